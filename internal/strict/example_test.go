@@ -1,0 +1,61 @@
+package strict_test
+
+import (
+	"fmt"
+
+	"example.com/events/internal/strict"
+)
+
+func ExampleParse() {
+	v, err := strict.Parse([]byte(`{"title": "Tea", "seats": 12, "title": "Coffee"}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, m := range v.Members {
+		fmt.Println(m.Name, "is a", m.Value.Kind, m.Value.Text)
+	}
+	_, err = strict.Parse([]byte("{\n  \"title\": \"Tea\",\n}"))
+	fmt.Println(err)
+	// Output:
+	// title is a string Tea
+	// seats is a number 12
+	// title is a string Coffee
+	// line 2, column 17: a comma stands before the end: remove it
+}
+
+func ExampleElements() {
+	for v, err := range strict.Elements([]byte(`["Ada", "Grace", Alan]`)) {
+		if err != nil {
+			fmt.Println(err)
+			break
+		}
+		fmt.Println(v.Text)
+	}
+	// Output:
+	// Ada
+	// Grace
+	// line 1, column 18: a value is needed here: an object, an array, a number, a string in double quotes, true, false or null
+}
+
+func ExampleTime() {
+	fmt.Println(strict.Time("2016-12-31T15:59:60-08:00"))
+	_, err := strict.Time("2027-03-01T18:00:00")
+	fmt.Println("start_at", err)
+	// Output:
+	// 2017-01-01 00:00:00 +0000 UTC <nil>
+	// start_at must be an RFC 3339 date-time with an offset: add Z for UTC, or one such as +02:00
+}
+
+func ExampleURL() {
+	fmt.Println(strict.URL("https://example.com/x"))
+	fmt.Println("meeting_url", strict.URL("https://ada:secret@example.com/x"))
+	// Output:
+	// <nil>
+	// meeting_url must be an http or https URL with no user info: remove what stands before the host, and the @
+}
+
+func ExampleZone() {
+	fmt.Println(strict.Zone("Europe/London"), strict.Zone("europe/london"), strict.Zone("UTC"))
+	// Output: true false true
+}

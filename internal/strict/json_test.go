@@ -1,0 +1,529 @@
+package strict_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"example.com/events/internal/strict"
+)
+
+// show writes a value in one line: a literal as it was, a string quoted.
+func show(v strict.Value) string {
+	switch v.Kind {
+	case strict.Null:
+		return "null"
+	case strict.Bool:
+		return fmt.Sprint(v.Bool)
+	case strict.Number:
+		return v.Text
+	case strict.String:
+		return fmt.Sprintf("%+q", v.Text)
+	case strict.Array:
+		var items []string
+		for _, item := range v.Items {
+			items = append(items, show(item))
+		}
+		return "[" + strings.Join(items, " ") + "]"
+	case strict.Object:
+		var members []string
+		for _, m := range v.Members {
+			members = append(members, fmt.Sprintf("%+q:%s", m.Name, show(m.Value)))
+		}
+		return "{" + strings.Join(members, " ") + "}"
+	}
+	return "a value of kind " + v.Kind.String()
+}
+
+// deep returns n arrays inside each other.
+func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, in, want string }{
+		{"null", `null`, `null`},
+		{"true", `true`, `true`},
+		{"false", `false`, `false`},
+		{"white space of all four kinds", " \t\r\n[ \t\r\n1 \t\r\n, \t\r\n{ \t\r\n} \t\r\n] \t\r\n", `[1 {}]`},
+		{"empty string", `""`, `""`},
+		{"empty array", `[]`, `[]`},
+		{"empty object", `{}`, `{}`},
+		{"empty name", `{"":0}`, `{"":0}`},
+		{"nested", `{"a":[{"b":[[],{}]},null],"c":{"d":"e"}}`, `{"a":[{"b":[[] {}]} null] "c":{"d":"e"}}`},
+		{"container after container", `[[1,[2]],[3],{"a":[4]},5]`, `[[1 [2]] [3] {"a":[4]} 5]`},
+		{"duplicates kept in order", `{"a":1,"b":2,"a":3}`, `{"a":1 "b":2 "a":3}`},
+		{"duplicate after unescaping", `{"a":1,"\u0061":2}`, `{"a":1 "a":2}`},
+		{"composed and decomposed names differ", "{\"\u00e9\":1,\"e\u0301\":2}", `{"\u00e9":1 "e\u0301":2}`},
+
+		{"zero", `0`, `0`},
+		{"minus zero", `-0`, `-0`},
+		{"minus zero with all parts", `-0.0e-0`, `-0.0e-0`},
+		{"zero with exponent", `0E+00`, `0E+00`},
+		{"exponent with leading zeros", `1e007`, `1e007`},
+		{"more digits than a float has", `[1.00000000000000000001, 12345678901234567890123]`, `[1.00000000000000000001 12345678901234567890123]`},
+		{"out of a float's range", `[1e99999,-1E-99999]`, `[1e99999 -1E-99999]`},
+
+		{"simple escapes", `"\"\\\/\b\f\n\r\t"`, `"\"\\/\b\f\n\r\t"`},
+		{"text around escapes", `"ab\ncd\tef"`, `"ab\ncd\tef"`},
+		{"hex digits in both cases", `"\u00e9\u00C9\uABCD\uabcd"`, `"\u00e9\u00c9\uabcd\uabcd"`},
+		{"escaped NUL", `"\u0000"`, `"\x00"`},
+		{"escaped quote and backslash", `"\u0022\u005c"`, `"\"\\"`},
+		{"escaped backslash before u", `"\\u0041"`, `"\\u0041"`},
+		{"surrogate pair", `"\ud83d\uDE00"`, `"\U0001f600"`},
+		{"first and last pair", `"\ud800\udc00\udbff\udfff"`, `"\U00010000\U0010ffff"`},
+		{"escaped noncharacters", `"\ufffe\uffff\ufdd0\ufffd"`, `"\ufffe\uffff\ufdd0\ufffd"`},
+		{"DEL and C1 controls", "\"\x7f\u0080\u009f\"", `"\x7f\u0080\u009f"`},
+		{"line separators", "\"\u2028\u2029\"", `"\u2028\u2029"`},
+		{"byte order mark inside", "\"\ufeff\"", `"\ufeff"`},
+		{"replacement character itself", "\"\ufffd\"", `"\ufffd"`},
+		{"four-byte characters", "\"\U0001f600\U0010ffff\"", `"\U0001f600\U0010ffff"`},
+		{"comment in a string", `"/* no */ // no # no"`, `"/* no */ // no # no"`},
+		{"brackets in a string", `"[{]},:"`, `"[{]},:"`},
+
+		{"as many as allowed", "[" + strings.Repeat("0,", strict.MaxValues-2) + "0]", "[" + strings.Repeat("0 ", strict.MaxValues-2) + "0]"},
+		{"as deep as allowed", deep(strict.MaxDepth), deep(strict.MaxDepth)},
+		{"depth is given back", "[" + strings.Repeat("[[]],", 100) + "{}]", "[" + strings.Repeat("[[]] ", 100) + "{}]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			data := []byte(tt.in)
+			v, err := strict.Parse(data)
+			if err != nil {
+				t.Fatalf("Parse(%q) = %v, want %s", tt.in, err, tt.want)
+			}
+			clear(data) // a Value shares no memory with its text
+			if got := show(v); got != tt.want {
+				t.Errorf("Parse(%q) = %s, want %s", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTooManyValues(t *testing.T) {
+	t.Parallel()
+	many := "[" + strings.Repeat("0,", strict.MaxValues-1) + "0]" // with the array, one too many
+	if _, err := strict.Parse([]byte(many)); err == nil || !strings.Contains(err.Error(), "send fewer") {
+		t.Errorf("Parse(an array of %d) = %v, want an error", strict.MaxValues, err)
+	}
+	for _, value := range []string{`"x"`, `{}`, `[]`, `true`, `-1`} {
+		list := "[" + strings.Repeat(value+",", strict.MaxValues) + value + "]"
+		if _, err := strict.Parse([]byte(list)); err == nil || !strings.Contains(err.Error(), "send fewer") {
+			t.Errorf("Parse(an array of %s) = %v, want an error", value, err)
+		}
+	}
+	elements := 0
+	for _, err := range strict.Elements([]byte(many)) {
+		if elements++; err != nil {
+			t.Errorf("Elements(an array of %d): %v", strict.MaxValues, err)
+		}
+	}
+	if elements != strict.MaxValues {
+		t.Errorf("Elements(an array of %d) yields %d", strict.MaxValues, elements)
+	}
+	for _, err := range strict.Elements([]byte("[" + many + "]")) {
+		if err == nil || !strings.Contains(err.Error(), "send fewer") {
+			t.Errorf("Elements(an array in an array of %d) = %v, want an error", strict.MaxValues, err)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	const (
+		cut, value, comma, trailing                    = "text ends", "a value is needed", "is needed here", "before the end"
+		name, colon, after                             = "name in double quotes", "a colon", "more text after"
+		open, control, escape                          = "not closed", "control character", "escape is unknown"
+		alone, notUTF8, mark, zero                     = "surrogate", "not UTF-8", "byte order mark", "needless 0"
+		sign, point, exponent, deeply, quotes, comment = "minus sign", "decimal point", "exponent", "32 deep", "single quotes", "JSON has none"
+	)
+	for _, tt := range []struct {
+		in           string
+		line, column int
+		problem      string
+	}{
+		{"", 1, 1, cut},
+		{" \n ", 2, 2, cut},
+		{"\x00", 1, 1, value},
+		{"\ufeff{}", 1, 1, mark},
+		{"\ufeff", 1, 1, mark},
+		{"[\ufeff]", 1, 2, value},
+		{"\u00a0[]", 1, 1, value},
+		{"\v1", 1, 1, value},
+		{"[\f]", 1, 2, value},
+		{"[\u2060]", 1, 2, value},
+
+		{"nul", 1, 1, value},
+		{"nulll", 1, 5, after},
+		{"[nullnull]", 1, 6, comma},
+		{"True", 1, 1, value},
+		{"[tru]", 1, 2, value},
+		{"[FALSE]", 1, 2, value},
+		{"undefined", 1, 1, value},
+		{"NaN", 1, 1, value},
+		{"[-NaN]", 1, 3, sign},
+		{"Infinity", 1, 1, value},
+		{"-Infinity", 1, 2, sign},
+		{"'a'", 1, 1, quotes},
+		{"{'a':1}", 1, 2, name},
+		{"\u201ca\u201d", 1, 1, value},
+		{"`a`", 1, 1, value},
+
+		{"/* x */ 1", 1, 1, comment},
+		{"// x\n1", 1, 1, comment},
+		{"# x\n1", 1, 1, comment},
+		{"[1 /* x */]", 1, 4, comma},
+		{"[1, // x\n2]", 1, 5, comment},
+		{"{} // x", 1, 4, after},
+
+		{"1 2", 1, 3, after},
+		{"{}{}", 1, 3, after},
+		{"{},", 1, 3, after},
+		{"[]]", 1, 3, after},
+		{"{}\n\n  x", 3, 3, after},
+		{"{}\x00", 1, 3, after},
+		{`"a" "b"`, 1, 5, after},
+		{`""""`, 1, 3, after},
+
+		{"[", 1, 2, cut},
+		{"[1", 1, 3, cut},
+		{"[1,", 1, 4, cut},
+		{"[[1]", 1, 5, cut},
+		{"]", 1, 1, value},
+		{"[}", 1, 2, value},
+		{"[1}", 1, 3, comma},
+		{"[1 2]", 1, 4, comma},
+		{"[1:2]", 1, 3, comma},
+		{"[,1]", 1, 2, value},
+		{"[1,,2]", 1, 4, value},
+		{"[1,\n]", 1, 3, trailing},
+		{"[1,,]", 1, 4, value},
+		{"[,]", 1, 2, value},
+		{`["a" "b"]`, 1, 6, comma},
+		{`["a"b"]`, 1, 5, comma},
+
+		{"{", 1, 2, name},
+		{`{"a"`, 1, 5, colon},
+		{`{"a":`, 1, 6, cut},
+		{`{"a":1`, 1, 7, cut},
+		{`{"a":1,`, 1, 8, name},
+		{`{"a":1,}`, 1, 7, trailing},
+		{`{"a":1,,"b":2}`, 1, 8, name},
+		{`{,}`, 1, 2, name},
+		{`{"a"}`, 1, 5, colon},
+		{`{"a",1}`, 1, 5, colon},
+		{`{"a"::1}`, 1, 6, value},
+		{`{"a":1 "b":2}`, 1, 8, comma},
+		{`{"a":1]`, 1, 7, comma},
+		{`{"a":1;"b":2}`, 1, 7, comma},
+		{`{"a" "b"}`, 1, 6, colon},
+		{`{a:1}`, 1, 2, name},
+		{`{1:1}`, 1, 2, name},
+		{`{null:1}`, 1, 2, name},
+		{`{[]:1}`, 1, 2, name},
+		{`{"a":}`, 1, 6, value},
+		{"{\n  \"a\": 1,\n  \"b\": tru\n}", 3, 8, value},
+		{"{\r\n\"a\": x}", 2, 6, value},
+
+		{"-", 1, 2, sign},
+		{"[-]", 1, 3, sign},
+		{"--1", 1, 2, sign},
+		{"- 1", 1, 2, sign},
+		{"+1", 1, 1, value},
+		{"00", 1, 1, zero},
+		{"-01", 1, 2, zero},
+		{"[012]", 1, 2, zero},
+		{"0x1F", 1, 2, after},
+		{".5", 1, 1, value},
+		{"-.5", 1, 2, sign},
+		{"1.", 1, 3, point},
+		{"[1.]", 1, 4, point},
+		{"1.e5", 1, 3, point},
+		{"1e", 1, 3, exponent},
+		{"1E+", 1, 4, exponent},
+		{"[1e-]", 1, 5, exponent},
+		{"1e+-2", 1, 4, exponent},
+		{"1e1.5", 1, 4, after},
+		{"1.2.3", 1, 4, after},
+		{"1_000", 1, 2, after},
+		{"1,5", 1, 2, after},
+		{"\uff11", 1, 1, value},
+
+		{`"`, 1, 1, open},
+		{`"abc`, 1, 1, open},
+		{"[1,\n \"abc]", 2, 2, open},
+		{`"\"`, 1, 1, open},
+		{`{"a`, 1, 2, open},
+		{"\"a\nb\"", 1, 3, control},
+		{"\"a\tb\"", 1, 3, control},
+		{"\"\x00\"", 1, 2, control},
+		{"\"12345678\x1f\"", 1, 10, control},
+		{`"\`, 1, 2, escape},
+		{`"ab\`, 1, 4, escape},
+		{`"\a"`, 1, 2, escape},
+		{`"\'"`, 1, 2, escape},
+		{`"\x41"`, 1, 2, escape},
+		{`"\0"`, 1, 2, escape},
+		{`"\U0041"`, 1, 2, escape},
+		{"\"\\\n\"", 1, 2, escape},
+		{"\"\\\u00e9\"", 1, 2, escape},
+		{`"\u"`, 1, 2, escape},
+		{`"\u12`, 1, 2, escape},
+		{`"\u123"`, 1, 2, escape},
+		{`"\u12G4"`, 1, 2, escape},
+		{`"\u+123"`, 1, 2, escape},
+		{`"\u-123"`, 1, 2, escape},
+		{`"\u1_23"`, 1, 2, escape},
+		{`"\u{41}"`, 1, 2, escape},
+
+		{`"\ud800"`, 1, 2, alone},
+		{`"\udfff"`, 1, 2, alone},
+		{`"ab\uD834"`, 1, 4, alone},
+		{`"\ud834\ud834\udd1e"`, 1, 2, alone},
+		{`"\udd1e\ud834"`, 1, 2, alone},
+		{`"\ud834x\udd1e"`, 1, 2, alone},
+		{`"\ud834\n"`, 1, 2, alone},
+		{`"\ud834\u0041"`, 1, 2, alone},
+		{`"\ud834\\udd1e"`, 1, 2, alone},
+		{`"\ud834\udd1`, 1, 2, alone},
+		{`"\ud834\uzzzz"`, 1, 2, alone},
+		{`{"\ud800":1}`, 1, 3, alone},
+
+		{"\xff", 1, 1, notUTF8},
+		{"[\"\xff\"]", 1, 3, notUTF8},
+		{"\"\xc3\"", 1, 2, notUTF8},
+		{"\"\u00e9\xe9\"", 1, 4, notUTF8},
+		{"\"\x80\"", 1, 2, notUTF8},
+		{"\"\xc0\xaf\"", 1, 2, notUTF8},
+		{"\"\xed\xa0\x80\"", 1, 2, notUTF8},
+		{"\"\xf4\x90\x80\x80\"", 1, 2, notUTF8},
+		{"\"\xf8\x88\x80\x80\x80\"", 1, 2, notUTF8},
+		{"{}\n\xe2\x82", 2, 1, notUTF8},
+		{"\xff\xfe[\x00]\x00", 1, 1, notUTF8},
+		{"\x00[\x00]", 1, 1, value},
+		{"\"\ufffd\xff\"", 1, 5, notUTF8},
+
+		{deep(strict.MaxDepth + 1), 1, strict.MaxDepth + 1, deeply},
+		{strings.Repeat(`{"a":`, strict.MaxDepth+1), 1, 5*strict.MaxDepth + 1, deeply},
+		{strings.Repeat("[", 1<<20), 1, strict.MaxDepth + 1, deeply},
+	} {
+		t.Run(fmt.Sprintf("%.30q", tt.in), func(t *testing.T) {
+			t.Parallel()
+			v, err := strict.Parse([]byte(tt.in))
+			wrong, ok := errors.AsType[*strict.SyntaxError](err)
+			if !ok || wrong.Line != tt.line || wrong.Column != tt.column || !strings.Contains(wrong.Problem, tt.problem) {
+				t.Fatalf("Parse(%.60q) = %s, %v, want line %d, column %d: …%s…", tt.in, show(v), err, tt.line, tt.column, tt.problem)
+			}
+			lines := strings.SplitAfter(tt.in[:wrong.Offset], "\n")
+			if line, column := len(lines), len(lines[len(lines)-1])+1; line != tt.line || column != tt.column {
+				t.Errorf("Parse(%.60q) has Offset %d, which is line %d, column %d; want line %d, column %d", tt.in, wrong.Offset, line, column, tt.line, tt.column)
+			}
+			if text := wrong.Error(); text != fmt.Sprintf("line %d, column %d: %s", tt.line, tt.column, wrong.Problem) || strings.HasSuffix(text, ".") {
+				t.Errorf("Error() = %q, want the place and the problem, without a full stop", text)
+			}
+			checkElements(t, []byte(tt.in))
+		})
+	}
+}
+
+// Every byte at every place among the eight that are scanned at once.
+func TestParseBytes(t *testing.T) {
+	t.Parallel()
+	for before := range 20 {
+		for c := range 256 {
+			for _, filler := range []string{"x", "\u00e9"} {
+				in := `"` + strings.Repeat(filler, before) + string([]byte{byte(c)}) + strings.Repeat(filler, 9) + `"`
+				checkParse(t, []byte(in))
+			}
+		}
+	}
+}
+
+// Every UTF-16 code unit as an escape.
+func TestParseEscapes(t *testing.T) {
+	t.Parallel()
+	for unit := range 1 << 16 {
+		in := fmt.Sprintf(`"\u%04x"`, unit)
+		v, err := strict.Parse([]byte(in))
+		if half := 0xd800 <= unit && unit <= 0xdfff; half != (err != nil) || !half && v.Text != string(rune(unit)) {
+			t.Fatalf("Parse(%s) = %s, %v, want the character, or an error for half a pair", in, show(v), err)
+		}
+	}
+	for c := range 256 {
+		checkParse(t, []byte{'"', '\\', byte(c), '"'})
+	}
+}
+
+func TestElements(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, in, want, problem string }{
+		{"empty", ` [ ] `, ``, ""},
+		{"values of every kind", `[null,true,1,"a",[2],{"b":3}]`, `null true 1 "a" [2] {"b":3}`, ""},
+		{"mistake after two", `[1,2,x,4]`, `1 2`, "line 1, column 6: a value is needed"},
+		{"mistake inside the third", `[1,[2],[3,x],4]`, `1 [2]`, "line 1, column 11: a value is needed"},
+		{"not closed", `[1,2`, `1 2`, "line 1, column 5: the text ends"},
+		{"comma at the end", `[1,2,]`, `1 2`, "line 1, column 5: a comma"},
+		{"text after it", `[1] 2`, `1`, "line 1, column 5: there is more text"},
+		{"an object", `{"a":1}`, ``, "line 1, column 1: a JSON array is needed"},
+		{"a string", ` "[1]"`, ``, "line 1, column 2: a JSON array is needed"},
+		{"nothing", ``, ``, "line 1, column 1: a JSON array is needed"},
+		{"invalid UTF-8 at the end", "[1,2,\"\xff\"]", ``, "line 1, column 7: this is not UTF-8"},
+		{"as deep as allowed", deep(strict.MaxDepth), deep(strict.MaxDepth - 1), ""},
+		{"the array is a level too", `[0,` + deep(strict.MaxDepth) + `]`, `0`, "line 1, column 35: arrays and objects"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			seq := strict.Elements([]byte(tt.in))
+			for range 2 { // a sequence can be ranged over again
+				var got []string
+				var failed error
+				for v, err := range seq {
+					if failed != nil {
+						t.Fatalf("Elements(%s) yields %s, %v after the error %v", tt.in, show(v), err, failed)
+					}
+					if failed = err; err == nil {
+						got = append(got, show(v))
+					}
+				}
+				if got := strings.Join(got, " "); got != tt.want {
+					t.Errorf("Elements(%s) = %s, want %s", tt.in, got, tt.want)
+				}
+				if got := fmt.Sprint(failed); tt.problem == "" && failed != nil || !strings.HasPrefix(got, tt.problem) {
+					t.Errorf("Elements(%s) ends with %s, want %s…", tt.in, got, tt.problem)
+				}
+			}
+		})
+	}
+	t.Run("a caller that stops", func(t *testing.T) {
+		t.Parallel()
+		n := 0
+		for range strict.Elements([]byte(`[1,2,x`)) {
+			if n++; n == 2 {
+				break
+			}
+		}
+		if n != 2 {
+			t.Errorf("Elements yielded %d values before the break, want 2", n)
+		}
+	})
+}
+
+func TestKind(t *testing.T) {
+	t.Parallel()
+	for i, want := range []string{"null", "boolean", "number", "string", "array", "object", "unknown"} {
+		if got := strict.Kind(i).String(); got != want {
+			t.Errorf("Kind(%d).String() = %q, want %q", i, got, want)
+		}
+	}
+	if got := strict.Kind(255).String(); got != "unknown" {
+		t.Errorf("Kind(255).String() = %q, want unknown", got)
+	}
+}
+
+// checkParse holds Parse against encoding/json: it takes what that takes, but for
+// invalid UTF-8, a surrogate alone and great depth, and reads it as the same
+// values.
+func checkParse(t *testing.T, data []byte) {
+	t.Helper()
+	v, err := strict.Parse(data)
+	if err != nil {
+		wrong, ok := errors.AsType[*strict.SyntaxError](err)
+		if !ok || wrong.Offset < 0 || wrong.Offset > len(data) {
+			t.Fatalf("Parse(%q) = %#v, want a *SyntaxError inside the text", data, err)
+		}
+		allowed := !json.Valid(data) || !utf8.Valid(data) ||
+			strings.Contains(wrong.Problem, "surrogate") && bytes.HasPrefix(data[wrong.Offset:], []byte(`\u`)) ||
+			strings.Contains(wrong.Problem, "deep") && bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) > strict.MaxDepth ||
+			strings.Contains(wrong.Problem, "send fewer") && len(data) > strict.MaxValues
+		if !allowed {
+			t.Fatalf("Parse(%q) = %v, want a value", data, err)
+		}
+		return
+	}
+	if !json.Valid(data) || !utf8.Valid(data) {
+		t.Fatalf("Parse(%q) = %s, want an error", data, show(v))
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if want := decoded(t, d); show(v) != show(want) {
+		t.Fatalf("Parse(%q) = %s, want %s", data, show(v), show(want))
+	}
+}
+
+// decoded reads the next value with encoding/json, member by member.
+func decoded(t *testing.T, d *json.Decoder) (v strict.Value) {
+	t.Helper()
+	token, err := d.Token()
+	if err != nil {
+		t.Fatalf("Token() = %v", err)
+	}
+	switch token := token.(type) {
+	case nil:
+		return v
+	case bool:
+		return strict.Value{Kind: strict.Bool, Bool: token}
+	case json.Number:
+		return strict.Value{Kind: strict.Number, Text: string(token)}
+	case string:
+		return strict.Value{Kind: strict.String, Text: token}
+	case json.Delim:
+		if v.Kind = strict.Array; token == '{' {
+			v.Kind = strict.Object
+		}
+	}
+	for d.More() {
+		if v.Kind == strict.Object {
+			name := decoded(t, d).Text
+			v.Members = append(v.Members, strict.Member{Name: name, Value: decoded(t, d)})
+		} else {
+			v.Items = append(v.Items, decoded(t, d))
+		}
+	}
+	d.Token()
+	return v
+}
+
+// checkElements holds Elements against Parse.
+func checkElements(t *testing.T, data []byte) {
+	t.Helper()
+	whole, wholeErr := strict.Parse(data)
+	got := strict.Value{Kind: strict.Array}
+	var err error
+	for item, itemErr := range strict.Elements(data) {
+		if err != nil {
+			t.Fatalf("Elements(%q) goes on after %v", data, err)
+		}
+		if err = itemErr; err == nil {
+			got.Items = append(got.Items, item)
+		}
+	}
+	switch {
+	case wholeErr == nil && whole.Kind != strict.Array:
+		if err == nil || len(got.Items) > 0 {
+			t.Fatalf("Elements(%q) = %s, %v, want an error only", data, show(got), err)
+		}
+	case wholeErr == nil && (err != nil || show(got) != show(whole)):
+		t.Fatalf("Elements(%q) = %s, %v, want %s", data, show(got), err, show(whole))
+	case wholeErr != nil && err == nil:
+		t.Fatalf("Elements(%q) = %s, want %v", data, show(got), wholeErr)
+	case wholeErr != nil && bytes.HasPrefix(data, []byte("[")) && err.Error() != wholeErr.Error():
+		t.Fatalf("Elements(%q) ends with %v, want %v", data, err, wholeErr)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		eventBody, "[" + eventBody + "," + eventBody + "]", deep(40),
+		`[null,true,false,-0.5e+10,"\ud83d\ude00\u0000\/",{"a":1,"a":{}}]`,
+		`"\ud800"`, "\"\xff\"", "\ufeff1", "[1,]", "01", `{"a" 1}`, `"abcdefgh\"ijklmnop\\"`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		checkParse(t, data)
+		checkElements(t, data)
+	})
+}

@@ -1,0 +1,142 @@
+package strict_test
+
+import (
+	"archive/zip"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/events/internal/strict"
+)
+
+var update = flag.Bool("update", false, "write zones.txt anew from the zone data of the Go distribution")
+
+// zoneZip returns the path of the zone data of the Go distribution.
+func zoneZip(t *testing.T) string {
+	t.Helper()
+	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Skipf("go env GOROOT: %v; without the go command the zone data cannot be found", err)
+	}
+	path := filepath.Join(strings.TrimSpace(string(root)), "lib", "time", "zoneinfo.zip")
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("this Go distribution has no zone data: %v", err)
+	}
+	return path
+}
+
+func zoneLines(t *testing.T) []string {
+	t.Helper()
+	data, err := os.ReadFile("zones.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(data))
+}
+
+func TestZoneList(t *testing.T) {
+	archive, err := zip.OpenReader(zoneZip(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	want := []string{"UTC"}
+	for _, file := range archive.File {
+		if strings.Contains(file.Name, "/") && !strings.HasSuffix(file.Name, "/") {
+			want = append(want, file.Name)
+		}
+	}
+	slices.Sort(want)
+	if *update {
+		if err := os.WriteFile("zones.txt", []byte(strings.Join(want, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := zoneLines(t)
+	if slices.Equal(got, want) {
+		return
+	}
+	const hint = "to write it anew: go test ./internal/strict -run TestZoneList -update"
+	for _, name := range want {
+		if !slices.Contains(got, name) {
+			t.Errorf("zones.txt lacks %q of the zone data; %s", name, hint)
+		}
+	}
+	for _, name := range got {
+		if !slices.Contains(want, name) {
+			t.Errorf("zones.txt has %q, which the zone data has not; %s", name, hint)
+		}
+	}
+	t.Errorf("zones.txt has %d lines, want these %d, sorted and each once; %s", len(got), len(want), hint)
+}
+
+func TestZoneLoads(t *testing.T) {
+	t.Setenv("ZONEINFO", zoneZip(t))
+	for _, name := range zoneLines(t) {
+		if !strict.Zone(name) {
+			t.Errorf("Zone(%q) = false for a line of zones.txt, want true", name)
+		}
+		if _, err := time.LoadLocation(name); err != nil {
+			t.Errorf("time.LoadLocation(%q) = %v, want a location", name, err)
+		}
+	}
+}
+
+func TestZone(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"UTC":                            true,
+		"Europe/London":                  true,
+		"America/Argentina/Buenos_Aires": true,
+		"America/Port-au-Prince":         true,
+		"Asia/Calcutta":                  true, // an alias
+		"US/Eastern":                     true, // an alias
+		"Etc/UTC":                        true,
+		"Etc/GMT+12":                     true,
+
+		"":                           false,
+		"Local":                      false,
+		"utc":                        false,
+		"Z":                          false,
+		"GMT":                        false,
+		"EST":                        false,
+		"EST5EDT":                    false,
+		"Japan":                      false,
+		"Factory":                    false,
+		"posixrules":                 false,
+		"posix/Europe/London":        false,
+		"right/Europe/London":        false,
+		"zone.tab":                   false,
+		"+02:00":                     false,
+		"UTC+2":                      false,
+		"europe/london":              false,
+		"EUROPE/LONDON":              false,
+		"Europe":                     false,
+		"Europe/":                    false,
+		"/Europe/London":             false,
+		"Europe//Paris":              false,
+		"Europe/Lond":                false,
+		"Europe/London/":             false,
+		"Europe/London\n":            false,
+		" Europe/London":             false,
+		"Europe/London\nEurope/Rome": false,
+		"Europe/London\x00":          false,
+		"Europe\\London":             false,
+		"Europe/Atlantis":            false,
+		"America/Buenos Aires":       false,
+		"../etc":                     false,
+		"Europe/../Europe/London":    false,
+		"./Europe/London":            false,
+		"\n":                         false,
+		"Europe/\xff":                false,
+	} {
+		if got := strict.Zone(name); got != want {
+			t.Errorf("Zone(%q) = %t, want %t", name, got, want)
+		}
+	}
+}
