@@ -1,0 +1,61 @@
+package recordfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// The two ways in which writing ends, and one in which it is refused.
+var (
+	// ErrBroken: a write or a sync failed in a way that leaves open what is on
+	// disk. Nothing is written until the file is opened again.
+	ErrBroken = errors.New("writing has ended until a restart")
+	// ErrReadOnly: the file was read but could not be made ready for writing.
+	ErrReadOnly = errors.New("can be read only until a restart")
+	// ErrTooLarge: the records are over MaxCommit.
+	ErrTooLarge = errors.New("too large for one commit")
+)
+
+// A DamageError tells where a file stops being right, and that no crash can
+// have left it so. The file was not changed.
+type DamageError struct {
+	File   string
+	Line   int   // counted from 1
+	Offset int64 // where the line begins, in bytes
+	Reason string
+	Err    error // what replay said, if it refused the line
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed: put a backup in its place, or get out what verifies with eventsd dump -salvage",
+		e.File, e.Line, e.Offset, e.Reason)
+}
+
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// A FormatError tells that a file is not one of this program's version.
+type FormatError struct {
+	File   string
+	Reason string // with what to do
+}
+
+func (e *FormatError) Error() string { return e.File + " " + e.Reason }
+
+// A LockedError tells that another process, or another Open in this one, has
+// the file open.
+type LockedError struct {
+	File string
+	PID  int // 0 if it could not be read
+}
+
+func (e *LockedError) Error() string {
+	who := "another process"
+	switch {
+	case e.PID == os.Getpid():
+		who = fmt.Sprintf("this process (or process %d of another container)", e.PID)
+	case e.PID > 0:
+		who = fmt.Sprintf("process %d", e.PID)
+	}
+	return fmt.Sprintf("%s is in use by %s, which holds its lock: stop that first", e.File, who)
+}

@@ -1,0 +1,49 @@
+package recordfile_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"example.com/events/internal/recordfile"
+)
+
+func ExampleOpen() {
+	dir, _ := os.MkdirTemp("", "")
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "events.json")
+	o := recordfile.Options{Format: "events/1"}
+	for range 3 { // three starts of a server
+		n := 0
+		f, err := recordfile.Open(path, o, func(records string) error {
+			if records != "" {
+				fmt.Println(records)
+				n++
+			}
+			return nil
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if f.New() {
+			err = f.Rewrite(slices.Values([][]byte{[]byte(`{"user":1}`)}))
+		} else {
+			err = f.Settle()
+		}
+		if err == nil {
+			err = f.Append(fmt.Appendf(nil, `{"event":%d}`, n))
+		}
+		fmt.Println("start:", n, "commits,", err, f.Close())
+	}
+	// Output:
+	// start: 0 commits, <nil> <nil>
+	// {"user":1}
+	// {"event":0}
+	// start: 2 commits, <nil> <nil>
+	// {"user":1}
+	// {"event":0}
+	// {"event":2}
+	// start: 3 commits, <nil> <nil>
+}

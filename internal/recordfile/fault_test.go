@@ -1,0 +1,394 @@
+package recordfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+)
+
+// session is a life of a file with everything in it: made, rewritten, appended
+// to, torn, repaired, read. A call of the disk may fail in it; each step that
+// fails must leave what the crasher allows, and the next step must cope.
+func session(c *crasher, m *memFS, broken func(error)) {
+	p := &process{c: c, m: m, may: []string{""}}
+	p.watch()
+	defer p.unwatch()
+	step := func(err error) {
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, errIO) && !errors.Is(err, ErrBroken) && !errors.Is(err, ErrReadOnly) && !strings.Contains(err.Error(), "settle") && !strings.Contains(err.Error(), "closed") {
+			c.fail("not the injected error: %v", err)
+		}
+		broken(err)
+	}
+	open := func() bool {
+		f, content, err := openContent(m)
+		if err != nil {
+			step(err)
+			return false
+		}
+		if !slices.Contains(p.may, content) {
+			c.fail("wrong content %s, may be %s", brief(content), brief(p.may...))
+		}
+		p.f, p.now = f, content
+		if err := f.Err(); err != nil {
+			step(err)
+		}
+		return true
+	}
+	appends := func(sizes ...int) {
+		for _, size := range sizes {
+			ended := p.f.Err()
+			err := p.append(c.commit(size))
+			if ended != nil && !errors.Is(err, ended) {
+				c.fail("writing went on after %v: %v", ended, err)
+			}
+			step(err)
+		}
+	}
+	if open() {
+		step(p.rewrite("1", "2"))
+		appends(100, 600)
+		step(p.f.Close())
+	}
+	if n := m.names[dataPath]; n != nil {
+		n.do(change{int64(len(n.cache)) - 2, []byte(",torn by a kill")})
+	}
+	if open() {
+		step(p.settle())
+		appends(100)
+		step(p.rewrite(strings.Split(strings.TrimSuffix(p.now, "\n"), "\n")...))
+		appends(600)
+		var read strings.Builder
+		if _, err := Read(dataPath, Options{Format: "events/1", fs: m}, func(r string) error { read.WriteString(join("", r)); return nil }); err != nil {
+			step(err)
+		} else if !slices.Contains(p.may, read.String()) {
+			c.fail("Read gave %s, may be %s", brief(read.String()), brief(p.may...))
+		}
+		_, err := Salvage(dataPath, Options{Format: "events/1", fs: m}, nil)
+		step(err)
+		step(p.f.Close())
+	}
+	m.fault = nil
+	if p.open() {
+		c.must(p.settle())
+		c.must(p.append("end"))
+		c.must(p.f.Close())
+		p.open()
+	}
+}
+
+// Every call of every kind fails in turn, before or after it had its effect,
+// or in the middle of it; power is lost at every point as well.
+func TestFaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &crasher{rng: rand.New(rand.NewPCG(5, 5)), limit: 4, mayLive: 1 << 30}
+		faults := map[string]int{}
+		for _, kind := range []string{"resolve", "lock", "unlock", "open", "create", "rename", "remove", "names", "syncdir", "stat", "read", "write", "truncate", "sync", "close"} {
+			for _, f := range []fault{{err: errIO}, {err: errIO, after: true}, {err: errIO, short: 1}, {err: errIO, short: 40}} {
+				if f.short > 0 && kind != "write" {
+					continue
+				}
+				for k := 0; ; k++ {
+					m := newMemFS(512)
+					hit, told := false, false
+					inject := once(kind, k, f)
+					m.fault = func(kind, path string) fault {
+						f := inject(kind, path)
+						hit = hit || f.err != nil
+						return f
+					}
+					session(c, m, func(error) { told = true })
+					if len(c.failed) > 0 {
+						t.Fatalf("%s %d fails (%+v): %s", kind, k, f, c.failed[0])
+					}
+					if !hit {
+						break
+					}
+					faults[kind]++
+					if !told && !slices.Contains([]string{"names", "remove", "close"}, kind) {
+						t.Errorf("%s %d failed (%+v), and nobody was told", kind, k, f)
+					}
+				}
+			}
+		}
+		for kind, n := range faults {
+			t.Logf("%-8s failed %d times", kind, n)
+		}
+		if len(faults) != 15 {
+			t.Errorf("only %v was called", slices.Sorted(maps.Keys(faults)))
+		}
+		t.Logf("%d crash states after the faults", c.states)
+	})
+}
+
+// settled opens a file on a memory disk that is ready for writing.
+func settled(t *testing.T) (*memFS, *File) {
+	t.Helper()
+	m := newMemFS(512)
+	f, _, err := openContent(m)
+	ok(t, err)
+	ok(t, f.Rewrite(seq("1")))
+	ok(t, f.Append([]byte("2")))
+	ok(t, f.Close())
+	f, _, err = openContent(m)
+	ok(t, err)
+	return m, f
+}
+
+func TestSyncFailsOnce(t *testing.T) {
+	m, f := settled(t)
+	ok(t, f.Settle())
+	m.fault = once("sync", 0, fault{err: errIO, after: true})
+	err := f.Append([]byte("3"))
+	if !errors.Is(err, ErrBroken) || !errors.Is(err, errIO) || f.Err() != err || !strings.Contains(err.Error(), "restart") {
+		t.Fatalf("Append = %v, Err = %v", err, f.Err())
+	}
+	calls := 0
+	m.fault = func(string, string) fault { calls++; return fault{} }
+	for name, err := range map[string]error{"Append": f.Append([]byte("4")), "Rewrite": f.Rewrite(seq("5")), "Settle": f.Settle()} {
+		if !errors.Is(err, ErrBroken) {
+			t.Errorf("%s after a failed sync = %v", name, err)
+		}
+	}
+	if calls > 0 {
+		t.Errorf("%d calls of the disk after a failed sync", calls)
+	}
+	if err := f.Close(); !errors.Is(err, ErrBroken) {
+		t.Errorf("Close = %v, has to report it", err)
+	}
+	m.fault = nil
+	f, content, err := openContent(m)
+	if err != nil || content != "1\n2\n3\n" {
+		t.Errorf("the next Open: %q, %v", content, err)
+	}
+	ok(t, f.Settle())
+}
+
+// A full disk: the commit is refused, the file is as it was, and goes on.
+func TestDiskFull(t *testing.T) {
+	for short := range 60 {
+		m, f := settled(t)
+		ok(t, f.Settle())
+		before := string(m.get(dataPath))
+		m.fault = once("write", 0, fault{err: syscall.ENOSPC, short: short})
+		if err := f.Append([]byte("3")); !errors.Is(err, syscall.ENOSPC) || f.Err() != nil || !strings.Contains(err.Error(), "nothing was added") {
+			t.Fatalf("%d bytes: Append = %v, Err = %v", short, err, f.Err())
+		}
+		if got := string(m.get(dataPath)); got != before {
+			t.Fatalf("%d bytes: the file was left as %s", short, brief(got))
+		}
+		ok(t, f.Append([]byte("4")))
+		ok(t, f.Close())
+		_, content, err := openContent(m)
+		if err != nil || content != "1\n2\n4\n" {
+			t.Fatalf("%d bytes: %q, %v", short, content, err)
+		}
+	}
+}
+
+// If the bracket cannot be put back, the file is broken and the next Open repairs it.
+func TestRollbackFails(t *testing.T) {
+	for _, kind := range []string{"write", "truncate", "sync"} {
+		m, f := settled(t)
+		ok(t, f.Settle())
+		writes := 0
+		m.fault = func(called, _ string) fault {
+			if called == "write" {
+				writes++
+			}
+			if writes == 1 && called == "write" || called == kind {
+				return fault{err: errIO, short: 30}
+			}
+			return fault{}
+		}
+		if err := f.Append([]byte("3")); !errors.Is(err, ErrBroken) {
+			t.Errorf("%s: Append = %v", kind, err)
+		}
+		m.fault = nil
+		_ = f.Close()
+		f, content, err := openContent(m)
+		if err != nil || content != "1\n2\n" {
+			t.Errorf("%s: %q, %v", kind, content, err)
+		}
+		ok(t, f.Settle())
+	}
+}
+
+// No room to make ready what was read: it can be read, and nothing else.
+func TestReadOnly(t *testing.T) {
+	for name, test := range map[string]struct {
+		torn   string
+		kind   string
+		k      int
+		broken bool
+	}{
+		"settle":          {"", "write", 0, false},
+		"sync of settle":  {"", "sync", 0, true},
+		"torn not kept":   {"torn", "create", 0, false},
+		"torn not synced": {"torn", "sync", 0, false},
+		"names not kept":  {"torn", "syncdir", 0, false},
+		"not cut":         {"torn", "truncate", 0, false},
+		"cut not synced":  {"torn", "sync", 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, f := settled(t)
+			ok(t, f.Close())
+			if test.torn != "" {
+				n := m.names[dataPath]
+				n.do(change{int64(len(n.cache)), []byte(test.torn)})
+			}
+			before := string(m.get(dataPath))
+			m.fault = once(test.kind, test.k, fault{err: syscall.ENOSPC})
+			f, content, err := openContent(m)
+			if err != nil || content != "1\n2\n" {
+				t.Fatalf("Open: %q, %v", content, err)
+			}
+			sentinel := ErrReadOnly
+			if test.broken {
+				sentinel = ErrBroken
+			}
+			if err := f.Settle(); !errors.Is(err, sentinel) || !errors.Is(err, syscall.ENOSPC) || !errors.Is(f.Err(), sentinel) || !strings.Contains(err.Error(), "restart") {
+				t.Errorf("Settle = %v, Err = %v, want %v", err, f.Err(), sentinel)
+			}
+			for name, err := range map[string]error{"Append": f.Append([]byte("4")), "Rewrite": f.Rewrite(seq("5"))} {
+				if !errors.Is(err, sentinel) {
+					t.Errorf("%s = %v", name, err)
+				}
+			}
+			if !strings.HasPrefix(before, strings.TrimSuffix(string(m.get(dataPath)), closing)) {
+				t.Error("the file was changed")
+			}
+			if err := f.Close(); (err != nil) != test.broken {
+				t.Errorf("Close = %v", err)
+			}
+			m.fault = nil
+			f, content, err = openContent(m)
+			if err != nil || content != "1\n2\n" {
+				t.Fatalf("with room again: %q, %v", content, err)
+			}
+			ok(t, f.Settle())
+			ok(t, f.Append([]byte("3")))
+		})
+	}
+}
+
+func TestRewriteFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind   string
+		k      int
+		f      fault
+		says   string
+		broken bool
+	}{
+		"tmp not made":       {"create", 0, fault{err: syscall.ENOSPC}, "no space", false},
+		"tmp not written":    {"write", 0, fault{err: syscall.ENOSPC, short: 10}, "no space", false},
+		"tmp not synced":     {"sync", 0, fault{err: syscall.EIO}, "input/output", false},
+		"tmp not closed":     {"close", 0, fault{err: syscall.EIO}, "input/output", false},
+		"a mount of its own": {"rename", 0, fault{err: &fs.PathError{Op: "rename", Err: syscall.EBUSY}}, "mount the folder", false},
+		"on another mount":   {"rename", 0, fault{err: syscall.EXDEV}, "mount the folder", false},
+		"not renamed":        {"rename", 0, fault{err: syscall.EACCES}, "not rewritten", false},
+		"folder not synced":  {"syncdir", 0, fault{err: syscall.EIO}, "sync of the folder", true},
+		"not opened again":   {"open", 0, fault{err: syscall.EMFILE}, "opening it again", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, settle := range []bool{true, false} {
+				m, f := settled(t)
+				if settle {
+					ok(t, f.Settle())
+				}
+				m.fault = once(test.kind, test.k, test.f)
+				err := f.Rewrite(seq("new"))
+				m.fault = nil
+				if err == nil || !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), dataPath) || errors.Is(err, ErrBroken) != test.broken || (f.Err() != nil) != test.broken {
+					t.Fatalf("Rewrite = %v, Err = %v", err, f.Err())
+				}
+				if m.get(dataPath+".tmp") != nil {
+					t.Error("FILE.tmp is still there")
+				}
+				want := "1\n2\n3\n"
+				if test.broken {
+					want = "new\n"
+				} else {
+					ok(t, f.Settle())
+					ok(t, f.Append([]byte("3")))
+				}
+				if err := f.Close(); (err != nil) != test.broken {
+					t.Errorf("Close = %v", err)
+				}
+				if _, content, err := openContent(m); err != nil || content != want {
+					t.Errorf("the next Open: %q, %v, want %q", content, err, want)
+				}
+			}
+		})
+	}
+	t.Run("of a new file", func(t *testing.T) {
+		m := newMemFS(512)
+		f, _, err := openContent(m)
+		ok(t, err)
+		m.fault = once("rename", 0, fault{err: syscall.EACCES})
+		if err := f.Rewrite(seq("1")); !errors.Is(err, syscall.EACCES) || !f.New() {
+			t.Errorf("Rewrite = %v, New = %v", err, f.New())
+		}
+		ok(t, f.Rewrite(seq("2")))
+		ok(t, f.Append([]byte("3")))
+	})
+	t.Run("renamed back and not opened", func(t *testing.T) {
+		m, f := settled(t)
+		m.fault = func(kind, _ string) fault {
+			if kind == "rename" || kind == "open" {
+				return fault{err: syscall.EIO}
+			}
+			return fault{}
+		}
+		if err := f.Rewrite(seq("new")); !errors.Is(err, ErrBroken) {
+			t.Errorf("Rewrite = %v", err)
+		}
+	})
+}
+
+func TestOldTornFilesStay(t *testing.T) {
+	for _, kind := range []string{"names", "remove"} {
+		m, f := settled(t)
+		ok(t, f.Close())
+		for i := range 5 {
+			m.put(fmt.Sprintf("%s.torn-%d", dataPath, i), nil)
+		}
+		n := m.names[dataPath]
+		n.do(change{int64(len(n.cache)), []byte("torn")})
+		var logged []string
+		k := 0
+		if kind == "remove" {
+			k = 1 // the first is FILE.tmp
+		}
+		m.fault = once(kind, k, fault{err: errIO})
+		f, err := Open(dataPath, Options{Format: "events/1", fs: m, Logf: func(format string, args ...any) {
+			logged = append(logged, fmt.Sprintf(format, args...))
+		}}, nil)
+		ok(t, err)
+		ok(t, f.Err())
+		if len(logged) != 2 || !strings.Contains(logged[0], "old torn writes stay") || !strings.Contains(logged[1], "kept in /events.json.torn-2") {
+			t.Errorf("%s: logged %q", kind, logged)
+		}
+	}
+}
+
+func TestPermissionExplained(t *testing.T) {
+	for _, kind := range []string{"resolve", "lock", "open", "remove"} {
+		m, f := settled(t)
+		ok(t, f.Close())
+		m.fault = once(kind, 0, fault{err: pathError(kind, dataPath, fs.ErrPermission)})
+		_, _, err := openContent(m)
+		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "must own the data file") {
+			t.Errorf("%s: Open = %v", kind, err)
+		}
+	}
+}

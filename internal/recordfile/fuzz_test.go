@@ -1,0 +1,128 @@
+package recordfile
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sealed returns data with the checksums made right, as far as there are lines:
+// so that a fuzzer gets behind them.
+func sealed(data []byte) []byte {
+	lines := bytes.SplitAfter(bytes.Clone(data), []byte("\n"))
+	var salt uint32
+	for i, line := range lines {
+		line = bytes.TrimSuffix(bytes.TrimPrefix(line, []byte(",")), []byte("\n"))
+		if len(line) < summedAt {
+			continue
+		}
+		seal(line, salt)
+		if i == 1 {
+			if h, _, err := parseHeader("", opening+string(line)+"\n", "events/1"); err == nil {
+				salt = h.salted()
+			}
+		}
+	}
+	return bytes.Join(lines, nil)
+}
+
+func addSeeds(f *testing.F) {
+	h := header{n: 7, snap: 9, format: "events/1", salt: "0123456789abcdef"}
+	file := h.append([]byte(opening))
+	for n, records := range []string{`{"user":{"id":"usr_ada"}}`, ``, `{"event":{}},{"guest":{}}`, `{"c":"00000000","n":9,"w":[]}`} {
+		file = appendCommit(file, h.salted(), uint64(n)+8, []byte(records))
+	}
+	file = append(file, closing...)
+	for _, fix := range []bool{false, true} {
+		f.Add(file, fix)
+		f.Add(file[:len(file)-2], fix)
+		f.Add(file[:len(file)-20], fix)
+		f.Add(append(slices.Clone(file), 0, 0, 0), fix)
+		f.Add(bytes.ReplaceAll(file, []byte("\n"), []byte("\r\n")), fix)
+		f.Add([]byte("[\n"), fix)
+		f.Add([]byte("[{\"user\":{}}]"), fix)
+		f.Add([]byte{}, fix)
+	}
+}
+
+// contents opens what a memory disk holds.
+func contents(m *memFS) (f *File, commits []string, err error) {
+	f, err = Open(dataPath, Options{Format: "events/1", fs: m}, func(records string) error {
+		if strings.Contains(records, "\n") {
+			panic("a commit with a line break")
+		}
+		commits = append(commits, records)
+		return nil
+	})
+	return f, commits, err
+}
+
+// What opens, opens the same after it was settled and after it was rewritten;
+// what is refused is not changed.
+func FuzzOpen(f *testing.F) {
+	addSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte, fix bool) {
+		if fix {
+			data = sealed(data)
+		}
+		m := newMemFS(512)
+		m.put(dataPath, data)
+		f, first, err := contents(m)
+		if err != nil {
+			if !bytes.Equal(m.get(dataPath), data) || len(m.names) > 1 || err.Error() == "" {
+				t.Fatalf("refused with %v, and changed", err)
+			}
+			return
+		}
+		ok(t, f.Settle())
+		ok(t, f.Append([]byte("one more")))
+		ok(t, f.Close())
+		f, second, err := contents(m)
+		if err != nil || !slices.Equal(second, append(first, "one more")) {
+			t.Fatalf("opened with %q, after an append with %q, %v", first, second, err)
+		}
+		ok(t, f.Rewrite(seq(second...)))
+		ok(t, f.Close())
+		f, third, err := contents(m)
+		if err != nil || !slices.Equal(third, append(second, "")) {
+			t.Fatalf("rewritten with %q, opened with %q, %v", second, third, err)
+		}
+		ok(t, f.Close())
+	})
+}
+
+// Salvage finds all that Open finds, each once and in order.
+func FuzzSalvage(f *testing.F) {
+	addSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte, fix bool) {
+		if fix {
+			data = sealed(data)
+		}
+		m := newMemFS(512)
+		m.put(dataPath, data)
+		var found []string
+		last := uint64(0)
+		report, err := Salvage(dataPath, Options{Format: "events/1", fs: m}, func(n uint64, records string) error {
+			if n <= last && len(found) > 0 {
+				t.Fatalf("commit %d after %d", n, last)
+			}
+			last = n
+			found = append(found, records)
+			return nil
+		})
+		if err == nil && report.Lines != len(found) || !bytes.Equal(m.get(dataPath), data) {
+			t.Fatalf("%+v, but %d commits", report, len(found))
+		}
+		for i, s := range report.Skipped {
+			if s.Line < 1 || s.Offset < 0 || s.Bytes < 0 || s.Offset+s.Bytes > report.Size || s.Why == "" || i > 0 && s.Offset < report.Skipped[i-1].Offset {
+				t.Fatalf("skipped %+v of %d bytes", report.Skipped, report.Size)
+			}
+		}
+		if _, opened, openErr := contents(m); openErr == nil {
+			if err != nil || len(found) < len(opened) || !slices.Equal(found[:len(opened)], opened) {
+				t.Fatalf("opened with %q, salvaged %q, %v", opened, found, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package recordfile
+
+const raceEnabled = false

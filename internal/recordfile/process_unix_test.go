@@ -1,0 +1,298 @@
+//go:build darwin || linux
+
+package recordfile
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var killRounds = flag.Int("kill.rounds", 36, "how many processes TestKill kills")
+
+// The test binary is also the processes that are killed or whose disk is full.
+func TestMain(m *testing.M) {
+	mode, args, _ := strings.Cut(os.Getenv("RECORDFILE_CHILD"), " ")
+	children := map[string]func(args []string) error{"write": childWrite, "full": childFull, "hold": childHold}
+	if child := children[mode]; child != nil {
+		if err := child(strings.Split(args, " ")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// child starts this test binary as another process.
+func child(t *testing.T, args ...any) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	exe, err := os.Executable()
+	ok(t, err)
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), "RECORDFILE_CHILD="+strings.TrimSuffix(fmt.Sprintln(args...), "\n"))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	ok(t, err)
+	ok(t, cmd.Start())
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	})
+	return cmd, bufio.NewScanner(out)
+}
+
+// numbered is commit i of those of a size: its text can be checked whole.
+func numbered(i, size int) string {
+	return fmt.Sprintf(`{"i":%d,"x":"%s"}`, i, strings.Repeat(string(rune('a'+i%26)), size+i%7))
+}
+
+// childWrite appends for ever and says after each commit which one was durable.
+func childWrite(args []string) error {
+	size, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	i := 0
+	f, err := Open(args[0], options, func(records string) error {
+		if records != "" {
+			i++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if f.New() {
+		err = f.Rewrite(seq())
+	} else {
+		err = f.Settle()
+	}
+	for ; err == nil; i++ {
+		fmt.Println(i)
+		err = f.Append([]byte(numbered(i, size)))
+	}
+	return err
+}
+
+// Writers are killed at any moment; what they said was durable has to be there.
+func TestKill(t *testing.T) {
+	rounds := *killRounds
+	if raceEnabled {
+		rounds = min(rounds, 12)
+	}
+	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 6))
+	kills, torn, commits := 0, 0, 0
+	for _, size := range []int{300, 60_000, 3_000_000} {
+		path := filepath.Join(t.TempDir(), "events.json")
+		for range rounds / 3 {
+			cmd, out := child(t, "write", path, size)
+			if !out.Scan() {
+				t.Fatal("the writer did not start")
+			}
+			answered, _ := strconv.Atoi(out.Text())
+			most := []int{2, 5, 25}[rng.IntN(3)]
+			timer := time.AfterFunc(time.Duration(rng.IntN(most*1000))*time.Microsecond, func() { _ = cmd.Process.Kill() })
+			for out.Scan() {
+				answered, _ = strconv.Atoi(out.Text())
+			}
+			timer.Stop()
+			_ = cmd.Wait()
+			kills++
+			i := 0
+			o := options
+			o.Logf = func(string, ...any) { torn++ }
+			f, err := Open(path, o, func(records string) error {
+				if records != "" {
+					if records != numbered(i, size) {
+						return fmt.Errorf("commit %d is not whole", i)
+					}
+					i++
+				}
+				return nil
+			})
+			ok(t, err)
+			if i != answered && i != answered+1 {
+				t.Fatalf("%d commits were durable, %d were found", answered, i)
+			}
+			commits = i
+			if f.Size() > 200<<20 {
+				ok(t, f.Rewrite(seq()))
+				ok(t, f.Close())
+				ok(t, os.Remove(path))
+				continue
+			}
+			ok(t, f.Settle())
+			ok(t, f.Close())
+		}
+		t.Logf("%d bytes: %d commits after the last kill", size, commits)
+	}
+	t.Logf("%d writers were killed, %d of them in the middle of a write; no answered commit was lost", kills, torn)
+	if rounds >= 300 && torn == 0 {
+		t.Error("no write was torn: the kills test nothing but the list of commits")
+	}
+}
+
+// childFull appends under each limit for the size of a file that one commit can
+// meet. The kernel then writes a part of it, as on a full disk.
+func childFull(args []string) error {
+	commit := []byte(numbered(1, 100))
+	for room := 0; ; room++ {
+		f, err := Open(args[0], options, nil)
+		if err != nil {
+			return err
+		}
+		if f.New() {
+			err = f.Rewrite(seq())
+		} else {
+			err = f.Settle()
+		}
+		if err != nil {
+			return err
+		}
+		if room == len(appendCommit(nil, 0, f.n+1, commit)) {
+			fmt.Println(room)
+			return f.Close()
+		}
+		size := f.Size()
+		limit := func(bytes uint64) error {
+			var l syscall.Rlimit
+			if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &l); err != nil {
+				return err
+			}
+			l.Cur = l.Max
+			if bytes > 0 {
+				l.Cur = min(bytes, l.Max)
+			}
+			return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &l)
+		}
+		if err := limit(uint64(size) + uint64(room)); err != nil {
+			return err
+		}
+		full := f.Append(commit)
+		rewrite := f.Rewrite(seq(string(make([]byte, size+int64(room)))))
+		if err := limit(0); err != nil {
+			return err
+		}
+		if !errors.Is(full, syscall.EFBIG) || !errors.Is(rewrite, syscall.EFBIG) || f.Err() != nil {
+			return fmt.Errorf("room for %d bytes: Append = %v, Rewrite = %v, Err = %v", room, full, rewrite, f.Err())
+		}
+		if data, err := os.ReadFile(args[0]); err != nil || int64(len(data)) != size || !strings.HasSuffix(string(data), "}\n]\n") {
+			return fmt.Errorf("room for %d bytes: the file was left with %d bytes, %v", room, len(data), err)
+		}
+		if err := errors.Join(f.Append(fmt.Append(nil, room)), f.Close()); err != nil {
+			return fmt.Errorf("room for %d bytes, and then for more: %w", room, err)
+		}
+		next := 0
+		_, err = Read(args[0], options, func(records string) error {
+			if records != "" && records != fmt.Sprint(next) {
+				return fmt.Errorf("found %s and not %d", records, next)
+			}
+			if records != "" {
+				next++
+			}
+			return nil
+		})
+		if err != nil || next != room+1 {
+			return fmt.Errorf("room for %d bytes: %d commits, %v", room, next, err)
+		}
+	}
+}
+
+func TestFileSizeLimit(t *testing.T) {
+	cmd, out := child(t, "full", filepath.Join(t.TempDir(), "events.json"))
+	for out.Scan() {
+		t.Logf("%s limits across one commit", out.Text())
+	}
+	ok(t, cmd.Wait())
+}
+
+// childHold holds the lock until it is killed.
+func childHold(args []string) error {
+	_, err := Open(args[0], options, nil)
+	fmt.Println("open")
+	_, _ = io.ReadAll(os.Stdin)
+	if err == nil {
+		time.Sleep(time.Minute)
+	}
+	return err
+}
+
+func TestTwoProcesses(t *testing.T) {
+	path := create(t, []string{"1"})
+	cmd, out := child(t, "hold", path)
+	if !out.Scan() {
+		t.Fatal("the other process did not open the file")
+	}
+	_, _, err := tryOpen(t, path)
+	locked, is := errors.AsType[*LockedError](err)
+	if !is || locked.PID != cmd.Process.Pid || !strings.Contains(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)) {
+		t.Errorf("Open = %v, want a LockedError of process %d", err, cmd.Process.Pid)
+	}
+	if _, err := Read(path, options, nil); err != nil {
+		t.Errorf("Read = %v", err)
+	}
+	ok(t, cmd.Process.Signal(syscall.SIGKILL))
+	_ = cmd.Wait()
+	f, commits := open(t, path)
+	if !slices.Equal(commits, []string{"1", ""}) {
+		t.Errorf("commits %q", commits)
+	}
+	ok(t, f.Close())
+}
+
+// What the real file system says when things are not as they should be.
+func TestRealFileSystem(t *testing.T) {
+	dir := t.TempDir()
+	var o osFS
+	path := filepath.Join(dir, "events.json")
+	ok(t, os.MkdirAll(filepath.Join(dir, "full", "folder"), 0o700))
+	if _, err := o.Create(filepath.Join(dir, "full")); err == nil {
+		t.Error("Create in the place of a folder")
+	}
+	if _, err := o.Create(filepath.Join(dir, "none", "f")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Create in no folder = %v", err)
+	}
+	if err := o.SyncDir(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("SyncDir of no folder = %v", err)
+	}
+	ok(t, syscall.Mkfifo(path, 0o600))
+	if _, err := Read(path, options, nil); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("Read of a pipe = %v", err)
+	}
+	if _, err := o.Lock(dir); err == nil {
+		t.Error("Lock of a folder")
+	}
+	if _, err := o.Lock("/dev/null"); err == nil {
+		t.Error("Lock of a device, which takes no process id")
+	}
+	f, err := o.Create(filepath.Join(dir, "f"))
+	ok(t, err)
+	ok(t, f.Close())
+	if _, err := lock(f.(*os.File)); err == nil {
+		t.Error("lock of a closed file")
+	}
+	t.Run("no working folder", func(t *testing.T) {
+		gone := t.TempDir()
+		t.Chdir(gone)
+		ok(t, os.Remove(gone))
+		if _, _, err := tryOpen(t, "events.json"); err == nil {
+			t.Error("Open in a folder that is gone")
+		}
+	})
+}

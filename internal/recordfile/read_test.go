@@ -1,0 +1,258 @@
+package recordfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestReadReport(t *testing.T) {
+	path := create(t, []string{"1", "2"}, "3")
+	text := readFile(t, path)
+	ok(t, os.Remove(path+".lock"))
+	var got []string
+	report, err := Read(path, options, func(r string) error { got = append(got, r); return nil })
+	want := Report{Size: int64(len(text)), Lines: 4, First: 2, Last: 5, Snap: 4}
+	if err != nil || fmt.Sprint(report) != fmt.Sprint(want) || !slices.Equal(got, []string{"1", "2", "", "3"}) {
+		t.Errorf("Read = %+v, %q, %v, want %+v", report, got, err, want)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
+		t.Errorf("Read left %v", entries)
+	}
+	f, _ := open(t, path) // a server runs
+	if _, err := Read(path, options, nil); err != nil {
+		t.Errorf("Read beside a server: %v", err)
+	}
+	ok(t, f.Close())
+}
+
+// While a server writes, the end of the file may be anything for a moment. That
+// is looked at again and not called damage.
+func TestReadWhileWriting(t *testing.T) {
+	whole := func(commits ...string) string {
+		m := newMemFS(512)
+		f, _, err := openContent(m)
+		ok(t, err)
+		f.salt = 0
+		ok(t, f.Rewrite(seq("1")))
+		for _, c := range commits {
+			ok(t, f.Append([]byte(c)))
+		}
+		return string(m.get(dataPath))
+	}
+	three := whole("2", "3", "4")
+	lines := strings.SplitAfter(three, "\n")
+	upTo := func(n int) string { return strings.Join(lines[:n], "") } // with n lines
+	torn := upTo(5) + lines[5][:10]
+	for name, test := range map[string]struct {
+		looks   []string // what stands there, one after another
+		commits int
+		busy    bool
+		repair  string
+		damage  bool
+	}{
+		"clean":                      {[]string{three}, 5, false, "", false},
+		"a write in flight":          {[]string{torn, three}, 5, true, "", false},
+		"several":                    {[]string{torn, upTo(6) + lines[6][:3], upTo(6) + lines[6][:9], three}, 5, true, "", false},
+		"rolled back":                {[]string{torn, upTo(5) + closing}, 3, true, "", false},
+		"a hole, as in a large read": {[]string{upTo(5) + strings.Repeat("\x00", len(lines[5])) + upTo(7)[len(upTo(6)):], three}, 5, true, "", false},
+		"all the time": {slices.Collect(func(yield func(string) bool) {
+			for i := range 12 {
+				if !yield(torn + strings.Repeat("x", i)) {
+					return
+				}
+			}
+		}), 3, true, "a server is writing: the last write is not whole: 20 bytes", false},
+		"torn for good":    {[]string{torn}, 3, false, "the last write is not whole: 10 bytes", false},
+		"became shorter":   {[]string{torn, upTo(4)}, 3, true, "a server is writing: the closing bracket", false},
+		"damage for good":  {[]string{upTo(5) + lines[6] + closing}, 3, false, "", true},
+		"damage after all": {[]string{torn, upTo(5) + lines[6] + closing}, 3, true, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemFS(512)
+				n := m.put(dataPath, []byte(test.looks[0]))
+				go func() {
+					time.Sleep(time.Millisecond)
+					for _, text := range test.looks[1:] {
+						m.mu.Lock()
+						n.cache = []byte(text)
+						m.mu.Unlock()
+						time.Sleep(10 * time.Millisecond)
+					}
+				}()
+				var got []string
+				report, err := Read(dataPath, Options{Format: "events/1", fs: m}, func(r string) error { got = append(got, r); return nil })
+				if want := []string{"1", "", "2", "3", "4"}[:test.commits]; !slices.Equal(got, want) || report.Lines != len(want) {
+					t.Errorf("commits %q, want %q", got, want)
+				}
+				if _, damage := errors.AsType[*DamageError](err); damage != test.damage || err != nil && !damage {
+					t.Errorf("error %v", err)
+				}
+				if report.Busy != test.busy || !strings.HasPrefix(report.Repair, test.repair) || test.repair == "" && report.Repair != "" {
+					t.Errorf("report %+v", report)
+				}
+				time.Sleep(time.Second)
+			})
+		})
+	}
+}
+
+// The same on the real disk: a writer as fast as it can, and readers.
+func TestReadBesideWriter(t *testing.T) {
+	path := create(t, []string{"0"})
+	f, _ := open(t, path)
+	ok(t, f.Settle())
+	done := make(chan error)
+	stop := make(chan bool)
+	go func() {
+		for i := 1; ; i++ {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+			if err := f.Append(fmt.Appendf(nil, "%d%s", i, strings.Repeat(" ", i*i%20000))); err != nil {
+				done <- err
+				return
+			}
+			if i%100 == 0 {
+				if err := f.Rewrite(seq("0")); err != nil {
+					done <- err
+					return
+				}
+				i = 0
+			}
+		}
+	}()
+	busy := 0
+	for range 100 {
+		next := 0
+		report, err := Read(path, options, func(r string) error {
+			if r == "" {
+				return nil
+			}
+			if r = strings.TrimSpace(r); r != fmt.Sprint(next) {
+				return fmt.Errorf("found %s and not %d", r, next)
+			}
+			next++
+			return nil
+		})
+		if err != nil || next == 0 {
+			t.Errorf("Read = %+v, %v", report, err)
+		}
+		if report.Busy {
+			busy++
+		}
+	}
+	close(stop)
+	ok(t, <-done)
+	t.Logf("%d of 100 readers met a write in flight", busy)
+}
+
+func TestReadFails(t *testing.T) {
+	m, f := settled(t)
+	ok(t, f.Close())
+	for kind, k := range map[string]int{"resolve": 0, "open": 0, "stat": 0, "read": 0} {
+		for call, try := range map[string]func(Options) error{
+			"Read":    func(o Options) error { _, err := Read(dataPath, o, nil); return err },
+			"Salvage": func(o Options) error { _, err := Salvage(dataPath, o, nil); return err },
+		} {
+			m.fault = once(kind, k, fault{err: pathError(kind, dataPath, fs.ErrPermission)})
+			if err := try(Options{Format: "events/1", fs: m}); !errors.Is(err, fs.ErrPermission) {
+				t.Errorf("%s fails: %s = %v", kind, call, err)
+			}
+		}
+	}
+	n := m.names[dataPath]
+	n.do(change{int64(len(n.cache)), []byte("torn")})
+	for _, kind := range []string{"stat", "read"} { // at the second look
+		m.fault = once(kind, 1, fault{err: errIO})
+		if _, err := Read(dataPath, Options{Format: "events/1", fs: m}, nil); !errors.Is(err, errIO) {
+			t.Errorf("%s fails: Read = %v", kind, err)
+		}
+	}
+}
+
+func TestSalvage(t *testing.T) {
+	good := readFile(t, create(t, []string{"1", "2"}, "3", "4"))
+	lines := strings.SplitAfter(good, "\n")
+	with := func(i int, replacement ...string) string {
+		return strings.Join(slices.Replace(slices.Clone(lines), i, i+1, replacement...), "")
+	}
+	at := func(i int) int64 { return int64(len(strings.Join(lines[:i], ""))) }
+	length := func(i int) int64 { return int64(len(lines[i])) }
+	all := []string{"2 1", "3 2", "4 ", "5 3", "6 4"}
+	for name, test := range map[string]struct {
+		text    string
+		want    []string
+		skipped []Span
+	}{
+		"whole":                 {good, all, nil},
+		"torn":                  {strings.TrimSuffix(good, closing) + ",{\"c\"", all, []Span{{8, at(7), 5, "does not verify"}}},
+		"no bracket":            {strings.TrimSuffix(good, closing), all, nil},
+		"CR LF":                 {strings.ReplaceAll(good, "\n", "\r\n"), all, nil},
+		"blank lines":           {strings.ReplaceAll(good, "\n", "\n\n"), all, nil},
+		"a line changed":        {with(3, strings.Replace(lines[3], "2", "7", 1)), []string{"2 1", "4 ", "5 3", "6 4"}, []Span{{4, at(3), length(3), "does not verify"}, {5, at(4), 0, "commits 3 to 3 are missing"}}},
+		"two lines changed":     {strings.Join(slices.Replace(slices.Clone(lines), 3, 5, "xx\n", "yyy\n"), ""), []string{"2 1", "5 3", "6 4"}, []Span{{4, at(3), 7, "does not verify"}, {6, at(3) + 7, 0, "commits 3 to 4 are missing"}}},
+		"a line gone":           {with(5), []string{"2 1", "3 2", "4 ", "6 4"}, []Span{{6, at(5), 0, "commits 5 to 5 are missing"}}},
+		"first line gone":       {with(2), all[1:], []Span{{3, at(2), 0, "commits 2 to 2 are missing"}}},
+		"snapshot cut":          {strings.Join(lines[:3], "") + closing, all[:1], []Span{{5, at(3) + 2, 0, "commits 3 to 4 are missing"}}},
+		"a line twice":          {with(5, lines[5], lines[5]), all, []Span{{7, at(6), length(5), "commit 5 again"}}},
+		"two lines swapped":     {strings.Join(slices.Replace(slices.Clone(lines), 5, 7, lines[6], lines[5]), ""), all, nil},
+		"a line end gone":       {with(5, strings.TrimSuffix(lines[5], "\n")), []string{"2 1", "3 2", "4 ", "6 4"}, []Span{{6, at(5), length(5), "does not verify"}, {6, at(5), 0, "commits 5 to 5 are missing"}}},
+		"header changed":        {strings.Replace(good, "snap", "snaq", 1), all, []Span{{2, 2, length(1), "does not verify"}}},
+		"header gone":           {with(1), all, nil},
+		"first block gone":      {strings.Repeat("\x00", int(at(3)-5)) + good[at(3)-5:], all[1:], []Span{{1, 0, at(3), "does not verify"}}},
+		"foreign lines between": {with(3, lines[3], string(appendCommit(nil, 7, 3, []byte("foreign")))), all, []Span{{5, at(4), int64(len(appendCommit(nil, 7, 3, []byte("foreign")))), "does not verify"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "events.json")
+			ok(t, os.WriteFile(path, []byte(test.text), 0o400))
+			var got []string
+			o := options
+			progress := int64(0)
+			o.Progress = func(done, _ int64) { progress = done }
+			report, err := Salvage(path, o, func(n uint64, records string) error {
+				got = append(got, fmt.Sprint(n, " ", records))
+				return nil
+			})
+			if err != nil || !slices.Equal(got, test.want) || !slices.Equal(report.Skipped, test.skipped) {
+				t.Errorf("Salvage = %q, %v\nskipped %+v\nwant %q\nskipped %+v", got, err, report.Skipped, test.want, test.skipped)
+			}
+			if report.Lines != len(test.want) || report.Size != int64(len(test.text)) || progress != report.Size || fmt.Sprint(report.First) != test.want[0][:1] || fmt.Sprint(report.Last) != test.want[len(test.want)-1][:1] {
+				t.Errorf("report %+v, progress %d", report, progress)
+			}
+			if readFile(t, path) != test.text {
+				t.Error("Salvage changed the file")
+			}
+		})
+	}
+	for name, text := range map[string]string{
+		"empty":           "",
+		"a seed":          "[\n{\"user\":{}}\n]\n",
+		"newer":           with(1, string(header{n: 1, snap: 4, format: "events/2", salt: "0123456789abcdef"}.append(nil))),
+		"two of four":     strings.Repeat("x", 100) + "\n" + lines[2] + lines[3] + strings.Replace(lines[5], "3", "7", 1) + strings.Replace(lines[6], "4", "7", 1) + closing,
+		"one line":        strings.Repeat("x", 200) + "\n" + lines[2] + closing,
+		"checksums gone":  strings.ReplaceAll(good, `{"c":"`, `{"c":"x`),
+		"only rubbish":    strings.Repeat(lineStart+"\n", 100),
+		"no hexadecimals": strings.Repeat(`{"c":"xxxxxxxx","n":5,"w":[]}`+"\n", 5),
+	} {
+		path := filepath.Join(t.TempDir(), "events.json")
+		ok(t, os.WriteFile(path, []byte(text), 0o600))
+		report, err := Salvage(path, options, func(uint64, string) error { t.Error("a line verified"); return nil })
+		_, format := errors.AsType[*FormatError](err)
+		_, damage := errors.AsType[*DamageError](err)
+		if !format && !damage || report.Size != int64(len(text)) {
+			t.Errorf("%s: Salvage = %+v, %v", name, report, err)
+		}
+	}
+}

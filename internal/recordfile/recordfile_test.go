@@ -1,0 +1,611 @@
+package recordfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var options = Options{Format: "events/1"}
+
+// open opens a file of the real disk and returns its commits.
+func open(t *testing.T, path string) (*File, []string) {
+	t.Helper()
+	f, commits, err := tryOpen(t, path)
+	if err != nil {
+		t.Fatalf("Open(%s): %v", path, err)
+	}
+	return f, commits
+}
+
+func tryOpen(t *testing.T, path string) (f *File, commits []string, err error) {
+	o := options
+	o.Logf = t.Logf
+	f, err = Open(path, o, func(records string) error {
+		commits = append(commits, records)
+		return nil
+	})
+	if err == nil {
+		t.Cleanup(func() { f.Close() })
+	}
+	return f, commits, err
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// create makes a file with the commits as its snapshot and then those appended.
+func create(t *testing.T, commits []string, appended ...string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "events.json")
+	f, _ := open(t, path)
+	ok(t, f.Rewrite(seq(commits...)))
+	for _, c := range appended {
+		ok(t, f.Append([]byte(c)))
+	}
+	ok(t, f.Close())
+	return path
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	ok(t, err)
+	return string(data)
+}
+
+func TestFormat(t *testing.T) {
+	path := create(t, []string{`{"user":{"id":"usr_ada"}}`}, `{"event":1},{"event":2}`)
+	text := readFile(t, path)
+
+	form := regexp.MustCompile(`^\[
+\{"c":"[0-9a-f]{8}","n":1,"format":"events/1","salt":"([0-9a-f]{16})","snap":3\}
+,\{"c":"[0-9a-f]{8}","n":2,"w":\[\{"user":\{"id":"usr_ada"\}\}\]\}
+,\{"c":"[0-9a-f]{8}","n":3,"w":\[\]\}
+,\{"c":"[0-9a-f]{8}","n":4,"w":\[\{"event":1\},\{"event":2\}\]\}
+\]
+$`)
+	match := form.FindStringSubmatch(text)
+	if match == nil {
+		t.Fatalf("the file has not the form of the contract:\n%s", text)
+	}
+	var lines []struct {
+		C, Format, Salt string
+		N, Snap         int
+		W               []json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(text), &lines); err != nil || len(lines) != 4 {
+		t.Fatalf("as JSON: %d elements, %v", len(lines), err)
+	}
+	// The checksums as the contract words them, computed in another way.
+	for i, line := range strings.Split(text, "\n")[1:5] {
+		salt := match[1]
+		if i == 0 {
+			salt = ""
+		}
+		from, to := strings.Index(line, `"n":`), strings.LastIndex(line, "}")
+		sum := crc32.Checksum([]byte(salt+line[from:to+1]), crc32.MakeTable(crc32.Castagnoli))
+		if want := fmt.Sprintf("%08x", sum); lines[i].C != want {
+			t.Errorf("line %d: c is %s, want %s", i+2, lines[i].C, want)
+		}
+	}
+	if runtime.GOOS != "windows" {
+		info, err := os.Stat(path)
+		ok(t, err)
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("mode %v, want 0600", info.Mode())
+		}
+	}
+}
+
+func TestNewFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "events.json")
+	f, commits := open(t, path)
+	if !f.New() || f.Size() != 0 || f.Tail() != 0 || commits != nil || f.Path() != path {
+		t.Errorf("New %v, Size %d, Tail %d, commits %q, Path %s", f.New(), f.Size(), f.Tail(), commits, f.Path())
+	}
+	ok(t, f.Settle())
+	if err := f.Append([]byte("{}")); err == nil || !strings.Contains(err.Error(), "before") {
+		t.Errorf("Append to nothing: %v", err)
+	}
+	entries, _ := os.ReadDir(dir)
+	if len(entries) != 1 || entries[0].Name() != "events.json.lock" {
+		t.Errorf("on disk is %v, want only the lock", entries)
+	}
+	if pid := readFile(t, path+".lock"); pid != strconv.Itoa(os.Getpid())+"\n" {
+		t.Errorf("the lock holds %q, want the process id", pid)
+	}
+	ok(t, f.Rewrite(seq()))
+	if f.New() || f.Tail() != 0 || f.Size() != int64(len(readFile(t, path))) {
+		t.Errorf("New %v, Tail %d, Size %d after the first Rewrite", f.New(), f.Tail(), f.Size())
+	}
+	ok(t, f.Append([]byte("{}")))
+	if f.Tail() == 0 || f.Size() != int64(len(readFile(t, path))) {
+		t.Errorf("Tail %d, Size %d after Append", f.Tail(), f.Size())
+	}
+	ok(t, f.Close())
+	ok(t, f.Close())
+
+	f, commits = open(t, path)
+	if want := []string{"", "{}"}; !slices.Equal(commits, want) || f.New() {
+		t.Errorf("commits %q, want %q", commits, want)
+	}
+	for name, err := range map[string]error{"Append": f.Append(nil), "before": errors.New("before")} {
+		if err == nil || !strings.Contains(err.Error(), "before") {
+			t.Errorf("%s before Settle: %v", name, err)
+		}
+	}
+	ok(t, f.Settle())
+	ok(t, f.Settle())
+	ok(t, f.Append(nil))
+	ok(t, f.Close())
+	if _, err := os.Stat(path + ".lock"); err != nil {
+		t.Errorf("the lock file has to stay: %v", err)
+	}
+	for name, err := range map[string]error{"Append": f.Append(nil), "Settle": f.Settle(), "Rewrite": f.Rewrite(seq())} {
+		if err == nil || !strings.Contains(err.Error(), "closed") {
+			t.Errorf("%s after Close: %v", name, err)
+		}
+	}
+}
+
+func TestRewrite(t *testing.T) {
+	path := create(t, []string{"1", "2"}, "3")
+	before := readFile(t, path)
+	f, commits := open(t, path)
+	if want := []string{"1", "2", "", "3"}; !slices.Equal(commits, want) {
+		t.Fatalf("commits %q, want %q", commits, want)
+	}
+	ok(t, f.Rewrite(seq("a", "b", "c")))
+	if _, err := os.Stat(path + ".tmp"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("FILE.tmp is still there: %v", err)
+	}
+	if _, _, err := tryOpen(t, path); err == nil {
+		t.Error("the lock was lost in a rewrite")
+	}
+	ok(t, f.Append([]byte("d")))
+	ok(t, f.Close())
+	after := readFile(t, path)
+	if before[:len(opening)+16] == after[:len(opening)+16] || strings.Contains(after, before[strings.Index(before, "salt"):][:24]) {
+		t.Error("a rewrite needs a new salt")
+	}
+	if !strings.Contains(after, `"n":6,"format"`) || !strings.Contains(after, `"snap":10}`) {
+		t.Errorf("numbers do not go on after 5:\n%s", after)
+	}
+	f, commits = open(t, path)
+	if want := []string{"a", "b", "c", "", "d"}; !slices.Equal(commits, want) {
+		t.Errorf("commits %q, want %q", commits, want)
+	}
+	ok(t, f.Settle())
+
+	// What is refused before the rename leaves all as it was.
+	state := readFile(t, path)
+	calls := 0
+	changing := func(yield func([]byte) bool) {
+		calls++
+		for range calls {
+			if !yield([]byte("x")) {
+				return
+			}
+		}
+	}
+	for name, c := range map[string]iter.Seq[[]byte]{
+		"too large": seq(strings.Repeat("x", MaxCommit+1)),
+		"two lines": seq("x", "a\nb"),
+		"changes":   changing,
+	} {
+		err := f.Rewrite(c)
+		if err == nil || f.Err() != nil {
+			t.Errorf("%s: Rewrite = %v, then Err %v", name, err, f.Err())
+		}
+		if errors.Is(err, ErrTooLarge) != (name == "too large") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if readFile(t, path) != state {
+		t.Error("a refused Rewrite changed the file")
+	}
+	ok(t, f.Append([]byte("e")))
+}
+
+func TestAppendLimits(t *testing.T) {
+	path := create(t, nil)
+	f, _ := open(t, path)
+	ok(t, f.Settle())
+	before := readFile(t, path)
+	if err := f.Append(make([]byte, MaxCommit+1)); !errors.Is(err, ErrTooLarge) || !strings.HasPrefix(err.Error(), path) {
+		t.Errorf("Append of a byte too many = %v, want ErrTooLarge", err)
+	}
+	if err := f.Append([]byte("{\n}")); err == nil {
+		t.Error("Append took a line break")
+	}
+	if readFile(t, path) != before || f.Err() != nil {
+		t.Errorf("a refused Append changed the file, or ended writing: %v", f.Err())
+	}
+	largest := strings.Repeat("x", MaxCommit)
+	ok(t, f.Append([]byte(largest)))
+	ok(t, f.Append([]byte("y")))
+	ok(t, f.Close())
+	// The largest commit, torn at its last byte, is a torn write and not damage.
+	text := readFile(t, path)
+	torn := text[:strings.LastIndex(text, "x")]
+	ok(t, os.WriteFile(path, []byte(torn), 0o600))
+	f, commits := open(t, path)
+	if want := []string{""}; !slices.Equal(commits, want) {
+		t.Errorf("%d commits, want the empty one", len(commits))
+	}
+	ok(t, f.Settle())
+	ok(t, f.Append([]byte("z")))
+}
+
+func TestOpenRepairs(t *testing.T) {
+	path := create(t, []string{"1"}, "2", "3")
+	whole := readFile(t, path)
+	last := strings.LastIndex(whole, ",{")
+	for name, test := range map[string]struct {
+		text    string
+		commits int
+		torn    bool
+	}{
+		"clean":                          {whole, 4, false},
+		"bracket missing":                {strings.TrimSuffix(whole, "]\n"), 4, false},
+		"line end missing":               {strings.TrimSuffix(whole, "\n"), 4, false},
+		"garbage after the bracket":      {whole + "\x00\x00garbage", 4, true},
+		"a comma":                        {strings.TrimSuffix(whole, "]\n") + ",", 4, true},
+		"half a line":                    {whole[:last+20], 3, true},
+		"zeros":                          {whole[:last] + strings.Repeat("\x00", 1000), 3, true},
+		"the next line after a ]":        {whole[:last] + "]" + whole[last+1:], 3, true},
+		"the next line after zeros":      {whole[:last] + strings.Repeat("\x00", 512) + whole[last:], 3, true},
+		"bracket, then a line's rest":    {whole[:last] + "]\n" + whole[last+2:], 3, true},
+		"edited to CR LF in the last":    {whole[:len(whole)-3] + "\r\n]\n", 3, true},
+		"a second bracket":               {whole + "]\n", 4, true},
+		"all of the last line but its }": {whole[:len(whole)-4] + "\n]\n", 3, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // Read sleeps
+			path := filepath.Join(t.TempDir(), "events.json")
+			ok(t, os.WriteFile(path, []byte(test.text), 0o600))
+			report, err := Read(path, options, nil)
+			if err != nil || (report.Repair != "") != (test.text != whole) || (report.Torn > 0) != test.torn || report.Lines != test.commits || report.Busy {
+				t.Errorf("Read = %+v, %v", report, err)
+			}
+			if readFile(t, path) != test.text {
+				t.Fatal("Read changed the file")
+			}
+			f, commits := open(t, path)
+			if want := []string{"1", "", "2", "3"}[:test.commits]; !slices.Equal(commits, want) {
+				t.Errorf("commits %q, want %q", commits, want)
+			}
+			if got := readFile(t, path); int64(len(got)) != f.Size() || !json.Valid([]byte(got)) || !strings.HasPrefix(whole, strings.TrimSuffix(got, "]\n")) {
+				t.Errorf("after Open the file holds\n%s", got)
+			}
+			kept, _ := filepath.Glob(path + ".torn-*")
+			switch {
+			case len(kept) == 1 && test.torn:
+				if rest := readFile(t, kept[0]); !strings.HasSuffix(test.text, rest) || int64(len(rest)) != report.Torn {
+					t.Errorf("put aside: %q", rest)
+				}
+				info, _ := os.Stat(kept[0])
+				if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+					t.Errorf("mode of %s is %v", kept[0], info.Mode())
+				}
+			case len(kept) > 0 || test.torn:
+				t.Errorf("put aside: %v", kept)
+			}
+			ok(t, f.Settle())
+			ok(t, f.Append([]byte("4")))
+			ok(t, f.Close())
+			_, commits = open(t, path)
+			if len(commits) != test.commits+1 || commits[test.commits] != "4" {
+				t.Errorf("commits %q after one more", commits)
+			}
+		})
+	}
+}
+
+func TestTornFilesAreFew(t *testing.T) {
+	path := create(t, []string{"1"})
+	other := filepath.Join(filepath.Dir(path), "events.json.backup.torn-2020")
+	ok(t, os.WriteFile(other, nil, 0o600))
+	var kept []string
+	for i := range 8 {
+		ok(t, os.WriteFile(path, []byte(readFile(t, path)+fmt.Sprint("torn ", i)), 0o600))
+		f, _ := open(t, path)
+		ok(t, f.Close())
+		kept, _ = filepath.Glob(path + ".torn-*")
+		if len(kept) != min(i+1, 5) {
+			t.Fatalf("after %d: %q", i+1, kept)
+		}
+	}
+	for i, name := range kept {
+		if got, want := readFile(t, name), fmt.Sprint("]\ntorn ", i+3); got != want {
+			t.Errorf("%s holds %q, want %q", name, got, want)
+		}
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	good := readFile(t, create(t, []string{"1", "2"}, "3", "4"))
+	lines := strings.SplitAfter(good, "\n")
+	with := func(i int, replacement ...string) string {
+		return strings.Join(slices.Replace(slices.Clone(lines), i, i+1, replacement...), "")
+	}
+	reseal := func(format, salt string, n, snap uint64) string {
+		return with(1, string(header{n: n, snap: snap, format: format, salt: salt}.append(nil)))
+	}
+	salt := good[strings.Index(good, `"salt":"`)+8:][:16]
+	long := strings.Repeat("x", maxTail)
+	for name, test := range map[string]struct {
+		text   string
+		line   int // of a DamageError; 0 for a FormatError
+		offset int
+		says   string
+	}{
+		"empty":                   {"", 0, 0, "is empty"},
+		"a folder's noise":        {"hello", 0, 0, "not a data file"},
+		"zeros":                   {strings.Repeat("\x00", 5000), 0, 0, "not a data file"},
+		"an object":               {`{"events":[]}`, 0, 0, "not a data file"},
+		"an array":                {"[]", 0, 0, "-seed reads it"},
+		"a seed":                  {"[\n{\"user\":{\"id\":\"usr_ada\"}}\n]\n", 0, 0, "-seed reads it"},
+		"a seed with spaces":      {" [ {\"user\" : {} } ]", 0, 0, "-seed reads it"},
+		"newer format":            {reseal("events/2", salt, 1, 4), 0, 0, "newer version"},
+		"much newer format":       {reseal("events/10", salt, 1, 4), 0, 0, "newer version"},
+		"older format":            {reseal("events/0", salt, 1, 4), 0, 0, `has the format "events/0"`},
+		"other format":            {reseal("guests/2", salt, 1, 4), 0, 0, `has the format "guests/2"`},
+		"format without a number": {reseal("events/x", salt, 1, 4), 0, 0, `has the format "events/x"`},
+		"newer header": {opening + func() string {
+			line := []byte(lineStart + `1,"format":"events/2","more":{}}`)
+			seal(line, 0)
+			return string(line)
+		}() + "\n", 0, 0, "newer version"},
+		"header cut":             {good[:40], 2, 2, "header"},
+		"header alone":           {lines[0] + lines[1], 3, len(lines[1]) + 2, "end here"},
+		"header and bracket":     {lines[0] + lines[1] + closing, 3, len(lines[1]) + 2, "end here"},
+		"header's bit":           {strings.Replace(good, "snap", "snaq", 1), 2, 2, "header's checksum"},
+		"snapshot before header": {reseal("events/1", salt, 4, 4), 2, 2, "not of the form"},
+		"numbers beyond":         {reseal("events/1", salt, 1<<53+1, 1<<53+2), 2, 2, "not of the form"},
+		"salt too short":         {reseal("events/1", salt[1:], 1, 4), 2, 2, "not of the form"},
+		"CR LF everywhere":       {strings.ReplaceAll(good, "\n", "\r\n"), 1, 0, "were changed"},
+		"formatted":              {strings.ReplaceAll(good, `":`, `": `), 1, 0, "were changed"},
+		"formatted otherwise":    {"[\n  {\n    \"c\": \"00000000\"", 1, 0, "were changed"},
+		"CR LF in one line":      {with(4, strings.Replace(lines[4], "\n", "\r\n", 1)), 5, len(strings.Join(lines[:4], "")), "CR LF"},
+		"a line changed":         {with(3, strings.Replace(lines[3], "2", "7", 1)), 4, len(strings.Join(lines[:3], "")), "checksum is wrong, but all up to commit 4 was durable"},
+		"a later line changed":   {with(5, strings.Replace(lines[5], "3", "7", 1)), 6, len(strings.Join(lines[:5], "")), "checksum is wrong, but commit 6 follows"},
+		"a line with no comma":   {with(5, lines[5][1:]), 6, len(strings.Join(lines[:5], "")), "does not begin like a commit"},
+		"a line gone":            {with(5), 6, len(strings.Join(lines[:5], "")), "commit 6 and not 5; nothing was changed"},
+		"a line twice":           {with(5, lines[5], lines[5]), 7, len(strings.Join(lines[:6], "")), "commit 5 and not 6; nothing was changed"},
+		"the last line alone":    {with(5, lines[6]), 6, len(strings.Join(lines[:5], "")), "commit 6 and not 5; nothing was changed"},
+		"the last line twice":    {with(6, lines[6], lines[6]), 8, len(strings.Join(lines[:7], "")), "commit 6 and not 7"},
+		"two lines swapped":      {strings.Join(slices.Replace(slices.Clone(lines), 5, 7, lines[6], lines[5]), ""), 6, len(strings.Join(lines[:5], "")), "commit 6 and not 5; nothing was changed"},
+		"a line end gone":        {with(5, strings.TrimSuffix(lines[5], "\n")), 6, len(strings.Join(lines[:5], "")), "commit 6 follows"},
+		"snapshot cut":           {strings.Join(lines[:4], "") + closing, 5, len(strings.Join(lines[:4], "")), "commits end here, but all up to commit 4"},
+		"snapshot cut in a line": {strings.Join(lines[:4], "") + lines[4][:9], 5, len(strings.Join(lines[:4], "")), "ends within the line"},
+		"more than one write":    {good + long, 8, len(good) - 2, "more follows than one write"},
+		"another file's lines":   {lines[0] + string(header{n: 1, snap: 4, format: "events/1", salt: "0123456789abcdef"}.append(nil)) + strings.Join(lines[2:], ""), 3, len(lines[1]) + 2, "checksum"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // Read sleeps
+			path := filepath.Join(t.TempDir(), "events.json")
+			ok(t, os.WriteFile(path, []byte(test.text), 0o600))
+			_, _, openErr := tryOpen(t, path)
+			_, readErr := Read(path, options, nil)
+			for call, err := range map[string]error{"Open": openErr, "Read": readErr} {
+				if test.line == 0 {
+					if e, is := errors.AsType[*FormatError](err); !is || e.File != path {
+						t.Errorf("%s = %v, want a FormatError", call, err)
+						continue
+					}
+				} else {
+					e, is := errors.AsType[*DamageError](err)
+					if !is {
+						t.Errorf("%s = %v, want a DamageError", call, err)
+						continue
+					}
+					if e.File != path || e.Line != test.line || e.Offset != int64(test.offset) || !strings.Contains(err.Error(), "dump -salvage") {
+						t.Errorf("%s = %v, want line %d, byte %d", call, err, test.line, test.offset)
+					}
+				}
+				if !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), path) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("%s = %v, want %q in it", call, err, test.says)
+				}
+			}
+			if readFile(t, path) != test.text {
+				t.Error("a refused file was changed")
+			}
+			if others, _ := filepath.Glob(path + ".*"); len(others) != 1 {
+				t.Errorf("beside the refused file are %v, want only the lock", others)
+			}
+			if _, _, err := tryOpen(t, path); err == nil {
+				t.Error("the lock of a refused file was not given back")
+			} else if _, locked := errors.AsType[*LockedError](err); locked {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestReplayRefuses(t *testing.T) {
+	path := create(t, []string{"1"}, "2")
+	before := readFile(t, path)
+	refusal := errors.New("record 1: title must not be empty")
+	refuse := func(records string) error {
+		if records == "2" {
+			return refusal
+		}
+		return nil
+	}
+	_, err := Open(path, options, refuse)
+	e, is := errors.AsType[*DamageError](err)
+	if !is || !errors.Is(err, refusal) || e.Line != 5 || e.Offset != int64(strings.LastIndex(before, ",{")) || !strings.Contains(err.Error(), refusal.Error()) {
+		t.Errorf("Open = %v", err)
+	}
+	if _, err = Read(path, options, refuse); !errors.Is(err, refusal) {
+		t.Errorf("Read = %v", err)
+	}
+	if _, err = Salvage(path, options, func(_ uint64, records string) error { return refuse(records) }); !errors.Is(err, refusal) {
+		t.Errorf("Salvage = %v", err)
+	}
+	if readFile(t, path) != before {
+		t.Error("the file was changed")
+	}
+}
+
+func TestPaths(t *testing.T) {
+	path := create(t, []string{"1"})
+	dir := filepath.Dir(path)
+	dir, err := filepath.EvalSymlinks(dir)
+	ok(t, err)
+	real := filepath.Join(dir, "events.json")
+
+	t.Run("link", func(t *testing.T) {
+		if runtime.GOOS == "windows" {
+			t.Skip("links need rights there")
+		}
+		other := t.TempDir()
+		link := filepath.Join(other, "link.json")
+		ok(t, os.Symlink(path, link))
+		f, _ := open(t, link)
+		if f.Path() != real {
+			t.Errorf("Path = %s, want %s", f.Path(), real)
+		}
+		ok(t, f.Rewrite(seq("2")))
+		if target, err := os.Readlink(link); err != nil || target != path {
+			t.Errorf("the link was replaced: %q, %v", target, err)
+		}
+		if _, _, err := tryOpen(t, path); err == nil {
+			t.Error("the lock is not that of the file itself")
+		}
+		ok(t, f.Close())
+		if _, commits := open(t, path); !slices.Equal(commits, []string{"2", ""}) {
+			t.Errorf("commits %q", commits)
+		}
+		if entries, _ := os.ReadDir(other); len(entries) != 1 {
+			t.Errorf("beside the link are %v", entries)
+		}
+		dangling := filepath.Join(other, "dangling.json")
+		ok(t, os.Symlink(filepath.Join(other, "nothing.json"), dangling))
+		if _, _, err := tryOpen(t, dangling); err == nil || !strings.Contains(err.Error(), "leads to nothing") {
+			t.Errorf("Open of a link to nothing = %v", err)
+		}
+		loop := filepath.Join(other, "loop.json")
+		ok(t, os.Symlink(loop, loop))
+		if _, _, err := tryOpen(t, loop); err == nil {
+			t.Error("Open of a loop of links")
+		}
+	})
+	t.Run("relative", func(t *testing.T) {
+		t.Chdir(dir)
+		f, _ := open(t, "events.json")
+		if f.Path() != real {
+			t.Errorf("Path = %s, want %s", f.Path(), real)
+		}
+		ok(t, f.Close())
+		if _, err := Read("events.json", options, nil); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("tmp", func(t *testing.T) {
+		ok(t, os.WriteFile(path+".tmp", []byte("left over"), 0o644))
+		f, _ := open(t, path)
+		if _, err := os.Stat(path + ".tmp"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("FILE.tmp is still there: %v", err)
+		}
+		ok(t, f.Close())
+	})
+	for name, test := range map[string]struct{ path, says string }{
+		"folder":         {dir, "is a folder"},
+		"no such folder": {filepath.Join(dir, "none", "events.json"), "make the folder"},
+		"below a file":   {filepath.Join(path, "events.json"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for call, err := range map[string]error{
+				"Open":    func() error { _, _, err := tryOpen(t, test.path); return err }(),
+				"Read":    func() error { _, err := Read(test.path, options, nil); return err }(),
+				"Salvage": func() error { _, err := Salvage(test.path, options, nil); return err }(),
+			} {
+				if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), test.path) && name != "no such folder" {
+					t.Errorf("%s(%s) = %v, want %q", call, test.path, err, test.says)
+				}
+			}
+		})
+	}
+	if _, err := Read(filepath.Join(dir, "none.json"), options, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Read of nothing = %v", err)
+	}
+}
+
+func TestLockedInOneProcess(t *testing.T) {
+	path := create(t, nil)
+	f, _ := open(t, path)
+	_, _, err := tryOpen(t, path)
+	e, is := errors.AsType[*LockedError](err)
+	if !is || e.PID != os.Getpid() || e.File != path || !strings.Contains(err.Error(), "this process") {
+		t.Errorf("second Open = %v", err)
+	}
+	ok(t, f.Close())
+	open(t, path)
+	for pid, want := range map[int]string{0: "another process", 77: "process 77"} {
+		if text := (&LockedError{"f", pid}).Error(); !strings.Contains(text, want) {
+			t.Errorf("%q, want %q in it", text, want)
+		}
+	}
+}
+
+func TestProgressAndChunks(t *testing.T) {
+	// Lines of all lengths around the chunk that is read at once.
+	var want []string
+	for i := range 12 {
+		want = append(want, strings.Repeat(string(rune('a'+i)), chunk/4*i+i))
+	}
+	path := create(t, want)
+	var done []int64
+	o := options
+	o.Progress = func(n, total int64) {
+		info, _ := os.Stat(path)
+		if total != info.Size() {
+			t.Fatalf("total %d, want %d", total, info.Size())
+		}
+		done = append(done, n)
+	}
+	var got []string
+	f, err := Open(path, o, func(records string) error { got = append(got, records); return nil })
+	ok(t, err)
+	defer f.Close()
+	if !slices.Equal(got, append(want, "")) {
+		t.Error("commits that span chunks are not what they were")
+	}
+	if !slices.IsSorted(done) || done[len(done)-1] != f.Size() || len(done) < 16 {
+		t.Errorf("progress %v of %d", done, f.Size())
+	}
+	// The same behind the snapshot, where Settle writes it again.
+	ok(t, f.Rewrite(seq()))
+	for _, c := range want {
+		ok(t, f.Append([]byte(c)))
+	}
+	ok(t, f.Close())
+	before := readFile(t, path)
+	f, _ = open(t, path)
+	ok(t, f.Settle())
+	if readFile(t, path) != before {
+		t.Error("Settle changed the file")
+	}
+}
