@@ -1,0 +1,219 @@
+package double_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"example.com/events"
+	"example.com/events/internal/double"
+)
+
+// service is a double with its control API, without a port.
+type service struct {
+	t       testing.TB
+	api     http.Handler
+	control http.Handler
+	key     string
+}
+
+func newService(t testing.TB) *service {
+	d := double.New(events.BasePath, events.Operations(), double.Start)
+	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
+	key, err := d.Begin(store, func() error {
+		return store.ApplyJSON([]byte(`[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}},{"key":{"user_id":"usr_ada","secret":"svc_live_ada"}}]`))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fail := func(w http.ResponseWriter, _ *http.Request, err error) {
+		http.Error(w, fmt.Sprintf(`{"error":{"code":"store","message":%q}}`, err), 400)
+	}
+	return &service{t, d.Handler(events.New(store)), d.Control("token", "http://base", fail), key}
+}
+
+// steer sends "METHOD /path" with a body to the control API.
+func (s *service) steer(request, body string, headers ...string) *httptest.ResponseRecorder {
+	method, path, _ := strings.Cut(request, " ")
+	r := httptest.NewRequest(method, double.ControlPath+path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer token")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if r.Header.Del(name); value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	w := httptest.NewRecorder()
+	s.control.ServeHTTP(w, r)
+	if h := w.Result().Header; h.Get("Cache-Control") != "no-store" || h.Get("Access-Control-Allow-Origin") != "" {
+		s.t.Errorf("%s: headers %v", request, h)
+	}
+	if w.Code != http.StatusNoContent && !json.Valid(w.Body.Bytes()) {
+		s.t.Errorf("%s: not JSON: %s", request, w.Body)
+	}
+	return w
+}
+
+// call is the status of a request to the API.
+func (s *service) call(key, request, body string) (status int) {
+	method, path, _ := strings.Cut(request, " ")
+	r := httptest.NewRequest(method, events.BasePath+path, strings.NewReader(body))
+	r.Header.Set("x-service-api-key", key)
+	w := httptest.NewRecorder()
+	defer func() {
+		if recover() == http.ErrAbortHandler {
+			status = 0
+		}
+	}()
+	s.api.ServeHTTP(w, r)
+	return w.Code
+}
+
+func TestControlRefuses(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for _, tt := range []struct {
+		request, body, header string
+		status                int
+		want                  string
+	}{
+		{"GET /clock", "", "Authorization: ", 401, "unauthorized"},
+		{"GET /clock", "", "Authorization: Bearer other", 401, "unauthorized"},
+		{"GET /clock", "", "Authorization: Basic token", 401, "unauthorized"},
+		{"GET /clock", "", "Authorization: token", 401, "unauthorized"},
+		{"GET /nothing", "", "Authorization: ", 401, "unauthorized"},
+		{"GET /clock", "", "Origin: null", 403, "forbidden"},
+		{"OPTIONS /clock", "", "Origin: http://localhost", 403, "forbidden"},
+		{"GET /nothing", "", "", 404, "/requests"},
+		{"GET ", "", "", 404, "not_found"},
+		{"GET /", "", "", 404, "not_found"},
+		{"GET /clock/", "", "", 404, "not_found"},
+		{"DELETE /keys/", "", "", 404, "not_found"},
+		{"DELETE /keys/.", "", "", 404, "not_found"},
+		{"DELETE /keys/a/b", "", "", 404, "not_found"},
+		{"POST /clock", "", "", 405, "use GET, PUT"},
+		{"GET /reset", "", "", 405, "use POST"},
+		{"GET /keys/key_1", "", "", 405, "use DELETE"},
+		{"OPTIONS /faults", "", "", 405, "use DELETE, GET, PUT"},
+		{"GET /keys?user=usr_ada", "", "", 400, "query"},
+		{"GET /clock?user=usr_ada", "", "", 400, "query"},
+		{"POST /reset?owner=usr_ada", "", "", 400, "query"},
+		{"POST /reset?user=", "", "", 400, "query"},
+		{"POST /reset?user=usr_ada&user=usr_owner", "", "", 400, "query"},
+		{"POST /reset?user=%zz", "", "", 400, "query"},
+		{"POST /reset?user=usr_nobody", "", "", 404, `user \"usr_nobody\" is not known`},
+		{"GET /requests?user=ada", "", "", 404, "is not known"},
+		{"POST /reset", `{"user":"usr_ada"}`, "", 400, "?user=ID"},
+		{"DELETE /faults", `[]`, "", 400, "must be empty"},
+		{"PUT /clock", "", "", 400, "not a JSON object"},
+		{"PUT /clock", `{}`, "", 400, "one member"},
+		{"PUT /clock", `[]`, "", 400, "must be a JSON object"},
+		{"PUT /clock", `{"now":"2031-01-01T00:00:00Z","advance":"1h"}`, "", 400, "one member"},
+		{"PUT /clock", `{"now":"2031-01-01"}`, "", 400, "now must be"},
+		{"PUT /clock", `{"now":"2029-01-01T00:00:00Z"}`, "", 400, "goes forward only"},
+		{"PUT /clock", `{"advance":"-1h"}`, "", 400, "goes forward only"},
+		{"PUT /clock", `{"advance":3600}`, "", 400, "advance must be a string"},
+		{"PUT /clock", `{"advance":"1 hour"}`, "", 400, "advance must be a string"},
+		{"PUT /clock", `{"advence":"1h"}`, "", 400, "advence is not known"},
+		{"PUT /faults", `{}`, "", 400, "JSON array"},
+		{"PUT /faults", `[{}]`, "", 400, "fault 1: operation is required"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500},{"operation":"GET /event","status":500}]`, "", 400, `fault 2: operation \"GET /event\" is not known: the nearest is \"GET /events\"`},
+		{"PUT /faults", `[{"operation":"GET /events","status":"500"}]`, "", 400, "status must be a whole number"},
+		{"PUT /faults", `[{"operation":"GET /events","status":5e2}]`, "", 400, "status must be a whole number"},
+		{"PUT /faults", `[{"operation":"GET /events","status":99}]`, "", 400, "status must be one of"},
+		{"PUT /faults", `[{"operation":"GET /events","delay":200}]`, "", 400, "delay must be a string"},
+		{"PUT /faults", `[{"operation":"GET /events","delay":"1s","drop":true,"lose":true}]`, "", 400, "exclude each other"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500,"hits":1}]`, "", 400, "hits is set by the server"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500,"kind":1,"drop":"yes"}]`, "", 400, "drop must be true or false, not a string; kind is not known"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500,"user":"usr_nobody"}]`, "", 400, "is not known"},
+		{"PUT /faults?user=usr_ada", `[{"operation":"GET /events","status":500,"user":"usr_owner"}]`, "", 400, "the one of ?user="},
+		{"PUT /faults", strings.Repeat(" ", 1<<20) + "[]", "", 413, "payload_too_large"},
+		{"POST /keys", `{"name":""}`, "", 400, "name is required"},
+		{"POST /keys", `{"name":1}`, "", 400, "name must be a string"},
+		{"POST /keys", `{"name":"A","role":"x"}`, "", 400, "role is not known"},
+		{"POST /keys", `{`, "", 400, "line 1"},
+		{"POST /records", `[{"user":{}}]`, "", 400, "record 1: user"},
+		{"DELETE /keys/key_none", "", "", 400, "not found"},
+	} {
+		w := s.steer(tt.request, tt.body, tt.header)
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) || !strings.HasPrefix(w.Body.String(), `{"error":{"code":`) {
+			t.Errorf("%s %.80s (%s) = %d %s, want %d with %q", tt.request, tt.body, tt.header, w.Code, w.Body, tt.status, tt.want)
+		}
+		if allow := w.Header().Get("Allow"); (allow != "") != (tt.status == 405) || (w.Header().Get("WWW-Authenticate") != "") != (tt.status == 401) {
+			t.Errorf("%s = %d %v", tt.request, w.Code, w.Header())
+		}
+	}
+	if got := s.steer("GET /faults", "").Body.String(); got != "[]" {
+		t.Errorf("a refused list was set: %s", got)
+	}
+}
+
+func TestControl(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
+	const adaFault = `{"operation":"GET /users/me","status":429,"times":0,"delay":"0s","drop":false,"lose":false,"user":"usr_ada","hits":0}`
+	for i, tt := range []struct {
+		request, body string // of the control API; of the API where it begins with a key
+		status        int
+		want          string // the answer, with … for anything
+	}{
+		{"POST /keys", `{"name":"Grace"}`, 201, `{"id":"key_grace_000001","key":"svc_live_…","user":"usr_grace","base_url":"http://base"}`},
+		{"POST /keys", `{"name":"Grace"}`, 201, `{"id":"key_grace_2_000001",…"user":"usr_grace_2","base_url":"http://base"}`},
+		{"POST /keys", `{"name":"Ignored","email":"ada@example.com"}`, 201, `{"id":"key_ada_000002",…"user":"usr_ada","base_url":"http://base"}`},
+		{"POST /keys", `{"user_id":"usr_ada"}`, 201, `{"id":"key_ada_000003",…}`},
+		{"DELETE /keys/key_ada_000003", "", 204, ""},
+		{"GET /keys", "", 200, `{"data":[…]}`},
+		{"GET /records", "", 200, "[\n{\"user\":{\"id\":\"usr_ada\",…]\n"},
+		{"POST /records", `[{"user":{"id":"usr_ada","name":"Ada L"}},{"user":{"id":"usr_bob","name":"Bob","email":"bob@example.com"}}]`, 200, `{"applied":2}`},
+		{"PUT /faults", `[{"operation":"POST /events/create","status":500,"times":2,"delay":"1ms","drop":false,"lose":false,"user":"usr_ada"},{"operation":"POST /events/create","drop":true,"times":1,"status":null}]`, 200,
+			`[{"operation":"POST /events/create","status":500,"times":2,"delay":"1ms","drop":false,"lose":false,"user":"usr_ada","hits":0},{"operation":"POST /events/create","status":0,"times":1,"delay":"0s","drop":true,"lose":false,"user":"","hits":0}]`},
+		{"svc_live_ada POST /events/create", launch, 500, ""},
+		{"owner POST /events/create", launch, 0, ""},
+		{"owner POST /events/create", launch, 201, ""},
+		{"GET /faults", "", 200, `[…"user":"usr_ada","hits":1},…"user":"","hits":1}]`},
+		{"GET /faults?user=usr_ada", "", 200, `[{"operation":"POST /events/create",…"user":"usr_ada","hits":1}]`},
+		{"PUT /faults?user=usr_ada", `[{"operation":"GET /users/me","status":429}]`, 200, "[" + adaFault + "]"},
+		{"GET /faults", "", 200, `[{"operation":"POST /events/create",…"user":"","hits":1},` + adaFault + `]`},
+		{"owner GET /users/me", "", 200, ""},
+		{"svc_live_ada GET /users/me", "", 429, ""},
+		{"DELETE /faults?user=usr_ada", "", 204, ""},
+		{"svc_live_ada GET /users/me", "", 200, ""},
+		{"GET /requests?user=usr_owner", "", 200, `{"data":[{"time":"2030-01-01T00:00:00Z","method":"POST","path":"/api/public/v1/events/create","query":"","header":{…},"operation":"POST /events/create","status":0,"user":"usr_owner","body":"{\"title\":…}]}`},
+		{"DELETE /requests?user=usr_owner", "", 204, ""},
+		{"GET /requests?user=usr_owner", "", 200, `{"data":[]}`},
+		{"GET /requests", "", 200, `{"data":[{…"user":"usr_ada"…}]}`},
+		{"DELETE /requests", "", 204, ""},
+		{"GET /requests", "", 200, `{"data":[]}`},
+		{"PUT /clock", `{"advance":"1h30m"}`, 200, `{"now":"2030-01-01T01:30:00Z"}`},
+		{"PUT /clock", `{"now":"2400-01-01T00:00:00.5+01:00"}`, 200, `{"now":"2399-12-31T23:00:00.5Z"}`},
+		{"GET /clock", "", 200, `{"now":"2399-12-31T23:00:00.5Z"}`},
+		{"svc_live_ada POST /events/create", launch, 201, ""},
+		{"POST /reset?user=usr_ada", "", 204, ""},
+		{"svc_live_ada GET /events/evt_ada_000001", "", 404, ""},
+		{"owner GET /events/evt_owner_000001", "", 200, ""},
+		{"POST /reset", "", 204, ""},
+		{"GET /clock", "", 200, `{"now":"2030-01-01T00:00:00Z"}`},
+		{"owner GET /events/evt_owner_000001", "", 404, ""},
+		{"POST /keys", `{"name":"Grace"}`, 201, `{"id":"key_grace_000001",…"user":"usr_grace","base_url":"http://base"}`},
+	} {
+		if key, request, _ := strings.Cut(tt.request, " "); strings.HasPrefix(request, "GET ") || strings.HasPrefix(request, "POST ") {
+			if key == "owner" {
+				key = s.key
+			}
+			if got := s.call(key, request, tt.body); got != tt.status {
+				t.Fatalf("step %d: %s = %d, want %d", i, tt.request, got, tt.status)
+			}
+			continue
+		}
+		w := s.steer(tt.request, tt.body)
+		want := regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(tt.want), "…", ".*") + "$")
+		if w.Code != tt.status || !want.MatchString(w.Body.String()) {
+			t.Fatalf("step %d: %s %s = %d %s, want %d %s", i, tt.request, tt.body, w.Code, w.Body, tt.status, tt.want)
+		}
+	}
+}

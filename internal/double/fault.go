@@ -1,0 +1,230 @@
+package double
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fault is what goes wrong, as package eventstest documents it.
+type Fault struct {
+	Status     int
+	Delay      time.Duration
+	Drop, Lose bool
+	Times      int
+	User       string
+}
+
+// Rule is a fault that was set for an operation.
+type Rule struct {
+	Operation string
+	Fault
+	hits int
+	held map[chan struct{}]bool // to be closed so that a held request goes on
+}
+
+// answers are the statuses of faults, with the header that belongs to each.
+var answers = map[int]struct{ code, header, value string }{
+	400: {code: "bad_request"},
+	401: {"unauthorized", "WWW-Authenticate", `Bearer realm="events"`},
+	404: {code: "not_found"},
+	405: {"method_not_allowed", "Allow", "OPTIONS"},
+	413: {"payload_too_large", "Connection", "close"},
+	415: {"unsupported_media_type", "Accept", "application/json"},
+	422: {code: "idempotency_mismatch"},
+	429: {"rate_limited", "Retry-After", "1"},
+	500: {"server_error", "X-Request-Id", "fault"},
+	502: {code: "server_error"},
+	503: {"server_error", "Retry-After", "1"},
+	504: {code: "server_error"},
+}
+
+// problem is what is wrong with a rule, each part beginning with the member.
+func (d *Double) problem(f *Rule) string {
+	var problems []string
+	refuse := func(wrong bool, problem string) {
+		if wrong {
+			problems = append(problems, problem)
+		}
+	}
+	refuse(!d.Has(f.Operation), fmt.Sprintf("operation %.80q is not known: the nearest is %q", f.Operation, d.Nearest(f.Operation)))
+	refuse(f.Status != 0 && answers[f.Status].code == "", "status must be one of 400, 401, 404, 405, 413, 415, 422, 429, 500, 502, 503, 504")
+	refuse(f.Times < 0, "times must be a number of requests, or 0 for all until it is cleared")
+	refuse(f.Delay < 0, "delay must not be negative")
+	refuse(f.Status != 0 && (f.Drop || f.Lose) || f.Drop && f.Lose, "status, drop and lose exclude each other: give one of them")
+	refuse(f.Status == 0 && f.Delay == 0 && !f.Drop && !f.Lose, "status, delay, drop or lose is required: without one nothing goes wrong")
+	if err := d.known(f.User); err != nil {
+		refuse(true, err.Error())
+	}
+	return strings.Join(problems, "; ")
+}
+
+// Fail sets a fault, to be used after those that are set already.
+func (d *Double) Fail(operation string, f Fault) (*Rule, error) {
+	rule := &Rule{Operation: operation, Fault: f}
+	if problem := d.problem(rule); problem != "" {
+		return nil, badRequest(problem)
+	}
+	d.replace(func(*Rule) bool { return false }, rule)
+	return rule, nil
+}
+
+// replace puts rules in the place of some. Requests that those hold go on.
+func (d *Double) replace(which func(*Rule) bool, rules ...*Rule) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults = append(slices.DeleteFunc(d.faults, func(f *Rule) bool {
+		if !which(f) {
+			return false
+		}
+		for held := range f.held {
+			close(held)
+		}
+		f.held = nil
+		return true
+	}), rules...)
+}
+
+// of are the faults that are limited to a user, or all.
+func of(userID string) func(*Rule) bool {
+	return func(f *Rule) bool { return userID == "" || f.User == userID }
+}
+
+// Clear takes a fault away. Requests that it holds go on.
+func (d *Double) Clear(rule *Rule) { d.replace(func(f *Rule) bool { return f == rule }) }
+
+// Hits is how many requests a fault met.
+func (d *Double) Hits(rule *Rule) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return rule.hits
+}
+
+// Breaks reports whether a fault is set that closes connections.
+func (d *Double) Breaks() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.faults, func(f *Rule) bool { return f.Drop || f.Lose })
+}
+
+// take is the first fault for a request, or nil, and the channel that is
+// closed when it is to hold the request no longer.
+func (d *Double) take(e *Request, operation, userID string) (*Rule, chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e.User = userID
+	for _, f := range d.faults {
+		if f.Operation == operation && (f.User == "" || f.User == userID) && (f.Times == 0 || f.hits < f.Times) && !d.closed {
+			f.hits++
+			if f.held == nil {
+				f.held = map[chan struct{}]bool{}
+			}
+			held := make(chan struct{})
+			f.held[held] = true
+			return f, held
+		}
+	}
+	return nil, nil
+}
+
+// maxRead is how many bytes of a body are read before a fault: all that the
+// API takes, and one.
+const maxRead = 1<<20 + 1
+
+// Intercept answers a request as the first fault for it says, and leaves it to
+// next where there is none. It only knows those that came through the handler.
+func (d *Double) Intercept(operation, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+	e, called := r.Context().Value(noted{}).(*Request)
+	if !called {
+		next(w, r)
+		return
+	}
+	f, held := d.take(e, operation, userID)
+	if f == nil {
+		next(w, r)
+		return
+	}
+	// Now the journal has the body, and net/http looks whether the client goes.
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRead))
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+	there := f.Delay == 0 || wait(f.Delay, held, w, r)
+	d.mu.Lock()
+	delete(f.held, held)
+	d.mu.Unlock()
+	h := w.Header()
+	switch answer := answers[f.Status]; {
+	case !there || f.Drop:
+		panic(http.ErrAbortHandler)
+	case f.Lose:
+		next(&statusNote{discard{h}, d, e}, r)
+		panic(http.ErrAbortHandler)
+	case f.Status == 0:
+		h.Set("X-Eventsd-Fault", "delay")
+		next(w, r)
+	default:
+		h.Set("X-Eventsd-Fault", "status")
+		if answer.header != "" {
+			h.Set(answer.header, answer.value)
+		}
+		writeError(w, &problem{f.Status, answer.code, "a fault that a test has set; nothing was done"})
+	}
+}
+
+// wait holds a request, and reports whether the client is still there.
+func wait(delay time.Duration, held chan struct{}, w http.ResponseWriter, r *http.Request) bool {
+	// Else net/http takes the end of the time to read for the end of the client.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-r.Context().Done():
+		return false
+	case <-timer.C:
+	case <-held:
+	}
+	return true
+}
+
+// discard is where a lost answer goes.
+type discard struct{ header http.Header }
+
+func (w discard) Header() http.Header         { return w.header }
+func (w discard) Write(p []byte) (int, error) { return len(p), nil }
+func (w discard) WriteHeader(int)             {}
+
+// problem is an error with its answer.
+type problem struct {
+	status        int
+	code, message string
+}
+
+func (p *problem) Error() string { return p.message }
+
+func badRequest(message string) error {
+	return &problem{http.StatusBadRequest, "bad_request", message}
+}
+
+func writeError(w http.ResponseWriter, p *problem) {
+	writeJSON(w, p.status, map[string]any{"error": struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{p.code, p.message}})
+}
+
+func writeJSON(w http.ResponseWriter, status int, x any) {
+	body, _ := json.Marshal(x) // nothing here is not JSON
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	w.Write(body)
+}
