@@ -1,0 +1,656 @@
+// Package events is the public REST API of an events networking service, as an
+// [http.Handler] over a store that lives in memory or in one JSON file:
+//
+//	store, err := events.Open("events.json", nil) // or events.NewStore(nil)
+//	if err != nil {
+//		return err
+//	}
+//	defer store.Close()
+//	http.ListenAndServe("127.0.0.1:8080", events.New(store))
+//
+// The holder of an API key reads its profile, creates events, lists and fetches
+// the events it hosts and lists their guests. openapi.json beside this file
+// describes every request and answer; it is also served by the API.
+//
+// A [Store] is safe for concurrent use. On a file, what was answered with 201,
+// and what [Store.Apply] returned from, is on disk; two stores in one process
+// share nothing. Package eventstest has the test double: this server, in memory,
+// with a clock and ids that repeat, and faults on request.
+//
+// Limits: bodies of 1 MiB, lists of 100 events and 200 guests a page, one
+// process a file. Members and headers may be added to answers within v1; nothing
+// is taken away or changes its meaning.
+package events
+
+import (
+	"bytes"
+	"crypto/rand"
+	_ "embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"example.com/events/internal/index"
+)
+
+// BasePath begins the path of every endpoint.
+const BasePath = "/api/public/v1"
+
+const (
+	maxBody        = 1 << 20  // bytes of a request body
+	maxGrow        = 16 << 10 // bytes made ready for a body before it comes
+	maxDrain       = 16 << 20 // bytes of a refused body that are read so that the client sees the answer
+	maxKept        = 1 << 20  // bytes of an answer whose memory is used again
+	defaultLimit   = 50       // items of a page
+	maxEvents      = 100      // the most that limit asks for
+	maxGuests      = 200
+	maxIdempotency = 255 // characters of an Idempotency-Key
+)
+
+//go:embed openapi.json
+var openAPI []byte
+
+//go:embed internal/page.html
+var pageHTML string
+
+// Config says how a store and its handler differ from the usual. The zero value
+// of each member is the usual.
+type Config struct {
+	// Now is the clock. Nil is the machine's, in whole microseconds, nudged so
+	// that no two creation times are equal; a clock given here is taken as it is.
+	Now func() time.Time
+	// NewID makes what is unique: kind is usr, key, evt or gst for the part of an
+	// id behind "usr_" and so on, slug for the end of a slug, secret for the part
+	// of an API key behind its prefix. The owner is a user's id, of usr its name.
+	// It is called again where the result is taken. Nil is random.
+	NewID func(kind, owner string) string
+	// Logger gets what an operator must know: the cause of each 500, repairs of
+	// the data file. It never gets a key or a body. Nil discards.
+	Logger *slog.Logger
+	// NewEventStatus is the status of an event that comes without one: draft or
+	// published. Empty, or anything else, is published.
+	NewEventStatus string
+	// Intercept runs once the key, route and method of a request are known, in
+	// the place of next, which answers as usual. The operation is the method and
+	// path of a route, such as "GET /events/{id}", also of a HEAD. Nil is next.
+	Intercept func(operation, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc)
+}
+
+// api is what the handlers share.
+type api struct {
+	store   *Store
+	mux     *http.ServeMux
+	unknown http.HandlerFunc            // of the route that does not exist
+	scratch sync.Pool                   // of *scratch
+	public  map[string]http.HandlerFunc // what the command serves outside the base path, by path
+}
+
+// route is one endpoint. Each path has one method.
+type route struct {
+	method, path string
+	params       []string // the query parameters it takes
+	handle       func(w http.ResponseWriter, r *http.Request, q url.Values, caller string) error
+}
+
+func (a *api) routes() []route {
+	return []route{
+		{"GET", "/users/me", nil, a.getMe},
+		{"GET", "/events", []string{"status", "limit", "cursor"}, a.listEvents},
+		{"POST", "/events/create", nil, a.createEvent},
+		{"GET", "/events/{id}", nil, a.getEvent},
+		{"GET", "/events/{id}/guests", []string{"limit", "cursor"}, a.listGuests},
+		{"GET", "/openapi", nil, a.getOpenAPI},
+	}
+}
+
+// Operations are the endpoints as [Config.Intercept] names them: "GET /events"
+// and so on. A plain path comes before one with a parameter that it would fit.
+func Operations() (all []string) {
+	for _, rt := range (&api{}).routes() {
+		all = append(all, rt.method+" "+rt.path)
+	}
+	return all
+}
+
+// New returns the handler of everything under [BasePath]; every other path is a
+// 404. Mount it at the root of any mux. It is safe for concurrent use. A nil
+// store is an empty one.
+func New(store *Store) http.Handler {
+	if store == nil {
+		store = NewStore(nil)
+	}
+	return newAPI(store)
+}
+
+func newAPI(store *Store) *api {
+	a := &api{store: store, mux: http.NewServeMux()}
+	a.scratch.New = func() any { return &scratch{} }
+	for _, route := range a.routes() {
+		a.mux.HandleFunc(BasePath+route.path, a.endpoint(route))
+	}
+	a.unknown = a.endpoint(route{})
+	a.mux.HandleFunc("/", a.unknown)
+	return a
+}
+
+// ServeHTTP answers what needs no key, and leaves the rest to the mux: never a
+// path that the mux would redirect.
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer a.recover(w, r)
+	h := w.Header()
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
+	h["Access-Control-Allow-Origin"] = anyOrigin
+	h["Access-Control-Expose-Headers"] = exposed
+	if len(r.TransferEncoding) > 0 {
+		h["Connection"] = closing // another request may hide behind one with two lengths
+	}
+	switch {
+	case r.URL.Path != BasePath && !strings.HasPrefix(r.URL.Path, BasePath+"/"):
+		a.outside(w, r)
+	case r.Method == "OPTIONS" && r.Header["Origin"] != nil && r.Header["Access-Control-Request-Method"] != nil:
+		h["Access-Control-Allow-Methods"] = corsMethods
+		h["Access-Control-Allow-Headers"] = corsHeaders
+		h["Access-Control-Max-Age"] = corsMaxAge
+		w.WriteHeader(http.StatusNoContent)
+	case !plainPath(r.URL):
+		a.unknown(w, r)
+	default:
+		a.mux.ServeHTTP(w, r)
+	}
+}
+
+// The headers of every answer, and of a preflight (Fetch). Shared slices: they
+// are only ever read.
+var (
+	noStore     = []string{"no-store"}
+	noSniff     = []string{"nosniff"}
+	anyOrigin   = []string{"*"}
+	exposed     = []string{"location, idempotency-replayed, retry-after, www-authenticate, x-request-id"}
+	corsMethods = []string{"GET, HEAD, POST, OPTIONS"}
+	corsHeaders = []string{"authorization, content-type, idempotency-key, x-service-api-key"}
+	corsMaxAge  = []string{"7200"}
+	jsonType    = []string{"application/json"}
+	htmlType    = []string{"text/html; charset=utf-8"}
+	closing     = []string{"close"}
+)
+
+// plainPath reports whether a path means one thing only: nothing to clean away,
+// and no slash or NUL hidden in a percent-escape.
+func plainPath(u *url.URL) bool {
+	return path.Clean(u.Path) == u.Path && strings.IndexByte(u.Path, 0) < 0 &&
+		!strings.Contains(strings.ToUpper(u.RawPath), "%2F")
+}
+
+// publicRoutes are what the command serves beside the API, without a key.
+func (a *api) publicRoutes() map[string]http.HandlerFunc {
+	parts := strings.Split(pageHTML, "{base}")
+	return map[string]http.HandlerFunc{
+		"/": func(w http.ResponseWriter, r *http.Request) {
+			base := html.EscapeString("http://" + r.Host + BasePath)
+			if r.Header.Get("X-Forwarded-Proto") == "https" {
+				base = "https" + base[len("http"):]
+			}
+			replyAs(w, http.StatusOK, htmlType, strings.Join(parts, base))
+		},
+		"/openapi.json": func(w http.ResponseWriter, r *http.Request) {
+			replyAs(w, http.StatusOK, jsonType, openAPI)
+		},
+		"/healthz": func(w http.ResponseWriter, r *http.Request) {
+			if a.store.Err() != nil {
+				a.fail(w, r, errNotWriting)
+				return
+			}
+			replyAs(w, http.StatusOK, jsonType, `{"status":"ok"}`)
+		},
+	}
+}
+
+func (a *api) outside(w http.ResponseWriter, r *http.Request) {
+	serve := a.public[r.URL.Path]
+	switch {
+	case serve == nil:
+		a.fail(w, r, errOutside)
+	case r.Method != "GET" && r.Method != "HEAD":
+		a.fail(w, r, errMethod(r.URL.Path, "GET, HEAD"))
+	default:
+		serve(w, r)
+	}
+}
+
+// endpoint runs the checks that all routes share, in the documented order: key,
+// route, method, query. A route without a path is the one that does not exist.
+func (a *api) endpoint(rt route) http.HandlerFunc {
+	operation := rt.method + " " + rt.path
+	allow := rt.method + ", OPTIONS"
+	if rt.method == "GET" {
+		allow = "GET, HEAD, OPTIONS"
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		caller, err := a.store.caller(r)
+		switch {
+		case err != nil:
+			a.fail(w, r, err)
+		case rt.path == "":
+			a.fail(w, r, errNoRoute)
+		case r.Method == "OPTIONS":
+			w.Header().Set("Allow", allow)
+			w.WriteHeader(http.StatusNoContent)
+		case r.Method != rt.method && (r.Method != "HEAD" || rt.method != "GET"):
+			a.fail(w, r, errMethod(rt.path, allow))
+		case a.store.cfg.Intercept != nil:
+			a.store.cfg.Intercept(operation, caller, w, r, func(w http.ResponseWriter, r *http.Request) {
+				a.answer(rt, caller, w, r)
+			})
+		default:
+			a.answer(rt, caller, w, r)
+		}
+	}
+}
+
+func (a *api) answer(rt route, caller string, w http.ResponseWriter, r *http.Request) {
+	q, err := rt.query(r.URL.RawQuery)
+	if err == nil {
+		err = rt.handle(w, r, q, caller)
+	}
+	if err != nil {
+		a.fail(w, r, err)
+	}
+}
+
+// query reads the query string, which may hold each of the route's parameters
+// once and nothing else.
+func (rt route) query(raw string) (url.Values, error) {
+	if raw == "" {
+		return nil, nil
+	}
+	q, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, errBadRequest("the query string is malformed; write it as name=value&name=value, percent-encoded")
+	}
+	var problems []string
+	for name, values := range q {
+		switch {
+		case !slices.Contains(rt.params, name):
+			takes := "it takes none"
+			if rt.params != nil {
+				takes = "it takes " + strings.Join(rt.params, ", ")
+			}
+			problems = append(problems, fmt.Sprintf("%.60q is not a query parameter of %s %s: %s", name, rt.method, rt.path, takes))
+		case len(values) > 1:
+			problems = append(problems, name+" is given more than once: send it once")
+		}
+	}
+	if problems != nil {
+		slices.Sort(problems)
+		return nil, errBadRequest(strings.Join(problems[:min(len(problems), 10)], "; "))
+	}
+	return q, nil
+}
+
+func (a *api) getMe(w http.ResponseWriter, r *http.Request, _ url.Values, caller string) error {
+	raw, found := a.store.profile(caller)
+	if !found {
+		return errUnauthorized("invalid API key: its user was deleted")
+	}
+	return reply(w, http.StatusOK, raw)
+}
+
+func (a *api) getEvent(w http.ResponseWriter, r *http.Request, _ url.Values, caller string) error {
+	_, raw, found := a.store.event(caller, r.PathValue("id"))
+	if !found {
+		return errNoEvent
+	}
+	return reply(w, http.StatusOK, raw)
+}
+
+func (a *api) listEvents(w http.ResponseWriter, r *http.Request, q url.Values, caller string) error {
+	status := q.Get("status")
+	if q.Has("status") && status != "draft" && status != "published" {
+		return errBadRequest("status must be draft or published; leave it out for both")
+	}
+	limit, after, err := paging(q, maxEvents)
+	if err != nil {
+		return err
+	}
+	list := "events:" + caller + ":" + status
+	if err := after.of(list); err != nil {
+		return err
+	}
+	s := a.scratch.Get().(*scratch)
+	defer a.scratch.Put(s)
+	raws, next := a.store.page(caller, "evt", status, after.place, limit, s.raws[:0])
+	return s.reply(w, raws, list, next)
+}
+
+func (a *api) listGuests(w http.ResponseWriter, r *http.Request, q url.Values, caller string) error {
+	limit, after, err := paging(q, maxGuests)
+	if err != nil {
+		return err
+	}
+	id, _, found := a.store.event(caller, r.PathValue("id"))
+	if !found {
+		return errNoEvent
+	}
+	list := "guests:" + id
+	if err := after.of(list); err != nil {
+		return err
+	}
+	s := a.scratch.Get().(*scratch)
+	defer a.scratch.Put(s)
+	raws, next := a.store.page(id, "gst", "", after.place, limit, s.raws[:0])
+	return s.reply(w, raws, list, next)
+}
+
+func (a *api) getOpenAPI(w http.ResponseWriter, r *http.Request, _ url.Values, _ string) error {
+	return reply(w, http.StatusOK, openAPI)
+}
+
+func (a *api) createEvent(w http.ResponseWriter, r *http.Request, _ url.Values, caller string) error {
+	if err := checkMediaType(r.Header); err != nil {
+		return err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	key, err := idempotencyKey(r.Header["Idempotency-Key"])
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 {
+		return errBadRequest("the body is required: a JSON object with title, start_at and end_at")
+	}
+	e, err := a.store.createEvent(caller, body, key)
+	switch {
+	case errors.Is(err, errGone):
+		return errUnauthorized("invalid API key: its user was deleted")
+	case errors.Is(err, errReused):
+		return errMismatch
+	case errors.Is(err, ErrNotFound):
+		return errNoEvent
+	case err != nil:
+		return err
+	}
+	w.Header()["Location"] = []string{BasePath + "/events/" + e.id}
+	if e.replayed {
+		w.Header().Set("Idempotency-Replayed", "true")
+	}
+	return reply(w, http.StatusCreated, e.raw)
+}
+
+// checkMediaType refuses a body that does not say it is JSON (RFC 9110, 8.3).
+func checkMediaType(h http.Header) error {
+	if strings.Join(h["Content-Encoding"], "") != "" {
+		return errMediaType("Content-Encoding is not supported; send the body as it is")
+	}
+	values := h["Content-Type"]
+	if len(values) == 0 || len(values) == 1 && values[0] == "" {
+		return nil
+	}
+	media, params, err := mime.ParseMediaType(values[0])
+	charset, has := params["charset"]
+	if err != nil || len(values) > 1 || media != "application/json" ||
+		has && !strings.EqualFold(charset, "utf-8") || len(params) > 1 || len(params) == 1 && !has {
+		return errMediaType("Content-Type must be application/json, in UTF-8; with curl, add -H 'Content-Type: application/json'")
+	}
+	return nil
+}
+
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > maxBody {
+		return nil, errTooLarge
+	}
+	var b bytes.Buffer // grown by what comes, not by what was promised
+	b.Grow(int(min(max(r.ContentLength, 0), maxGrow)) + bytes.MinRead)
+	_, err := b.ReadFrom(io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case b.Len() > maxBody:
+		return nil, errTooLarge
+	case err != nil:
+		w.Header()["Connection"] = closing
+		return nil, errBadRequest("the body did not arrive whole; send it again")
+	}
+	return b.Bytes(), nil
+}
+
+// idempotencyKey reads the header Idempotency-Key, quoted as a string of RFC
+// 8941 or bare.
+func idempotencyKey(values []string) (string, error) {
+	if len(values) == 0 {
+		return "", nil
+	}
+	key, ok := values[0], len(values) == 1
+	if strings.HasPrefix(key, `"`) {
+		var quoted bool
+		key, quoted = unquote(key)
+		ok = ok && quoted
+	}
+	if !ok || key == "" || len(key) > maxIdempotency || !visible(key) {
+		return "", errBadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII characters, bare or in double quotes")
+	}
+	return key, nil
+}
+
+// unquote is what stands in a quoted string of RFC 8941, where a backslash
+// escapes itself and the quote.
+func unquote(s string) (unquoted string, ok bool) {
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return b.String(), i == len(s)-1
+		case c == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
+			i++
+			b.WriteByte(s[i])
+		case c == '\\':
+			return "", false
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", false
+}
+
+// cursor is where a list goes on, and which list that is.
+type cursor struct {
+	list  string
+	place *index.Place
+}
+
+func (c cursor) String() string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1 %s %s %s", c.list, c.place.Created.Format(time.RFC3339Nano), c.place.ID))
+}
+
+func parseCursor(s string) (c cursor, ok bool) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	parts := strings.Split(string(raw), " ")
+	if err != nil || len(parts) != 4 || parts[0] != "1" {
+		return c, false
+	}
+	at, err := time.Parse(time.RFC3339Nano, parts[2])
+	c = cursor{parts[1], &index.Place{Created: at, ID: parts[3]}}
+	return c, err == nil && c.String() == s
+}
+
+// of refuses a cursor of another list or filter.
+func (c cursor) of(list string) error {
+	if c.place != nil && c.list != list {
+		return errBadRequest("cursor belongs to another list or filter; use it with the request that it came from")
+	}
+	return nil
+}
+
+// paging reads the parameters that both lists have.
+func paging(q url.Values, most int) (limit int, after cursor, err error) {
+	var problems []string
+	limit = defaultLimit
+	if q.Has("limit") {
+		s := q.Get("limit")
+		n, err := strconv.Atoi(s)
+		if err != nil || strings.Trim(s, "0123456789") != "" || n < 1 || n > most {
+			problems = append(problems, fmt.Sprintf("limit must be a whole number from 1 to %d, in digits", most))
+		}
+		limit = n
+	}
+	if q.Has("cursor") {
+		var ok bool
+		if after, ok = parseCursor(q.Get("cursor")); !ok {
+			problems = append(problems, "cursor must be the next_cursor of an answer, as it came, or left out to begin")
+		}
+	}
+	if problems != nil {
+		return 0, after, errBadRequest(strings.Join(problems, "; "))
+	}
+	return limit, after, nil
+}
+
+// scratch is memory that lists use in turn.
+type scratch struct {
+	raws []string
+	body []byte
+}
+
+// reply joins the items, which are encoded already, and writes them at once.
+func (s *scratch) reply(w http.ResponseWriter, raws []string, list string, next *index.Place) error {
+	b := append(s.body[:0], `{"data":[`...)
+	for i, raw := range raws {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, raw...)
+	}
+	if next == nil {
+		b = append(b, `],"has_more":false,"next_cursor":null}`...)
+	} else {
+		b = append(b, `],"has_more":true,"next_cursor":"`...)
+		b = append(b, cursor{list, next}.String()...)
+		b = append(b, `"}`...)
+	}
+	clear(raws)
+	if s.raws, s.body = raws, b; cap(b) > maxKept {
+		s.body = nil
+	}
+	return reply(w, http.StatusOK, b)
+}
+
+// reply answers with JSON.
+func reply[B string | []byte](w http.ResponseWriter, status int, body B) error {
+	replyAs(w, status, jsonType, body)
+	return nil
+}
+
+// replyAs writes an answer whole. Where that fails the client has gone, and
+// there is nobody to tell.
+func replyAs[B string | []byte](w http.ResponseWriter, status int, contentType []string, body B) {
+	h := w.Header()
+	h["Content-Type"] = contentType
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.WriteHeader(status)
+	switch body := any(body).(type) {
+	case string:
+		io.WriteString(w, body)
+	case []byte:
+		w.Write(body)
+	}
+}
+
+// apiError is an answer in the error form.
+type apiError struct {
+	status        int
+	code, message string
+	header, value string // one more header, or ""
+}
+
+func (e *apiError) Error() string { return e.message }
+
+var (
+	errNoRoute  = &apiError{status: 404, code: "not_found", message: "there is no such endpoint; GET " + BasePath + "/openapi describes those that there are"}
+	errOutside  = &apiError{status: 404, code: "not_found", message: "there is nothing here; the API is under " + BasePath}
+	errNoEvent  = &apiError{status: 404, code: "not_found", message: "you host no event with this id or slug; GET " + BasePath + "/events lists yours"}
+	errTooLarge = &apiError{413, "payload_too_large", "the body must have at most 1 MiB (1,048,576 bytes)", "Connection", "close"}
+	errMismatch = &apiError{status: 422, code: "idempotency_mismatch", message: "this Idempotency-Key came before with another body; use a new key for a new event"}
+)
+
+var errNotWriting = &apiError{status: 503, code: "server_error", message: "the data file cannot be written; the log says why"}
+
+func errBadRequest(message string) *apiError {
+	return &apiError{status: 400, code: "bad_request", message: message}
+}
+
+func errUnauthorized(problem string) error {
+	return &apiError{401, "unauthorized", problem + "; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>",
+		"WWW-Authenticate", `Bearer realm="events"`}
+}
+
+func errMethod(path, allow string) error {
+	return &apiError{405, "method_not_allowed", "this method is not allowed on " + path + "; use " + allow, "Allow", allow}
+}
+
+func errMediaType(message string) error {
+	return &apiError{415, "unsupported_media_type", message, "Accept", "application/json"}
+}
+
+func errServer(id string) *apiError {
+	return &apiError{500, "server_error", "something went wrong on our side; try again, and tell the operator the X-Request-Id if it stays", "X-Request-Id", id}
+}
+
+// fail answers an error: the one place where an error becomes an answer.
+func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
+	e, ok := errors.AsType[*apiError](err)
+	refused, isRecord := errors.AsType[*RecordError](err)
+	switch {
+	case ok:
+	case isRecord:
+		e = errBadRequest(refused.Error())
+	case errors.Is(err, ErrNotFound):
+		e = &apiError{status: 404, code: "not_found", message: err.Error()}
+	default:
+		e = errServer(rand.Text())
+		a.store.cfg.Logger.Error("answered 500", "id", e.value, "route", r.Pattern, "error", err)
+	}
+	h := w.Header()
+	if e.header != "" {
+		h.Set(e.header, e.value)
+	}
+	unread := r.ContentLength > 256<<10 || r.ContentLength < 0 // more than net/http reads away by itself
+	if unread {
+		h["Connection"] = closing
+		http.NewResponseController(w).EnableFullDuplex()
+	}
+	reply(w, e.status, encode(map[string]any{"error": errorBody{e.code, e.message}}))
+	if unread && (r.Header.Get("Expect") == "" || e == errTooLarge && r.ContentLength < 0) {
+		// A client that sends before it reads must not find the connection reset.
+		http.NewResponseController(w).Flush()
+		io.CopyN(io.Discard, r.Body, maxDrain)
+	}
+}
+
+type errorBody struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// recover answers a panic with a 500 and logs it once.
+func (a *api) recover(w http.ResponseWriter, r *http.Request) {
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(p)
+	default:
+		a.fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	}
+}

@@ -1,0 +1,1047 @@
+package events_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/events"
+)
+
+const base = events.BasePath
+
+// seed has two hosts, one of them with events in both states and guests.
+const seed = `[
+{"user":{"id":"usr_ada","name":"Ada Lovelace","email":"ada@example.com","timezone":"Europe/London","created_at":"2026-01-01T00:00:00Z"}},
+{"user":{"id":"usr_bob","name":"Bob","email":"bob@example.com","created_at":"2026-01-02T00:00:00Z"}},
+{"key":{"id":"key_ada","user_id":"usr_ada","secret":"svc_live_ada"}},
+{"key":{"id":"key_old","user_id":"usr_ada","secret":"svc_live_old","revoked_at":"2026-02-01T00:00:00Z"}},
+{"key":{"id":"key_bob","user_id":"usr_bob","secret":"svc_live_bob"}},
+{"event":{"id":"evt_1","slug":"one","host_id":"usr_ada","title":"One","start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z","status":"draft","created_at":"2026-03-01T00:00:00Z"}},
+{"event":{"id":"evt_2","slug":"two","host_id":"usr_ada","title":"Two","start_at":"2027-03-02T10:00:00Z","end_at":"2027-03-02T12:00:00Z","created_at":"2026-03-02T00:00:00Z"}},
+{"event":{"id":"evt_3","slug":"three","host_id":"usr_ada","title":"Three","start_at":"2027-03-03T10:00:00Z","end_at":"2027-03-03T12:00:00Z","created_at":"2026-03-03T00:00:00.5Z"}},
+{"event":{"id":"evt_bob","slug":"bobs","host_id":"usr_bob","title":"Bob's","start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z","created_at":"2026-03-04T00:00:00Z"}},
+{"guest":{"id":"gst_1","event_id":"evt_1","name":"Grace Hopper","email":"grace@example.com","created_at":"2026-04-01T00:00:00Z"}},
+{"guest":{"id":"gst_2","event_id":"evt_1","email":"alan@example.com","status":"invited","created_at":"2026-04-02T00:00:00Z"}},
+{"guest":{"id":"gst_3","event_id":"evt_1","name":"Kurt","status":"declined","created_at":"2026-04-03T00:00:00Z"}}
+]`
+
+// service is a handler with the seed, and a key for its calls.
+type service struct {
+	t       testing.TB
+	store   *events.Store
+	handler http.Handler
+	key     string
+}
+
+func newService(t testing.TB, cfg *events.Config) *service {
+	t.Helper()
+	store := events.NewStore(cfg)
+	if err := store.ApplyJSON([]byte(seed)); err != nil {
+		t.Fatalf("ApplyJSON(seed): %v", err)
+	}
+	return &service{t, store, events.New(store), "svc_live_ada"}
+}
+
+func (s *service) as(key string) *service { c := *s; c.key = key; return &c }
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (a answer) String() string { return fmt.Sprintf("%d %v %s", a.status, a.header, a.body) }
+
+// message is the message of an answer in the error form.
+func (a answer) message() string {
+	var e struct {
+		Error struct{ Code, Message string }
+	}
+	json.Unmarshal([]byte(a.body), &e)
+	return e.Error.Message
+}
+
+func decode[T any](t testing.TB, a answer) T {
+	t.Helper()
+	var x T
+	d := json.NewDecoder(strings.NewReader(a.body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&x); err != nil {
+		t.Fatalf("decode %s: %v", a, err)
+	}
+	return x
+}
+
+type eventList struct {
+	Data       []events.Event `json:"data"`
+	HasMore    bool           `json:"has_more"`
+	NextCursor *string        `json:"next_cursor"`
+}
+
+func ids(l eventList) string {
+	var all []string
+	for _, e := range l.Data {
+		all = append(all, e.ID)
+	}
+	return strings.Join(all, " ")
+}
+
+// do sends a request with "Name: value" headers; a header "-key" sends no key.
+// Every answer is held against openapi.json and the headers that all have.
+func (s *service) do(method, target, body string, headers ...string) answer {
+	s.t.Helper()
+	r := httptest.NewRequest(method, "/", strings.NewReader(body))
+	u, err := url.ParseRequestURI(target)
+	if err != nil {
+		s.t.Fatalf("url %q: %v", target, err)
+	}
+	r.URL, r.RequestURI = u, target
+	if body == "" {
+		r.Body, r.ContentLength = http.NoBody, 0
+	}
+	keyed := s.key != ""
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "-key" {
+			keyed = false
+			continue
+		}
+		r.Header.Add(name, value)
+	}
+	if keyed {
+		r.Header.Set("x-service-api-key", s.key)
+	}
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	a := answer{w.Code, w.Result().Header, w.Body.String()}
+	s.checkForm(method, target, a)
+	return a
+}
+
+// checkForm holds what every answer has.
+func (s *service) checkForm(method, target string, a answer) {
+	s.t.Helper()
+	for name, want := range map[string]string{
+		"Cache-Control":                    "no-store",
+		"X-Content-Type-Options":           "nosniff",
+		"Access-Control-Allow-Origin":      "*",
+		"Access-Control-Expose-Headers":    "location, idempotency-replayed, retry-after, www-authenticate, x-request-id",
+		"Access-Control-Allow-Credentials": "",
+	} {
+		if got := strings.Join(a.header[name], ","); got != want {
+			s.t.Errorf("%s %s: %s = %q, want %q", method, target, name, got, want)
+		}
+	}
+	if a.status == 204 {
+		if a.body != "" || a.header.Get("Content-Type") != "" || a.header.Get("Content-Length") != "" {
+			s.t.Errorf("%s %s = %s, want 204 without content", method, target, a)
+		}
+		return
+	}
+	if got := a.header.Get("Content-Type"); got != "application/json" {
+		s.t.Errorf("%s %s: Content-Type = %q, want application/json", method, target, got)
+	}
+	if got := a.header.Get("Content-Length"); got != fmt.Sprint(len(a.body)) {
+		s.t.Errorf("%s %s: Content-Length = %s with %d bytes", method, target, got, len(a.body))
+	}
+	if a.status >= 400 {
+		var e map[string]map[string]string
+		if err := json.Unmarshal([]byte(a.body), &e); err != nil || len(e) != 1 || len(e["error"]) != 2 || e["error"]["code"] == "" || e["error"]["message"] == "" {
+			s.t.Errorf("%s %s = %s, want the error form", method, target, a)
+		}
+		if m := a.message(); m != "" && (m[0] >= 'A' && m[0] <= 'Z' && !strings.HasPrefix(m, "Content-") && !strings.HasPrefix(m, "Idempotency-") || strings.HasSuffix(m, ".")) {
+			s.t.Errorf("%s %s: message %q begins in upper case or ends in a full stop", method, target, m)
+		}
+	}
+	if err := checkAnswer(method, target, a.status, a.header, []byte(a.body)); err != nil {
+		s.t.Errorf("%s %s = %s: %v", method, target, a, err)
+	}
+}
+
+const newEvent = `{"title":"Launch","start_at":"2027-05-01T18:00:00+02:00","end_at":"2027-05-01T20:00:00+02:00"}`
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	tests := []struct {
+		name    string
+		headers []string
+		status  int
+		message string
+	}{
+		{"x-service-api-key", []string{"x-service-api-key: svc_live_ada"}, 200, ""},
+		{"bearer", []string{"Authorization: Bearer svc_live_ada"}, 200, ""},
+		{"bearer in lower case", []string{"Authorization: bearer svc_live_ada"}, 200, ""},
+		{"bearer with more spaces", []string{"Authorization: BEARER   svc_live_ada"}, 200, ""},
+		{"both", []string{"x-service-api-key: svc_live_ada", "Authorization: Bearer wrong"}, 200, ""},
+		{"both, the deciding one wrong", []string{"x-service-api-key: wrong", "Authorization: Bearer svc_live_ada"}, 401, "invalid API key"},
+		{"both, the deciding one empty", []string{"x-service-api-key: ", "Authorization: Bearer svc_live_ada"}, 401, "invalid API key"},
+		{"none", nil, 401, "missing API key"},
+		{"unknown", []string{"x-service-api-key: svc_live_nobody"}, 401, "invalid API key"},
+		{"another case", []string{"x-service-api-key: SVC_LIVE_ADA"}, 401, "invalid API key"},
+		{"revoked", []string{"x-service-api-key: svc_live_old"}, 401, "invalid API key"},
+		{"twice the same", []string{"x-service-api-key: svc_live_ada", "x-service-api-key: svc_live_ada"}, 401, "more than once"},
+		{"bearer twice", []string{"Authorization: Bearer svc_live_ada", "Authorization: Bearer svc_live_ada"}, 401, "more than once"},
+		{"basic", []string{"Authorization: Basic c3ZjX2xpdmVfYWRhOg=="}, 401, "Bearer"},
+		{"bare", []string{"Authorization: svc_live_ada"}, 401, "Bearer"},
+		{"bearer without a key", []string{"Authorization: Bearer"}, 401, "invalid API key"},
+		{"the digest", []string{"x-service-api-key: " + digestOfAda}, 401, "invalid API key"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := s.do("GET", base+"/users/me", "", append(tt.headers, "-key: ")...)
+			if a.status != tt.status || !strings.Contains(a.message(), tt.message) {
+				t.Errorf("GET /users/me with %q = %s, want %d with %q", tt.headers, a, tt.status, tt.message)
+			}
+			if a.status == 401 && (a.header.Get("WWW-Authenticate") != `Bearer realm="events"` || !strings.Contains(a.message(), "x-service-api-key: <API_KEY>")) {
+				t.Errorf("GET /users/me with %q = %s, want how to send a key", tt.headers, a)
+			}
+		})
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	tests := []struct {
+		method, path string
+		status       int // with a key
+		keyless      int
+		allow        string
+	}{
+		{"GET", base + "/users/me", 200, 401, ""},
+		{"HEAD", base + "/users/me", 200, 401, ""},
+		{"GET", base + "/openapi", 200, 401, ""},
+		{"GET", base + "/events/evt_1", 200, 401, ""},
+		{"GET", base + "/events/one", 200, 401, ""},
+		{"GET", base + "/events/evt%5F1", 200, 401, ""},
+		{"GET", base + "/events/%6Fne", 200, 401, ""},
+		{"GET", base + "/events/evt_1/guests", 200, 401, ""},
+		{"GET", base + "/events/evt_0", 404, 401, ""},
+		{"GET", base + "/events/evt_bob", 404, 401, ""},
+		{"GET", base + "/events/bobs", 404, 401, ""},
+		{"GET", base + "/events/bobs/guests", 404, 401, ""},
+		{"GET", base + "/events/usr_ada", 404, 401, ""},
+		{"GET", base + "/events/key_ada", 404, 401, ""},
+		{"GET", base + "/events/gst_1", 404, 401, ""},
+		{"GET", base + "/events/email:ada@example.com", 404, 401, ""},
+		{"GET", base + "/events/guest:evt_1:grace@example.com", 404, 401, ""},
+		{"POST", base + "/users/me", 405, 401, "GET, HEAD, OPTIONS"},
+		{"DELETE", base + "/events", 405, 401, "GET, HEAD, OPTIONS"},
+		{"PATCH", base + "/events/evt_1", 405, 401, "GET, HEAD, OPTIONS"},
+		{"GET", base + "/events/create", 405, 401, "POST, OPTIONS"},
+		{"HEAD", base + "/events/create", 405, 401, "POST, OPTIONS"},
+		{"PUT", base + "/events/create", 405, 401, "POST, OPTIONS"},
+		{"get", base + "/events", 405, 401, "GET, HEAD, OPTIONS"},
+		{"OPTIONS", base + "/events/create", 204, 401, "POST, OPTIONS"},
+		{"OPTIONS", base + "/events", 204, 401, "GET, HEAD, OPTIONS"},
+		{"OPTIONS", base + "/nothing", 404, 401, ""},
+		{"GET", base, 404, 401, ""},
+		{"GET", base + "/", 404, 401, ""},
+		{"GET", base + "/nothing", 404, 401, ""},
+		{"GET", base + "/events/", 404, 401, ""},
+		{"GET", base + "//events", 404, 401, ""},
+		{"GET", base + "/events//evt_1", 404, 401, ""},
+		{"GET", base + "/./events", 404, 401, ""},
+		{"GET", base + "/users/../events", 404, 401, ""},
+		{"GET", base + "/users/%2e%2e/events", 404, 401, ""},
+		{"GET", base + "/events%2Fevt_1", 404, 401, ""},
+		{"GET", base + "/events/evt_1%2fguests", 404, 401, ""},
+		{"GET", base + "/events/evt_1%00", 404, 401, ""},
+		{"GET", base + "/events/evt_1/guests/gst_1", 404, 401, ""},
+		{"GET", base + "/Events", 404, 401, ""},
+		{"POST", base + "/events/create/", 404, 401, ""},
+		{"GET", "/", 404, 404, ""},
+		{"GET", "/healthz", 404, 404, ""},
+		{"GET", "/api/public/v1x", 404, 404, ""},
+		{"GET", "/api/public/v2/events", 404, 404, ""},
+		{"OPTIONS", "/", 404, 404, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
+			a := s.do(tt.method, tt.path, "")
+			if a.status != tt.status || a.header.Get("Allow") != tt.allow {
+				t.Errorf("%s %s = %s, want %d with Allow %q", tt.method, tt.path, a, tt.status, tt.allow)
+			}
+			if a := s.do(tt.method, tt.path, "", "-key: "); a.status != tt.keyless {
+				t.Errorf("%s %s without a key = %s, want %d", tt.method, tt.path, a, tt.keyless)
+			}
+		})
+	}
+	t.Run("no path", func(t *testing.T) {
+		for _, uri := range []string{"*", ""} {
+			r := httptest.NewRequest("OPTIONS", "/", nil)
+			r.URL.Path, r.RequestURI = uri, uri
+			w := httptest.NewRecorder()
+			s.handler.ServeHTTP(w, r)
+			if w.Code != 404 || !json.Valid(w.Body.Bytes()) {
+				t.Errorf("OPTIONS %q = %d %s, want 404 as JSON", uri, w.Code, w.Body)
+			}
+		}
+	})
+}
+
+func TestForeignIsUnknown(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	want := s.do("GET", base+"/events/evt_nowhere", "")
+	for _, ref := range []string{"evt_bob", "bobs", "nowhere", "usr_bob"} {
+		for _, path := range []string{"/events/" + ref, "/events/" + ref + "/guests"} {
+			if got := s.do("GET", base+path, ""); got.body != want.body || got.status != 404 || !maps.EqualFunc(got.header, want.header, slices.Equal) {
+				t.Errorf("GET %s = %s, want %s", path, got, want)
+			}
+		}
+	}
+}
+
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	for _, path := range []string{base + "/events", base + "/events/create", base + "/nothing", base + "/events//x"} {
+		a := s.do("OPTIONS", path, "", "-key: ", "Origin: https://app.example", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: x-service-api-key")
+		if a.status != 204 ||
+			a.header.Get("Access-Control-Allow-Methods") != "GET, HEAD, POST, OPTIONS" ||
+			a.header.Get("Access-Control-Allow-Headers") != "authorization, content-type, idempotency-key, x-service-api-key" ||
+			a.header.Get("Access-Control-Max-Age") != "7200" {
+			t.Errorf("preflight of %s = %s", path, a)
+		}
+	}
+	if a := s.do("OPTIONS", base+"/events", "", "-key: ", "Origin: https://app.example"); a.status != 401 {
+		t.Errorf("OPTIONS without Access-Control-Request-Method = %s, want 401", a)
+	}
+	if a := s.do("OPTIONS", "/elsewhere", "", "-key: ", "Origin: https://app.example", "Access-Control-Request-Method: GET"); a.status != 404 {
+		t.Errorf("preflight outside the base path = %s, want 404", a)
+	}
+}
+
+func TestQueries(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	tests := []struct {
+		target  string
+		status  int
+		message string // contained in an error's
+	}{
+		{"/events?limit=1", 200, ""},
+		{"/events?limit=100", 200, ""},
+		{"/events?limit=007", 200, ""},
+		{"/events?limit=%31", 200, ""},
+		{"/events?", 200, ""},
+		{"/events?&", 200, ""},
+		{"/events?status=draft&limit=2", 200, ""},
+		{"/events/evt_1/guests?limit=200", 200, ""},
+		{"/events?limit=0", 400, "limit must be a whole number from 1 to 100"},
+		{"/events?limit=101", 400, "limit must be a whole number from 1 to 100"},
+		{"/events?limit=-1", 400, "limit must"},
+		{"/events?limit=%2B5", 400, "limit must"},
+		{"/events?limit=+5", 400, "limit must"},
+		{"/events?limit=5.0", 400, "limit must"},
+		{"/events?limit=1e1", 400, "limit must"},
+		{"/events?limit=0x10", 400, "limit must"},
+		{"/events?limit=1_0", 400, "limit must"},
+		{"/events?limit=%D9%A5", 400, "limit must"},
+		{"/events?limit=99999999999999999999999", 400, "limit must"},
+		{"/events?limit=", 400, "limit must"},
+		{"/events?limit", 400, "limit must"},
+		{"/events?limit=5&limit=5", 400, "limit is given more than once"},
+		{"/events/evt_1/guests?limit=201", 400, "limit must be a whole number from 1 to 200"},
+		{"/events?status=", 400, "status must be draft or published"},
+		{"/events?status=Draft", 400, "status must"},
+		{"/events?status=live", 400, "status must"},
+		{"/events?status=draft&status=published", 400, "status is given more than once"},
+		{"/events?offset=10", 400, `"offset" is not a query parameter of GET /events: it takes status, limit, cursor`},
+		{"/events?Limit=10", 400, `"Limit" is not a query parameter`},
+		{"/events?limit=5;status=draft", 400, "query string is malformed"},
+		{"/events?limit=%zz", 400, "query string is malformed"},
+		{"/events/evt_1/guests?status=approved", 400, `"status" is not a query parameter of GET /events/{id}/guests: it takes limit, cursor`},
+		{"/users/me?x=1", 400, "it takes none"},
+		{"/events/evt_1?x", 400, "it takes none"},
+		{"/openapi?format=yaml", 400, "it takes none"},
+		{"/events/evt_nowhere/guests?limit=0", 400, "limit must"}, // the query comes before ownership
+		{"/events?cursor=", 400, "cursor must"},
+		{"/events?cursor=abc", 400, "cursor must"},
+		{"/events?cursor=MQ%3D%3D", 400, "cursor must"},
+		{"/events?cursor=x&cursor=y", 400, "cursor is given more than once"},
+		{"/events/evt_nowhere/guests?cursor=x", 400, "cursor must"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.target, func(t *testing.T) {
+			a := s.do("GET", base+tt.target, "")
+			if a.status != tt.status || !strings.Contains(a.message(), tt.message) {
+				t.Errorf("GET %s = %s, want %d with %q", tt.target, a, tt.status, tt.message)
+			}
+		})
+	}
+	if a := s.do("POST", base+"/events/create?dry=1", newEvent); a.status != 400 {
+		t.Errorf("POST /events/create?dry=1 = %s, want 400", a)
+	}
+}
+
+func TestLists(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	list := func(query string) eventList {
+		t.Helper()
+		return decode[eventList](t, s.do("GET", base+"/events"+query, ""))
+	}
+
+	for query, want := range map[string]string{
+		"":                  "evt_3 evt_2 evt_1",
+		"?status=draft":     "evt_1",
+		"?status=published": "evt_3 evt_2",
+		"?limit=2":          "evt_3 evt_2",
+	} {
+		if got := ids(list(query)); got != want {
+			t.Errorf("GET /events%s = %s, want %s", query, got, want)
+		}
+	}
+	if a := s.as("svc_live_bob").do("GET", base+"/events?status=draft", ""); a.body != `{"data":[],"has_more":false,"next_cursor":null}` {
+		t.Errorf("an empty list = %s", a)
+	}
+
+	// Page by page, while events come and go.
+	first := list("?limit=1")
+	if !first.HasMore || first.NextCursor == nil || ids(first) != "evt_3" {
+		t.Fatalf("first page = %+v", first)
+	}
+	if a := s.do("POST", base+"/events/create", newEvent); a.status != 201 {
+		t.Fatalf("create between pages = %s", a)
+	}
+	if err := s.store.Apply(events.Record{Delete: &events.Ref{Event: "evt_3"}}); err != nil {
+		t.Fatal(err)
+	}
+	second := list("?limit=1&cursor=" + *first.NextCursor)
+	if ids(second) != "evt_2" || !second.HasMore {
+		t.Fatalf("second page, its neighbour gone = %+v", second)
+	}
+	third := list("?limit=100&cursor=" + *second.NextCursor)
+	if ids(third) != "evt_1" || third.HasMore || third.NextCursor != nil {
+		t.Fatalf("last page = %+v", third)
+	}
+
+	// A cursor belongs to its list and filter.
+	for _, target := range []string{"/events?status=draft&cursor=", "/events/evt_1/guests?cursor="} {
+		if a := s.do("GET", base+target+*first.NextCursor, ""); a.status != 400 || !strings.Contains(a.message(), "another list or filter") {
+			t.Errorf("GET %s with a cursor of another list = %s, want 400", target, a)
+		}
+	}
+	if a := s.as("svc_live_bob").do("GET", base+"/events?cursor="+*first.NextCursor, ""); a.status != 400 {
+		t.Errorf("a cursor of another owner = %s, want 400", a)
+	}
+	for i := range len(*first.NextCursor) {
+		broken := []byte(*first.NextCursor)
+		broken[i] ^= 1
+		if a := s.do("GET", base+"/events?cursor="+string(broken), ""); a.status >= 500 {
+			t.Errorf("cursor %s = %s", broken, a)
+		}
+	}
+
+	type guestList struct {
+		Data       []events.Guest `json:"data"`
+		HasMore    bool           `json:"has_more"`
+		NextCursor *string        `json:"next_cursor"`
+	}
+	byID := decode[guestList](t, s.do("GET", base+"/events/evt_1/guests?limit=2", ""))
+	bySlug := decode[guestList](t, s.do("GET", base+"/events/one/guests?cursor="+*byID.NextCursor, ""))
+	if len(byID.Data) != 2 || byID.Data[0].ID != "gst_3" || byID.Data[1].ID != "gst_2" || len(bySlug.Data) != 1 || bySlug.Data[0].ID != "gst_1" {
+		t.Errorf("guests = %+v then %+v, want gst_3 gst_2 then gst_1", byID, bySlug)
+	}
+	if a := s.do("GET", base+"/events/evt_2/guests?cursor="+*byID.NextCursor, ""); a.status != 400 {
+		t.Errorf("a cursor of another event's guests = %s, want 400", a)
+	}
+}
+
+func TestDefaultLimit(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	var records []events.Record
+	at := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 250 {
+		records = append(records,
+			events.Record{Event: &events.Event{HostID: "usr_bob", Title: fmt.Sprint("Event ", i), StartAt: at, EndAt: at.Add(time.Hour)}},
+			events.Record{Guest: &events.Guest{EventID: "evt_bob", Name: new(fmt.Sprint("Guest ", i))}})
+	}
+	if err := s.store.Apply(records...); err != nil {
+		t.Fatal(err)
+	}
+	bob := s.as("svc_live_bob")
+	for query, want := range map[string]int{"/events": 50, "/events?limit=100": 100, "/events/evt_bob/guests": 50, "/events/evt_bob/guests?limit=200": 200} {
+		got := decode[struct {
+			Data       []json.RawMessage `json:"data"`
+			HasMore    bool              `json:"has_more"`
+			NextCursor *string           `json:"next_cursor"`
+		}](t, bob.do("GET", base+query, ""))
+		if len(got.Data) != want || !got.HasMore {
+			t.Errorf("GET %s: %d items, has_more %v, want %d and true", query, len(got.Data), got.HasMore, want)
+		}
+	}
+	// All pages together are the whole list, without a hole or a repetition.
+	for _, query := range []string{"?limit=7", "?limit=50&status=published", "?limit=100"} {
+		seen, pages := map[string]bool{}, 0
+		for next := ""; ; pages++ {
+			l := decode[eventList](t, bob.do("GET", base+"/events"+query+next, ""))
+			for _, e := range l.Data {
+				if seen[e.ID] {
+					t.Fatalf("GET /events%s: %s comes twice", query, e.ID)
+				}
+				seen[e.ID] = true
+			}
+			if l.NextCursor == nil {
+				break
+			}
+			next = "&cursor=" + *l.NextCursor
+		}
+		if len(seen) != 251 {
+			t.Errorf("GET /events%s: %d events over %d pages, want 251", query, len(seen), pages+1)
+		}
+	}
+}
+
+// fixed is a configuration with which every answer has the same bytes again.
+func fixed() *events.Config {
+	n := 0
+	return &events.Config{
+		Now: func() time.Time { return time.Date(2027, 1, 2, 3, 4, 5, 6000, time.UTC) },
+		NewID: func(kind, _ string) string {
+			n++
+			return fmt.Sprintf("%06d", n)
+		},
+	}
+}
+
+// TestGolden holds whole answers against testdata. UPDATE=1 writes them again.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	s := newService(t, fixed())
+	tests := []struct{ name, method, target, body string }{
+		{"me", "GET", "/users/me", ""},
+		{"event", "GET", "/events/one", ""},
+		{"events", "GET", "/events?limit=2", ""},
+		{"guests", "GET", "/events/evt_1/guests", ""},
+		{"create-least", "POST", "/events/create", newEvent},
+		{"create-most", "POST", "/events/create", `{"title":"Ärger über Straße & <b>\u00e9\ud83d\ude00</b>","description":"","start_at":"2027-05-01t18:00:00.120-07:00","end_at":"2027-12-31T23:59:60z",
+			"timezone":"America/Argentina/Buenos_Aires","location_type":"virtual","location_city":"Zürich","location_country":"CH","visibility":"private",
+			"requires_approval":true,"cover_image_url":"HTTPS://example.com/%7Ea?b#c","meeting_url":"http://[::1]:8080/"}`},
+		{"create-nulls", "POST", "/events/create", `{"title":"…","start_at":"0000-01-01T00:00:00Z","end_at":"9999-12-31T23:59:59.999999999999Z","description":null,"timezone":null,
+			"location_type":null,"location_city":null,"location_country":null,"visibility":null,"requires_approval":null,"cover_image_url":null,"meeting_url":null}`},
+		{"unauthorized", "GET", "/users/me", ""},
+		{"not-found", "GET", "/events/nowhere", ""},
+		{"all-wrong", "POST", "/events/create", `{"meeting_url":"ftp://x","cover_image_url":5,"requires_approval":"yes","visibility":"secret","location_country":[],"location_city":{},"location_type":"moon",
+			"timezone":"Mars/Base","end_at":"2027-05-01T18:00:00","start_at":"tomorrow","description":true,"title":" ","slug":"mine","Title":"x","tags":[]}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := s
+			if tt.name == "unauthorized" {
+				c = s.as("")
+			}
+			a := c.do(tt.method, base+tt.target, tt.body)
+			var pretty bytes.Buffer
+			json.Indent(&pretty, []byte(a.body), "", "  ")
+			got := fmt.Sprintf("%d\n%s\n", a.status, pretty.String())
+			file := "testdata/golden/" + tt.name + ".txt"
+			if os.Getenv("UPDATE") != "" {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("%s %s =\n%s\nwant\n%s", tt.method, tt.target, got, want)
+			}
+		})
+	}
+}
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	a := s.do("POST", base+"/events/create", newEvent)
+	e := decode[events.Event](t, a)
+	if a.status != 201 || a.header.Get("Location") != base+"/events/"+e.ID {
+		t.Fatalf("create = %s", a)
+	}
+	for _, ref := range []string{e.ID, e.Slug} {
+		if got := s.do("GET", base+"/events/"+ref, ""); got.body != a.body {
+			t.Errorf("GET /events/%s = %s, want what create answered: %s", ref, got, a)
+		}
+	}
+	if got := ids(decode[eventList](t, s.do("GET", base+"/events?limit=1", ""))); got != e.ID {
+		t.Errorf("the newest event = %s, want %s", got, e.ID)
+	}
+	if a := s.as("svc_live_bob").do("GET", base+"/events/"+e.ID, ""); a.status != 404 {
+		t.Errorf("another host gets it: %s", a)
+	}
+	if e.Timezone != "Europe/London" || e.Status != "published" || e.HostID != "usr_ada" || !e.CreatedAt.Equal(e.UpdatedAt) || time.Since(e.CreatedAt) > time.Minute {
+		t.Errorf("defaults = %+v", e)
+	}
+}
+
+// TestBodies are bodies that are refused as a whole, before any member counts.
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	wrap := func(title string) string {
+		return `{"title":` + title + `,"start_at":"2027-05-01T18:00:00Z","end_at":"2027-05-01T20:00:00Z"}`
+	}
+	tests := []struct {
+		name, body string
+		status     int
+		message    string
+	}{
+		{"empty", "", 400, "body is required"},
+		{"white space", "  \n", 400, "not a JSON object"},
+		{"null", "null", 400, "the body must be a JSON object, not null"},
+		{"array", "[" + newEvent + "]", 400, "the body must be a JSON object, not an array"},
+		{"string", `"x"`, 400, "must be a JSON object, not a string"},
+		{"open", `{"title":"x"`, 400, "not a JSON object"},
+		{"data behind", newEvent + "x", 400, "not a JSON object"},
+		{"two objects", newEvent + newEvent, 400, "not a JSON object"},
+		{"white space behind", newEvent + " \r\n\t", 201, ""},
+		{"form", "title=x", 400, "not a JSON object"},
+		{"duplicate", `{"title":"a","title":"a","start_at":"2027-05-01T18:00:00Z","end_at":"2027-05-01T20:00:00Z"}`, 400, "title is given more than once"},
+		{"duplicate by escape", `{"title":"a","\u0074itle":"a","start_at":"2027-05-01T18:00:00Z","end_at":"2027-05-01T20:00:00Z"}`, 400, "title is given more than once"},
+		{"key by escape", `{"\u0074itle":"a","start_at":"2027-05-01T18:00:00Z","end_at":"2027-05-01T20:00:00Z"}`, 201, ""},
+		{"case", `{"TITLE":"a","start_at":"2027-05-01T18:00:00Z","end_at":"2027-05-01T20:00:00Z"}`, 400, "title is required; TITLE is not known (the members are title, description, start_at,"},
+		{"invalid UTF-8", wrap("\"a\xffb\""), 400, "UTF-8"},
+		{"overlong UTF-8", wrap("\"a\xc0\xafb\""), 400, "UTF-8"},
+		{"UTF-8 surrogate", wrap("\"\xed\xa0\x80\""), 400, "UTF-8"},
+		{"lone surrogate", wrap(`"\ud800"`), 400, "surrogate"},
+		{"low surrogate first", wrap(`"\udc00\ud800"`), 400, "surrogate"},
+		{"control character", wrap("\"a\nb\""), 400, "not a JSON object"},
+		{"BOM", "\ufeff" + newEvent, 400, "not a JSON object"},
+		{"comment", "/**/" + newEvent, 400, "not a JSON object"},
+		{"many strings", wrap("[" + strings.Repeat(`"x",`, 2000) + `"x"]`), 400, "send fewer"},
+		{"deep", wrap(strings.Repeat("[", 100_000)), 400, "not a JSON object"},
+		{"number for a title", wrap("5"), 400, "title must be a string, not a number"},
+		{"null for a title", wrap("null"), 400, "title is required and must not be null"},
+		{"NUL in a title", wrap(`"a\u0000b"`), 201, ""},
+		{"255 characters", wrap(`"` + strings.Repeat("é", 255) + `"`), 201, ""},
+		{"256 characters", wrap(`"` + strings.Repeat("é", 256) + `"`), 400, "title must have 1 to 255 characters, not 256"},
+		{"white title", wrap(`"\u00a0\u2003"`), 400, "title must have 1 to 255 characters, not only white space"},
+		{"set by the server", `{"id":"evt_x","status":"draft",` + newEvent[1:], 400, "id is set by the server, so leave it out; status is set by the server, so leave it out"},
+		{"end before start", `{"title":"x","start_at":"2027-05-01T18:00:00+02:00","end_at":"2027-05-01T16:00:00Z"}`, 400, "end_at must be after start_at"},
+		{"an instant earlier elsewhere", `{"title":"x","start_at":"2027-05-01T18:00:00+02:00","end_at":"2027-05-01T17:00:00Z"}`, 201, ""},
+		{"the year 1", `{"title":"x","start_at":"0001-01-01T00:00:00Z","end_at":"0001-01-01T00:00:01Z"}`, 201, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := s.do("POST", base+"/events/create", tt.body)
+			if a.status != tt.status || !strings.Contains(a.message(), tt.message) {
+				t.Errorf("POST %.200s = %s, want %d with %q", tt.body, a, tt.status, tt.message)
+			}
+			if strings.HasPrefix(tt.message, "the body must") && a.message() != tt.message {
+				t.Errorf("POST %s = %s, want %q and no more", tt.body, a, tt.message)
+			}
+			if a.status == 201 {
+				var sent, got struct{ Title string }
+				json.Unmarshal([]byte(tt.body), &sent)
+				json.Unmarshal([]byte(a.body), &got)
+				if sent != got {
+					t.Errorf("title %q came back as %q", sent.Title, got.Title)
+				}
+			}
+		})
+	}
+}
+
+func TestMediaTypes(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	tests := []struct {
+		header string
+		status int
+	}{
+		{"Content-Type: application/json", 201},
+		{"Content-Type: Application/JSON", 201},
+		{"Content-Type: application/json; charset=utf-8", 201},
+		{`Content-Type: application/json;charset="UTF-8"`, 201},
+		{"X-Nothing: here", 201},
+		{"Content-Type: application/json; charset=latin1", 415},
+		{"Content-Type: application/json; charset=utf-8; x=y", 415},
+		{"Content-Type: application/json; profile=x", 415},
+		{"Content-Type: application/x-www-form-urlencoded", 415},
+		{"Content-Type: text/plain", 415},
+		{"Content-Type: application/json, text/plain", 415},
+		{"Content-Type: json", 415},
+		{"Content-Encoding: gzip", 415},
+	}
+	for _, tt := range tests {
+		a := s.do("POST", base+"/events/create", newEvent, tt.header)
+		if a.status != tt.status {
+			t.Errorf("POST with %s = %s, want %d", tt.header, a, tt.status)
+		}
+		if a.status == 415 && a.header.Get("Accept") != "application/json" {
+			t.Errorf("POST with %s = %s, want Accept", tt.header, a)
+		}
+	}
+	if a := s.do("POST", base+"/events/create", newEvent, "Content-Type: application/x-www-form-urlencoded"); !strings.Contains(a.message(), "-H 'Content-Type: application/json'") {
+		t.Errorf("the message %q does not say what to add to curl", a.message())
+	}
+}
+
+func TestOrderOfChecks(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	big := `{"title":"` + strings.Repeat("x", 1<<20) + `"}`
+	const form = "Content-Type: text/plain"
+	tests := []struct {
+		method, target, body string
+		headers              []string
+		status               int
+	}{
+		{"POST", "/nothing?x=1", big, []string{"-key: ", form}, 401},
+		{"POST", "/nothing?x=1", big, []string{form}, 404},
+		{"POST", "/events?x=1", big, []string{form}, 405},
+		{"POST", "/events/create?x=1", big, []string{form}, 400},
+		{"GET", "/events/evt_bob/guests?limit=0", "", nil, 400},
+		{"POST", "/events/create", big, []string{form, "Idempotency-Key: a b"}, 415},
+		{"POST", "/events/create", big, []string{"Idempotency-Key: a b"}, 413},
+		{"POST", "/events/create", "{", []string{"Idempotency-Key: a b"}, 400},
+	}
+	for _, tt := range tests {
+		if a := s.do(tt.method, base+tt.target, tt.body, tt.headers...); a.status != tt.status {
+			t.Errorf("%s %s %q = %s, want %d", tt.method, tt.target, tt.headers, a, tt.status)
+		}
+	}
+}
+
+func TestBodySize(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	pad := func(n int) string { return newEvent + strings.Repeat(" ", n-len(newEvent)) }
+	if a := s.do("POST", base+"/events/create", pad(1<<20)); a.status != 201 {
+		t.Errorf("a body of 1 MiB = %.300s, want 201", a)
+	}
+	a := s.do("POST", base+"/events/create", pad(1<<20+1))
+	if a.status != 413 || a.header.Get("Connection") != "close" {
+		t.Errorf("a body of 1 MiB and a byte = %.300s, want 413 and Connection: close", a)
+	}
+}
+
+func TestIdempotency(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := newService(t, &events.Config{Now: func() time.Time { return now }})
+	create := func(key, body string) answer {
+		t.Helper()
+		return s.do("POST", base+"/events/create", body, "Idempotency-Key: "+key)
+	}
+	first := create("one", newEvent)
+	if first.status != 201 || first.header.Get("Idempotency-Replayed") != "" {
+		t.Fatalf("first = %s", first)
+	}
+	for _, key := range []string{"one", `"one"`} {
+		again := create(key, newEvent)
+		if again.status != 201 || again.body != first.body || again.header.Get("Idempotency-Replayed") != "true" || again.header.Get("Location") != first.header.Get("Location") {
+			t.Errorf("again with %s = %s, want the first answer: %s", key, again, first)
+		}
+	}
+	for _, body := range []string{newEvent + " ", "{", `{"title":5}`} {
+		if a := create("one", body); a.status != 422 {
+			t.Errorf("the same key with %q = %s, want 422", body, a)
+		}
+	}
+	if a := s.as("svc_live_bob").do("POST", base+"/events/create", newEvent, "Idempotency-Key: one"); a.status != 201 || a.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("the same key of another owner = %s, want a new event", a)
+	}
+
+	// Only successes are kept.
+	if a := create("two", "{"); a.status != 400 {
+		t.Errorf("bad body = %s", a)
+	}
+	if a := create("two", newEvent); a.status != 201 || a.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("good body after a bad one = %s, want a new event", a)
+	}
+
+	// The event as it is now, and none where it is gone.
+	e := decode[events.Event](t, first)
+	if err := s.store.ApplyJSON([]byte(`[{"event":{"id":"` + e.ID + `","title":"Renamed"}}]`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := decode[events.Event](t, create("one", newEvent)); got.Title != "Renamed" || got.ID != e.ID {
+		t.Errorf("after a change = %+v, want the event as it is", got)
+	}
+	if err := s.store.Apply(events.Record{Delete: &events.Ref{Event: e.ID}}); err != nil {
+		t.Fatal(err)
+	}
+	if a := create("one", newEvent); a.status != 404 {
+		t.Errorf("after a delete = %s, want 404", a)
+	}
+
+	// Another host's event with the id of one that is gone is not replayed.
+	moved := decode[events.Event](t, create("moved", newEvent)).ID
+	if err := s.store.ApplyJSON([]byte(`[{"delete":{"event":"` + moved + `"}},{"event":{"id":"` + moved + `","host_id":"usr_bob","title":"Bob's secret","start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z"}}]`)); err != nil {
+		t.Fatal(err)
+	}
+	if a := create("moved", newEvent); a.status != 404 {
+		t.Errorf("a replay of what is another host's now = %s, want 404", a)
+	}
+
+	// 24 hours.
+	late := create("late", newEvent)
+	now = now.Add(24*time.Hour - time.Nanosecond)
+	if a := create("late", newEvent); a.body != late.body {
+		t.Errorf("after almost 24 hours = %s, want the first answer", a)
+	}
+	now = now.Add(time.Nanosecond)
+	if a := create("late", newEvent); a.status != 201 || a.body == late.body || a.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("after 24 hours = %s, want a new event", a)
+	}
+
+	for _, key := range []string{"", `"`, `""`, `"open`, `"k"k"`, `"k\k"`, `"k\"`, `"k";a=1`, "a b", "é", strings.Repeat("k", 256), `"` + strings.Repeat("k", 256) + `"`, "tab\there"} {
+		if a := create(key, newEvent); a.status != 400 || !strings.Contains(a.message(), "Idempotency-Key must be") {
+			t.Errorf("Idempotency-Key %q = %s, want 400", key, a)
+		}
+	}
+	if a, b := create(`"\"\\k"`, newEvent), create(`"\"\\k"`, newEvent); a.status != 201 || a.body != b.body {
+		t.Errorf("a quoted key with escapes = %s, then %s", a, b)
+	}
+	if a := create(strings.Repeat("k", 255), newEvent); a.status != 201 {
+		t.Errorf("a key of 255 characters = %s, want 201", a)
+	}
+	if a := s.do("POST", base+"/events/create", newEvent, "Idempotency-Key: a", "Idempotency-Key: a"); a.status != 400 {
+		t.Errorf("the header twice = %s, want 400", a)
+	}
+}
+
+func TestIdempotencyAtOnce(t *testing.T) {
+	t.Parallel()
+	store, err := events.Open(t.TempDir()+"/events.json", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.ApplyJSON([]byte(seed)); err != nil {
+		t.Fatal(err)
+	}
+	s := &service{t, store, events.New(store), "svc_live_ada"}
+	var wg sync.WaitGroup
+	answers := make([]answer, 32)
+	for i := range answers {
+		wg.Go(func() { answers[i] = s.do("POST", base+"/events/create", newEvent, "Idempotency-Key: k") })
+	}
+	wg.Wait()
+	fresh := 0
+	for _, a := range answers {
+		if a.status != 201 || a.body != answers[0].body {
+			t.Errorf("at once = %s, want %s", a, answers[0])
+		}
+		if a.header.Get("Idempotency-Replayed") == "" {
+			fresh++
+		}
+	}
+	if fresh != 1 {
+		t.Errorf("%d of the answers are not replays, want 1", fresh)
+	}
+}
+
+func TestServerError(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := newService(t, &events.Config{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Intercept: func(_, _ string, w http.ResponseWriter, r *http.Request, _ http.HandlerFunc) {
+			panic("the cause")
+		},
+	})
+	a := s.do("GET", base+"/events/one", "")
+	id := a.header.Get("X-Request-Id")
+	if a.status != 500 || id == "" || strings.Contains(a.body, "cause") {
+		t.Errorf("a panic = %s, want 500 with X-Request-Id and without the cause", a)
+	}
+	if got := log.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, id) || !strings.Contains(got, "the cause") || !strings.Contains(got, "/events/{id}") || strings.Contains(got, "svc_live_ada") {
+		t.Errorf("log = %s, want one line with the id, the route and the cause, and no key", got)
+	}
+}
+
+func TestIntercept(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	s := newService(t, &events.Config{Intercept: func(operation, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+		seen = append(seen, operation+" "+userID)
+		next(w, r)
+	}})
+	for _, target := range []string{"/events?nonsense", "/events/one", "/nothing", "/events/create"} {
+		s.do("HEAD", base+target, "")
+	}
+	s.do("GET", base+"/events/one/guests", "", "-key: ")
+	if got, want := strings.Join(seen, ", "), "GET /events usr_ada, GET /events/{id} usr_ada"; got != want {
+		t.Errorf("Intercept saw %s, want %s", got, want)
+	}
+}
+
+func TestCreatedOrder(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	var last time.Time
+	for range 200 {
+		e := decode[events.Event](t, s.do("POST", base+"/events/create", newEvent))
+		if !e.CreatedAt.After(last) || e.CreatedAt.Nanosecond()%1000 != 0 {
+			t.Fatalf("created_at %v after %v, want later, in whole microseconds", e.CreatedAt, last)
+		}
+		last = e.CreatedAt
+	}
+}
+
+func TestSlugs(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	for title, want := range map[string]string{
+		"Hello, World!":              "hello-world-",
+		"Ärger über Straße":          "arger-uber-strasse-",
+		"Re\u0301sume\u0301":         "resume-",
+		"Smørrebrød — 50% off":       "smorrebrod-50-off-",
+		"日本語":                        "event-",
+		"   --- ":                    "event-",
+		"create":                     "create-",
+		strings.Repeat("abcde ", 20): "abcde-abcde-abcde-abcde-abcde-abcde-abcde-abcde-",
+	} {
+		body, _ := json.Marshal(map[string]string{"title": title, "start_at": "2027-05-01T18:00:00Z", "end_at": "2027-05-01T20:00:00Z"})
+		e := decode[events.Event](t, s.do("POST", base+"/events/create", string(body)))
+		if !strings.HasPrefix(e.Slug, want) || len(e.Slug) != len(want)+8 {
+			t.Errorf("slug of %q = %q, want %q and 8 characters", title, e.Slug, want)
+		}
+		if a := s.do("GET", base+"/events/"+e.Slug, ""); a.status != 200 {
+			t.Errorf("GET /events/%s = %s", e.Slug, a)
+		}
+	}
+}
+
+// TestOverTCP is what only a connection shows.
+func TestOverTCP(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	srv := httptest.NewServer(s.handler)
+	t.Cleanup(srv.Close)
+	send := func(body io.Reader, expect bool) (*http.Response, string) {
+		t.Helper()
+		req, _ := http.NewRequestWithContext(t.Context(), "POST", srv.URL+base+"/events/create", body)
+		req.Header.Set("x-service-api-key", s.key)
+		if expect {
+			req.Header.Set("Expect", "100-continue")
+		}
+		resp, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatalf("POST: %v", err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatalf("POST: %v", err)
+		}
+		return resp, string(b)
+	}
+	// A client that sends 10 MiB before it reads still gets its 413, with and
+	// without a length.
+	ten := strings.Repeat("x", 10<<20)
+	for name, body := range map[string]io.Reader{"with a length": strings.NewReader(ten), "chunked": io.MultiReader(strings.NewReader(ten))} {
+		if resp, b := send(body, false); resp.StatusCode != 413 || !resp.Close || !strings.Contains(b, "payload_too_large") {
+			t.Errorf("10 MiB %s = %s %s, want 413 and a closed connection", name, resp.Status, b)
+		}
+	}
+	// With Expect, not a byte of it is sent.
+	body := &countingReader{r: strings.NewReader(ten)}
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", srv.URL+base+"/events/create", body)
+	req.ContentLength = int64(len(ten))
+	req.Header.Set("x-service-api-key", s.key)
+	req.Header.Set("Expect", "100-continue")
+	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: 5 * time.Second}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	if err != nil || resp.StatusCode != 413 || body.n > 0 {
+		t.Errorf("10 MiB with Expect = %v %v after %d bytes, want 413 after none", resp, err, body.n)
+	}
+	// A chunked request is taken, and its connection closed.
+	resp, b := send(io.MultiReader(strings.NewReader(newEvent)), false)
+	if resp.StatusCode != 201 || !resp.Close {
+		t.Errorf("chunked = %s %s, close %v, want 201 and a closed connection", resp.Status, b, resp.Close)
+	}
+	if resp, b := send(strings.NewReader(newEvent), false); resp.StatusCode != 201 || resp.Close {
+		t.Errorf("with a length = %s %s, close %v, want 201 and the connection kept", resp.Status, b, resp.Close)
+	}
+	// HEAD has the headers of GET and no body.
+	for _, path := range []string{"/events", "/events/one", "/events/nowhere", "/openapi"} {
+		var got [2]http.Header
+		for i, method := range []string{"GET", "HEAD"} {
+			req, _ := http.NewRequestWithContext(t.Context(), method, srv.URL+base+path, nil)
+			req.Header.Set("x-service-api-key", s.key)
+			resp, err := srv.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if method == "HEAD" && len(b) > 0 {
+				t.Errorf("HEAD %s has a body of %d bytes", path, len(b))
+			}
+			got[i] = resp.Header
+			got[i].Del("Date")
+		}
+		if !maps.EqualFunc(got[0], got[1], slices.Equal) {
+			t.Errorf("HEAD %s has %v, GET %v", path, got[1], got[0])
+		}
+	}
+}
+
+type countingReader struct {
+	r io.Reader
+	n int
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += n
+	return n, err
+}
+
+// TestConcurrency has writers and readers at once, for the race detector.
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				s.do("POST", base+"/events/create", newEvent, fmt.Sprintf("Idempotency-Key: %d-%d", i, n/2))
+				s.do("GET", base+"/events?limit=100&status=published", "")
+				s.do("GET", base+"/events/one/guests", "")
+				if err := s.store.ApplyJSON([]byte(`[{"event":{"id":"evt_1","status":"` + []string{"draft", "published"}[n%2] + `"}},{"guest":{"event_id":"evt_1","email":"new@example.com"}},{"delete":{"event":"evt_2"}}]`)); err != nil {
+					t.Error(err)
+				}
+				if _, _, err := s.store.IssueKey("usr_bob"); err != nil {
+					t.Error(err)
+				}
+				s.store.Records()
+			}
+		})
+	}
+	wg.Wait()
+	if err := s.store.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := s.store.Apply(); !errors.Is(err, events.ErrClosed) {
+		t.Errorf("Apply after Close = %v, want ErrClosed", err)
+	}
+}

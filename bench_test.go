@@ -1,0 +1,126 @@
+package events_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/events"
+)
+
+// discard is a ResponseWriter that costs nothing.
+type discard struct {
+	header http.Header
+	status int
+}
+
+func (d *discard) Header() http.Header               { return d.header }
+func (d *discard) WriteHeader(status int)            { d.status = status }
+func (d *discard) Write(p []byte) (int, error)       { return len(p), nil }
+func (d *discard) WriteString(p string) (int, error) { return len(p), nil }
+
+// filled is a store with n events of one host, a tenth of them drafts.
+func filled(b *testing.B, store *events.Store, n int) {
+	b.Helper()
+	if err := store.ApplyJSON([]byte(seed)); err != nil {
+		b.Fatal(err)
+	}
+	at := time.Date(2027, 1, 2, 18, 0, 0, 0, time.UTC)
+	records := make([]events.Record, n)
+	for i := range records {
+		status := "published"
+		if i%10 == 0 {
+			status = "draft"
+		}
+		records[i].Event = &events.Event{ID: fmt.Sprintf("evt_%012d", i), HostID: "usr_ada", Title: fmt.Sprintf("Event number %d of a measurement", i), Status: status,
+			Description: new("A short text that says what it is."), StartAt: at, EndAt: at.Add(2 * time.Hour), Timezone: "Europe/Lisbon",
+			LocationType: new("in_person"), LocationCity: new("Lisbon"), LocationCountry: new("PT")}
+	}
+	if err := store.Apply(records...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	for _, n := range []int{1_000, 100_000} {
+		store := events.NewStore(nil)
+		filled(b, store, n)
+		handler := events.New(store)
+		for _, target := range []string{"/events/evt_000000000777", "/events?limit=50", "/events?limit=100", "/events?limit=50&status=draft"} {
+			b.Run(fmt.Sprintf("%d%s", n, target), func(b *testing.B) {
+				b.ReportAllocs()
+				u, _ := url.ParseRequestURI(base + target)
+				r := &http.Request{Method: "GET", URL: u, Host: "localhost", Header: http.Header{"X-Service-Api-Key": {"svc_live_ada"}}, Body: http.NoBody}
+				w := &discard{header: http.Header{}}
+				for b.Loop() {
+					clear(w.header)
+					handler.ServeHTTP(w, r)
+				}
+				if w.status != 200 {
+					b.Fatalf("status %d", w.status)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkCreate(b *testing.B) {
+	for _, kind := range []string{"memory", "file"} {
+		for _, n := range []int{1_000, 100_000} {
+			b.Run(fmt.Sprintf("%s/%d", kind, n), func(b *testing.B) {
+				store := events.NewStore(nil)
+				if kind == "file" {
+					var err error
+					if store, err = events.Open(b.TempDir()+"/events.json", nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+				defer store.Close()
+				filled(b, store, n)
+				handler := events.New(store)
+				b.ReportAllocs()
+				b.SetParallelism(32)
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					u, _ := url.ParseRequestURI(base + "/events/create")
+					w := &discard{header: http.Header{}}
+					for pb.Next() {
+						clear(w.header)
+						body := strings.NewReader(newEvent)
+						handler.ServeHTTP(w, &http.Request{Method: "POST", URL: u, Host: "localhost", Header: http.Header{"X-Service-Api-Key": {"svc_live_ada"}}, Body: readCloser{body}, ContentLength: int64(body.Len())})
+						if w.status != 201 {
+							b.Fatalf("status %d", w.status)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+type readCloser struct{ *strings.Reader }
+
+func (readCloser) Close() error { return nil }
+
+// BenchmarkOpen is the start with a file of 100,000 events.
+func BenchmarkOpen(b *testing.B) {
+	path := b.TempDir() + "/events.json"
+	store, err := events.Open(path, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	filled(b, store, 100_000)
+	if err := store.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		store, err := events.Open(path, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		store.Close()
+	}
+}

@@ -1,0 +1,18 @@
+// Command eventsd serves the public REST API of an events networking service.
+// Run it with help for what it can do.
+package main
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+
+	"example.com/events"
+)
+
+func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(200) // what is stored stays: looking through it half as often pays
+	}
+	os.Exit(events.Run(context.Background(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
+}

@@ -1,0 +1,778 @@
+package eventstest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/events"
+	"example.com/events/eventstest"
+)
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]eventstest.Option{"listener": nil, "no listener": {eventstest.NoListener()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := eventstest.New(t, opts...)
+			if !strings.HasSuffix(srv.URL, events.BasePath) || srv.Owner.ID != "usr_owner" || srv.Owner.Name != "Test Owner" {
+				t.Errorf("New: URL %q, Owner %+v", srv.URL, srv.Owner)
+			}
+			got := send(t, srv.Client(), "GET", srv.URL+"/users/me", "")
+			var me events.User
+			if err := json.Unmarshal([]byte(got.body), &me); err != nil || me != srv.Owner {
+				t.Errorf("GET /users/me = %d %s, want %+v", got.status, got.body, srv.Owner)
+			}
+			if got := send(t, srv.Client(), "GET", srv.URL+"/users/me", "", "x-service-api-key: svc_live_other"); got.status != 401 {
+				t.Errorf("with another key: %d, want 401: Client must only add a key where there is none", got.status)
+			}
+			if got := send(t, srv.Client(), "HEAD", srv.URL+"/users/me", ""); got.status != 200 || got.body != "" {
+				t.Errorf("HEAD /users/me = %d %q, want 200 and no body", got.status, got.body)
+			}
+			if now := srv.Now(); !now.Equal(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)) {
+				t.Errorf("Now() = %v", now)
+			}
+		})
+	}
+}
+
+func TestSeeds(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)
+	srv := eventstest.New(t, eventstest.NoListener(), eventstest.At(at),
+		eventstest.Seed(events.Record{Event: &events.Event{ID: "evt_1", HostID: "usr_owner", Title: "One", StartAt: at, EndAt: at.Add(time.Hour)}}),
+		eventstest.SeedJSON([]byte(`[{"event":{"id":"evt_1","status":"draft"}},{"user":{"id":"usr_owner","timezone":"Europe/Paris"}},
+			{"user":{"id":"usr_grace","name":"Grace Hopper","email":"grace@double.example"}}]`)))
+	if !srv.Now().Equal(at) || srv.Owner.Timezone == nil || *srv.Owner.Timezone != "Europe/Paris" {
+		t.Errorf("Now %v, Owner %+v", srv.Now(), srv.Owner)
+	}
+	if got := call(t, srv, srv.Key, "GET /events?status=draft", ""); !strings.Contains(got.body, `"id":"evt_1"`) || !strings.Contains(got.body, `"created_at":"2031-05-06T07:08:09Z"`) {
+		t.Errorf("GET /events = %d %s", got.status, got.body)
+	}
+	// A key made by name is never one of the seed's users.
+	if _, grace := srv.NewKey("Grace"); grace.ID != "usr_grace_2" || grace.Email != "grace_2@double.example" {
+		t.Errorf("NewKey(Grace) beside usr_grace: %+v", grace)
+	}
+	for name, opt := range map[string]eventstest.Option{
+		"record 1: event: host_id": eventstest.SeedJSON([]byte(`[{"event":{"host_id":"usr_x","title":"x","start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z"}}]`)),
+		"record 1: user: name":     eventstest.Seed(events.Record{User: &events.User{}}),
+		"not a JSON array":         eventstest.SeedJSON([]byte(`{}`)),
+	} {
+		if p := try(t, func(p *probe) { eventstest.New(p, opt) }); !strings.Contains(p.fatal, name) {
+			t.Errorf("fatal %q, want %q", p.fatal, name)
+		}
+	}
+}
+
+// A script of an owner has the same answers, whatever others do meanwhile.
+func TestDeterministic(t *testing.T) {
+	t.Parallel()
+	script := func(t testing.TB, srv *eventstest.Server, name string) (transcript string) {
+		key, owner := srv.NewKey(name)
+		transcript = fmt.Sprintln(key, owner)
+		for i := range 5 {
+			a := call(t, srv, key, "POST /events/create", launch)
+			transcript += a.body + a.header.Get("Location") + "\n"
+			if i == 2 {
+				second, _, err := srv.Store.IssueKey(owner.ID)
+				transcript += fmt.Sprintln(second, err)
+			}
+		}
+		return transcript + call(t, srv, key, "GET /events?limit=2", "").body
+	}
+	alone := script(t, eventstest.New(t, eventstest.NoListener()), "Tester 7")
+	if want := "evt_tester_7_000005"; !strings.Contains(alone, want) {
+		t.Fatalf("no %s in %s", want, alone)
+	}
+	srv := eventstest.New(t)
+	var group sync.WaitGroup
+	transcripts := make([]string, 16)
+	for i := range transcripts {
+		group.Go(func() { transcripts[i] = script(t, srv, fmt.Sprint("Tester ", i)) })
+	}
+	group.Wait()
+	if transcripts[7] != alone {
+		t.Errorf("with others:\n%s\nalone:\n%s", transcripts[7], alone)
+	}
+	srv.Reset()
+	if again := script(t, srv, "Tester 7"); again != alone {
+		t.Errorf("after a reset:\n%s\nalone:\n%s", again, alone)
+	}
+}
+
+func TestNewKey(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	long := strings.Repeat("TestLong/", 28)
+	for _, tt := range []struct{ name, id string }{
+		{"Grace", "usr_grace"},
+		{"Grace", "usr_grace_2"},
+		{"GRACE!", "usr_grace_3"},
+		{"Grace Hopper", "usr_grace_hopper"},
+		{"Żółć ß", "usr_zolc_ss"},
+		{"TestX/a_b#01", "usr_testx_a_b_01"},
+		{"日本", "usr_user"},
+		{"?", "usr_user_2"},
+		{long + "a", ""},
+		{long + "b", ""},
+	} {
+		key, owner := srv.NewKey(tt.name)
+		if tt.id != "" && owner.ID != tt.id || owner.Name != tt.name || !strings.HasPrefix(key, "svc_live_") || len(key) != 35 {
+			t.Errorf("NewKey(%q) = %q, %+v, want %s", tt.name, key, owner, tt.id)
+		}
+		a := call(t, srv, key, "POST /events/create", launch)
+		if want := "evt_" + strings.TrimPrefix(owner.ID, "usr_") + "_000001"; !strings.HasSuffix(a.header.Get("Location"), "/"+want) || len(want) > 68 {
+			t.Errorf("the first event of %s is %s", owner.ID, a.header.Get("Location"))
+		}
+		if strings.HasPrefix(tt.name, long) && (strings.HasSuffix(owner.ID, "_2") || len(owner.ID) > 64) {
+			t.Errorf("NewKey(%q): %s: long names must not meet", tt.name, owner.ID)
+		}
+	}
+	if p := try(t, func(p *probe) { eventstest.New(p, eventstest.NoListener()).NewKey("") }); !strings.Contains(p.fatal, "name") {
+		t.Errorf("NewKey of no name: fatal %q", p.fatal)
+	}
+}
+
+func TestStatusFaults(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t)
+	for _, tt := range []struct {
+		status       int
+		code, header string
+	}{
+		{400, "bad_request", ""}, {401, "unauthorized", "WWW-Authenticate"}, {404, "not_found", ""},
+		{405, "method_not_allowed", "Allow"}, {413, "payload_too_large", ""}, {415, "unsupported_media_type", "Accept"},
+		{422, "idempotency_mismatch", ""}, {429, "rate_limited", "Retry-After"}, {500, "server_error", "X-Request-Id"},
+		{502, "server_error", ""}, {503, "server_error", "Retry-After"}, {504, "server_error", ""},
+	} {
+		f := srv.Fail("POST /events/create", eventstest.Fault{Status: tt.status, Times: 1})
+		a := call(t, srv, srv.Key, "POST /events/create?no=1", launch)
+		var e map[string]map[string]string
+		err := json.Unmarshal([]byte(a.body), &e)
+		if a.status != tt.status || err != nil || len(e) != 1 || len(e["error"]) != 2 || e["error"]["code"] != tt.code || e["error"]["message"] == "" {
+			t.Errorf("Fault %d = %d %s", tt.status, a.status, a.body)
+		}
+		for _, name := range []string{tt.header, "X-Eventsd-Fault", "Cache-Control", "X-Content-Type-Options", "Access-Control-Allow-Origin", "Content-Length", "Content-Type"} {
+			if name != "" && a.header.Get(name) == "" {
+				t.Errorf("Fault %d has no %s: %v", tt.status, name, a.header)
+			}
+		}
+		if f.Hits() != 1 {
+			t.Errorf("Fault %d: Hits() = %d, want 1", tt.status, f.Hits())
+		}
+	}
+	if a := call(t, srv, srv.Key, "GET /events", ""); strings.Contains(a.body, "evt_") {
+		t.Errorf("a status fault did the work: %s", a.body)
+	}
+}
+
+// Each request meets the first fault that is left for its operation and owner.
+func TestFaultOrder(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	grace, graceOwner := srv.NewKey("Grace")
+	const list = "GET /events"
+	first := srv.Fail(list, eventstest.Fault{Status: 503, Times: 2})
+	hers := srv.Fail(list, eventstest.Fault{Status: 429, User: graceOwner.ID})
+	last := srv.Fail(list, eventstest.Fault{Status: 500})
+	for i, step := range []struct {
+		key, operation string
+		want           int
+	}{
+		{"svc_live_wrong", list, 401}, // uses none up
+		{srv.Key, "OPTIONS /events", 204},
+		{srv.Key, "GET /users/me", 200},
+		{srv.Key, list, 503},
+		{grace, list, 503},
+		{grace, "HEAD /events", 429},
+		{srv.Key, list, 500},
+		{grace, list + "?limit=0", 429},
+		{srv.Key, list, 500},
+	} {
+		if a := call(t, srv, step.key, step.operation, ""); a.status != step.want {
+			t.Fatalf("step %d: %s = %d, want %d", i, step.operation, a.status, step.want)
+		}
+	}
+	if first.Hits() != 2 || hers.Hits() != 2 || last.Hits() != 2 {
+		t.Errorf("hits: %d %d %d, want 2 each", first.Hits(), hers.Hits(), last.Hits())
+	}
+	last.Clear()
+	last.Clear()
+	if a := call(t, srv, srv.Key, list, ""); a.status != 200 || last.Hits() != 2 {
+		t.Errorf("after Clear: %d, %d hits", a.status, last.Hits())
+	}
+}
+
+func TestDropAndLose(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]eventstest.Option{"listener": nil, "no listener": {eventstest.NoListener()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := eventstest.New(t, opts...)
+			const create = "POST /events/create"
+			call(t, srv, srv.Key, "GET /events", "") // leaves a connection to be used again
+			srv.Fail(create, eventstest.Fault{Drop: true, Times: 1})
+			srv.Fail(create, eventstest.Fault{Lose: true, Times: 1})
+			srv.Fail("GET /events", eventstest.Fault{Drop: true, Times: 1})
+			for i := range 2 {
+				if a := call(t, srv, srv.Key, create, launch, "Idempotency-Key: one"); !errors.Is(a.err, io.EOF) {
+					t.Errorf("call %d: %d %v, want no answer", i, a.status, a.err)
+				}
+			}
+			if a := call(t, srv, srv.Key, "GET /events", ""); a.err == nil {
+				t.Errorf("GET /events = %d, want no answer", a.status)
+			}
+			a := call(t, srv, srv.Key, create, launch, "Idempotency-Key: one")
+			if a.status != 201 || a.header.Get("Idempotency-Replayed") != "true" {
+				t.Errorf("again: %d %v, want the event that the lost answer was about", a.status, a.header)
+			}
+			if a := call(t, srv, srv.Key, "GET /events", ""); strings.Count(a.body, `"id"`) != 1 {
+				t.Errorf("GET /events = %s, want one event", a.body)
+			}
+			var statuses []int
+			for _, r := range srv.Requests(create) {
+				statuses = append(statuses, r.Status)
+				if r.Body != launch || r.Header.Get("Idempotency-Key") != "one" {
+					t.Errorf("journal: %+v", r)
+				}
+			}
+			if want := []int{0, 201, 201}; !slices.Equal(statuses, want) {
+				t.Errorf("statuses %v, want %v", statuses, want)
+			}
+		})
+	}
+}
+
+// A request is held until its time is over, its client gone, or its fault
+// cleared.
+func TestDelay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := eventstest.New(t, eventstest.NoListener())
+		srv.Fail("POST /events/create", eventstest.Fault{Delay: 30 * time.Second, Times: 2})
+		start := time.Now()
+		client := srv.Client()
+		client.Timeout = 5 * time.Second
+		if _, err := client.Post(srv.URL+"/events/create", "application/json", strings.NewReader(launch)); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 5*time.Second {
+			t.Errorf("a client with 5s: %v after %v", err, time.Since(start))
+		}
+		a := call(t, srv, srv.Key, "POST /events/create", launch)
+		if a.status != 201 || time.Since(start) != 35*time.Second || a.header.Get("X-Eventsd-Fault") == "" {
+			t.Errorf("a client with time: %d after %v, %v", a.status, time.Since(start), a.header)
+		}
+		if a := call(t, srv, srv.Key, "GET /events", ""); strings.Count(a.body, `"id"`) != 1 {
+			t.Errorf("GET /events = %s, want one event: none of the client that went", a.body)
+		}
+		held := srv.Fail("GET /users/me", eventstest.Fault{Delay: time.Hour, Status: 503})
+		got := make(chan answer)
+		go func() { got <- call(t, srv, srv.Key, "GET /users/me", "") }()
+		synctest.Wait()
+		if held.Hits() != 1 {
+			t.Errorf("Hits() = %d while it is held, want 1", held.Hits())
+		}
+		held.Clear()
+		if a := <-got; a.status != 503 || time.Since(start) != 35*time.Second {
+			t.Errorf("cleared: %d after %v, want 503 at once", a.status, time.Since(start))
+		}
+	})
+}
+
+// A server from outside a bubble can be used in it, and ends outside.
+func TestDelayInBubble(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			srv.Fail("GET /events", eventstest.Fault{Delay: time.Hour})
+			start := time.Now()
+			if a := call(t, srv, srv.Key, "GET /events", ""); a.status != 200 || time.Since(start) != time.Hour {
+				t.Errorf("GET /events = %d after %v", a.status, time.Since(start))
+			}
+		})
+	}
+}
+
+// The client that goes away ends the delay, over a connection too.
+func TestDelayEndsWithClient(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t)
+	f := srv.Fail("POST /events/create", eventstest.Fault{Delay: time.Hour, Times: 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		r, _ := http.NewRequestWithContext(ctx, "POST", srv.URL+"/events/create", strings.NewReader(launch))
+		if _, err := srv.Client().Do(r); !errors.Is(err, context.Canceled) {
+			t.Errorf("Do: %v", err)
+		}
+	})
+	until(t, "the request is held", func() bool { return f.Hits() == 1 })
+	cancel()
+	group.Wait()
+	if r := srv.Requests("POST /events/create"); len(r) != 1 || r[0].Status != 0 || r[0].Body != launch {
+		t.Errorf("journal: %+v", r)
+	}
+}
+
+func TestFaultsRefused(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		operation string
+		fault     eventstest.Fault
+		want      string
+	}{
+		{"POST /event/create", eventstest.Fault{Status: 500}, `the nearest is "POST /events/create"`},
+		{"GET /events/evt_1", eventstest.Fault{Status: 500}, `the nearest is "GET /events/{id}"`},
+		{"", eventstest.Fault{Status: 500}, "operation"},
+		{"GET /events", eventstest.Fault{}, "is required"},
+		{"GET /events", eventstest.Fault{Times: 3}, "is required"},
+		{"GET /events", eventstest.Fault{Status: 418}, "status must be one of"},
+		{"GET /events", eventstest.Fault{Status: 200}, "status must be one of"},
+		{"GET /events", eventstest.Fault{Status: 500, Times: -1}, "times must be"},
+		{"GET /events", eventstest.Fault{Delay: -1}, "delay must not"},
+		{"GET /events", eventstest.Fault{Status: 500, Drop: true}, "exclude each other"},
+		{"GET /events", eventstest.Fault{Lose: true, Drop: true}, "exclude each other"},
+		{"GET /events", eventstest.Fault{Status: 500, User: "usr_nobody"}, `user "usr_nobody" is not known`},
+		{"GET /events", eventstest.Fault{Status: 418, Times: -1}, "; times"},
+	} {
+		p := try(t, func(p *probe) { eventstest.New(p, eventstest.NoListener()).Fail(tt.operation, tt.fault) })
+		if !strings.Contains(p.fatal, tt.want) {
+			t.Errorf("Fail(%q, %+v): fatal %q, want %q", tt.operation, tt.fault, p.fatal, tt.want)
+		}
+	}
+}
+
+func TestUnknownRoutes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		method, path string // the path is under the base path unless it begins with a "^"
+		nearest      string // "" for none
+	}{
+		{"GET", "/events", ""},
+		{"HEAD", "/events", ""},
+		{"GET", "/events/create", "POST /events/create"},
+		{"GET", "/events/evt_1/guests", ""},
+		{"GET", "/event", "GET /events"},
+		{"GET", "/event/evt_1", "GET /events/{id}"},
+		{"GET", "/events/evt_1/guest", "GET /events/{id}/guests"},
+		{"PUT", "/events/evt_1", "GET /events/{id}"},
+		{"POST", "/events", "GET /events"},
+		{"GET", "/events/", "GET /events"},
+		{"GET", "/user/me", "GET /users/me"},
+		{"GET", "^/v1/openapi", "GET /openapi"},
+		{"OPTIONS", "/event", ""},
+	} {
+		for _, allow := range []bool{false, true} {
+			p := try(t, func(p *probe) {
+				opts := []eventstest.Option{eventstest.NoListener()}
+				if allow {
+					opts = append(opts, eventstest.AllowUnknownRoutes())
+				}
+				srv := eventstest.New(p, opts...)
+				url := srv.URL + tt.path
+				if rest, outside := strings.CutPrefix(tt.path, "^"); outside {
+					url = strings.TrimSuffix(srv.URL, events.BasePath) + rest
+				}
+				send(t, srv.Client(), tt.method, url, "")
+				send(t, srv.Client(), tt.method, url, "", "x-service-api-key: wrong")
+				if r := srv.Requests(""); len(r) != 2 || (r[0].Operation == "") != (tt.nearest != "" || tt.method == "OPTIONS") {
+					t.Errorf("%s %s: journal %+v", tt.method, tt.path, r)
+				}
+			})
+			want := 0
+			if tt.nearest != "" && !allow {
+				want = 2
+			}
+			if len(p.errors) != want || want > 0 && !strings.Contains(p.errors[0], "the nearest is "+tt.nearest+" under") {
+				t.Errorf("%s %s, allow %v: %q, want %q", tt.method, tt.path, allow, p.errors, tt.nearest)
+			}
+		}
+	}
+	var srv *eventstest.Server
+	p := try(t, func(p *probe) { srv = eventstest.New(p, eventstest.NoListener()) })
+	if send(t, srv.Client(), "GET", srv.URL+"/late", ""); len(p.errors) != 0 {
+		t.Errorf("after the end of the test: %q", p.errors)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t)
+	key, grace := srv.NewKey("Grace")
+	big := strings.Repeat("x", 70_000)
+	srv.Advance(time.Minute)
+	call(t, srv, key, "GET /events?limit=3", "", "Accept: text/plain")
+	send(t, http.DefaultClient, "POST", srv.URL+"/events/create", launch, "Authorization: Bearer "+srv.Key)
+	call(t, srv, srv.Key, "POST /events/create", big)
+	call(t, srv, "svc_live_wrong_key", "GET /events/a%2Db", "", "Authorization: svc_live_alone_in_there")
+	call(t, srv, srv.Key, "GET /events/evt_owner_000001", "")
+	got := srv.Requests("")
+	want := []eventstest.Request{
+		{Method: "GET", Path: "/events", Query: "limit=3", Operation: "GET /events", Status: 200, User: grace.ID},
+		{Method: "POST", Path: "/events/create", Operation: "POST /events/create", Status: 201, User: "usr_owner", Body: launch},
+		{Method: "POST", Path: "/events/create", Operation: "POST /events/create", Status: 400, User: "usr_owner", Body: big[:64<<10]},
+		{Method: "GET", Path: "/events/a%2Db", Operation: "GET /events/{id}", Status: 401},
+		{Method: "GET", Path: "/events/evt_owner_000001", Operation: "GET /events/{id}", Status: 200, User: "usr_owner"},
+	}
+	for i, w := range want {
+		w.Time, w.Path = srv.Now(), events.BasePath+w.Path
+		if i < len(got) {
+			w.Header = got[i].Header
+		}
+		if i >= len(got) || fmt.Sprint(got[i]) != fmt.Sprint(w) {
+			t.Errorf("request %d: %.300v, want %.300v", i, got[i], w)
+		}
+	}
+	if h := got[0].Header; h.Get("X-Service-Api-Key") != "…"+key[len(key)-4:] || h.Get("Accept") != "text/plain" {
+		t.Errorf("headers: %v", h)
+	}
+	if h := got[1].Header.Get("Authorization"); h != "Bearer …"+srv.Key[len(srv.Key)-4:] {
+		t.Errorf("Authorization: %q", h)
+	}
+	if h := got[3].Header; h.Get("Authorization") != "…here" || h.Get("X-Service-Api-Key") != "…_key" {
+		t.Errorf("headers: %v", h)
+	}
+	if strings.Contains(fmt.Sprint(got), srv.Key) || strings.Contains(fmt.Sprint(got), key) {
+		t.Error("a key is in the journal")
+	}
+	got[0].Header.Set("Accept", "changed")
+	if h := srv.Requests("GET /events")[0].Header; h.Get("Accept") != "text/plain" {
+		t.Error("Requests must return a copy")
+	}
+	if n := len(srv.Requests("POST /events/create")); n != 2 {
+		t.Errorf("Requests of one operation: %d", n)
+	}
+	if n := len(srv.Requests("GET /events", grace.ID)); n != 1 {
+		t.Errorf("Requests of one user: %d", n)
+	}
+	if p := try(t, func(p *probe) { eventstest.New(p, eventstest.NoListener()).Requests("GET /event") }); !strings.Contains(p.fatal, `"GET /events"`) {
+		t.Errorf("Requests of an unknown operation: fatal %q", p.fatal)
+	}
+	srv.ClearRequests()
+	if n := len(srv.Requests("")); n != 0 {
+		t.Errorf("after ClearRequests: %d", n)
+	}
+	for i := range 1001 {
+		call(t, srv, srv.Key, "GET /events?limit="+fmt.Sprint(1+i%2), "")
+	}
+	if r := srv.Requests(""); len(r) != 1000 || r[0].Query != "limit=2" || r[999].Query != "limit=1" {
+		t.Errorf("the journal has %d requests, from %v", len(r), r[0])
+	}
+}
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	create := func() answer { return call(t, srv, srv.Key, "POST /events/create", launch, "Idempotency-Key: k") }
+	first := create()
+	srv.Advance(23 * time.Hour)
+	if again := create(); again.body != first.body {
+		t.Errorf("after 23h: %s", again.body)
+	}
+	srv.Advance(time.Hour + 1)
+	if later := create(); later.status != 201 || !strings.Contains(later.body, `"created_at":"2030-01-02T00:00:00.000000001Z"`) {
+		t.Errorf("after 24h: %s, want a new event", later.body)
+	}
+	for _, by := range []time.Duration{-1, 1<<63 - 1} {
+		p := try(t, func(p *probe) {
+			eventstest.New(p, eventstest.NoListener(), eventstest.At(time.Date(9990, 1, 1, 0, 0, 0, 0, time.UTC))).Advance(by)
+		})
+		if !strings.Contains(p.fatal, "goes forward only") {
+			t.Errorf("Advance(%v): fatal %q", by, p.fatal)
+		}
+	}
+}
+
+func TestReset(t *testing.T) {
+	t.Parallel()
+	seed := eventstest.SeedJSON([]byte(`[
+		{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}},
+		{"key":{"user_id":"usr_ada","secret":"svc_live_ada_0123456789abcdef"}},
+		{"event":{"host_id":"usr_ada","title":"Seeded","start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z"}},
+		{"guest":{"event_id":"evt_ada_000001","name":"Kurt"}}]`))
+	srv := eventstest.New(t, seed)
+	const ada = "svc_live_ada_0123456789abcdef"
+	records := func() string { raw, _ := srv.Store.RecordsJSON(); return string(raw) }
+	start := records()
+	work := func() (transcript string) {
+		for _, key := range []string{srv.Key, ada} {
+			transcript += call(t, srv, key, "POST /events/create", launch, "Idempotency-Key: k").body
+		}
+		key, owner := srv.NewKey("Grace")
+		transcript += fmt.Sprintln(key, owner) + call(t, srv, key, "POST /events/create", launch).body
+		err := srv.Store.ApplyJSON([]byte(`[{"user":{"id":"usr_ada","name":"Changed"}},{"delete":{"guest":"gst_ada_000001"}},{"delete":{"event":"evt_owner_000001"}}]`))
+		return transcript + fmt.Sprintln(err)
+	}
+	first := work()
+	srv.Advance(time.Hour)
+	srv.Fail("GET /events", eventstest.Fault{Status: 500})
+	held := srv.Fail("GET /users/me", eventstest.Fault{Delay: time.Hour})
+	var group sync.WaitGroup
+	group.Go(func() { call(t, srv, ada, "GET /users/me", "") })
+	until(t, "the request is held", func() bool { return held.Hits() == 1 })
+	srv.Reset()
+	group.Wait()
+	if got := records(); got != start {
+		t.Errorf("after Reset:\n%s\nwant\n%s", got, start)
+	}
+	if !srv.Now().Equal(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)) || len(srv.Requests("")) != 0 {
+		t.Errorf("after Reset: clock %v, %d requests", srv.Now(), len(srv.Requests("")))
+	}
+	if a := call(t, srv, srv.Key, "GET /events", ""); a.status != 200 {
+		t.Errorf("after Reset: GET /events = %d", a.status)
+	}
+	if again := work(); again != first {
+		t.Errorf("after Reset:\n%s\nwant\n%s", again, first)
+	}
+}
+
+func TestResetUser(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.SeedJSON([]byte(`[
+		{"event":{"host_id":"usr_owner","title":"Seeded","start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z"}},
+		{"guest":{"event_id":"evt_owner_000001","name":"Kurt"}}]`)))
+	grace, graceOwner := srv.NewKey("Grace")
+	script := func() string {
+		return call(t, srv, srv.Key, "POST /events/create", launch, "Idempotency-Key: k").body +
+			call(t, srv, srv.Key, "GET /events", "").body + call(t, srv, srv.Key, "GET /events/evt_owner_000001/guests", "").body
+	}
+	first := script()
+	call(t, srv, grace, "POST /events/create", launch)
+	hers := call(t, srv, grace, "GET /events", "").body
+	second, _, err := srv.Store.IssueKey("usr_owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Store.ApplyJSON([]byte(`[{"user":{"id":"usr_owner","name":"Changed"}},{"event":{"id":"evt_owner_000001","title":"Changed"}},{"delete":{"guest":"gst_owner_000001"}}]`)); err != nil {
+		t.Fatal(err)
+	}
+	srv.Advance(time.Hour)
+	srv.Fail("GET /events", eventstest.Fault{Status: 500, User: "usr_owner"})
+	general := srv.Fail("GET /openapi", eventstest.Fault{Status: 500})
+	hersFault := srv.Fail("GET /openapi", eventstest.Fault{Status: 500, User: graceOwner.ID})
+
+	srv.ResetUser("usr_owner")
+	if n, all := len(srv.Requests("", "usr_owner")), len(srv.Requests("")); n != 0 || all != 2 {
+		t.Errorf("after ResetUser: %d requests of the user, %d of all", n, all)
+	}
+	if got := call(t, srv, grace, "GET /events", "").body; got != hers {
+		t.Errorf("another user's events: %s, want %s", got, hers)
+	}
+	if got := call(t, srv, second, "GET /users/me", ""); got.status != 200 || !strings.Contains(got.body, `"Changed"`) {
+		t.Errorf("keys and profile must stay: %d %s", got.status, got.body)
+	}
+	if !srv.Now().Equal(time.Date(2030, 1, 1, 1, 0, 0, 0, time.UTC)) {
+		t.Errorf("the clock must stay: %v", srv.Now())
+	}
+	if again := script(); strings.ReplaceAll(again, "T01:00:00Z", "T00:00:00Z") != first {
+		t.Errorf("after ResetUser:\n%s\nwant\n%s", again, first)
+	}
+	if call(t, srv, srv.Key, "GET /openapi", ""); general.Hits() != 1 {
+		t.Error("a fault for everyone must stay")
+	}
+	general.Clear()
+	if call(t, srv, grace, "GET /openapi", ""); hersFault.Hits() != 1 {
+		t.Error("another user's fault must stay")
+	}
+	for _, id := range []string{"", "usr_nobody", "grace"} {
+		p := try(t, func(p *probe) { eventstest.New(p, eventstest.NoListener()).ResetUser(id) })
+		if !strings.Contains(p.fatal, "is not known") {
+			t.Errorf("ResetUser(%q): fatal %q", id, p.fatal)
+		}
+	}
+}
+
+// A reader sees a store before or after a reset, never one in between.
+func TestResetAtOnce(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener(), eventstest.SeedJSON([]byte(`[
+		{"event":{"host_id":"usr_owner","title":"One","start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z"}},
+		{"event":{"host_id":"usr_owner","title":"Two","start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z"}}]`)))
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				if a := call(t, srv, srv.Key, "GET /events", ""); a.status != 200 || strings.Count(a.body, `"id"`) < 2 {
+					t.Errorf("in the middle of a reset: %d %s", a.status, a.body)
+					return
+				}
+			}
+		})
+	}
+	for i := range 50 {
+		call(t, srv, srv.Key, "POST /events/create", launch)
+		if i%2 == 0 {
+			srv.Reset()
+		} else {
+			srv.ResetUser("usr_owner")
+		}
+	}
+	cancel()
+	group.Wait()
+}
+
+// The end of a test does not wait for requests that are held, in any way.
+func TestCleanup(t *testing.T) {
+	t.Parallel()
+	var clients sync.WaitGroup
+	p := try(t, func(p *probe) {
+		srv := eventstest.New(p)
+		f := srv.Fail("GET /events", eventstest.Fault{Delay: time.Hour})
+		for range 3 {
+			clients.Go(func() { call(t, srv, srv.Key, "GET /events", "") })
+		}
+		until(t, "the requests are held", func() bool { return f.Hits() == 3 })
+		host := strings.TrimSuffix(strings.TrimPrefix(srv.URL, "http://"), events.BasePath)
+		for _, begun := range []string{"", "GET ", "POST " + events.BasePath + "/events/create HTTP/1.1\r\nHost: x\r\nX-Service-Api-Key: " + srv.Key + "\r\nContent-Length: 10\r\n\r\n{"} {
+			conn, err := net.Dial("tcp", host)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
+			io.WriteString(conn, begun)
+		}
+		until(t, "the body is waited for", func() bool { return len(srv.Requests("POST /events/create")) == 1 })
+	})
+	clients.Wait()
+	if p.fatal != "" || len(p.errors) > 0 {
+		t.Errorf("fatal %q, errors %q", p.fatal, p.errors)
+	}
+}
+
+// Parallel subtests share a server, which ends after the last of them.
+func TestParallelSubtests(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t)
+	for i := range 8 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			key, owner := srv.NewKey(t.Name())
+			f := srv.Fail("POST /events/create", eventstest.Fault{Status: 503, Times: 1, User: owner.ID})
+			for _, want := range []int{503, 201} {
+				if a := call(t, srv, key, "POST /events/create", launch); a.status != want {
+					t.Errorf("POST /events/create = %d, want %d", a.status, want)
+				}
+			}
+			if n := len(srv.Requests("POST /events/create", owner.ID)); n != 2 || f.Hits() != 1 {
+				t.Errorf("%d requests, %d hits", n, f.Hits())
+			}
+			if a := call(t, srv, key, "GET /events", ""); strings.Count(a.body, `"id"`) != 1 {
+				t.Errorf("GET /events = %s, want one event", a.body)
+			}
+			srv.ResetUser(owner.ID)
+			if a := call(t, srv, key, "GET /events", ""); strings.Count(a.body, `"id"`) != 0 {
+				t.Errorf("GET /events after ResetUser = %s", a.body)
+			}
+		})
+	}
+}
+
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	own := httptest.NewServer(srv.Handler())
+	defer own.Close()
+	srv.Fail("GET /events", eventstest.Fault{Status: 503, Times: 1})
+	for _, want := range []int{503, 200} {
+		if a := send(t, own.Client(), "GET", own.URL+events.BasePath+"/events", "", "Authorization: bearer "+srv.Key); a.status != want {
+			t.Errorf("GET /events = %d, want %d", a.status, want)
+		}
+	}
+	if n := len(srv.Requests("GET /events")); n != 2 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// The client without a listener sends what a real one would.
+func TestDirectClient(t *testing.T) {
+	t.Parallel()
+	with, without := eventstest.New(t), eventstest.New(t, eventstest.NoListener())
+	run := func(srv *eventstest.Server) (all []string) {
+		for _, body := range []io.Reader{nil, strings.NewReader(launch), io.NopCloser(strings.NewReader(launch)), io.MultiReader(strings.NewReader(launch), errorReader{})} {
+			r, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL+"/events/create", body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := srv.Client().Do(r)
+			if err != nil {
+				all = append(all, "no answer")
+				continue
+			}
+			got, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			all = append(all, resp.Status, string(got), resp.Header.Get("Content-Length"))
+		}
+		return all
+	}
+	if a, b := run(with), run(without); !slices.Equal(a[:9], b[:9]) {
+		t.Errorf("with a listener: %q\nwithout: %q", a, b)
+	}
+}
+
+type errorReader struct{}
+
+func (errorReader) Read([]byte) (int, error) { return 0, errors.New("broken") }
+
+// What is served never holds what is for tests.
+func TestNotLinked(t *testing.T) {
+	t.Parallel()
+	for _, pkg := range []string{"example.com/events", "example.com/events/cmd/eventsd"} {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", pkg).Output()
+		if err != nil {
+			t.Fatalf("go list -deps %s: %v", pkg, err)
+		}
+		deps := strings.Fields(string(out))
+		for _, bad := range []string{"testing", "net/http/httptest", "example.com/events/eventstest"} {
+			if slices.Contains(deps, bad) {
+				t.Errorf("%s links %s", pkg, bad)
+			}
+		}
+		if !slices.Contains(deps, "net/http") {
+			t.Errorf("go list -deps %s: %s", pkg, out)
+		}
+	}
+}
+
+func BenchmarkNew(b *testing.B) {
+	for name, opts := range map[string][]eventstest.Option{"listener": nil, "no-listener": {eventstest.NoListener()}} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				try(b, func(p *probe) { eventstest.New(p, opts...) })
+			}
+		})
+	}
+}
+
+func BenchmarkNewKey(b *testing.B) {
+	srv := eventstest.New(b, eventstest.NoListener())
+	n := 0
+	for b.Loop() {
+		if n++; n%200 == 0 { // as many as a large suite has
+			b.StopTimer()
+			srv.Reset()
+			b.StartTimer()
+		}
+		srv.NewKey("Grace")
+	}
+}
+
+func BenchmarkReset(b *testing.B) {
+	srv := eventstest.New(b, eventstest.NoListener())
+	for b.Loop() {
+		srv.NewKey("Grace")
+		srv.Reset()
+	}
+}

@@ -1,0 +1,147 @@
+package eventstest_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/events"
+	"example.com/events/eventstest"
+)
+
+// exampleT stands for the *testing.T that an example has not.
+type exampleT struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (t *exampleT) Helper()                           {}
+func (t *exampleT) Cleanup(f func())                  { t.cleanups = append(t.cleanups, f) }
+func (t *exampleT) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func (t *exampleT) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (t *exampleT) end() {
+	for _, f := range slices.Backward(t.cleanups) {
+		f()
+	}
+}
+
+// create stands for the code that is tested: it creates an event, and tries
+// again until there is an answer.
+func create(client *http.Client, baseURL, key string) (status int, body string) {
+	for {
+		r, _ := http.NewRequest("POST", baseURL+"/events/create", strings.NewReader(
+			`{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`))
+		r.Header.Set("x-service-api-key", key)
+		r.Header.Set("Idempotency-Key", "launch")
+		resp, err := client.Do(r)
+		if err != nil || resp.StatusCode >= 500 {
+			continue
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(b)
+	}
+}
+
+// In a test, t is its *testing.T, which also ends the server.
+func ExampleNew() {
+	t := &exampleT{}
+	defer t.end()
+
+	srv := eventstest.New(t)
+	status, body := create(http.DefaultClient, srv.URL, srv.Key)
+	fmt.Println(status)
+	fmt.Println(body[:46])
+	// Output:
+	// 201
+	// {"id":"evt_owner_000001","host_id":"usr_owner"
+}
+
+// The service fails twice, and then does the work but its answer is lost. The
+// idempotency key makes one event of four tries.
+func ExampleServer_Fail() {
+	t := &exampleT{}
+	defer t.end()
+
+	srv := eventstest.New(t)
+	srv.Fail("POST /events/create", eventstest.Fault{Status: 503, Times: 2})
+	lost := srv.Fail("POST /events/create", eventstest.Fault{Lose: true, Times: 1})
+
+	status, _ := create(srv.Client(), srv.URL, srv.Key)
+	fmt.Println(status, "after", len(srv.Requests("POST /events/create")), "tries,", lost.Hits(), "lost")
+	// Output: 201 after 4 tries, 1 lost
+}
+
+// A key is a tenant: one for each parallel test keeps them apart.
+func ExampleServer_NewKey() {
+	t := &exampleT{}
+	defer t.end()
+
+	srv := eventstest.New(t)
+	for _, name := range []string{"Grace", "Ada"} {
+		key, owner := srv.NewKey(name)
+		_, body := create(srv.Client(), srv.URL, key)
+		fmt.Println(owner.ID, body[:23])
+	}
+	// Output:
+	// usr_grace {"id":"evt_grace_000001
+	// usr_ada {"id":"evt_ada_000001",
+}
+
+func ExampleServer_Requests() {
+	t := &exampleT{}
+	defer t.end()
+
+	srv := eventstest.New(t)
+	create(srv.Client(), srv.URL, srv.Key)
+	for _, r := range srv.Requests("") {
+		fmt.Println(r.Operation, r.Status, r.User, r.Header.Get("Idempotency-Key"))
+	}
+	// Output: POST /events/create 201 usr_owner launch
+}
+
+// The store can be looked into, and filled, without a request.
+func ExampleSeed() {
+	t := &exampleT{}
+	defer t.end()
+
+	start := time.Date(2030, 3, 1, 18, 0, 0, 0, time.UTC)
+	srv := eventstest.New(t, eventstest.Seed(events.Record{Event: &events.Event{
+		HostID: "usr_owner", Title: "Seeded", StartAt: start, EndAt: start.Add(time.Hour), Status: "draft"}}))
+	create(srv.Client(), srv.URL, srv.Key)
+	for _, r := range srv.Store.Records() {
+		if r.Event != nil {
+			fmt.Println(r.Event.ID, r.Event.Title, r.Event.Status)
+		}
+	}
+	srv.Reset()
+	fmt.Println(len(srv.Store.Records()), "records: a user, a key and the seed")
+	// Output:
+	// evt_owner_000001 Seeded draft
+	// evt_owner_000002 Launch published
+	// 3 records: a user, a key and the seed
+}
+
+func ExampleServer_Advance() {
+	t := &exampleT{}
+	defer t.end()
+
+	srv := eventstest.New(t)
+	srv.Advance(36 * time.Hour)
+	fmt.Println(srv.Now())
+	// Output: 2030-01-02 12:00:00 +0000 UTC
+}
+
+// A request to a route that the API lacks fails the test.
+func ExampleAllowUnknownRoutes() {
+	t := &exampleT{}
+	defer t.end()
+
+	srv := eventstest.New(t, eventstest.NoListener())
+	srv.Client().Get(srv.URL + "/event/evt_1")
+	// Output: eventstest: GET /api/public/v1/event/evt_1: the API has no such route; the nearest is GET /events/{id} under /api/public/v1 (AllowUnknownRoutes allows it)
+}

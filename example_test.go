@@ -1,0 +1,124 @@
+package events_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"time"
+
+	"example.com/events"
+)
+
+// A server in memory, with a user and a key made in Go.
+func Example() {
+	store := events.NewStore(nil)
+	err := store.Apply(events.Record{User: &events.User{ID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	secret, _, err := store.IssueKey("usr_ada")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv := httptest.NewServer(events.New(store)) // or http.ListenAndServe
+	defer srv.Close()
+
+	req, _ := http.NewRequest("GET", srv.URL+events.BasePath+"/events", nil)
+	req.Header.Set("x-service-api-key", secret)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	fmt.Println(resp.Status, string(body))
+	// Output: 200 OK {"data":[],"has_more":false,"next_cursor":null}
+}
+
+// The API beside other routes.
+func ExampleNew() {
+	mux := http.NewServeMux()
+	mux.Handle(events.BasePath+"/", events.New(events.NewStore(nil)))
+	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "pong") })
+	for _, path := range []string{"/ping", events.BasePath + "/events"} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		fmt.Println(path, w.Code)
+	}
+	// Output:
+	// /ping 200
+	// /api/public/v1/events 401
+}
+
+// What a store on a file answered is there when it is opened again.
+func ExampleOpen() {
+	dir, _ := os.MkdirTemp("", "events")
+	defer os.RemoveAll(dir)
+	for range 2 {
+		store, err := events.Open(dir+"/events.json", nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(len(store.Records()), "records")
+		err = store.Apply(events.Record{User: &events.User{Name: "Ada Lovelace", Email: "ada@example.com"}})
+		if err != nil {
+			fmt.Println(err)
+		}
+		store.Close()
+	}
+	// Output:
+	// 0 records
+	// 1 records
+}
+
+// Records that merge: only the status changes.
+func ExampleStore_ApplyJSON() {
+	store := events.NewStore(&events.Config{Now: func() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }})
+	err := store.ApplyJSON([]byte(`[
+		{"user":{"id":"usr_ada","name":"Ada Lovelace","email":"ada@example.com"}},
+		{"event":{"id":"evt_1","host_id":"usr_ada","title":"Engines","status":"draft",
+			"start_at":"2030-03-01T10:00:00Z","end_at":"2030-03-01T12:00:00Z"}}]`))
+	fmt.Println(err)
+	err = store.ApplyJSON([]byte(`[{"event":{"id":"evt_1","status":"published"}}]`))
+	fmt.Println(err)
+	for _, r := range store.Records() {
+		if r.Event != nil {
+			fmt.Println(r.Event.Title, r.Event.Status)
+		}
+	}
+	err = store.ApplyJSON([]byte(`[{"guest":{"event_id":"evt_2","name":"Grace Hopper"}}]`))
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// <nil>
+	// Engines published
+	// record 1: guest: event_id "evt_2" is not known
+}
+
+func ExampleStore_RevokeKey() {
+	store := events.NewStore(nil)
+	store.Apply(events.Record{User: &events.User{ID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com"}})
+	secret, key, err := store.IssueKey("usr_ada")
+	fmt.Println(len(secret) > 30, key.UserID, err)
+	fmt.Println(store.RevokeKey(key.ID))
+	fmt.Println(store.RevokeKey("key_nobody"))
+	// Output:
+	// true usr_ada <nil>
+	// <nil>
+	// key "key_nobody": not found
+}
+
+// The command, without a process.
+func ExampleRun() {
+	noEnv := func(string) string { return "" }
+	code := events.Run(context.Background(), []string{"serve", "-addr", "nowhere"}, noEnv, nil, os.Stdout, io.Discard)
+	fmt.Println("exit status", code)
+	// Output: exit status 2
+}

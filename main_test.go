@@ -1,0 +1,631 @@
+package events_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/events"
+)
+
+// process is the command as it runs, without a process.
+type process struct {
+	t      testing.TB
+	lines  map[string]string // of stdout
+	stdout string
+	stderr *lockedBuffer
+	stop   func() int // and the exit status
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func environment(vars map[string]string) func(string) string {
+	return func(name string) string { return vars[name] }
+}
+
+// start runs a server until the test ends or stop is called.
+func start(t testing.TB, vars map[string]string, args ...string) *process {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	p := &process{t: t, lines: map[string]string{}, stderr: &lockedBuffer{}}
+	done := make(chan int, 1)
+	go func() {
+		done <- events.Run(ctx, args, environment(vars), strings.NewReader(""), w, p.stderr)
+		w.Close()
+	}()
+	p.stop = sync.OnceValue(func() int { cancel(); return <-done })
+	t.Cleanup(func() { p.stop() })
+	for sc := bufio.NewScanner(r); sc.Scan(); {
+		p.stdout += sc.Text() + "\n"
+		name, value, _ := strings.Cut(sc.Text(), ": ")
+		p.lines[name] = value
+		if name == "ready" {
+			return p
+		}
+	}
+	t.Fatalf("eventsd %q was not ready: exit %d, stdout %q, stderr %q", args, p.stop(), p.stdout, p.stderr)
+	return nil
+}
+
+// command runs the command to its end.
+func command(vars map[string]string, stdin string, args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = events.Run(context.Background(), args, environment(vars), strings.NewReader(stdin), &out, &err)
+	return code, out.String(), err.String()
+}
+
+func (p *process) get(path string) (status int, body string, header http.Header) {
+	p.t.Helper()
+	req, _ := http.NewRequest("GET", strings.TrimSuffix(p.lines["base_url"], base)+path, nil)
+	req.Header.Set("x-service-api-key", p.lines["api_key"])
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), resp.Header
+}
+
+// tempDir is a folder whose sockets have a path that is short enough.
+func tempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir, err = filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestServeLines(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	data := filepath.Join(dir, "events.json")
+	const key = `svc_live_[a-z2-7]{26}`
+	const create = ` -H 'Content-Type: application/json' -d '\{"title":"Hello","start_at":"2030-01-01T18:00:00Z","end_at":"2030-01-01T20:00:00Z"\}' `
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"first", []string{"-addr", "127.0.0.1:0", "-data", data}, `base_url: (http://127\.0\.0\.1:\d+/api/public/v1)
+api_key: (` + key + `)
+data: ` + data + `
+operator: ` + data + `\.sock
+ready: curl -H 'x-service-api-key: ` + key + `'` + create + `http://127\.0\.0\.1:\d+/api/public/v1/events/create
+`},
+		{"later", []string{"serve", "-addr", "127.0.0.1:0", "-data", data}, `base_url: http://127\.0\.0\.1:\d+/api/public/v1
+data: ` + data + `
+operator: ` + data + `\.sock
+ready: curl -H "x-service-api-key: \$KEY" http://127\.0\.0\.1:\d+/api/public/v1/events
+`},
+		{"memory", []string{"-memory", "-addr", "127.0.0.1:0"}, `base_url: http://127\.0\.0\.1:\d+/api/public/v1
+api_key: ` + key + `
+data: memory
+operator: off \(memory\)
+ready: curl -H 'x-service-api-key: ` + key + `'` + create + `http://127\.0\.0\.1:\d+/api/public/v1/events/create
+`},
+		{"wildcard, no key", []string{"-memory", "-addr", ":0", "-first-key=false"}, `base_url: http://localhost:\d+/api/public/v1
+data: memory
+operator: off \(memory\)
+ready: curl -H "x-service-api-key: \$KEY" http://localhost:\d+/api/public/v1/events
+`},
+		{"demo", []string{"demo", "-addr", "127.0.0.1:0"}, `base_url: http://127\.0\.0\.1:\d+/api/public/v1
+api_key: svc_live_demo
+data: memory
+operator: off \(memory\)
+ready: curl -H 'x-service-api-key: svc_live_demo' http://127\.0\.0\.1:\d+/api/public/v1/events
+`},
+	}
+	for _, tt := range tests { // in order: the second finds what the first made
+		p := start(t, nil, tt.args...)
+		if !regexp.MustCompile(`\A` + tt.want + `\z`).MatchString(p.stdout) {
+			t.Errorf("%s: stdout is\n%s\nwant\n%s", tt.name, p.stdout, tt.want)
+		}
+		if p.lines["api_key"] != "" {
+			if status, body, _ := p.get(base + "/users/me"); status != 200 {
+				t.Errorf("%s: GET /users/me = %d %s", tt.name, status, body)
+			}
+		}
+		if code := p.stop(); code != 0 {
+			t.Errorf("%s: exit status %d, stderr %s", tt.name, code, p.stderr)
+		}
+		stderr := p.stderr.String()
+		if tt.name == "later" && (!strings.Contains(stderr, "eventsd key issue -data "+data+" -user usr_") || !strings.Contains(stderr, "Local Owner")) {
+			t.Errorf("later: stderr does not say how to get another key: %s", stderr)
+		}
+		if strings.Contains(tt.name, "wildcard") != strings.Contains(stderr, "not loopback") {
+			t.Errorf("%s: stderr is %s", tt.name, stderr)
+		}
+		if strings.Contains(stderr, "svc_live_") {
+			t.Errorf("%s: a key is in the log: %s", tt.name, stderr)
+		}
+	}
+}
+
+func TestReadyFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(tempDir(t), "ready.json")
+	p := start(t, map[string]string{"EVENTSD_READY_FILE": file, "EVENTSD_MEMORY": "true", "EVENTSD_ADDR": "127.0.0.1:0"})
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range p.lines {
+		if got[name] != want {
+			t.Errorf("%s in the ready file = %v, want %s", name, got[name], want)
+		}
+	}
+	if got["pid"] != float64(os.Getpid()) || len(got) != len(p.lines)+1 {
+		t.Errorf("ready file = %s, want the lines and the pid", b)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v %v, want 0600", info.Mode(), err)
+	}
+	if code, out, stderr := command(map[string]string{"EVENTSD_READY_FILE": file, "EVENTSD_ADDR": "127.0.0.1:0"}, "", "health"); code != 0 || out != "ok\n" {
+		t.Errorf("health by the ready file = %d %q %q", code, out, stderr)
+	}
+	p.stop()
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("the ready file is still there: %v", err)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	write := func(name, content string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	start(t, nil, "-addr", "127.0.0.1:0", "-data", filepath.Join(dir, "running.json"))
+	any := "-addr=127.0.0.1:0"
+	tests := []struct {
+		name string
+		args []string
+		want string // contained in the line
+	}{
+		{"subcommand", []string{"server"}, `unknown subcommand "server"; see eventsd help`},
+		{"half a subcommand", []string{"key"}, `unknown subcommand "key"`},
+		{"unknown flag", []string{"-port", "80"}, "flag provided but not defined: -port; see eventsd help serve"},
+		{"flag value", []string{"-memory=maybe"}, "-memory"},
+		{"argument", []string{"serve", "events.json"}, `unexpected argument "events.json"`},
+		{"status", []string{any, "-memory", "-new-event-status", "live"}, `-new-event-status must be draft or published, not "live"`},
+		{"log", []string{any, "-memory", "-log", "xml"}, `-log must be text or json, not "xml"`},
+		{"memory and data", []string{any, "-memory", "-data", "x.json"}, "-memory and -data exclude each other"},
+		{"ready file nowhere", []string{any, "-data", filepath.Join(dir, "unmade.json"), "-ready-file", filepath.Join(dir, "no", "r.json")}, "-ready-file: "},
+		{"port taken", []string{"-memory", "-addr", l.Addr().String()}, "is taken"},
+		{"address", []string{"-memory", "-addr", "nowhere"}, `-addr "nowhere"`},
+		{"port out of range", []string{"-memory", "-addr", "127.0.0.1:99999"}, "99999"},
+		{"file in use", []string{any, "-data", filepath.Join(dir, "running.json")}, "in use by"},
+		{"folder for a file", []string{any, "-data", dir}, dir},
+		{"no such folder", []string{any, "-data", filepath.Join(dir, "no", "events.json")}, "no such file or directory"},
+		{"empty file", []string{any, "-data", write("empty.json", "")}, "empty"},
+		{"foreign file", []string{any, "-data", write("foreign.json", "{}\n")}, "foreign.json"},
+		{"a seed for a data file", []string{any, "-data", write("seed.json", seed)}, "-seed"},
+		{"no seed", []string{any, "-memory", "-seed", filepath.Join(dir, "none.json")}, "none.json"},
+		{"seed not JSON", []string{any, "-memory", "-seed", write("broken.json", "[\n{\"user\":\n")}, "broken.json: the records are not a JSON array: line 3"},
+		{"seed refused", []string{any, "-memory", "-seed", write("bad.json", `[{"user":{"name":"x","email":"x@example.com"}},{"guest":{"event_id":"evt_x","name":"x"}}]`)}, `bad.json: record 2: guest: event_id "evt_x" is not known`},
+		{"apply refused", []string{"apply", "-data", filepath.Join(dir, "running.json"), filepath.Join(dir, "bad.json")}, `record 2: guest: event_id "evt_x" is not known`},
+		{"apply no file", []string{"apply", "-data", filepath.Join(dir, "running.json"), filepath.Join(dir, "none.json")}, "none.json"},
+		{"revoke nothing", []string{"key", "revoke", "-data", filepath.Join(dir, "running.json")}, "key revoke takes one ID"},
+		{"revoke unknown", []string{"key", "revoke", "-data", filepath.Join(dir, "running.json"), "key_x"}, `key "key_x": not found`},
+		{"issue for nobody", []string{"key", "issue", "-data", filepath.Join(dir, "running.json")}, "key issue takes -user ID, or -email EMAIL"},
+		{"issue for an unknown user", []string{"key", "issue", "-data", filepath.Join(dir, "running.json"), "-user", "usr_x"}, `user "usr_x": not found`},
+		{"issue for a new email without a name", []string{"key", "issue", "-data", filepath.Join(dir, "running.json"), "-email", "x@example.com"}, "name is required"},
+		{"keys of nothing", []string{"key", "list", "-data", filepath.Join(dir, "none.json")}, "none.json: no such file or directory; give the -data of the server"},
+		{"dump of nothing", []string{"dump", "-data", filepath.Join(dir, "none.json")}, "none.json"},
+		{"help of nothing", []string{"help", "me"}, `there is no subcommand "me"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			code, out, stderr := command(nil, "", tt.args...)
+			lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
+			if code != 2 || out != "" || len(lines) != 1 || !strings.HasPrefix(lines[0], "eventsd: ") || !strings.Contains(lines[0], tt.want) {
+				t.Errorf("eventsd %q = %d, stdout %q, stderr %q, want 2 and one line with %q", tt.args, code, out, stderr, tt.want)
+			}
+		})
+	}
+	if _, err := os.Stat(filepath.Join(dir, "unmade.json")); !os.IsNotExist(err) {
+		t.Errorf("a store was made for a server that could not start: %v", err)
+	}
+	t.Run("environment", func(t *testing.T) {
+		code, _, stderr := command(map[string]string{"EVENTSD_FIRST_KEY": "perhaps"}, "")
+		if code != 2 || !strings.Contains(stderr, `invalid value "perhaps" of EVENTSD_FIRST_KEY`) {
+			t.Errorf("= %d %q", code, stderr)
+		}
+	})
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	code, out, stderr := command(nil, "", "help")
+	if code != 0 || stderr != "" {
+		t.Fatalf("help = %d %q", code, stderr)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z ]+?)  `).FindAllStringSubmatch(out, -1) {
+		name := m[1]
+		code, out, stderr := command(nil, "", append([]string{"help"}, strings.Fields(name)...)...)
+		if code != 0 || stderr != "" || !strings.HasPrefix(out, "eventsd "+name+": ") {
+			t.Errorf("help %s = %d %q %q", name, code, out, stderr)
+		}
+		code, again, _ := command(nil, "", append(strings.Fields(name), "-h")...)
+		if code != 0 || again != out {
+			t.Errorf("%s -h = %d %q, want %q", name, code, again, out)
+		}
+	}
+	if _, out, _ := command(nil, "", "help", "serve"); !strings.Contains(out, "-new-event-status STATUS") || !strings.Contains(out, "EVENTSD_NEW_EVENT_STATUS") || !strings.Contains(out, "(default 127.0.0.1:8080)") {
+		t.Errorf("help serve = %s", out)
+	}
+	if code, out, _ := command(nil, "", "version"); code != 0 || !regexp.MustCompile(`^eventsd example\.com/events \S+ go1\.\S+ \w+/\w+\n$`).MatchString(out) {
+		t.Errorf("version = %d %q", code, out)
+	}
+	if code, out, _ := command(nil, "", "openapi"); code != 0 || !json.Valid([]byte(out)) {
+		t.Errorf("openapi = %d %.100q", code, out)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil, "-memory", "-addr", "127.0.0.1:0")
+	addr := strings.TrimSuffix(strings.TrimPrefix(p.lines["base_url"], "http://"), base)
+	if code, out, stderr := command(map[string]string{"EVENTSD_ADDR": addr}, "", "health"); code != 0 || out != "ok\n" {
+		t.Errorf("health = %d %q %q, want 0", code, out, stderr)
+	}
+	p.stop()
+	if code, _, stderr := command(nil, "", "health", "-addr", addr); code != 1 || !strings.Contains(stderr, "no answer from http://"+addr) {
+		t.Errorf("health of none = %d %q, want 1", code, stderr)
+	}
+}
+
+func TestPublicRoutes(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil, "demo", "-addr", "127.0.0.1:0")
+	_, openapi, _ := p.get(base + "/openapi")
+	for path, want := range map[string]string{"/healthz": `{"status":"ok"}`, "/openapi.json": openapi} {
+		if status, body, header := p.get(path); status != 200 || body != want || header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-store" {
+			t.Errorf("GET %s = %d %.100s %v", path, status, body, header)
+		}
+	}
+	status, page, header := p.get("/")
+	if status != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" || len(page) > 4096 || strings.Contains(page, "<script") ||
+		!strings.Contains(page, p.lines["base_url"]) || !strings.Contains(page, `href="/openapi.json"`) {
+		t.Errorf("GET / = %d, %d bytes: %s", status, len(page), page)
+	}
+	for _, path := range []string{"/index.html", "/healthz/", "/favicon.ico", "/_control/keys", "/keys", "/records"} {
+		if status, body, _ := p.get(path); status != 404 || !strings.Contains(body, `"not_found"`) {
+			t.Errorf("GET %s = %d %s, want 404", path, status, body)
+		}
+	}
+	resp, err := http.Post(strings.TrimSuffix(p.lines["base_url"], base)+"/healthz", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("POST /healthz = %s %v, want 405", resp.Status, resp.Header)
+	}
+	// The page shows the host that it was asked for, whatever that holds.
+	conn, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSuffix(p.lines["base_url"], base), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET / HTTP/1.0\r\nHost: a'&b\r\n\r\n")
+	if b, _ := io.ReadAll(conn); !strings.Contains(string(b), "http://a&#39;&amp;b/api") {
+		t.Errorf("the page repeats the host as markup: %s", b)
+	}
+}
+
+// TestOperator runs every operator subcommand on a running server and on the
+// file itself: the same in both.
+func TestOperator(t *testing.T) {
+	t.Parallel()
+	for _, running := range []bool{true, false} {
+		t.Run(fmt.Sprintf("running=%v", running), func(t *testing.T) {
+			t.Parallel()
+			dir := tempDir(t)
+			data := filepath.Join(dir, "events.json")
+			env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_V": "true"}
+			want := "using the data file " + data
+			var p *process
+			if running {
+				want = "using the running server at " + data + ".sock"
+				p = start(t, nil, "-addr", "127.0.0.1:0", "-data", data, "-first-key=false")
+			}
+			run := func(stdin string, args ...string) string {
+				t.Helper()
+				code, out, stderr := command(env, stdin, args...)
+				if code != 0 || !strings.Contains(stderr, want) {
+					t.Fatalf("eventsd %q = %d %q %q, want 0 and %q", args, code, out, stderr, want)
+				}
+				return out
+			}
+			first := strings.TrimSuffix(run("", "key", "issue", "-name", "Ada Lovelace", "-email", "ada@example.com"), "\n")
+			second := strings.TrimSuffix(run("", "key", "issue", "-email", "ADA@example.com"), "\n")
+			if !regexp.MustCompile(`^svc_live_[a-z2-7]{26}$`).MatchString(first) || first == second {
+				t.Errorf("key issue printed %q and %q", first, second)
+			}
+			var keys []struct {
+				ID     string
+				UserID string `json:"user_id"`
+			}
+			if err := json.Unmarshal([]byte(run("", "key", "list", "-json")), &keys); err != nil || len(keys) != 2 || keys[0].UserID != keys[1].UserID {
+				t.Fatalf("key list -json = %v %v, want two keys of one user", keys, err)
+			}
+			third := strings.TrimSuffix(run("", "key", "issue", "-user", keys[0].UserID), "\n")
+			run("", "key", "revoke", keys[0].ID)
+			table := run("", "key", "list")
+			if lines := strings.Split(table, "\n"); len(lines) != 5 || !strings.HasPrefix(lines[0], "ID ") || !strings.Contains(lines[1], "…"+first[len(first)-4:]) || strings.HasSuffix(lines[1], "-") || !strings.HasSuffix(lines[2], "-") {
+				t.Errorf("key list =\n%s", table)
+			}
+			run(`[{"event":{"id":"evt_1","host_id":"`+keys[0].UserID+`","title":"One","start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z"}},{"guest":{"event_id":"evt_1","name":"Grace"}}]`, "apply")
+			file := filepath.Join(dir, "draft.json")
+			if err := os.WriteFile(file, []byte(`[{"event":{"id":"evt_1","status":"draft"}}]`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			run("", "apply", file)
+			run("[]", "apply", "-")
+			all := run("", "dump")
+			if strings.Contains(all, "svc_live_") || !strings.Contains(all, `"status":"draft"`) || !strings.Contains(all, `"Grace"`) {
+				t.Errorf("dump = %s", all)
+			}
+			if !running {
+				p = start(t, nil, "-addr", "127.0.0.1:0", "-data", data)
+			}
+			for key, want := range map[string]int{first: 401, second: 200, third: 200} {
+				p.lines["api_key"] = key
+				if status, body, _ := p.get(base + "/events?status=draft"); status != want || want == 200 && !strings.Contains(body, "evt_1") {
+					t.Errorf("GET /events?status=draft with a key = %d %s, want %d", status, body, want)
+				}
+			}
+			if info, err := os.Stat(data + ".sock"); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("the socket has mode %v %v, want 0600", info.Mode(), err)
+			}
+			if code := p.stop(); code != 0 {
+				t.Errorf("exit status %d: %s", code, p.stderr)
+			}
+			// The dump is a seed.
+			seedFile := filepath.Join(dir, "seed.json")
+			if err := os.WriteFile(seedFile, []byte(all), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			q := start(t, nil, "-memory", "-addr", "127.0.0.1:0", "-seed", seedFile)
+			q.lines["api_key"] = second
+			if status, body, _ := q.get(base + "/events/evt_1/guests"); status != 200 || !strings.Contains(body, "Grace") {
+				t.Errorf("a dump as a seed: GET guests = %d %s", status, body)
+			}
+			left, _ := os.ReadFile(data)
+			for _, secret := range []string{first, second, third} {
+				if bytes.Contains(left, []byte(secret)) || strings.Contains(p.stderr.String(), secret) {
+					t.Errorf("a secret is in the data file or the log")
+				}
+			}
+		})
+	}
+}
+
+// TestStaleSocket: what a killed server left is taken over, and anything else
+// at its place is not.
+func TestStaleSocket(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	data := filepath.Join(dir, "events.json")
+	l, err := net.Listen("unix", data+".sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	l.Close()
+	p := start(t, nil, "-addr", "127.0.0.1:0", "-data", data)
+	if p.lines["operator"] != data+".sock" {
+		t.Errorf("operator: %s, want the socket", p.lines["operator"])
+	}
+	p.stop()
+	if _, err := os.Lstat(data + ".sock"); !os.IsNotExist(err) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+	if err := os.WriteFile(data+".sock", []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = start(t, nil, "-addr", "127.0.0.1:0", "-data", data)
+	if b, _ := os.ReadFile(data + ".sock"); string(b) != "mine" || !strings.HasPrefix(p.lines["operator"], "off (") {
+		t.Errorf("operator: %s over a file %q, want off and the file as it was", p.lines["operator"], b)
+	}
+	long := filepath.Join(dir, strings.Repeat("x", 90), "events.json")
+	if err := os.Mkdir(filepath.Dir(long), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if p := start(t, nil, "-addr", "127.0.0.1:0", "-data", long); !strings.HasPrefix(p.lines["operator"], "off (the path of the socket is longer") {
+		t.Errorf("operator: %s, want off", p.lines["operator"])
+	}
+	code, _, stderr := command(nil, "", "key", "list", "-data", long)
+	if code != 2 || !strings.Contains(stderr, "in use by") || !strings.Contains(stderr, "stop") {
+		t.Errorf("key list without a socket = %d %q, want to stop the server first", code, stderr)
+	}
+}
+
+// TestSeed: a seed is applied to an empty store, once.
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	data, file := filepath.Join(dir, "events.json"), filepath.Join(dir, "seed.json")
+	if err := os.WriteFile(file, []byte(seed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, nil, "-addr", "127.0.0.1:0", "-data", data, "-seed", file)
+	if _, made := p.lines["api_key"]; made {
+		t.Errorf("a key was made beside those of the seed: %s", p.stdout)
+	}
+	p.lines["api_key"] = "svc_live_ada"
+	if status, body, _ := p.get(base + "/events/one/guests"); status != 200 {
+		t.Errorf("GET = %d %s", status, body)
+	}
+	p.stop()
+	p = start(t, nil, "-addr", "127.0.0.1:0", "-data", data, "-seed", file)
+	p.stop()
+	if !strings.Contains(p.stderr.String(), "seed was skipped") {
+		t.Errorf("stderr does not say that the seed was skipped: %s", p.stderr)
+	}
+	if err := os.WriteFile(file, []byte(`[{"user":{"name":"x","email":"x@example.com"}}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = start(t, nil, "-addr", "127.0.0.1:0", "-memory", "-seed", file)
+	if !strings.Contains(p.stderr.String(), "no key after the seed") || p.lines["api_key"] == "" {
+		t.Errorf("a seed without a key: %s %s", p.stdout, p.stderr)
+	}
+}
+
+// TestGracefulStop: what runs when the server is told to stop is finished.
+func TestGracefulStop(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil, "-memory", "-addr", "127.0.0.1:0")
+	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(p.lines["base_url"], "http://"), base))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST %s/events/create HTTP/1.1\r\nHost: x\r\nx-service-api-key: %s\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", base, p.lines["api_key"], len(newEvent))
+	in := bufio.NewReader(conn)
+	if line, err := in.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+		t.Fatalf("%q %v", line, err)
+	}
+	stopped := make(chan int, 1)
+	go func() { stopped <- p.stop() }()
+	for {
+		c, err := net.DialTimeout("tcp", conn.RemoteAddr().String(), time.Second)
+		if err != nil {
+			break // it takes no more
+		}
+		c.Close()
+	}
+	io.WriteString(conn, newEvent)
+	in.ReadString('\n')
+	if line, err := in.ReadString('\n'); err != nil || !strings.Contains(line, "201") {
+		t.Errorf("the request that ran = %q %v, want 201", line, err)
+	}
+	if code := <-stopped; code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+}
+
+// TestRequestLog: a line a request with -v, without keys, queries and bodies.
+func TestRequestLog(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil, "demo", "-addr", "127.0.0.1:0", "-v", "-log", "json")
+	p.get(base + "/events?limit=1")
+	p.stop()
+	for line := range strings.Lines(p.stderr.String()) {
+		var got map[string]any
+		if err := json.Unmarshal([]byte(line), &got); err != nil {
+			t.Errorf("log line %q is not JSON: %v", line, err)
+		}
+		if got["msg"] == "request" && (got["status"] != 200.0 || got["route"] != base+"/events" || strings.Contains(line, "limit") || strings.Contains(line, "svc_live_")) {
+			t.Errorf("request line = %s", line)
+		}
+	}
+	if !strings.Contains(p.stderr.String(), `"msg":"request"`) {
+		t.Errorf("no request line: %s", p.stderr)
+	}
+}
+
+// TestDamage: a damaged file is refused and left as it is, and what verifies of
+// it makes a new store.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	data := filepath.Join(dir, "events.json")
+	store, err := events.Open(data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.ApplyJSON([]byte(seed)); err != nil {
+		t.Fatal(err)
+	}
+	s := &service{t, store, events.New(store), "svc_live_bob"}
+	s.do("POST", base+"/events/create", newEvent, "Idempotency-Key: not-for-a-dump")
+	made := decode[eventList](t, s.do("GET", base+"/events?limit=1", "")).Data[0].ID
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0"}
+	if code, out, stderr := command(env, "", "check"); code != 0 || !strings.Contains(out, "users: 2\nkeys: 3\nevents: 5\nguests: 3\nfound: clean\n") {
+		t.Errorf("check = %d %s %s", code, out, stderr)
+	}
+	whole, _ := os.ReadFile(data)
+	damaged := bytes.Replace(whole, []byte(`"name":"Grace Hopper"`), []byte(`"name":"Grace Hoppex"`), 1)
+	if err := os.WriteFile(data, damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	line := fmt.Sprint("line ", 1+bytes.Count(damaged[:bytes.Index(damaged, []byte("Hoppex"))], []byte("\n")))
+	if code, out, stderr := command(env, "", "check"); code != 1 || out != "" || !strings.Contains(stderr, line) {
+		t.Errorf("check of a damaged file = %d %s %s, want 1 and %s", code, out, stderr, line)
+	}
+	for _, args := range [][]string{{"serve"}, {"dump"}, {"key", "list"}} {
+		if code, out, stderr := command(env, "", args...); code != 2 || out != "" || !strings.Contains(stderr, line) || !strings.Contains(stderr, "dump -salvage") {
+			t.Errorf("%s on a damaged file = %d %s %s, want 2, %s and what to do", args, code, out, stderr, line)
+		}
+	}
+	if now, _ := os.ReadFile(data); !bytes.Equal(now, damaged) {
+		t.Errorf("the damaged file was changed")
+	}
+	code, out, stderr := command(env, "", "dump", "-salvage")
+	if code != 0 || !strings.Contains(stderr, "skipped "+line) || strings.Contains(out, "Hoppe") {
+		t.Fatalf("dump -salvage = %d %s, want 0 and what was skipped: %s", code, stderr, out)
+	}
+	saved := events.NewStore(nil)
+	if err := saved.ApplyJSON([]byte(out)); err != nil {
+		t.Fatal(err)
+	}
+	if got := recordIDs(saved); got != "usr_ada key_ada key_old evt_1 gst_2 gst_3 evt_2 evt_3 usr_bob key_bob evt_bob "+made {
+		t.Errorf("salvaged %s", got)
+	}
+	if code, out, _ := command(nil, "", "dump", "-salvage", "-data", filepath.Join(dir, "none.json")); code != 2 || out != "" {
+		t.Errorf("dump -salvage of no file = %d %q, want 2 and nothing that looks like a seed", code, out)
+	}
+}

@@ -1,0 +1,1351 @@
+package events
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"example.com/events/internal/form"
+	"example.com/events/internal/index"
+	"example.com/events/internal/recordfile"
+	"example.com/events/internal/slug"
+	"example.com/events/internal/strict"
+)
+
+// User is the owner of API keys and the host of events.
+type User struct {
+	ID        string    `json:"id"`         // usr_…
+	Name      string    `json:"name"`       // 1 to 255 characters
+	Email     string    `json:"email"`      // unique in a store, compared without case
+	AvatarURL *string   `json:"avatar_url"` // http or https
+	Timezone  *string   `json:"timezone"`   // Area/City or UTC: the default of the user's events
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Key is an API key without its secret, which no store keeps.
+type Key struct {
+	ID        string     `json:"id"`      // key_…
+	UserID    string     `json:"user_id"` // whose key it is
+	Digest    string     `json:"digest"`  // SHA-256 of the secret, 64 hexadecimal digits
+	Hint      *string    `json:"hint"`    // the last four characters of a long secret
+	CreatedAt time.Time  `json:"created_at"`
+	RevokedAt *time.Time `json:"revoked_at"` // since when it is refused
+	Secret    string     `json:"-"`          // write-only: svc_live_ and up to 246 visible characters
+}
+
+// Event is an event as the API answers it. The members that the index needs
+// stand first, so that a start can cut them out of a line by their position.
+type Event struct {
+	ID               string    `json:"id"`      // evt_…
+	HostID           string    `json:"host_id"` // the user that hosts it
+	Slug             string    `json:"slug"`    // unique, never changes
+	Status           string    `json:"status"`  // draft or published
+	CreatedAt        time.Time `json:"created_at"`
+	UpdatedAt        time.Time `json:"updated_at"`
+	Title            string    `json:"title"`       // 1 to 255 characters
+	Description      *string   `json:"description"` // at most 50,000 characters
+	StartAt          time.Time `json:"start_at"`
+	EndAt            time.Time `json:"end_at"`           // after StartAt
+	Timezone         string    `json:"timezone"`         // Area/City or UTC
+	LocationType     *string   `json:"location_type"`    // in_person or virtual
+	LocationCity     *string   `json:"location_city"`    // at most 100 characters
+	LocationCountry  *string   `json:"location_country"` // at most 100 characters
+	Visibility       string    `json:"visibility"`       // public or private
+	RequiresApproval bool      `json:"requires_approval"`
+	CoverImageURL    *string   `json:"cover_image_url"` // http or https, at most 2,048 characters
+	MeetingURL       *string   `json:"meeting_url"`     // http or https, at most 2,048 characters
+}
+
+// Guest is one person on an event's guest list.
+type Guest struct {
+	ID           string     `json:"id"`       // gst_…
+	EventID      string     `json:"event_id"` // the event
+	CreatedAt    time.Time  `json:"created_at"`
+	Email        *string    `json:"email"` // one guest of an event has it, compared without case
+	Name         *string    `json:"name"`  // 1 to 255 characters
+	Status       string     `json:"status"`
+	RegisteredAt *time.Time `json:"registered_at"` // nil while invited
+	CheckedInAt  *time.Time `json:"checked_in_at"`
+}
+
+// Record is one record of a seed, a dump or an [Store.Apply]: exactly one of
+// its members is set.
+type Record struct {
+	User   *User  `json:"user,omitempty"`
+	Key    *Key   `json:"key,omitempty"`
+	Event  *Event `json:"event,omitempty"`
+	Guest  *Guest `json:"guest,omitempty"`
+	Delete *Ref   `json:"delete,omitempty"`
+}
+
+// Ref names what a record deletes: exactly one of its members is an id. A user
+// takes its keys and events along, an event its guests.
+type Ref struct {
+	User  string `json:"user,omitempty"`
+	Key   string `json:"key,omitempty"`
+	Event string `json:"event,omitempty"`
+	Guest string `json:"guest,omitempty"`
+}
+
+// A RecordError tells which record was refused and everything that is wrong
+// with it.
+type RecordError struct {
+	Record   int      // its place in the array, counted from 1; 0 for the array as a whole
+	Kind     string   // user, key, event, guest or delete; empty where it cannot be told
+	Problems []string // each begins with the name of a member where one is at fault
+}
+
+func (e *RecordError) Error() string {
+	s := strings.Join(e.Problems, "; ")
+	if e.Kind != "" {
+		s = e.Kind + ": " + s
+	}
+	if e.Record > 0 {
+		s = fmt.Sprintf("record %d: %s", e.Record, s)
+	}
+	return s
+}
+
+var (
+	// ErrNotFound: there is no user or key with that id.
+	ErrNotFound = errors.New("not found")
+	// ErrInUse: another store, of this process or another, has the data file.
+	ErrInUse = errors.New("the data file is in use")
+	// ErrDamaged: the data file is not as it was written.
+	ErrDamaged = errors.New("the data file is damaged")
+	// ErrFormat: the file is not a data file, or one of a newer version.
+	ErrFormat = errors.New("not a data file of this version")
+	// ErrNotWritten: a change is not on disk, or whether it is cannot be told.
+	ErrNotWritten = errors.New("not written to the data file")
+	// ErrClosed: the store is closed and takes no more changes.
+	ErrClosed = errors.New("the store is closed")
+	// errReused: the idempotency key came before with another body.
+	errReused = errors.New("idempotency key reused")
+	// errGone: the caller was deleted since its key was checked.
+	errGone = errors.New("the caller is gone")
+)
+
+// fileError is an error of the data file that is also one of the above.
+type fileError struct{ err, is error }
+
+func (e *fileError) Error() string   { return e.err.Error() }
+func (e *fileError) Unwrap() []error { return []error{e.err, e.is} }
+
+func notWritten(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fileError{err, ErrNotWritten}
+}
+
+func notOpened(err error) error {
+	if _, ok := errors.AsType[*recordfile.LockedError](err); ok {
+		return &fileError{err, ErrInUse}
+	}
+	if _, ok := errors.AsType[*recordfile.DamageError](err); ok {
+		return &fileError{err, ErrDamaged}
+	}
+	if _, ok := errors.AsType[*recordfile.FormatError](err); ok {
+		return &fileError{err, ErrFormat}
+	}
+	return err
+}
+
+// The forms of the four kinds of records. The first members of an event are
+// those of a create body, in the order of its documentation.
+const createMembers = 12
+
+var (
+	userForm = form.Form[User]{
+		form.Text("id", func(u *User) *string { return &u.ID }, idRule("usr")).Fixed(),
+		form.Text("name", func(u *User) *string { return &u.Name }, form.Length(1, 255)).Required(),
+		form.Text("email", func(u *User) *string { return &u.Email }, emailRule).Required(),
+		form.TextOrNull("avatar_url", func(u *User) **string { return &u.AvatarURL }, urlRule),
+		form.TextOrNull("timezone", func(u *User) **string { return &u.Timezone }, zoneRule),
+		form.Instant("created_at", func(u *User) *time.Time { return &u.CreatedAt }).Fixed(),
+	}
+	keyForm = form.Form[Key]{
+		form.Text("id", func(k *Key) *string { return &k.ID }, idRule("key")).Fixed(),
+		form.Text("user_id", func(k *Key) *string { return &k.UserID }, nil).Required().Fixed(),
+		form.Text("secret", func(k *Key) *string { return &k.Secret }, secretRule),
+		form.Text("digest", func(k *Key) *string { return &k.Digest }, digestRule).Fixed(),
+		form.TextOrNull("hint", func(k *Key) **string { return &k.Hint }, hintRule),
+		form.Instant("created_at", func(k *Key) *time.Time { return &k.CreatedAt }).Fixed(),
+		form.InstantOrNull("revoked_at", func(k *Key) **time.Time { return &k.RevokedAt }),
+	}
+	eventForm = form.Form[Event]{
+		form.Text("title", func(e *Event) *string { return &e.Title }, titleRule).Required(),
+		form.TextOrNull("description", func(e *Event) **string { return &e.Description }, form.Length(0, 50_000)),
+		form.Instant("start_at", func(e *Event) *time.Time { return &e.StartAt }).Required(),
+		form.Instant("end_at", func(e *Event) *time.Time { return &e.EndAt }).Required(),
+		form.Text("timezone", func(e *Event) *string { return &e.Timezone }, zoneRule),
+		form.TextOrNull("location_type", func(e *Event) **string { return &e.LocationType }, form.OneOf("in_person", "virtual")),
+		form.TextOrNull("location_city", func(e *Event) **string { return &e.LocationCity }, form.Length(0, 100)),
+		form.TextOrNull("location_country", func(e *Event) **string { return &e.LocationCountry }, form.Length(0, 100)),
+		form.Text("visibility", func(e *Event) *string { return &e.Visibility }, form.OneOf("public", "private")),
+		form.Bool("requires_approval", func(e *Event) *bool { return &e.RequiresApproval }),
+		form.TextOrNull("cover_image_url", func(e *Event) **string { return &e.CoverImageURL }, urlRule),
+		form.TextOrNull("meeting_url", func(e *Event) **string { return &e.MeetingURL }, urlRule),
+		form.Text("id", func(e *Event) *string { return &e.ID }, idRule("evt")).Fixed(),
+		form.Text("host_id", func(e *Event) *string { return &e.HostID }, nil).Required().Fixed(),
+		form.Text("slug", func(e *Event) *string { return &e.Slug }, slugRule).Fixed(),
+		form.Text("status", func(e *Event) *string { return &e.Status }, form.OneOf("draft", "published")),
+		form.Instant("created_at", func(e *Event) *time.Time { return &e.CreatedAt }).Fixed(),
+		form.Instant("updated_at", func(e *Event) *time.Time { return &e.UpdatedAt }),
+	}
+	guestForm = form.Form[Guest]{
+		form.Text("id", func(g *Guest) *string { return &g.ID }, idRule("gst")).Fixed(),
+		form.Text("event_id", func(g *Guest) *string { return &g.EventID }, nil).Required().Fixed(),
+		form.TextOrNull("name", func(g *Guest) **string { return &g.Name }, form.Length(1, 255)),
+		form.TextOrNull("email", func(g *Guest) **string { return &g.Email }, emailRule),
+		form.Text("status", func(g *Guest) *string { return &g.Status }, form.OneOf("invited", "pending", "approved", "declined", "waitlist", "cancelled")),
+		form.InstantOrNull("registered_at", func(g *Guest) **time.Time { return &g.RegisteredAt }),
+		form.InstantOrNull("checked_in_at", func(g *Guest) **time.Time { return &g.CheckedInAt }),
+		form.Instant("created_at", func(g *Guest) *time.Time { return &g.CreatedAt }).Fixed(),
+	}
+)
+
+const (
+	lower  = "abcdefghijklmnopqrstuvwxyz0123456789"
+	idTail = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ_-"
+)
+
+func idRule(kind string) form.Rule {
+	return func(s string) string {
+		tail, found := strings.CutPrefix(s, kind+"_")
+		if !found || tail == "" || len(tail) > 64 || strings.Trim(tail, idTail) != "" {
+			return "must be " + kind + "_ and 1 to 64 of A-Z a-z 0-9 _ -"
+		}
+		return ""
+	}
+}
+
+func hintRule(s string) string {
+	if len(s) != 4 || !visible(s) {
+		return "must be the last four characters of the secret, visible ASCII"
+	}
+	return ""
+}
+
+func titleRule(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return "must have 1 to 255 characters, not only white space"
+	}
+	return form.Length(1, 255)(s)
+}
+
+func emailRule(s string) string {
+	if at := strings.IndexByte(s, '@'); at < 1 || at == len(s)-1 || strings.Count(s, "@") != 1 {
+		return "must be an address with one @, such as ada@example.com"
+	}
+	return form.Length(3, 254)(s)
+}
+
+func urlRule(s string) string {
+	if problem := form.Length(1, 2048)(s); problem != "" {
+		return problem
+	}
+	if err := strict.URL(s); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func zoneRule(s string) string {
+	if strict.Zone(s) {
+		return ""
+	}
+	return "must be a time zone name of the form Area/City from the IANA list, such as Europe/Paris, or UTC"
+}
+
+func slugRule(s string) string {
+	words := strings.Split(s, "-")
+	if len(s) > 100 || s == "create" || slices.Contains(words, "") || strings.Trim(strings.Join(words, ""), lower) != "" {
+		return "must be at most 100 of a-z 0-9 with single hyphens between them, and not create"
+	}
+	return ""
+}
+
+// Store keeps users, keys, events and guests in memory behind a mutex, and
+// on disk where it was opened on a file. [NewStore] and [Open] make one. It is
+// safe for concurrent use.
+//
+// Every change goes the same way: it is checked against what is there, encoded,
+// appended to the file, waited for until it is durable, and only then published
+// in memory. Changes that wait at the same time share one write and one sync.
+// So a reader sees only what is on disk, and nothing ever needs rolling back.
+type Store struct {
+	cfg  Config
+	file *recordfile.File // nil in memory
+
+	queueMu sync.Mutex    // guards the two below
+	queue   []*change     // what waits for the goroutine that owns the file
+	writing bool          // there is such a goroutine
+	slots   chan struct{} // bounds the queue
+
+	writer  sync.Mutex // held by whoever checks and writes; guards what follows
+	last    time.Time  // the newest created_at
+	closed  bool
+	records []byte // of the commit that is made; kept for its memory
+
+	mu    sync.RWMutex // guards index
+	index *index.Index // users, keys, events and guests
+}
+
+const idempotencyLifetime = 24 * time.Hour
+
+// The other names of rows. No id or slug, which stands bare, holds a colon.
+func emailName(email string) string        { return "email:" + strings.ToLower(email) }
+func keyName(digest string) string         { return "key:" + digest }
+func guestName(event, email string) string { return "guest:" + event + ":" + strings.ToLower(email) }
+func originName(owner, key string) string  { return "idem:" + owner + ":" + key }
+
+// kinds are the kinds of rows by what their ids begin with.
+var kinds = map[string]string{"usr": "user", "key": "key", "evt": "event", "gst": "guest"}
+
+func newStore(cfg *Config) *Store {
+	s := &Store{index: index.New(), slots: make(chan struct{}, maxQueue)}
+	if cfg != nil {
+		s.cfg = *cfg
+	}
+	if s.cfg.Logger == nil {
+		s.cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if s.cfg.NewEventStatus != "draft" {
+		s.cfg.NewEventStatus = "published"
+	}
+	return s
+}
+
+// NewStore returns an empty store in memory. A nil cfg is the zero [Config].
+func NewStore(cfg *Config) *Store { return newStore(cfg) }
+
+// Open returns the store that the data file at path holds, or an empty one with
+// a new file where there is none. It takes a lock that a second Open of the
+// same file, in this process or another, is refused by; [Store.Close] frees it.
+// A file that is damaged, of another program or of a newer version is refused
+// and left as it is; the error says where and what to do, and is [ErrInUse],
+// [ErrDamaged] or [ErrFormat] where it is one of those.
+func Open(path string, cfg *Config) (*Store, error) { return open(path, cfg, nil) }
+
+func open(path string, cfg *Config, progress func(done, total int64)) (*Store, error) {
+	s := newStore(cfg)
+	l := loader{s: s}
+	grown := false
+	f, err := recordfile.Open(path, s.fileOptions(func(done, total int64) {
+		if !grown {
+			s.index.Grow(int(total / bytesPerName))
+			grown = true
+		}
+		if progress != nil {
+			progress(done, total)
+		}
+	}), l.load)
+	if err != nil {
+		return nil, notOpened(err)
+	}
+	s.index.Sort()
+	s.file = f
+	if err := l.makeDurable(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
+}
+
+const (
+	fileFormat   = "events/1"
+	bytesPerName = 300 // of a data file, about: an event has two names
+)
+
+func (s *Store) fileOptions(progress func(done, total int64)) recordfile.Options {
+	return recordfile.Options{Format: fileFormat, Progress: progress,
+		Logf: func(format string, args ...any) { s.cfg.Logger.Warn(fmt.Sprintf(format, args...)) }}
+}
+
+// Close waits for the change that runs, refuses those that come later, and
+// frees the file. Reads go on. The error tells where a write failed for good.
+func (s *Store) Close() error {
+	s.writer.Lock()
+	defer s.writer.Unlock()
+	if s.closed || s.file == nil {
+		s.closed = true
+		return nil
+	}
+	s.closed = true
+	return notWritten(s.file.Close())
+}
+
+// Err is nil, or why the store can no longer write. Reads go on.
+func (s *Store) Err() error {
+	if s.file == nil {
+		return nil
+	}
+	return notWritten(s.file.Err())
+}
+
+// Apply puts records into the store in their order: all of them, or none and a
+// [*RecordError]. On a file they are durable when it returns. A record replaces
+// what has its id, and a member with the zero value gets its default; ids,
+// slugs, creation times and whose something is never change. A guest without
+// an id is known by event and email, a key by its digest, a user by its email.
+func (s *Store) Apply(records ...Record) error {
+	return s.change(func(t *tx) error {
+		for i, r := range records {
+			if err := t.apply(recordValue(r)); err != nil {
+				err.Record = i + 1
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ApplyJSON is [Store.Apply] for a JSON array of records, but merges: what a
+// record leaves out stays as it is, and null sets a member back to its default.
+// So applying the same array twice changes nothing.
+func (s *Store) ApplyJSON(data []byte) error { return s.applyJSON(data, nil) }
+
+func (s *Store) applyJSON(data []byte, progress func(done, total int64)) error {
+	return s.change(func(t *tx) error {
+		n := 0
+		for v, err := range strict.Elements(data) {
+			if err != nil {
+				return &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
+			}
+			n++
+			if err := t.apply(v); err != nil {
+				err.Record = n
+				return err
+			}
+			if progress != nil {
+				progress(int64(n), 0)
+			}
+		}
+		if progress != nil {
+			progress(int64(n), int64(n))
+		}
+		return nil
+	})
+}
+
+// Records returns a copy of all that is in the store, as records that make the
+// same store again, but for an event in the first instant of the year 1, as that
+// is the zero time: each user with its keys and events, each event with its
+// guests. Keys come without secrets but with their digests.
+func (s *Store) Records() []Record {
+	var records []Record
+	for _, raw := range s.dump() {
+		var r Record
+		mustDecode(raw, &r)
+		records = append(records, r)
+	}
+	return records
+}
+
+// RecordsJSON is [Store.Records] as a JSON array, one record a line: a seed.
+func (s *Store) RecordsJSON() ([]byte, error) {
+	return []byte("[\n" + strings.Join(s.dump(), ",\n") + "\n]\n"), nil
+}
+
+// empty reports whether there is nothing in the store.
+func (s *Store) empty() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.index.Empty()
+}
+
+// firstKeyOwner is the first user with a key, or nil.
+func (s *Store) firstKeyOwner() *User {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for r := range s.index.All() {
+		if r.Kind() == "key" {
+			var u User
+			mustDecode(s.index.Find(r.Parent).Raw, &u)
+			return &u
+		}
+	}
+	return nil
+}
+
+// locked reports whether every key is revoked.
+func (s *Store) locked() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for r := range s.index.All() {
+		if r.Kind() == "key" && r.State != "revoked" {
+			return false
+		}
+	}
+	return true
+}
+
+// dump is the records of the whole store as JSON, one each.
+func (s *Store) dump() []string {
+	var rows []index.Row
+	s.mu.RLock()
+	for r := range s.index.All() { // encoded without the lock
+		rows = append(rows, index.Row{ID: r.ID, Raw: r.Raw})
+	}
+	s.mu.RUnlock()
+	all := make([]string, len(rows))
+	for i := range rows {
+		all[i] = string(encodeRow(nil, &rows[i], false))
+	}
+	return all
+}
+
+// now is the clock: the configured one as it is, else the machine's in whole
+// microseconds.
+func (s *Store) now() time.Time {
+	if s.cfg.Now != nil {
+		return s.cfg.Now().Round(0).UTC()
+	}
+	return time.Now().UTC().Truncate(time.Microsecond)
+}
+
+// createdNow is now for a created_at: later than every one before, so that the
+// order of a list is total, unless the clock was configured.
+func (s *Store) createdNow() time.Time {
+	now := s.now()
+	if s.cfg.Now == nil && !now.After(s.last) {
+		now = s.last.Truncate(time.Microsecond).Add(time.Microsecond)
+	}
+	s.last = now
+	return now
+}
+
+// change is one request to change the store, as it waits for its turn.
+type change struct {
+	stage func(*tx) error
+	err   error
+	done  chan struct{}
+}
+
+const maxQueue = 4096 // changes waiting at a time; more wait for a place
+
+// change runs stage on what is there and on what is staged before it, and makes
+// what it stages durable and visible. All of it or, with an error, nothing.
+func (s *Store) change(stage func(*tx) error) error {
+	c := &change{stage: stage}
+	if s.file == nil {
+		s.commit([]*change{c})
+		return c.err
+	}
+	c.done = make(chan struct{})
+	s.slots <- struct{}{}
+	s.queueMu.Lock()
+	s.queue = append(s.queue, c)
+	if !s.writing {
+		s.writing = true
+		go s.write()
+	}
+	s.queueMu.Unlock()
+	<-c.done
+	<-s.slots
+	return c.err
+}
+
+// write is the goroutine that owns the file, for as long as changes wait.
+func (s *Store) write() {
+	for {
+		runtime.Gosched() // whoever is about to wait shares this commit and its sync
+		s.queueMu.Lock()
+		waiting := s.queue
+		s.queue = nil
+		s.writing = len(waiting) > 0
+		s.queueMu.Unlock()
+		if len(waiting) == 0 {
+			return
+		}
+		for len(waiting) > 0 {
+			waiting = s.commit(waiting)
+		}
+	}
+}
+
+// commit makes one commit of as many of the waiting changes as fit into one,
+// and returns the others.
+func (s *Store) commit(waiting []*change) (rest []*change) {
+	s.writer.Lock()
+	defer s.writer.Unlock()
+	all := s.index.Begin()
+	records := s.records[:0]
+	taken, rewrite := 0, false
+	for _, c := range waiting {
+		t := &tx{all.Begin(), s}
+		if c.err = s.stage(c, t); c.err == nil && s.file != nil {
+			size := len(records)
+			records = encodeSteps(records, t.Steps)
+			if len(records) > recordfile.MaxCommit {
+				if size > 0 { // it is the first of the next commit
+					records = records[:size]
+					break
+				}
+				rewrite = true
+			}
+		}
+		taken++
+		if c.err == nil {
+			all.Take(t.Tx)
+		}
+		if rewrite {
+			break
+		}
+	}
+	if s.records = records; cap(records) > recordfile.MaxCommit {
+		s.records = nil
+	}
+	taking, rest := waiting[:taken], waiting[taken:]
+	var err error
+	switch {
+	case s.file == nil || len(all.Steps) == 0:
+	case rewrite || s.index.Empty():
+		err = notWritten(s.rewrite(all.Steps))
+	default:
+		err = notWritten(s.file.Append(records))
+	}
+	if err == nil {
+		s.publish(all.Steps)
+	}
+	for _, c := range taking {
+		if err != nil && c.err == nil {
+			c.err = err
+		}
+		if c.done != nil {
+			close(c.done)
+		}
+	}
+	return rest
+}
+
+// stage runs one change. A panic refuses that change alone: nothing is
+// published before it is durable, so there is nothing to undo.
+func (s *Store) stage(c *change, t *tx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	if s.closed {
+		return ErrClosed
+	}
+	return c.stage(t)
+}
+
+// rewrite replaces the file by one with all that is in the store, and steps.
+func (s *Store) rewrite(steps []index.Step) error {
+	expired := s.now().Add(-idempotencyLifetime)
+	return s.file.Rewrite(func(yield func([]byte) bool) {
+		var buf []byte
+		for r := range s.index.All() {
+			if buf = encodeRow(buf[:0], r, r.Origin != nil && r.Origin.At.After(expired)); !yield(buf) {
+				return
+			}
+		}
+		for i := range steps {
+			if buf = encodeSteps(buf[:0], steps[i:i+1]); !yield(buf) {
+				return
+			}
+		}
+	})
+}
+
+// publish makes steps that are durable visible.
+func (s *Store) publish(steps []index.Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index.Do(steps)
+	s.index.Forget(s.now().Add(-idempotencyLifetime))
+}
+
+// tx is one change as it is checked and staged. Only the holder of Store.writer
+// has one.
+type tx struct {
+	*index.Tx
+	s *Store
+}
+
+// apply stages one record.
+func (t *tx) apply(v strict.Value) *RecordError {
+	kind, v, problem := only(v)
+	var problems []string
+	switch kind {
+	case "user":
+		problems = t.user(v)
+	case "key":
+		_, problems = t.key(v)
+	case "event":
+		_, problems = t.event(v, len(eventForm), "", nil)
+	case "guest":
+		problems = t.guest(v)
+	case "delete":
+		problems = t.delete(v)
+	default:
+		if problem == "" {
+			problem = "must be an object with one member: user, key, event, guest or delete"
+		}
+		return &RecordError{Problems: []string{problem}}
+	}
+	if problems != nil {
+		return &RecordError{Kind: kind, Problems: problems}
+	}
+	return nil
+}
+
+// only returns the one member of an object.
+func only(v strict.Value) (name string, value strict.Value, problem string) {
+	if v.Kind != strict.Object || len(v.Members) != 1 {
+		return "", v, "must be an object with exactly one member: user, key, event, guest or delete"
+	}
+	return v.Members[0].Name, v.Members[0].Value, ""
+}
+
+// known finds what a record without an id means by its other name, and what one
+// with an id means by that.
+func (t *tx) known(v strict.Value, kind, name string) *index.Row {
+	for _, m := range v.Members {
+		if m.Name == "id" && m.Value.Kind != strict.Null {
+			return t.Get(kind, m.Value.Text)
+		}
+	}
+	return t.Find(name)
+}
+
+// taken tells of another row that has the name already.
+func (t *tx) taken(p *form.Problems, member, name, id string) {
+	if r := t.Find(name); r != nil && r.ID != id {
+		p.Say(member, "is taken by "+r.ID)
+	}
+}
+
+// created checks the created_at of a new row or sets it.
+func (t *tx) created(p *form.Problems, at *time.Time, old *index.Row) {
+	switch {
+	case old != nil:
+	case at.IsZero():
+		*at = t.s.createdNow()
+	case at.After(t.s.now()):
+		p.Say("created_at", "must not be later than now")
+	case at.After(t.s.last):
+		t.s.last = *at
+	}
+}
+
+// newID sets an id where none was given.
+func (t *tx) newID(id *string, kind, owner string) {
+	t.unique(id, kind, owner, func(made string) string { return kind + "_" + made })
+}
+
+// unique sets a name that is not taken.
+func (t *tx) unique(name *string, kind, owner string, whole func(made string) string) {
+	for range 1_000_000 {
+		if *name = whole(t.s.newID(kind, owner)); t.Find(*name) == nil {
+			return
+		}
+	}
+	panic("Config.NewID gives only what is taken: " + *name) // told to the caller as an error
+}
+
+func (t *tx) user(v strict.Value) []string {
+	var u User
+	old := t.known(v, "usr", emailName(text(v, "email")))
+	if old != nil {
+		mustDecode(old.Raw, &u)
+	}
+	p := userForm.Fill(&u, v, old == nil, len(userForm))
+	t.taken(p, "email", emailName(u.Email), u.ID)
+	t.created(p, &u.CreatedAt, old)
+	if problems := p.All(); problems != nil {
+		return problems
+	}
+	if old == nil && u.ID == "" {
+		t.newID(&u.ID, "usr", u.Name)
+	}
+	if r := userRow(&u); old == nil || old.Raw != r.Raw {
+		t.Put(r, old)
+	}
+	return nil
+}
+
+func userRow(u *User) *index.Row {
+	r := &index.Row{ID: u.ID, Alias: emailName(u.Email), Raw: encode(u), Created: u.CreatedAt}
+	if u.Timezone != nil {
+		r.State = *u.Timezone
+	}
+	return r
+}
+
+func keyRow(k *Key) *index.Row {
+	r := &index.Row{ID: k.ID, Parent: k.UserID, Alias: keyName(k.Digest), Raw: encode(k), Created: k.CreatedAt}
+	if k.RevokedAt != nil {
+		r.State = "revoked"
+	}
+	return r
+}
+
+func (t *tx) key(v strict.Value) (*index.Row, []string) {
+	var k Key
+	sum := text(v, "digest")
+	if secret := text(v, "secret"); secret != "" {
+		sum = digest(secret)
+	}
+	old := t.known(v, "key", keyName(sum))
+	if old != nil {
+		mustDecode(old.Raw, &k)
+	}
+	revoked := k.RevokedAt
+	p := keyForm.Fill(&k, v, old == nil, len(keyForm))
+	if k.Secret != "" {
+		if k.Digest != "" && k.Digest != sum {
+			p.Say("digest", "is not that of the secret: leave one of them out")
+		}
+		k.Digest, k.Hint = sum, hint(k.Secret)
+	}
+	if k.Digest == "" {
+		p.Say("secret", "is required, or its digest")
+	}
+	if old == nil {
+		if t.Get("usr", k.UserID) == nil {
+			p.Say("user_id", fmt.Sprintf("%q is not known", k.UserID))
+		}
+	}
+	t.taken(p, "digest", keyName(k.Digest), k.ID)
+	if revoked != nil {
+		if k.RevokedAt != nil && !k.RevokedAt.Equal(*revoked) {
+			p.Say("revoked_at", "never changes once it is set")
+		}
+		k.RevokedAt = revoked
+	}
+	t.created(p, &k.CreatedAt, old)
+	if problems := p.All(); problems != nil {
+		return nil, problems
+	}
+	if old == nil && k.ID == "" {
+		t.newID(&k.ID, "key", k.UserID)
+	}
+	r := keyRow(&k)
+	if old != nil && old.Raw == r.Raw {
+		return old, nil
+	}
+	t.Put(r, old)
+	return r, nil
+}
+
+// event stages an event from the first own members of its form. With a host it
+// is a new one of that host.
+func (t *tx) event(v strict.Value, own int, host string, origin *index.Origin) (*index.Row, []string) {
+	e := Event{HostID: host}
+	var old *index.Row
+	if host == "" {
+		old = t.known(v, "evt", "")
+	}
+	if old != nil {
+		mustDecode(old.Raw, &e)
+	}
+	before := e.UpdatedAt
+	p := eventForm.Fill(&e, v, old == nil, own)
+	if !p.Of("start_at") && !p.Of("end_at") && !e.EndAt.After(e.StartAt) {
+		p.Say("end_at", "must be after start_at")
+	}
+	h := t.Get("usr", e.HostID)
+	if h == nil {
+		p.Say("host_id", fmt.Sprintf("%q is not known", e.HostID))
+	}
+	if e.Slug != "" {
+		t.taken(p, "slug", e.Slug, e.ID)
+	}
+	t.created(p, &e.CreatedAt, old)
+	if problems := p.All(); problems != nil {
+		return nil, problems
+	}
+	if old == nil {
+		if e.ID == "" {
+			t.newID(&e.ID, "evt", e.HostID)
+		}
+		if e.Slug == "" {
+			t.unique(&e.Slug, "slug", e.HostID, func(made string) string { return slug.Make(e.Title) + "-" + made })
+		}
+	}
+	e.Timezone = cmp.Or(e.Timezone, h.State, "UTC")
+	e.Visibility = cmp.Or(e.Visibility, "public")
+	e.Status = cmp.Or(e.Status, t.s.cfg.NewEventStatus)
+	if old != nil {
+		if e.UpdatedAt = before; encodeEvent(&e) == old.Raw {
+			return old, nil
+		}
+		e.UpdatedAt = t.s.now()
+	} else if e.UpdatedAt.IsZero() {
+		e.UpdatedAt = e.CreatedAt
+	}
+	r := &index.Row{ID: e.ID, Parent: e.HostID, Alias: e.Slug, Raw: encodeEvent(&e), State: e.Status, Created: e.CreatedAt, Origin: origin}
+	t.Put(r, old)
+	return r, nil
+}
+
+func (t *tx) guest(v strict.Value) []string {
+	var g Guest
+	old := t.known(v, "gst", guestName(text(v, "event_id"), text(v, "email")))
+	if old != nil {
+		mustDecode(old.Raw, &g)
+	}
+	p := guestForm.Fill(&g, v, old == nil, len(guestForm))
+	e := t.Get("evt", g.EventID)
+	if e == nil {
+		p.Say("event_id", fmt.Sprintf("%q is not known", g.EventID))
+	}
+	if g.Name == nil && g.Email == nil {
+		p.Say("name", "or email is required")
+	}
+	alias := ""
+	if g.Email != nil {
+		alias = guestName(g.EventID, *g.Email)
+		t.taken(p, "email", alias, g.ID)
+	}
+	if g.Status == "invited" && g.RegisteredAt != nil && text(v, "registered_at") != "" {
+		p.Say("registered_at", "must be null while the status is invited")
+	}
+	t.created(p, &g.CreatedAt, old)
+	if problems := p.All(); problems != nil {
+		return problems
+	}
+	if g.Status == "" {
+		var ev Event
+		mustDecode(e.Raw, &ev)
+		if g.Status = "approved"; ev.RequiresApproval {
+			g.Status = "pending"
+		}
+	}
+	if g.Status == "invited" {
+		g.RegisteredAt = nil
+	} else if g.RegisteredAt == nil {
+		g.RegisteredAt = &g.CreatedAt
+	}
+	if old == nil && g.ID == "" {
+		t.newID(&g.ID, "gst", e.Parent)
+	}
+	r := &index.Row{ID: g.ID, Parent: g.EventID, Alias: alias, Raw: encode(&g), Created: g.CreatedAt}
+	if old == nil || old.Raw != r.Raw {
+		t.Put(r, old)
+	}
+	return nil
+}
+
+func (t *tx) delete(v strict.Value) []string {
+	kind, id, _ := only(v)
+	for prefix, name := range kinds {
+		if name != kind {
+			continue
+		}
+		if id.Kind != strict.String || !strings.HasPrefix(id.Text, prefix+"_") {
+			return []string{kind + " must be an id that begins with " + prefix + "_"}
+		}
+		t.Remove(id.Text)
+		return nil
+	}
+	return []string{"must be an object with exactly one member: user, key, event or guest"}
+}
+
+// text is a string member of an object, or "".
+func text(v strict.Value, name string) string {
+	for _, m := range v.Members {
+		if m.Name == name {
+			return m.Value.Text
+		}
+	}
+	return ""
+}
+
+// recordValue is a record as the JSON it stands for.
+func recordValue(r Record) strict.Value {
+	v := strict.Value{Kind: strict.Object}
+	add := func(name string, value strict.Value) {
+		v.Members = append(v.Members, strict.Member{Name: name, Value: value})
+	}
+	if r.User != nil {
+		add("user", userForm.Value(r.User))
+	}
+	if r.Key != nil {
+		add("key", keyForm.Value(r.Key))
+	}
+	if r.Event != nil {
+		add("event", eventForm.Value(r.Event))
+	}
+	if r.Guest != nil {
+		add("guest", guestForm.Value(r.Guest))
+	}
+	if r.Delete != nil {
+		ref := strict.Value{Kind: strict.Object}
+		for name, id := range map[string]string{"user": r.Delete.User, "key": r.Delete.Key, "event": r.Delete.Event, "guest": r.Delete.Guest} {
+			if id != "" {
+				ref.Members = append(ref.Members, strict.Member{Name: name, Value: strict.Value{Kind: strict.String, Text: id}})
+			}
+		}
+		add("delete", ref)
+	}
+	return v
+}
+
+// encode is x as JSON, with < > & as they are.
+func encode(x any) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(x); err != nil {
+		panic(err) // no record holds what JSON cannot
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// encodeEvent is what encode makes of an event, in a third of the time: creates
+// are the one place where that counts.
+func encodeEvent(e *Event) string {
+	b := make([]byte, 0, 1024)
+	b = appendText(b, `{"id":`, &e.ID)
+	b = appendText(b, `,"host_id":`, &e.HostID)
+	b = appendText(b, `,"slug":`, &e.Slug)
+	b = appendText(b, `,"status":`, &e.Status)
+	b = appendInstant(b, `,"created_at":"`, e.CreatedAt)
+	b = appendInstant(b, `,"updated_at":"`, e.UpdatedAt)
+	b = appendText(b, `,"title":`, &e.Title)
+	b = appendText(b, `,"description":`, e.Description)
+	b = appendInstant(b, `,"start_at":"`, e.StartAt)
+	b = appendInstant(b, `,"end_at":"`, e.EndAt)
+	b = appendText(b, `,"timezone":`, &e.Timezone)
+	b = appendText(b, `,"location_type":`, e.LocationType)
+	b = appendText(b, `,"location_city":`, e.LocationCity)
+	b = appendText(b, `,"location_country":`, e.LocationCountry)
+	b = appendText(b, `,"visibility":`, &e.Visibility)
+	b = strconv.AppendBool(append(b, `,"requires_approval":`...), e.RequiresApproval)
+	b = appendText(b, `,"cover_image_url":`, e.CoverImageURL)
+	b = appendText(b, `,"meeting_url":`, e.MeetingURL)
+	return string(append(b, '}'))
+}
+
+func appendText(b []byte, name string, s *string) []byte {
+	b = append(b, name...)
+	if s == nil {
+		return append(b, "null"...)
+	}
+	for i := range len(*s) {
+		if c := (*s)[i]; c < ' ' || c == '"' || c == '\\' || c == 0xe2 { // 0xe2 begins U+2028 and U+2029
+			return append(b, encode(*s)...)
+		}
+	}
+	return append(append(append(b, '"'), *s...), '"')
+}
+
+func appendInstant(b []byte, name string, t time.Time) []byte {
+	return append(t.AppendFormat(append(b, name...), time.RFC3339Nano), '"')
+}
+
+// mustDecode reads what encode made.
+func mustDecode(raw string, x any) {
+	if err := json.Unmarshal([]byte(raw), x); err != nil {
+		panic(err)
+	}
+}
+
+// The file. A line holds whole records as dump has them, and an event's with
+// what it was created with: {"event":{…},"idempotency":{…}}.
+
+func encodeRow(buf []byte, r *index.Row, origin bool) []byte {
+	buf = append(buf, `{"`...)
+	buf = append(buf, kinds[r.Kind()]...)
+	buf = append(buf, `":`...)
+	buf = append(buf, r.Raw...)
+	if origin {
+		buf = append(buf, originMember...)
+		buf = append(buf, encode(r.Origin)...)
+	}
+	return append(buf, '}')
+}
+
+func encodeSteps(buf []byte, steps []index.Step) []byte {
+	for _, step := range steps {
+		if len(buf) > 0 {
+			buf = append(buf, ',')
+		}
+		if r := step.Row; r != nil {
+			buf = encodeRow(buf, r, r.Origin != nil)
+		} else {
+			kind, _, _ := strings.Cut(step.Gone, "_")
+			buf = fmt.Appendf(buf, `{"delete":{"%s":"%s"}}`, kinds[kind], step.Gone)
+		}
+	}
+	return buf
+}
+
+// loader puts the lines of a file into a store. It trusts their form, as their
+// checksums say that we wrote them, and cuts them by position.
+type loader struct {
+	s       *Store
+	deletes bool // a line deletes something
+}
+
+func (l *loader) load(records string) error {
+	for record := range eachRecord(records) {
+		if err := l.record(record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachRecord yields the records of a line.
+func eachRecord(records string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for records != "" {
+			end := boundary(records)
+			if !yield(records[:end]) {
+				return
+			}
+			records = strings.TrimPrefix(records[end:], ",")
+		}
+	}
+}
+
+// boundary is where the first record ends. No string holds }},{"a: behind the
+// quote that would end the string stands no letter.
+func boundary(records string) int {
+	const between = `}},{"`
+	for from := 0; ; {
+		i := strings.Index(records[from:], between)
+		if i < 0 {
+			return len(records)
+		}
+		from += i + len(between)
+		if from < len(records) && records[from] >= 'a' && records[from] <= 'z' {
+			return from - len(`,{"`)
+		}
+	}
+}
+
+const originMember = `,"idempotency":`
+
+// originAt is where the idempotency key of an event begins in its record, or 0.
+// No string holds what is looked for, as between records.
+func originAt(record string) int { return strings.Index(record, "}"+originMember+`{"`) + 1 }
+
+var errForm = errors.New("a record is not in the form that this program writes")
+
+func (l *loader) record(record string) error {
+	c := cutter{rest: record}
+	r := &index.Row{}
+	switch {
+	case c.skip(`{"event":`):
+		start := c.rest
+		r.ID, r.Parent, r.Alias, r.State = c.text(`{"id":"`), c.text(`,"host_id":"`), c.text(`,"slug":"`), c.text(`,"status":"`)
+		r.Created = c.instant(`,"created_at":"`)
+		r.Raw = start[:len(start)-1]
+		if i := originAt(start); i > 0 {
+			r.Raw = start[:i]
+			if json.Unmarshal([]byte(start[i+len(originMember):len(start)-1]), &r.Origin) != nil {
+				return errForm
+			}
+			r.Origin.Name = originName(r.Parent, r.Origin.Key)
+		}
+	case c.skip(`{"guest":`):
+		r.Raw = c.rest[:len(c.rest)-1]
+		r.ID, r.Parent, r.Created = c.text(`{"id":"`), c.text(`,"event_id":"`), c.instant(`,"created_at":"`)
+		if !c.skip(`,"email":null`) {
+			r.Alias = guestName(r.Parent, c.text(`,"email":"`))
+		}
+	case c.skip(`{"delete":{"`):
+		l.deletes = true
+		for _, kind := range kinds {
+			if c.skip(kind) {
+				l.s.index.Remove(c.text(`":"`))
+			}
+		}
+		return c.err
+	default:
+		var whole Record
+		if json.Unmarshal([]byte(record), &whole) != nil {
+			return errForm
+		}
+		switch {
+		case whole.User != nil:
+			r = userRow(whole.User)
+		case whole.Key != nil:
+			r = keyRow(whole.Key)
+		default:
+			return errForm
+		}
+	}
+	if c.err == nil && r.Parent != "" && l.s.index.Find(r.Parent) == nil {
+		return fmt.Errorf("%s hangs on %s, which is not there", r.ID, r.Parent)
+	}
+	if c.err == nil {
+		l.s.index.Put(r, true)
+		if r.Created.After(l.s.last) {
+			l.s.last = r.Created
+		}
+	}
+	return c.err
+}
+
+// makeDurable sees to it that what was read is on disk as it was read, by a
+// rewrite where one is due.
+func (l *loader) makeDurable(f *recordfile.File) error {
+	live := int64(0)
+	for r := range l.s.index.All() {
+		live += int64(len(r.Raw) + lineOverhead)
+	}
+	if f.New() || l.deletes || f.Size() > 2*live+4096 || f.Tail() > f.Size()/2 {
+		err := l.s.rewrite(nil)
+		if err == nil || f.New() {
+			return err
+		}
+		l.s.cfg.Logger.Warn("the data file was not rewritten", "error", err)
+	}
+	err := f.Settle()
+	if errors.Is(err, recordfile.ErrReadOnly) {
+		l.s.cfg.Logger.Error("serving reads only", "error", err)
+		return nil
+	}
+	return err
+}
+
+const lineOverhead = 50 // bytes of a line beside its record, about
+
+// cutter cuts a record that this program wrote by position.
+type cutter struct {
+	rest string
+	err  error
+}
+
+func (c *cutter) skip(prefix string) bool {
+	rest, found := strings.CutPrefix(c.rest, prefix)
+	c.rest = rest
+	return found
+}
+
+// text is the string that follows prefix, which includes its first quote.
+func (c *cutter) text(prefix string) string {
+	if !c.skip(prefix) {
+		c.err = errForm
+		return ""
+	}
+	end := strings.IndexByte(c.rest, '"')
+	if end > 0 && strings.IndexByte(c.rest[:end], '\\') >= 0 { // an escape: read it by the book
+		var s string
+		d := json.NewDecoder(strings.NewReader(`"` + c.rest))
+		if err := d.Decode(&s); err != nil {
+			c.err = errForm
+			return ""
+		}
+		c.rest = c.rest[d.InputOffset()-1:]
+		return s
+	}
+	if end < 0 {
+		c.err = errForm
+		return ""
+	}
+	s := c.rest[:end]
+	c.rest = c.rest[end+1:]
+	return s
+}
+
+func (c *cutter) instant(prefix string) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, c.text(prefix))
+	if err != nil {
+		c.err = errForm
+	}
+	return at
+}
+
+// What the handlers ask for. Each call sees only what belongs to the caller.
+
+// profile is the user with this id.
+func (s *Store) profile(userID string) (raw string, found bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if u := s.index.Find(userID); u != nil {
+		return u.Raw, true
+	}
+	return "", false
+}
+
+// event is the event that ref, an id or a slug, names, if the caller hosts it.
+func (s *Store) event(caller, ref string) (id, raw string, found bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	e := s.index.Find(ref)
+	if e == nil || e.Parent != caller || e.Kind() != "evt" || e.ID != ref && e.Alias != ref {
+		return "", "", false
+	}
+	return e.ID, e.Raw, true
+}
+
+// page appends to raws a page of what hangs on a row, the newest first: events
+// of a user with a status or, where it is "", both, or guests of an event.
+func (s *Store) page(parent, kind, status string, after *index.Place, limit int, raws []string) ([]string, *index.Place) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.index.Page(parent, kind, status, after, limit, raws)
+}
+
+// created is the answer to a create: the event, and whether an earlier request
+// with the same idempotency key made it.
+type created struct {
+	id, raw  string
+	replayed bool
+}
+
+// createEvent makes an event of the owner from a request body. With a key that
+// came before, it answers what is there of that event: [ErrNotFound] where it
+// is gone (until a rewrite of the file forgets it), errReused where the body was
+// another one.
+func (s *Store) createEvent(owner string, body []byte, key string) (created, error) {
+	v, parseErr := strict.Parse(body)
+	var sum string
+	if key != "" {
+		sum = digest(string(body))
+	}
+	var done created
+	err := s.change(func(t *tx) error {
+		var origin *index.Origin
+		if key != "" {
+			now := s.now()
+			name := originName(owner, key)
+			if r := t.Find(name); r != nil && now.Before(r.Origin.At.Add(idempotencyLifetime)) {
+				if r.Origin.Body != sum {
+					return errReused
+				}
+				e := t.Find(r.ID)
+				if e == nil || e.Origin != r.Origin { // it is gone, or another one has its id
+					return ErrNotFound
+				}
+				done = created{e.ID, e.Raw, true}
+				return nil
+			}
+			origin = &index.Origin{Name: name, Key: key, Body: sum, At: now}
+		}
+		if parseErr != nil {
+			return &RecordError{Problems: []string{"the body is not a JSON object: " + parseErr.Error()}}
+		}
+		if v.Kind != strict.Object {
+			return &RecordError{Problems: []string{"the body must be a JSON object, not " + form.Kind(v)}}
+		}
+		if t.Get("usr", owner) == nil {
+			return errGone
+		}
+		r, problems := t.event(v, createMembers, owner, origin)
+		if problems != nil {
+			return &RecordError{Problems: problems}
+		}
+		done = created{r.ID, r.Raw, false}
+		return nil
+	})
+	return done, err
+}

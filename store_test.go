@@ -1,0 +1,521 @@
+package events_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/events"
+)
+
+// dump is the store as text, a record a line.
+func dump(t testing.TB, store *events.Store) string {
+	t.Helper()
+	b, err := store.RecordsJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestApplyRefuses(t *testing.T) {
+	t.Parallel()
+	const times = `"start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z"`
+	tests := []struct{ name, records, want string }{
+		{"not JSON", `[{"user":`, "the records are not a JSON array: line 1, column 10"},
+		{"not an array", `{"user":{}}`, "the records are not a JSON array: line 1, column 1"},
+		{"not an object", `[5]`, "record 1: must be an object with exactly one member: user, key, event, guest or delete"},
+		{"no member", `[{}]`, "record 1: must be an object with exactly one member"},
+		{"two members", `[{"user":{"name":"x","email":"x@example.com"},"key":{}}]`, "record 1: must be an object with exactly one member"},
+		{"unknown kind", `[{"host":{}}]`, "record 1: must be an object with"},
+		{"kind in upper case", `[{"User":{}}]`, "record 1: must be an object with"},
+		{"kind not an object", `[{"user":[]}]`, "record 1: user: must be a JSON object, not an array"},
+		{"kind null", `[{"user":null}]`, "record 1: user: must be a JSON object, not null"},
+		{"the place", `[{"user":{"name":"x","email":"x@example.com"}},{"user":{"name":"","email":"y@example.com"}}]`, "record 2: user: name must have 1 to 255 characters, not 0"},
+		{"all problems", `[{"user":{"email":"x","timezone":"CET","age":5}}]`, "record 1: user: name is required; email must be an address with one @, such as ada@example.com; timezone must be a time zone name of the form Area/City from the IANA list, such as Europe/Paris, or UTC; age is not known (the members are id, name, email, avatar_url, timezone, created_at)"},
+		{"id of another kind", `[{"user":{"id":"evt_1","name":"x","email":"x@example.com"}}]`, "record 1: user: id must be usr_ and 1 to 64 of A-Z a-z 0-9 _ -"},
+		{"id too long", `[{"user":{"id":"usr_` + strings.Repeat("x", 65) + `","name":"x","email":"x@example.com"}}]`, "user: id must be usr_"},
+		{"id with a slash", `[{"user":{"id":"usr_a/b","name":"x","email":"x@example.com"}}]`, "user: id must be usr_"},
+		{"email taken", `[{"user":{"id":"usr_new","name":"x","email":"ADA@example.com"}}]`, "record 1: user: email is taken by usr_ada"},
+		{"email moved to a taken one", `[{"user":{"id":"usr_bob","email":"ada@example.com"}}]`, "record 1: user: email is taken by usr_ada"},
+		{"created later than now", `[{"user":{"name":"x","email":"x@example.com","created_at":"2999-01-01T00:00:00Z"}}]`, "user: created_at must not be later than now"},
+		{"created_at changed", `[{"user":{"id":"usr_ada","created_at":"2020-01-01T00:00:00Z"}}]`, "user: created_at never changes: it is 2026-01-01T00:00:00Z"},
+		{"name cleared", `[{"user":{"id":"usr_ada","name":null}}]`, "user: name is required and must not be null"},
+		{"key of nobody", `[{"key":{"user_id":"usr_x","secret":"svc_live_new"}}]`, `record 1: key: user_id "usr_x" is not known`},
+		{"key without a user", `[{"key":{"secret":"svc_live_new"}}]`, "key: user_id is required"},
+		{"key without a secret", `[{"key":{"user_id":"usr_ada"}}]`, "key: secret is required, or its digest"},
+		{"key without the prefix", `[{"key":{"user_id":"usr_ada","secret":"sk_live_x"}}]`, "key: secret must be svc_live_ and more"},
+		{"key of the prefix alone", `[{"key":{"user_id":"usr_ada","secret":"svc_live_"}}]`, "key: secret must be svc_live_ and more"},
+		{"key with a space", `[{"key":{"user_id":"usr_ada","secret":"svc_live_a b"}}]`, "key: secret must be svc_live_ and more"},
+		{"key too long", `[{"key":{"user_id":"usr_ada","secret":"svc_live_` + strings.Repeat("x", 247) + `"}}]`, "key: secret must be svc_live_ and more"},
+		{"key of another user", `[{"key":{"user_id":"usr_bob","secret":"svc_live_ada"}}]`, "key: user_id never changes: it is usr_ada"},
+		{"digest of another user", `[{"key":{"user_id":"usr_bob","id":"key_x","digest":"` + digestOfAda + `"}}]`, "key: digest is taken by key_ada"},
+		{"digest not of the secret", `[{"key":{"user_id":"usr_bob","secret":"svc_live_x","digest":"` + digestOfAda + `"}}]`, "key: digest is not that of the secret"},
+		{"digest in upper case", `[{"key":{"user_id":"usr_bob","digest":"` + strings.ToUpper(digestOfAda) + `"}}]`, "key: digest must be a SHA-256 as 64 hexadecimal digits in lower case"},
+		{"revoked at another time", `[{"key":{"id":"key_old","revoked_at":"2026-02-02T00:00:00Z"}}]`, "key: revoked_at never changes once it is set"},
+		{"event of nobody", `[{"event":{"host_id":"usr_x","title":"x",` + times + `}}]`, `record 1: event: host_id "usr_x" is not known`},
+		{"event of an event", `[{"event":{"host_id":"evt_1","title":"x",` + times + `}}]`, `event: host_id "evt_1" is not known`},
+		{"event without anything", `[{"event":{}}]`, "record 1: event: title is required; start_at is required; end_at is required; host_id is required"},
+		{"host changed", `[{"event":{"id":"evt_1","host_id":"usr_bob"}}]`, "event: host_id never changes: it is usr_ada"},
+		{"slug changed", `[{"event":{"id":"evt_1","slug":"new"}}]`, "event: slug never changes: it is one"},
+		{"slug taken", `[{"event":{"host_id":"usr_bob","slug":"one","title":"x",` + times + `}}]`, "event: slug is taken by evt_1"},
+		{"slug create", `[{"event":{"host_id":"usr_bob","slug":"create","title":"x",` + times + `}}]`, "event: slug must be at most 100 of a-z 0-9"},
+		{"slug like an id", `[{"event":{"host_id":"usr_bob","slug":"evt_1","title":"x",` + times + `}}]`, "event: slug must be at most 100 of a-z 0-9"},
+		{"end moved before start", `[{"event":{"id":"evt_1","end_at":"2027-03-01T10:00:00Z"}}]`, "event: end_at must be after start_at"},
+		{"start moved behind end", `[{"event":{"id":"evt_1","start_at":"2027-03-01T13:00:00Z"}}]`, "event: end_at must be after start_at"},
+		{"status unknown", `[{"event":{"id":"evt_1","status":"live"}}]`, "event: status must be draft or published"},
+		{"status empty", `[{"event":{"id":"evt_1","status":""}}]`, "event: status must be draft or published"},
+		{"guest of nothing", `[{"guest":{"event_id":"evt_x","name":"x"}}]`, `record 1: guest: event_id "evt_x" is not known`},
+		{"guest without a name", `[{"guest":{"event_id":"evt_1"}}]`, "guest: name or email is required"},
+		{"guest left without a name", `[{"guest":{"id":"gst_3","name":null}}]`, "guest: name or email is required"},
+		{"guest moved", `[{"guest":{"id":"gst_1","event_id":"evt_2"}}]`, "guest: event_id never changes: it is evt_1"},
+		{"guest's email taken", `[{"guest":{"id":"gst_3","email":"Grace@example.com"}}]`, "guest: email is taken by gst_1"},
+		{"guest status", `[{"guest":{"id":"gst_3","status":"here"}}]`, "guest: status must be one of invited, pending, approved, declined, waitlist, cancelled"},
+		{"registered while invited", `[{"guest":{"id":"gst_2","registered_at":"2026-04-02T00:00:00Z"}}]`, "guest: registered_at must be null while the status is invited"},
+		{"delete of a wrong id", `[{"delete":{"guest":"evt_1"}}]`, "record 1: delete: guest must be an id that begins with gst_"},
+		{"delete of two", `[{"delete":{"guest":"gst_1","event":"evt_1"}}]`, "record 1: delete: must be an object with exactly one member: user, key, event or guest"},
+		{"delete of a number", `[{"delete":{"guest":5}}]`, "delete: guest must be an id that begins with gst_"},
+		{"deleted before", `[{"delete":{"event":"evt_1"}},{"guest":{"event_id":"evt_1","name":"x"}}]`, `record 2: guest: event_id "evt_1" is not known`},
+		{"deleted with its user", `[{"delete":{"user":"usr_ada"}},{"guest":{"event_id":"evt_1","name":"x"}}]`, `record 2: guest: event_id "evt_1" is not known`},
+		{"made and deleted before", `[{"event":{"id":"evt_n","host_id":"usr_bob","title":"x",` + times + `}},{"delete":{"user":"usr_bob"}},{"guest":{"event_id":"evt_n","name":"x"}}]`, `record 3: guest: event_id "evt_n" is not known`},
+	}
+	s := newService(t, nil)
+	before := dump(t, s.store)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := s.store.ApplyJSON([]byte(tt.records))
+			if _, ok := errors.AsType[*events.RecordError](err); !ok || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("ApplyJSON(%s) = %v, want %s", tt.records, err, tt.want)
+			}
+			if got := dump(t, s.store); got != before {
+				t.Errorf("ApplyJSON(%s) changed the store to %s", tt.records, got)
+			}
+		})
+	}
+}
+
+const digestOfAda = "b1aaff9b6c5215975360b40d0350bbf0c1807c59b46979f03edbed2d747a118c"
+
+func TestApplyMerges(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	get := func(ref string) events.Event {
+		t.Helper()
+		return decode[events.Event](t, s.do("GET", base+"/events/"+ref, ""))
+	}
+	apply := func(records string) {
+		t.Helper()
+		if err := s.store.ApplyJSON([]byte(records)); err != nil {
+			t.Fatalf("ApplyJSON(%s): %v", records, err)
+		}
+	}
+	before := get("evt_1")
+	apply(`[{"event":{"id":"evt_1","status":"published","description":"New","timezone":"Asia/Tokyo"}}]`)
+	after := get("evt_1")
+	want := before
+	want.Status, want.Description, want.Timezone, want.UpdatedAt = "published", new("New"), "Asia/Tokyo", after.UpdatedAt
+	if show(after) != show(want) || !after.UpdatedAt.After(before.UpdatedAt) {
+		t.Errorf("merged = %s, want %s", show(after), show(want))
+	}
+	if got := ids(decode[eventList](t, s.do("GET", base+"/events?status=published", ""))); got != "evt_3 evt_2 evt_1" {
+		t.Errorf("published = %s", got)
+	}
+	if got := ids(decode[eventList](t, s.do("GET", base+"/events?status=draft", ""))); got != "" {
+		t.Errorf("drafts = %s", got)
+	}
+	apply(`[{"event":{"id":"evt_1","description":null,"timezone":null,"status":"draft"}}]`)
+	if e := get("one"); e.Description != nil || e.Timezone != "Europe/London" || e.Status != "draft" {
+		t.Errorf("null = %+v, want the defaults", e)
+	}
+
+	// A second time changes nothing, and so do a seed and a dump.
+	all := dump(t, s.store)
+	for _, records := range []string{
+		`[{"event":{"id":"evt_1","description":null,"status":"draft"}}]`, seed[:strings.Index(seed, `{"event"`)] + `{"delete":{"guest":"gst_none"}}]`, all,
+		`[{"guest":{"event_id":"evt_1","email":"grace@example.com"}}]`,
+		`[{"user":{"email":"ada@example.com"}}]`,
+		`[{"key":{"user_id":"usr_ada","secret":"svc_live_ada"}},{"key":{"id":"key_old","revoked_at":null}}]`,
+	} {
+		apply(records)
+		if got := dump(t, s.store); got != all {
+			t.Errorf("ApplyJSON(%s) changed the store from %s to %s", records, all, got)
+		}
+	}
+	if a := s.as("svc_live_old").do("GET", base+"/users/me", ""); a.status != 401 {
+		t.Errorf("the revoked key = %s, want 401", a)
+	}
+
+	// Put whole, in Go.
+	e := get("evt_1")
+	if err := s.store.Apply(events.Record{Event: &events.Event{ID: "evt_1", HostID: "usr_ada", Title: "Whole", StartAt: e.StartAt, EndAt: e.EndAt, RequiresApproval: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if e := get("evt_1"); e.Title != "Whole" || e.Status != "published" || e.Slug != "one" || e.Description != nil || !e.RequiresApproval {
+		t.Errorf("put whole = %+v, want the defaults for what is zero", e)
+	}
+	err := s.store.Apply(events.Record{Event: &events.Event{ID: "evt_1"}}, events.Record{})
+	if err == nil || !strings.Contains(err.Error(), "record 1: event: title is required and must not be null; start_at is required") {
+		t.Errorf("Apply(an empty event) = %v", err)
+	}
+	if err := s.store.Apply(events.Record{User: &events.User{Name: "\xff", Email: "x@example.com"}}); err == nil || !strings.Contains(err.Error(), "name must be valid UTF-8") {
+		t.Errorf("Apply(bad UTF-8) = %v", err)
+	}
+}
+
+func show(x any) string { b, _ := json.Marshal(x); return string(b) }
+
+func TestGuestDefaults(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	if err := s.store.ApplyJSON([]byte(`[
+		{"event":{"id":"evt_1","requires_approval":true}},
+		{"guest":{"id":"gst_a","event_id":"evt_1","name":"A"}},
+		{"guest":{"id":"gst_b","event_id":"evt_2","name":"B","created_at":"2026-05-01T00:00:00Z"}},
+		{"guest":{"id":"gst_c","event_id":"evt_2","name":"C","status":"invited"}},
+		{"guest":{"id":"gst_d","event_id":"evt_2","name":"D","status":"waitlist","registered_at":"2026-01-01T00:00:00Z"}}
+	]`)); err != nil {
+		t.Fatal(err)
+	}
+	guests := map[string]*events.Guest{}
+	for _, r := range s.store.Records() {
+		if r.Guest != nil {
+			guests[r.Guest.ID] = r.Guest
+		}
+	}
+	if g := guests["gst_a"]; g.Status != "pending" || !g.RegisteredAt.Equal(g.CreatedAt) {
+		t.Errorf("with approval = %s", show(g))
+	}
+	if g := guests["gst_b"]; g.Status != "approved" || !g.RegisteredAt.Equal(g.CreatedAt) {
+		t.Errorf("without approval = %s", show(g))
+	}
+	if g := guests["gst_c"]; g.RegisteredAt != nil {
+		t.Errorf("invited = %s", show(g))
+	}
+	if g := guests["gst_d"]; g.RegisteredAt.Year() != 2026 {
+		t.Errorf("registered earlier = %s", show(g))
+	}
+	if err := s.store.ApplyJSON([]byte(`[{"guest":{"id":"gst_d","status":"invited"}},{"guest":{"id":"gst_c","status":"approved"}}]`)); err != nil {
+		t.Fatal(err)
+	}
+	a := s.do("GET", base+"/events/two/guests", "")
+	if !strings.Contains(a.body, `"name":"D","status":"invited","registered_at":null`) || strings.Contains(a.body, `"name":"C","status":"approved","registered_at":null`) {
+		t.Errorf("moved = %s", a)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		ref  events.Ref
+		left string // kinds and ids
+	}{
+		"guest":   {events.Ref{Guest: "gst_1"}, "usr_ada key_ada key_old evt_1 gst_2 gst_3 evt_2 evt_3 usr_bob key_bob evt_bob"},
+		"event":   {events.Ref{Event: "evt_1"}, "usr_ada key_ada key_old evt_2 evt_3 usr_bob key_bob evt_bob"},
+		"key":     {events.Ref{Key: "key_ada"}, "usr_ada key_old evt_1 gst_1 gst_2 gst_3 evt_2 evt_3 usr_bob key_bob evt_bob"},
+		"user":    {events.Ref{User: "usr_ada"}, "usr_bob key_bob evt_bob"},
+		"nothing": {events.Ref{User: "usr_none"}, "usr_ada key_ada key_old evt_1 gst_1 gst_2 gst_3 evt_2 evt_3 usr_bob key_bob evt_bob"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t, nil)
+			if err := s.store.Apply(events.Record{Delete: &tt.ref}); err != nil {
+				t.Fatal(err)
+			}
+			if got := recordIDs(s.store); got != tt.left {
+				t.Errorf("left = %s, want %s", got, tt.left)
+			}
+			if name == "user" {
+				if a := s.do("GET", base+"/users/me", ""); a.status != 401 {
+					t.Errorf("the deleted user's key = %s, want 401", a)
+				}
+				// Its names are free again.
+				if err := s.store.ApplyJSON([]byte(seed)); err != nil {
+					t.Errorf("the seed again: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func recordIDs(store *events.Store) string {
+	var all []string
+	for _, r := range store.Records() {
+		switch {
+		case r.User != nil:
+			all = append(all, r.User.ID)
+		case r.Key != nil:
+			all = append(all, r.Key.ID)
+		case r.Event != nil:
+			all = append(all, r.Event.ID)
+		case r.Guest != nil:
+			all = append(all, r.Guest.ID)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// TestDumpIsSeed: a dump makes the same store again, keys included, and holds
+// no secret.
+func TestDumpIsSeed(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	secret, key, err := s.store.IssueKey("usr_bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := dump(t, s.store)
+	if strings.Contains(all, "svc_live_") || key.Hint == nil || *key.Hint != secret[len(secret)-4:] {
+		t.Errorf("the dump holds a secret, or the hint %v is not the end of %s: %s", key.Hint, secret, all)
+	}
+	byJSON, byGo := events.NewStore(nil), events.NewStore(nil)
+	if err := byJSON.ApplyJSON([]byte(all)); err != nil {
+		t.Fatal(err)
+	}
+	if err := byGo.Apply(s.store.Records()...); err != nil {
+		t.Fatal(err)
+	}
+	for name, store := range map[string]*events.Store{"ApplyJSON": byJSON, "Apply": byGo} {
+		if got := dump(t, store); got != all {
+			t.Errorf("%s(dump) = %s, want %s", name, got, all)
+		}
+		c := &service{t, store, events.New(store), secret}
+		if a := c.do("GET", base+"/users/me", ""); a.status != 200 {
+			t.Errorf("%s: the issued key = %s, want 200", name, a)
+		}
+	}
+}
+
+func TestIssueAndRevoke(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	seen := map[string]bool{}
+	for range 100 {
+		secret, key, err := s.store.IssueKey("usr_ada")
+		if err != nil || seen[secret] || !strings.HasPrefix(secret, "svc_live_") || len(secret) < len("svc_live_")+26 || key.UserID != "usr_ada" || key.Secret != "" {
+			t.Fatalf("IssueKey = %q %+v %v", secret, key, err)
+		}
+		seen[secret] = true
+		if a := s.as(secret).do("GET", base+"/users/me", ""); a.status != 200 {
+			t.Fatalf("issued key = %s", a)
+		}
+		if err := s.store.RevokeKey(key.ID); err != nil {
+			t.Fatal(err)
+		}
+		if a := s.as(secret).do("GET", base+"/users/me", ""); a.status != 401 {
+			t.Fatalf("revoked key = %s", a)
+		}
+		before := dump(t, s.store)
+		if err := s.store.RevokeKey(key.ID); err != nil || dump(t, s.store) != before {
+			t.Fatalf("revoked twice: %v", err)
+		}
+	}
+	for _, id := range []string{"key_none", "usr_ada", ""} {
+		if err := s.store.RevokeKey(id); !errors.Is(err, events.ErrNotFound) {
+			t.Errorf("RevokeKey(%q) = %v, want ErrNotFound", id, err)
+		}
+	}
+	for _, id := range []string{"usr_none", "evt_1", "email:ada@example.com", ""} {
+		if _, _, err := s.store.IssueKey(id); err == nil {
+			t.Errorf("IssueKey(%q) = nil, want an error", id)
+		}
+	}
+}
+
+// TestReopen: what a store on a file answered is there after it was opened
+// again, by any way that wrote it.
+func TestReopen(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/events.json"
+	open := func() *service {
+		t.Helper()
+		store, err := events.Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &service{t, store, events.New(store), "svc_live_ada"}
+	}
+	s := open()
+	if err := s.store.ApplyJSON([]byte(seed)); err != nil {
+		t.Fatal(err)
+	}
+	steps := []func(){
+		func() { s.do("POST", base+"/events/create", newEvent) },
+		func() { s.do("POST", base+"/events/create", newEvent, "Idempotency-Key: kept") },
+		func() {
+			s.do("POST", base+"/events/create", `{"title":"}},{\"event\":{ },\"idempotency\":{\" }},{\"\\ \u0000\u2028<&>","start_at":"2027-05-01T18:00:00Z","end_at":"2027-05-01T20:00:00Z"}`, `Idempotency-Key: },"idempotency":{"`)
+		},
+		func() { s.store.IssueKey("usr_bob") },
+		func() {
+			s.store.ApplyJSON([]byte(`[{"guest":{"event_id":"evt_1","email":"q\"uo\\te@example.com","name":"}},{"}},{"event":{"id":"evt_1","status":"published"}},{"user":{"id":"usr_bob","email":"robert@example.com"}}]`))
+		},
+		func() { s.store.ApplyJSON([]byte(`[{"delete":{"event":"evt_2"}},{"delete":{"key":"key_old"}}]`)) },
+		func() { s.store.RevokeKey("key_bob") },
+		func() {},
+	}
+	for i, step := range steps {
+		step()
+		want := dump(t, s.store)
+		if err := s.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open()
+		if got := dump(t, s.store); got != want {
+			t.Fatalf("after step %d: %s\nwant %s", i, got, want)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil || !json.Valid(b) {
+		t.Errorf("the file is not JSON: %v %s", err, b)
+	}
+	for _, gone := range []string{`"evt_2"`, "svc_live_", `"key_old"`} {
+		if bytes.Contains(b, []byte(gone)) {
+			t.Errorf("the file holds %s: %s", gone, b)
+		}
+	}
+	a := s.do("POST", base+"/events/create", newEvent, "Idempotency-Key: kept")
+	if a.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the idempotency key after a restart = %s, want a replay", a)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode = %v %v, want 0600", info.Mode(), err)
+	}
+	if _, err := events.Open(path, nil); err == nil || !strings.Contains(err.Error(), "in use by") {
+		t.Errorf("a second Open = %v, want a refusal that says who has it", err)
+	}
+	s.store.Close()
+}
+
+// TestLargeApply goes in by a rewrite, and in any order of creation.
+func TestLargeApply(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/events.json"
+	store, err := events.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.ApplyJSON([]byte(seed)); err != nil {
+		t.Fatal(err)
+	}
+	var records []events.Record
+	at := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	long := strings.Repeat("long ", 400)
+	for i := range 3000 {
+		created := time.Date(2020, 1, 1, 0, 0, i*7919%3000, 0, time.UTC)
+		records = append(records, events.Record{Event: &events.Event{HostID: "usr_bob", Title: fmt.Sprint(i), Description: &long, StartAt: at, EndAt: at.Add(time.Hour), CreatedAt: created}})
+	}
+	if err := store.Apply(records...); err != nil {
+		t.Fatal(err)
+	}
+	want := dump(t, store)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, err = events.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if dump(t, store) != want {
+		t.Errorf("a large apply is not what it was after Open")
+	}
+	s := &service{t, store, events.New(store), "svc_live_bob"}
+	var got []time.Time
+	for next := ""; ; {
+		l := decode[eventList](t, s.do("GET", base+"/events?limit=100"+next, ""))
+		for _, e := range l.Data {
+			got = append(got, e.CreatedAt)
+		}
+		if l.NextCursor == nil {
+			break
+		}
+		next = "&cursor=" + *l.NextCursor
+	}
+	if len(got) != 3001 || !slices.IsSortedFunc(got, func(a, b time.Time) int { return b.Compare(a) }) {
+		t.Errorf("%d events, want 3001 from the newest to the oldest", len(got))
+	}
+}
+
+// TestIndependent: stores share nothing.
+func TestIndependent(t *testing.T) {
+	t.Parallel()
+	a, b := newService(t, nil), newService(t, nil)
+	a.do("POST", base+"/events/create", newEvent)
+	if got := strings.Count(dump(t, b.store), "Launch"); got != 0 {
+		t.Errorf("an event of one store stands in the other")
+	}
+}
+
+// TestClockBack: what was made before the clock was set back can be changed.
+func TestClockBack(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := newService(t, &events.Config{Now: func() time.Time { return now }})
+	e := decode[events.Event](t, s.do("POST", base+"/events/create", newEvent))
+	now = now.Add(-time.Hour)
+	if err := s.store.ApplyJSON([]byte(`[{"event":{"id":"` + e.ID + `","status":"draft"}}]`)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPublishMany moves many events at once: a start, too, replays such a file.
+func TestPublishMany(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	at := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	var made []events.Record
+	var publish []string
+	for i := range 20_000 {
+		id := fmt.Sprintf("evt_%06d", i)
+		made = append(made, events.Record{Event: &events.Event{ID: id, HostID: "usr_bob", Title: "x", Status: "draft", StartAt: at, EndAt: at.Add(time.Hour)}})
+		publish = append(publish, `{"event":{"id":"`+id+`","status":"published"}}`)
+	}
+	slices.Reverse(publish)
+	if err := s.store.Apply(made...); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if err := s.store.ApplyJSON([]byte("[" + strings.Join(publish, ",") + "]")); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d events published in %v", len(publish), time.Since(start))
+	bob := s.as("svc_live_bob")
+	if l := decode[eventList](t, bob.do("GET", base+"/events?status=published&limit=2", "")); ids(l) != "evt_019999 evt_019998" {
+		t.Errorf("published = %s", ids(l))
+	}
+	if l := decode[eventList](t, bob.do("GET", base+"/events?status=draft", "")); len(l.Data) != 0 {
+		t.Errorf("drafts = %s", ids(l))
+	}
+}
+
+// TestErrorsOfOpen: an embedder can tell them apart.
+func TestErrorsOfOpen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := dir + "/events.json"
+	store, err := events.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.ApplyJSON([]byte(seed)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := events.Open(path, nil); !errors.Is(err, events.ErrInUse) {
+		t.Errorf("a second Open = %v, want ErrInUse", err)
+	}
+	store.Close()
+	b, _ := os.ReadFile(path)
+	os.WriteFile(path, bytes.Replace(b, []byte("Lovelace"), []byte("lovelace"), 1), 0o600)
+	if _, err := events.Open(path, nil); !errors.Is(err, events.ErrDamaged) {
+		t.Errorf("Open of a damaged file = %v, want ErrDamaged", err)
+	}
+	os.WriteFile(path, []byte(seed), 0o600)
+	if _, err := events.Open(path, nil); !errors.Is(err, events.ErrFormat) {
+		t.Errorf("Open of a seed = %v, want ErrFormat", err)
+	}
+}
