@@ -1,0 +1,158 @@
+// Command readme runs what a Markdown file tells its reader to run, from top to
+// bottom in one folder:
+//
+//	```sh            commands, run by bash -e; a json or text block right behind
+//	                 holds what they print, … standing for anything in a line
+//	```sh serve      a server, run in the background until the next one or the end,
+//	                 ready once it prints a line that begins with "ready: "
+//	```sh stopped    commands for when that server is stopped
+//
+// Other blocks are left alone. Variables that commands export stay.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+type block struct {
+	line       int
+	info, text string
+}
+
+func main() {
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(file string) error {
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	env, err := os.MkdirTemp("", "readme")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(env)
+	stop := func() {}
+	defer func() { stop() }()
+	all := blocks(string(source))
+	ran := 0
+	for i, b := range all {
+		switch b.info {
+		case "sh serve":
+			stop()
+			if stop, err = serve(b); err != nil {
+				return fmt.Errorf("%s:%d: %w", file, b.line, err)
+			}
+		case "sh", "sh stopped":
+			if b.info == "sh stopped" {
+				stop()
+			}
+			out, err := shell(b.text, filepath.Join(env, "env"))
+			if err != nil {
+				return fmt.Errorf("%s:%d: %w\n%s", file, b.line, err, b.text)
+			}
+			if i+1 < len(all) && (all[i+1].info == "json" || all[i+1].info == "text") && !matches(all[i+1].text, out) {
+				return fmt.Errorf("%s:%d: printed\n%s\nwant\n%s", file, b.line, out, all[i+1].text)
+			}
+		default:
+			continue
+		}
+		ran++
+		fmt.Printf("%s:%d: ok\n", file, b.line)
+	}
+	if ran == 0 {
+		return fmt.Errorf("%s: nothing to run", file)
+	}
+	return nil
+}
+
+func blocks(source string) (all []block) {
+	open := false
+	for i, line := range strings.Split(source, "\n") {
+		switch fence := strings.HasPrefix(line, "```"); {
+		case fence && !open:
+			all = append(all, block{line: i + 1, info: strings.TrimPrefix(line, "```")})
+			open = true
+		case fence:
+			open = false
+		case open:
+			all[len(all)-1].text += line + "\n"
+		}
+	}
+	return all
+}
+
+// matches compares what was printed with what the file shows, which may be
+// broken into lines and indented for its reader: JSON by its tokens.
+func matches(want, got string) bool {
+	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	want, got = squeeze(want), squeeze(got)
+	if strings.HasPrefix(want, "{") || strings.HasPrefix(want, "[") {
+		tight := regexp.MustCompile(`\s*([][{},:])\s*`)
+		want, got = tight.ReplaceAllString(want, "$1"), tight.ReplaceAllString(got, "$1")
+	}
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", ".*")
+	return regexp.MustCompile("^" + pattern + "$").MatchString(got)
+}
+
+func shell(text, env string) (string, error) {
+	script := fmt.Sprintf("set -euo pipefail\n[ ! -f %[1]q ] || . %[1]q\nset -a\n%[2]s\nset +a\ndeclare -px | grep -v -e 'declare -[a-z]*r' > %[1]q\n", env, text)
+	cmd := exec.Command("bash", "-c", script)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%w: %s%s", err, out.String(), errs.String())
+	}
+	return out.String(), nil
+}
+
+func serve(b block) (stop func(), err error) {
+	cmd := exec.Command("bash", "-c", "set -euo pipefail\n"+b.text)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run does not hand signals on
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	stop = sync.OnceFunc(func() {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		cmd.Wait()
+	})
+	ready := make(chan bool, 1)
+	go func() {
+		for sc := bufio.NewScanner(stdout); sc.Scan(); {
+			if strings.HasPrefix(sc.Text(), "ready: ") {
+				ready <- true
+				io.Copy(io.Discard, stdout)
+			}
+		}
+		ready <- false
+	}()
+	select {
+	case ok := <-ready:
+		if ok {
+			return stop, nil
+		}
+	case <-time.After(2 * time.Minute):
+	}
+	stop()
+	return nil, fmt.Errorf("the server was not ready: %s", b.text)
+}

@@ -1,0 +1,23 @@
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+ARG TARGETOS TARGETARCH VERSION=""
+WORKDIR /src
+COPY . .
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -ldflags "-s -w -X example.com/events.version=$VERSION" -o /out/eventsd ./cmd/eventsd && \
+    mkdir /out/data
+
+FROM scratch
+ARG VERSION=""
+LABEL org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.licenses="LicenseRef-Proprietary" \
+      org.opencontainers.image.title="eventsd" \
+      org.opencontainers.image.description="The public REST API of an events networking service"
+COPY --from=build /out/eventsd /eventsd
+COPY --from=build --chown=65532:65532 /out/data /data
+USER 65532:65532
+ENV EVENTSD_ADDR=:8080 EVENTSD_DATA=/data/events.json EVENTSD_FIRST_KEY=false
+EXPOSE 8080
+VOLUME /data
+HEALTHCHECK --interval=10s --timeout=3s CMD ["/eventsd", "health"]
+ENTRYPOINT ["/eventsd"]
+CMD ["serve"]

@@ -1,0 +1,65 @@
+// go build -o eventsd ../../cmd/eventsd && EVENTSD=./eventsd node --test
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { Client } from './client.mjs'
+import { startDouble } from './double.mjs'
+
+const launch = { title: 'Launch', start_at: '2030-03-01T18:00:00Z', end_at: '2030-03-01T20:00:00Z' }
+const create = 'POST /events/create'
+
+describe('client', { concurrency: true }, () => {
+  let double
+  before(async () => { double = await startDouble() })
+  after(() => double?.stop())
+
+  // Each test has a user of its own, named after it.
+  async function tenant(t) {
+    const { key, user } = await double.newKey(t.name)
+    return { user, client: new Client(double.baseURL, key) }
+  }
+
+  test('creates an event', async (t) => {
+    const { user, client } = await tenant(t)
+    const event = await client.create(launch)
+    assert.equal(event.id, 'evt_creates_an_event_000001') // ids repeat: they can be written down
+    assert.equal(event.host_id, user)
+  })
+
+  test('tries again after an error', async (t) => {
+    const { user, client } = await tenant(t)
+    await double.faults(user, { operation: create, status: 503, times: 2 })
+    await client.create(launch)
+    const requests = await double.requests(user)
+    assert.deepEqual(requests.map((r) => r.status), [503, 503, 201])
+  })
+
+  test('makes one event of a lost answer and its retry', async (t) => {
+    const { user, client } = await tenant(t)
+    await double.faults(user, { operation: create, lose: true, times: 1 })
+    await client.create(launch)
+    assert.equal((await client.events()).length, 1)
+    const [lost, again] = await double.requests(user)
+    assert.equal(lost.status, 201) // the work was done
+    assert.equal(lost.header['Idempotency-Key'][0], again.header['Idempotency-Key'][0])
+    assert.deepEqual(JSON.parse(again.body), launch)
+  })
+
+  test('gives up on a refusal', async (t) => {
+    const { user, client } = await tenant(t)
+    await double.faults(user, { operation: create, status: 429 })
+    await assert.rejects(client.create(launch), /429/)
+    assert.equal((await double.requests(user)).length, 1)
+  })
+
+  test('begins again after a reset', async (t) => {
+    const { user, client } = await tenant(t)
+    const first = await client.create(launch)
+    await double.reset(user)
+    assert.deepEqual(await client.events(), [])
+    assert.deepEqual(await client.create(launch), first)
+  })
+
+  test('hears of a fault that could never happen', async () => {
+    await assert.rejects(double.control('PUT', '/faults?user=usr_owner', [{ operation: 'POST /event', drop: true }]), /nearest/)
+  })
+})

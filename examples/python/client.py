@@ -1,0 +1,43 @@
+"""A small client of the events API. The base URL ends in /api/public/v1."""
+
+import json
+import urllib.error
+import urllib.request
+import uuid
+
+TRIES = 3
+
+
+class Client:
+    def __init__(self, base_url, key):
+        self.base_url = base_url
+        self.key = key
+
+    def events(self):
+        return self._send("GET", "/events")["data"]
+
+    def create(self, event):
+        """Tries again where it has no answer, or one of the server's errors:
+        with one Idempotency-Key for all tries, so that there is one event
+        however many of them came through."""
+        idempotency_key = str(uuid.uuid4())
+        for attempt in range(1, TRIES + 1):
+            try:
+                return self._send("POST", "/events/create", event, {"Idempotency-Key": idempotency_key})
+            except urllib.error.HTTPError as error:
+                error.close()
+                if error.code < 500 or attempt == TRIES:
+                    raise
+            except OSError:  # no answer
+                if attempt == TRIES:
+                    raise
+
+    def _send(self, method, path, body=None, headers={}):
+        request = urllib.request.Request(
+            self.base_url + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"x-service-api-key": self.key, "Content-Type": "application/json", **headers},
+        )
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return json.load(response)

@@ -1,0 +1,66 @@
+"""go build -o eventsd ../../cmd/eventsd && EVENTSD=./eventsd python3 -m unittest"""
+
+import json
+import unittest
+import urllib.error
+
+from client import Client
+from double import Double
+
+LAUNCH = {"title": "Launch", "start_at": "2030-03-01T18:00:00Z", "end_at": "2030-03-01T20:00:00Z"}
+CREATE = "POST /events/create"
+
+
+class TestClient(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.double = Double()
+        cls.addClassCleanup(cls.double.stop)
+
+    def setUp(self):
+        """Each test has a user of its own, named after it."""
+        made = self.double.new_key(self._testMethodName)
+        self.user = made["user"]
+        self.client = Client(self.double.base_url, made["key"])
+
+    def test_create(self):
+        event = self.client.create(LAUNCH)
+        self.assertEqual(event["id"], "evt_test_create_000001")  # ids repeat: they can be written down
+        self.assertEqual(event["host_id"], self.user)
+
+    def test_error(self):
+        self.double.faults(self.user, {"operation": CREATE, "status": 503, "times": 2})
+        self.client.create(LAUNCH)
+        self.assertEqual([r["status"] for r in self.double.requests(self.user)], [503, 503, 201])
+
+    def test_lost_answer(self):
+        self.double.faults(self.user, {"operation": CREATE, "lose": True, "times": 1})
+        self.client.create(LAUNCH)
+        self.assertEqual(len(self.client.events()), 1)
+        lost, again = self.double.requests(self.user)[:2]
+        self.assertEqual(lost["status"], 201)  # the work was done
+        self.assertEqual(lost["header"]["Idempotency-Key"], again["header"]["Idempotency-Key"])
+        self.assertEqual(json.loads(again["body"]), LAUNCH)
+
+    def test_refusal(self):
+        self.double.faults(self.user, {"operation": CREATE, "status": 429})
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            self.client.create(LAUNCH)
+        self.assertEqual(caught.exception.code, 429)
+        self.assertEqual(len(self.double.requests(self.user)), 1)
+
+    def test_reset(self):
+        first = self.client.create(LAUNCH)
+        self.double.reset(self.user)
+        self.assertEqual(self.client.events(), [])
+        self.assertEqual(self.client.create(LAUNCH), first)
+
+    def test_fault_that_could_never_happen(self):
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            self.double.faults(self.user, {"operation": "POST /event", "drop": True})
+        with caught.exception as error:
+            self.assertIn("nearest", json.load(error)["error"]["message"])
+
+
+if __name__ == "__main__":
+    unittest.main()
