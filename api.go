@@ -43,6 +43,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/events/internal/answer"
 	"example.com/events/internal/index"
 )
 
@@ -151,8 +152,7 @@ func newAPI(store *Store) *api {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.recover(w, r)
 	h := w.Header()
-	h["Cache-Control"] = noStore
-	h["X-Content-Type-Options"] = noSniff
+	answer.Begin(h)
 	h["Access-Control-Allow-Origin"] = anyOrigin
 	h["Access-Control-Expose-Headers"] = exposed
 	if len(r.TransferEncoding) > 0 {
@@ -176,15 +176,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // The headers of every answer, and of a preflight (Fetch). Shared slices: they
 // are only ever read.
 var (
-	noStore     = []string{"no-store"}
-	noSniff     = []string{"nosniff"}
 	anyOrigin   = []string{"*"}
 	exposed     = []string{"location, idempotency-replayed, retry-after, www-authenticate, x-request-id"}
 	corsMethods = []string{"GET, HEAD, POST, OPTIONS"}
 	corsHeaders = []string{"authorization, content-type, idempotency-key, x-service-api-key"}
 	corsMaxAge  = []string{"7200"}
-	jsonType    = []string{"application/json"}
-	htmlType    = []string{"text/html; charset=utf-8"}
 	closing     = []string{"close"}
 )
 
@@ -204,17 +200,18 @@ func (a *api) publicRoutes() map[string]http.HandlerFunc {
 			if r.Header.Get("X-Forwarded-Proto") == "https" {
 				base = "https" + base[len("http"):]
 			}
-			replyAs(w, http.StatusOK, htmlType, strings.Join(parts, base))
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			answer.Write(w, http.StatusOK, strings.Join(parts, base))
 		},
 		"/openapi.json": func(w http.ResponseWriter, r *http.Request) {
-			replyAs(w, http.StatusOK, jsonType, openAPI)
+			answer.JSON(w, http.StatusOK, openAPI)
 		},
 		"/healthz": func(w http.ResponseWriter, r *http.Request) {
 			if a.store.Err() != nil {
 				a.fail(w, r, errNotWriting)
 				return
 			}
-			replyAs(w, http.StatusOK, jsonType, `{"status":"ok"}`)
+			answer.JSON(w, http.StatusOK, `{"status":"ok"}`)
 		},
 	}
 }
@@ -225,7 +222,7 @@ func (a *api) outside(w http.ResponseWriter, r *http.Request) {
 	case serve == nil:
 		a.fail(w, r, errOutside)
 	case r.Method != "GET" && r.Method != "HEAD":
-		a.fail(w, r, errMethod(r.URL.Path, "GET, HEAD"))
+		a.fail(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
 	default:
 		serve(w, r)
 	}
@@ -250,18 +247,18 @@ func (a *api) endpoint(rt route) http.HandlerFunc {
 			w.Header().Set("Allow", allow)
 			w.WriteHeader(http.StatusNoContent)
 		case r.Method != rt.method && (r.Method != "HEAD" || rt.method != "GET"):
-			a.fail(w, r, errMethod(rt.path, allow))
+			a.fail(w, r, answer.Method(rt.path, allow))
 		case a.store.cfg.Intercept != nil:
 			a.store.cfg.Intercept(operation, caller, w, r, func(w http.ResponseWriter, r *http.Request) {
-				a.answer(rt, caller, w, r)
+				a.serve(rt, caller, w, r)
 			})
 		default:
-			a.answer(rt, caller, w, r)
+			a.serve(rt, caller, w, r)
 		}
 	}
 }
 
-func (a *api) answer(rt route, caller string, w http.ResponseWriter, r *http.Request) {
+func (a *api) serve(rt route, caller string, w http.ResponseWriter, r *http.Request) {
 	q, err := rt.query(r.URL.RawQuery)
 	if err == nil {
 		err = rt.handle(w, r, q, caller)
@@ -279,7 +276,7 @@ func (rt route) query(raw string) (url.Values, error) {
 	}
 	q, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, errBadRequest("the query string is malformed; write it as name=value&name=value, percent-encoded")
+		return nil, answer.BadRequest("the query string is malformed; write it as name=value&name=value, percent-encoded")
 	}
 	var problems []string
 	for name, values := range q {
@@ -296,7 +293,7 @@ func (rt route) query(raw string) (url.Values, error) {
 	}
 	if problems != nil {
 		slices.Sort(problems)
-		return nil, errBadRequest(strings.Join(problems[:min(len(problems), 10)], "; "))
+		return nil, answer.BadRequest(strings.Join(problems[:min(len(problems), 10)], "; "))
 	}
 	return q, nil
 }
@@ -306,7 +303,8 @@ func (a *api) getMe(w http.ResponseWriter, r *http.Request, _ url.Values, caller
 	if !found {
 		return errUnauthorized("invalid API key: its user was deleted")
 	}
-	return reply(w, http.StatusOK, raw)
+	answer.JSON(w, http.StatusOK, raw)
+	return nil
 }
 
 func (a *api) getEvent(w http.ResponseWriter, r *http.Request, _ url.Values, caller string) error {
@@ -314,13 +312,14 @@ func (a *api) getEvent(w http.ResponseWriter, r *http.Request, _ url.Values, cal
 	if !found {
 		return errNoEvent
 	}
-	return reply(w, http.StatusOK, raw)
+	answer.JSON(w, http.StatusOK, raw)
+	return nil
 }
 
 func (a *api) listEvents(w http.ResponseWriter, r *http.Request, q url.Values, caller string) error {
 	status := q.Get("status")
 	if q.Has("status") && status != "draft" && status != "published" {
-		return errBadRequest("status must be draft or published; leave it out for both")
+		return answer.BadRequest("status must be draft or published; leave it out for both")
 	}
 	limit, after, err := paging(q, maxEvents)
 	if err != nil {
@@ -356,7 +355,8 @@ func (a *api) listGuests(w http.ResponseWriter, r *http.Request, q url.Values, c
 }
 
 func (a *api) getOpenAPI(w http.ResponseWriter, r *http.Request, _ url.Values, _ string) error {
-	return reply(w, http.StatusOK, openAPI)
+	answer.JSON(w, http.StatusOK, openAPI)
+	return nil
 }
 
 func (a *api) createEvent(w http.ResponseWriter, r *http.Request, _ url.Values, caller string) error {
@@ -372,7 +372,7 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, _ url.Values, 
 		return err
 	}
 	if len(body) == 0 {
-		return errBadRequest("the body is required: a JSON object with title, start_at and end_at")
+		return answer.BadRequest("the body is required: a JSON object with title, start_at and end_at")
 	}
 	e, err := a.store.createEvent(caller, body, key)
 	switch {
@@ -389,7 +389,8 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, _ url.Values, 
 	if e.replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
-	return reply(w, http.StatusCreated, e.raw)
+	answer.JSON(w, http.StatusCreated, e.raw)
+	return nil
 }
 
 // checkMediaType refuses a body that does not say it is JSON (RFC 9110, 8.3).
@@ -422,7 +423,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, errTooLarge
 	case err != nil:
 		w.Header()["Connection"] = closing
-		return nil, errBadRequest("the body did not arrive whole; send it again")
+		return nil, answer.BadRequest("the body did not arrive whole; send it again")
 	}
 	return b.Bytes(), nil
 }
@@ -440,7 +441,7 @@ func idempotencyKey(values []string) (string, error) {
 		ok = ok && quoted
 	}
 	if !ok || key == "" || len(key) > maxIdempotency || !visible(key) {
-		return "", errBadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII characters, bare or in double quotes")
+		return "", answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII characters, bare or in double quotes")
 	}
 	return key, nil
 }
@@ -489,7 +490,7 @@ func parseCursor(s string) (c cursor, ok bool) {
 // of refuses a cursor of another list or filter.
 func (c cursor) of(list string) error {
 	if c.place != nil && c.list != list {
-		return errBadRequest("cursor belongs to another list or filter; use it with the request that it came from")
+		return answer.BadRequest("cursor belongs to another list or filter; use it with the request that it came from")
 	}
 	return nil
 }
@@ -513,7 +514,7 @@ func paging(q url.Values, most int) (limit int, after cursor, err error) {
 		}
 	}
 	if problems != nil {
-		return 0, after, errBadRequest(strings.Join(problems, "; "))
+		return 0, after, answer.BadRequest(strings.Join(problems, "; "))
 	}
 	return limit, after, nil
 }
@@ -544,104 +545,58 @@ func (s *scratch) reply(w http.ResponseWriter, raws []string, list string, next 
 	if s.raws, s.body = raws, b; cap(b) > maxKept {
 		s.body = nil
 	}
-	return reply(w, http.StatusOK, b)
-}
-
-// reply answers with JSON.
-func reply[B string | []byte](w http.ResponseWriter, status int, body B) error {
-	replyAs(w, status, jsonType, body)
+	answer.JSON(w, http.StatusOK, b)
 	return nil
 }
 
-// replyAs writes an answer whole. Where that fails the client has gone, and
-// there is nobody to tell.
-func replyAs[B string | []byte](w http.ResponseWriter, status int, contentType []string, body B) {
-	h := w.Header()
-	h["Content-Type"] = contentType
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	w.WriteHeader(status)
-	switch body := any(body).(type) {
-	case string:
-		io.WriteString(w, body)
-	case []byte:
-		w.Write(body)
-	}
-}
-
-// apiError is an answer in the error form.
-type apiError struct {
-	status        int
-	code, message string
-	header, value string // one more header, or ""
-}
-
-func (e *apiError) Error() string { return e.message }
-
 var (
-	errNoRoute  = &apiError{status: 404, code: "not_found", message: "there is no such endpoint; GET " + BasePath + "/openapi describes those that there are"}
-	errOutside  = &apiError{status: 404, code: "not_found", message: "there is nothing here; the API is under " + BasePath}
-	errNoEvent  = &apiError{status: 404, code: "not_found", message: "you host no event with this id or slug; GET " + BasePath + "/events lists yours"}
-	errTooLarge = &apiError{413, "payload_too_large", "the body must have at most 1 MiB (1,048,576 bytes)", "Connection", "close"}
-	errMismatch = &apiError{status: 422, code: "idempotency_mismatch", message: "this Idempotency-Key came before with another body; use a new key for a new event"}
+	errNoRoute  = answer.NotFound("there is no such endpoint; GET " + BasePath + "/openapi describes those that there are")
+	errOutside  = answer.NotFound("there is nothing here; the API is under " + BasePath)
+	errNoEvent  = answer.NotFound("you host no event with this id or slug; GET " + BasePath + "/events lists yours")
+	errTooLarge = answer.TooLarge("the body must have at most 1 MiB (1,048,576 bytes)")
+	errMismatch = &answer.Error{Status: 422, Code: "idempotency_mismatch", Message: "this Idempotency-Key came before with another body; use a new key for a new event"}
 )
 
-var errNotWriting = &apiError{status: 503, code: "server_error", message: "the data file cannot be written; the log says why"}
-
-func errBadRequest(message string) *apiError {
-	return &apiError{status: 400, code: "bad_request", message: message}
-}
+var errNotWriting = &answer.Error{Status: 503, Code: "server_error", Message: "the data file cannot be written; the log says why"}
 
 func errUnauthorized(problem string) error {
-	return &apiError{401, "unauthorized", problem + "; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>",
-		"WWW-Authenticate", `Bearer realm="events"`}
-}
-
-func errMethod(path, allow string) error {
-	return &apiError{405, "method_not_allowed", "this method is not allowed on " + path + "; use " + allow, "Allow", allow}
+	return answer.Unauthorized("events", problem+"; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
 }
 
 func errMediaType(message string) error {
-	return &apiError{415, "unsupported_media_type", message, "Accept", "application/json"}
+	return &answer.Error{Status: 415, Code: "unsupported_media_type", Message: message, Header: "Accept", Value: "application/json"}
 }
 
-func errServer(id string) *apiError {
-	return &apiError{500, "server_error", "something went wrong on our side; try again, and tell the operator the X-Request-Id if it stays", "X-Request-Id", id}
+func errServer(id string) *answer.Error {
+	return &answer.Error{Status: 500, Code: "server_error", Header: "X-Request-Id", Value: id,
+		Message: "something went wrong on our side; try again, and tell the operator the X-Request-Id if it stays"}
 }
 
 // fail answers an error: the one place where an error becomes an answer.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
-	e, ok := errors.AsType[*apiError](err)
+	e, ok := errors.AsType[*answer.Error](err)
 	refused, isRecord := errors.AsType[*RecordError](err)
 	switch {
 	case ok:
 	case isRecord:
-		e = errBadRequest(refused.Error())
+		e = answer.BadRequest(refused.Error())
 	case errors.Is(err, ErrNotFound):
-		e = &apiError{status: 404, code: "not_found", message: err.Error()}
+		e = answer.NotFound(err.Error())
 	default:
 		e = errServer(rand.Text())
-		a.store.cfg.Logger.Error("answered 500", "id", e.value, "route", r.Pattern, "error", err)
+		a.store.cfg.Logger.Error("answered 500", "id", e.Value, "route", r.Pattern, "error", err)
 	}
-	h := w.Header()
-	if e.header != "" {
-		h.Set(e.header, e.value)
-	}
-	unread := r.ContentLength > 256<<10 || r.ContentLength < 0 // more than net/http reads away by itself
+	unread := !isRecord && (r.ContentLength > 256<<10 || r.ContentLength < 0) // more than net/http reads away by itself
 	if unread {
-		h["Connection"] = closing
+		w.Header()["Connection"] = closing
 		http.NewResponseController(w).EnableFullDuplex()
 	}
-	reply(w, e.status, encode(map[string]any{"error": errorBody{e.code, e.message}}))
+	e.Write(w)
 	if unread && (r.Header.Get("Expect") == "" || e == errTooLarge && r.ContentLength < 0) {
 		// A client that sends before it reads must not find the connection reset.
 		http.NewResponseController(w).Flush()
 		io.CopyN(io.Discard, r.Body, maxDrain)
 	}
-}
-
-type errorBody struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
 }
 
 // recover answers a panic with a 500 and logs it once.

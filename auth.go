@@ -157,7 +157,7 @@ func (s *Store) IssueKeyJSON(request []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(encode(map[string]string{"id": key.ID, "key": secret, "user": key.UserID})), nil
+	return []byte(strict.Encode(map[string]string{"id": key.ID, "key": secret, "user": key.UserID})), nil
 }
 
 // listedKey is a key as an operator sees it.
@@ -185,7 +185,7 @@ func (s *Store) KeysJSON() ([]byte, error) {
 			all = append(all, listedKey{k.ID, u.ID, u.Name, u.Email, k.Hint, k.CreatedAt, k.RevokedAt})
 		}
 	}
-	return []byte(encode(all)), nil
+	return []byte(strict.Encode(all)), nil
 }
 
 // caller is the id of the user whose key the request carries. The header

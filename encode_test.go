@@ -1,6 +1,7 @@
 package events
 
 import (
+	"example.com/events/internal/strict"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -24,7 +25,7 @@ func FuzzEncodeEvent(f *testing.F) {
 				return
 			}
 		}
-		if got, want := encodeEvent(e), encode(e); got != want {
+		if got, want := encodeEvent(e), strict.Encode(e); got != want {
 			t.Errorf("encodeEvent = %s, want %s", got, want)
 		}
 	})

@@ -24,7 +24,8 @@ func TestHouse(t *testing.T) {
 		"cmd/":                 "flag net/http testing net/http/httptest " + module + "/internal/",
 		"internal/":            module + " " + module + "/eventstest os flag net/http testing net/http/httptest",
 		"internal/recordfile/": module + " net/http flag testing " + module + "/internal/",
-		"internal/operator/":   module + " os flag testing net/http/httptest " + module + "/internal/",
+		"internal/answer/":     module + " os flag testing net/http/httptest",
+		"internal/operator/":   module + " os flag testing net/http/httptest " + module + "/internal/recordfile " + module + "/internal/index",
 		"internal/double/":     module + " os flag testing net/http/httptest",
 		"eventstest/":          "os flag",
 	}

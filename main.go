@@ -516,7 +516,7 @@ func (c *call) serveStore(l net.Listener, store *Store, logger *slog.Logger, key
 			ready.Operator = "off (" + err.Error() + ")"
 		} else {
 			listeners = append(listeners, socket)
-			servers = append(servers, newServer(operator.Handler(store, base, api.fail), logger))
+			servers = append(servers, newServer(operator.Handler("", operator.StoreRoutes(store, base), api.fail), logger))
 		}
 	}
 	ready.Ready = fmt.Sprintf(`curl -H "x-service-api-key: $KEY" %s/events`, base)
@@ -674,7 +674,7 @@ func (c *call) tell(r readiness) error {
 			continue
 		}
 		if line[0] == "ready" && c.ready != nil { // a key is shown by now, and the file is there with the last line
-			_, err := c.ready.WriteString(encode(r) + "\n")
+			_, err := c.ready.WriteString(strict.Encode(r) + "\n")
 			if err = errors.Join(err, c.ready.Close()); err == nil {
 				err = os.Rename(c.ready.Name(), c.opt.readyFile)
 			}
@@ -758,7 +758,7 @@ func (c *call) keyIssue() error {
 		return errors.New("key issue takes -user ID, or -email EMAIL and, where that is new, -name NAME")
 	}
 	return c.withStore(c.opt.email != "", func(store operator.Store) error {
-		answer, err := store.IssueKeyJSON([]byte(encode(map[string]string{"user_id": c.opt.user, "name": c.opt.name, "email": c.opt.email})))
+		answer, err := store.IssueKeyJSON([]byte(strict.Encode(map[string]string{"user_id": c.opt.user, "name": c.opt.name, "email": c.opt.email})))
 		if err != nil {
 			return err
 		}

@@ -778,7 +778,7 @@ func (t *tx) user(v strict.Value) []string {
 }
 
 func userRow(u *User) *index.Row {
-	r := &index.Row{ID: u.ID, Alias: emailName(u.Email), Raw: encode(u), Created: u.CreatedAt}
+	r := &index.Row{ID: u.ID, Alias: emailName(u.Email), Raw: strict.Encode(u), Created: u.CreatedAt}
 	if u.Timezone != nil {
 		r.State = *u.Timezone
 	}
@@ -786,7 +786,7 @@ func userRow(u *User) *index.Row {
 }
 
 func keyRow(k *Key) *index.Row {
-	r := &index.Row{ID: k.ID, Parent: k.UserID, Alias: keyName(k.Digest), Raw: encode(k), Created: k.CreatedAt}
+	r := &index.Row{ID: k.ID, Parent: k.UserID, Alias: keyName(k.Digest), Raw: strict.Encode(k), Created: k.CreatedAt}
 	if k.RevokedAt != nil {
 		r.State = "revoked"
 	}
@@ -933,7 +933,7 @@ func (t *tx) guest(v strict.Value) []string {
 	if old == nil && g.ID == "" {
 		t.newID(&g.ID, "gst", e.Parent)
 	}
-	r := &index.Row{ID: g.ID, Parent: g.EventID, Alias: alias, Raw: encode(&g), Created: g.CreatedAt}
+	r := &index.Row{ID: g.ID, Parent: g.EventID, Alias: alias, Raw: strict.Encode(&g), Created: g.CreatedAt}
 	if old == nil || old.Raw != r.Raw {
 		t.Put(r, old)
 	}
@@ -995,18 +995,7 @@ func recordValue(r Record) strict.Value {
 	return v
 }
 
-// encode is x as JSON, with < > & as they are.
-func encode(x any) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(x); err != nil {
-		panic(err) // no record holds what JSON cannot
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// encodeEvent is what encode makes of an event, in a third of the time: creates
+// encodeEvent is what strict.Encode makes of an event, in a third of the time: creates
 // are the one place where that counts.
 func encodeEvent(e *Event) string {
 	b := make([]byte, 0, 1024)
@@ -1038,7 +1027,7 @@ func appendText(b []byte, name string, s *string) []byte {
 	}
 	for i := range len(*s) {
 		if c := (*s)[i]; c < ' ' || c == '"' || c == '\\' || c == 0xe2 { // 0xe2 begins U+2028 and U+2029
-			return append(b, encode(*s)...)
+			return append(b, strict.Encode(*s)...)
 		}
 	}
 	return append(append(append(b, '"'), *s...), '"')
@@ -1048,7 +1037,7 @@ func appendInstant(b []byte, name string, t time.Time) []byte {
 	return append(t.AppendFormat(append(b, name...), time.RFC3339Nano), '"')
 }
 
-// mustDecode reads what encode made.
+// mustDecode reads what was encoded.
 func mustDecode(raw string, x any) {
 	if err := json.Unmarshal([]byte(raw), x); err != nil {
 		panic(err)
@@ -1065,7 +1054,7 @@ func encodeRow(buf []byte, r *index.Row, origin bool) []byte {
 	buf = append(buf, r.Raw...)
 	if origin {
 		buf = append(buf, originMember...)
-		buf = append(buf, encode(r.Origin)...)
+		buf = append(buf, strict.Encode(r.Origin)...)
 	}
 	return append(buf, '}')
 }

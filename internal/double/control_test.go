@@ -2,6 +2,7 @@ package double_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"example.com/events"
+	"example.com/events/internal/answer"
 	"example.com/events/internal/double"
 )
 
@@ -31,6 +33,10 @@ func newService(t testing.TB) *service {
 		t.Fatal(err)
 	}
 	fail := func(w http.ResponseWriter, _ *http.Request, err error) {
+		if e, ok := errors.AsType[*answer.Error](err); ok {
+			e.Write(w)
+			return
+		}
 		http.Error(w, fmt.Sprintf(`{"error":{"code":"store","message":%q}}`, err), 400)
 	}
 	return &service{t, d.Handler(events.New(store)), d.Control("token", "http://base", fail), key}

@@ -15,13 +15,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"example.com/events/internal/answer"
 	"example.com/events/internal/operator"
 	"example.com/events/internal/slug"
 	"example.com/events/internal/strict"
@@ -125,7 +125,7 @@ func (d *Double) setClock(next func(now time.Time) time.Time) error {
 	defer d.mu.Unlock()
 	at := next(d.now)
 	if at.Before(d.now) || at.Year() > 9999 {
-		return badRequest("the clock stands at " + d.now.Format(time.RFC3339Nano) + " and goes forward only, to the year 9999 at most; a reset takes it back")
+		return answer.BadRequest("the clock stands at " + d.now.Format(time.RFC3339Nano) + " and goes forward only, to the year 9999 at most; a reset takes it back")
 	}
 	d.now = at
 	return nil
@@ -233,7 +233,7 @@ func (d *Double) known(userID string) error {
 	}
 	records, err := d.records()
 	if err == nil && !slices.ContainsFunc(records, func(r record) bool { return r["user"].ID == userID }) {
-		err = &problem{http.StatusNotFound, "not_found", fmt.Sprintf("user %.80q is not known; its id begins with usr_", userID)}
+		err = answer.NotFound(fmt.Sprintf("user %.80q is not known; its id begins with usr_", userID))
 	}
 	return err
 }

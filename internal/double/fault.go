@@ -2,14 +2,14 @@ package double
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"example.com/events/internal/answer"
 )
 
 // Fault is what goes wrong, as package eventstest documents it.
@@ -29,21 +29,24 @@ type Rule struct {
 	held map[chan struct{}]bool // to be closed so that a held request goes on
 }
 
-// answers are the statuses of faults, with the header that belongs to each.
-var answers = map[int]struct{ code, header, value string }{
-	400: {code: "bad_request"},
-	401: {"unauthorized", "WWW-Authenticate", `Bearer realm="events"`},
-	404: {code: "not_found"},
-	405: {"method_not_allowed", "Allow", "OPTIONS"},
-	413: {"payload_too_large", "Connection", "close"},
-	415: {"unsupported_media_type", "Accept", "application/json"},
-	422: {code: "idempotency_mismatch"},
-	429: {"rate_limited", "Retry-After", "1"},
-	500: {"server_error", "X-Request-Id", "fault"},
-	502: {code: "server_error"},
-	503: {"server_error", "Retry-After", "1"},
-	504: {code: "server_error"},
-}
+// answers are what the statuses of faults send.
+var answers = func() map[int]*answer.Error {
+	all := map[int]*answer.Error{}
+	for _, e := range []*answer.Error{
+		answer.BadRequest(""), answer.Unauthorized("events", ""), answer.NotFound(""), answer.Method("", "OPTIONS"), answer.TooLarge(""),
+		{Status: 415, Code: "unsupported_media_type", Header: "Accept", Value: "application/json"},
+		{Status: 422, Code: "idempotency_mismatch"},
+		{Status: 429, Code: "rate_limited", Header: "Retry-After", Value: "1"},
+		{Status: 500, Code: "server_error", Header: "X-Request-Id", Value: "fault"},
+		{Status: 502, Code: "server_error"},
+		{Status: 503, Code: "server_error", Header: "Retry-After", Value: "1"},
+		{Status: 504, Code: "server_error"},
+	} {
+		e.Message = "a fault that a test has set; nothing was done"
+		all[e.Status] = e
+	}
+	return all
+}()
 
 // problem is what is wrong with a rule, each part beginning with the member.
 func (d *Double) problem(f *Rule) string {
@@ -54,7 +57,7 @@ func (d *Double) problem(f *Rule) string {
 		}
 	}
 	refuse(!d.Has(f.Operation), fmt.Sprintf("operation %.80q is not known: the nearest is %q", f.Operation, d.Nearest(f.Operation)))
-	refuse(f.Status != 0 && answers[f.Status].code == "", "status must be one of 400, 401, 404, 405, 413, 415, 422, 429, 500, 502, 503, 504")
+	refuse(f.Status != 0 && answers[f.Status] == nil, "status must be one of 400, 401, 404, 405, 413, 415, 422, 429, 500, 502, 503, 504")
 	refuse(f.Times < 0, "times must be a number of requests, or 0 for all until it is cleared")
 	refuse(f.Delay < 0, "delay must not be negative")
 	refuse(f.Status != 0 && (f.Drop || f.Lose) || f.Drop && f.Lose, "status, drop and lose exclude each other: give one of them")
@@ -69,7 +72,7 @@ func (d *Double) problem(f *Rule) string {
 func (d *Double) Fail(operation string, f Fault) (*Rule, error) {
 	rule := &Rule{Operation: operation, Fault: f}
 	if problem := d.problem(rule); problem != "" {
-		return nil, badRequest(problem)
+		return nil, answer.BadRequest(problem)
 	}
 	d.replace(func(*Rule) bool { return false }, rule)
 	return rule, nil
@@ -160,22 +163,18 @@ func (d *Double) Intercept(operation, userID string, w http.ResponseWriter, r *h
 	d.mu.Lock()
 	delete(f.held, held)
 	d.mu.Unlock()
-	h := w.Header()
-	switch answer := answers[f.Status]; {
+	switch {
 	case !there || f.Drop:
 		panic(http.ErrAbortHandler)
 	case f.Lose:
-		next(&statusNote{discard{h}, d, e}, r)
+		next(&statusNote{discard{w.Header()}, d, e}, r)
 		panic(http.ErrAbortHandler)
 	case f.Status == 0:
-		h.Set("X-Eventsd-Fault", "delay")
+		w.Header().Set("X-Eventsd-Fault", "delay")
 		next(w, r)
 	default:
-		h.Set("X-Eventsd-Fault", "status")
-		if answer.header != "" {
-			h.Set(answer.header, answer.value)
-		}
-		writeError(w, &problem{f.Status, answer.code, "a fault that a test has set; nothing was done"})
+		w.Header().Set("X-Eventsd-Fault", "status")
+		answers[f.Status].Write(w)
 	}
 }
 
@@ -200,31 +199,3 @@ type discard struct{ header http.Header }
 func (w discard) Header() http.Header         { return w.header }
 func (w discard) Write(p []byte) (int, error) { return len(p), nil }
 func (w discard) WriteHeader(int)             {}
-
-// problem is an error with its answer.
-type problem struct {
-	status        int
-	code, message string
-}
-
-func (p *problem) Error() string { return p.message }
-
-func badRequest(message string) error {
-	return &problem{http.StatusBadRequest, "bad_request", message}
-}
-
-func writeError(w http.ResponseWriter, p *problem) {
-	writeJSON(w, p.status, map[string]any{"error": struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}{p.code, p.message}})
-}
-
-func writeJSON(w http.ResponseWriter, status int, x any) {
-	body, _ := json.Marshal(x) // nothing here is not JSON
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	w.Write(body)
-}

@@ -22,11 +22,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"example.com/events/internal/answer"
 )
 
 // Store is what an operator works on, in raw JSON. It is safe for concurrent use.
@@ -43,105 +43,121 @@ type Store interface {
 	ApplyJSON(records []byte) error
 }
 
-// MaxBody is the most bytes of a request: an array of records is larger than
-// what the API takes.
-const MaxBody = 64 << 20
+// Route is what one method of one path does. Its answer is a JSON text, or empty
+// for a 204.
+type Route struct {
+	Status  int                   // of its success
+	MaxBody int64                 // bytes of the body that it takes; 0: none
+	User    func(id string) error // checks ?user=ID; nil: it takes no query
+	Do      func(Request) (answer string, err error)
+}
 
-// Handler serves store. A key is answered with the base URL, where it is not
-// empty. Fail answers the errors of the store.
-func Handler(store Store, baseURL string, fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
-	mux := http.NewServeMux()
-	// Each path has its methods here, so that ours is the answer to any other.
-	handle := func(path string, methods map[string]action) {
-		allow := strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			do, ok := methods[r.Method]
-			if !ok {
-				w.Header().Set("Allow", allow)
-				Refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "this method is not allowed on "+path+"; use "+allow)
-				return
-			}
-			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-			if err != nil {
-				Refuse(w, http.StatusRequestEntityTooLarge, "payload_too_large", "the body must have at most 64 MiB and arrive whole")
-				return
-			}
-			answer, err := do.run(r, body)
-			if err != nil {
-				fail(w, r, err)
-				return
-			}
-			Reply(w, do.status, answer)
-		})
+// Request is what a route works on: the {id} of its path, the user that it is
+// limited to, or "", and its body.
+type Request struct {
+	ID, User string
+	Body     []byte
+}
+
+// Routes are what a handler serves, by path and method.
+type Routes map[string]map[string]Route
+
+const (
+	maxBody    = 1 << 20  // bytes, of a key
+	maxRecords = 64 << 20 // bytes, of an array of records: a whole store may come back
+)
+
+// StoreRoutes are the operator's routes. A new key is answered with the base
+// URL.
+func StoreRoutes(store Store, baseURL string) Routes {
+	return Routes{
+		"/keys": {
+			"GET": {Status: http.StatusOK, Do: func(Request) (string, error) {
+				keys, err := store.KeysJSON()
+				return `{"data":` + string(keys) + `}`, err
+			}},
+			"POST": {Status: http.StatusCreated, MaxBody: maxBody, Do: func(r Request) (string, error) {
+				key, err := store.IssueKeyJSON(r.Body)
+				return strings.TrimSuffix(string(key), "}") + fmt.Sprintf(`,"base_url":%q}`, baseURL), err
+			}},
+		},
+		"/keys/{id}": {
+			"DELETE": {Do: func(r Request) (string, error) { return "", store.RevokeKey(r.ID) }},
+		},
+		"/records": {
+			"GET": {Status: http.StatusOK, Do: func(Request) (string, error) {
+				records, err := store.RecordsJSON()
+				return string(records), err
+			}},
+			"POST": {Status: http.StatusOK, MaxBody: maxRecords, Do: func(r Request) (string, error) {
+				if err := store.ApplyJSON(r.Body); err != nil {
+					return "", err
+				}
+				var records []json.RawMessage
+				err := json.Unmarshal(r.Body, &records) // the store has taken it: it is an array
+				return fmt.Sprintf(`{"applied":%d}`, len(records)), err
+			}},
+		},
 	}
-	handle("/keys", map[string]action{
-		"POST": {http.StatusCreated, func(_ *http.Request, body []byte) ([]byte, error) {
-			key, err := store.IssueKeyJSON(body)
-			if err == nil && baseURL != "" {
-				key = fmt.Appendf(bytes.TrimSuffix(key, []byte("}")), `,"base_url":%q}`, baseURL)
-			}
-			return key, err
-		}},
-		"GET": {http.StatusOK, func(*http.Request, []byte) ([]byte, error) {
-			keys, err := store.KeysJSON()
-			return fmt.Appendf(nil, `{"data":%s}`, keys), err
-		}},
-	})
-	handle("/keys/{id}", map[string]action{
-		"DELETE": {http.StatusNoContent, func(r *http.Request, _ []byte) ([]byte, error) {
-			return nil, store.RevokeKey(r.PathValue("id"))
-		}},
-	})
-	handle("/records", map[string]action{
-		"GET": {http.StatusOK, func(*http.Request, []byte) ([]byte, error) {
-			return store.RecordsJSON()
-		}},
-		"POST": {http.StatusOK, func(_ *http.Request, body []byte) ([]byte, error) {
-			if err := store.ApplyJSON(body); err != nil {
-				return nil, err
-			}
-			var records []json.RawMessage
-			err := json.Unmarshal(body, &records) // the store has taken it: it is an array
-			return fmt.Appendf(nil, `{"applied":%d}`, len(records)), err
-		}},
-	})
-	unknown := func(w http.ResponseWriter, r *http.Request) {
-		Refuse(w, http.StatusNotFound, "not_found", "there is no such endpoint; there are /keys, /keys/{id} and /records")
-	}
-	mux.HandleFunc("/", unknown)
+}
+
+// Handler serves routes under a path. Fail answers errors: an [answer.Error],
+// or what the store said.
+func Handler(base string, routes Routes, fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect it
-			unknown(w, r)
-			return
+		answer.Begin(w.Header())
+		status, body, err := routes.do(w, r, strings.TrimPrefix(r.URL.Path, base))
+		switch {
+		case err != nil:
+			fail(w, r, err)
+		case body == "":
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			answer.JSON(w, status, body)
 		}
-		mux.ServeHTTP(w, r)
 	})
 }
 
-// action is what one method of one path does, and the status of its success.
-type action struct {
-	status int
-	run    func(r *http.Request, body []byte) ([]byte, error)
-}
-
-// Reply answers with JSON, or with nothing where the answer is nil.
-func Reply(w http.ResponseWriter, status int, answer []byte) {
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	if answer != nil {
-		h.Set("Content-Type", "application/json")
-		h.Set("Content-Length", strconv.Itoa(len(answer)))
+func (routes Routes) do(w http.ResponseWriter, r *http.Request, path string) (status int, body string, err error) {
+	var request Request
+	if i := strings.LastIndexByte(path, '/') + 1; routes[path] == nil && strings.Trim(path[i:], ".") != "" {
+		path, request.ID = path[:i]+"{id}", path[i:]
 	}
-	w.WriteHeader(status)
-	w.Write(answer)
+	methods := routes[path]
+	route, allowed := methods[r.Method]
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	users := query["user"]
+	request.User = strings.Join(users, "")
+	switch {
+	case methods == nil:
+		return 0, "", answer.NotFound("there is no such route; there are " + strings.Join(slices.Sorted(maps.Keys(routes)), ", "))
+	case !allowed:
+		return 0, "", answer.Method(path, strings.Join(slices.Sorted(maps.Keys(methods)), ", "))
+	case err != nil || len(query) > len(users) || len(users) > 1 || users != nil && (route.User == nil || request.User == ""):
+		return 0, "", answer.BadRequest("the query must be empty" + route.scope())
+	}
+	if request.User != "" {
+		if err := route.User(request.User); err != nil {
+			return 0, "", err
+		}
+	}
+	request.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, max(route.MaxBody, 1)))
+	switch {
+	case route.MaxBody == 0 && (err != nil || len(request.Body) > 0):
+		return 0, "", answer.BadRequest("the body must be empty on this route" + route.scope())
+	case err != nil:
+		return 0, "", answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB", route.MaxBody>>20))
+	}
+	body, err = route.Do(request)
+	return route.Status, body, err
 }
 
-// Refuse answers in the error form of the API. The words need no escapes.
-func Refuse(w http.ResponseWriter, status int, code, message string) {
-	Reply(w, status, fmt.Appendf(nil, `{"error":{"code":%q,"message":%q}}`, code, message))
+// scope is how a request names a user.
+func (r Route) scope() string {
+	if r.User == nil {
+		return ""
+	}
+	return "; a user is named as ?user=ID"
 }
 
 // Dial returns the store of the server that listens on a Unix socket, or an
