@@ -44,6 +44,7 @@ import (
 	"time"
 
 	"example.com/events/internal/answer"
+	"example.com/events/internal/form"
 	"example.com/events/internal/index"
 )
 
@@ -440,7 +441,7 @@ func idempotencyKey(values []string) (string, error) {
 		key, quoted = unquote(key)
 		ok = ok && quoted
 	}
-	if !ok || key == "" || len(key) > maxIdempotency || !visible(key) {
+	if !ok || key == "" || len(key) > maxIdempotency || !form.Visible(key) {
 		return "", answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII characters, bare or in double quotes")
 	}
 	return key, nil

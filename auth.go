@@ -11,6 +11,7 @@ import (
 
 	"example.com/events/internal/form"
 	"example.com/events/internal/index"
+	"example.com/events/internal/record"
 	"example.com/events/internal/strict"
 )
 
@@ -48,7 +49,7 @@ func hint(secret string) *string {
 }
 
 func secretRule(s string) string {
-	if !strings.HasPrefix(s, secretPrefix) || len(s) == len(secretPrefix) || len(s) > 255 || !visible(s) {
+	if !strings.HasPrefix(s, secretPrefix) || len(s) == len(secretPrefix) || len(s) > 255 || !form.Visible(s) {
 		return "must be " + secretPrefix + " and more, at most 255 visible ASCII characters in all"
 	}
 	return ""
@@ -61,14 +62,11 @@ func digestRule(s string) string {
 	return ""
 }
 
-// visible reports whether s has visible ASCII characters only.
-func visible(s string) bool {
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return false
-		}
+func hintRule(s string) string {
+	if len(s) != 4 || !form.Visible(s) {
+		return "must be the last four characters of the secret, visible ASCII"
 	}
-	return true
+	return ""
 }
 
 // IssueKey makes an API key for a user and returns its secret, which is shown
@@ -88,13 +86,13 @@ func (o owner) find(t *tx) (*index.Row, error) {
 		}
 		return nil, fmt.Errorf("user %q: %w", o.userID, ErrNotFound)
 	}
-	if u := t.Find(emailName(o.email)); u != nil {
+	if u := t.Find(record.Email(o.email)); u != nil {
 		return u, nil
 	}
 	if problems := t.user(userForm.Value(&User{Name: o.name, Email: o.email})); problems != nil {
 		return nil, &RecordError{Kind: "user", Problems: problems}
 	}
-	return t.Find(emailName(o.email)), nil
+	return t.Find(record.Email(o.email)), nil
 }
 
 func (s *Store) issueKey(o owner) (secret string, key Key, err error) {
@@ -129,7 +127,7 @@ func (s *Store) RevokeKey(keyID string) error {
 		mustDecode(r.Raw, &k)
 		if k.RevokedAt == nil {
 			k.RevokedAt = new(s.now())
-			t.Put(keyRow(&k), r)
+			t.put(keyForm.Append(nil, &k), r, nil)
 		}
 		return nil
 	})
@@ -150,7 +148,7 @@ func (s *Store) IssueKeyJSON(request []byte) ([]byte, error) {
 		return nil, &RecordError{Kind: "key", Problems: []string{err.Error()}}
 	}
 	var o owner
-	if problems := ownerForm.Fill(&o, v, true, len(ownerForm)).All(); problems != nil {
+	if problems := ownerForm.Fill(&o, v, form.New).All(); problems != nil {
 		return nil, &RecordError{Kind: "key", Problems: problems}
 	}
 	secret, key, err := s.issueKey(o)
@@ -196,7 +194,7 @@ func (s *Store) caller(r *http.Request) (userID string, err error) {
 	if problem != "" {
 		return "", errUnauthorized(problem)
 	}
-	name := keyName(digest(secret))
+	name := record.Key(digest(secret))
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if k := s.index.Find(name); k != nil && k.State != "revoked" {

@@ -29,7 +29,9 @@ import (
 	_ "embed"
 
 	"example.com/events/internal/double"
+	"example.com/events/internal/form"
 	"example.com/events/internal/operator"
+	"example.com/events/internal/record"
 	"example.com/events/internal/recordfile"
 	"example.com/events/internal/strict"
 )
@@ -455,7 +457,7 @@ func (c *call) double() error {
 		return fmt.Errorf("-time %w", err)
 	}
 	token := cmp.Or(c.opt.token, rand.Text())
-	if !visible(token) {
+	if !form.Visible(token) {
 		return errors.New("-control-token must have visible ASCII characters only")
 	}
 	l, err := c.listen(cfg.Logger)
@@ -855,7 +857,7 @@ func (c *call) check() error {
 	}
 	count := map[string]int{}
 	for r := range s.index.All() {
-		count[kinds[r.Kind()]]++
+		count[record.Kinds[r.Kind()]]++
 	}
 	fmt.Fprintf(c.stdout, "file: %s\nbytes: %d\nlines: %d\ncommits: %d to %d, the snapshot up to %d\n", c.opt.data, report.Size, report.Lines, report.First, report.Last, report.Snap)
 	fmt.Fprintf(c.stdout, "users: %d\nkeys: %d\nevents: %d\nguests: %d\n", count["user"], count["key"], count["event"], count["guest"])
@@ -868,11 +870,8 @@ func (c *call) check() error {
 func (c *call) salvage() error {
 	between := "[\n" // with the first record: what is empty must not look like a seed
 	report, err := recordfile.Salvage(c.opt.data, newStore(nil).fileOptions(nil), func(_ uint64, records string) error {
-		for record := range eachRecord(records) {
-			if i := originAt(record); i > 0 {
-				record = record[:i] + "}"
-			}
-			if _, err := fmt.Fprint(c.stdout, between, record); err != nil {
+		for text := range record.Split(records) {
+			if _, err := fmt.Fprint(c.stdout, between, record.Plain(text)); err != nil {
 				return err
 			}
 			between = ",\n"

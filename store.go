@@ -5,17 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"example.com/events/internal/form"
 	"example.com/events/internal/index"
+	"example.com/events/internal/record"
 	"example.com/events/internal/recordfile"
 	"example.com/events/internal/slug"
 	"example.com/events/internal/strict"
@@ -119,11 +117,11 @@ var (
 	// ErrNotFound: there is no user or key with that id.
 	ErrNotFound = errors.New("not found")
 	// ErrInUse: another store, of this process or another, has the data file.
-	ErrInUse = errors.New("the data file is in use")
+	ErrInUse = recordfile.ErrLocked
 	// ErrDamaged: the data file is not as it was written.
-	ErrDamaged = errors.New("the data file is damaged")
+	ErrDamaged = recordfile.ErrDamaged
 	// ErrFormat: the file is not a data file, or one of a newer version.
-	ErrFormat = errors.New("not a data file of this version")
+	ErrFormat = recordfile.ErrFormat
 	// ErrNotWritten: a change is not on disk, or whether it is cannot be told.
 	ErrNotWritten = errors.New("not written to the data file")
 	// ErrClosed: the store is closed and takes no more changes.
@@ -134,146 +132,64 @@ var (
 	errGone = errors.New("the caller is gone")
 )
 
-// fileError is an error of the data file that is also one of the above.
-type fileError struct{ err, is error }
-
-func (e *fileError) Error() string   { return e.err.Error() }
-func (e *fileError) Unwrap() []error { return []error{e.err, e.is} }
-
 func notWritten(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &fileError{err, ErrNotWritten}
+	return fmt.Errorf("%w: %w", ErrNotWritten, err)
 }
 
-func notOpened(err error) error {
-	if _, ok := errors.AsType[*recordfile.LockedError](err); ok {
-		return &fileError{err, ErrInUse}
-	}
-	if _, ok := errors.AsType[*recordfile.DamageError](err); ok {
-		return &fileError{err, ErrDamaged}
-	}
-	if _, ok := errors.AsType[*recordfile.FormatError](err); ok {
-		return &fileError{err, ErrFormat}
-	}
-	return err
-}
-
-// The forms of the four kinds of records. The first members of an event are
-// those of a create body, in the order of its documentation.
-const createMembers = 12
-
+// The forms of the four kinds of records. The order is that of the JSON, and
+// begins with what the index needs: a start cuts it out of a line by position.
 var (
 	userForm = form.Form[User]{
-		form.Text("id", func(u *User) *string { return &u.ID }, idRule("usr")).Fixed(),
+		form.Text("id", func(u *User) *string { return &u.ID }, form.ID("usr")).Fixed(),
 		form.Text("name", func(u *User) *string { return &u.Name }, form.Length(1, 255)).Required(),
-		form.Text("email", func(u *User) *string { return &u.Email }, emailRule).Required(),
-		form.TextOrNull("avatar_url", func(u *User) **string { return &u.AvatarURL }, urlRule),
-		form.TextOrNull("timezone", func(u *User) **string { return &u.Timezone }, zoneRule),
+		form.Text("email", func(u *User) *string { return &u.Email }, form.Email).Required(),
+		form.TextOrNull("avatar_url", func(u *User) **string { return &u.AvatarURL }, form.URL),
+		form.TextOrNull("timezone", func(u *User) **string { return &u.Timezone }, form.Zone),
 		form.Instant("created_at", func(u *User) *time.Time { return &u.CreatedAt }).Fixed(),
 	}
 	keyForm = form.Form[Key]{
-		form.Text("id", func(k *Key) *string { return &k.ID }, idRule("key")).Fixed(),
+		form.Text("id", func(k *Key) *string { return &k.ID }, form.ID("key")).Fixed(),
 		form.Text("user_id", func(k *Key) *string { return &k.UserID }, nil).Required().Fixed(),
-		form.Text("secret", func(k *Key) *string { return &k.Secret }, secretRule),
+		form.Text("secret", func(k *Key) *string { return &k.Secret }, secretRule).WriteOnly(),
 		form.Text("digest", func(k *Key) *string { return &k.Digest }, digestRule).Fixed(),
 		form.TextOrNull("hint", func(k *Key) **string { return &k.Hint }, hintRule),
 		form.Instant("created_at", func(k *Key) *time.Time { return &k.CreatedAt }).Fixed(),
 		form.InstantOrNull("revoked_at", func(k *Key) **time.Time { return &k.RevokedAt }),
 	}
 	eventForm = form.Form[Event]{
-		form.Text("title", func(e *Event) *string { return &e.Title }, titleRule).Required(),
+		form.Text("id", func(e *Event) *string { return &e.ID }, form.ID("evt")).Fixed().Server(),
+		form.Text("host_id", func(e *Event) *string { return &e.HostID }, nil).Required().Fixed().Server(),
+		form.Text("slug", func(e *Event) *string { return &e.Slug }, form.Slug).Fixed().Server(),
+		form.Text("status", func(e *Event) *string { return &e.Status }, form.OneOf("draft", "published")).Server(),
+		form.Instant("created_at", func(e *Event) *time.Time { return &e.CreatedAt }).Fixed().Server(),
+		form.Instant("updated_at", func(e *Event) *time.Time { return &e.UpdatedAt }).Server(),
+		form.Text("title", func(e *Event) *string { return &e.Title }, form.Title).Required(),
 		form.TextOrNull("description", func(e *Event) **string { return &e.Description }, form.Length(0, 50_000)),
 		form.Instant("start_at", func(e *Event) *time.Time { return &e.StartAt }).Required(),
 		form.Instant("end_at", func(e *Event) *time.Time { return &e.EndAt }).Required(),
-		form.Text("timezone", func(e *Event) *string { return &e.Timezone }, zoneRule),
+		form.Text("timezone", func(e *Event) *string { return &e.Timezone }, form.Zone),
 		form.TextOrNull("location_type", func(e *Event) **string { return &e.LocationType }, form.OneOf("in_person", "virtual")),
 		form.TextOrNull("location_city", func(e *Event) **string { return &e.LocationCity }, form.Length(0, 100)),
 		form.TextOrNull("location_country", func(e *Event) **string { return &e.LocationCountry }, form.Length(0, 100)),
 		form.Text("visibility", func(e *Event) *string { return &e.Visibility }, form.OneOf("public", "private")),
 		form.Bool("requires_approval", func(e *Event) *bool { return &e.RequiresApproval }),
-		form.TextOrNull("cover_image_url", func(e *Event) **string { return &e.CoverImageURL }, urlRule),
-		form.TextOrNull("meeting_url", func(e *Event) **string { return &e.MeetingURL }, urlRule),
-		form.Text("id", func(e *Event) *string { return &e.ID }, idRule("evt")).Fixed(),
-		form.Text("host_id", func(e *Event) *string { return &e.HostID }, nil).Required().Fixed(),
-		form.Text("slug", func(e *Event) *string { return &e.Slug }, slugRule).Fixed(),
-		form.Text("status", func(e *Event) *string { return &e.Status }, form.OneOf("draft", "published")),
-		form.Instant("created_at", func(e *Event) *time.Time { return &e.CreatedAt }).Fixed(),
-		form.Instant("updated_at", func(e *Event) *time.Time { return &e.UpdatedAt }),
+		form.TextOrNull("cover_image_url", func(e *Event) **string { return &e.CoverImageURL }, form.URL),
+		form.TextOrNull("meeting_url", func(e *Event) **string { return &e.MeetingURL }, form.URL),
 	}
 	guestForm = form.Form[Guest]{
-		form.Text("id", func(g *Guest) *string { return &g.ID }, idRule("gst")).Fixed(),
+		form.Text("id", func(g *Guest) *string { return &g.ID }, form.ID("gst")).Fixed(),
 		form.Text("event_id", func(g *Guest) *string { return &g.EventID }, nil).Required().Fixed(),
+		form.Instant("created_at", func(g *Guest) *time.Time { return &g.CreatedAt }).Fixed(),
+		form.TextOrNull("email", func(g *Guest) **string { return &g.Email }, form.Email),
 		form.TextOrNull("name", func(g *Guest) **string { return &g.Name }, form.Length(1, 255)),
-		form.TextOrNull("email", func(g *Guest) **string { return &g.Email }, emailRule),
 		form.Text("status", func(g *Guest) *string { return &g.Status }, form.OneOf("invited", "pending", "approved", "declined", "waitlist", "cancelled")),
 		form.InstantOrNull("registered_at", func(g *Guest) **time.Time { return &g.RegisteredAt }),
 		form.InstantOrNull("checked_in_at", func(g *Guest) **time.Time { return &g.CheckedInAt }),
-		form.Instant("created_at", func(g *Guest) *time.Time { return &g.CreatedAt }).Fixed(),
 	}
 )
-
-const (
-	lower  = "abcdefghijklmnopqrstuvwxyz0123456789"
-	idTail = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ_-"
-)
-
-func idRule(kind string) form.Rule {
-	return func(s string) string {
-		tail, found := strings.CutPrefix(s, kind+"_")
-		if !found || tail == "" || len(tail) > 64 || strings.Trim(tail, idTail) != "" {
-			return "must be " + kind + "_ and 1 to 64 of A-Z a-z 0-9 _ -"
-		}
-		return ""
-	}
-}
-
-func hintRule(s string) string {
-	if len(s) != 4 || !visible(s) {
-		return "must be the last four characters of the secret, visible ASCII"
-	}
-	return ""
-}
-
-func titleRule(s string) string {
-	if strings.TrimSpace(s) == "" {
-		return "must have 1 to 255 characters, not only white space"
-	}
-	return form.Length(1, 255)(s)
-}
-
-func emailRule(s string) string {
-	if at := strings.IndexByte(s, '@'); at < 1 || at == len(s)-1 || strings.Count(s, "@") != 1 {
-		return "must be an address with one @, such as ada@example.com"
-	}
-	return form.Length(3, 254)(s)
-}
-
-func urlRule(s string) string {
-	if problem := form.Length(1, 2048)(s); problem != "" {
-		return problem
-	}
-	if err := strict.URL(s); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-func zoneRule(s string) string {
-	if strict.Zone(s) {
-		return ""
-	}
-	return "must be a time zone name of the form Area/City from the IANA list, such as Europe/Paris, or UTC"
-}
-
-func slugRule(s string) string {
-	words := strings.Split(s, "-")
-	if len(s) > 100 || s == "create" || slices.Contains(words, "") || strings.Trim(strings.Join(words, ""), lower) != "" {
-		return "must be at most 100 of a-z 0-9 with single hyphens between them, and not create"
-	}
-	return ""
-}
 
 // Store keeps users, keys, events and guests in memory behind a mutex, and
 // on disk where it was opened on a file. [NewStore] and [Open] make one. It is
@@ -302,15 +218,6 @@ type Store struct {
 }
 
 const idempotencyLifetime = 24 * time.Hour
-
-// The other names of rows. No id or slug, which stands bare, holds a colon.
-func emailName(email string) string        { return "email:" + strings.ToLower(email) }
-func keyName(digest string) string         { return "key:" + digest }
-func guestName(event, email string) string { return "guest:" + event + ":" + strings.ToLower(email) }
-func originName(owner, key string) string  { return "idem:" + owner + ":" + key }
-
-// kinds are the kinds of rows by what their ids begin with.
-var kinds = map[string]string{"usr": "user", "key": "key", "evt": "event", "gst": "guest"}
 
 func newStore(cfg *Config) *Store {
 	s := &Store{index: index.New(), slots: make(chan struct{}, maxQueue)}
@@ -351,7 +258,7 @@ func open(path string, cfg *Config, progress func(done, total int64)) (*Store, e
 		}
 	}), l.load)
 	if err != nil {
-		return nil, notOpened(err)
+		return nil, err
 	}
 	s.index.Sort()
 	s.file = f
@@ -412,9 +319,7 @@ func (s *Store) Apply(records ...Record) error {
 // ApplyJSON is [Store.Apply] for a JSON array of records, but merges: what a
 // record leaves out stays as it is, and null sets a member back to its default.
 // So applying the same array twice changes nothing.
-func (s *Store) ApplyJSON(data []byte) error { return s.applyJSON(data, nil) }
-
-func (s *Store) applyJSON(data []byte, progress func(done, total int64)) error {
+func (s *Store) ApplyJSON(data []byte) error {
 	return s.change(func(t *tx) error {
 		n := 0
 		for v, err := range strict.Elements(data) {
@@ -426,12 +331,6 @@ func (s *Store) applyJSON(data []byte, progress func(done, total int64)) error {
 				err.Record = n
 				return err
 			}
-			if progress != nil {
-				progress(int64(n), 0)
-			}
-		}
-		if progress != nil {
-			progress(int64(n), int64(n))
 		}
 		return nil
 	})
@@ -499,7 +398,7 @@ func (s *Store) dump() []string {
 	s.mu.RUnlock()
 	all := make([]string, len(rows))
 	for i := range rows {
-		all[i] = string(encodeRow(nil, &rows[i], false))
+		all[i] = string(record.Append(nil, &rows[i], false))
 	}
 	return all
 }
@@ -585,7 +484,7 @@ func (s *Store) commit(waiting []*change) (rest []*change) {
 		t := &tx{all.Begin(), s}
 		if c.err = s.stage(c, t); c.err == nil && s.file != nil {
 			size := len(records)
-			records = encodeSteps(records, t.Steps)
+			records = record.AppendSteps(records, t.Steps)
 			if len(records) > recordfile.MaxCommit {
 				if size > 0 { // it is the first of the next commit
 					records = records[:size]
@@ -648,12 +547,12 @@ func (s *Store) rewrite(steps []index.Step) error {
 	return s.file.Rewrite(func(yield func([]byte) bool) {
 		var buf []byte
 		for r := range s.index.All() {
-			if buf = encodeRow(buf[:0], r, r.Origin != nil && r.Origin.At.After(expired)); !yield(buf) {
+			if buf = record.Append(buf[:0], r, r.Origin != nil && r.Origin.At.After(expired)); !yield(buf) {
 				return
 			}
 		}
 		for i := range steps {
-			if buf = encodeSteps(buf[:0], steps[i:i+1]); !yield(buf) {
+			if buf = record.AppendSteps(buf[:0], steps[i:i+1]); !yield(buf) {
 				return
 			}
 		}
@@ -685,7 +584,7 @@ func (t *tx) apply(v strict.Value) *RecordError {
 	case "key":
 		_, problems = t.key(v)
 	case "event":
-		_, problems = t.event(v, len(eventForm), "", nil)
+		_, problems = t.event(v, "", nil)
 	case "guest":
 		problems = t.guest(v)
 	case "delete":
@@ -700,6 +599,29 @@ func (t *tx) apply(v strict.Value) *RecordError {
 		return &RecordError{Kind: kind, Problems: problems}
 	}
 	return nil
+}
+
+// put stages the row that raw stands for, in the place of old where that is not
+// nil, unless it is the same.
+func (t *tx) put(raw []byte, old *index.Row, origin *index.Origin) *index.Row {
+	if old != nil && old.Raw == string(raw) {
+		return old
+	}
+	r, err := record.Row(string(raw))
+	if err != nil {
+		panic(err) // told to the caller as an error
+	}
+	r.Origin = origin
+	t.Put(r, old)
+	return r
+}
+
+// mode is how a record fills a row that is there, or is not.
+func mode(old *index.Row) form.Mode {
+	if old == nil {
+		return form.New
+	}
+	return form.Merge
 }
 
 // only returns the one member of an object.
@@ -758,12 +680,12 @@ func (t *tx) unique(name *string, kind, owner string, whole func(made string) st
 
 func (t *tx) user(v strict.Value) []string {
 	var u User
-	old := t.known(v, "usr", emailName(text(v, "email")))
+	old := t.known(v, "usr", record.Email(text(v, "email")))
 	if old != nil {
 		mustDecode(old.Raw, &u)
 	}
-	p := userForm.Fill(&u, v, old == nil, len(userForm))
-	t.taken(p, "email", emailName(u.Email), u.ID)
+	p := userForm.Fill(&u, v, mode(old))
+	t.taken(p, "email", record.Email(u.Email), u.ID)
 	t.created(p, &u.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return problems
@@ -771,26 +693,8 @@ func (t *tx) user(v strict.Value) []string {
 	if old == nil && u.ID == "" {
 		t.newID(&u.ID, "usr", u.Name)
 	}
-	if r := userRow(&u); old == nil || old.Raw != r.Raw {
-		t.Put(r, old)
-	}
+	t.put(userForm.Append(nil, &u), old, nil)
 	return nil
-}
-
-func userRow(u *User) *index.Row {
-	r := &index.Row{ID: u.ID, Alias: emailName(u.Email), Raw: strict.Encode(u), Created: u.CreatedAt}
-	if u.Timezone != nil {
-		r.State = *u.Timezone
-	}
-	return r
-}
-
-func keyRow(k *Key) *index.Row {
-	r := &index.Row{ID: k.ID, Parent: k.UserID, Alias: keyName(k.Digest), Raw: strict.Encode(k), Created: k.CreatedAt}
-	if k.RevokedAt != nil {
-		r.State = "revoked"
-	}
-	return r
 }
 
 func (t *tx) key(v strict.Value) (*index.Row, []string) {
@@ -799,12 +703,12 @@ func (t *tx) key(v strict.Value) (*index.Row, []string) {
 	if secret := text(v, "secret"); secret != "" {
 		sum = digest(secret)
 	}
-	old := t.known(v, "key", keyName(sum))
+	old := t.known(v, "key", record.Key(sum))
 	if old != nil {
 		mustDecode(old.Raw, &k)
 	}
 	revoked := k.RevokedAt
-	p := keyForm.Fill(&k, v, old == nil, len(keyForm))
+	p := keyForm.Fill(&k, v, mode(old))
 	if k.Secret != "" {
 		if k.Digest != "" && k.Digest != sum {
 			p.Say("digest", "is not that of the secret: leave one of them out")
@@ -819,7 +723,7 @@ func (t *tx) key(v strict.Value) (*index.Row, []string) {
 			p.Say("user_id", fmt.Sprintf("%q is not known", k.UserID))
 		}
 	}
-	t.taken(p, "digest", keyName(k.Digest), k.ID)
+	t.taken(p, "digest", record.Key(k.Digest), k.ID)
 	if revoked != nil {
 		if k.RevokedAt != nil && !k.RevokedAt.Equal(*revoked) {
 			p.Say("revoked_at", "never changes once it is set")
@@ -833,27 +737,23 @@ func (t *tx) key(v strict.Value) (*index.Row, []string) {
 	if old == nil && k.ID == "" {
 		t.newID(&k.ID, "key", k.UserID)
 	}
-	r := keyRow(&k)
-	if old != nil && old.Raw == r.Raw {
-		return old, nil
-	}
-	t.Put(r, old)
-	return r, nil
+	return t.put(keyForm.Append(nil, &k), old, nil), nil
 }
 
-// event stages an event from the first own members of its form. With a host it
-// is a new one of that host.
-func (t *tx) event(v strict.Value, own int, host string, origin *index.Origin) (*index.Row, []string) {
+// event stages an event. With a host it is a new one from that host's request.
+func (t *tx) event(v strict.Value, host string, origin *index.Origin) (*index.Row, []string) {
 	e := Event{HostID: host}
 	var old *index.Row
+	how := form.Client
 	if host == "" {
 		old = t.known(v, "evt", "")
+		how = mode(old)
 	}
 	if old != nil {
 		mustDecode(old.Raw, &e)
 	}
 	before := e.UpdatedAt
-	p := eventForm.Fill(&e, v, old == nil, own)
+	p := eventForm.Fill(&e, v, how)
 	if !p.Of("start_at") && !p.Of("end_at") && !e.EndAt.After(e.StartAt) {
 		p.Say("end_at", "must be after start_at")
 	}
@@ -875,30 +775,28 @@ func (t *tx) event(v strict.Value, own int, host string, origin *index.Origin) (
 		if e.Slug == "" {
 			t.unique(&e.Slug, "slug", e.HostID, func(made string) string { return slug.Make(e.Title) + "-" + made })
 		}
+		if e.UpdatedAt.IsZero() {
+			e.UpdatedAt = e.CreatedAt
+		}
 	}
 	e.Timezone = cmp.Or(e.Timezone, h.State, "UTC")
 	e.Visibility = cmp.Or(e.Visibility, "public")
 	e.Status = cmp.Or(e.Status, t.s.cfg.NewEventStatus)
 	if old != nil {
-		if e.UpdatedAt = before; encodeEvent(&e) == old.Raw {
-			return old, nil
+		if e.UpdatedAt = before; string(eventForm.Append(nil, &e)) != old.Raw {
+			e.UpdatedAt = t.s.now()
 		}
-		e.UpdatedAt = t.s.now()
-	} else if e.UpdatedAt.IsZero() {
-		e.UpdatedAt = e.CreatedAt
 	}
-	r := &index.Row{ID: e.ID, Parent: e.HostID, Alias: e.Slug, Raw: encodeEvent(&e), State: e.Status, Created: e.CreatedAt, Origin: origin}
-	t.Put(r, old)
-	return r, nil
+	return t.put(eventForm.Append(make([]byte, 0, 1024), &e), old, origin), nil
 }
 
 func (t *tx) guest(v strict.Value) []string {
 	var g Guest
-	old := t.known(v, "gst", guestName(text(v, "event_id"), text(v, "email")))
+	old := t.known(v, "gst", record.Guest(text(v, "event_id"), text(v, "email")))
 	if old != nil {
 		mustDecode(old.Raw, &g)
 	}
-	p := guestForm.Fill(&g, v, old == nil, len(guestForm))
+	p := guestForm.Fill(&g, v, mode(old))
 	e := t.Get("evt", g.EventID)
 	if e == nil {
 		p.Say("event_id", fmt.Sprintf("%q is not known", g.EventID))
@@ -906,10 +804,8 @@ func (t *tx) guest(v strict.Value) []string {
 	if g.Name == nil && g.Email == nil {
 		p.Say("name", "or email is required")
 	}
-	alias := ""
 	if g.Email != nil {
-		alias = guestName(g.EventID, *g.Email)
-		t.taken(p, "email", alias, g.ID)
+		t.taken(p, "email", record.Guest(g.EventID, *g.Email), g.ID)
 	}
 	if g.Status == "invited" && g.RegisteredAt != nil && text(v, "registered_at") != "" {
 		p.Say("registered_at", "must be null while the status is invited")
@@ -933,16 +829,13 @@ func (t *tx) guest(v strict.Value) []string {
 	if old == nil && g.ID == "" {
 		t.newID(&g.ID, "gst", e.Parent)
 	}
-	r := &index.Row{ID: g.ID, Parent: g.EventID, Alias: alias, Raw: strict.Encode(&g), Created: g.CreatedAt}
-	if old == nil || old.Raw != r.Raw {
-		t.Put(r, old)
-	}
+	t.put(guestForm.Append(nil, &g), old, nil)
 	return nil
 }
 
 func (t *tx) delete(v strict.Value) []string {
 	kind, id, _ := only(v)
-	for prefix, name := range kinds {
+	for prefix, name := range record.Kinds {
 		if name != kind {
 			continue
 		}
@@ -995,48 +888,6 @@ func recordValue(r Record) strict.Value {
 	return v
 }
 
-// encodeEvent is what strict.Encode makes of an event, in a third of the time: creates
-// are the one place where that counts.
-func encodeEvent(e *Event) string {
-	b := make([]byte, 0, 1024)
-	b = appendText(b, `{"id":`, &e.ID)
-	b = appendText(b, `,"host_id":`, &e.HostID)
-	b = appendText(b, `,"slug":`, &e.Slug)
-	b = appendText(b, `,"status":`, &e.Status)
-	b = appendInstant(b, `,"created_at":"`, e.CreatedAt)
-	b = appendInstant(b, `,"updated_at":"`, e.UpdatedAt)
-	b = appendText(b, `,"title":`, &e.Title)
-	b = appendText(b, `,"description":`, e.Description)
-	b = appendInstant(b, `,"start_at":"`, e.StartAt)
-	b = appendInstant(b, `,"end_at":"`, e.EndAt)
-	b = appendText(b, `,"timezone":`, &e.Timezone)
-	b = appendText(b, `,"location_type":`, e.LocationType)
-	b = appendText(b, `,"location_city":`, e.LocationCity)
-	b = appendText(b, `,"location_country":`, e.LocationCountry)
-	b = appendText(b, `,"visibility":`, &e.Visibility)
-	b = strconv.AppendBool(append(b, `,"requires_approval":`...), e.RequiresApproval)
-	b = appendText(b, `,"cover_image_url":`, e.CoverImageURL)
-	b = appendText(b, `,"meeting_url":`, e.MeetingURL)
-	return string(append(b, '}'))
-}
-
-func appendText(b []byte, name string, s *string) []byte {
-	b = append(b, name...)
-	if s == nil {
-		return append(b, "null"...)
-	}
-	for i := range len(*s) {
-		if c := (*s)[i]; c < ' ' || c == '"' || c == '\\' || c == 0xe2 { // 0xe2 begins U+2028 and U+2029
-			return append(b, strict.Encode(*s)...)
-		}
-	}
-	return append(append(append(b, '"'), *s...), '"')
-}
-
-func appendInstant(b []byte, name string, t time.Time) []byte {
-	return append(t.AppendFormat(append(b, name...), time.RFC3339Nano), '"')
-}
-
 // mustDecode reads what was encoded.
 func mustDecode(raw string, x any) {
 	if err := json.Unmarshal([]byte(raw), x); err != nil {
@@ -1044,143 +895,33 @@ func mustDecode(raw string, x any) {
 	}
 }
 
-// The file. A line holds whole records as dump has them, and an event's with
-// what it was created with: {"event":{…},"idempotency":{…}}.
-
-func encodeRow(buf []byte, r *index.Row, origin bool) []byte {
-	buf = append(buf, `{"`...)
-	buf = append(buf, kinds[r.Kind()]...)
-	buf = append(buf, `":`...)
-	buf = append(buf, r.Raw...)
-	if origin {
-		buf = append(buf, originMember...)
-		buf = append(buf, strict.Encode(r.Origin)...)
-	}
-	return append(buf, '}')
-}
-
-func encodeSteps(buf []byte, steps []index.Step) []byte {
-	for _, step := range steps {
-		if len(buf) > 0 {
-			buf = append(buf, ',')
-		}
-		if r := step.Row; r != nil {
-			buf = encodeRow(buf, r, r.Origin != nil)
-		} else {
-			kind, _, _ := strings.Cut(step.Gone, "_")
-			buf = fmt.Appendf(buf, `{"delete":{"%s":"%s"}}`, kinds[kind], step.Gone)
-		}
-	}
-	return buf
-}
-
-// loader puts the lines of a file into a store. It trusts their form, as their
-// checksums say that we wrote them, and cuts them by position.
+// loader puts the lines of a file into a store.
 type loader struct {
 	s       *Store
 	deletes bool // a line deletes something
 }
 
 func (l *loader) load(records string) error {
-	for record := range eachRecord(records) {
-		if err := l.record(record); err != nil {
+	for text := range record.Split(records) {
+		step, err := record.Parse(text)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// eachRecord yields the records of a line.
-func eachRecord(records string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for records != "" {
-			end := boundary(records)
-			if !yield(records[:end]) {
-				return
-			}
-			records = strings.TrimPrefix(records[end:], ",")
+		r := step.Row
+		if r == nil {
+			l.deletes = true
+			l.s.index.Remove(step.Gone)
+			continue
 		}
-	}
-}
-
-// boundary is where the first record ends. No string holds }},{"a: behind the
-// quote that would end the string stands no letter.
-func boundary(records string) int {
-	const between = `}},{"`
-	for from := 0; ; {
-		i := strings.Index(records[from:], between)
-		if i < 0 {
-			return len(records)
+		if r.Parent != "" && l.s.index.Find(r.Parent) == nil {
+			return fmt.Errorf("%s hangs on %s, which is not there", r.ID, r.Parent)
 		}
-		from += i + len(between)
-		if from < len(records) && records[from] >= 'a' && records[from] <= 'z' {
-			return from - len(`,{"`)
-		}
-	}
-}
-
-const originMember = `,"idempotency":`
-
-// originAt is where the idempotency key of an event begins in its record, or 0.
-// No string holds what is looked for, as between records.
-func originAt(record string) int { return strings.Index(record, "}"+originMember+`{"`) + 1 }
-
-var errForm = errors.New("a record is not in the form that this program writes")
-
-func (l *loader) record(record string) error {
-	c := cutter{rest: record}
-	r := &index.Row{}
-	switch {
-	case c.skip(`{"event":`):
-		start := c.rest
-		r.ID, r.Parent, r.Alias, r.State = c.text(`{"id":"`), c.text(`,"host_id":"`), c.text(`,"slug":"`), c.text(`,"status":"`)
-		r.Created = c.instant(`,"created_at":"`)
-		r.Raw = start[:len(start)-1]
-		if i := originAt(start); i > 0 {
-			r.Raw = start[:i]
-			if json.Unmarshal([]byte(start[i+len(originMember):len(start)-1]), &r.Origin) != nil {
-				return errForm
-			}
-			r.Origin.Name = originName(r.Parent, r.Origin.Key)
-		}
-	case c.skip(`{"guest":`):
-		r.Raw = c.rest[:len(c.rest)-1]
-		r.ID, r.Parent, r.Created = c.text(`{"id":"`), c.text(`,"event_id":"`), c.instant(`,"created_at":"`)
-		if !c.skip(`,"email":null`) {
-			r.Alias = guestName(r.Parent, c.text(`,"email":"`))
-		}
-	case c.skip(`{"delete":{"`):
-		l.deletes = true
-		for _, kind := range kinds {
-			if c.skip(kind) {
-				l.s.index.Remove(c.text(`":"`))
-			}
-		}
-		return c.err
-	default:
-		var whole Record
-		if json.Unmarshal([]byte(record), &whole) != nil {
-			return errForm
-		}
-		switch {
-		case whole.User != nil:
-			r = userRow(whole.User)
-		case whole.Key != nil:
-			r = keyRow(whole.Key)
-		default:
-			return errForm
-		}
-	}
-	if c.err == nil && r.Parent != "" && l.s.index.Find(r.Parent) == nil {
-		return fmt.Errorf("%s hangs on %s, which is not there", r.ID, r.Parent)
-	}
-	if c.err == nil {
 		l.s.index.Put(r, true)
 		if r.Created.After(l.s.last) {
 			l.s.last = r.Created
 		}
 	}
-	return c.err
+	return nil
 }
 
 // makeDurable sees to it that what was read is on disk as it was read, by a
@@ -1206,52 +947,6 @@ func (l *loader) makeDurable(f *recordfile.File) error {
 }
 
 const lineOverhead = 50 // bytes of a line beside its record, about
-
-// cutter cuts a record that this program wrote by position.
-type cutter struct {
-	rest string
-	err  error
-}
-
-func (c *cutter) skip(prefix string) bool {
-	rest, found := strings.CutPrefix(c.rest, prefix)
-	c.rest = rest
-	return found
-}
-
-// text is the string that follows prefix, which includes its first quote.
-func (c *cutter) text(prefix string) string {
-	if !c.skip(prefix) {
-		c.err = errForm
-		return ""
-	}
-	end := strings.IndexByte(c.rest, '"')
-	if end > 0 && strings.IndexByte(c.rest[:end], '\\') >= 0 { // an escape: read it by the book
-		var s string
-		d := json.NewDecoder(strings.NewReader(`"` + c.rest))
-		if err := d.Decode(&s); err != nil {
-			c.err = errForm
-			return ""
-		}
-		c.rest = c.rest[d.InputOffset()-1:]
-		return s
-	}
-	if end < 0 {
-		c.err = errForm
-		return ""
-	}
-	s := c.rest[:end]
-	c.rest = c.rest[end+1:]
-	return s
-}
-
-func (c *cutter) instant(prefix string) time.Time {
-	at, err := time.Parse(time.RFC3339Nano, c.text(prefix))
-	if err != nil {
-		c.err = errForm
-	}
-	return at
-}
 
 // What the handlers ask for. Each call sees only what belongs to the caller.
 
@@ -1306,7 +1001,7 @@ func (s *Store) createEvent(owner string, body []byte, key string) (created, err
 		var origin *index.Origin
 		if key != "" {
 			now := s.now()
-			name := originName(owner, key)
+			name := record.Origin(owner, key)
 			if r := t.Find(name); r != nil && now.Before(r.Origin.At.Add(idempotencyLifetime)) {
 				if r.Origin.Body != sum {
 					return errReused
@@ -1329,7 +1024,7 @@ func (s *Store) createEvent(owner string, body []byte, key string) (created, err
 		if t.Get("usr", owner) == nil {
 			return errGone
 		}
-		r, problems := t.event(v, createMembers, owner, origin)
+		r, problems := t.event(v, owner, origin)
 		if problems != nil {
 			return &RecordError{Problems: problems}
 		}

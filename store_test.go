@@ -61,7 +61,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"revoked at another time", `[{"key":{"id":"key_old","revoked_at":"2026-02-02T00:00:00Z"}}]`, "key: revoked_at never changes once it is set"},
 		{"event of nobody", `[{"event":{"host_id":"usr_x","title":"x",` + times + `}}]`, `record 1: event: host_id "usr_x" is not known`},
 		{"event of an event", `[{"event":{"host_id":"evt_1","title":"x",` + times + `}}]`, `event: host_id "evt_1" is not known`},
-		{"event without anything", `[{"event":{}}]`, "record 1: event: title is required; start_at is required; end_at is required; host_id is required"},
+		{"event without anything", `[{"event":{}}]`, "record 1: event: host_id is required; title is required; start_at is required; end_at is required"},
 		{"host changed", `[{"event":{"id":"evt_1","host_id":"usr_bob"}}]`, "event: host_id never changes: it is usr_ada"},
 		{"slug changed", `[{"event":{"id":"evt_1","slug":"new"}}]`, "event: slug never changes: it is one"},
 		{"slug taken", `[{"event":{"host_id":"usr_bob","slug":"one","title":"x",` + times + `}}]`, "event: slug is taken by evt_1"},

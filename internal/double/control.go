@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -61,19 +62,7 @@ func (d *Double) Control(token, baseURL string, fail func(http.ResponseWriter, *
 	})
 }
 
-// listedFault is a fault as the control API writes it.
-type listedFault struct {
-	Operation string `json:"operation"`
-	Status    int    `json:"status"`
-	Times     int    `json:"times"`
-	Delay     string `json:"delay"`
-	Drop      bool   `json:"drop"`
-	Lose      bool   `json:"lose"`
-	User      string `json:"user"`
-	Hits      int    `json:"hits"`
-}
-
-// faultForm is a fault as the control API reads it; hits is not for clients.
+// faultForm is a fault as the control API has it.
 var faultForm = form.Form[Rule]{
 	form.Text("operation", func(f *Rule) *string { return &f.Operation }, nil).Required(),
 	form.Int("status", func(f *Rule) *int { return &f.Status }),
@@ -82,16 +71,16 @@ var faultForm = form.Form[Rule]{
 	form.Bool("drop", func(f *Rule) *bool { return &f.Drop }),
 	form.Bool("lose", func(f *Rule) *bool { return &f.Lose }),
 	form.Text("user", func(f *Rule) *string { return &f.User }, nil),
-	form.Int("hits", func(f *Rule) *int { return &f.hits }),
+	form.Int("hits", func(f *Rule) *int { return &f.hits }).Server(),
 }
 
 func (d *Double) listFaults(userID string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	list := []listedFault{}
+	list := []json.RawMessage{}
 	for _, f := range d.faults {
 		if of(userID)(f) {
-			list = append(list, listedFault{f.Operation, f.Status, f.Times, f.Delay.String(), f.Drop, f.Lose, f.User, f.hits})
+			list = append(list, faultForm.Append(nil, f))
 		}
 	}
 	return strict.Encode(list)
@@ -105,7 +94,7 @@ func (d *Double) putFaults(r operator.Request) (string, error) {
 			return "", answer.BadRequest("the body is not a JSON array of faults: " + err.Error())
 		}
 		f := &Rule{}
-		problem := strings.Join(faultForm.Fill(f, v, true, len(faultForm)-1).All(), "; ")
+		problem := strings.Join(faultForm.Fill(f, v, form.Client).All(), "; ")
 		if f.User = cmp.Or(f.User, r.User); r.User != "" && f.User != r.User {
 			problem = cmp.Or(problem, "user must be the one of ?user=, or left out")
 		}
@@ -140,7 +129,7 @@ func (d *Double) putClock(r operator.Request) (string, error) {
 		return "", answer.BadRequest("the body is not a JSON object: " + err.Error())
 	}
 	var c clockChange
-	if problems := clockForm.Fill(&c, v, true, len(clockForm)).All(); problems != nil {
+	if problems := clockForm.Fill(&c, v, form.New).All(); problems != nil {
 		return "", answer.BadRequest(strings.Join(problems, "; "))
 	}
 	if c.now.IsZero() == (c.advance == 0) {

@@ -2,9 +2,10 @@
 // tells everything that is wrong with it at once, in the order of the table.
 //
 // A [Form] says of each member its name, its type, its rule and whether it is
-// required or fixed. [Form.Fill] puts the members of an object into a struct;
-// [Form.Value] is the way back, so that a struct made in Go passes the very
-// same checks as one that came as JSON.
+// required, fixed or the server's. [Form.Fill] puts the members of an object
+// into a struct; [Form.Value] is the way back, so that a struct made in Go passes
+// the very same checks as one that came as JSON; [Form.Append] writes the JSON
+// that is kept and answered.
 package form
 
 import (
@@ -24,11 +25,14 @@ type Form[T any] []Member[T]
 // Member is one member of a T: made by [Text], [TextOrNull], [Bool], [Int],
 // [Duration], [Instant] or [InstantOrNull].
 type Member[T any] struct {
-	Name     string
-	required bool
-	fixed    bool
-	set      func(*T, strict.Value) string // puts the value, or tells what is wrong with it
-	get      func(*T) strict.Value
+	Name      string
+	required  bool
+	fixed     bool
+	server    bool
+	writeOnly bool
+	set       func(*T, strict.Value) string // puts the value, or tells what is wrong with it
+	get       func(*T) strict.Value         // null where it is not set
+	zero      string                        // what Append writes where it is not set
 }
 
 // Required returns the member as one that a new T cannot do without.
@@ -37,14 +41,16 @@ func (m Member[T]) Required() Member[T] { m.required = true; return m }
 // Fixed returns the member as one that never changes once a T is there.
 func (m Member[T]) Fixed() Member[T] { m.fixed = true; return m }
 
-// A Rule tells what is wrong with a string as the end of a sentence that begins
-// with the member's name ("must have at most 100 characters"), or "".
-type Rule func(string) string
+// Server returns the member as one that a client must not give.
+func (m Member[T]) Server() Member[T] { m.server = true; return m }
+
+// WriteOnly returns the member as one that [Form.Append] leaves out.
+func (m Member[T]) WriteOnly() Member[T] { m.writeOnly = true; return m }
 
 // Text is a member whose empty string stands for null: left out or null, it is
 // the empty string.
 func Text[T any](name string, at func(*T) *string, rule Rule) Member[T] {
-	return Member[T]{Name: name,
+	return Member[T]{Name: name, zero: `""`,
 		set: func(x *T, v strict.Value) string { return setText(at(x), v, rule) },
 		get: func(x *T) strict.Value {
 			if *at(x) == "" {
@@ -56,7 +62,7 @@ func Text[T any](name string, at func(*T) *string, rule Rule) Member[T] {
 
 // TextOrNull is a string member that may be null, which differs from "".
 func TextOrNull[T any](name string, at func(*T) **string, rule Rule) Member[T] {
-	return Member[T]{Name: name,
+	return Member[T]{Name: name, zero: "null",
 		set: func(x *T, v strict.Value) string {
 			*at(x) = nil
 			if v.Kind == strict.Null {
@@ -94,7 +100,7 @@ func setText(s *string, v strict.Value, rule Rule) string {
 
 // Bool is a member that is false when left out or null.
 func Bool[T any](name string, at func(*T) *bool) Member[T] {
-	return Member[T]{Name: name,
+	return Member[T]{Name: name, zero: "null",
 		set: func(x *T, v strict.Value) string {
 			*at(x) = v.Bool
 			if v.Kind != strict.Bool && v.Kind != strict.Null {
@@ -107,7 +113,7 @@ func Bool[T any](name string, at func(*T) *bool) Member[T] {
 
 // Int is a whole number that is 0 when left out or null.
 func Int[T any](name string, at func(*T) *int) Member[T] {
-	return Member[T]{Name: name,
+	return Member[T]{Name: name, zero: "null",
 		set: func(x *T, v strict.Value) string {
 			n, err := strconv.Atoi(v.Text)
 			if *at(x) = n; v.Kind != strict.Null && (v.Kind != strict.Number || err != nil) {
@@ -120,7 +126,7 @@ func Int[T any](name string, at func(*T) *int) Member[T] {
 
 // Duration is a string in Go's form that is 0 when left out or null.
 func Duration[T any](name string, at func(*T) *time.Duration) Member[T] {
-	return Member[T]{Name: name,
+	return Member[T]{Name: name, zero: "null",
 		set: func(x *T, v strict.Value) string {
 			d, err := time.ParseDuration(v.Text)
 			if *at(x) = d; v.Kind != strict.Null && (v.Kind != strict.String || err != nil) {
@@ -133,14 +139,14 @@ func Duration[T any](name string, at func(*T) *time.Duration) Member[T] {
 
 // Instant is an RFC 3339 date-time, read into UTC. The zero time is null.
 func Instant[T any](name string, at func(*T) *time.Time) Member[T] {
-	return Member[T]{Name: name,
+	return Member[T]{Name: name, zero: `"0001-01-01T00:00:00Z"`,
 		set: func(x *T, v strict.Value) string { return setInstant(at(x), v) },
 		get: func(x *T) strict.Value { return instant(*at(x)) }}
 }
 
 // InstantOrNull is an RFC 3339 date-time, read into UTC, that may be null.
 func InstantOrNull[T any](name string, at func(*T) **time.Time) Member[T] {
-	return Member[T]{Name: name,
+	return Member[T]{Name: name, zero: "null",
 		set: func(x *T, v strict.Value) string {
 			*at(x) = nil
 			if v.Kind == strict.Null {
@@ -192,12 +198,58 @@ func (f Form[T]) Value(x *T) strict.Value {
 	return v
 }
 
+// Append appends x as a JSON object with all its members in the order of the
+// form, but for those that are write-only.
+func (f Form[T]) Append(b []byte, x *T) []byte {
+	sep := byte('{')
+	for _, m := range f {
+		if m.writeOnly {
+			continue
+		}
+		b = append(append(append(b, sep, '"'), m.Name...), '"', ':')
+		sep = ','
+		switch v := m.get(x); v.Kind {
+		case strict.Null:
+			b = append(b, m.zero...)
+		case strict.Bool:
+			b = strconv.AppendBool(b, v.Bool)
+		case strict.Number:
+			b = append(b, v.Text...)
+		default:
+			b = appendText(b, v.Text)
+		}
+	}
+	return append(b, '}')
+}
+
+// appendText is strict.Encode of a string, at a fraction of its time where there
+// is nothing to escape.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == 0xe2 { // 0xe2 begins U+2028 and U+2029
+			return append(b, strict.Encode(s)...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// Mode is what [Form.Fill] fills.
+type Mode int
+
+const (
+	// Merge: a T that is there. Its fixed members must stay as they are, and null
+	// sets one back to nothing.
+	Merge Mode = iota
+	// New: a new T, which needs the required members. Null is the same as leaving
+	// a member out.
+	New
+	// Client: a new T of a client, who must not give the server's members.
+	Client
+)
+
 // Fill puts the members of the object v into x and returns what is wrong with
-// them. Null is the same as leaving a member of a new T out, and sets one of a
-// T that is there back to nothing. With fresh, x is a new T: it needs the
-// required members; otherwise the fixed ones must stay as they are. Only the
-// first own members of the form may be given: the others are the server's.
-func (f Form[T]) Fill(x *T, v strict.Value, fresh bool, own int) *Problems {
+// them.
+func (f Form[T]) Fill(x *T, v strict.Value, mode Mode) *Problems {
 	p := &Problems{place: func(name string) int {
 		return slices.IndexFunc(f, func(m Member[T]) bool { return m.Name == name })
 	}}
@@ -217,30 +269,30 @@ func (f Form[T]) Fill(x *T, v strict.Value, fresh bool, own int) *Problems {
 				lastUnknown = len(p.rest)
 				p.rest = append(p.rest, plain(m.Name)+" is not known")
 			}
-		case i >= own && given&(1<<i) == 0:
-			given |= 1 << i
-			p.rest = append(p.rest, m.Name+" is set by the server, so leave it out")
-		case i >= own:
+		case f[i].server && mode == Client:
+			if given&(1<<i) == 0 {
+				p.rest = append(p.rest, m.Name+" is set by the server, so leave it out")
+			}
 		case given&(1<<i) != 0:
 			p.Say(m.Name, "is given more than once: send it once")
-		default:
-			given |= 1 << i
-			if m.Value.Kind == strict.Null && (f[i].fixed || f[i].required) {
-				if f[i].required && (fresh || !f[i].fixed) {
-					p.Say(m.Name, "is required and must not be null")
-				}
-				continue
+		case m.Value.Kind == strict.Null && (f[i].fixed || f[i].required):
+			if f[i].required && (mode != Merge || !f[i].fixed) {
+				p.Say(m.Name, "is required and must not be null")
 			}
+		default:
 			if problem := f[i].set(x, m.Value); problem != "" {
 				p.Say(m.Name, problem)
 			}
 		}
+		if i >= 0 {
+			given |= 1 << i
+		}
 	}
 	for i, m := range f {
 		switch {
-		case fresh && m.required && i < own && given&(1<<i) == 0:
+		case mode != Merge && m.required && given&(1<<i) == 0 && !(m.server && mode == Client):
 			p.Say(m.Name, "is required")
-		case !fresh && m.fixed && m.get(x).Text != m.get(&before).Text:
+		case mode == Merge && m.fixed && m.get(x).Text != m.get(&before).Text:
 			p.Say(m.Name, "never changes: it is "+m.get(&before).Text)
 		}
 	}
@@ -248,17 +300,15 @@ func (f Form[T]) Fill(x *T, v strict.Value, fresh bool, own int) *Problems {
 		if unknown > maxUnknown {
 			p.rest[lastUnknown] += fmt.Sprintf(", nor are %d more", unknown-maxUnknown)
 		}
-		p.rest[lastUnknown] += " (the members are " + strings.Join(f.names()[:own], ", ") + ")"
+		var known []string
+		for _, m := range f {
+			if !m.server || mode != Client {
+				known = append(known, m.Name)
+			}
+		}
+		p.rest[lastUnknown] += " (the members are " + strings.Join(known, ", ") + ")"
 	}
 	return p
-}
-
-func (f Form[T]) names() []string {
-	names := make([]string, len(f))
-	for i, m := range f {
-		names[i] = m.Name
-	}
-	return names
 }
 
 const maxUnknown = 20 // unknown members told one by one
@@ -294,33 +344,6 @@ func (p *Problems) All() []string {
 		all = append(all, f.name+" "+f.tail)
 	}
 	return append(all, p.rest...)
-}
-
-// Length is the rule of min to max characters (Unicode code points).
-func Length(min, max int) Rule {
-	return func(s string) string {
-		n := utf8.RuneCountInString(s)
-		switch {
-		case n >= min && n <= max:
-			return ""
-		case min == 0:
-			return fmt.Sprintf("must have at most %d characters, not %d", max, n)
-		}
-		return fmt.Sprintf("must have %d to %d characters, not %d", min, max, n)
-	}
-}
-
-// OneOf is the rule of a fixed list of words.
-func OneOf(words ...string) Rule {
-	return func(s string) string {
-		if slices.Contains(words, s) {
-			return ""
-		}
-		if len(words) == 2 {
-			return "must be " + words[0] + " or " + words[1]
-		}
-		return "must be one of " + strings.Join(words, ", ")
-	}
 }
 
 // plain is an unknown name as a message can carry it: short, and quoted where

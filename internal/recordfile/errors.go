@@ -17,6 +17,13 @@ var (
 	ErrTooLarge = errors.New("too large for one commit")
 )
 
+// What the errors below are to errors.Is.
+var (
+	ErrDamaged = errors.New("the data file is damaged")
+	ErrFormat  = errors.New("not a data file of this version")
+	ErrLocked  = errors.New("the data file is in use")
+)
+
 // A DamageError tells where a file stops being right, and that no crash can
 // have left it so. The file was not changed.
 type DamageError struct {
@@ -32,7 +39,7 @@ func (e *DamageError) Error() string {
 		e.File, e.Line, e.Offset, e.Reason)
 }
 
-func (e *DamageError) Unwrap() error { return e.Err }
+func (e *DamageError) Unwrap() []error { return []error{ErrDamaged, e.Err} }
 
 // A FormatError tells that a file is not one of this program's version.
 type FormatError struct {
@@ -41,6 +48,8 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string { return e.File + " " + e.Reason }
+
+func (e *FormatError) Unwrap() error { return ErrFormat }
 
 // A LockedError tells that another process, or another Open in this one, has
 // the file open.
@@ -59,3 +68,5 @@ func (e *LockedError) Error() string {
 	}
 	return fmt.Sprintf("%s is in use by %s, which holds its lock: stop that first", e.File, who)
 }
+
+func (e *LockedError) Unwrap() error { return ErrLocked }

@@ -1,0 +1,111 @@
+package form
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"example.com/events/internal/strict"
+)
+
+// A Rule tells what is wrong with a string as the end of a sentence that begins
+// with the member's name ("must have at most 100 characters"), or "".
+type Rule func(string) string
+
+// Length is the rule of min to max characters (Unicode code points).
+func Length(min, max int) Rule {
+	return func(s string) string {
+		n := utf8.RuneCountInString(s)
+		switch {
+		case n >= min && n <= max:
+			return ""
+		case min == 0:
+			return fmt.Sprintf("must have at most %d characters, not %d", max, n)
+		}
+		return fmt.Sprintf("must have %d to %d characters, not %d", min, max, n)
+	}
+}
+
+// OneOf is the rule of a fixed list of words.
+func OneOf(words ...string) Rule {
+	return func(s string) string {
+		if slices.Contains(words, s) {
+			return ""
+		}
+		if len(words) == 2 {
+			return "must be " + words[0] + " or " + words[1]
+		}
+		return "must be one of " + strings.Join(words, ", ")
+	}
+}
+
+const (
+	lower  = "abcdefghijklmnopqrstuvwxyz0123456789"
+	idTail = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ_-"
+)
+
+// ID is the rule of the ids of a kind: usr_… and so on.
+func ID(kind string) Rule {
+	return func(s string) string {
+		tail, found := strings.CutPrefix(s, kind+"_")
+		if !found || tail == "" || len(tail) > 64 || strings.Trim(tail, idTail) != "" {
+			return "must be " + kind + "_ and 1 to 64 of A-Z a-z 0-9 _ -"
+		}
+		return ""
+	}
+}
+
+// Title is the rule of what a person must be able to read.
+func Title(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return "must have 1 to 255 characters, not only white space"
+	}
+	return Length(1, 255)(s)
+}
+
+// Email is the rule of an address: one @, with something on both sides.
+func Email(s string) string {
+	if at := strings.IndexByte(s, '@'); at < 1 || at == len(s)-1 || strings.Count(s, "@") != 1 {
+		return "must be an address with one @, such as ada@example.com"
+	}
+	return Length(3, 254)(s)
+}
+
+// URL is the rule of a web address of at most 2,048 characters ([strict.URL]).
+func URL(s string) string {
+	if problem := Length(1, 2048)(s); problem != "" {
+		return problem
+	}
+	if err := strict.URL(s); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// Zone is the rule of a time zone name ([strict.Zone]).
+func Zone(s string) string {
+	if strict.Zone(s) {
+		return ""
+	}
+	return "must be a time zone name of the form Area/City from the IANA list, such as Europe/Paris, or UTC"
+}
+
+// Slug is the rule of a slug that was not made by the server.
+func Slug(s string) string {
+	words := strings.Split(s, "-")
+	if len(s) > 100 || s == "create" || slices.Contains(words, "") || strings.Trim(strings.Join(words, ""), lower) != "" {
+		return "must be at most 100 of a-z 0-9 with single hyphens between them, and not create"
+	}
+	return ""
+}
+
+// Visible reports whether s has visible ASCII characters only.
+func Visible(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
