@@ -97,7 +97,7 @@ type api struct {
 	mux     *http.ServeMux
 	unknown http.HandlerFunc            // of the route that does not exist
 	scratch sync.Pool                   // of *scratch
-	public  map[string]http.HandlerFunc // what the command serves outside the base path, by path
+	pages   map[string]http.HandlerFunc // outside the base path, by path
 }
 
 // route is one endpoint. Each path has one method.
@@ -192,10 +192,10 @@ func plainPath(u *url.URL) bool {
 		!strings.Contains(strings.ToUpper(u.RawPath), "%2F")
 }
 
-// publicRoutes are what the command serves beside the API, without a key.
-func (a *api) publicRoutes() map[string]http.HandlerFunc {
+// withPages adds what the command serves beside the API, without a key.
+func (a *api) withPages() *api {
 	parts := strings.Split(pageHTML, "{base}")
-	return map[string]http.HandlerFunc{
+	a.pages = map[string]http.HandlerFunc{
 		"/": func(w http.ResponseWriter, r *http.Request) {
 			base := html.EscapeString("http://" + r.Host + BasePath)
 			if r.Header.Get("X-Forwarded-Proto") == "https" {
@@ -215,17 +215,18 @@ func (a *api) publicRoutes() map[string]http.HandlerFunc {
 			answer.JSON(w, http.StatusOK, `{"status":"ok"}`)
 		},
 	}
+	return a
 }
 
 func (a *api) outside(w http.ResponseWriter, r *http.Request) {
-	serve := a.public[r.URL.Path]
+	page := a.pages[r.URL.Path]
 	switch {
-	case serve == nil:
+	case page == nil:
 		a.fail(w, r, errOutside)
 	case r.Method != "GET" && r.Method != "HEAD":
 		a.fail(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
 	default:
-		serve(w, r)
+		page(w, r)
 	}
 }
 

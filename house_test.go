@@ -23,6 +23,8 @@ func TestHouse(t *testing.T) {
 		"store.go":             "net/http os flag testing net/http/httptest " + module + "/internal/operator",
 		"cmd/":                 "flag net/http testing net/http/httptest " + module + "/internal/",
 		"internal/":            module + " " + module + "/eventstest os flag net/http testing net/http/httptest",
+		"internal/command/":    module + " net/http testing " + module + "/internal/",
+		"internal/serve/":      module + " flag testing net/http/httptest",
 		"internal/recordfile/": module + " net/http flag testing " + module + "/internal/",
 		"internal/answer/":     module + " os flag testing net/http/httptest",
 		"internal/operator/":   module + " os flag testing net/http/httptest " + module + "/internal/recordfile " + module + "/internal/index",

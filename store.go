@@ -362,30 +362,23 @@ func (s *Store) empty() bool {
 	return s.index.Empty()
 }
 
-// firstKeyOwner is the first user with a key, or nil.
-func (s *Store) firstKeyOwner() *User {
+// keyOwner is the first user with a key, or nil, and whether any key is good.
+func (s *Store) keyOwner() (first *User, anyGood bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for r := range s.index.All() {
-		if r.Kind() == "key" {
-			var u User
-			mustDecode(s.index.Find(r.Parent).Raw, &u)
-			return &u
+		if r.Kind() != "key" {
+			continue
+		}
+		if first == nil {
+			first = new(User)
+			mustDecode(s.index.Find(r.Parent).Raw, first)
+		}
+		if r.State != "revoked" {
+			return first, true
 		}
 	}
-	return nil
-}
-
-// locked reports whether every key is revoked.
-func (s *Store) locked() bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for r := range s.index.All() {
-		if r.Kind() == "key" && r.State != "revoked" {
-			return false
-		}
-	}
-	return true
+	return first, false
 }
 
 // dump is the records of the whole store as JSON, one each.

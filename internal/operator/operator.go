@@ -22,6 +22,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -158,6 +159,14 @@ func (r Route) scope() string {
 		return ""
 	}
 	return "; a user is named as ?user=ID"
+}
+
+// Socket is the path of the operator's socket beside a data file.
+func Socket(data string) string {
+	if real, err := filepath.EvalSymlinks(data); err == nil {
+		data = real
+	}
+	return data + ".sock"
 }
 
 // Dial returns the store of the server that listens on a Unix socket, or an

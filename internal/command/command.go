@@ -1,0 +1,159 @@
+// Package command is a command line of subcommands whose flags can also be set
+// in the environment.
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Program is a command line.
+type Program struct {
+	Name     string // eventsd; its variables begin with EVENTSD_
+	About    string // a sentence
+	Commands []Command
+	// Flag declares a flag in a set, with a default where it is another one than
+	// usual.
+	Flag   func(fs *flag.FlagSet, name, value string)
+	Stdout io.Writer // for help
+
+	Args  []string        // what followed the flags
+	Given map[string]bool // the flags on the command line
+}
+
+// Command is one thing that a program does.
+type Command struct {
+	Name          string // one word or two
+	Args, Summary string
+	Flags         []string // each with =VALUE behind it where its default is not the usual
+	Run           func() error
+}
+
+// Run runs the subcommand that args name, the first one where they name none.
+// Flags that are not given are read from getenv. Its errors, and those of the
+// subcommand, say what to do.
+func (p *Program) Run(args []string, getenv func(string) string) error {
+	p.Commands = append(p.Commands, Command{Name: "help", Args: "[SUBCOMMAND]", Summary: "explain " + p.Name + " or a subcommand", Run: p.help})
+	c := p.Commands[0]
+	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
+		return p.help()
+	}
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		i := slices.IndexFunc(p.Commands, func(c Command) bool {
+			words := strings.Fields(c.Name)
+			return len(args) >= len(words) && slices.Equal(words, args[:len(words)])
+		})
+		if i < 0 {
+			return fmt.Errorf("unknown subcommand %q; see %s help", strings.Join(args[:min(2, len(args))], " "), p.Name)
+		}
+		c = p.Commands[i]
+		args = args[len(strings.Fields(c.Name)):]
+	}
+	fs := p.flags(c)
+	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		p.explain(c)
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("%w; see %s help %s", err, p.Name, c.Name)
+	}
+	p.Args, p.Given = fs.Args(), map[string]bool{}
+	if len(p.Args) > 0 && c.Args == "" {
+		return fmt.Errorf("unexpected argument %q; see %s help %s", p.Args[0], p.Name, c.Name)
+	}
+	fs.Visit(func(f *flag.Flag) { p.Given[f.Name] = true })
+	var bad error
+	fs.VisitAll(func(f *flag.Flag) {
+		if value := getenv(p.variable(f)); value != "" && !p.Given[f.Name] && bad == nil {
+			if err := fs.Set(f.Name, value); err != nil {
+				bad = fmt.Errorf("invalid value %q of %s: %w", value, p.variable(f), err)
+			}
+		}
+	})
+	if bad != nil {
+		return bad
+	}
+	return c.Run()
+}
+
+func (p *Program) flags(c Command) *flag.FlagSet {
+	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	for _, name := range c.Flags {
+		name, value, _ := strings.Cut(name, "=")
+		p.Flag(fs, name, value)
+	}
+	return fs
+}
+
+// variable is the environment's twin of a flag.
+func (p *Program) variable(f *flag.Flag) string {
+	return strings.ToUpper(p.Name + "_" + strings.ReplaceAll(f.Name, "-", "_"))
+}
+
+func (p *Program) help() error {
+	if len(p.Args) > 0 {
+		name := strings.Join(p.Args, " ")
+		i := slices.IndexFunc(p.Commands, func(c Command) bool { return c.Name == name })
+		if i < 0 {
+			return fmt.Errorf("there is no subcommand %q; see %s help", name, p.Name)
+		}
+		p.explain(p.Commands[i])
+		return nil
+	}
+	fmt.Fprintf(p.Stdout, "%s\n\nUsage: %s [SUBCOMMAND] [FLAGS]\n\n", p.About, p.Name)
+	for _, c := range p.Commands {
+		fmt.Fprintf(p.Stdout, "  %-12s %s\n", c.Name, c.Summary)
+	}
+	fmt.Fprintf(p.Stdout, "\nSee %s help SUBCOMMAND for its flags. Each flag can also be set in the\nenvironment, -data as %s_DATA and so on; the flag wins.\n", p.Name, strings.ToUpper(p.Name))
+	return nil
+}
+
+func (p *Program) explain(c Command) {
+	usage := strings.Fields(p.Name + " " + c.Name + " [FLAGS] " + c.Args)
+	fmt.Fprintf(p.Stdout, "%s %s: %s\n\nUsage: %s\n", p.Name, c.Name, c.Summary, strings.Join(usage, " "))
+	p.flags(c).VisitAll(func(f *flag.Flag) {
+		value, usage := flag.UnquoteUsage(f)
+		if f.DefValue != "" && f.DefValue != "false" {
+			usage += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(p.Stdout, "  %-24s %s; %s\n", strings.TrimSpace("-"+f.Name+" "+value), usage, p.variable(f))
+	})
+}
+
+// Progress returns what tells, on a terminal, how far a long work is; nil where
+// w is none.
+func Progress(w io.Writer, what string) func(done, total int64) {
+	f, ok := w.(*os.File)
+	if !ok {
+		return nil
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return nil
+	}
+	last := time.Now()
+	return func(done, total int64) {
+		if done == total {
+			fmt.Fprint(f, "\r\033[K")
+		} else if time.Since(last) > 200*time.Millisecond {
+			last = time.Now()
+			fmt.Fprintf(f, "\r%s: %d %%", what, 100*done/total)
+		}
+	}
+}
+
+// Printable is s without what would move a terminal's cursor or a column.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,118 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"example.com/events/internal/strict"
+)
+
+// Ready is what a server tells when it is ready: line by line on stdout, and as
+// a JSON object in the ready file.
+type Ready struct {
+	BaseURL      string `json:"base_url"`
+	Key          string `json:"api_key,omitempty"`
+	Data         string `json:"data,omitempty"`
+	Operator     string `json:"operator,omitempty"`
+	ControlURL   string `json:"control_url,omitempty"`
+	ControlToken string `json:"control_token,omitempty"`
+	Ready        string `json:"ready"`
+	PID          int    `json:"pid"`
+}
+
+// Tell prints the lines. The file, which may be nil, is there with the last one:
+// by then a key is shown.
+func (r Ready) Tell(stdout io.Writer, file *ReadyFile) error {
+	for _, line := range [][2]string{{"base_url", r.BaseURL}, {"api_key", r.Key}, {"data", r.Data}, {"operator", r.Operator},
+		{"control_url", r.ControlURL}, {"control_token", r.ControlToken}} {
+		if line[1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(stdout, "%s: %s\n", line[0], line[1]); err != nil {
+			return err
+		}
+	}
+	if err := file.write(r); err != nil {
+		return fmt.Errorf("-ready-file: %w", err)
+	}
+	_, err := fmt.Fprintf(stdout, "ready: %s\n", r.Ready)
+	return err
+}
+
+// ReadyFile is a ready file that is to be. Nil is none.
+type ReadyFile struct {
+	path string
+	tmp  *os.File
+	gone bool
+}
+
+// NewReadyFile removes the ready file of an earlier server and makes sure that
+// one can be written.
+func NewReadyFile(path string) (*ReadyFile, error) {
+	os.Remove(path)
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return nil, fmt.Errorf("-ready-file: %w", err)
+	}
+	return &ReadyFile{path: path, tmp: tmp}, nil
+}
+
+func (f *ReadyFile) write(r Ready) error {
+	if f == nil {
+		return nil
+	}
+	_, err := f.tmp.WriteString(strict.Encode(r) + "\n")
+	if err = errors.Join(err, f.tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.tmp.Name(), f.path)
+}
+
+// Remove removes the file, whether it is there yet or not, and only once: the
+// next server may have one of the same name by then.
+func (f *ReadyFile) Remove() {
+	if f != nil && !f.gone {
+		f.gone = true
+		f.tmp.Close()
+		os.Remove(f.tmp.Name())
+		os.Remove(f.path)
+	}
+}
+
+// Health asks the server at an address, whose port a ready file may know, if it
+// is well.
+func Health(addr, readyFile string) error {
+	base := URL(addr, "127.0.0.1")
+	if file, err := os.ReadFile(readyFile); err == nil && strings.HasSuffix(addr, ":0") {
+		var r Ready
+		if json.Unmarshal(file, &r) == nil {
+			base = r.BaseURL
+		}
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return fmt.Errorf("-addr %q is not HOST:PORT", addr)
+	}
+	if u.Hostname() == "localhost" {
+		u.Host = "127.0.0.1:" + u.Port() // an empty root has no hosts file
+	}
+	base = "http://" + u.Host
+	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{}} // by no proxy
+	resp, err := client.Get(base + "/healthz")
+	if err != nil {
+		return fmt.Errorf("no answer from %s: %w", base, errors.Unwrap(err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answered %s: it cannot write", base, resp.Status)
+	}
+	return nil
+}

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package serve
+
+import (
+	"errors"
+	"net"
+	"runtime"
+)
+
+func listenUnix(string) (net.Listener, error) { return nil, errors.New("not on " + runtime.GOOS) }

@@ -1,0 +1,18 @@
+//go:build unix
+
+package serve
+
+import (
+	"context"
+	"net"
+	"syscall"
+)
+
+// listenUnix gives the socket its mode before it has a name, where the system
+// can (Linux): nobody else can connect in between.
+func listenUnix(path string) (net.Listener, error) {
+	c := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
+		return conn.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
+	}}
+	return c.Listen(context.Background(), "unix", path)
+}
