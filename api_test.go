@@ -1,14 +1,17 @@
 package events_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -433,6 +436,13 @@ func TestLists(t *testing.T) {
 	third := list("?limit=100&cursor=" + *second.NextCursor)
 	if ids(third) != "evt_1" || third.HasMore || third.NextCursor != nil {
 		t.Fatalf("last page = %+v", third)
+	}
+
+	// A cursor has one form.
+	raw, _ := base64.RawURLEncoding.DecodeString(*first.NextCursor)
+	other := base64.RawURLEncoding.EncodeToString(bytes.Replace(raw, []byte(".5Z"), []byte(".50Z"), 1))
+	if a := s.do("GET", base+"/events?cursor="+other, ""); other == *first.NextCursor || a.status != 400 {
+		t.Errorf("a cursor of another form = %s, want 400", a)
 	}
 
 	// A cursor belongs to its list and filter.
@@ -957,6 +967,33 @@ func TestOverTCP(t *testing.T) {
 	for name, body := range map[string]io.Reader{"with a length": strings.NewReader(ten), "chunked": io.MultiReader(strings.NewReader(ten))} {
 		if resp, b := send(body, false); resp.StatusCode != 413 || !resp.Close || !strings.Contains(b, "payload_too_large") {
 			t.Errorf("10 MiB %s = %s %s, want 413 and a closed connection", name, resp.Status, b)
+		}
+	}
+	// So does one whose request is refused for another reason.
+	for _, tt := range []struct {
+		method, path, key, contentType string
+		status                         int
+	}{
+		{"POST", "/events/create", "svc_live_none", "", 401},
+		{"POST", "/nowhere", s.key, "", 404},
+		{"PUT", "/events/create", s.key, "", 405},
+		{"POST", "/events/create?x=1", s.key, "", 400},
+		{"POST", "/events/create", s.key, "text/plain", 415},
+	} {
+		for name, body := range map[string]io.Reader{"with a length": strings.NewReader(ten), "chunked": io.MultiReader(strings.NewReader(ten))} {
+			req, _ := http.NewRequestWithContext(t.Context(), tt.method, srv.URL+base+tt.path, body)
+			req.Header.Set("x-service-api-key", tt.key)
+			req.Header.Set("Content-Type", tt.contentType)
+			conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = req.Write(conn) // all of it, before anything is read
+			resp, readErr := http.ReadResponse(bufio.NewReader(conn), req)
+			if err != nil || readErr != nil || resp.StatusCode != tt.status {
+				t.Errorf("%s %s with 10 MiB %s = %v, %v, %v, want %d", tt.method, tt.path, name, resp, err, readErr, tt.status)
+			}
+			conn.Close()
 		}
 	}
 	// With Expect, not a byte of it is sent.

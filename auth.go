@@ -81,6 +81,9 @@ type owner struct{ userID, name, email string }
 
 func (o owner) find(t *tx) (*index.Row, error) {
 	if o.userID != "" {
+		if o.name != "" || o.email != "" {
+			return nil, &RecordError{Kind: "key", Problems: []string{"user_id excludes name and email: give the one or the others"}}
+		}
 		if u := t.Get("usr", o.userID); u != nil {
 			return u, nil
 		}
@@ -171,17 +174,21 @@ type listedKey struct {
 
 // KeysJSON is an array of all keys with the names of their users.
 func (s *Store) KeysJSON() ([]byte, error) {
+	var raws [][2]string // of keys and their users, to be decoded without the lock
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	all := []listedKey{}
 	for r := range s.index.All() {
 		if r.Kind() == "key" {
-			var k Key
-			var u User
-			mustDecode(r.Raw, &k)
-			mustDecode(s.index.Find(r.Parent).Raw, &u)
-			all = append(all, listedKey{k.ID, u.ID, u.Name, u.Email, k.Hint, k.CreatedAt, k.RevokedAt})
+			raws = append(raws, [2]string{r.Raw, s.index.Find(r.Parent).Raw})
 		}
+	}
+	s.mu.RUnlock()
+	all := []listedKey{}
+	for _, raw := range raws {
+		var k Key
+		var u User
+		mustDecode(raw[0], &k)
+		mustDecode(raw[1], &u)
+		all = append(all, listedKey{k.ID, u.ID, u.Name, u.Email, k.Hint, k.CreatedAt, k.RevokedAt})
 	}
 	return []byte(strict.Encode(all)), nil
 }

@@ -188,8 +188,19 @@ func (c *call) config() (*Config, error) {
 	return &Config{Logger: slog.New(h), NewEventStatus: c.opt.status}, nil
 }
 
+func (c *call) serve() error { return c.host(c.open) }
+
 func (c *call) demo() error {
 	c.opt.memory, c.opt.status = true, "published"
+	return c.host(func(cfg *Config) (*Store, string, error) {
+		store := NewStore(cfg)
+		return store, demoKey, store.ApplyJSON(demoSeed)
+	})
+}
+
+// host serves the store that open returns with a key to show. It listens first:
+// a key must not be made for a server that cannot start.
+func (c *call) host(open func(*Config) (store *Store, key string, err error)) error {
 	cfg, err := c.config()
 	if err != nil {
 		return err
@@ -198,26 +209,9 @@ func (c *call) demo() error {
 	if err != nil {
 		return err
 	}
-	store := NewStore(cfg)
-	if err := store.ApplyJSON(demoSeed); err != nil {
-		return err
-	}
-	return c.serveStore(l, store, cfg.Logger, demoKey)
-}
-
-func (c *call) serve() error {
-	cfg, err := c.config()
+	store, key, err := open(cfg)
 	if err != nil {
-		return err
-	}
-	l, err := c.listen(cfg.Logger) // before the store: a key must not be made for a server that cannot start
-	if err != nil {
-		return err
-	}
-	store, key, err := c.open(cfg)
-	if err != nil {
-		l.Close()
-		return err
+		return errors.Join(err, l.Close())
 	}
 	return c.serveStore(l, store, cfg.Logger, key)
 }
@@ -278,7 +272,7 @@ func (c *call) applySeed(store *Store) error {
 	if err != nil {
 		return fmt.Errorf("the seed: %w", err)
 	}
-	if err := store.ApplyJSON(seed); err != nil {
+	if err := store.applyJSON(seed, command.Progress(c.stderr, "reading "+c.opt.seed)); err != nil {
 		return fmt.Errorf("the seed %s: %w", c.opt.seed, err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -207,5 +208,34 @@ func TestSignals(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != 0 {
 			t.Errorf("exit status after %v = %d, want 0: %s", signal, code, stderr)
 		}
+	}
+}
+
+// TestSecondSignal: a second one does not wait for what runs.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	cmd, lines, stderr := spawn(t, 0, "demo", "-addr", "127.0.0.1:0")
+	addr := strings.TrimSuffix(strings.TrimPrefix(lines["base_url"], "http://"), base)
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST %s/events/create HTTP/1.1\r\nHost: x\r\nx-service-api-key: svc_live_demo\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n", base)
+	if line, err := bufio.NewReader(conn).ReadString('\n'); !strings.Contains(line, "100") { // it waits for the body
+		t.Fatal(line, err)
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	for { // until it takes no more
+		other, err := net.Dial("tcp", addr)
+		if err != nil {
+			break
+		}
+		other.Close()
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	cmd.Wait()
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() {
+		t.Errorf("after a second signal the status is %v, want an end by the signal: %s", cmd.ProcessState, stderr)
 	}
 }

@@ -242,7 +242,7 @@ func NewStore(cfg *Config) *Store { return newStore(cfg) }
 // A file that is damaged, of another program or of a newer version is refused
 // and left as it is; the error says where and what to do, and is [ErrInUse],
 // [ErrDamaged] or [ErrFormat] where it is one of those.
-func Open(path string, cfg *Config) (*Store, error) { return open(path, cfg, nil) }
+func Open(path string, cfg *Config) (*Store, error) { return open(path, cfg, func(int64, int64) {}) }
 
 func open(path string, cfg *Config, progress func(done, total int64)) (*Store, error) {
 	s := newStore(cfg)
@@ -253,9 +253,7 @@ func open(path string, cfg *Config, progress func(done, total int64)) (*Store, e
 			s.index.Grow(int(total / bytesPerName))
 			grown = true
 		}
-		if progress != nil {
-			progress(done, total)
-		}
+		progress(done, total)
 	}), l.load)
 	if err != nil {
 		return nil, err
@@ -319,7 +317,9 @@ func (s *Store) Apply(records ...Record) error {
 // ApplyJSON is [Store.Apply] for a JSON array of records, but merges: what a
 // record leaves out stays as it is, and null sets a member back to its default.
 // So applying the same array twice changes nothing.
-func (s *Store) ApplyJSON(data []byte) error {
+func (s *Store) ApplyJSON(data []byte) error { return s.applyJSON(data, func(int64, int64) {}) }
+
+func (s *Store) applyJSON(data []byte, progress func(done, total int64)) error {
 	return s.change(func(t *tx) error {
 		n := 0
 		for v, err := range strict.Elements(data) {
@@ -331,7 +331,9 @@ func (s *Store) ApplyJSON(data []byte) error {
 				err.Record = n
 				return err
 			}
+			progress(int64(n), 0)
 		}
+		progress(int64(n), int64(n))
 		return nil
 	})
 }
@@ -658,17 +660,22 @@ func (t *tx) created(p *form.Problems, at *time.Time, old *index.Row) {
 
 // newID sets an id where none was given.
 func (t *tx) newID(id *string, kind, owner string) {
-	t.unique(id, kind, owner, func(made string) string { return kind + "_" + made })
+	t.unique(id, kind, owner, form.ID(kind), func(made string) string { return kind + "_" + made })
 }
 
-// unique sets a name that is not taken.
-func (t *tx) unique(name *string, kind, owner string, whole func(made string) string) {
+// unique sets a name that is not taken. Its panics are told to the caller as
+// errors.
+func (t *tx) unique(name *string, kind, owner string, rule form.Rule, whole func(made string) string) {
 	for range 1_000_000 {
-		if *name = whole(t.s.newID(kind, owner)); t.Find(*name) == nil {
+		*name = whole(t.s.newID(kind, owner))
+		if problem := rule(*name); problem != "" {
+			panic(fmt.Sprintf("Config.NewID makes %q, which %s", *name, problem))
+		}
+		if t.Find(*name) == nil {
 			return
 		}
 	}
-	panic("Config.NewID gives only what is taken: " + *name) // told to the caller as an error
+	panic("Config.NewID gives only what is taken: " + *name)
 }
 
 func (t *tx) user(v strict.Value) []string {
@@ -766,7 +773,7 @@ func (t *tx) event(v strict.Value, host string, origin *index.Origin) (*index.Ro
 			t.newID(&e.ID, "evt", e.HostID)
 		}
 		if e.Slug == "" {
-			t.unique(&e.Slug, "slug", e.HostID, func(made string) string { return slug.Make(e.Title) + "-" + made })
+			t.unique(&e.Slug, "slug", e.HostID, form.Slug, func(made string) string { return slug.Make(e.Title) + "-" + made })
 		}
 		if e.UpdatedAt.IsZero() {
 			e.UpdatedAt = e.CreatedAt

@@ -463,6 +463,54 @@ func TestClockBack(t *testing.T) {
 	}
 }
 
+// TestCreatedAfterReopen: what is made after a start is newer than all there was,
+// also where the clock was ahead then.
+func TestCreatedAfterReopen(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/events.json"
+	ahead := time.Now().UTC().Add(time.Hour)
+	store, err := events.Open(path, &events.Config{Now: func() time.Time { return ahead }})
+	if err == nil {
+		err = errors.Join(store.ApplyJSON([]byte(seed)), store.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if store, err = events.Open(path, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if _, key, err := store.IssueKey("usr_ada"); err != nil || !key.CreatedAt.After(ahead) {
+		t.Errorf("IssueKey = created at %v, %v, want after %v", key.CreatedAt, err, ahead)
+	}
+}
+
+// TestNewID: what a configuration makes must be an id.
+func TestNewID(t *testing.T) {
+	t.Parallel()
+	for _, made := range []string{"", "a b", "ä", strings.Repeat("x", 65)} {
+		s := newService(t, &events.Config{NewID: func(kind, owner string) string { return made }})
+		before := dump(t, s.store)
+		if a := s.do("POST", base+"/events/create", newEvent); a.status != 500 || dump(t, s.store) != before {
+			t.Errorf("create with the id %q = %s", made, a)
+		}
+	}
+}
+
+// TestHints: the end of a short secret would give away too much of it.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	for secret, want := range map[string]string{"svc_live_0123456789abcde": "null", "svc_live_0123456789abcdef": `"cdef"`} {
+		s := newService(t, nil)
+		if err := s.store.ApplyJSON([]byte(`[{"key":{"id":"key_1","user_id":"usr_bob","secret":"` + secret + `"}}]`)); err != nil {
+			t.Fatal(err)
+		}
+		if got := dump(t, s.store); !strings.Contains(got, `"hint":`+want) && want != "null" || want == "null" && strings.Contains(got, `"hint":"`) {
+			t.Errorf("the hint of %s in %s, want %s", secret, got, want)
+		}
+	}
+}
+
 // TestPublishMany moves many events at once: a start, too, replays such a file.
 func TestPublishMany(t *testing.T) {
 	t.Parallel()

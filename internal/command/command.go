@@ -127,23 +127,29 @@ func (p *Program) explain(c Command) {
 	})
 }
 
-// Progress returns what tells, on a terminal, how far a long work is; nil where
-// w is none.
+// Progress returns what tells on w, where that is a terminal, how far a long
+// work is: done of total, or of nobody knows how much where total is 0.
 func Progress(w io.Writer, what string) func(done, total int64) {
 	f, ok := w.(*os.File)
-	if !ok {
-		return nil
+	if ok {
+		info, err := f.Stat()
+		ok = err == nil && info.Mode()&os.ModeCharDevice != 0
 	}
-	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return nil
+	if !ok {
+		return func(int64, int64) {}
 	}
 	last := time.Now()
 	return func(done, total int64) {
-		if done == total {
+		switch {
+		case done == total:
 			fmt.Fprint(f, "\r\033[K")
-		} else if time.Since(last) > 200*time.Millisecond {
+		case time.Since(last) < 200*time.Millisecond:
+		default:
 			last = time.Now()
-			fmt.Fprintf(f, "\r%s: %d %%", what, 100*done/total)
+			fmt.Fprintf(f, "\r%s: %d", what, done)
+			if total > 0 {
+				fmt.Fprintf(f, " of %d", total)
+			}
 		}
 	}
 }

@@ -279,6 +279,7 @@ func (x *Index) All() iter.Seq[*Row] {
 
 // Sort ends a change in bulk.
 func (x *Index) Sort() {
+	slices.SortStableFunc(x.origins, func(a, b *Row) int { return a.Origin.At.Compare(b.Origin.At) })
 	if !x.unsorted {
 		return
 	}

@@ -152,6 +152,22 @@ func check(t *testing.T, x *Index, m model, rnd *rand.Rand) {
 	}
 }
 
+// TestForgetAfterSort: a start reads rows in the order of their parents.
+func TestForgetAfterSort(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1000, 0)
+	x := New()
+	x.Put(&Row{ID: "usr_1"}, true)
+	for i, hour := range []time.Duration{3, 1, 2} {
+		x.Put(&Row{ID: fmt.Sprint("evt_", i), Parent: "usr_1", Origin: &Origin{Name: fmt.Sprint("idem:", i), At: at.Add(hour * time.Hour)}}, true)
+	}
+	x.Sort()
+	x.Forget(at.Add(150 * time.Minute))
+	if x.Find("idem:0") == nil || x.Find("idem:1") != nil || x.Find("idem:2") != nil {
+		t.Errorf("Forget left %v, want the newest origin alone", x.rows)
+	}
+}
+
 func TestOrigins(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1000, 0)
