@@ -16,6 +16,18 @@ import (
 func TestHouse(t *testing.T) {
 	t.Parallel()
 	const module = "example.com/events"
+	allBut := func(room string) (rooms string) {
+		entries, err := os.ReadDir("internal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.IsDir() && e.Name() != room {
+				rooms += module + "/internal/" + e.Name() + " "
+			}
+		}
+		return rooms
+	}
 	forbidden := map[string]string{
 		"main.go":              "testing net/http/httptest",
 		"api.go":               "os flag testing net/http/httptest " + module + "/internal/recordfile " + module + "/internal/operator",
@@ -24,10 +36,15 @@ func TestHouse(t *testing.T) {
 		"cmd/":                 "flag net/http testing net/http/httptest " + module + "/internal/",
 		"internal/":            module + " " + module + "/eventstest os flag net/http testing net/http/httptest",
 		"internal/command/":    module + " net/http testing " + module + "/internal/",
-		"internal/serve/":      module + " flag testing net/http/httptest",
+		"internal/serve/":      module + " flag testing net/http/httptest " + allBut("strict"),
 		"internal/recordfile/": module + " net/http flag testing " + module + "/internal/",
-		"internal/answer/":     module + " os flag testing net/http/httptest",
-		"internal/operator/":   module + " os flag testing net/http/httptest " + module + "/internal/recordfile " + module + "/internal/index",
+		"internal/record/":     module + " os flag net/http testing net/http/httptest " + module + "/internal/recordfile",
+		"internal/index/":      module + " os flag net/http testing net/http/httptest " + module + "/internal/",
+		"internal/form/":       module + " os flag net/http testing net/http/httptest " + allBut("strict"),
+		"internal/strict/":     module + " os flag net/http testing net/http/httptest " + module + "/internal/",
+		"internal/slug/":       module + " os flag net/http testing net/http/httptest " + module + "/internal/",
+		"internal/answer/":     module + " os flag testing net/http/httptest " + allBut("strict"),
+		"internal/operator/":   module + " os flag testing net/http/httptest " + allBut("answer"),
 		"internal/double/":     module + " os flag testing net/http/httptest",
 		"eventstest/":          "os flag",
 	}
