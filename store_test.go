@@ -497,6 +497,23 @@ func TestNewID(t *testing.T) {
 	}
 }
 
+// TestFirstInstant: the first instant of the year 1 is a time like any other.
+func TestFirstInstant(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	if err := s.store.ApplyJSON([]byte(`[{"key":{"id":"key_ada","revoked_at":"0001-01-01T00:00:00Z"}},
+		{"guest":{"id":"gst_1","registered_at":"0001-01-01T00:00:00Z"}}]`)); err != nil {
+		t.Fatal(err)
+	}
+	if a := s.do("GET", base+"/users/me", ""); a.status != 401 {
+		t.Errorf("GET /users/me with a key that was revoked = %s, want 401", a)
+	}
+	before := dump(t, s.store)
+	if err := s.store.ApplyJSON([]byte(before)); err != nil || dump(t, s.store) != before || !strings.Contains(before, `"registered_at":"0001-01-01T00:00:00Z"`) {
+		t.Errorf("a dump applied again: %v, %s", err, dump(t, s.store))
+	}
+}
+
 // TestHints: the end of a short secret would give away too much of it.
 func TestHints(t *testing.T) {
 	t.Parallel()

@@ -161,7 +161,7 @@ func InstantOrNull[T any](name string, at func(*T) **time.Time) Member[T] {
 			if *at(x) == nil {
 				return strict.Value{}
 			}
-			return instant(**at(x))
+			return strict.Value{Kind: strict.String, Text: (**at(x)).UTC().Format(time.RFC3339Nano)}
 		}}
 }
 

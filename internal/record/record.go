@@ -24,6 +24,12 @@ import (
 // Kinds are the kinds of records by what the ids of their rows begin with.
 var Kinds = map[string]string{"usr": "user", "key": "key", "evt": "event", "gst": "guest"}
 
+// IsOf reports whether an id is of a kind of records.
+func IsOf(kind, id string) bool {
+	prefix, _, found := strings.Cut(id, "_")
+	return found && kind != "" && Kinds[prefix] == kind
+}
+
 // Email is the other name of a user. Neither an id nor a slug, which is the
 // other name of an event, holds a colon, so no two of these can be the same.
 func Email(email string) string { return "email:" + strings.ToLower(email) }
@@ -100,8 +106,8 @@ func AppendSteps(b []byte, steps []index.Step) []byte {
 		if step.Row != nil {
 			b = Append(b, step.Row, true)
 		} else {
-			kind, _, _ := strings.Cut(step.Gone, "_")
-			b = fmt.Appendf(b, `{"delete":{"%s":"%s"}}`, Kinds[kind], step.Gone)
+			prefix, _, _ := strings.Cut(step.Gone, "_")
+			b = fmt.Appendf(b, `{"delete":{"%s":"%s"}}`, Kinds[prefix], step.Gone)
 		}
 	}
 	return b
@@ -157,11 +163,15 @@ func Plain(record string) string {
 func Parse(record string) (index.Step, error) {
 	kind, raw, origin := cut(record)
 	if kind == "delete" {
-		_, id, _ := strings.Cut(strings.TrimSuffix(raw, `"}`), `":"`)
-		return index.Step{Gone: id}, nil
+		c := cutter{rest: raw}
+		kind, id := c.text(`{"`), c.text(`:"`)
+		if !IsOf(kind, id) {
+			c.err = errForm
+		}
+		return index.Step{Gone: id}, c.err
 	}
 	r, err := Row(raw)
-	if err == nil && kind != Kinds[r.Kind()] {
+	if err == nil && !IsOf(kind, r.ID) {
 		err = errForm
 	}
 	if err == nil && origin != "" {

@@ -1,0 +1,76 @@
+package answer
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strconv"
+	"testing"
+)
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	const message = "say \"é\" <b> & 'c' \\\r\n\tand \u2028 \x00\U0001f600"
+	const written = `say \"é\" <b> & 'c' \\\r\n\tand \u2028 \u0000😀`
+	for _, tt := range []struct {
+		name        string
+		err         *Error
+		status      int
+		code, text  string
+		header, has string
+	}{
+		{"BadRequest", BadRequest(message), 400, "bad_request", written, "", ""},
+		{"NotFound", NotFound(message), 404, "not_found", written, "", ""},
+		{"Unauthorized", Unauthorized("api", message), 401, "unauthorized", written, "Www-Authenticate", `Bearer realm="api"`},
+		{"Method", Method("/a?<b>", "GET, HEAD"), 405, "method_not_allowed", "this method is not allowed on /a?<b>; use GET, HEAD", "Allow", "GET, HEAD"},
+		{"TooLarge", TooLarge(message), 413, "payload_too_large", written, "Connection", "close"},
+		{"Error", &Error{Status: 503, Code: "busy", Message: ""}, 503, "busy", "", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := httptest.NewRecorder()
+			tt.err.Write(w)
+			body := `{"error":{"code":"` + tt.code + `","message":"` + tt.text + `"}}`
+			if w.Code != tt.status || w.Body.String() != body {
+				t.Errorf("Write of %+v\n got %d %s\nwant %d %s", tt.err, w.Code, w.Body, tt.status, body)
+			}
+			want := http.Header{"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))}}
+			if tt.header != "" {
+				want[tt.header] = []string{tt.has}
+			}
+			if !reflect.DeepEqual(w.Header(), want) {
+				t.Errorf("Write of %+v has the headers %q, want %q", tt.err, w.Header(), want)
+			}
+			var read struct{ Error struct{ Message string } }
+			if err := json.Unmarshal(w.Body.Bytes(), &read); err != nil || read.Error.Message != tt.err.Error() || tt.err.Error() != tt.err.Message {
+				t.Errorf("Write of %+v is read as %q, %v", tt.err, read.Error.Message, err)
+			}
+		})
+	}
+}
+
+// check compares an answer whose headers are those of Begin and those given.
+func check(t *testing.T, call string, status int, body string, header http.Header, answer func(http.ResponseWriter)) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	Begin(w.Header())
+	answer(w)
+	header["Cache-Control"], header["X-Content-Type-Options"] = []string{"no-store"}, []string{"nosniff"}
+	if w.Code != status || w.Body.String() != body || !reflect.DeepEqual(w.Header(), header) {
+		t.Errorf("%s\n got %d %q %q\nwant %d %q %q", call, w.Code, w.Body, w.Header(), status, body, header)
+	}
+}
+
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	const text = `{"a":"é<&>"}` // 13 bytes
+	check(t, "JSON of a string", 201, text, http.Header{"Content-Type": {"application/json"}, "Content-Length": {"13"}},
+		func(w http.ResponseWriter) { JSON(w, 201, text) })
+	check(t, "JSON of bytes", 200, text, http.Header{"Content-Type": {"application/json"}, "Content-Length": {"13"}},
+		func(w http.ResponseWriter) { JSON(w, 200, []byte(text)) })
+	check(t, "Write of a string", 404, "<p>", http.Header{"Content-Type": {"text/html"}, "Content-Length": {"3"}},
+		func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/html"); Write(w, 404, "<p>") })
+	check(t, "Write of nothing", 200, "", http.Header{"Content-Length": {"0"}},
+		func(w http.ResponseWriter) { Write(w, 200, []byte(nil)) })
+}
