@@ -495,7 +495,7 @@ func (c *call) keyList() error {
 }
 
 func (c *call) keyRevoke() error {
-	if len(c.program.Args) != 1 {
+	if len(c.program.Args) != 1 || form.ID("key")(c.program.Args[0]) != "" {
 		return errors.New("key revoke takes one ID behind its flags: key_…, as eventsd key list shows it")
 	}
 	return c.withStore(false, func(store operator.Store) error { return store.RevokeKey(c.program.Args[0]) })

@@ -51,7 +51,11 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 			return len(args) >= len(words) && slices.Equal(words, args[:len(words)])
 		})
 		if i < 0 {
-			return fmt.Errorf("unknown subcommand %q; see %s help", strings.Join(args[:min(2, len(args))], " "), p.Name)
+			name := args[0]
+			if len(args) > 1 && !strings.HasPrefix(args[1], "-") { // a flag may hold a secret
+				name += " " + args[1]
+			}
+			return fmt.Errorf("unknown subcommand %q; see %s help", name, p.Name)
 		}
 		c = p.Commands[i]
 		args = args[len(strings.Fields(c.Name)):]

@@ -121,8 +121,9 @@ func Handler(base string, routes Routes, fail func(http.ResponseWriter, *http.Re
 
 func (routes Routes) do(w http.ResponseWriter, r *http.Request, path string) (status int, body string, err error) {
 	var request Request
-	if i := strings.LastIndexByte(path, '/') + 1; routes[path] == nil && strings.Trim(path[i:], ".") != "" {
-		path, request.ID = path[:i]+"{id}", path[i:]
+	i := strings.LastIndexByte(path, '/') + 1
+	if pattern := path[:i] + "{id}"; routes[pattern] != nil && strings.Trim(path[i:], ".") != "" {
+		path, request.ID = pattern, path[i:]
 	}
 	methods := routes[path]
 	route, allowed := methods[r.Method]

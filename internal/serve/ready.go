@@ -57,6 +57,9 @@ type ReadyFile struct {
 // NewReadyFile removes the ready file of an earlier server and makes sure that
 // one can be written.
 func NewReadyFile(path string) (*ReadyFile, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("-ready-file: %s is a folder; give the path of a file", path)
+	}
 	os.Remove(path)
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
@@ -93,7 +96,7 @@ func Health(addr, readyFile string) error {
 	base := URL(addr, "127.0.0.1")
 	if file, err := os.ReadFile(readyFile); err == nil && strings.HasSuffix(addr, ":0") {
 		var r Ready
-		if json.Unmarshal(file, &r) == nil {
+		if json.Unmarshal(file, &r) == nil && r.BaseURL != "" {
 			base = r.BaseURL
 		}
 	}
@@ -111,8 +114,11 @@ func Health(addr, readyFile string) error {
 		return fmt.Errorf("no answer from %s: %w", base, errors.Unwrap(err))
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusServiceUnavailable:
 		return fmt.Errorf("%s answered %s: it cannot write", base, resp.Status)
 	}
-	return nil
+	return fmt.Errorf("%s answered %s: is it another program?", base, resp.Status)
 }

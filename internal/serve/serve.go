@@ -76,10 +76,13 @@ func (w *statusWriter) WriteHeader(status int) {
 
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// wsaAddrInUse is EADDRINUSE on Windows.
+const wsaAddrInUse = syscall.Errno(10048)
+
 // Listen listens on HOST:PORT, the value of -addr.
 func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
-	if errors.Is(err, syscall.EADDRINUSE) {
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, wsaAddrInUse) {
 		return nil, fmt.Errorf("the address %s is taken; stop what uses it, or give another with -addr", addr)
 	}
 	if err != nil {
@@ -136,18 +139,25 @@ func Until(ctx context.Context, servers []*http.Server, listeners []net.Listener
 	if err := ready(); err != nil {
 		failed <- err
 	}
-	var err error
+	var all error
 	select {
-	case err = <-failed:
+	case err := <-failed:
+		all = err
 	case <-ctx.Done():
 	}
 	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	for _, srv := range servers {
-		if srv.Shutdown(finish) != nil {
-			srv.Close()
-		}
+		serving.Go(func() {
+			if srv.Shutdown(finish) != nil {
+				srv.Close()
+			}
+		})
 	}
 	serving.Wait()
-	return err
+	close(failed)
+	for err := range failed {
+		all = errors.Join(all, err)
+	}
+	return all
 }
