@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	_ "embed"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -46,7 +45,7 @@ const demoKey = "svc_live_demo"
 func Run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := &call{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
 	c.program = command.Program{Name: "eventsd", About: "eventsd serves the public REST API of an events networking service.",
-		Commands: c.commands(), Flag: c.opt.define, Stdout: stdout}
+		Commands: c.commands(), Flags: c.opt.flags(), Stdout: stdout}
 	err := c.program.Run(args, getenv)
 	c.ready.Remove()
 	failure, failed := errors.AsType[*failure](err)
@@ -105,41 +104,24 @@ func (c *call) commands() []command.Command {
 	}
 }
 
-// define declares a flag.
-func (o *options) define(fs *flag.FlagSet, name, value string) {
-	switch name {
-	case "addr":
-		fs.StringVar(&o.addr, name, cmp.Or(value, "127.0.0.1:8080"), "`HOST:PORT` to listen on; port 0 is any free one")
-	case "data":
-		fs.StringVar(&o.data, name, "events.json", "the data `FILE`")
-	case "memory":
-		fs.BoolVar(&o.memory, name, false, "keep everything in memory, without a file")
-	case "seed":
-		fs.StringVar(&o.seed, name, "", "`FILE` with an array of records for a store that is empty")
-	case "first-key":
-		fs.BoolVar(&o.firstKey, name, true, "make a user and a key, and show the key, where the store has no key")
-	case "new-event-status":
-		fs.StringVar(&o.status, name, "published", "`STATUS` of a new event: draft or published")
-	case "ready-file":
-		fs.StringVar(&o.readyFile, name, "", "`FILE` for the ready lines as JSON, removed at the end")
-	case "log":
-		fs.StringVar(&o.log, name, "text", "`FORMAT` of the log on stderr: text or json")
-	case "v":
-		fs.BoolVar(&o.verbose, name, false, "say more: a line a request, or which store is used")
-	case "name":
-		fs.StringVar(&o.name, name, "", "`NAME` of the user where the email is new")
-	case "email":
-		fs.StringVar(&o.email, name, "", "`EMAIL` of the user")
-	case "user":
-		fs.StringVar(&o.user, name, "", "`ID` of a user that is there")
-	case "json":
-		fs.BoolVar(&o.json, name, false, "print JSON")
-	case "time":
-		fs.StringVar(&o.start, name, double.Start.Format(time.RFC3339), "`TIME` at which the clock stands at the start, in RFC 3339")
-	case "control-token":
-		fs.StringVar(&o.token, name, "", "`TOKEN` of the control API; made where there is none")
-	case "salvage":
-		fs.BoolVar(&o.salvage, name, false, "print what can still be read of a damaged data file")
+func (o *options) flags() map[string]command.Flag {
+	return map[string]command.Flag{
+		"addr":             command.String(&o.addr, "127.0.0.1:8080", "`HOST:PORT` to listen on; port 0 is any free one"),
+		"data":             command.String(&o.data, "events.json", "the data `FILE`"),
+		"memory":           command.Bool(&o.memory, false, "keep everything in memory, without a file"),
+		"seed":             command.String(&o.seed, "", "`FILE` with an array of records for a store that is empty"),
+		"first-key":        command.Bool(&o.firstKey, true, "make a user and a key, and show the key, where the store has no key"),
+		"new-event-status": command.String(&o.status, "published", "`STATUS` of a new event: draft or published"),
+		"ready-file":       command.String(&o.readyFile, "", "`FILE` for the ready lines as JSON, removed at the end"),
+		"log":              command.String(&o.log, "text", "`FORMAT` of the log on stderr: text or json"),
+		"v":                command.Bool(&o.verbose, false, "say more: a line a request, or which store is used"),
+		"name":             command.String(&o.name, "", "`NAME` of the user where the email is new"),
+		"email":            command.String(&o.email, "", "`EMAIL` of the user"),
+		"user":             command.String(&o.user, "", "`ID` of a user that is there"),
+		"json":             command.Bool(&o.json, false, "print JSON"),
+		"time":             command.String(&o.start, double.Start.Format(time.RFC3339), "`TIME` at which the clock stands at the start, in RFC 3339"),
+		"control-token":    command.String(&o.token, "", "`TOKEN` of the control API; made where there is none"),
+		"salvage":          command.Bool(&o.salvage, false, "print what can still be read of a damaged data file"),
 	}
 }
 

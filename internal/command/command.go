@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,13 +20,25 @@ type Program struct {
 	Name     string // eventsd; its variables begin with EVENTSD_
 	About    string // a sentence
 	Commands []Command
-	// Flag declares a flag in a set, with a default where it is another one than
-	// usual.
-	Flag   func(fs *flag.FlagSet, name, value string)
-	Stdout io.Writer // for help
+	Flags    map[string]Flag
+	Stdout   io.Writer // for help
 
 	Args  []string        // what followed the flags
 	Given map[string]bool // the flags on the command line
+}
+
+// Flag declares a flag in a set, with a default where it is another one than
+// usual.
+type Flag func(fs *flag.FlagSet, name, value string)
+
+// String is a flag with a value, whose name stands in backquotes in the usage.
+func String(at *string, usual, usage string) Flag {
+	return func(fs *flag.FlagSet, name, value string) { fs.StringVar(at, name, cmp.Or(value, usual), usage) }
+}
+
+// Bool is a flag that is on or off.
+func Bool(at *bool, usual bool, usage string) Flag {
+	return func(fs *flag.FlagSet, name, _ string) { fs.BoolVar(at, name, usual, usage) }
 }
 
 // Command is one thing that a program does.
@@ -91,7 +104,7 @@ func (p *Program) flags(c Command) *flag.FlagSet {
 	fs.SetOutput(io.Discard)
 	for _, name := range c.Flags {
 		name, value, _ := strings.Cut(name, "=")
-		p.Flag(fs, name, value)
+		p.Flags[name](fs, name, value)
 	}
 	return fs
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -23,13 +22,9 @@ func run(vars map[string]string, args ...string) (did, printed string, err error
 	var addr string
 	var dry bool
 	p := &command.Program{Name: "tool", About: "tool is a tool.", Stdout: &stdout}
-	p.Flag = func(fs *flag.FlagSet, name, value string) {
-		switch name {
-		case "addr":
-			fs.StringVar(&addr, name, cmp.Or(value, ":80"), "`HOST:PORT` to listen on")
-		case "dry-run":
-			fs.BoolVar(&dry, name, false, "change nothing")
-		}
+	p.Flags = map[string]command.Flag{
+		"addr":    command.String(&addr, ":80", "`HOST:PORT` to listen on"),
+		"dry-run": command.Bool(&dry, false, "change nothing"),
 	}
 	does := func(name string, err error) func() error {
 		return func() error {
