@@ -249,7 +249,13 @@ func (a *api) endpoint(rt route) http.HandlerFunc {
 			w.Header().Set("Allow", allow)
 			w.WriteHeader(http.StatusNoContent)
 		case r.Method != rt.method && (r.Method != "HEAD" || rt.method != "GET"):
-			a.fail(w, r, answer.Method(rt.path, allow))
+			e := answer.Method(rt.path, allow)
+			for _, other := range a.routes() {
+				if other.method == r.Method && strings.HasPrefix(other.path, rt.path+"/") {
+					e.Message += ", or " + other.method + " " + other.path
+				}
+			}
+			a.fail(w, r, e)
 		case a.store.cfg.Intercept != nil:
 			a.store.cfg.Intercept(operation, caller, w, r, func(w http.ResponseWriter, r *http.Request) {
 				a.serve(rt, caller, w, r)

@@ -300,6 +300,15 @@ func TestRoutes(t *testing.T) {
 	})
 }
 
+// TestMethodHint: the likeliest mistake is told its way out.
+func TestMethodHint(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	if a := s.do("POST", base+"/events", newEvent); a.status != 405 || !strings.HasSuffix(a.message(), "use GET, HEAD, OPTIONS, or POST /events/create") {
+		t.Errorf("POST /events = %s", a)
+	}
+}
+
 func TestForeignIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := newService(t, nil)

@@ -215,6 +215,9 @@ func credential(h http.Header) (secret, problem string) {
 	switch keys := h["X-Service-Api-Key"]; len(keys) {
 	case 0:
 	case 1:
+		if keys[0] == "" {
+			return "", "invalid API key: the header x-service-api-key is empty"
+		}
 		return keys[0], ""
 	default:
 		return "", "invalid API key: the header x-service-api-key came more than once"
@@ -227,7 +230,10 @@ func credential(h http.Header) (secret, problem string) {
 		if !strings.EqualFold(scheme, "Bearer") {
 			return "", "invalid API key: Authorization is not of the form Bearer <API_KEY>"
 		}
-		return strings.TrimLeft(secret, " "), ""
+		if secret = strings.TrimLeft(secret, " "); secret == "" {
+			return "", "invalid API key: nothing stands behind Bearer"
+		}
+		return secret, ""
 	}
 	return "", "invalid API key: the header Authorization came more than once"
 }

@@ -1,10 +1,11 @@
 package events
 
 import (
-	"example.com/events/internal/strict"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"example.com/events/internal/strict"
 )
 
 // FuzzEncodeEvent: the form makes what encoding/json makes.

@@ -200,18 +200,34 @@ func (c *call) host(open func(*Config) (store *Store, key string, err error)) er
 
 // open opens the store that the options name, with its seed and its first key.
 func (c *call) open(cfg *Config) (store *Store, key string, err error) {
+	isNew := false
 	if c.opt.memory {
 		store = NewStore(cfg)
-	} else if store, err = open(c.opt.data, cfg, command.Progress(c.stderr, "reading "+c.opt.data)); err != nil {
+	} else if store, isNew, err = c.openFile(cfg); err != nil {
 		return nil, "", err
 	}
-	if err := c.ctx.Err(); err != nil {
-		return nil, "", errors.Join(err, store.Close())
+	if err = c.ctx.Err(); err == nil {
+		key, err = c.fill(store, cfg.Logger)
 	}
-	if key, err = c.fill(store, cfg.Logger); err != nil {
-		return nil, "", errors.Join(err, store.Close())
+	if err != nil {
+		return nil, "", errors.Join(err, closeFile(store, isNew))
 	}
 	return store, key, nil
+}
+
+func (c *call) openFile(cfg *Config) (store *Store, isNew bool, err error) {
+	_, err = os.Stat(c.opt.data)
+	isNew = errors.Is(err, os.ErrNotExist)
+	store, err = open(c.opt.data, cfg, command.Progress(c.stderr, "reading "+c.opt.data))
+	return store, isNew, err
+}
+
+// closeFile closes a store. A new one into which nothing went leaves no file.
+func closeFile(store *Store, isNew bool) error {
+	if isNew && store.empty() {
+		os.Remove(store.file.Path()) // while its lock is ours
+	}
+	return store.Close()
 }
 
 // dataFlag is what an operator command needs to find this data file.
@@ -241,6 +257,10 @@ func (c *call) fill(store *Store, logger *slog.Logger) (key string, err error) {
 	case c.opt.seed != "":
 		logger.Info("the store has no key after the seed", "seed", c.opt.seed)
 	}
+	if !c.opt.firstKey && c.opt.memory {
+		logger.Info("the store has no key, and none can be issued in memory: give a -seed with one, or leave -first-key as it is")
+		return "", nil
+	}
 	if !c.opt.firstKey {
 		logger.Info("the store has no key yet; make one with: eventsd key issue" + c.dataFlag() + " -name NAME -email EMAIL")
 		return "", nil
@@ -250,7 +270,7 @@ func (c *call) fill(store *Store, logger *slog.Logger) (key string, err error) {
 }
 
 func (c *call) applySeed(store *Store) error {
-	seed, err := os.ReadFile(c.opt.seed)
+	seed, err := readRecords(c.opt.seed)
 	if err != nil {
 		return fmt.Errorf("the seed: %w", err)
 	}
@@ -258,6 +278,15 @@ func (c *call) applySeed(store *Store) error {
 		return fmt.Errorf("the seed %s: %w", c.opt.seed, err)
 	}
 	return nil
+}
+
+// readRecords reads an array of records, which a data file is not.
+func readRecords(path string) ([]byte, error) {
+	records, err := os.ReadFile(path)
+	if err == nil && recordfile.Is(records) {
+		err = fmt.Errorf("%s is a data file, not an array of records; -data takes it, and eventsd dump makes an array of it", path)
+	}
+	return records, err
 }
 
 // listen is the first thing that a server does: all that can go wrong before a
@@ -394,19 +423,20 @@ func (c *call) operate(create bool) (operator.Store, func() error, error) {
 		c.say("using the running server at " + socket)
 		return running, func() error { return nil }, nil
 	}
-	_, statErr := os.Stat(c.opt.data)
-	if statErr != nil && !create {
-		return nil, nil, fmt.Errorf("%w; give the -data of the server", statErr)
+	if _, err := os.Stat(c.opt.data); err != nil && !create {
+		return nil, nil, fmt.Errorf("%w; give the -data of the server", err)
 	}
-	store, err := open(c.opt.data, &Config{Logger: slog.New(slog.NewTextHandler(c.stderr, nil))}, command.Progress(c.stderr, "reading "+c.opt.data))
+	store, isNew, err := c.openFile(&Config{Logger: slog.New(slog.NewTextHandler(c.stderr, nil))})
 	if err != nil {
 		return nil, nil, err
 	}
-	if errors.Is(statErr, os.ErrNotExist) {
-		fmt.Fprintln(c.stderr, "eventsd: made a new data file "+store.file.Path())
-	}
 	c.say("using the data file " + store.file.Path())
-	return store, store.Close, nil
+	return store, func() error {
+		if isNew && !store.empty() {
+			fmt.Fprintln(c.stderr, "eventsd: made a new data file "+store.file.Path())
+		}
+		return closeFile(store, isNew)
+	}, nil
 }
 
 func (c *call) say(what string) {
@@ -437,6 +467,9 @@ func (c *call) keyIssue() error {
 	}
 	return c.withStore(c.opt.email != "", func(store operator.Store) error {
 		answer, err := store.IssueKeyJSON([]byte(strict.Encode(map[string]string{"user_id": c.opt.user, "name": c.opt.name, "email": c.opt.email})))
+		if err != nil && c.opt.email != "" && c.opt.name == "" {
+			return fmt.Errorf("%w; a new user takes -name NAME", err)
+		}
 		if err != nil {
 			return err
 		}
@@ -492,7 +525,7 @@ func (c *call) apply() error {
 	if len(c.program.Args) == 0 || c.program.Args[0] == "-" {
 		records, err = io.ReadAll(c.stdin)
 	} else {
-		records, err = os.ReadFile(c.program.Args[0])
+		records, err = readRecords(c.program.Args[0])
 	}
 	if err != nil {
 		return err
@@ -517,6 +550,9 @@ func (c *call) dump() error {
 func (c *call) check() error {
 	s := newStore(nil)
 	l := loader{s: s}
+	if _, err := os.Stat(c.opt.data); err != nil {
+		return fmt.Errorf("%w; give the -data of the server", err)
+	}
 	report, err := recordfile.Read(c.opt.data, s.fileOptions(command.Progress(c.stderr, "reading "+c.opt.data)), l.load)
 	if err != nil {
 		return &failure{err.Error()}
@@ -549,6 +585,9 @@ func (c *call) salvage() error {
 	}
 	for _, skipped := range report.Skipped {
 		fmt.Fprintf(c.stderr, "eventsd: skipped line %d at byte %d, %d bytes: %s\n", skipped.Line, skipped.Offset, skipped.Bytes, skipped.Why)
+	}
+	if len(report.Skipped) > 0 {
+		fmt.Fprintln(c.stderr, "eventsd: what was printed goes into a new data file with -seed FILE; where it names a user or an event that was skipped, put that back by hand first")
 	}
 	return err
 }

@@ -231,7 +231,10 @@ func TestMistakes(t *testing.T) {
 		want string // contained in the line
 	}{
 		{"subcommand", []string{"server"}, `unknown subcommand "server"; see eventsd help`},
-		{"half a subcommand", []string{"key"}, `unknown subcommand "key"`},
+		{"half a subcommand", []string{"key"}, `unknown subcommand "key"; there is key issue, key list, key revoke;`},
+		{"a flag that is on or off", []string{"-first-key", "false"}, "written -flag=false"},
+		{"a data file for a seed", []string{any, "-memory", "-seed", filepath.Join(dir, "running.json")}, "is a data file, not an array of records"},
+		{"check of nothing", []string{"check", "-data", filepath.Join(dir, "none.json")}, "give the -data of the server"},
 		{"unknown flag", []string{"-port", "80"}, "flag provided but not defined: -port; see eventsd help serve"},
 		{"flag value", []string{"-memory=maybe"}, "-memory"},
 		{"argument", []string{"serve", "events.json"}, `unexpected argument "events.json"`},
@@ -257,10 +260,10 @@ func TestMistakes(t *testing.T) {
 		{"revoke unknown", []string{"key", "revoke", "-data", filepath.Join(dir, "running.json"), "key_x"}, `key "key_x": not found`},
 		{"issue for nobody", []string{"key", "issue", "-data", filepath.Join(dir, "running.json")}, "key issue takes -user ID, or -email EMAIL"},
 		{"issue for an unknown user", []string{"key", "issue", "-data", filepath.Join(dir, "running.json"), "-user", "usr_x"}, `user "usr_x": not found`},
-		{"issue for a new email without a name", []string{"key", "issue", "-data", filepath.Join(dir, "running.json"), "-email", "x@example.com"}, "name is required"},
+		{"issue for a new email without a name", []string{"key", "issue", "-data", filepath.Join(dir, "running.json"), "-email", "x@example.com"}, "a new user takes -name NAME"},
 		{"keys of nothing", []string{"key", "list", "-data", filepath.Join(dir, "none.json")}, "none.json: no such file or directory; give the -data of the server"},
 		{"dump of nothing", []string{"dump", "-data", filepath.Join(dir, "none.json")}, "none.json"},
-		{"help of nothing", []string{"help", "me"}, `there is no subcommand "me"`},
+		{"help of nothing", []string{"help", "me"}, `unknown subcommand "me"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -271,7 +274,17 @@ func TestMistakes(t *testing.T) {
 			}
 		})
 	}
-	if _, err := os.Stat(filepath.Join(dir, "unmade.json")); !os.IsNotExist(err) {
+	unmade := filepath.Join(dir, "unmade.json")
+	for _, args := range [][]string{ // what is refused makes no file
+		{"key", "issue", "-data", unmade, "-email", "x@example.com"},
+		{"apply", "-data", unmade, filepath.Join(dir, "bad.json")},
+		{"serve", any, "-data", unmade, "-seed", filepath.Join(dir, "bad.json")},
+	} {
+		if code, _, stderr := command(nil, "", args...); code != 2 || strings.Contains(stderr, "made a new") {
+			t.Errorf("eventsd %q = %d, %s", args, code, stderr)
+		}
+	}
+	if _, err := os.Stat(unmade); !os.IsNotExist(err) {
 		t.Errorf("a store was made for a server that could not start: %v", err)
 	}
 	t.Run("environment", func(t *testing.T) {
@@ -302,7 +315,7 @@ func TestHelp(t *testing.T) {
 	if _, out, _ := command(nil, "", "help", "serve"); !strings.Contains(out, "-new-event-status STATUS") || !strings.Contains(out, "EVENTSD_NEW_EVENT_STATUS") || !strings.Contains(out, "(default 127.0.0.1:8080)") {
 		t.Errorf("help serve = %s", out)
 	}
-	if code, out, _ := command(nil, "", "version"); code != 0 || !regexp.MustCompile(`^eventsd example\.com/events \S+ go1\.\S+ \w+/\w+\n$`).MatchString(out) {
+	if code, out, _ := command(nil, "", "version"); code != 0 || !regexp.MustCompile(`^eventsd `+regexp.QuoteMeta("example.com/events")+` \S+ go1\.\S+ \w+/\w+\n$`).MatchString(out) {
 		t.Errorf("version = %d %q", code, out)
 	}
 	if code, out, _ := command(nil, "", "openapi"); code != 0 || !json.Valid([]byte(out)) {

@@ -233,8 +233,16 @@ func TestSecondSignal(t *testing.T) {
 		}
 		other.Close()
 	}
-	cmd.Process.Signal(syscall.SIGTERM)
-	cmd.Wait()
+	ended := make(chan struct{})
+	go func() { cmd.Wait(); close(ended) }()
+	for waiting := true; waiting; { // the first of them may come before the first one was seen
+		cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+			waiting = false
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() {
 		t.Errorf("after a second signal the status is %v, want an end by the signal: %s", cmd.ProcessState, stderr)
 	}

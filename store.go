@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -590,10 +591,13 @@ func (t *tx) apply(v strict.Value) *RecordError {
 		}
 		return &RecordError{Problems: []string{problem}}
 	}
-	if problems != nil {
-		return &RecordError{Kind: kind, Problems: problems}
+	if problems == nil {
+		return nil
 	}
-	return nil
+	if id := text(v, "id"); slices.ContainsFunc(problems, func(p string) bool { return strings.HasSuffix(p, " is required") }) && id != "" && t.Find(id) == nil {
+		problems = append(problems, fmt.Sprintf("there is no %s %.80s, so this would be a new one", kind, id))
+	}
+	return &RecordError{Kind: kind, Problems: problems}
 }
 
 // put stages the row that raw stands for, in the place of old where that is not
@@ -782,7 +786,7 @@ func (t *tx) event(v strict.Value, host string, origin *index.Origin) (*index.Ro
 	e.Timezone = cmp.Or(e.Timezone, h.State, "UTC")
 	e.Visibility = cmp.Or(e.Visibility, "public")
 	e.Status = cmp.Or(e.Status, t.s.cfg.NewEventStatus)
-	if old != nil {
+	if old != nil && (e.UpdatedAt.IsZero() || e.UpdatedAt.Equal(before)) { // else it is as the record says
 		if e.UpdatedAt = before; string(eventForm.Append(nil, &e)) != old.Raw {
 			e.UpdatedAt = t.s.now()
 		}

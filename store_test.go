@@ -38,7 +38,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"kind not an object", `[{"user":[]}]`, "record 1: user: must be a JSON object, not an array"},
 		{"kind null", `[{"user":null}]`, "record 1: user: must be a JSON object, not null"},
 		{"the place", `[{"user":{"name":"x","email":"x@example.com"}},{"user":{"name":"","email":"y@example.com"}}]`, "record 2: user: name must have 1 to 255 characters, not 0"},
-		{"all problems", `[{"user":{"email":"x","timezone":"CET","age":5}}]`, "record 1: user: name is required; email must be an address with one @, such as ada@example.com; timezone must be a time zone name of the form Area/City from the IANA list, such as Europe/Paris, or UTC; age is not known (the members are id, name, email, avatar_url, timezone, created_at)"},
+		{"all problems", `[{"user":{"email":"x","timezone":"CET","age":5}}]`, "record 1: user: name is required; email must be an address with one @, such as ada@example.com; timezone must be a time zone name of the form Area/City from the IANA list in its exact case, such as Europe/Paris, or UTC; age is not known (the members are id, name, email, avatar_url, timezone, created_at)"},
 		{"id of another kind", `[{"user":{"id":"evt_1","name":"x","email":"x@example.com"}}]`, "record 1: user: id must be usr_ and 1 to 64 of A-Z a-z 0-9 _ -"},
 		{"id too long", `[{"user":{"id":"usr_` + strings.Repeat("x", 65) + `","name":"x","email":"x@example.com"}}]`, "user: id must be usr_"},
 		{"id with a slash", `[{"user":{"id":"usr_a/b","name":"x","email":"x@example.com"}}]`, "user: id must be usr_"},
@@ -61,6 +61,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"revoked at another time", `[{"key":{"id":"key_old","revoked_at":"2026-02-02T00:00:00Z"}}]`, "key: revoked_at never changes once it is set"},
 		{"event of nobody", `[{"event":{"host_id":"usr_x","title":"x",` + times + `}}]`, `record 1: event: host_id "usr_x" is not known`},
 		{"event of an event", `[{"event":{"host_id":"evt_1","title":"x",` + times + `}}]`, `event: host_id "evt_1" is not known`},
+		{"event with a wrong id", `[{"event":{"id":"evt_9","status":"draft"}}]`, "record 1: event: host_id is required; title is required; start_at is required; end_at is required; there is no event evt_9, so this would be a new one"},
 		{"event without anything", `[{"event":{}}]`, "record 1: event: host_id is required; title is required; start_at is required; end_at is required"},
 		{"host changed", `[{"event":{"id":"evt_1","host_id":"usr_bob"}}]`, "event: host_id never changes: it is usr_ada"},
 		{"slug changed", `[{"event":{"id":"evt_1","slug":"new"}}]`, "event: slug never changes: it is one"},
@@ -149,6 +150,17 @@ func TestApplyMerges(t *testing.T) {
 	}
 	if a := s.as("svc_live_old").do("GET", base+"/users/me", ""); a.status != 401 {
 		t.Errorf("the revoked key = %s, want 401", a)
+	}
+
+	// An updated_at that is given is taken, unless it is the one that was there.
+	old := get("evt_1")
+	apply(`[{"event":{"id":"evt_1","title":"Older","updated_at":"2026-03-01T01:00:00Z"}}]`)
+	if e := get("evt_1"); e.Title != "Older" || !e.UpdatedAt.Equal(time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC)) {
+		t.Errorf("a record with updated_at = %+v", e)
+	}
+	apply(`[{"event":{"id":"evt_1","title":"Newer","updated_at":"2026-03-01T01:00:00Z"}}]`)
+	if e := get("evt_1"); e.Title != "Newer" || !e.UpdatedAt.After(old.UpdatedAt) {
+		t.Errorf("a record with the updated_at that was there = %+v", e)
 	}
 
 	// Put whole, in Go.

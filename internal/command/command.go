@@ -64,11 +64,7 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 			return len(args) >= len(words) && slices.Equal(words, args[:len(words)])
 		})
 		if i < 0 {
-			name := args[0]
-			if len(args) > 1 && !strings.HasPrefix(args[1], "-") { // a flag may hold a secret
-				name += " " + args[1]
-			}
-			return fmt.Errorf("unknown subcommand %q; see %s help", name, p.Name)
+			return p.unknown(args)
 		}
 		c = p.Commands[i]
 		args = args[len(strings.Fields(c.Name)):]
@@ -82,14 +78,18 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	}
 	p.Args, p.Given = fs.Args(), map[string]bool{}
 	if len(p.Args) > 0 && c.Args == "" {
-		return fmt.Errorf("unexpected argument %q; see %s help %s", p.Args[0], p.Name, c.Name)
+		hint := ""
+		if p.Args[0] == "true" || p.Args[0] == "false" {
+			hint = " a flag that is on or off is written -flag=" + p.Args[0] + ";"
+		}
+		return fmt.Errorf("unexpected argument %q;%s see %s help %s", p.Args[0], hint, p.Name, c.Name)
 	}
 	fs.Visit(func(f *flag.Flag) { p.Given[f.Name] = true })
 	var bad error
 	fs.VisitAll(func(f *flag.Flag) {
 		if value := getenv(p.variable(f)); value != "" && !p.Given[f.Name] && bad == nil {
-			if err := fs.Set(f.Name, value); err != nil {
-				bad = fmt.Errorf("invalid value %q of %s: %w", value, p.variable(f), err)
+			if fs.Set(f.Name, value) != nil { // a string takes any value
+				bad = fmt.Errorf("invalid value %q of %s; it must be true or false", value, p.variable(f))
 			}
 		}
 	})
@@ -116,10 +116,9 @@ func (p *Program) variable(f *flag.Flag) string {
 
 func (p *Program) help() error {
 	if len(p.Args) > 0 {
-		name := strings.Join(p.Args, " ")
-		i := slices.IndexFunc(p.Commands, func(c Command) bool { return c.Name == name })
+		i := slices.IndexFunc(p.Commands, func(c Command) bool { return c.Name == strings.Join(p.Args, " ") })
 		if i < 0 {
-			return fmt.Errorf("there is no subcommand %q; see %s help", name, p.Name)
+			return p.unknown(p.Args)
 		}
 		p.explain(p.Commands[i])
 		return nil
@@ -130,6 +129,25 @@ func (p *Program) help() error {
 	}
 	fmt.Fprintf(p.Stdout, "\nSee %s help SUBCOMMAND for its flags. Each flag can also be set in the\nenvironment, -data as %s_DATA and so on; the flag wins.\n", p.Name, strings.ToUpper(p.Name))
 	return nil
+}
+
+// unknown tells which subcommands begin with the first word, if there are any.
+// It repeats no flag, as one may hold a secret.
+func (p *Program) unknown(args []string) error {
+	name, near := args[0], []string{}
+	for _, c := range p.Commands {
+		if name != "" && strings.HasPrefix(c.Name, name) {
+			near = append(near, c.Name)
+		}
+	}
+	if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
+		name += " " + args[1]
+	}
+	hint := ""
+	if len(near) > 0 {
+		hint = " there is " + strings.Join(near, ", ") + ";"
+	}
+	return fmt.Errorf("unknown subcommand %q;%s see %s help", name, hint, p.Name)
 }
 
 func (p *Program) explain(c Command) {

@@ -66,11 +66,11 @@ func TestRun(t *testing.T) {
 		{env, []string{"key", "show", "a"}, `show addr= dry=true args=["a"] given=map[]`, nothing},
 		{bad, []string{"-dry-run"}, `serve addr=:80 dry=true args=[] given=map[dry-run:true]`, ""},
 		{bad, []string{"key", "list"}, `list addr=list:1 dry=false args=[] given=map[]`, ""},
-		{bad, nil, "", `invalid value "perhaps" of TOOL_DRY_RUN: parse error`},
+		{bad, nil, "", `invalid value "perhaps" of TOOL_DRY_RUN; it must be true or false`},
 
 		{nil, []string{"server"}, "", `unknown subcommand "server"; see tool help`},
-		{nil, []string{"key"}, "", `unknown subcommand "key"; see tool help`},
-		{nil, []string{"key", "lost", "a"}, "", `unknown subcommand "key lost"; see tool help`},
+		{nil, []string{"key"}, "", `unknown subcommand "key"; there is key list, key show; see tool help`},
+		{nil, []string{"key", "lost", "a"}, "", `unknown subcommand "key lost"; there is key list, key show; see tool help`},
 		{nil, []string{""}, "", `unknown subcommand ""; see tool help`},
 		{nil, []string{"-dry-run", "a", "b"}, "", `unexpected argument "a"; see tool help serve`},
 		{nil, []string{"key", "list", "a"}, "", `unexpected argument "a"; see tool help key list`},
@@ -78,8 +78,8 @@ func TestRun(t *testing.T) {
 		{nil, []string{"key", "list", "-dry-run"}, "", `flag provided but not defined: -dry-run; see tool help key list`},
 		{nil, []string{"-addr"}, "", `flag needs an argument: -addr; see tool help serve`},
 		{nil, []string{"-dry-run=maybe"}, "", `invalid boolean value "maybe" for -dry-run: parse error; see tool help serve`},
-		{nil, []string{"help", "me"}, "", `there is no subcommand "me"; see tool help`},
-		{nil, []string{"help", "key"}, "", `there is no subcommand "key"; see tool help`},
+		{nil, []string{"help", "me"}, "", `unknown subcommand "me"; see tool help`},
+		{nil, []string{"help", "key"}, "", `unknown subcommand "key"; there is key list, key show; see tool help`},
 	} {
 		did, printed, err := run(tt.vars, tt.args...)
 		if did != tt.did || printed != "" || fmt.Sprint(err) != cmp.Or(tt.err, "<nil>") || (tt.err == nothing) != errors.Is(err, errShow) {

@@ -88,7 +88,7 @@ func Zone(s string) string {
 	if strict.Zone(s) {
 		return ""
 	}
-	return "must be a time zone name of the form Area/City from the IANA list, such as Europe/Paris, or UTC"
+	return "must be a time zone name of the form Area/City from the IANA list in its exact case, such as Europe/Paris, or UTC"
 }
 
 // Slug is the rule of a slug that was not made by the server.

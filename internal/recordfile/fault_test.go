@@ -92,7 +92,7 @@ func TestFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &crasher{rng: rand.New(rand.NewPCG(5, 5)), limit: 4, mayLive: 1 << 30}
 		faults := map[string]int{}
-		for _, kind := range []string{"resolve", "lock", "unlock", "open", "create", "rename", "remove", "names", "syncdir", "stat", "read", "write", "truncate", "sync", "close"} {
+		for _, kind := range []string{"resolve", "lock", "unlock", "open", "create", "rename", "remove", "names", "syncdir", "stat", "read", "write", "truncate", "sync", "close", "same"} {
 			for _, f := range []fault{{err: errIO}, {err: errIO, after: true}, {err: errIO, short: 1}, {err: errIO, short: 40}} {
 				if f.short > 0 && kind != "write" {
 					continue
@@ -123,7 +123,7 @@ func TestFaults(t *testing.T) {
 		for kind, n := range faults {
 			t.Logf("%-8s failed %d times", kind, n)
 		}
-		if len(faults) != 15 {
+		if len(faults) != 16 {
 			t.Errorf("only %v was called", slices.Sorted(maps.Keys(faults)))
 		}
 		t.Logf("%d crash states after the faults", c.states)

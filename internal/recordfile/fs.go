@@ -22,6 +22,7 @@ type fileSystem interface {
 	Remove(path string) error                     // nil if it is missing
 	Names(dir string) (names []string, err error) // sorted
 	SyncDir(dir string) error
+	Same(path string, f file) (bool, error) // whether f is what is at path
 }
 
 // file is the part of *os.File that is used.
@@ -125,6 +126,18 @@ func (osFS) SyncDir(dir string) error {
 		err = nil
 	}
 	return errors.Join(err, d.Close())
+}
+
+func (osFS) Same(path string, f file) (bool, error) {
+	now, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	then, err := f.Stat()
+	return err == nil && os.SameFile(now, then), err
 }
 
 // Lock takes the lock and leaves the process id in the file. The file stays for

@@ -152,6 +152,11 @@ func parseHeader(path, text, format string) (h header, end int, err error) {
 	return h, end, nil
 }
 
+// Is reports whether text begins as a data file does.
+func Is(text []byte) bool {
+	return strings.HasPrefix(string(text[:min(len(text), 100)]), opening+lineStart[:sumAt])
+}
+
 // foreign tells apart what is given as a data file and is none.
 func foreign(path, text string) error {
 	squeezed := strings.Join(strings.Fields(text[:min(len(text), 200)]), "")

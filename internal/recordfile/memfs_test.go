@@ -247,6 +247,15 @@ func (m *memFS) SyncDir(dir string) error {
 	return nil
 }
 
+func (m *memFS) Same(path string, f file) (bool, error) {
+	if f := m.ask("same", path); f.err != nil {
+		return false, f.err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.names[path] == f.(*memFile).n, nil
+}
+
 type memFile struct {
 	m      *memFS
 	n      *inode

@@ -333,12 +333,24 @@ func (f *File) replace(tmp string) error {
 	return err
 }
 
+var errReplaced = errors.New("it was removed or replaced while it was open; keep what is in memory, with eventsd dump, before you stop")
+
 // writable is why nothing can be written at all.
 func (f *File) writable() error {
 	if f.lock == nil {
 		return fmt.Errorf("%s: the file is closed", f.path)
 	}
-	return f.Err()
+	if err := f.Err(); err != nil || f.file == nil {
+		return err
+	}
+	same, err := f.o.fs.Same(f.path, f.file)
+	if err != nil {
+		return fmt.Errorf("%s: nothing was added: %w", f.path, err)
+	}
+	if !same { // what is added to it now would be lost
+		return f.fail(ErrBroken, "looking for the file", errReplaced)
+	}
+	return nil
 }
 
 // check refuses what cannot be one line.

@@ -553,6 +553,37 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// A file that was removed or replaced under us takes nothing more: it would be
+// lost, or be written into what somebody else put there.
+func TestReplaced(t *testing.T) {
+	for _, how := range []string{"removed", "replaced", "renamed"} {
+		path := create(t, []string{"1"}, "2")
+		before := readFile(t, path)
+		f, _ := open(t, path)
+		ok(t, f.Settle())
+		switch how {
+		case "removed":
+			ok(t, os.Remove(path))
+		case "replaced":
+			ok(t, os.WriteFile(path+".other", []byte(before), 0o600))
+			ok(t, os.Rename(path+".other", path))
+		case "renamed":
+			ok(t, os.Rename(path, path+".old"))
+		}
+		for name, err := range map[string]error{"Append": f.Append([]byte("3")), "Rewrite": f.Rewrite(seq("4")), "Err": f.Err()} {
+			if !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "removed or replaced") {
+				t.Errorf("%s: %s = %v, want ErrBroken", how, name, err)
+			}
+		}
+		if how == "replaced" && readFile(t, path) != before {
+			t.Error("what was put in its place was changed")
+		}
+		if err := f.Close(); !errors.Is(err, ErrBroken) {
+			t.Errorf("%s: Close = %v, has to report it", how, err)
+		}
+	}
+}
+
 func TestLockedInOneProcess(t *testing.T) {
 	path := create(t, nil)
 	f, _ := open(t, path)

@@ -85,8 +85,11 @@ func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, wsaAddrInUse) {
 		return nil, fmt.Errorf("the address %s is taken; stop what uses it, or give another with -addr", addr)
 	}
+	if _, _, bad := net.SplitHostPort(addr); bad != nil {
+		return nil, fmt.Errorf("-addr %q: %w; give HOST:PORT", addr, bad)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("-addr %q: %w; give HOST:PORT", addr, err)
+		return nil, fmt.Errorf("-addr %q: %w; give the HOST:PORT of this machine", addr, err)
 	}
 	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 		logger.Info("the address is not loopback: others reach this server; put TLS and rate limits in front of it", "addr", l.Addr().String())
