@@ -349,6 +349,8 @@ func isOfType(value any, name string) bool {
 		return name == "boolean"
 	case string:
 		return name == "string"
+	case int: // of a sample that was made in Go
+		return name == "integer"
 	case float64:
 		return name == "integer" && value == float64(int64(value))
 	case []any:
