@@ -197,7 +197,7 @@ func (a *api) withPages() *api {
 	parts := strings.Split(pageHTML, "{base}")
 	a.pages = map[string]http.HandlerFunc{
 		"/": func(w http.ResponseWriter, r *http.Request) {
-			base := html.EscapeString("http://" + r.Host + BasePath)
+			base := html.EscapeString("http://" + r.Host[:min(len(r.Host), 255)] + BasePath)
 			if r.Header.Get("X-Forwarded-Proto") == "https" {
 				base = "https" + base[len("http"):]
 			}
@@ -295,7 +295,7 @@ func (rt route) query(raw string) (url.Values, error) {
 				takes = "it takes " + strings.Join(rt.params, ", ")
 			}
 			problems = append(problems, fmt.Sprintf("%.60q is not a query parameter of %s %s: %s", name, rt.method, rt.path, takes))
-		case len(values) > 1:
+		case len(values) > 1 && name != "limit": // whose rule says more
 			problems = append(problems, name+" is given more than once: send it once")
 		}
 	}
@@ -508,10 +508,10 @@ func paging(q url.Values, most int) (limit int, after cursor, err error) {
 	var problems []string
 	limit = defaultLimit
 	if q.Has("limit") {
-		s := q.Get("limit")
+		s := strings.Join(q["limit"], " ")
 		n, err := strconv.Atoi(s)
 		if err != nil || strings.Trim(s, "0123456789") != "" || n < 1 || n > most {
-			problems = append(problems, fmt.Sprintf("limit must be a whole number from 1 to %d, in digits", most))
+			problems = append(problems, fmt.Sprintf("limit must be a whole number from 1 to %d, in digits, given once", most))
 		}
 		limit = n
 	}

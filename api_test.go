@@ -371,7 +371,7 @@ func TestQueries(t *testing.T) {
 		{"/events?limit=99999999999999999999999", 400, "limit must"},
 		{"/events?limit=", 400, "limit must"},
 		{"/events?limit", 400, "limit must"},
-		{"/events?limit=5&limit=5", 400, "limit is given more than once"},
+		{"/events?limit=5&limit=5", 400, "limit must be a whole number from 1 to 100, in digits, given once"},
 		{"/events/evt_1/guests?limit=201", 400, "limit must be a whole number from 1 to 200"},
 		{"/events?status=", 400, "status must be draft or published"},
 		{"/events?status=Draft", 400, "status must"},

@@ -72,6 +72,9 @@ func hintRule(s string) string {
 // IssueKey makes an API key for a user and returns its secret, which is shown
 // this once and kept nowhere. [ErrNotFound] where there is no such user.
 func (s *Store) IssueKey(userID string) (secret string, key Key, err error) {
+	if userID == "" {
+		return "", Key{}, fmt.Errorf("no user is named: %w", ErrNotFound)
+	}
 	return s.issueKey(owner{userID: userID})
 }
 
@@ -88,6 +91,9 @@ func (o owner) find(t *tx) (*index.Row, error) {
 			return u, nil
 		}
 		return nil, fmt.Errorf("user %q: %w", o.userID, ErrNotFound)
+	}
+	if o == (owner{}) {
+		return nil, &RecordError{Kind: "key", Problems: []string{"user_id is required, or email and, of a new user, name"}}
 	}
 	if u := t.Find(record.Email(o.email)); u != nil {
 		return u, nil

@@ -53,9 +53,7 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	case err == nil, errors.Is(err, context.Canceled): // it was told to stop
 		return 0
 	case failed:
-		if failure.message != "" {
-			fmt.Fprintln(stderr, "eventsd: "+failure.message)
-		}
+		fmt.Fprintln(stderr, "eventsd: "+strings.ReplaceAll(failure.message, "\n", "; "))
 		return 1
 	}
 	fmt.Fprintln(stderr, "eventsd: "+strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -230,12 +228,18 @@ func closeFile(store *Store, isNew bool) error {
 	return store.Close()
 }
 
-// dataFlag is what an operator command needs to find this data file.
-func (c *call) dataFlag() string {
-	if c.opt.data == "events.json" {
-		return ""
+// issue is how to make a key for whom, an owner's flags.
+func (c *call) issue(whom string) string {
+	data := ""
+	switch {
+	case c.opt.memory:
+		return "none can be issued in memory, so put it into the -seed"
+	case strings.ContainsAny(c.opt.data, " '\"\\$&;()<>|*?`"):
+		data = "-data '" + strings.ReplaceAll(c.opt.data, "'", `'\''`) + "' "
+	case c.opt.data != "events.json":
+		data = "-data " + c.opt.data + " "
 	}
-	return " -data " + c.opt.data
+	return "eventsd key issue " + data + whom
 }
 
 func (c *call) fill(store *Store, logger *slog.Logger) (key string, err error) {
@@ -249,20 +253,16 @@ func (c *call) fill(store *Store, logger *slog.Logger) (key string, err error) {
 	first, anyGood := store.keyOwner()
 	switch {
 	case anyGood:
-		logger.Info("this owner has a key; another one: eventsd key issue"+c.dataFlag()+" -user "+first.ID, "name", first.Name, "email", first.Email)
+		logger.Info("this owner has a key; another one: "+c.issue("-user "+first.ID), "name", first.Name, "email", first.Email)
 		return "", nil
 	case first != nil:
-		logger.Warn("every key is revoked; make one with: eventsd key issue"+c.dataFlag()+" -user "+first.ID, "name", first.Name, "email", first.Email)
+		logger.Warn("every key is revoked; a new one: "+c.issue("-user "+first.ID), "name", first.Name, "email", first.Email)
 		return "", nil
 	case c.opt.seed != "":
 		logger.Info("the store has no key after the seed", "seed", c.opt.seed)
 	}
-	if !c.opt.firstKey && c.opt.memory {
-		logger.Info("the store has no key, and none can be issued in memory: give a -seed with one, or leave -first-key as it is")
-		return "", nil
-	}
 	if !c.opt.firstKey {
-		logger.Info("the store has no key yet; make one with: eventsd key issue" + c.dataFlag() + " -name NAME -email EMAIL")
+		logger.Info("the store has no key yet; the first one: " + c.issue("-name NAME -email EMAIL"))
 		return "", nil
 	}
 	key, _, err = store.issueKey(owner{name: "Local Owner", email: "owner@localhost.example"})
@@ -344,13 +344,14 @@ func (c *call) double() error {
 	ready := serve.Ready{BaseURL: url + BasePath, Key: key, ControlURL: url + double.ControlPath, ControlToken: token, PID: os.Getpid()}
 	ready.Ready = fmt.Sprintf(`curl -H 'Authorization: Bearer %s' -d '{"name":"Grace"}' %s/keys`, token, ready.ControlURL)
 	api := newAPI(store).withPages()
-	noted, control := d.Handler(c.logged(api, cfg.Logger)), d.Control(token, ready.BaseURL, api.fail)
+	plain, control := c.logged(api, cfg.Logger), c.logged(d.Control(token, ready.BaseURL, api.fail), cfg.Logger)
+	noted := d.Handler(plain)
 	srv := serve.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/"):
 			control.ServeHTTP(w, r)
 		case api.pages[r.URL.Path] != nil:
-			api.ServeHTTP(w, r)
+			plain.ServeHTTP(w, r)
 		default:
 			noted.ServeHTTP(w, r)
 		}
@@ -370,13 +371,13 @@ func (c *call) serveStore(l net.Listener, store *Store, logger *slog.Logger, key
 	listeners := []net.Listener{l}
 	if store.file != nil {
 		ready.Data = store.file.Path()
-		ready.Operator = store.file.Path() + ".sock"
+		ready.Operator = operator.Socket(ready.Data)
 		socket, err := serve.Socket(ready.Operator)
 		if err != nil {
 			ready.Operator = "off (" + err.Error() + ")"
 		} else {
 			listeners = append(listeners, socket)
-			servers = append(servers, serve.New(operator.Handler("", operator.StoreRoutes(store, base), api.fail), logger))
+			servers = append(servers, serve.New(c.logged(operator.Handler("", operator.StoreRoutes(store, base), api.fail), logger), logger))
 		}
 	}
 	ready.Ready = fmt.Sprintf(`curl -H "x-service-api-key: $KEY" %s/events`, base)
@@ -561,10 +562,9 @@ func (c *call) check() error {
 	for r := range s.index.All() {
 		count[record.Kinds[r.Kind()]]++
 	}
-	fmt.Fprintf(c.stdout, "file: %s\nbytes: %d\nlines: %d\ncommits: %d to %d, the snapshot up to %d\n", c.opt.data, report.Size, report.Lines, report.First, report.Last, report.Snap)
-	fmt.Fprintf(c.stdout, "users: %d\nkeys: %d\nevents: %d\nguests: %d\n", count["user"], count["key"], count["event"], count["guest"])
-	fmt.Fprintf(c.stdout, "found: %s\n", cmp.Or(report.Repair, "clean"))
-	return nil
+	_, err = fmt.Fprintf(c.stdout, "file: %s\nbytes: %d\nlines: %d\ncommits: %d to %d, the snapshot up to %d\nusers: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
+		c.opt.data, report.Size, report.Lines, report.First, report.Last, report.Snap, count["user"], count["key"], count["event"], count["guest"], cmp.Or(report.Repair, "clean"))
+	return err
 }
 
 // salvage prints the records of every line that verifies, as far as they can

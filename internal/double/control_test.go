@@ -139,6 +139,7 @@ func TestControlRefuses(t *testing.T) {
 		{"PUT /faults?user=usr_ada", `[{"operation":"GET /events","status":500,"user":"usr_owner"}]`, "", 400, "the one of ?user="},
 		{"PUT /faults", strings.Repeat(" ", 1<<20) + "[]", "", 413, "payload_too_large"},
 		{"POST /keys", `{"name":""}`, "", 400, "name is required"},
+		{"POST /keys", `{}`, "", 400, "name is required"},
 		{"POST /keys", `{"name":1}`, "", 400, "name must be a string"},
 		{"POST /keys", `{"name":"A","role":"x"}`, "", 400, "role is not known"},
 		{"POST /keys", `{`, "", 400, "line 1"},

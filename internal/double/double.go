@@ -185,16 +185,29 @@ func digest(kind, owner string, n int) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))
 }
 
-// IssueKeyJSON is the store's, but a name alone is a new user each time.
+// IssueKeyJSON is the store's, but a name without an email is a new user each
+// time.
 func (d *Double) IssueKeyJSON(request []byte) ([]byte, error) {
 	v, _ := strict.Parse(request)
-	if len(v.Members) == 1 && v.Members[0].Name == "name" && v.Members[0].Value.Kind == strict.String {
-		name := v.Members[0].Value.Text
+	name, known := "", true
+	for _, m := range v.Members {
+		switch {
+		case m.Name == "name" && name == "" && m.Value.Kind == strict.String:
+			name = m.Value.Text
+		case m.Name != "email" || m.Value.Kind != strict.Null && (m.Value.Kind != strict.String || m.Value.Text != ""):
+			known = false
+		}
+	}
+	switch {
+	case !known || v.Kind != strict.Object:
+	case name == "":
+		return nil, answer.BadRequest("name is required, 1 to 255 characters")
+	default:
 		email := d.numbered("email", readable(name)) + mailDomain
 		for d.emails[email] {
 			email = d.numbered("email", readable(name)) + mailDomain
 		}
-		request, _ = json.Marshal(map[string]string{"name": name, "email": email})
+		request = []byte(strict.Encode(map[string]string{"name": name, "email": email}))
 	}
 	return d.Store.IssueKeyJSON(request)
 }

@@ -73,12 +73,16 @@ func TestRedacted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, value, want string }{
 		{"X-Service-Api-Key", "svc_live_0123456789abcdef", "…cdef"},
-		{"X-Service-Api-Key", "abc", "…abc"},
+		{"X-Service-Api-Key", "abc", "…"},
+		{"X-Service-Api-Key", "abcdef", "…ef"},
+		{"X-Service-Api-Key", "svc_live_0123456789abcdef junk", "…junk"},
+		{"Authorization", "Bearer svc_live_0123456789abcdef x", "Bearer …ef x"},
+		{"Authorization", "svc_live_0123456789abcdef junk", "…junk"},
 		{"X-Service-Api-Key", "", "…"},
 		{"Authorization", "Bearer svc_live_0123456789abcdef", "Bearer …cdef"},
-		{"Authorization", "bearer  svc_live_0123456789abcdef", "bearer  …cdef"},
+		{"Authorization", "bearer  svc_live_0123456789abcdef", "bearer …cdef"},
 		{"Authorization", "svc_live_0123456789abcdef", "…cdef"},
-		{"Authorization", "Bearer", "…arer"},
+		{"Authorization", "Bearer", "Bearer …"},
 		{"Accept", "text/plain", "text/plain"},
 	} {
 		h := http.Header{tt.name: {tt.value, tt.value}}

@@ -89,9 +89,12 @@ func (s *statusNote) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 func redacted(h http.Header) http.Header {
 	h = h.Clone()
 	for _, name := range []string{"X-Service-Api-Key", "Authorization"} {
-		for i, value := range h[name] {
-			key := strings.LastIndexByte(value, ' ') + 1 // behind "Bearer"
-			h[name][i] = value[:key] + "…" + value[max(key, len(value)-4):]
+		for i, key := range h[name] {
+			scheme := ""
+			if bearer, rest, _ := strings.Cut(key, " "); strings.EqualFold(bearer, "Bearer") {
+				scheme, key = bearer+" ", rest
+			}
+			h[name][i] = scheme + "…" + key[min(len(key), max(4, len(key)-4)):]
 		}
 	}
 	return h

@@ -87,7 +87,7 @@ func setText(s *string, v strict.Value, rule Rule) string {
 	case v.Kind == strict.Null:
 		return ""
 	case v.Kind != strict.String:
-		return "must be a string, not " + a(v.Kind)
+		return "must be a string, not " + Kind(v)
 	case !utf8.ValidString(v.Text):
 		return "must be valid UTF-8"
 	}
@@ -100,11 +100,11 @@ func setText(s *string, v strict.Value, rule Rule) string {
 
 // Bool is a member that is false when left out or null.
 func Bool[T any](name string, at func(*T) *bool) Member[T] {
-	return Member[T]{Name: name, zero: "null",
+	return Member[T]{Name: name,
 		set: func(x *T, v strict.Value) string {
 			*at(x) = v.Bool
 			if v.Kind != strict.Bool && v.Kind != strict.Null {
-				return "must be true or false, not " + a(v.Kind)
+				return "must be true or false, not " + Kind(v)
 			}
 			return ""
 		},
@@ -113,7 +113,7 @@ func Bool[T any](name string, at func(*T) *bool) Member[T] {
 
 // Int is a whole number that is 0 when left out or null.
 func Int[T any](name string, at func(*T) *int) Member[T] {
-	return Member[T]{Name: name, zero: "null",
+	return Member[T]{Name: name,
 		set: func(x *T, v strict.Value) string {
 			n, err := strconv.Atoi(v.Text)
 			if *at(x) = n; v.Kind != strict.Null && (v.Kind != strict.Number || err != nil) {
@@ -126,7 +126,7 @@ func Int[T any](name string, at func(*T) *int) Member[T] {
 
 // Duration is a string in Go's form that is 0 when left out or null.
 func Duration[T any](name string, at func(*T) *time.Duration) Member[T] {
-	return Member[T]{Name: name, zero: "null",
+	return Member[T]{Name: name,
 		set: func(x *T, v strict.Value) string {
 			d, err := time.ParseDuration(v.Text)
 			if *at(x) = d; v.Kind != strict.Null && (v.Kind != strict.String || err != nil) {
@@ -178,7 +178,7 @@ func setInstant(t *time.Time, v strict.Value) string {
 		*t = parsed
 		return ""
 	}
-	return "must be a string with an RFC 3339 date-time, not " + a(v.Kind)
+	return "must be a string with an RFC 3339 date-time, not " + Kind(v)
 }
 
 func instant(t time.Time) strict.Value {
@@ -255,7 +255,7 @@ func (f Form[T]) Fill(x *T, v strict.Value, mode Mode) *Problems {
 	}}
 	if v.Kind != strict.Object {
 		p.place = func(string) int { return -1 } // no member has a problem of its own
-		p.rest = append(p.rest, "must be a JSON object, not "+a(v.Kind))
+		p.rest = append(p.rest, "must be a JSON object, not "+Kind(v))
 		return p
 	}
 	before := *x
@@ -365,15 +365,12 @@ func plain(name string) string {
 }
 
 // Kind is the kind of a value with its article, for a message.
-func Kind(v strict.Value) string { return a(v.Kind) }
-
-// a is a kind of JSON value with its article.
-func a(k strict.Kind) string {
-	switch k {
+func Kind(v strict.Value) string {
+	switch v.Kind {
 	case strict.Null:
 		return "null"
 	case strict.Array, strict.Object:
-		return "an " + k.String()
+		return "an " + v.Kind.String()
 	}
-	return "a " + k.String()
+	return "a " + v.Kind.String()
 }

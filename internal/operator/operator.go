@@ -107,7 +107,7 @@ func StoreRoutes(store Store, baseURL string) Routes {
 func Handler(base string, routes Routes, fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
-		status, body, err := routes.do(w, r, strings.TrimPrefix(r.URL.Path, base))
+		status, body, err := routes.do(w, r, base)
 		switch {
 		case err != nil:
 			fail(w, r, err)
@@ -119,13 +119,15 @@ func Handler(base string, routes Routes, fail func(http.ResponseWriter, *http.Re
 	})
 }
 
-func (routes Routes) do(w http.ResponseWriter, r *http.Request, path string) (status int, body string, err error) {
+func (routes Routes) do(w http.ResponseWriter, r *http.Request, base string) (status int, body string, err error) {
 	var request Request
+	path := strings.TrimPrefix(r.URL.Path, base)
 	i := strings.LastIndexByte(path, '/') + 1
 	if pattern := path[:i] + "{id}"; routes[pattern] != nil && strings.Trim(path[i:], ".") != "" {
 		path, request.ID = pattern, path[i:]
 	}
 	methods := routes[path]
+	r.Pattern = base + path // for the log
 	route, allowed := methods[r.Method]
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	users := query["user"]
@@ -134,7 +136,7 @@ func (routes Routes) do(w http.ResponseWriter, r *http.Request, path string) (st
 	case methods == nil:
 		return 0, "", answer.NotFound("there is no such route; there are " + strings.Join(slices.Sorted(maps.Keys(routes)), ", "))
 	case !allowed:
-		return 0, "", answer.Method(path, strings.Join(slices.Sorted(maps.Keys(methods)), ", "))
+		return 0, "", answer.Method(r.Pattern, strings.Join(slices.Sorted(maps.Keys(methods)), ", "))
 	case err != nil || len(query) > len(users) || len(users) > 1 || users != nil && (route.User == nil || request.User == ""):
 		return 0, "", answer.BadRequest("the query must be empty" + route.scope())
 	}
@@ -150,6 +152,8 @@ func (routes Routes) do(w http.ResponseWriter, r *http.Request, path string) (st
 	case err != nil:
 		return 0, "", answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB", route.MaxBody>>20))
 	}
+	// The work may take longer than an answer may; a writer without deadlines needs none.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	body, err = route.Do(request)
 	return route.Status, body, err
 }
@@ -178,7 +182,7 @@ func Dial(socket string) (Store, error) {
 		return nil, err
 	}
 	conn.Close()
-	return client{&http.Client{Timeout: time.Minute, Transport: &http.Transport{
+	return client{&http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		},
@@ -189,11 +193,14 @@ func Dial(socket string) (Store, error) {
 // A ServerError is a failure of the running server, not of what it was asked.
 type ServerError struct {
 	Message string
-	ID      string // of the request in the server's log
+	ID      string // of the request in the server's log, or ""
 }
 
 func (e *ServerError) Error() string {
-	return fmt.Sprintf("the running server failed; its log has the cause under id %s: %s", e.ID, e.Message)
+	if e.ID == "" {
+		return "the running server " + e.Message
+	}
+	return "the running server failed; its log has the cause under id " + e.ID + ": " + e.Message
 }
 
 type client struct{ http *http.Client }
@@ -205,35 +212,35 @@ func (c client) do(method, path string, body []byte) ([]byte, error) {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("the running server did not answer: %w", err)
+		return nil, &ServerError{Message: "did not answer: " + err.Error()}
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
+	body, err = io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, fmt.Errorf("the running server broke off its answer: %w", err)
+		return nil, &ServerError{Message: "broke off its answer: " + err.Error()}
 	}
 	if resp.StatusCode >= 300 {
 		var e struct{ Error struct{ Message string } }
-		if json.Unmarshal(answer, &e) != nil || e.Error.Message == "" {
-			return nil, fmt.Errorf("the running server answered %s: %s", resp.Status, strings.TrimSpace(string(answer)))
+		if json.Unmarshal(body, &e) != nil || e.Error.Message == "" {
+			return nil, &ServerError{Message: "answered " + resp.Status + ": " + strings.TrimSpace(string(body))}
 		}
 		if resp.StatusCode >= 500 {
 			return nil, &ServerError{e.Error.Message, resp.Header.Get("X-Request-Id")}
 		}
 		return nil, errors.New(e.Error.Message)
 	}
-	return answer, nil
+	return body, nil
 }
 
 func (c client) IssueKeyJSON(request []byte) ([]byte, error) { return c.do("POST", "/keys", request) }
 
 func (c client) KeysJSON() ([]byte, error) {
-	answer, err := c.do("GET", "/keys", nil)
+	keys, err := c.do("GET", "/keys", nil)
 	if err != nil {
 		return nil, err
 	}
 	var list struct{ Data json.RawMessage }
-	err = json.Unmarshal(answer, &list)
+	err = json.Unmarshal(keys, &list)
 	return list.Data, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -49,23 +50,37 @@ func (r Ready) Tell(stdout io.Writer, file *ReadyFile) error {
 
 // ReadyFile is a ready file that is to be. Nil is none.
 type ReadyFile struct {
-	path string
-	tmp  *os.File
-	gone bool
+	path  string
+	tmp   *os.File
+	stale []byte // of an earlier server
+	told  bool
 }
 
-// NewReadyFile removes the ready file of an earlier server and makes sure that
-// one can be written.
+// NewReadyFile takes away the ready file of an earlier server and makes sure
+// that one can be written. It touches no file that is none.
 func NewReadyFile(path string) (*ReadyFile, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("-ready-file: %s is a folder; give the path of a file", path)
+	stale, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("-ready-file: %w", err)
 	}
-	os.Remove(path)
+	if len(stale) > 0 && readyPID(stale) == 0 {
+		return nil, fmt.Errorf("-ready-file: %s is there and is no ready file; give another path", path)
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return nil, fmt.Errorf("-ready-file: %w", err)
 	}
-	return &ReadyFile{path: path, tmp: tmp}, nil
+	os.Remove(path)
+	return &ReadyFile{path: path, tmp: tmp, stale: stale}, nil
+}
+
+// readyPID is the process id in what may be a ready file, else 0.
+func readyPID(content []byte) int {
+	var r Ready
+	if json.Unmarshal(content, &r) != nil || r.Ready == "" {
+		return 0
+	}
+	return r.PID
 }
 
 func (f *ReadyFile) write(r Ready) error {
@@ -76,17 +91,26 @@ func (f *ReadyFile) write(r Ready) error {
 	if err = errors.Join(err, f.tmp.Close()); err != nil {
 		return err
 	}
+	f.told = true
 	return os.Rename(f.tmp.Name(), f.path)
 }
 
-// Remove removes the file, whether it is there yet or not, and only once: the
-// next server may have one of the same name by then.
+// Remove removes the file if it is ours still: the next server may have one of
+// the same name by then. Where none was written the earlier one comes back, as
+// its server may be running.
 func (f *ReadyFile) Remove() {
-	if f != nil && !f.gone {
-		f.gone = true
-		f.tmp.Close()
-		os.Remove(f.tmp.Name())
+	if f == nil || f.path == "" {
+		return
+	}
+	defer func() { f.path = "" }() // once
+	f.tmp.Close()
+	os.Remove(f.tmp.Name())
+	now, err := os.ReadFile(f.path)
+	switch {
+	case err == nil && readyPID(now) == os.Getpid() && f.told:
 		os.Remove(f.path)
+	case errors.Is(err, fs.ErrNotExist) && !f.told && len(f.stale) > 0:
+		os.WriteFile(f.path, f.stale, 0o600)
 	}
 }
 

@@ -6,12 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -39,17 +37,9 @@ func New(h http.Handler, logger *slog.Logger) *http.Server {
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeader,
-		ErrorLog:                     log.New(quoted{logger}, "", 0),
+		ErrorLog:                     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 		Protocols:                    protocols,
 	}
-}
-
-// quoted puts what net/http logs, which can hold raw input, into one attribute.
-type quoted struct{ logger *slog.Logger }
-
-func (q quoted) Write(p []byte) (int, error) {
-	q.logger.Warn("http", "message", strings.TrimSpace(string(p)))
-	return len(p), nil
 }
 
 // Logged logs a line a request: never a key, a query or a body.

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -149,8 +150,8 @@ func TestNew(t *testing.T) {
 		}
 	}
 	srv.ErrorLog.Print("http: \"raw\"\nlevel=ERROR")
-	var line struct{ Level, Message string }
-	if err := json.Unmarshal(log.Bytes(), &line); err != nil || line.Level != "WARN" || line.Message != "http: \"raw\"\nlevel=ERROR" {
+	var line struct{ Level, Msg string }
+	if err := json.Unmarshal(log.Bytes(), &line); err != nil || line.Level != "WARN" || line.Msg != "http: \"raw\"\nlevel=ERROR" {
 		t.Errorf("ErrorLog logged %s, %v", log, err)
 	}
 	l := must(net.Listen("tcp", "127.0.0.1:0"))
@@ -279,19 +280,19 @@ func TestUntilLosesNoError(t *testing.T) {
 
 func TestTell(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir, pid := t.TempDir(), strconv.Itoa(os.Getpid())
 	path := filepath.Join(dir, "ready.json")
 	for _, tt := range []struct {
 		ready      Ready
 		told, file string
 	}{
-		{Ready{"http://b", "k", "d", "o", "http://c", "t", "curl <&>", 7},
+		{Ready{"http://b", "k", "d", "o", "http://c", "t", "curl <&>", os.Getpid()},
 			"base_url: http://b\napi_key: k\ndata: d\noperator: o\ncontrol_url: http://c\ncontrol_token: t\nready: curl <&>\n",
-			`{"base_url":"http://b","api_key":"k","data":"d","operator":"o","control_url":"http://c","control_token":"t","ready":"curl <&>","pid":7}` + "\n"},
-		{Ready{BaseURL: "http://b", Data: "d", Ready: "curl", PID: 8},
-			"base_url: http://b\ndata: d\nready: curl\n", `{"base_url":"http://b","data":"d","ready":"curl","pid":8}` + "\n"},
+			`{"base_url":"http://b","api_key":"k","data":"d","operator":"o","control_url":"http://c","control_token":"t","ready":"curl <&>","pid":` + pid + "}\n"},
+		{Ready{BaseURL: "http://b", Data: "d", Ready: "curl", PID: os.Getpid()},
+			"base_url: http://b\ndata: d\nready: curl\n", `{"base_url":"http://b","data":"d","ready":"curl","pid":` + pid + "}\n"},
 	} {
-		if err := os.WriteFile(path, []byte("of an earlier server"), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(`{"ready":"of an earlier server","pid":1}`), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		file, told := must(NewReadyFile(path)), ""
@@ -342,25 +343,73 @@ func TestTellFails(t *testing.T) {
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	(*ReadyFile)(nil).Remove()
-	for _, told := range []bool{false, true} {
-		dir := t.TempDir()
-		path := filepath.Join(dir, "ready.json")
-		file := must(NewReadyFile(path))
-		if told {
-			if err := (Ready{}).Tell(io.Discard, file); err != nil {
-				t.Fatal(err)
+	const earlier, next = `{"ready":"of an earlier server","pid":1}`, `{"ready":"of the next server","pid":1}`
+	ours := Ready{Ready: "curl", PID: os.Getpid()}
+	for _, tt := range []struct {
+		name, before string
+		told         bool
+		during, left string
+	}{
+		{"never told", "", false, "", ""},
+		{"told", "", true, "", ""},
+		{"told in the place of an earlier one", earlier, true, "", ""},
+		{"an empty file", "\x00", true, "", ""}, // stands for no bytes
+		{"never told: the earlier one may be running", earlier, false, "", earlier},
+		{"never told, and another one came", earlier, false, next, next},
+		{"told, and another one came", "", true, next, next},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "ready.json")
+			put := func(content string) {
+				if content != "" {
+					if err := os.WriteFile(path, []byte(strings.Trim(content, "\x00")), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
-		}
-		if file.Remove(); len(must(os.ReadDir(dir))) > 0 {
-			t.Errorf("told %v: after Remove there is %v", told, must(os.ReadDir(dir)))
-		}
-		if err := os.WriteFile(path, []byte("of the next server"), 0o600); err != nil {
+			put(tt.before)
+			file := must(NewReadyFile(path))
+			if _, err := os.Stat(path); err == nil {
+				t.Error("the ready file of an earlier server is there still")
+			}
+			if tt.told {
+				if err := ours.Tell(io.Discard, file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(tt.during)
+			file.Remove()
+			b, _ := os.ReadFile(path)
+			if files := must(os.ReadDir(dir)); string(b) != tt.left || len(files) > 1 {
+				t.Errorf("Remove left %v with %q, want %q", files, b, tt.left)
+			}
+			put(strings.Replace(next, "1}", strconv.Itoa(os.Getpid())+"}", 1)) // of this process, too
+			if file.Remove(); len(must(os.ReadDir(dir))) != 1 {
+				t.Error("a second Remove took away the file of the next server")
+			}
+		})
+	}
+}
+
+// TestNotReadyFiles: a wrong path must not cost a file.
+func TestNotReadyFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"data": "[\n{}\n]\n", "text": "x", "object": `{"pid":1}`} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		file.Remove()
-		if b, err := os.ReadFile(path); string(b) != "of the next server" {
-			t.Errorf("told %v: the second Remove left %q, %v", told, b, err)
+		if _, err := NewReadyFile(path); err == nil || string(must(os.ReadFile(path))) != content {
+			t.Errorf("NewReadyFile of %s = %v", name, err)
 		}
+	}
+	if _, err := NewReadyFile(dir); err == nil {
+		t.Error("NewReadyFile of a folder = nil")
+	}
+	if left := must(os.ReadDir(dir)); len(left) != 3 {
+		t.Errorf("there is %v", left)
 	}
 }
 
@@ -405,16 +454,5 @@ func TestHealth(t *testing.T) {
 		if (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("Health(%q, %q) = %v, want %q", tt.addr, tt.file, err, tt.want)
 		}
-	}
-}
-
-func TestReadyFileIsFolder(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if _, err := NewReadyFile(dir); err == nil || !strings.Contains(err.Error(), "is a folder") {
-		t.Errorf("NewReadyFile of a folder = %v", err)
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Errorf("the folder is gone: %v", err)
 	}
 }

@@ -4,9 +4,9 @@
 // through: duplicate member names, invalid UTF-8, lone surrogates, a comma
 // before a fraction, a space in a host.
 //
-// Nothing here panics, whatever the input, and every function takes time linear
-// in its input, keeps no state and is safe for concurrent use. No error text
-// repeats any of the input.
+// No reader panics, whatever the input; each takes time linear in its input,
+// keeps no state and is safe for concurrent use. No error text repeats any of
+// the input. [Encode] is the one writer: encoding/json escapes what needs none.
 package strict
 
 import (
