@@ -236,6 +236,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", base + "/events/evt%5F1", 200, 401, ""},
 		{"GET", base + "/events/%6Fne", 200, 401, ""},
 		{"GET", base + "/events/evt_1/guests", 200, 401, ""},
+		{"POST", base + "/events/evt%2F1", 404, 401, ""},
 		{"GET", base + "/events/evt_0", 404, 401, ""},
 		{"GET", base + "/events/evt_bob", 404, 401, ""},
 		{"GET", base + "/events/bobs", 404, 401, ""},
@@ -298,6 +299,27 @@ func TestRoutes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestDeletedCaller: a caller that is deleted while its request runs makes nothing.
+func TestDeletedCaller(t *testing.T) {
+	t.Parallel()
+	var s *service
+	s = newService(t, &events.Config{Intercept: func(_, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+		if err := s.store.Apply(events.Record{Delete: &events.Ref{User: userID}}); err != nil {
+			t.Error(err)
+		}
+		next(w, r)
+	}})
+	if a := s.do("POST", base+"/events/create", newEvent); a.status != 401 || !strings.Contains(a.message(), "its user was deleted") {
+		t.Errorf("create = %s", a)
+	}
+	if a := s.as("svc_live_bob").do("GET", base+"/users/me", ""); a.status != 401 {
+		t.Errorf("GET /users/me = %s", a)
+	}
+	if got := dump(t, s.store); strings.Contains(got, "evt_") {
+		t.Errorf("the store has %s", got)
+	}
 }
 
 // TestMethodHint: the likeliest mistake is told its way out.

@@ -8,9 +8,28 @@ import (
 	"example.com/events/internal/strict"
 )
 
+// TestForms: the forms of all kinds make what encoding/json makes of the types.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	text, first, at := "a\"b\u2028<&>", time.Time{}, time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)
+	for _, tt := range []struct{ form, json string }{
+		{string(userForm.Append(nil, &User{})), strict.Encode(User{})},
+		{string(userForm.Append(nil, &User{text, text, text, &text, &text, at})), strict.Encode(User{text, text, text, &text, &text, at})},
+		{string(keyForm.Append(nil, &Key{})), strict.Encode(Key{})},
+		{string(keyForm.Append(nil, &Key{text, text, text, &text, at, &first, "secret"})), strict.Encode(Key{text, text, text, &text, at, &first, "secret"})},
+		{string(guestForm.Append(nil, &Guest{})), strict.Encode(Guest{})},
+		{string(guestForm.Append(nil, &Guest{text, text, at, &text, &text, text, &first, &at})), strict.Encode(Guest{text, text, at, &text, &text, text, &first, &at})},
+	} {
+		if tt.form != tt.json {
+			t.Errorf("the form makes %s, encoding/json %s", tt.form, tt.json)
+		}
+	}
+}
+
 // FuzzEncodeEvent: the form makes what encoding/json makes.
 func FuzzEncodeEvent(f *testing.F) {
 	f.Add("title", "description \u2028\u2029 \x00\x1f\"\\\\ <&> é 😀", int64(0), int64(5), true, true)
+	f.Add("\u2028", "\u2029", int64(0), int64(5), true, true)
 	f.Add("…", "", int64(-62135596800), int64(999999999), false, false)
 	f.Fuzz(func(t *testing.T, title, text string, sec, nsec int64, set, approval bool) {
 		at := time.Unix(sec%250000000000, nsec).UTC()
@@ -27,7 +46,7 @@ func FuzzEncodeEvent(f *testing.F) {
 			}
 		}
 		if got, want := string(eventForm.Append(nil, e)), strict.Encode(e); got != want {
-			t.Errorf("encodeEvent = %s, want %s", got, want)
+			t.Errorf("the form makes %s, encoding/json %s", got, want)
 		}
 	})
 }

@@ -287,6 +287,21 @@ func TestMistakes(t *testing.T) {
 	if _, err := os.Stat(unmade); !os.IsNotExist(err) {
 		t.Errorf("a store was made for a server that could not start: %v", err)
 	}
+	t.Run("a new data file is told", func(t *testing.T) {
+		file := filepath.Join(dir, "made.json")
+		for i, told := range []bool{true, false} {
+			code, out, stderr := command(nil, "", "key", "issue", "-data", file, "-name", "x", "-email", "x@example.com")
+			if code != 0 || !strings.HasPrefix(out, "svc_live_") || strings.Contains(stderr, "made a new data file "+file) != told {
+				t.Errorf("key issue %d = %d, %q", i, code, stderr)
+			}
+		}
+	})
+	t.Run("the flag -data wins over EVENTSD_MEMORY", func(t *testing.T) {
+		p := start(t, map[string]string{"EVENTSD_MEMORY": "true"}, any, "-data", filepath.Join(dir, "wins.json"))
+		if p.lines["data"] != filepath.Join(dir, "wins.json") {
+			t.Errorf("data: %s", p.lines["data"])
+		}
+	})
 	t.Run("environment", func(t *testing.T) {
 		code, _, stderr := command(map[string]string{"EVENTSD_FIRST_KEY": "perhaps"}, "")
 		if code != 2 || !strings.Contains(stderr, `invalid value "perhaps" of EVENTSD_FIRST_KEY`) {

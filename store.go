@@ -394,7 +394,7 @@ func (s *Store) dump() []string {
 	s.mu.RUnlock()
 	all := make([]string, len(rows))
 	for i := range rows {
-		all[i] = string(record.Append(nil, &rows[i], false))
+		all[i] = string(record.Append(nil, &rows[i]))
 	}
 	return all
 }
@@ -539,11 +539,11 @@ func (s *Store) stage(c *change, t *tx) (err error) {
 
 // rewrite replaces the file by one with all that is in the store, and steps.
 func (s *Store) rewrite(steps []index.Step) error {
-	expired := s.now().Add(-idempotencyLifetime)
+	s.publish(nil) // forgets what has expired
 	return s.file.Rewrite(func(yield func([]byte) bool) {
 		var buf []byte
 		for r := range s.index.All() {
-			if buf = record.Append(buf[:0], r, r.Origin != nil && r.Origin.At.After(expired)); !yield(buf) {
+			if buf = record.Append(buf[:0], r); !yield(buf) {
 				return
 			}
 		}
@@ -555,7 +555,8 @@ func (s *Store) rewrite(steps []index.Step) error {
 	})
 }
 
-// publish makes steps that are durable visible.
+// publish makes steps that are durable visible, and forgets the idempotency
+// keys that have expired.
 func (s *Store) publish(steps []index.Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -649,8 +650,8 @@ func (t *tx) taken(p *form.Problems, member, name, id string) {
 	}
 }
 
-// created checks the created_at of a new row or sets it.
-func (t *tx) created(p *form.Problems, at *time.Time, old *index.Row) {
+// createdAt checks the created_at of a new row or sets it.
+func (t *tx) createdAt(p *form.Problems, at *time.Time, old *index.Row) {
 	switch {
 	case old != nil:
 	case at.IsZero():
@@ -690,7 +691,7 @@ func (t *tx) user(v strict.Value) []string {
 	}
 	p := userForm.Fill(&u, v, mode(old))
 	t.taken(p, "email", record.Email(u.Email), u.ID)
-	t.created(p, &u.CreatedAt, old)
+	t.createdAt(p, &u.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return problems
 	}
@@ -734,7 +735,7 @@ func (t *tx) key(v strict.Value) (*index.Row, []string) {
 		}
 		k.RevokedAt = revoked
 	}
-	t.created(p, &k.CreatedAt, old)
+	t.createdAt(p, &k.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return nil, problems
 	}
@@ -768,7 +769,7 @@ func (t *tx) event(v strict.Value, host string, origin *index.Origin) (*index.Ro
 	if e.Slug != "" {
 		t.taken(p, "slug", e.Slug, e.ID)
 	}
-	t.created(p, &e.CreatedAt, old)
+	t.createdAt(p, &e.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return nil, problems
 	}
@@ -814,7 +815,7 @@ func (t *tx) guest(v strict.Value) []string {
 	if g.Status == "invited" && g.RegisteredAt != nil && text(v, "registered_at") != "" {
 		p.Say("registered_at", "must be null while the status is invited")
 	}
-	t.created(p, &g.CreatedAt, old)
+	t.createdAt(p, &g.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return problems
 	}
@@ -983,9 +984,9 @@ func (s *Store) page(parent, kind, status string, after *index.Place, limit int,
 	return s.index.Page(parent, kind, status, after, limit, raws)
 }
 
-// created is the answer to a create: the event, and whether an earlier request
+// creation is the answer to a create: the event, and whether an earlier request
 // with the same idempotency key made it.
-type created struct {
+type creation struct {
 	id, raw  string
 	replayed bool
 }
@@ -994,13 +995,13 @@ type created struct {
 // came before, it answers what is there of that event: [ErrNotFound] where it
 // is gone (until a rewrite of the file forgets it), errReused where the body was
 // another one.
-func (s *Store) createEvent(owner string, body []byte, key string) (created, error) {
+func (s *Store) createEvent(owner string, body []byte, key string) (creation, error) {
 	v, parseErr := strict.Parse(body)
 	var sum string
 	if key != "" {
 		sum = digest(string(body))
 	}
-	var done created
+	var done creation
 	err := s.change(func(t *tx) error {
 		var origin *index.Origin
 		if key != "" {
@@ -1014,7 +1015,7 @@ func (s *Store) createEvent(owner string, body []byte, key string) (created, err
 				if e == nil || e.Origin != r.Origin { // it is gone, or another one has its id
 					return ErrNotFound
 				}
-				done = created{e.ID, e.Raw, true}
+				done = creation{e.ID, e.Raw, true}
 				return nil
 			}
 			origin = &index.Origin{Name: name, Key: key, Body: sum, At: now}
@@ -1032,7 +1033,7 @@ func (s *Store) createEvent(owner string, body []byte, key string) (created, err
 		if problems != nil {
 			return &RecordError{Problems: problems}
 		}
-		done = created{r.ID, r.Raw, false}
+		done = creation{r.ID, r.Raw, false}
 		return nil
 	})
 	return done, err

@@ -497,6 +497,71 @@ func TestCreatedAfterReopen(t *testing.T) {
 	}
 }
 
+// TestKeyRequests: what an operator's request for a key must say.
+func TestKeyRequests(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	for request, want := range map[string]string{
+		`{}`: "user_id is required", `{"user_id":""}`: "user_id is required",
+		`{"user_id":"usr_ada","name":"Ada"}`:              "user_id excludes name and email",
+		`{"user_id":"usr_ada","email":"ada@example.com"}`: "user_id excludes name and email",
+		`{"user_id":"usr_none"}`:                          "not found", `{"id":"key_1"}`: "id is not known", `[]`: "must be a JSON object", `{`: "line 1",
+	} {
+		if _, err := s.store.IssueKeyJSON([]byte(request)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("IssueKeyJSON(%s) = %v, want %q", request, err, want)
+		}
+	}
+	if _, _, err := s.store.IssueKey(""); !errors.Is(err, events.ErrNotFound) {
+		t.Errorf("IssueKey of nobody = %v, want ErrNotFound", err)
+	}
+}
+
+// TestRewriteAtStart: a file that is mostly outdated is written anew, without
+// what has expired.
+func TestRewriteAtStart(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/events.json"
+	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	open := func() *service {
+		t.Helper()
+		store, err := events.Open(path, &events.Config{Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &service{t, store, events.New(store), "svc_live_ada"}
+	}
+	size := func() int64 {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	s := open()
+	if err := s.store.ApplyJSON([]byte(seed)); err != nil {
+		t.Fatal(err)
+	}
+	s.do("POST", base+"/events/create", newEvent, "Idempotency-Key: soon-forgotten")
+	least := size()
+	for i := range 200 {
+		if err := s.store.ApplyJSON(fmt.Appendf(nil, `[{"event":{"id":"evt_1","title":"Title %d"}}]`, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	full := size()
+	now = now.Add(25 * time.Hour)
+	if err := s.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open()
+	defer s.store.Close()
+	b, err := os.ReadFile(path)
+	if err != nil || full < 5*least || int64(len(b)) > 2*least || bytes.Contains(b, []byte("soon-forgotten")) || bytes.Contains(b, []byte("Title 198")) || !bytes.Contains(b, []byte("Title 199")) {
+		t.Errorf("%v: %d bytes at first, %d with 200 changes, %d after a start: %s", err, least, full, len(b), b)
+	}
+}
+
 // TestNewID: what a configuration makes must be an id.
 func TestNewID(t *testing.T) {
 	t.Parallel()

@@ -83,12 +83,12 @@ func (d *Double) Begin(store operator.Store, seed func() error) (key string, err
 	if err := seed(); err != nil {
 		return "", err
 	}
-	answer, err := store.IssueKeyJSON([]byte(`{"user_id":"` + owner + `"}`))
+	raw, err := store.IssueKeyJSON([]byte(`{"user_id":"` + owner + `"}`))
 	if err != nil {
 		return "", err
 	}
 	var issued struct{ Key string }
-	if err := json.Unmarshal(answer, &issued); err != nil {
+	if err := json.Unmarshal(raw, &issued); err != nil {
 		return "", err
 	}
 	d.seed, err = d.records()

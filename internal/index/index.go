@@ -47,10 +47,6 @@ func (r *Row) Kind() string {
 	return kind
 }
 
-// Is reports whether r, which may be nil, is the row with this id: not one that
-// was found by another name.
-func (r *Row) Is(kind, id string) bool { return r != nil && r.ID == id && r.Kind() == kind }
-
 // Place is where a row stands in a list.
 type Place struct {
 	Created time.Time

@@ -51,7 +51,7 @@ func (t *Tx) Find(name string) *Row {
 
 // Get returns the row with this id, if it is of this kind, or nil.
 func (t *Tx) Get(kind, id string) *Row {
-	if r := t.Find(id); r.Is(kind, id) {
+	if r := t.Find(id); r != nil && r.ID == id && r.Kind() == kind {
 		return r
 	}
 	return nil

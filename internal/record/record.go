@@ -87,11 +87,11 @@ func Row(raw string) (*index.Row, error) {
 
 const originMember = `,"idempotency":`
 
-// Append appends the record of a row, with its origin or without.
-func Append(b []byte, r *index.Row, origin bool) []byte {
+// Append appends the record of a row, with its origin where it has one.
+func Append(b []byte, r *index.Row) []byte {
 	b = append(append(append(b, `{"`...), Kinds[r.Kind()]...), `":`...)
 	b = append(b, r.Raw...)
-	if origin && r.Origin != nil {
+	if r.Origin != nil {
 		b = append(append(b, originMember...), strict.Encode(r.Origin)...)
 	}
 	return append(b, '}')
@@ -104,7 +104,7 @@ func AppendSteps(b []byte, steps []index.Step) []byte {
 			b = append(b, ',')
 		}
 		if step.Row != nil {
-			b = Append(b, step.Row, true)
+			b = Append(b, step.Row)
 		} else {
 			prefix, _, _ := strings.Cut(step.Gone, "_")
 			b = fmt.Appendf(b, `{"delete":{"%s":"%s"}}`, Kinds[prefix], step.Gone)

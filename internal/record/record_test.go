@@ -106,7 +106,9 @@ func checkSteps(t *testing.T, steps []index.Step) {
 		if want.Row == nil {
 			continue
 		}
-		plain := string(Append(nil, want.Row, false))
+		bare := *want.Row
+		bare.Origin = nil
+		plain := string(Append(nil, &bare))
 		if got := Plain(texts[i]); got != plain || Plain(plain) != plain {
 			t.Errorf("Plain(%s)\n got %s\nwant %s", texts[i], got, plain)
 		}
