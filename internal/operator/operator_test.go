@@ -250,7 +250,7 @@ func TestClient(t *testing.T) {
 func TestClientOfOthers(t *testing.T) {
 	t.Parallel()
 	for want, h := range map[string]http.HandlerFunc{
-		"the running server answered 502 Bad Gateway: no upstream": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no upstream", 502) },
+		"the running server answered 502 Bad Gateway: no upstream": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no upstream", http.StatusBadGateway) },
 		"the running server answered 404 Not Found: {}":            func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "{}", 404) },
 		"the running server did not answer: ":                      func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"the running server broke off its answer: ": func(w http.ResponseWriter, _ *http.Request) {
