@@ -32,7 +32,7 @@ type Member[T any] struct {
 	writeOnly bool
 	set       func(*T, strict.Value) string // puts the value, or tells what is wrong with it
 	get       func(*T) strict.Value         // null where it is not set
-	zero      string                        // what Append writes where it is not set
+	put       func([]byte, *T) []byte       // appends it as JSON
 }
 
 // Required returns the member as one that a new T cannot do without.
@@ -50,19 +50,20 @@ func (m Member[T]) WriteOnly() Member[T] { m.writeOnly = true; return m }
 // Text is a member whose empty string stands for null: left out or null, it is
 // the empty string.
 func Text[T any](name string, at func(*T) *string, rule Rule) Member[T] {
-	return Member[T]{Name: name, zero: `""`,
+	return Member[T]{Name: name,
 		set: func(x *T, v strict.Value) string { return setText(at(x), v, rule) },
 		get: func(x *T) strict.Value {
 			if *at(x) == "" {
 				return strict.Value{}
 			}
 			return strict.Value{Kind: strict.String, Text: *at(x)}
-		}}
+		},
+		put: func(b []byte, x *T) []byte { return appendText(b, *at(x)) }}
 }
 
 // TextOrNull is a string member that may be null, which differs from "".
 func TextOrNull[T any](name string, at func(*T) **string, rule Rule) Member[T] {
-	return Member[T]{Name: name, zero: "null",
+	return Member[T]{Name: name,
 		set: func(x *T, v strict.Value) string {
 			*at(x) = nil
 			if v.Kind == strict.Null {
@@ -78,6 +79,12 @@ func TextOrNull[T any](name string, at func(*T) **string, rule Rule) Member[T] {
 				return strict.Value{}
 			}
 			return strict.Value{Kind: strict.String, Text: **at(x)}
+		},
+		put: func(b []byte, x *T) []byte {
+			if *at(x) == nil {
+				return append(b, "null"...)
+			}
+			return appendText(b, **at(x))
 		}}
 }
 
@@ -108,7 +115,8 @@ func Bool[T any](name string, at func(*T) *bool) Member[T] {
 			}
 			return ""
 		},
-		get: func(x *T) strict.Value { return strict.Value{Kind: strict.Bool, Bool: *at(x)} }}
+		get: func(x *T) strict.Value { return strict.Value{Kind: strict.Bool, Bool: *at(x)} },
+		put: func(b []byte, x *T) []byte { return strconv.AppendBool(b, *at(x)) }}
 }
 
 // Int is a whole number that is 0 when left out or null.
@@ -121,7 +129,8 @@ func Int[T any](name string, at func(*T) *int) Member[T] {
 			}
 			return ""
 		},
-		get: func(x *T) strict.Value { return strict.Value{Kind: strict.Number, Text: strconv.Itoa(*at(x))} }}
+		get: func(x *T) strict.Value { return strict.Value{Kind: strict.Number, Text: strconv.Itoa(*at(x))} },
+		put: func(b []byte, x *T) []byte { return strconv.AppendInt(b, int64(*at(x)), 10) }}
 }
 
 // Duration is a string in Go's form that is 0 when left out or null.
@@ -134,19 +143,26 @@ func Duration[T any](name string, at func(*T) *time.Duration) Member[T] {
 			}
 			return ""
 		},
-		get: func(x *T) strict.Value { return strict.Value{Kind: strict.String, Text: at(x).String()} }}
+		get: func(x *T) strict.Value { return strict.Value{Kind: strict.String, Text: at(x).String()} },
+		put: func(b []byte, x *T) []byte { return appendText(b, at(x).String()) }}
 }
 
 // Instant is an RFC 3339 date-time, read into UTC. The zero time is null.
 func Instant[T any](name string, at func(*T) *time.Time) Member[T] {
-	return Member[T]{Name: name, zero: `"0001-01-01T00:00:00Z"`,
+	return Member[T]{Name: name,
 		set: func(x *T, v strict.Value) string { return setInstant(at(x), v) },
-		get: func(x *T) strict.Value { return instant(*at(x)) }}
+		get: func(x *T) strict.Value {
+			if at(x).IsZero() {
+				return strict.Value{}
+			}
+			return instant(*at(x))
+		},
+		put: func(b []byte, x *T) []byte { return appendInstant(b, *at(x)) }}
 }
 
 // InstantOrNull is an RFC 3339 date-time, read into UTC, that may be null.
 func InstantOrNull[T any](name string, at func(*T) **time.Time) Member[T] {
-	return Member[T]{Name: name, zero: "null",
+	return Member[T]{Name: name,
 		set: func(x *T, v strict.Value) string {
 			*at(x) = nil
 			if v.Kind == strict.Null {
@@ -161,7 +177,13 @@ func InstantOrNull[T any](name string, at func(*T) **time.Time) Member[T] {
 			if *at(x) == nil {
 				return strict.Value{}
 			}
-			return strict.Value{Kind: strict.String, Text: (**at(x)).UTC().Format(time.RFC3339Nano)}
+			return instant(**at(x))
+		},
+		put: func(b []byte, x *T) []byte {
+			if *at(x) == nil {
+				return append(b, "null"...)
+			}
+			return appendInstant(b, **at(x))
 		}}
 }
 
@@ -182,10 +204,11 @@ func setInstant(t *time.Time, v strict.Value) string {
 }
 
 func instant(t time.Time) strict.Value {
-	if t.IsZero() {
-		return strict.Value{}
-	}
 	return strict.Value{Kind: strict.String, Text: t.UTC().Format(time.RFC3339Nano)}
+}
+
+func appendInstant(b []byte, t time.Time) []byte {
+	return append(t.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
 }
 
 // Value is x as the JSON object that [Form.Fill] would read it from, with null
@@ -198,26 +221,27 @@ func (f Form[T]) Value(x *T) strict.Value {
 	return v
 }
 
+func (f Form[T]) place(name string) int {
+	for i := range f { // slices.IndexFunc copies each member
+		if f[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
 // Append appends x as a JSON object with all its members in the order of the
 // form, but for those that are write-only.
 func (f Form[T]) Append(b []byte, x *T) []byte {
 	sep := byte('{')
-	for _, m := range f {
+	for i := range f {
+		m := &f[i]
 		if m.writeOnly {
 			continue
 		}
 		b = append(append(append(b, sep, '"'), m.Name...), '"', ':')
 		sep = ','
-		switch v := m.get(x); v.Kind {
-		case strict.Null:
-			b = append(b, m.zero...)
-		case strict.Bool:
-			b = strconv.AppendBool(b, v.Bool)
-		case strict.Number:
-			b = append(b, v.Text...)
-		default:
-			b = appendText(b, v.Text)
-		}
+		b = m.put(b, x)
 	}
 	return append(b, '}')
 }
@@ -250,9 +274,7 @@ const (
 // Fill puts the members of the object v into x and returns what is wrong with
 // them.
 func (f Form[T]) Fill(x *T, v strict.Value, mode Mode) *Problems {
-	p := &Problems{place: func(name string) int {
-		return slices.IndexFunc(f, func(m Member[T]) bool { return m.Name == name })
-	}}
+	p := &Problems{place: f.place}
 	if v.Kind != strict.Object {
 		p.place = func(string) int { return -1 } // no member has a problem of its own
 		p.rest = append(p.rest, "must be a JSON object, not "+Kind(v))
@@ -288,7 +310,8 @@ func (f Form[T]) Fill(x *T, v strict.Value, mode Mode) *Problems {
 			given |= 1 << i
 		}
 	}
-	for i, m := range f {
+	for i := range f {
+		m := &f[i]
 		switch {
 		case mode != Merge && m.required && given&(1<<i) == 0 && !(m.server && mode == Client):
 			p.Say(m.Name, "is required")
