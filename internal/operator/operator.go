@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -107,6 +108,11 @@ func StoreRoutes(store Store, baseURL string) Routes {
 func Handler(base string, routes Routes, fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
+		defer func() {
+			if p := recover(); p != nil {
+				fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			}
+		}()
 		status, body, err := routes.do(w, r, base)
 		switch {
 		case err != nil:

@@ -132,6 +132,17 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestPanic: a panic is told to fail, once.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	var failed []string
+	routes := operator.Routes{"/": {"GET": {Do: func(operator.Request) (string, error) { panic("oh") }}}}
+	h := operator.Handler("/base", routes, func(_ http.ResponseWriter, _ *http.Request, err error) { failed = append(failed, err.Error()) })
+	if send(h, "GET /", ""); len(failed) != 1 || !strings.HasPrefix(failed[0], "panic: oh\n") {
+		t.Errorf("fail was told %q", failed)
+	}
+}
+
 // TestUser: routes can be limited to a user.
 func TestUser(t *testing.T) {
 	t.Parallel()
