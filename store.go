@@ -919,7 +919,7 @@ func (l *loader) load(records string) error {
 		r := step.Row
 		if r == nil {
 			l.deletes = true
-			l.s.index.Remove(step.Gone)
+			l.s.index.Remove(step.Gone, true)
 			continue
 		}
 		if r.Parent != "" && l.s.index.Find(r.Parent) == nil {

@@ -59,13 +59,18 @@ func compare(r *Row, p Place) int {
 
 // list is rows from the oldest to the newest.
 type list struct {
-	rows     []*Row
-	unsorted bool // in the middle of a large change
+	rows []*Row
+
+	// In the middle of a change in bulk:
+	unsorted bool
+	gone     map[*Row]bool // that stand in rows still
 }
 
 func (l *list) add(r *Row, bulk bool) {
 	place := Place{r.Created, r.ID}
 	switch n := len(l.rows); {
+	case l.gone[r]:
+		delete(l.gone, r)
 	case n == 0 || compare(l.rows[n-1], place) < 0:
 		l.rows = append(l.rows, r)
 	case bulk:
@@ -75,12 +80,15 @@ func (l *list) add(r *Row, bulk bool) {
 	}
 }
 
-func (l *list) remove(r *Row) {
-	i := l.before(Place{r.Created, r.ID})
-	if l.unsorted {
-		i = slices.Index(l.rows, r)
+func (l *list) remove(r *Row, bulk bool) {
+	if bulk { // one by one would take the square of the time
+		if l.gone == nil {
+			l.gone = map[*Row]bool{}
+		}
+		l.gone[r], l.unsorted = true, true
+		return
 	}
-	if i >= 0 && i < len(l.rows) && l.rows[i] == r {
+	if i := l.before(Place{r.Created, r.ID}); i < len(l.rows) && l.rows[i] == r {
 		l.rows = slices.Delete(l.rows, i, i+1)
 	}
 }
@@ -93,8 +101,9 @@ func (l *list) before(p Place) int {
 
 func (l *list) sort() {
 	if l.unsorted {
+		l.rows = slices.DeleteFunc(l.rows, func(r *Row) bool { return l.gone[r] })
 		slices.SortFunc(l.rows, func(a, b *Row) int { return compare(a, Place{b.Created, b.ID}) })
-		l.unsorted = false
+		l.unsorted, l.gone = false, nil
 	}
 }
 
@@ -122,7 +131,7 @@ func (x *Index) Grow(names int) {
 func (x *Index) Find(name string) *Row { return x.rows[name] }
 
 // Empty reports whether there is nothing in the index.
-func (x *Index) Empty() bool { return len(x.root.rows) == 0 }
+func (x *Index) Empty() bool { return len(x.rows) == 0 }
 
 // lists yields the lists that a row stands in, and makes those it is the first
 // to stand in.
@@ -185,7 +194,8 @@ func (x *Index) Put(r *Row, bulk bool) {
 		}
 	case old.State != r.State && old.Parent != "":
 		if l := x.stateList(old); l != nil {
-			l.remove(old)
+			l.remove(old, bulk)
+			x.unsorted = x.unsorted || l.unsorted
 		}
 		old.State = r.State
 		if l := x.stateList(old); l != nil {
@@ -203,13 +213,15 @@ func (x *Index) Put(r *Row, bulk bool) {
 }
 
 // Remove takes the row with this id out of the index, with all that hangs on it.
-func (x *Index) Remove(id string) {
+// In bulk it stays in its lists until [Index.Sort].
+func (x *Index) Remove(id string, bulk bool) {
 	r := x.rows[id]
 	if r == nil {
 		return
 	}
 	for l := range x.lists(r) {
-		l.remove(r)
+		l.remove(r, bulk)
+		x.unsorted = x.unsorted || l.unsorted
 	}
 	x.drop(r)
 	if r.Parent != "" { // only what has no parent is one of rows with an origin
@@ -241,7 +253,7 @@ func (r *Row) each() iter.Seq[*Row] {
 		for _, kind := range kinds {
 			if l := r.kids[shelf{kind, ""}]; l != nil {
 				for _, kid := range l.rows {
-					if !yield(kid) {
+					if !l.gone[kid] && !yield(kid) {
 						return
 					}
 				}
@@ -266,7 +278,7 @@ func (x *Index) All() iter.Seq[*Row] {
 			return true
 		}
 		for _, r := range x.root.rows {
-			if !walk(r) {
+			if !x.root.gone[r] && !walk(r) {
 				return
 			}
 		}

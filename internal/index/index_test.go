@@ -179,7 +179,7 @@ func TestOrigins(t *testing.T) {
 		tx.Put(&Row{ID: fmt.Sprint("evt_", i), Parent: "usr_1", Origin: &Origin{Name: name, At: at.Add(time.Duration(i) * time.Hour)}}, nil)
 	}
 	x.Do(tx.Steps)
-	x.Remove("evt_1")
+	x.Remove("evt_1", false)
 	if r := x.Find("idem:1"); r == nil || r.ID != "evt_1" || x.Find("evt_1") != nil {
 		t.Errorf("the origin of a removed row finds %v, want the row's id", r)
 	}
@@ -187,7 +187,7 @@ func TestOrigins(t *testing.T) {
 	if x.Find("idem:0") != nil || x.Find("idem:1") == nil || x.Find("evt_0").Origin != nil {
 		t.Errorf("Forget let go of the wrong origins: %v", x.rows)
 	}
-	x.Remove("usr_1")
+	x.Remove("usr_1", false)
 	if len(x.rows) != 0 || len(x.origins) != 0 || !x.Empty() {
 		t.Errorf("with the user gone there are %v and %v left", x.rows, x.origins)
 	}

@@ -125,7 +125,7 @@ func (x *Index) Do(steps []Step) {
 		if step.Row != nil {
 			x.Put(step.Row, bulk)
 		} else {
-			x.Remove(step.Gone)
+			x.Remove(step.Gone, bulk)
 		}
 	}
 	if bulk {
