@@ -241,6 +241,8 @@ func TestMistakes(t *testing.T) {
 		{"status", []string{any, "-memory", "-new-event-status", "live"}, `-new-event-status must be draft or published, not "live"`},
 		{"log", []string{any, "-memory", "-log", "xml"}, `-log must be text or json, not "xml"`},
 		{"memory and data", []string{any, "-memory", "-data", "x.json"}, "-memory and -data exclude each other"},
+		{"data file for a ready file", []string{any, "-data", "x.json", "-ready-file", "./x.json"}, "-ready-file must be a file of its own"},
+		{"seed for a ready file", []string{any, "-memory", "-ready-file", write("aseed.json", seed)}, "aseed.json holds an array"},
 		{"ready file nowhere", []string{any, "-data", filepath.Join(dir, "unmade.json"), "-ready-file", filepath.Join(dir, "no", "r.json")}, "-ready-file: "},
 		{"port taken", []string{"-memory", "-addr", l.Addr().String()}, "is taken"},
 		{"address", []string{"-memory", "-addr", "nowhere"}, `-addr "nowhere"`},

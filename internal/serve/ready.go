@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,14 +58,14 @@ type ReadyFile struct {
 }
 
 // NewReadyFile takes away the ready file of an earlier server and makes sure
-// that one can be written. It touches no file that is none.
+// that one can be written. It touches no data file and no seed.
 func NewReadyFile(path string) (*ReadyFile, error) {
 	stale, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("-ready-file: %w", err)
 	}
-	if len(stale) > 0 && readyPID(stale) == 0 {
-		return nil, fmt.Errorf("-ready-file: %s is there and is no ready file; give another path", path)
+	if bytes.HasPrefix(bytes.TrimSpace(stale), []byte("[")) {
+		return nil, fmt.Errorf("-ready-file: %s holds an array, as data files and seeds do; give another path", path)
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {

@@ -396,7 +396,7 @@ func TestRemove(t *testing.T) {
 func TestNotReadyFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, content := range map[string]string{"data": "[\n{}\n]\n", "text": "x", "object": `{"pid":1}`} {
+	for name, content := range map[string]string{"data": "[\n{}\n]\n", "seed": " [", "empty": "[]"} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
