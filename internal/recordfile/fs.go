@@ -14,9 +14,9 @@ import (
 // fileSystem is all that this package does to a disk, so that tests can crash
 // it, fill it and let it fail.
 type fileSystem interface {
-	Resolve(path string) (string, error)          // absolute, no symbolic link left; the file itself may be missing
+	Resolve(path string) (string, error)          // absolute, no symbolic link left; a regular file, or none yet
 	Lock(path string) (io.Closer, error)          // a *LockedError if another has it
-	Open(path string, write bool) (file, error)   // a regular file that exists
+	Open(path string, write bool) (file, error)   // that exists
 	Create(path string) (file, error)             // mode 0600, in the place of what is there
 	Rename(from, to string) error                 // in the place of what is there
 	Remove(path string) error                     // nil if it is missing
@@ -45,7 +45,7 @@ func (osFS) Resolve(path string) (string, error) {
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err == nil {
-		return real, nil
+		return real, regular(real)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%s: %w", path, err)
@@ -60,18 +60,21 @@ func (osFS) Resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), nil
 }
 
+// regular refuses what no data file can be, before a lock is made beside it:
+// opening a pipe would wait.
+func regular(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().IsRegular() {
+		return err
+	}
+	what := "is not a regular file"
+	if info.IsDir() {
+		what = "is a folder"
+	}
+	return &FormatError{path, what + ": give the path of the data file"}
+}
+
 func (osFS) Open(path string, write bool) (file, error) {
-	info, err := os.Stat(path) // opening a pipe would wait
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		what := "is not a regular file"
-		if info.IsDir() {
-			what = "is a folder"
-		}
-		return nil, &FormatError{path, what + ": give the path of the data file"}
-	}
 	flag := os.O_RDONLY
 	if write {
 		flag = os.O_RDWR

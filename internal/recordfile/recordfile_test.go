@@ -546,6 +546,9 @@ func TestPaths(t *testing.T) {
 					t.Errorf("%s(%s) = %v, want %q", call, test.path, err, test.says)
 				}
 			}
+			if _, err := os.Stat(test.path + ".lock"); err == nil {
+				t.Error("a lock was left beside what is no data file")
+			}
 		})
 	}
 	if _, err := Read(filepath.Join(dir, "none.json"), options, nil); !errors.Is(err, fs.ErrNotExist) {
