@@ -906,8 +906,9 @@ func mustDecode(raw string, x any) {
 
 // loader puts the lines of a file into a store.
 type loader struct {
-	s       *Store
-	deletes bool // a line deletes something
+	s        *Store
+	deletes  bool  // a line deletes something
+	outdated int64 // bytes of rows that were replaced later on
 }
 
 func (l *loader) load(records string) error {
@@ -925,6 +926,9 @@ func (l *loader) load(records string) error {
 		if r.Parent != "" && l.s.index.Find(r.Parent) == nil {
 			return fmt.Errorf("%s hangs on %s, which is not there", r.ID, r.Parent)
 		}
+		if old := l.s.index.Find(r.ID); old != nil {
+			l.outdated += int64(len(old.Raw))
+		}
 		l.s.index.Put(r, true)
 		if r.Created.After(l.s.last) {
 			l.s.last = r.Created
@@ -936,11 +940,7 @@ func (l *loader) load(records string) error {
 // makeDurable sees to it that what was read is on disk as it was read, by a
 // rewrite where one is due.
 func (l *loader) makeDurable(f *recordfile.File) error {
-	live := int64(0)
-	for r := range l.s.index.All() {
-		live += int64(len(r.Raw) + lineOverhead)
-	}
-	if f.New() || l.deletes || f.Size() > 2*live+4096 || f.Tail() > f.Size()/2 {
+	if f.New() || l.deletes || l.outdated > f.Size()/2 || f.Tail() > f.Size()/2 {
 		err := l.s.rewrite(nil)
 		if err == nil || f.New() {
 			return err
@@ -954,8 +954,6 @@ func (l *loader) makeDurable(f *recordfile.File) error {
 	}
 	return err
 }
-
-const lineOverhead = 50 // bytes of a line beside its record, about
 
 // What the handlers ask for. Each call sees only what belongs to the caller.
 

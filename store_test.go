@@ -562,6 +562,34 @@ func TestRewriteAtStart(t *testing.T) {
 	}
 }
 
+// TestOutdatedSnapshot: what was replaced counts where it stands, also when
+// little was added.
+func TestOutdatedSnapshot(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/events.json"
+	for i, change := range []string{
+		seed, // into an empty store: the snapshot
+		`[{"event":{"id":"evt_2","host_id":"usr_ada","title":"A","start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z","description":"` + strings.Repeat("é", 50_000) + `"}}]`,
+		"",
+		`[{"event":{"id":"evt_2","description":null}}]`,
+		"",
+	} {
+		store, err := events.Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(path); err != nil || (len(b) > 50_000) != (i == 2 || i == 3) {
+			t.Errorf("before change %d the file has %d bytes, %v", i, len(b), err)
+		}
+		if change != "" {
+			err = store.ApplyJSON([]byte(change))
+		}
+		if err := errors.Join(err, store.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestNewID: what a configuration makes must be an id.
 func TestNewID(t *testing.T) {
 	t.Parallel()

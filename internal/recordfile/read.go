@@ -70,7 +70,7 @@ func openToRead(path string, o Options) (file, string, error) {
 	return f, path, explain(err)
 }
 
-// scan walks the lines of a file while they are right.
+// scan takes the lines of a file while they are right.
 type scan struct {
 	checker
 	path    string
@@ -84,7 +84,6 @@ type scan struct {
 	line    int    // its number
 	n       uint64 // of the last line taken
 	snapEnd int64
-	stuck   bool // the line at pos is whole and wrong
 }
 
 func (s *scan) offset() int64 { return s.base + int64(s.pos) }
@@ -94,20 +93,44 @@ func (s *scan) report() Report {
 	return Report{Size: s.size, Lines: int(s.n - s.head.n), First: s.head.n + 1, Last: s.n, Snap: s.head.snap}
 }
 
-// load reads what follows the lines taken and walks its lines on the way. The
-// size is that of the beginning: behind it a server may be writing.
+// load reads what follows the lines taken and takes its lines: while one chunk
+// is replayed, the next ones are read and verified. The size is that of the
+// beginning: behind it a server may be writing.
 func (s *scan) load(f file, progress func(done, total int64)) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	s.size = info.Size()
-	s.base, s.text, s.pos, s.stuck = s.offset(), "", 0, false
-	return read(f, s.base, s.size, func(text string, done int64) error {
-		s.text = text
-		progress(done, s.size)
-		return s.walk()
-	})
+	s.base, s.text, s.pos = s.offset(), "", 0
+	type verified struct {
+		lines []line
+		done  int64
+	}
+	ahead := make(chan verified, 4)
+	v := verifier{scan: s, n: s.n}
+	var readErr error
+	go func() {
+		defer close(ahead)
+		readErr = read(f, s.base, s.size, func(text string, done int64) error {
+			s.text = text
+			lines, err := v.verify(text)
+			ahead <- verified{lines, done}
+			return err
+		})
+	}()
+	for chunk := range ahead {
+		progress(chunk.done, s.size)
+		for _, l := range chunk.lines {
+			if err == nil {
+				err = s.take(l)
+			}
+		}
+	}
+	if err == nil {
+		err = readErr
+	}
+	return err
 }
 
 // read gives each what was read so far, all of it parts of one string. What
@@ -129,37 +152,62 @@ func read(f file, from, to int64, each func(text string, done int64) error) erro
 	}
 }
 
-// walk takes the lines of text that are whole and right.
-func (s *scan) walk() (err error) {
-	if s.line == 0 {
-		if s.head, s.pos, err = parseHeader(s.path, s.text, s.format); err != nil {
-			return err
+// line is one that is whole and right.
+type line struct {
+	n       uint64
+	records string
+	size    int // in bytes, with its line end
+}
+
+// verifier goes ahead of a scan, of which it sets the header and its salt.
+type verifier struct {
+	*scan
+	pos   int
+	n     uint64
+	stuck bool // the line at pos is whole and wrong
+}
+
+// verify returns those lines of the text that are right and were not in an
+// earlier, shorter one.
+func (v *verifier) verify(text string) (lines []line, err error) {
+	if v.head.salt == "" {
+		if v.head, v.pos, err = parseHeader(v.path, text, v.format); err != nil {
+			return nil, err
 		}
-		s.salt, s.n, s.line = s.head.salted(), s.head.n, 3
+		v.salt, v.n = v.head.salted(), v.head.n
+		lines = append(lines, line{n: v.n, size: v.pos})
 	}
-	for !s.stuck {
-		line, _, whole := strings.Cut(s.rest(), "\n")
+	for !v.stuck {
+		text, _, whole := strings.Cut(text[v.pos:], "\n")
 		if !whole {
 			break
 		}
-		n, records, ok := s.commit(line)
-		if !ok || n != s.n+1 {
-			s.stuck = true
+		n, records, ok := v.commit(text)
+		if v.stuck = !ok || n != v.n+1; v.stuck {
 			break
 		}
-		if s.replay != nil {
-			if err := s.replay(records); err != nil {
-				damage := s.damage(err.Error())
-				damage.Err = err
-				return damage
-			}
+		v.n, v.pos = n, v.pos+len(text)+1
+		lines = append(lines, line{n, records, len(text) + 1})
+	}
+	return lines, nil
+}
+
+// take replays a line; the first one is the header.
+func (s *scan) take(l line) error {
+	if s.line == 0 {
+		s.line = 2
+	} else if s.replay != nil {
+		if err := s.replay(l.records); err != nil {
+			damage := s.damage(err.Error())
+			damage.Err = err
+			return damage
 		}
-		s.n = n
-		s.line++
-		s.pos += len(line) + 1
-		if n == s.head.snap {
-			s.snapEnd = s.offset()
-		}
+	}
+	s.n = l.n
+	s.line++
+	s.pos += l.size
+	if l.n == s.head.snap {
+		s.snapEnd = s.offset()
 	}
 	return nil
 }
