@@ -474,27 +474,25 @@ func (s *Store) write() {
 func (s *Store) commit(waiting []*change) (rest []*change) {
 	s.writer.Lock()
 	defer s.writer.Unlock()
-	all := s.index.Begin()
+	t := &tx{s.index.Begin(), s}
 	records := s.records[:0]
 	taken, rewrite := 0, false
 	for _, c := range waiting {
-		t := &tx{all.Begin(), s}
-		if c.err = s.stage(c, t); c.err == nil && s.file != nil {
-			size := len(records)
-			records = record.AppendSteps(records, t.Steps)
-			if len(records) > recordfile.MaxCommit {
-				if size > 0 { // it is the first of the next commit
-					records = records[:size]
-					break
-				}
-				rewrite = true
+		steps, size := len(t.Steps), len(records)
+		if c.err = s.stage(c, t); c.err != nil {
+			t.Back(steps)
+		} else if s.file != nil {
+			records = record.AppendSteps(records, t.Steps[steps:])
+		}
+		if len(records) > recordfile.MaxCommit {
+			if size > 0 { // it is the first of the next commit
+				t.Back(steps)
+				records = records[:size]
+				break
 			}
+			rewrite = true
 		}
-		taken++
-		if c.err == nil {
-			all.Take(t.Tx)
-		}
-		if rewrite {
+		if taken++; rewrite {
 			break
 		}
 	}
@@ -504,14 +502,14 @@ func (s *Store) commit(waiting []*change) (rest []*change) {
 	taking, rest := waiting[:taken], waiting[taken:]
 	var err error
 	switch {
-	case s.file == nil || len(all.Steps) == 0:
+	case s.file == nil || len(t.Steps) == 0:
 	case rewrite || s.index.Empty():
-		err = notWritten(s.rewrite(all.Steps))
+		err = notWritten(s.rewrite(t.Steps))
 	default:
 		err = notWritten(s.file.Append(records))
 	}
 	if err == nil {
-		s.publish(all.Steps)
+		s.publish(t.Steps)
 	}
 	for _, c := range taking {
 		if err != nil && c.err == nil {
@@ -565,8 +563,8 @@ func (s *Store) publish(steps []index.Step) {
 	s.index.Forget(s.now().Add(-idempotencyLifetime))
 }
 
-// tx is one change as it is checked and staged. Only the holder of Store.writer
-// has one.
+// tx is the changes of one commit as they are checked and staged. Only the
+// holder of Store.writer has one.
 type tx struct {
 	*index.Tx
 	s *Store

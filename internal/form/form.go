@@ -280,7 +280,10 @@ func (f Form[T]) Fill(x *T, v strict.Value, mode Mode) *Problems {
 		p.rest = append(p.rest, "must be a JSON object, not "+Kind(v))
 		return p
 	}
-	before := *x
+	before := x
+	if mode == Merge {
+		before = new(*x)
+	}
 	var given uint64 // a bit a member
 	unknown, lastUnknown := 0, 0
 	for _, m := range v.Members {
@@ -315,8 +318,8 @@ func (f Form[T]) Fill(x *T, v strict.Value, mode Mode) *Problems {
 		switch {
 		case mode != Merge && m.required && given&(1<<i) == 0 && !(m.server && mode == Client):
 			p.Say(m.Name, "is required")
-		case mode == Merge && m.fixed && m.get(x).Text != m.get(&before).Text:
-			p.Say(m.Name, "never changes: it is "+m.get(&before).Text)
+		case mode == Merge && m.fixed && m.get(x).Text != m.get(before).Text:
+			p.Say(m.Name, "never changes: it is "+m.get(before).Text)
 		}
 	}
 	if unknown > 0 {

@@ -71,7 +71,7 @@ func TestModel(t *testing.T) {
 			staged := model{}
 			maps.Copy(staged, m)
 			for range 1 + rnd.IntN(3) {
-				top := tx.Begin()
+				before := len(tx.Steps)
 				tried := model{}
 				maps.Copy(tried, staged)
 				steps := 1 + rnd.IntN(8)
@@ -86,7 +86,7 @@ func TestModel(t *testing.T) {
 						r.ID = fmt.Sprintf("usr_%d", rnd.IntN(5))
 					case 1:
 						id := fmt.Sprintf("%s_%d", []string{"usr", "evt", "gst"}[rnd.IntN(3)], rnd.IntN(30))
-						top.Remove(id)
+						tx.Remove(id)
 						tried.remove(id)
 						continue
 					case 2, 3, 4:
@@ -95,18 +95,19 @@ func TestModel(t *testing.T) {
 						r.ID, r.Parent = fmt.Sprintf("evt_%d", rnd.IntN(30)), fmt.Sprintf("usr_%d", rnd.IntN(5))
 					}
 					r.Alias = "alias-" + r.ID + fmt.Sprint(rnd.IntN(2))
-					old := top.Find(r.ID)
+					old := tx.Find(r.ID)
 					if old != nil {
 						r.Parent, r.Created = old.Parent, old.Created
-					} else if r.Parent != "" && top.Find(r.Parent) == nil {
+					} else if r.Parent != "" && tx.Find(r.Parent) == nil {
 						continue
 					}
-					top.Put(&r, old)
+					tx.Put(&r, old)
 					tried.put(r)
 				}
-				if rnd.IntN(4) > 0 { // else it is refused, and leaves nothing
-					tx.Take(top)
+				if rnd.IntN(4) > 0 {
 					staged = tried
+				} else { // it is refused, and leaves nothing
+					tx.Back(before)
 				}
 			}
 			if rnd.IntN(5) == 0 { // the write failed

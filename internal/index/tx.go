@@ -1,15 +1,14 @@
 package index
 
-import "maps"
-
-// Tx is what a change stages on top of an index, or of what another one stages.
+// Tx is what is staged on top of an index. It can be taken back to what it was
+// after any of its steps.
 type Tx struct {
 	Steps []Step // what to do to the index, in order
 
 	index *Index
-	below *Tx
 	names map[string]*Row     // by id, alias and origin; nil: gone
-	added map[string][]string // ids of new rows, by parent
+	added map[string][]string // ids of rows that were new, by parent
+	undo  []change            // of names, in order
 }
 
 // Step is a row as it is to be, or the id of one that is to go.
@@ -18,33 +17,42 @@ type Step struct {
 	Gone string
 }
 
-// Begin returns a change of nothing yet.
+// change is what a name stood for before a step.
+type change struct {
+	step   int
+	name   string
+	row    *Row
+	staged bool
+}
+
+// Begin returns what nothing is staged in yet.
 func (x *Index) Begin() *Tx {
 	return &Tx{index: x, names: map[string]*Row{}, added: map[string][]string{}}
 }
 
-// Begin returns a change of nothing yet on top of t.
-func (t *Tx) Begin() *Tx {
-	top := t.index.Begin()
-	top.below = t
-	return top
+// Back takes back all that was staged after the first steps.
+func (t *Tx) Back(steps int) {
+	for last := len(t.undo) - 1; last >= 0 && t.undo[last].step >= steps; last-- {
+		c := t.undo[last]
+		if t.undo = t.undo[:last]; c.staged {
+			t.names[c.name] = c.row
+		} else {
+			delete(t.names, c.name)
+		}
+	}
+	t.Steps = t.Steps[:steps] // who hangs on whom is looked up: added may name too many
 }
 
-// Take adds what top, which began on t, stages.
-func (t *Tx) Take(top *Tx) {
-	maps.Copy(t.names, top.names)
-	for parent, ids := range top.added {
-		t.added[parent] = append(t.added[parent], ids...)
-	}
-	t.Steps = append(t.Steps, top.Steps...)
+func (t *Tx) set(name string, r *Row) {
+	before, staged := t.names[name]
+	t.undo = append(t.undo, change{len(t.Steps), name, before, staged})
+	t.names[name] = r
 }
 
 // Find returns the row that has this name once t is done, or nil.
 func (t *Tx) Find(name string) *Row {
-	for v := t; v != nil; v = v.below {
-		if r, staged := v.names[name]; staged {
-			return r
-		}
+	if r, staged := t.names[name]; staged {
+		return r
 	}
 	return t.index.rows[name]
 }
@@ -62,47 +70,41 @@ func (t *Tx) Put(r, old *Row) {
 	if old != nil {
 		r.Origin = old.Origin
 		if old.Alias != "" {
-			t.names[old.Alias] = nil
+			t.set(old.Alias, nil)
 		}
 	} else {
 		t.added[r.Parent] = append(t.added[r.Parent], r.ID)
 	}
-	t.names[r.ID] = r
+	t.set(r.ID, r)
 	if r.Alias != "" {
-		t.names[r.Alias] = r
+		t.set(r.Alias, r)
 	}
 	if r.Origin != nil {
-		t.names[r.Origin.Name] = r
+		t.set(r.Origin.Name, r)
 	}
 	t.Steps = append(t.Steps, Step{Row: r})
 }
 
 // Remove stages that the row with this id goes, with all that hangs on it.
 func (t *Tx) Remove(id string) {
-	if t.Find(id) != nil {
-		t.drop(id)
+	if r := t.Find(id); r != nil {
+		t.drop(r)
 		t.Steps = append(t.Steps, Step{Gone: id})
 	}
 }
 
-func (t *Tx) drop(id string) {
-	r := t.Find(id)
-	if r == nil {
-		return
-	}
-	t.names[id] = nil
+func (t *Tx) drop(r *Row) {
+	t.set(r.ID, nil)
 	if r.Alias != "" {
-		t.names[r.Alias] = nil
+		t.set(r.Alias, nil)
 	}
-	if stored := t.index.rows[id]; stored != nil {
+	if stored := t.index.rows[r.ID]; stored != nil {
 		for kid := range stored.each() {
-			t.dropKid(kid.ID, id)
+			t.dropKid(kid.ID, r.ID)
 		}
 	}
-	for v := t; v != nil; v = v.below {
-		for _, kid := range v.added[id] {
-			t.dropKid(kid, id)
-		}
+	for _, kid := range t.added[r.ID] {
+		t.dropKid(kid, r.ID)
 	}
 }
 
@@ -113,9 +115,9 @@ func (t *Tx) dropKid(id, parent string) {
 		return
 	}
 	if r.Origin != nil {
-		t.names[r.Origin.Name] = nil
+		t.set(r.Origin.Name, nil)
 	}
-	t.drop(id)
+	t.drop(r)
 }
 
 // Do makes steps on the index.

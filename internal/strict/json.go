@@ -222,7 +222,7 @@ func (p *parser) value() Value {
 func (p *parser) container(kind Kind, end byte) Value {
 	members, items := len(p.members), len(p.items)
 	if p.enter(); kind == Object && p.members == nil {
-		p.members = make([]Member, 0, 8) // most of ours have a few
+		p.members = make([]Member, 0, 12) // a new event has no more
 	}
 	for first := true; p.more(first, end); first = false {
 		var m Member
