@@ -164,7 +164,7 @@ func (s *Store) IssueKeyJSON(request []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(strict.Encode(map[string]string{"id": key.ID, "key": secret, "user": key.UserID})), nil
+	return strict.Encode(map[string]string{"id": key.ID, "key": secret, "user": key.UserID}), nil
 }
 
 // listedKey is a key as an operator sees it.
@@ -196,7 +196,7 @@ func (s *Store) KeysJSON() ([]byte, error) {
 		mustDecode(raw[1], &u)
 		all = append(all, listedKey{k.ID, u.ID, u.Name, u.Email, k.Hint, k.CreatedAt, k.RevokedAt})
 	}
-	return []byte(strict.Encode(all)), nil
+	return strict.Encode(all), nil
 }
 
 // caller is the id of the user whose key the request carries. The header

@@ -471,7 +471,7 @@ func (c *call) keyIssue() error {
 		return errors.New("key issue takes -user ID, or -email EMAIL and, where that is new, -name NAME")
 	}
 	return c.withStore(c.opt.email != "", func(store operator.Store) error {
-		issued, err := store.IssueKeyJSON([]byte(strict.Encode(map[string]string{"user_id": c.opt.user, "name": c.opt.name, "email": c.opt.email})))
+		issued, err := store.IssueKeyJSON(strict.Encode(map[string]string{"user_id": c.opt.user, "name": c.opt.name, "email": c.opt.email}))
 		if err != nil && c.opt.email != "" && c.opt.name == "" {
 			return fmt.Errorf("%w; a new user takes -name NAME", err)
 		}
@@ -479,7 +479,7 @@ func (c *call) keyIssue() error {
 			return err
 		}
 		var key struct{ ID, Key, User string }
-		mustDecode(string(issued), &key)
+		mustDecode(issued, &key)
 		fmt.Fprintf(c.stderr, "eventsd: issued %s for %s; the secret is shown this once\n", key.ID, key.User)
 		_, err = fmt.Fprintln(c.stdout, key.Key)
 		return err
@@ -497,7 +497,7 @@ func (c *call) keyList() error {
 			return err
 		}
 		var keys []listedKey
-		mustDecode(string(raw), &keys)
+		mustDecode(raw, &keys)
 		tw := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tREVOKED")
 		for _, k := range keys {

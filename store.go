@@ -346,17 +346,31 @@ func (s *Store) applyJSON(data []byte, progress func(done, total int64)) error {
 // guests. Keys come without secrets but with their digests.
 func (s *Store) Records() []Record {
 	var records []Record
-	for _, raw := range s.dump() {
-		var r Record
-		mustDecode(raw, &r)
-		records = append(records, r)
+	var raw []byte
+	for _, r := range s.rows() {
+		raw = r.append(raw[:0])
+		var decoded Record
+		mustDecode(raw, &decoded)
+		records = append(records, decoded)
 	}
 	return records
 }
 
 // RecordsJSON is [Store.Records] as a JSON array, one record a line: a seed.
 func (s *Store) RecordsJSON() ([]byte, error) {
-	return []byte("[\n" + strings.Join(s.dump(), ",\n") + "\n]\n"), nil
+	rows := s.rows()
+	size := 0
+	for _, r := range rows {
+		size += len(r.raw) + len(`{"event":},`+"\n")
+	}
+	b := append(make([]byte, 0, size+8), "[\n"...) // it may be most of the memory: once
+	for i, r := range rows {
+		if i > 0 {
+			b = append(b, ",\n"...)
+		}
+		b = r.append(b)
+	}
+	return append(b, "\n]\n"...), nil
 }
 
 // empty reports whether there is nothing in the store.
@@ -385,19 +399,19 @@ func (s *Store) keyOwner() (first *User, anyGood bool) {
 	return first, false
 }
 
-// dump is the records of the whole store as JSON, one each.
-func (s *Store) dump() []string {
-	var rows []index.Row
+// dumped is what a dump has of a row.
+type dumped struct{ id, raw string }
+
+func (d dumped) append(b []byte) []byte { return record.Append(b, &index.Row{ID: d.id, Raw: d.raw}) }
+
+// rows are those of the whole store, to be encoded without the lock.
+func (s *Store) rows() (rows []dumped) {
 	s.mu.RLock()
-	for r := range s.index.All() { // encoded without the lock
-		rows = append(rows, index.Row{ID: r.ID, Raw: r.Raw})
+	defer s.mu.RUnlock()
+	for r := range s.index.All() {
+		rows = append(rows, dumped{r.ID, r.Raw})
 	}
-	s.mu.RUnlock()
-	all := make([]string, len(rows))
-	for i := range rows {
-		all[i] = string(record.Append(nil, &rows[i]))
-	}
-	return all
+	return rows
 }
 
 // now is the clock: the configured one as it is, else the machine's in whole
@@ -896,7 +910,7 @@ func recordValue(r Record) strict.Value {
 }
 
 // mustDecode reads what was encoded.
-func mustDecode(raw string, x any) {
+func mustDecode[B string | []byte](raw B, x any) {
 	if err := json.Unmarshal([]byte(raw), x); err != nil {
 		panic(err)
 	}

@@ -27,21 +27,21 @@ const maxControl = 1 << 20 // bytes of a body of faults or the clock
 func (d *Double) Control(token, baseURL string, fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	routes := operator.StoreRoutes(d, baseURL)
 	routes["/reset"] = map[string]operator.Route{
-		"POST": {User: d.known, Do: func(r operator.Request) (string, error) { return "", d.Reset(r.User) }},
+		"POST": {User: d.known, Do: func(r operator.Request) ([]byte, error) { return nil, d.Reset(r.User) }},
 	}
 	routes["/faults"] = map[string]operator.Route{
-		"GET":    {Status: http.StatusOK, User: d.known, Do: func(r operator.Request) (string, error) { return d.listFaults(r.User), nil }},
+		"GET":    {Status: http.StatusOK, User: d.known, Do: func(r operator.Request) ([]byte, error) { return d.listFaults(r.User), nil }},
 		"PUT":    {Status: http.StatusOK, User: d.known, MaxBody: maxControl, Do: d.putFaults},
-		"DELETE": {User: d.known, Do: func(r operator.Request) (string, error) { d.replace(of(r.User)); return "", nil }},
+		"DELETE": {User: d.known, Do: func(r operator.Request) ([]byte, error) { d.replace(of(r.User)); return nil, nil }},
 	}
 	routes["/requests"] = map[string]operator.Route{
-		"GET": {Status: http.StatusOK, User: d.known, Do: func(r operator.Request) (string, error) {
+		"GET": {Status: http.StatusOK, User: d.known, Do: func(r operator.Request) ([]byte, error) {
 			return strict.Encode(map[string]any{"data": d.Requests("", r.User)}), nil
 		}},
-		"DELETE": {User: d.known, Do: func(r operator.Request) (string, error) { d.ClearRequests(r.User); return "", nil }},
+		"DELETE": {User: d.known, Do: func(r operator.Request) ([]byte, error) { d.ClearRequests(r.User); return nil, nil }},
 	}
 	routes["/clock"] = map[string]operator.Route{
-		"GET": {Status: http.StatusOK, Do: func(operator.Request) (string, error) { return d.clock(), nil }},
+		"GET": {Status: http.StatusOK, Do: func(operator.Request) ([]byte, error) { return d.clock(), nil }},
 		"PUT": {Status: http.StatusOK, MaxBody: maxControl, Do: d.putClock},
 	}
 	serve := operator.Handler(ControlPath, routes, fail)
@@ -74,7 +74,7 @@ var faultForm = form.Form[Rule]{
 	form.Int("hits", func(f *Rule) *int { return &f.hits }).Server(),
 }
 
-func (d *Double) listFaults(userID string) string {
+func (d *Double) listFaults(userID string) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	list := []json.RawMessage{}
@@ -86,12 +86,12 @@ func (d *Double) listFaults(userID string) string {
 	return strict.Encode(list)
 }
 
-func (d *Double) putFaults(r operator.Request) (string, error) {
+func (d *Double) putFaults(r operator.Request) ([]byte, error) {
 	var rules []*Rule
 	var problems []string
 	for v, err := range strict.Elements(r.Body) {
 		if err != nil {
-			return "", answer.BadRequest("the body is not a JSON array of faults: " + err.Error())
+			return nil, answer.BadRequest("the body is not a JSON array of faults: " + err.Error())
 		}
 		f := &Rule{}
 		problem := strings.Join(faultForm.Fill(f, v, form.Client).All(), "; ")
@@ -104,13 +104,13 @@ func (d *Double) putFaults(r operator.Request) (string, error) {
 		rules = append(rules, f)
 	}
 	if problems != nil {
-		return "", answer.BadRequest(strings.Join(problems, "; "))
+		return nil, answer.BadRequest(strings.Join(problems, "; "))
 	}
 	d.replace(of(r.User), rules...)
 	return d.listFaults(r.User), nil
 }
 
-func (d *Double) clock() string { return strict.Encode(map[string]any{"now": d.Now()}) }
+func (d *Double) clock() []byte { return strict.Encode(map[string]any{"now": d.Now()}) }
 
 // clockChange is the body of a change of the clock.
 type clockChange struct {
@@ -123,17 +123,17 @@ var clockForm = form.Form[clockChange]{
 	form.Duration("advance", func(c *clockChange) *time.Duration { return &c.advance }),
 }
 
-func (d *Double) putClock(r operator.Request) (string, error) {
+func (d *Double) putClock(r operator.Request) ([]byte, error) {
 	v, err := strict.Parse(r.Body)
 	if err != nil {
-		return "", answer.BadRequest("the body is not a JSON object: " + err.Error())
+		return nil, answer.BadRequest("the body is not a JSON object: " + err.Error())
 	}
 	var c clockChange
 	if problems := clockForm.Fill(&c, v, form.New).All(); problems != nil {
-		return "", answer.BadRequest(strings.Join(problems, "; "))
+		return nil, answer.BadRequest(strings.Join(problems, "; "))
 	}
 	if c.now.IsZero() == (c.advance == 0) {
-		return "", answer.BadRequest(`the body must have one member: now, a date-time, or advance, a duration such as "1h"`)
+		return nil, answer.BadRequest(`the body must have one member: now, a date-time, or advance, a duration such as "1h"`)
 	}
 	err = d.setClock(func(now time.Time) time.Time {
 		if c.now.IsZero() {

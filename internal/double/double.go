@@ -207,7 +207,7 @@ func (d *Double) IssueKeyJSON(request []byte) ([]byte, error) {
 		for d.emails[email] {
 			email = d.numbered("email", readable(name)) + mailDomain
 		}
-		request = []byte(strict.Encode(map[string]string{"name": name, "email": email}))
+		request = strict.Encode(map[string]string{"name": name, "email": email})
 	}
 	return d.Store.IssueKeyJSON(request)
 }

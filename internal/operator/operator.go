@@ -51,7 +51,7 @@ type Route struct {
 	Status  int                   // of its success
 	MaxBody int64                 // bytes of the body that it takes; 0: none
 	User    func(id string) error // checks ?user=ID; nil: it takes no query
-	Do      func(Request) (answer string, err error)
+	Do      func(Request) (answer []byte, err error)
 }
 
 // Request is what a route works on: the {id} of its path, the user that it is
@@ -74,30 +74,27 @@ const (
 func StoreRoutes(store Store, baseURL string) Routes {
 	return Routes{
 		"/keys": {
-			"GET": {Status: http.StatusOK, Do: func(Request) (string, error) {
+			"GET": {Status: http.StatusOK, Do: func(Request) ([]byte, error) {
 				keys, err := store.KeysJSON()
-				return `{"data":` + string(keys) + `}`, err
+				return fmt.Appendf(nil, `{"data":%s}`, keys), err
 			}},
-			"POST": {Status: http.StatusCreated, MaxBody: maxBody, Do: func(r Request) (string, error) {
+			"POST": {Status: http.StatusCreated, MaxBody: maxBody, Do: func(r Request) ([]byte, error) {
 				key, err := store.IssueKeyJSON(r.Body)
-				return strings.TrimSuffix(string(key), "}") + fmt.Sprintf(`,"base_url":%q}`, baseURL), err
+				return fmt.Appendf(bytes.TrimSuffix(key, []byte("}")), `,"base_url":%q}`, baseURL), err
 			}},
 		},
 		"/keys/{id}": {
-			"DELETE": {Do: func(r Request) (string, error) { return "", store.RevokeKey(r.ID) }},
+			"DELETE": {Do: func(r Request) ([]byte, error) { return nil, store.RevokeKey(r.ID) }},
 		},
 		"/records": {
-			"GET": {Status: http.StatusOK, Do: func(Request) (string, error) {
-				records, err := store.RecordsJSON()
-				return string(records), err
-			}},
-			"POST": {Status: http.StatusOK, MaxBody: maxRecords, Do: func(r Request) (string, error) {
+			"GET": {Status: http.StatusOK, Do: func(Request) ([]byte, error) { return store.RecordsJSON() }},
+			"POST": {Status: http.StatusOK, MaxBody: maxRecords, Do: func(r Request) ([]byte, error) {
 				if err := store.ApplyJSON(r.Body); err != nil {
-					return "", err
+					return nil, err
 				}
 				var records []json.RawMessage
 				err := json.Unmarshal(r.Body, &records) // the store has taken it: it is an array
-				return fmt.Sprintf(`{"applied":%d}`, len(records)), err
+				return fmt.Appendf(nil, `{"applied":%d}`, len(records)), err
 			}},
 		},
 	}
@@ -117,7 +114,7 @@ func Handler(base string, routes Routes, fail func(http.ResponseWriter, *http.Re
 		switch {
 		case err != nil:
 			fail(w, r, err)
-		case body == "":
+		case body == nil:
 			w.WriteHeader(http.StatusNoContent)
 		default:
 			answer.JSON(w, status, body)
@@ -125,7 +122,7 @@ func Handler(base string, routes Routes, fail func(http.ResponseWriter, *http.Re
 	})
 }
 
-func (routes Routes) do(w http.ResponseWriter, r *http.Request, base string) (status int, body string, err error) {
+func (routes Routes) do(w http.ResponseWriter, r *http.Request, base string) (status int, body []byte, err error) {
 	var request Request
 	path := strings.TrimPrefix(r.URL.Path, base)
 	i := strings.LastIndexByte(path, '/') + 1
@@ -140,23 +137,23 @@ func (routes Routes) do(w http.ResponseWriter, r *http.Request, base string) (st
 	request.User = strings.Join(users, "")
 	switch {
 	case methods == nil:
-		return 0, "", answer.NotFound("there is no such route; there are " + strings.Join(slices.Sorted(maps.Keys(routes)), ", "))
+		return 0, nil, answer.NotFound("there is no such route; there are " + strings.Join(slices.Sorted(maps.Keys(routes)), ", "))
 	case !allowed:
-		return 0, "", answer.Method(r.Pattern, strings.Join(slices.Sorted(maps.Keys(methods)), ", "))
+		return 0, nil, answer.Method(r.Pattern, strings.Join(slices.Sorted(maps.Keys(methods)), ", "))
 	case err != nil || len(query) > len(users) || len(users) > 1 || users != nil && (route.User == nil || request.User == ""):
-		return 0, "", answer.BadRequest("the query must be empty" + route.scope())
+		return 0, nil, answer.BadRequest("the query must be empty" + route.scope())
 	}
 	if request.User != "" {
 		if err := route.User(request.User); err != nil {
-			return 0, "", err
+			return 0, nil, err
 		}
 	}
 	request.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, max(route.MaxBody, 1)))
 	switch {
 	case route.MaxBody == 0 && (err != nil || len(request.Body) > 0):
-		return 0, "", answer.BadRequest("the body must be empty on this route" + route.scope())
+		return 0, nil, answer.BadRequest("the body must be empty on this route" + route.scope())
 	case err != nil:
-		return 0, "", answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB", route.MaxBody>>20))
+		return 0, nil, answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB", route.MaxBody>>20))
 	}
 	// The work may take longer than an answer may; a writer without deadlines needs none.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
@@ -221,7 +218,10 @@ func (c client) do(method, path string, body []byte) ([]byte, error) {
 		return nil, &ServerError{Message: "did not answer: " + err.Error()}
 	}
 	defer resp.Body.Close()
-	body, err = io.ReadAll(resp.Body)
+	var b bytes.Buffer
+	b.Grow(int(max(0, resp.ContentLength)) + bytes.MinRead) // a dump may be large
+	_, err = b.ReadFrom(resp.Body)
+	body = b.Bytes()
 	if err != nil {
 		return nil, &ServerError{Message: "broke off its answer: " + err.Error()}
 	}

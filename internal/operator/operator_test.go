@@ -136,7 +136,7 @@ func TestErrors(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var failed []string
-	routes := operator.Routes{"/": {"GET": {Do: func(operator.Request) (string, error) { panic("oh") }}}}
+	routes := operator.Routes{"/": {"GET": {Do: func(operator.Request) ([]byte, error) { panic("oh") }}}}
 	h := operator.Handler("/base", routes, func(_ http.ResponseWriter, _ *http.Request, err error) { failed = append(failed, err.Error()) })
 	if send(h, "GET /", ""); len(failed) != 1 || !strings.HasPrefix(failed[0], "panic: oh\n") {
 		t.Errorf("fail was told %q", failed)
@@ -152,7 +152,9 @@ func TestUser(t *testing.T) {
 		}
 		return answer.NotFound("user " + id + " is not known")
 	}
-	do := func(r operator.Request) (string, error) { return fmt.Sprintf("%s %s %s", r.ID, r.User, r.Body), nil }
+	do := func(r operator.Request) ([]byte, error) {
+		return fmt.Appendf(nil, "%s %s %s", r.ID, r.User, r.Body), nil
+	}
 	h := operator.Handler("/base", operator.Routes{
 		"/faults":      {"GET": {Status: 202, User: user, Do: do}},
 		"/faults/{id}": {"PUT": {Status: 203, User: user, MaxBody: 2, Do: do}},

@@ -126,7 +126,7 @@ func checkSteps(t *testing.T, steps []index.Step) {
 
 // steps are rows of every kind with s wherever there may be any text, and deletes.
 func steps(s string) []index.Step {
-	at, q := time.Date(2027, 1, 2, 3, 4, 5, 6000, time.UTC), strict.Encode(s)
+	at, q := time.Date(2027, 1, 2, 3, 4, 5, 6000, time.UTC), string(strict.Encode(s))
 	return []index.Step{
 		{Row: &index.Row{ID: "key_1", Parent: "usr_1", Alias: Key(s), Created: at, Raw: `{"id":"key_1","user_id":"usr_1","digest":` + q + `,"hint":` + q + `,` + made + `,"revoked_at":null}`}},
 		{Row: &index.Row{ID: "evt_1", Parent: "usr_1", Alias: s, State: s, Created: at, Raw: `{"id":"evt_1","host_id":"usr_1","slug":` + q + `,"status":` + q + `,` + made + `,"title":` + q + `}`,

@@ -88,7 +88,7 @@ func (f *ReadyFile) write(r Ready) error {
 	if f == nil {
 		return nil
 	}
-	_, err := f.tmp.WriteString(strict.Encode(r) + "\n")
+	_, err := f.tmp.Write(append(strict.Encode(r), '\n'))
 	if err = errors.Join(err, f.tmp.Close()); err != nil {
 		return err
 	}
