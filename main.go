@@ -160,8 +160,9 @@ func (c *call) config() (*Config, error) {
 	if c.opt.status != "draft" && c.opt.status != "published" {
 		return nil, fmt.Errorf("-new-event-status must be draft or published, not %q", c.opt.status)
 	}
-	if file := filepath.Clean(c.opt.readyFile); c.opt.readyFile != "" && (file == filepath.Clean(c.opt.data) || file == filepath.Clean(c.opt.seed)) {
-		return nil, errors.New("-ready-file must be a file of its own: it is removed at the end")
+	ready, _ := filepath.Abs(c.opt.readyFile)
+	if data, _ := filepath.Abs(c.opt.data); c.opt.readyFile != "" && ready == data {
+		return nil, errors.New("-ready-file must be a file of its own, not that of -data: it is removed at the end")
 	}
 	if c.opt.memory && c.program.Given["memory"] && c.program.Given["data"] {
 		return nil, errors.New("-memory and -data exclude each other; give one of them")

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,21 +57,34 @@ type ReadyFile struct {
 }
 
 // NewReadyFile takes away the ready file of an earlier server and makes sure
-// that one can be written. It touches no data file and no seed.
+// that one can be written. It refuses a path at which something else is.
 func NewReadyFile(path string) (*ReadyFile, error) {
-	stale, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("-ready-file: %w", err)
-	}
-	if bytes.HasPrefix(bytes.TrimSpace(stale), []byte("[")) {
-		return nil, fmt.Errorf("-ready-file: %s holds an array, as data files and seeds do; give another path", path)
+	stale, ours := earlier(path)
+	if !ours {
+		return nil, fmt.Errorf("-ready-file: %s is there and is no ready file; give another path", path)
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
-		return nil, fmt.Errorf("-ready-file: %w", err)
+		return nil, fmt.Errorf("-ready-file: %s cannot be made: %w", path, errors.Unwrap(err))
 	}
 	os.Remove(path)
 	return &ReadyFile{path: path, tmp: tmp, stale: stale}, nil
+}
+
+const maxReady = 64 << 10 // bytes of a ready file, and far more than it takes
+
+// earlier is what is in the ready file at a path, which may be missing or empty,
+// and whether nothing else is there.
+func earlier(path string) (content []byte, ours bool) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, true // where it is no mistake, making one will fail
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxReady {
+		return nil, false
+	}
+	content, err = os.ReadFile(path)
+	return content, err == nil && (len(content) == 0 || readyPID(content) != 0)
 }
 
 // readyPID is the process id in what may be a ready file, else 0.
@@ -91,6 +103,9 @@ func (f *ReadyFile) write(r Ready) error {
 	_, err := f.tmp.Write(append(strict.Encode(r), '\n'))
 	if err = errors.Join(err, f.tmp.Close()); err != nil {
 		return err
+	}
+	if _, err := os.Lstat(f.path); err == nil {
+		return fmt.Errorf("%s came while the server started; give each server one of its own", f.path)
 	}
 	f.told = true
 	return os.Rename(f.tmp.Name(), f.path)

@@ -396,7 +396,8 @@ func TestRemove(t *testing.T) {
 func TestNotReadyFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, content := range map[string]string{"data": "[\n{}\n]\n", "seed": " [", "empty": "[]"} {
+	for name, content := range map[string]string{"data": "[\n{}\n]\n", "seed": " [", "text": "# Read me\n", "config": `{"my":"config"}`,
+		"large": strings.Repeat(" ", 64<<10) + `{"ready":"curl","pid":1}`} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -405,10 +406,15 @@ func TestNotReadyFiles(t *testing.T) {
 			t.Errorf("NewReadyFile of %s = %v", name, err)
 		}
 	}
-	if _, err := NewReadyFile(dir); err == nil {
-		t.Error("NewReadyFile of a folder = nil")
+	if err := os.Symlink("nothing", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
 	}
-	if left := must(os.ReadDir(dir)); len(left) != 3 {
+	for _, path := range []string{dir, filepath.Join(dir, "link")} {
+		if _, err := NewReadyFile(path); err == nil || !strings.Contains(err.Error(), "no ready file") {
+			t.Errorf("NewReadyFile of %s = %v", path, err)
+		}
+	}
+	if left := must(os.ReadDir(dir)); len(left) != 6 {
 		t.Errorf("there is %v", left)
 	}
 }
