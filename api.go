@@ -29,6 +29,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"html"
 	"io"
 	"log/slog"
@@ -52,12 +53,12 @@ import (
 const BasePath = "/api/public/v1"
 
 const (
-	maxBody        = 1 << 20  // bytes of a request body
-	maxGrow        = 16 << 10 // bytes made ready for a body before it comes
-	maxDrain       = 16 << 20 // bytes of a refused body that are read so that the client sees the answer
-	maxKept        = 1 << 20  // bytes of an answer whose memory is used again
-	defaultLimit   = 50       // items of a page
-	maxEvents      = 100      // the most that limit asks for
+	maxBody        = 1 << 20   // bytes of a request body
+	maxGrow        = 16 << 10  // bytes made ready for a body before it comes
+	maxDrain       = 16 << 20  // bytes of a refused body that are read so that the client sees the answer
+	maxPart        = 128 << 10 // bytes of a list that are joined in memory, and an item
+	defaultLimit   = 50        // items of a page
+	maxEvents      = 100       // the most that limit asks for
 	maxGuests      = 200
 	maxIdempotency = 255 // characters of an Idempotency-Key
 )
@@ -156,7 +157,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer.Begin(h)
 	h["Access-Control-Allow-Origin"] = anyOrigin
 	h["Access-Control-Expose-Headers"] = exposed
-	if len(r.TransferEncoding) > 0 {
+	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) { // net/http hides the header of HTTP/1.0
 		h["Connection"] = closing // another request may hide behind one with two lengths
 	}
 	switch {
@@ -205,14 +206,14 @@ func (a *api) withPages() *api {
 			answer.Write(w, http.StatusOK, strings.Join(parts, base))
 		},
 		"/openapi.json": func(w http.ResponseWriter, r *http.Request) {
-			answer.JSON(w, http.StatusOK, openAPI)
+			answer.Write(w, http.StatusOK, openAPI)
 		},
 		"/healthz": func(w http.ResponseWriter, r *http.Request) {
 			if a.store.Err() != nil {
 				a.fail(w, r, errNotWriting)
 				return
 			}
-			answer.JSON(w, http.StatusOK, `{"status":"ok"}`)
+			answer.Write(w, http.StatusOK, `{"status":"ok"}`)
 		},
 	}
 	return a
@@ -311,7 +312,7 @@ func (a *api) getMe(w http.ResponseWriter, r *http.Request, _ url.Values, caller
 	if !found {
 		return errUnauthorized("invalid API key: its user was deleted")
 	}
-	answer.JSON(w, http.StatusOK, raw)
+	answer.Write(w, http.StatusOK, raw)
 	return nil
 }
 
@@ -320,7 +321,7 @@ func (a *api) getEvent(w http.ResponseWriter, r *http.Request, _ url.Values, cal
 	if !found {
 		return errNoEvent
 	}
-	answer.JSON(w, http.StatusOK, raw)
+	answer.Write(w, http.StatusOK, raw)
 	return nil
 }
 
@@ -363,7 +364,7 @@ func (a *api) listGuests(w http.ResponseWriter, r *http.Request, q url.Values, c
 }
 
 func (a *api) getOpenAPI(w http.ResponseWriter, r *http.Request, _ url.Values, _ string) error {
-	answer.JSON(w, http.StatusOK, openAPI)
+	answer.Write(w, http.StatusOK, openAPI)
 	return nil
 }
 
@@ -382,7 +383,7 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, _ url.Values, 
 	if len(body) == 0 {
 		return answer.BadRequest("the body is required: a JSON object with title, start_at and end_at")
 	}
-	e, err := a.store.createEvent(caller, body, key)
+	e, err := a.store.createEvent(r.Context(), caller, body, key)
 	switch {
 	case errors.Is(err, errGone):
 		return errUnauthorized("invalid API key: its user was deleted")
@@ -397,7 +398,7 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, _ url.Values, 
 	if e.replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
-	answer.JSON(w, http.StatusCreated, e.raw)
+	answer.Write(w, http.StatusCreated, e.raw)
 	return nil
 }
 
@@ -480,14 +481,16 @@ type cursor struct {
 	place *index.Place
 }
 
+// String ends with a checksum, so that a cursor that was cut or changed is told.
 func (c cursor) String() string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1 %s %s %s", c.list, c.place.Created.Format(time.RFC3339Nano), c.place.ID))
+	b := fmt.Appendf(make([]byte, 0, 160), "1 %s %s %s ", c.list, c.place.Created.UTC().Format(time.RFC3339Nano), c.place.ID)
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(b, "%08x", crc32.ChecksumIEEE(b)))
 }
 
 func parseCursor(s string) (c cursor, ok bool) {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	raw, err := base64.RawURLEncoding.DecodeString(s)
 	parts := strings.Split(string(raw), " ")
-	if err != nil || len(parts) != 4 || parts[0] != "1" {
+	if err != nil || len(parts) != 5 {
 		return c, false
 	}
 	at, err := time.Parse(time.RFC3339Nano, parts[2])
@@ -533,27 +536,37 @@ type scratch struct {
 	body []byte
 }
 
-// reply joins the items, which are encoded already, and writes them at once.
+// reply writes the items, which are encoded already, joined: a page of the usual
+// size at once, a longer one in parts, so that a client that does not read holds
+// little memory.
 func (s *scratch) reply(w http.ResponseWriter, raws []string, list string, next *index.Place) error {
-	b := append(s.body[:0], `{"data":[`...)
+	const begin = `{"data":[`
+	end := `],"has_more":false,"next_cursor":null}`
+	if next != nil {
+		end = `],"has_more":true,"next_cursor":"` + cursor{list, next}.String() + `"}`
+	}
+	size := len(begin) + max(0, len(raws)-1) + len(end)
+	for _, raw := range raws {
+		size += len(raw)
+	}
+	answer.Start(w, http.StatusOK, size)
+	b := append(s.body[:0], begin...)
 	for i, raw := range raws {
+		if len(b) > maxPart {
+			w.Write(b)
+			b = b[:0]
+		}
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, raw...)
 	}
-	if next == nil {
-		b = append(b, `],"has_more":false,"next_cursor":null}`...)
-	} else {
-		b = append(b, `],"has_more":true,"next_cursor":"`...)
-		b = append(b, cursor{list, next}.String()...)
-		b = append(b, `"}`...)
-	}
+	b = append(b, end...)
+	w.Write(b)
 	clear(raws)
-	if s.raws, s.body = raws, b; cap(b) > maxKept {
+	if s.raws, s.body = raws, b; cap(b) > 2*maxPart {
 		s.body = nil
 	}
-	answer.JSON(w, http.StatusOK, b)
 	return nil
 }
 
@@ -594,7 +607,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = errServer(rand.Text())
 		a.store.cfg.Logger.Error("answered 500", "id", e.Value, "route", r.Pattern, "error", err)
 	}
-	unread := !isRecord && (r.ContentLength > 256<<10 || r.ContentLength < 0) // more than net/http reads away by itself
+	unread := !isRecord && (r.ContentLength > 256<<10 || r.ContentLength < 0 || r.ContentLength > 0 && r.Close) // else net/http reads it away
 	if unread {
 		w.Header()["Connection"] = closing
 		http.NewResponseController(w).EnableFullDuplex()

@@ -486,10 +486,12 @@ func TestLists(t *testing.T) {
 		t.Errorf("a cursor of another owner = %s, want 400", a)
 	}
 	for i := range len(*first.NextCursor) {
-		broken := []byte(*first.NextCursor)
-		broken[i] ^= 1
-		if a := s.do("GET", base+"/events?cursor="+string(broken), ""); a.status >= 500 {
-			t.Errorf("cursor %s = %s", broken, a)
+		changed := []byte(*first.NextCursor)
+		changed[i] ^= 1
+		for _, broken := range []string{string(changed), (*first.NextCursor)[:i], (*first.NextCursor)[i+1:], *first.NextCursor + (*first.NextCursor)[:i+1]} {
+			if a := s.do("GET", base+"/events?cursor="+url.QueryEscape(broken), ""); a.status != 400 {
+				t.Errorf("cursor %s = %s, want 400", broken, a)
+			}
 		}
 	}
 
@@ -968,6 +970,45 @@ func TestSlugs(t *testing.T) {
 	}
 }
 
+// TestLongList: a long page goes out in parts, none of them of its size.
+func TestLongList(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	for i := range 20 {
+		id := fmt.Sprint("evt_long_", i)
+		if err := s.store.ApplyJSON(fmt.Appendf(nil, `[{"event":{"id":%q,"host_id":"usr_ada","title":"A","start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z","description":%q}}]`,
+			id, strings.Repeat("é", 2_500*i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := httptest.NewRequest("GET", base+"/events?limit=20", nil)
+	r.Header.Set("x-service-api-key", s.key)
+	w := &partsWriter{ResponseRecorder: httptest.NewRecorder()}
+	s.handler.ServeHTTP(w, r)
+	var list struct{ Data []events.Event }
+	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Data) != 20 {
+		t.Fatalf("%d events, %v", len(list.Data), err)
+	}
+	for i, e := range list.Data {
+		if *e.Description != strings.Repeat("é", 2_500*(19-i)) {
+			t.Errorf("the description of event %d has %d bytes", i, len(*e.Description))
+		}
+	}
+	if size := w.Body.Len(); w.Header().Get("Content-Length") != fmt.Sprint(size) || size < 900_000 || w.parts < 4 || w.longest > 300_000 {
+		t.Errorf("%d bytes, Content-Length %s, in %d parts of at most %d", size, w.Header().Get("Content-Length"), w.parts, w.longest)
+	}
+}
+
+type partsWriter struct {
+	*httptest.ResponseRecorder
+	parts, longest int
+}
+
+func (w *partsWriter) Write(b []byte) (int, error) {
+	w.parts, w.longest = w.parts+1, max(w.longest, len(b))
+	return w.ResponseRecorder.Write(b)
+}
+
 // TestOverTCP is what only a connection shows.
 func TestOverTCP(t *testing.T) {
 	t.Parallel()
@@ -1026,6 +1067,23 @@ func TestOverTCP(t *testing.T) {
 			}
 			conn.Close()
 		}
+	}
+	// So does one that ends the connection, which net/http would not read to its end.
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	part := strings.Repeat("x", 50_000)
+	fmt.Fprintf(conn, "POST %s/nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-service-api-key: %s\r\nContent-Length: %d\r\n\r\n", base, s.key, 4*len(part))
+	for range 4 {
+		time.Sleep(10 * time.Millisecond) // time to answer and to close
+		if _, err := io.WriteString(conn, part); err != nil {
+			t.Errorf("a body of 200 kB with Connection: close: %v", err)
+		}
+	}
+	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != 404 {
+		t.Errorf("POST /nowhere with Connection: close and 200 kB = %v, %v, want 404", resp, err)
 	}
 	// With Expect, not a byte of it is sent.
 	body := &countingReader{r: strings.NewReader(ten)}

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -105,7 +106,7 @@ func (o owner) find(t *tx) (*index.Row, error) {
 }
 
 func (s *Store) issueKey(o owner) (secret string, key Key, err error) {
-	err = s.change(func(t *tx) error {
+	err = s.change(context.Background(), func(t *tx) error {
 		u, err := o.find(t)
 		if err != nil {
 			return err
@@ -127,7 +128,7 @@ func (s *Store) issueKey(o owner) (secret string, key Key, err error) {
 // RevokeKey ends an API key: it is refused from the next request on, for good.
 // Revoking it again changes nothing. [ErrNotFound] where there is no such key.
 func (s *Store) RevokeKey(keyID string) error {
-	return s.change(func(t *tx) error {
+	return s.change(context.Background(), func(t *tx) error {
 		r := t.Get("key", keyID)
 		if r == nil {
 			return fmt.Errorf("key %q: %w", keyID, ErrNotFound)

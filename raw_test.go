@@ -30,6 +30,8 @@ func TestRawHTTP(t *testing.T) {
 		{"plain", get + "\r\n", "200"},
 		{"two, one behind the other", get + "\r\n" + second, "200 200"},
 		{"HTTP/1.0", "GET " + base + "/users/me HTTP/1.0\r\n" + key + "\r\n", "200"},
+		{"HTTP/1.0 that would go on", "GET " + base + "/users/me HTTP/1.0\r\nConnection: keep-alive\r\n" + key + "\r\n" + second, "200"},
+		{"a length and chunks, HTTP/1.0", "POST " + base + "/nowhere HTTP/1.0\r\nConnection: keep-alive\r\n" + key + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n67\r\n" + second, "404"},
 		{"absolute form", "GET http://elsewhere" + base + "/users/me HTTP/1.1\r\n" + host + key + "\r\n", "200"},
 		{"absolute form without a path", "GET http://elsewhere HTTP/1.1\r\n" + host + key + "\r\n", "404"},
 		{"OPTIONS *", "OPTIONS * HTTP/1.1\r\n" + host + "\r\n", "404"},

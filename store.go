@@ -2,6 +2,7 @@ package events
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -305,7 +306,7 @@ func (s *Store) Err() error {
 // slugs, creation times and whose something is never change. A guest without
 // an id is known by event and email, a key by its digest, a user by its email.
 func (s *Store) Apply(records ...Record) error {
-	return s.change(func(t *tx) error {
+	return s.change(context.Background(), func(t *tx) error {
 		for i, r := range records {
 			if err := t.apply(recordValue(r)); err != nil {
 				err.Record = i + 1
@@ -322,7 +323,7 @@ func (s *Store) Apply(records ...Record) error {
 func (s *Store) ApplyJSON(data []byte) error { return s.applyJSON(data, func(int64, int64) {}) }
 
 func (s *Store) applyJSON(data []byte, progress func(done, total int64)) error {
-	return s.change(func(t *tx) error {
+	return s.change(context.Background(), func(t *tx) error {
 		n := 0
 		for v, err := range strict.Elements(data) {
 			if err != nil {
@@ -441,18 +442,23 @@ type change struct {
 	done  chan struct{}
 }
 
-const maxQueue = 4096 // changes waiting at a time; more wait for a place
+const maxQueue = 4096 // changes waiting at a time; more wait for a place, while their clients do
 
 // change runs stage on what is there and on what is staged before it, and makes
-// what it stages durable and visible. All of it or, with an error, nothing.
-func (s *Store) change(stage func(*tx) error) error {
+// what it stages durable and visible. All of it or, with an error, nothing. When
+// ctx is done, it waits for a place in the queue no longer.
+func (s *Store) change(ctx context.Context, stage func(*tx) error) error {
 	c := &change{stage: stage}
 	if s.file == nil {
 		s.commit([]*change{c})
 		return c.err
 	}
 	c.done = make(chan struct{})
-	s.slots <- struct{}{}
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	s.queueMu.Lock()
 	s.queue = append(s.queue, c)
 	if !s.writing {
@@ -1009,14 +1015,14 @@ type creation struct {
 // came before, it answers what is there of that event: [ErrNotFound] where it
 // is gone (until a rewrite of the file forgets it), errReused where the body was
 // another one.
-func (s *Store) createEvent(owner string, body []byte, key string) (creation, error) {
+func (s *Store) createEvent(ctx context.Context, owner string, body []byte, key string) (creation, error) {
 	v, parseErr := strict.Parse(body)
 	var sum string
 	if key != "" {
 		sum = digest(string(body))
 	}
 	var done creation
-	err := s.change(func(t *tx) error {
+	err := s.change(ctx, func(t *tx) error {
 		var origin *index.Origin
 		if key != "" {
 			now := s.now()

@@ -57,7 +57,7 @@ func (e *Error) Write(w http.ResponseWriter) {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	JSON(w, e.Status, strict.Encode(map[string]inner{"error": {e.Code, e.Message}}))
+	Write(w, e.Status, strict.Encode(map[string]inner{"error": {e.Code, e.Message}}))
 }
 
 // Shared values of headers: they are only ever read.
@@ -73,17 +73,21 @@ func Begin(h http.Header) {
 	h["X-Content-Type-Options"] = noSniff
 }
 
-// JSON answers with a JSON text.
-func JSON[B string | []byte](w http.ResponseWriter, status int, body B) {
-	w.Header()["Content-Type"] = jsonType
-	Write(w, status, body)
+// Start begins an answer whose body, of that many bytes, is JSON where no other
+// Content-Type is set.
+func Start(w http.ResponseWriter, status, size int) {
+	h := w.Header()
+	if h["Content-Type"] == nil {
+		h["Content-Type"] = jsonType
+	}
+	h["Content-Length"] = []string{strconv.Itoa(size)}
+	w.WriteHeader(status)
 }
 
-// Write answers with a body whose Content-Type is set. Where that fails the
-// client has gone, and there is nobody to tell.
+// Write answers with a whole body. Where that fails the client has gone, and
+// there is nobody to tell.
 func Write[B string | []byte](w http.ResponseWriter, status int, body B) {
-	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
-	w.WriteHeader(status)
+	Start(w, status, len(body))
 	switch body := any(body).(type) {
 	case string:
 		io.WriteString(w, body)

@@ -65,12 +65,14 @@ func check(t *testing.T, call string, status int, body string, header http.Heade
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	const text = `{"a":"é<&>"}` // 13 bytes
-	check(t, "JSON of a string", 201, text, http.Header{"Content-Type": {"application/json"}, "Content-Length": {"13"}},
-		func(w http.ResponseWriter) { JSON(w, 201, text) })
-	check(t, "JSON of bytes", 200, text, http.Header{"Content-Type": {"application/json"}, "Content-Length": {"13"}},
-		func(w http.ResponseWriter) { JSON(w, 200, []byte(text)) })
-	check(t, "Write of a string", 404, "<p>", http.Header{"Content-Type": {"text/html"}, "Content-Length": {"3"}},
+	check(t, "Write of a string", 201, text, http.Header{"Content-Type": {"application/json"}, "Content-Length": {"13"}},
+		func(w http.ResponseWriter) { Write(w, 201, text) })
+	check(t, "Write of bytes", 200, text, http.Header{"Content-Type": {"application/json"}, "Content-Length": {"13"}},
+		func(w http.ResponseWriter) { Write(w, 200, []byte(text)) })
+	check(t, "Write of HTML", 404, "<p>", http.Header{"Content-Type": {"text/html"}, "Content-Length": {"3"}},
 		func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/html"); Write(w, 404, "<p>") })
-	check(t, "Write of nothing", 200, "", http.Header{"Content-Length": {"0"}},
+	check(t, "Start", 200, "", http.Header{"Content-Type": {"application/json"}, "Content-Length": {"13"}},
+		func(w http.ResponseWriter) { Start(w, 200, 13) })
+	check(t, "Write of nothing", 200, "", http.Header{"Content-Type": {"application/json"}, "Content-Length": {"0"}},
 		func(w http.ResponseWriter) { Write(w, 200, []byte(nil)) })
 }

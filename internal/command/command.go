@@ -55,7 +55,7 @@ type Command struct {
 func (p *Program) Run(args []string, getenv func(string) string) error {
 	p.Commands = append(p.Commands, Command{Name: "help", Args: "[SUBCOMMAND]", Summary: "explain " + p.Name + " or a subcommand", Run: p.help})
 	c := p.Commands[0]
-	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
+	if len(args) > 0 && asksHelp(args[0]) {
 		return p.help()
 	}
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -63,6 +63,10 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 			words := strings.Fields(c.Name)
 			return len(args) >= len(words) && slices.Equal(words, args[:len(words)])
 		})
+		if i < 0 && len(args) > 1 && asksHelp(args[1]) {
+			p.Args = args[:1]
+			return p.help()
+		}
 		if i < 0 {
 			return p.unknown(args)
 		}
@@ -82,6 +86,9 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 		if p.Args[0] == "true" || p.Args[0] == "false" {
 			hint = " a flag that is on or off is written -flag=" + p.Args[0] + ";"
 		}
+		if slices.ContainsFunc(p.Commands, func(c Command) bool { return strings.Fields(c.Name)[0] == p.Args[0] }) {
+			hint = " a subcommand comes before its flags;"
+		}
 		return fmt.Errorf("unexpected argument %q;%s see %s help %s", p.Args[0], hint, p.Name, c.Name)
 	}
 	fs.Visit(func(f *flag.Flag) { p.Given[f.Name] = true })
@@ -99,6 +106,8 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	return c.Run()
 }
 
+func asksHelp(arg string) bool { return slices.Contains([]string{"-h", "-help", "--help"}, arg) }
+
 func (p *Program) flags(c Command) *flag.FlagSet {
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -114,17 +123,22 @@ func (p *Program) variable(f *flag.Flag) string {
 	return strings.ToUpper(p.Name + "_" + strings.ReplaceAll(f.Name, "-", "_"))
 }
 
+// help explains the subcommand that the arguments name, or lists those that
+// begin with them.
 func (p *Program) help() error {
-	if len(p.Args) > 0 {
-		i := slices.IndexFunc(p.Commands, func(c Command) bool { return c.Name == strings.Join(p.Args, " ") })
-		if i < 0 {
+	list := p.Commands
+	if name := strings.Join(p.Args, " "); name != "" {
+		if i := slices.IndexFunc(list, func(c Command) bool { return c.Name == name }); i >= 0 {
+			p.explain(list[i])
+			return nil
+		}
+		list = slices.DeleteFunc(slices.Clone(list), func(c Command) bool { return !strings.HasPrefix(c.Name, name+" ") })
+		if len(list) == 0 {
 			return p.unknown(p.Args)
 		}
-		p.explain(p.Commands[i])
-		return nil
 	}
 	fmt.Fprintf(p.Stdout, "%s\n\nUsage: %s [SUBCOMMAND] [FLAGS]\n\n", p.About, p.Name)
-	for _, c := range p.Commands {
+	for _, c := range list {
 		fmt.Fprintf(p.Stdout, "  %-12s %s\n", c.Name, c.Summary)
 	}
 	fmt.Fprintf(p.Stdout, "\nSee %s help SUBCOMMAND for its flags. Each flag can also be set in the\nenvironment, -data as %s_DATA and so on; the flag wins.\n", p.Name, strings.ToUpper(p.Name))

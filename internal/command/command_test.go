@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"example.com/events/internal/command"
@@ -70,6 +71,7 @@ func TestRun(t *testing.T) {
 
 		{nil, []string{"server"}, "", `unknown subcommand "server"; see tool help`},
 		{nil, []string{"key"}, "", `unknown subcommand "key"; there is key list, key show; see tool help`},
+		{nil, []string{"bogus", "-h"}, "", `unknown subcommand "bogus"; see tool help`},
 		{nil, []string{"key", "lost", "a"}, "", `unknown subcommand "key lost"; there is key list, key show; see tool help`},
 		{nil, []string{""}, "", `unknown subcommand ""; see tool help`},
 		{nil, []string{"-dry-run", "a", "b"}, "", `unexpected argument "a"; see tool help serve`},
@@ -79,7 +81,8 @@ func TestRun(t *testing.T) {
 		{nil, []string{"-addr"}, "", `flag needs an argument: -addr; see tool help serve`},
 		{nil, []string{"-dry-run=maybe"}, "", `invalid boolean value "maybe" for -dry-run: parse error; see tool help serve`},
 		{nil, []string{"help", "me"}, "", `unknown subcommand "me"; see tool help`},
-		{nil, []string{"help", "key"}, "", `unknown subcommand "key"; there is key list, key show; see tool help`},
+		{nil, []string{"help", "ke"}, "", `unknown subcommand "ke"; there is key list, key show; see tool help`},
+		{nil, []string{"-dry-run", "key", "list"}, "", `unexpected argument "key"; a subcommand comes before its flags; see tool help serve`},
 	} {
 		did, printed, err := run(tt.vars, tt.args...)
 		if did != tt.did || printed != "" || fmt.Sprint(err) != cmp.Or(tt.err, "<nil>") || (tt.err == nothing) != errors.Is(err, errShow) {
@@ -102,6 +105,7 @@ Usage: tool [SUBCOMMAND] [FLAGS]
 See tool help SUBCOMMAND for its flags. Each flag can also be set in the
 environment, -data as TOOL_DATA and so on; the flag wins.
 `
+	keys := strings.NewReplacer("  serve        serve\n", "", "  help         explain tool or a subcommand\n", "").Replace(program)
 	const serve = `tool serve: serve
 
 Usage: tool serve [FLAGS]
@@ -127,6 +131,8 @@ Usage: tool key list [FLAGS]
 		{[]string{"help", "key", "list"}, list},
 		{[]string{"key", "list", "-addr", ":1", "-help"}, list},
 		{[]string{"key", "show", "-h"}, "tool key show: show a key\n\nUsage: tool key show [FLAGS] ID\n  -dry-run                 change nothing; TOOL_DRY_RUN\n"},
+		{[]string{"help", "key"}, keys},
+		{[]string{"key", "-h"}, keys},
 		{[]string{"help", "help"}, "tool help: explain tool or a subcommand\n\nUsage: tool help [FLAGS] [SUBCOMMAND]\n"},
 	} {
 		did, printed, err := run(bad, tt.args...)

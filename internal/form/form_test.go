@@ -124,7 +124,7 @@ func TestFill(t *testing.T) {
 				"title must be a string, not a boolean\nsecret must be a string, not an object\nfrom " + rfc + "a number\nsize must be a string, not an array\n" +
 				"note must be a string, not a number\nopen must be true or false, not a number\ncount must be a whole number in digits\nwait " + span + "\ntill " + rfc + "a boolean"},
 		{"wrong values", Merge, `{"id":"thg","seen":"","title":" ","size":"","count":1.0,"wait":"5","till":"2027-02-30T00:00:00Z"}`,
-			"id must be thg_ and 1 to 64 of A-Z a-z 0-9 _ -\nseen must be an RFC 3339 date-time with an offset, such as 2027-03-01T18:00:00Z\ntitle must have 1 to 255 characters, not only white space\n" +
+			"id must be thg_ and 1 to 64 of A-Z a-z 0-9 _ -\nseen must be an RFC 3339 date-time with four digits of the year, two of all else and Z or an offset, such as 2027-03-01T18:00:00Z\ntitle must have 1 to 255 characters, not only white space\n" +
 				"size must be one of s, m, l\ncount must be a whole number in digits\nwait " + span +
 				"\ntill must be an RFC 3339 date-time with a day that its month has: this one does not exist"},
 		{"too large", Merge, `{"count":92233720368547758080}`, "count must be a whole number in digits"},

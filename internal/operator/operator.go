@@ -117,7 +117,7 @@ func Handler(base string, routes Routes, fail func(http.ResponseWriter, *http.Re
 		case body == nil:
 			w.WriteHeader(http.StatusNoContent)
 		default:
-			answer.JSON(w, status, body)
+			answer.Write(w, status, body)
 		}
 	})
 }

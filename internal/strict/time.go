@@ -34,7 +34,7 @@ func dateTime(s string) (t time.Time, problem string) {
 		case shaped(s, shape[:10]) && s[10]|0x20 != 't':
 			return t, "a T between date and time, such as 2027-03-01T18:00:00Z"
 		}
-		return t, "an offset, such as 2027-03-01T18:00:00Z"
+		return t, "four digits of the year, two of all else and Z or an offset, such as 2027-03-01T18:00:00Z"
 	}
 	year, month, day := number(s[:4]), time.Month(number(s[5:7])), number(s[8:10])
 	hour, minute, second := number(s[11:13]), number(s[14:16]), number(s[17:19])
@@ -85,7 +85,7 @@ func dateTime(s string) (t time.Time, problem string) {
 	}
 	t = t.Add(time.Duration(leap) * time.Second)
 	if t.Year() < 0 || t.Year() > 9999 {
-		return t, "a year of 0000 to 9999 in UTC too: its offset leads out of them"
+		return t, "a year of 0000 to 9999, in UTC too"
 	}
 	return t, ""
 }

@@ -62,13 +62,13 @@ func TestTime(t *testing.T) {
 func TestTimeRefuses(t *testing.T) {
 	t.Parallel()
 	const (
-		rule    = "must be an RFC 3339 date-time with an offset, such as 2027-03-01T18:00:00Z"
+		rule    = "must be an RFC 3339 date-time with four digits of the year, two of all else and Z or an offset, such as 2027-03-01T18:00:00Z"
 		seconds = "with seconds"
 		day     = "with a day that its month has"
 		hour    = "with an hour of 00 to 23"
 		leap    = "only where it is 23:59 in UTC"
 		end     = "with Z or an offset such as +02:00 at its end"
-		year    = "with a year of 0000 to 9999 in UTC too"
+		year    = "with a year of 0000 to 9999, in UTC too"
 		sixty   = "with a minute and a second of 00 to 59"
 	)
 	for _, tt := range []struct{ in, want string }{
