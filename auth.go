@@ -111,7 +111,11 @@ func (s *Store) issueKey(o owner) (secret string, key Key, err error) {
 		if err != nil {
 			return err
 		}
-		secret = secretPrefix + s.newID("secret", u.ID)
+		var name string // what it is found by: a seed may have it already
+		t.unique(&name, "secret", u.ID, func(string) string { return secretRule(secret) }, func(made string) string {
+			secret = secretPrefix + made
+			return record.Key(digest(secret))
+		})
 		k, problems := t.key(keyForm.Value(&Key{UserID: u.ID, Secret: secret}))
 		if problems != nil {
 			return &RecordError{Kind: "key", Problems: problems}

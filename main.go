@@ -322,8 +322,8 @@ func (c *call) double() error {
 		return fmt.Errorf("-time %w", err)
 	}
 	token := cmp.Or(c.opt.token, rand.Text())
-	if !form.Visible(token) {
-		return errors.New("-control-token must have visible ASCII characters only")
+	if !form.Visible(token) || strings.ContainsRune(token, '\'') {
+		return errors.New("-control-token must have visible ASCII characters only, and no single quote")
 	}
 	l, err := c.listen(cfg.Logger)
 	if err != nil {

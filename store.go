@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -348,7 +349,7 @@ func (s *Store) applyJSON(data []byte, progress func(done, total int64)) error {
 func (s *Store) Records() []Record {
 	var records []Record
 	var raw []byte
-	for _, r := range s.rows() {
+	for _, r := range s.rows(s.index.All()) {
 		raw = r.append(raw[:0])
 		var decoded Record
 		mustDecode(raw, &decoded)
@@ -357,21 +358,19 @@ func (s *Store) Records() []Record {
 	return records
 }
 
-// RecordsJSON is [Store.Records] as a JSON array, one record a line: a seed.
-func (s *Store) RecordsJSON() ([]byte, error) {
-	rows := s.rows()
-	size := 0
-	for _, r := range rows {
-		size += len(r.raw) + len(`{"event":},`+"\n")
-	}
-	b := append(make([]byte, 0, size+8), "[\n"...) // it may be most of the memory: once
-	for i, r := range rows {
-		if i > 0 {
-			b = append(b, ",\n"...)
+// RecordsJSON is [Store.Records] as a JSON array, one record a line: a seed. The
+// error is always nil.
+func (s *Store) RecordsJSON() ([]byte, error) { return array(s.rows(s.index.All())), nil }
+
+// UserRecordsJSON is the records of the user with this id or email, of its keys
+// and events, and of their guests: an empty array where there is no such user.
+// The error is always nil.
+func (s *Store) UserRecordsJSON(user string) ([]byte, error) {
+	return array(s.rows(func(yield func(*index.Row) bool) {
+		if u := cmp.Or(s.index.Find(user), s.index.Find(record.Email(user))); u != nil && u.Kind() == "usr" {
+			u.All()(yield)
 		}
-		b = r.append(b)
-	}
-	return append(b, "\n]\n"...), nil
+	})), nil
 }
 
 // empty reports whether there is nothing in the store.
@@ -405,14 +404,31 @@ type dumped struct{ id, raw string }
 
 func (d dumped) append(b []byte) []byte { return record.Append(b, &index.Row{ID: d.id, Raw: d.raw}) }
 
-// rows are those of the whole store, to be encoded without the lock.
-func (s *Store) rows() (rows []dumped) {
+// rows copies rows of the store, to be encoded without the lock.
+func (s *Store) rows(of iter.Seq[*index.Row]) (rows []dumped) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for r := range s.index.All() {
+	for r := range of {
 		rows = append(rows, dumped{r.ID, r.Raw})
 	}
 	return rows
+}
+
+// array is records as a JSON array. It may be most of the memory, so it is made
+// once.
+func array(rows []dumped) []byte {
+	size := 0
+	for _, r := range rows {
+		size += len(r.raw) + len(`{"event":},`+"\n")
+	}
+	b := append(make([]byte, 0, size+8), "[\n"...)
+	for i, r := range rows {
+		if i > 0 {
+			b = append(b, ",\n"...)
+		}
+		b = r.append(b)
+	}
+	return append(b, "\n]\n"...)
 }
 
 // now is the clock: the configured one as it is, else the machine's in whole

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 
 	"example.com/events/internal/double"
 )
@@ -16,7 +17,11 @@ type withKey struct {
 }
 
 func (t withKey) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Header["X-Service-Api-Key"] == nil && r.Header["Authorization"] == nil {
+	given := false
+	for name := range r.Header { // some clients keep its case
+		given = given || strings.EqualFold(name, "X-Service-Api-Key") || strings.EqualFold(name, "Authorization")
+	}
+	if !given {
 		r = r.Clone(r.Context())
 		r.Header.Set("x-service-api-key", t.key)
 	}
@@ -49,6 +54,12 @@ func (t direct) RoundTrip(sent *http.Request) (resp *http.Response, err error) {
 		return nil, err
 	}
 	r := sent.Clone(sent.Context())
+	r.Header = http.Header{}
+	for name, values := range sent.Header { // names have no case on a connection
+		for _, value := range values {
+			r.Header.Add(name, value)
+		}
+	}
 	r.Method = cmp.Or(r.Method, http.MethodGet)
 	r.RequestURI = r.URL.RequestURI()
 	r.Host = cmp.Or(r.Host, r.URL.Host)

@@ -93,6 +93,7 @@ var conformance = []step{
 	{ada, "OPTIONS", "/events", "", nil, 204, ""},
 	{"", "OPTIONS", "/events/create", "", []string{"Origin: https://example.com", "Access-Control-Request-Method: POST"}, 204, ""},
 	{ada, "GET", "/openapi", "", nil, 200, ""},
+	{ada, "GET", "/events", "", []string{"X-Pad: " + strings.Repeat("a", 40<<10)}, 431, ""},
 }
 
 // server is one of those that the suite runs against.

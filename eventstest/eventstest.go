@@ -13,7 +13,8 @@
 //     Ids, slugs and keys come from counters of their owners, so the same calls
 //     have the same answers, byte for byte, whatever others do meanwhile.
 //   - A key is a tenant: who has it sees its own events only. With a key each,
-//     by [Server.NewKey], parallel tests share a server and never meet.
+//     by [Server.NewKey], parallel tests share a server, by [Server.For], and
+//     never meet.
 //   - [Server.Fail] makes requests go wrong, [Server.Requests] tells what was
 //     called, and a request to a route that the API lacks fails the test.
 //
@@ -26,6 +27,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -43,7 +45,12 @@ type Server struct {
 	Owner events.User   // whose key it is: usr_owner
 	Store *events.Store // all that is there, to be looked into and added to
 
-	t       testing.TB
+	t testing.TB
+	*shared
+}
+
+// shared is what the views of a server share.
+type shared struct {
 	double  *double.Double
 	api     http.Handler // without journal and faults
 	handler http.Handler
@@ -100,8 +107,11 @@ func New(t testing.TB, opts ...Option) *Server {
 	for _, opt := range opts {
 		opt(&o)
 	}
+	if year := o.at.UTC().Year(); year < 0 || year > 9999 {
+		t.Fatalf("eventstest: At(%v): the year must be 0 to 9999, in UTC", o.at)
+	}
 	d := double.New(events.BasePath, events.Operations(), o.at)
-	s := &Server{t: t, double: d, Store: events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})}
+	s := &Server{t: t, shared: &shared{double: d}, Store: events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})}
 	s.api = events.New(s.Store)
 	s.handler = d.Handler(s.api)
 	if !o.anyRoute {
@@ -127,6 +137,7 @@ func New(t testing.TB, opts ...Option) *Server {
 	} else {
 		ts := httptest.NewUnstartedServer(s.handler)
 		ts.Config.DisableGeneralOptionsHandler = true
+		ts.Config.MaxHeaderBytes = 16 << 10 // as eventsd has it
 		ts.Start()
 		s.URL = ts.URL + events.BasePath
 		kept := ts.Client().Transport.(*http.Transport)
@@ -147,6 +158,15 @@ func New(t testing.TB, opts ...Option) *Server {
 		s.ended = true
 	})
 	return s
+}
+
+// For is the same server for a subtest or a fuzz target: its methods fail t, as
+// they must where the test of [New] does not run meanwhile. What Cleanup ends, and
+// requests to routes that the API lacks, stay with that test.
+func (s *Server) For(t testing.TB) *Server {
+	view := *s
+	view.t = t
+	return &view
 }
 
 // unknown fails the test for a request to a route that the API lacks.
@@ -172,8 +192,9 @@ func (s *Server) profile(key string) (u events.User) {
 }
 
 // Handler is the server for a listener or a mux of your own, with faults and
-// the journal. It takes everything under /api/public/v1. Where your listener
-// waits for its requests to end, clear faults that hold some first.
+// the journal. It takes everything under /api/public/v1. To close a connection it
+// panics with [http.ErrAbortHandler], which servers of net/http expect. Where your
+// listener waits for its requests to end, clear faults that hold some first.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Client returns a new client that adds [Server.Key] to requests without a key.
@@ -183,8 +204,9 @@ func (s *Server) Client() *http.Client { return &http.Client{Transport: withKey{
 
 // NewKey makes a user with a key. The user's id comes from the letters and
 // digits of the name: usr_grace, then usr_grace_2 and so on. Parallel tests want
-// a name each, such as t.Name(), so that none depends on which comes first. It
-// fails the test at once if the name is empty or longer than 255 characters.
+// a name each, such as t.Name(), so that none depends on which comes first: names
+// that differ in case or in other characters only are the same here. It fails
+// the test at once if the name is empty or longer than 255 characters.
 func (s *Server) NewKey(name string) (key string, owner events.User) {
 	s.t.Helper()
 	request, err := json.Marshal(map[string]string{"name": name})
@@ -260,17 +282,22 @@ type Request struct {
 	Body      string      // what was read of it, at most 64 KiB
 }
 
-// Requests returns the newest 1,000 requests of an operation, or of all where it
-// is "", oldest first: of one user, if its id is given. It fails the test at
-// once if there is no such operation.
+// Requests returns those of the newest 1,000 requests that are of an operation, or
+// of all where it is "", oldest first: of some users, if their ids are given. It
+// fails the test at once if there is no such operation or user.
 func (s *Server) Requests(operation string, userID ...string) []Request {
 	s.t.Helper()
 	if operation != "" && !s.double.Has(operation) {
 		s.t.Fatalf("eventstest: Requests: there is no operation %q; the nearest is %q", operation, s.double.Nearest(operation))
 	}
+	for _, id := range userID {
+		if !s.double.Knows(id) {
+			s.t.Fatalf("eventstest: Requests: there is no user %q", id)
+		}
+	}
 	var all []Request
 	for _, r := range s.double.Requests(operation, "") {
-		if len(userID) == 0 || r.User == userID[0] {
+		if len(userID) == 0 || slices.Contains(userID, r.User) {
 			all = append(all, Request(r))
 		}
 	}
@@ -293,7 +320,8 @@ func (s *Server) Advance(d time.Duration) {
 
 // Reset takes everything back to the start: users, keys, events and guests to
 // the seed, in one step, and counters and the clock; there are no faults and no
-// requests then. Parallel tests want [Server.ResetUser].
+// requests then, and one that was held is answered 503. Parallel tests want
+// [Server.ResetUser].
 func (s *Server) Reset() {
 	s.t.Helper()
 	if err := s.double.Reset(""); err != nil {

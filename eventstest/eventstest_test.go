@@ -16,6 +16,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"example.com/events"
 	"example.com/events/eventstest"
@@ -37,6 +38,11 @@ func TestNew(t *testing.T) {
 			}
 			if got := send(t, srv.Client(), "GET", srv.URL+"/users/me", "", "x-service-api-key: svc_live_other"); got.status != 401 {
 				t.Errorf("with another key: %d, want 401: Client must only add a key where there is none", got.status)
+			}
+			r := httptest.NewRequest("GET", srv.URL+"/users/me", nil)
+			r.RequestURI, r.Header = "", http.Header{"X-Service-API-Key": {srv.Key}} // some clients keep the case of a name
+			if resp, err := srv.Client().Do(r); err != nil || resp.StatusCode != 200 {
+				t.Errorf("with the key in another case: %v, %v", resp, err)
 			}
 			if got := send(t, srv.Client(), "HEAD", srv.URL+"/users/me", ""); got.status != 200 || got.body != "" {
 				t.Errorf("HEAD /users/me = %d %q, want 200 and no body", got.status, got.body)
@@ -143,6 +149,90 @@ func TestNewKey(t *testing.T) {
 	if p := try(t, func(p *probe) { eventstest.New(p, eventstest.NoListener()).NewKey("") }); !strings.Contains(p.fatal, "name") {
 		t.Errorf("NewKey of no name: fatal %q", p.fatal)
 	}
+}
+
+// TestStrangers: a key made by name is of a new user, and works, whatever was put
+// into the store before.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	other := eventstest.New(t, eventstest.NoListener())
+	other.NewKey("Grace")
+	if err := other.Store.RevokeKey("key_grace_000001"); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Store.RevokeKey("key_owner_000001"); err != nil {
+		t.Fatal(err)
+	}
+	dump, err := other.Store.RecordsJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := eventstest.New(t, eventstest.NoListener(), eventstest.SeedJSON(dump))
+	if srv.Key == other.Key || srv.Owner.ID != "usr_owner" {
+		t.Errorf("the key on the dump of another double is %q of %s", srv.Key, srv.Owner.ID)
+	}
+	if _, _, err := srv.Store.IssueKey("usr_grace"); err != nil {
+		t.Error(err)
+	}
+	for _, email := range []string{"Hedy@Double.Example", "kurt@double.example"} { // the names that follow have these
+		if err := srv.Store.Apply(events.Record{User: &events.User{ID: "usr_" + email[:4], Name: "Stranger", Email: email}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"Grace", "Hedy", "Kurt"} {
+		key, owner := srv.NewKey(name)
+		if a := call(t, srv, key, "GET /users/me", ""); owner.Name != name || a.status != 200 {
+			t.Errorf("NewKey(%q) is of %+v, and GET /users/me with it = %d", name, owner, a.status)
+		}
+	}
+}
+
+// TestAtBounds: a clock that no record could hold is refused by its name.
+func TestAtBounds(t *testing.T) {
+	t.Parallel()
+	for _, at := range []time.Time{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -3600))} {
+		if p := try(t, func(p *probe) { eventstest.New(p, eventstest.NoListener(), eventstest.At(at)) }); !strings.Contains(p.fatal, "eventstest: At(") {
+			t.Errorf("At(%v): fatal %q", at, p.fatal)
+		}
+	}
+}
+
+// TestFor: a view of a server fails its own test.
+func TestFor(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	fault := srv.Fail("GET /events", eventstest.Fault{Status: 500})
+	for name, f := range map[string]func(s *eventstest.Server){
+		"NewKey":    func(s *eventstest.Server) { s.NewKey("") },
+		"Fail":      func(s *eventstest.Server) { s.Fail("GET /event", eventstest.Fault{Drop: true}) },
+		"Requests":  func(s *eventstest.Server) { s.Requests("GET /event") },
+		"user":      func(s *eventstest.Server) { s.Requests("", "usr_owner", "usr_nobody") },
+		"Advance":   func(s *eventstest.Server) { s.Advance(-1) },
+		"ResetUser": func(s *eventstest.Server) { s.ResetUser("usr_nobody") },
+	} {
+		if p := try(t, func(p *probe) { f(srv.For(p)) }); p.fatal == "" || p.cleanups != nil {
+			t.Errorf("%s of a view told its test %q, with %d functions for its end", name, p.fatal, len(p.cleanups))
+		}
+	}
+	view := srv.For(t)
+	if a := call(t, view, view.Key, "GET /events", ""); a.status != 500 || fault.Hits() != 1 || len(srv.Requests("", "usr_owner")) != 1 {
+		t.Errorf("GET /events of a view = %d, %d hits: it is the same server", a.status, fault.Hits())
+	}
+}
+
+// FuzzFor: a server outlives the runs of a fuzz target.
+func FuzzFor(f *testing.F) {
+	srv := eventstest.New(f, eventstest.NoListener())
+	f.Add("Grace")
+	f.Fuzz(func(t *testing.T, name string) {
+		if name == "" || !utf8.ValidString(name) || utf8.RuneCountInString(name) > 255 {
+			t.Skip()
+		}
+		if _, owner := srv.For(t).NewKey(name); owner.Name != name {
+			t.Errorf("NewKey(%q) is of %+v", name, owner)
+		}
+	})
 }
 
 func TestStatusFaults(t *testing.T) {
@@ -367,7 +457,8 @@ func TestUnknownRoutes(t *testing.T) {
 		{"GET", "/event/evt_1", "GET /events/{id}"},
 		{"GET", "/events/evt_1/guest", "GET /events/{id}/guests"},
 		{"PUT", "/events/evt_1", "GET /events/{id}"},
-		{"POST", "/events", "GET /events"},
+		{"POST", "/events", "POST /events/create"},
+		{"PUT", "/events", "GET /events"},
 		{"GET", "/events/", "GET /events"},
 		{"GET", "/user/me", "GET /users/me"},
 		{"GET", "^/v1/openapi", "GET /openapi"},
@@ -517,10 +608,16 @@ func TestReset(t *testing.T) {
 	first := work()
 	srv.Advance(time.Hour)
 	srv.Fail("GET /events", eventstest.Fault{Status: 500})
-	held := srv.Fail("GET /users/me", eventstest.Fault{Delay: time.Hour})
+	held := srv.Fail("POST /events/create", eventstest.Fault{Delay: time.Hour})
 	var group sync.WaitGroup
-	group.Go(func() { call(t, srv, ada, "GET /users/me", "") })
-	until(t, "the request is held", func() bool { return held.Hits() == 1 })
+	for _, key := range []string{ada, srv.Key} {
+		group.Go(func() {
+			if a := call(t, srv, key, "POST /events/create", launch, "Idempotency-Key: k2"); a.status != 503 || a.header.Get("X-Eventsd-Fault") != "reset" {
+				t.Errorf("a create that is held while a reset comes = %+v, want 503", a)
+			}
+		})
+	}
+	until(t, "both are held", func() bool { return held.Hits() == 2 })
 	srv.Reset()
 	group.Wait()
 	if got := records(); got != start {
@@ -559,11 +656,24 @@ func TestResetUser(t *testing.T) {
 	}
 	srv.Advance(time.Hour)
 	srv.Fail("GET /events", eventstest.Fault{Status: 500, User: "usr_owner"})
+	held := srv.Fail("POST /events/create", eventstest.Fault{Delay: time.Hour, Times: 2})
+	var group sync.WaitGroup
+	for key, want := range map[string]int{srv.Key: 503, grace: 201} {
+		group.Go(func() {
+			if a := call(t, srv, key, "POST /events/create", launch); a.status != want {
+				t.Errorf("a create that is held while a user is reset = %+v, want %d", a, want)
+			}
+		})
+	}
+	until(t, "both are held", func() bool { return held.Hits() == 2 })
 	general := srv.Fail("GET /openapi", eventstest.Fault{Status: 500})
 	hersFault := srv.Fail("GET /openapi", eventstest.Fault{Status: 500, User: graceOwner.ID})
 
 	srv.ResetUser("usr_owner")
-	if n, all := len(srv.Requests("", "usr_owner")), len(srv.Requests("")); n != 0 || all != 2 {
+	held.Clear()
+	group.Wait()
+	hers = call(t, srv, grace, "GET /events", "").body
+	if n, all := len(srv.Requests("", "usr_owner")), len(srv.Requests("")); n != 0 || all != 4 {
 		t.Errorf("after ResetUser: %d requests of the user, %d of all", n, all)
 	}
 	if got := call(t, srv, grace, "GET /events", "").body; got != hers {
@@ -659,6 +769,7 @@ func TestParallelSubtests(t *testing.T) {
 	for i := range 8 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
+			srv := srv.For(t)
 			key, owner := srv.NewKey(t.Name())
 			f := srv.Fail("POST /events/create", eventstest.Fault{Status: 503, Times: 1, User: owner.ID})
 			for _, want := range []int{503, 201} {

@@ -42,6 +42,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			srv := srv.For(t) // a mistake in this test fails this test
 			key, owner := srv.NewKey(t.Name())
 			for _, fault := range test.faults {
 				fault.User = owner.ID

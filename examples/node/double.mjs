@@ -39,8 +39,9 @@ export async function startDouble(...args) {
     reset: (user) => control('POST', `/reset?user=${user}`),
     control,
     async stop() {
+      const ended = child.exitCode !== null || child.signalCode !== null
       child.kill()
-      if (child.exitCode === null) await once(child, 'exit')
+      if (!ended) await once(child, 'exit')
     },
   }
 }

@@ -132,14 +132,14 @@ func (d *Double) putClock(r operator.Request) ([]byte, error) {
 	if problems := clockForm.Fill(&c, v, form.New).All(); problems != nil {
 		return nil, answer.BadRequest(strings.Join(problems, "; "))
 	}
-	if c.now.IsZero() == (c.advance == 0) {
+	if len(v.Members) != 1 || v.Members[0].Value.Kind == strict.Null {
 		return nil, answer.BadRequest(`the body must have one member: now, a date-time, or advance, a duration such as "1h"`)
 	}
 	err = d.setClock(func(now time.Time) time.Time {
-		if c.now.IsZero() {
-			return now.Add(c.advance)
+		if v.Members[0].Name == "now" {
+			return c.now
 		}
-		return c.now
+		return now.Add(c.advance)
 	})
 	return d.clock(), err
 }

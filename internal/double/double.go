@@ -9,13 +9,13 @@
 package double
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,7 +38,7 @@ var Start = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 // Double is the state of a test double beside its store. It is safe for
 // concurrent use once [Double.Begin] has returned.
 type Double struct {
-	operator.Store // the server's
+	Store // the server's
 
 	// Unknown, if it is not nil, is told of each request to a route that there
 	// is not, with the nearest operation. Set it before the first request.
@@ -47,17 +47,25 @@ type Double struct {
 	base       string
 	operations []string
 
-	first  state           // at the start; so are the next two
-	seed   []record        // all that was there
-	emails map[string]bool // the addresses among it
+	first state    // at the start
+	seed  []record // all that was there then
 
 	resetting sync.Mutex // held while the store goes back
 
 	mu      sync.Mutex // guards the rest, and is free while the store works
 	state              // now
 	faults  []*Rule
+	held    map[*hold]bool
 	journal []*Request
 	closed  bool
+}
+
+// Store is what the double works on: what an operator does, and UserRecordsJSON,
+// an array of the records of the user with this id or email, of its keys and
+// events, and of their guests, empty where there is no such user.
+type Store interface {
+	operator.Store
+	UserRecordsJSON(user string) ([]byte, error)
 }
 
 // state is what a reset takes back beside the store.
@@ -70,12 +78,12 @@ type state struct {
 // operations under a base path: each a method and a path, such as
 // "GET /events/{id}", plain paths before those with a parameter they would fit.
 func New(base string, operations []string, at time.Time) *Double {
-	return &Double{base: base, operations: operations, emails: map[string]bool{}, state: state{at.Round(0).UTC(), map[string]int{}}}
+	return &Double{base: base, operations: operations, held: map[*hold]bool{}, state: state{at.Round(0).UTC(), map[string]int{}}}
 }
 
 // Begin makes the first user and its key, with seed run between them, and
 // takes what is then there for the start.
-func (d *Double) Begin(store operator.Store, seed func() error) (key string, err error) {
+func (d *Double) Begin(store Store, seed func() error) (key string, err error) {
 	d.Store = store
 	if err := store.ApplyJSON([]byte(`[{"user":{"id":"` + owner + `","name":"Test Owner","email":"owner` + mailDomain + `"}}]`)); err != nil {
 		return "", err
@@ -91,10 +99,7 @@ func (d *Double) Begin(store operator.Store, seed func() error) (key string, err
 	if err := json.Unmarshal(raw, &issued); err != nil {
 		return "", err
 	}
-	d.seed, err = d.records()
-	for _, r := range d.seed {
-		d.emails[r["user"].Email] = true
-	}
+	d.seed, err = decode(d.RecordsJSON())
 	d.first = state{d.now, maps.Clone(d.counts)}
 	return issued.Key, err
 }
@@ -204,7 +209,7 @@ func (d *Double) IssueKeyJSON(request []byte) ([]byte, error) {
 		return nil, answer.BadRequest("name is required, 1 to 255 characters")
 	default:
 		email := d.numbered("email", readable(name)) + mailDomain
-		for d.emails[email] {
+		for d.Knows(email) {
 			email = d.numbered("email", readable(name)) + mailDomain
 		}
 		request = strict.Encode(map[string]string{"name": name, "email": email})
@@ -214,19 +219,19 @@ func (d *Double) IssueKeyJSON(request []byte) ([]byte, error) {
 
 // record has, by its kind, what a reset must know of a record, and itself as "".
 type record map[string]struct {
-	ID, Email string
-	UserID    string `json:"user_id"`
-	HostID    string `json:"host_id"`
-	EventID   string `json:"event_id"`
-	raw       json.RawMessage
+	ID      string
+	UserID  string `json:"user_id"`
+	HostID  string `json:"host_id"`
+	EventID string `json:"event_id"`
+	raw     json.RawMessage
 }
 
-// records are all that are in the store.
-func (d *Double) records() (records []record, err error) {
+// decode takes an array of records, or the error with which there is none.
+func decode(array []byte, err error) ([]record, error) {
 	var raws []json.RawMessage
-	raw, err := d.RecordsJSON()
+	var records []record
 	if err == nil {
-		err = json.Unmarshal(raw, &raws)
+		err = json.Unmarshal(array, &raws)
 	}
 	for _, raw := range raws {
 		var r record
@@ -239,31 +244,39 @@ func (d *Double) records() (records []record, err error) {
 	return records, err
 }
 
+// Knows reports whether there is a user with this id or email.
+func (d *Double) Knows(user string) bool {
+	array, err := d.UserRecordsJSON(user)
+	return err == nil && bytes.ContainsRune(array, '{')
+}
+
 // known refuses the id of a user that there is not; "" is everyone.
 func (d *Double) known(userID string) error {
-	if userID == "" {
+	if userID == "" || strings.HasPrefix(userID, "usr_") && d.Knows(userID) {
 		return nil
 	}
-	records, err := d.records()
-	if err == nil && !slices.ContainsFunc(records, func(r record) bool { return r["user"].ID == userID }) {
-		err = answer.NotFound(fmt.Sprintf("user %.80q is not known; its id begins with usr_", userID))
-	}
-	return err
+	return answer.NotFound(fmt.Sprintf("user %.80q is not known; its id begins with usr_", userID))
 }
 
 // Reset takes a user's events, guests, faults, journal and counters back to the
 // start; its profile and keys, and the clock, stay as they are. For "" it takes
-// everything back. The store changes in one step.
+// everything back. The store changes in one step. Requests that faults hold are
+// answered 503: their work would be done after it.
 func (d *Double) Reset(userID string) error {
 	d.resetting.Lock()
 	defer d.resetting.Unlock()
 	if err := d.known(userID); err != nil {
 		return err
 	}
-	records, err := d.records()
+	array := d.RecordsJSON
+	if userID != "" {
+		array = func() ([]byte, error) { return d.UserRecordsJSON(userID) }
+	}
+	records, err := decode(array())
 	if err != nil {
 		return err
 	}
+	d.release(func(h *hold) bool { return userID == "" || h.user == userID }, false)
 	d.replace(of(userID))
 	d.ClearRequests(userID)
 	d.mu.Lock()

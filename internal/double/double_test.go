@@ -58,6 +58,9 @@ func TestOperation(t *testing.T) {
 		{"GET", "/api/event/evt_1/guests", "", "GET /events/{id}/guests"},
 		{"GET", "/api/user/me", "", "GET /users/me"},
 		{"POST", "/api/events/new", "", "GET /events/{id}"},
+		{"POST", "/api/events", "", "POST /events/create"},
+		{"PUT", "/api/events", "", "GET /events"},
+		{"GET", "/api/events/a%00b", "", "GET /events/{id}"},
 	} {
 		r := httptest.NewRequest(tt.method, tt.target, nil)
 		if got := d.operation(r); got != tt.want {
@@ -84,6 +87,9 @@ func TestRedacted(t *testing.T) {
 		{"Authorization", "svc_live_0123456789abcdef", "…cdef"},
 		{"Authorization", "Bearer", "Bearer …"},
 		{"Accept", "text/plain", "text/plain"},
+		{"x-service-api-key", "svc_live_0123456789abcdef", "…cdef"}, // as a handler can be called
+		{"Cookie", "k=svc_live_0123456789abcdef; j=svc_live_", "k=…cdef; j=…"},
+		{"Proxy-Authorization", "Bearer svc_live_0123456789abcdef,svc_live_abc", "Bearer …cdef,…"},
 	} {
 		h := http.Header{tt.name: {tt.value, tt.value}}
 		if got := redacted(h)[tt.name]; got[0] != tt.want || got[1] != tt.want || h[tt.name][0] != tt.value {

@@ -26,7 +26,14 @@ type Rule struct {
 	Operation string
 	Fault
 	hits int
-	held map[chan struct{}]bool // to be closed so that a held request goes on
+}
+
+// hold is a request that a fault met.
+type hold struct {
+	rule *Rule
+	user string
+	goOn bool
+	done chan struct{} // closed when it is held no longer, with goOn set
 }
 
 // answers are what the statuses of faults send.
@@ -83,15 +90,22 @@ func (d *Double) replace(which func(*Rule) bool, rules ...*Rule) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = append(slices.DeleteFunc(d.faults, func(f *Rule) bool {
-		if !which(f) {
-			return false
+		if which(f) {
+			d.release(func(h *hold) bool { return h.rule == f }, true)
 		}
-		for held := range f.held {
-			close(held)
-		}
-		f.held = nil
-		return true
+		return which(f)
 	}), rules...)
+}
+
+// release lets go of requests that are held. They go on or are broken off.
+func (d *Double) release(which func(*hold) bool, goOn bool) {
+	for h := range d.held {
+		if which(h) {
+			delete(d.held, h)
+			h.goOn = goOn
+			close(h.done)
+		}
+	}
 }
 
 // of are the faults that are limited to a user, or all.
@@ -116,29 +130,25 @@ func (d *Double) Breaks() bool {
 	return slices.ContainsFunc(d.faults, func(f *Rule) bool { return f.Drop || f.Lose })
 }
 
-// take is the first fault for a request, or nil, and the channel that is
-// closed when it is to hold the request no longer.
-func (d *Double) take(e *Request, operation, userID string) (*Rule, chan struct{}) {
+// take is a request with the first fault for it, or nil where there is none.
+func (d *Double) take(e *Request, operation, userID string) *hold {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e.User = userID
 	for _, f := range d.faults {
 		if f.Operation == operation && (f.User == "" || f.User == userID) && (f.Times == 0 || f.hits < f.Times) && !d.closed {
 			f.hits++
-			if f.held == nil {
-				f.held = map[chan struct{}]bool{}
-			}
-			held := make(chan struct{})
-			f.held[held] = true
-			return f, held
+			h := &hold{rule: f, user: userID, done: make(chan struct{})}
+			d.held[h] = true
+			return h
 		}
 	}
-	return nil, nil
+	return nil
 }
 
-// maxRead is how many bytes of a body are read before a fault: all that the
-// API takes, and one.
-const maxRead = 1<<20 + 1
+// maxRead is how many bytes of a body are read before a fault: as many as the API
+// reads of one that it refuses.
+const maxRead = 16 << 20
 
 // Intercept answers a request as the first fault for it says, and leaves it to
 // next where there is none. It only knows those that came through the handler.
@@ -148,24 +158,25 @@ func (d *Double) Intercept(operation, userID string, w http.ResponseWriter, r *h
 		next(w, r)
 		return
 	}
-	f, held := d.take(e, operation, userID)
-	if f == nil {
+	h := d.take(e, operation, userID)
+	if h == nil {
 		next(w, r)
 		return
 	}
+	f := h.rule
 	// Now the journal has the body, and net/http looks whether the client goes.
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRead))
 	r.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
-	there := f.Delay == 0 || wait(f.Delay, held, w, r)
-	d.mu.Lock()
-	delete(f.held, held)
-	d.mu.Unlock()
+	goOn := d.wait(h, w, r)
 	switch {
-	case !there || f.Drop:
+	case r.Context().Err() != nil || goOn && f.Drop:
 		panic(http.ErrAbortHandler)
+	case !goOn:
+		w.Header().Set("X-Eventsd-Fault", "reset")
+		answers[http.StatusServiceUnavailable].Write(w)
 	case f.Lose:
 		next(&statusNote{discard{w.Header()}, d, e}, r)
 		panic(http.ErrAbortHandler)
@@ -178,19 +189,23 @@ func (d *Double) Intercept(operation, userID string, w http.ResponseWriter, r *h
 	}
 }
 
-// wait holds a request, and reports whether the client is still there.
-func wait(delay time.Duration, held chan struct{}, w http.ResponseWriter, r *http.Request) bool {
-	// Else net/http takes the end of the time to read for the end of the client.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-r.Context().Done():
-		return false
-	case <-timer.C:
-	case <-held:
+// wait holds a request, and reports whether it is to go on: no reset came.
+func (d *Double) wait(h *hold, w http.ResponseWriter, r *http.Request) bool {
+	if h.rule.Delay > 0 {
+		// Else net/http takes the end of the time to read for the end of the client.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		timer := time.NewTimer(h.rule.Delay)
+		defer timer.Stop()
+		select {
+		case <-r.Context().Done():
+		case <-timer.C:
+		case <-h.done:
+		}
 	}
-	return true
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.release(func(other *hold) bool { return other == h }, true)
+	return h.goOn
 }
 
 // discard is where a lost answer goes.

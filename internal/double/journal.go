@@ -35,7 +35,7 @@ type noted struct{}
 // Handler serves next and notes each request in the journal.
 func (d *Double) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &Request{Time: d.Now(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,
+		e := &Request{Time: d.Now(), Method: r.Method, Path: masked(r.URL.EscapedPath()), Query: masked(r.URL.RawQuery),
 			Header: redacted(r.Header), Operation: d.operation(r)}
 		d.mu.Lock()
 		if d.journal = append(d.journal, e); len(d.journal) > maxJournal {
@@ -88,20 +88,42 @@ func (s *statusNote) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 // redacted is a copy of headers with only the last four characters of keys.
 func redacted(h http.Header) http.Header {
 	h = h.Clone()
-	for _, name := range []string{"X-Service-Api-Key", "Authorization"} {
-		for i, key := range h[name] {
+	for name, values := range h {
+		for i, value := range values {
 			scheme := ""
-			if bearer, rest, _ := strings.Cut(key, " "); strings.EqualFold(bearer, "Bearer") {
-				scheme, key = bearer+" ", rest
+			switch {
+			case strings.EqualFold(name, "Authorization"):
+				if bearer, rest, _ := strings.Cut(value, " "); strings.EqualFold(bearer, "Bearer") {
+					scheme, value = bearer+" ", rest
+				}
+				fallthrough
+			case strings.EqualFold(name, "X-Service-Api-Key"):
+				values[i] = scheme + "…" + tail(value)
+			default:
+				values[i] = masked(value)
 			}
-			h[name][i] = scheme + "…" + key[min(len(key), max(4, len(key)-4)):]
 		}
 	}
 	return h
 }
 
-// Requests returns a copy of the newest 1,000 requests, oldest first: those of
-// an operation and a user, or of all where it is "".
+// masked is a text with only the last four characters of what begins as keys do.
+func masked(text string) string {
+	parts := strings.Split(text, "svc_live_")
+	for i, rest := range parts[1:] {
+		key := rest[:len(rest)-len(strings.TrimLeft(rest, keyLetters))]
+		parts[i+1] = "…" + tail(key) + rest[len(key):]
+	}
+	return strings.Join(parts, "")
+}
+
+const keyLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+// tail is the last four characters of a key, fewer where it is short.
+func tail(key string) string { return key[min(len(key), max(4, len(key)-4)):] }
+
+// Requests returns a copy of those of the newest 1,000 requests that are of an
+// operation and a user, or of all where it is "": oldest first.
 func (d *Double) Requests(operation, userID string) []Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -125,7 +147,7 @@ func (d *Double) ClearRequests(userID string) {
 // operation is the one that a request belongs to, or "".
 func (d *Double) operation(r *http.Request) string {
 	rest, under := strings.CutPrefix(r.URL.Path, d.base)
-	if !under || path.Clean(rest) != rest || strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
+	if !under || path.Clean(rest) != rest || strings.IndexByte(rest, 0) >= 0 || strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
 		return ""
 	}
 	for _, operation := range d.operations {
@@ -144,13 +166,18 @@ func (d *Double) operation(r *http.Request) string {
 // Has reports whether there is this operation.
 func (d *Double) Has(operation string) bool { return slices.Contains(d.operations, operation) }
 
-// Nearest is the operation that "METHOD /path" takes the fewest edits to become.
+// Nearest is the operation that "METHOD /path" takes the fewest edits to become,
+// or the one below its path that has its method.
 func (d *Double) Nearest(request string) (nearest string) {
 	method, path, _ := strings.Cut(request, " ")
 	least := math.MaxInt
 	for _, operation := range d.operations {
 		_, pattern, _ := strings.Cut(operation, " ")
 		if path == pattern {
+			below := slices.IndexFunc(d.operations, func(other string) bool { return strings.HasPrefix(other, request+"/") })
+			if operation != request && below >= 0 {
+				return d.operations[below]
+			}
 			return operation
 		}
 		if n := edits(method+" "+fit(path, pattern), operation); n < least {

@@ -265,24 +265,27 @@ func (r *Row) each() iter.Seq[*Row] {
 // All yields the rows so that each comes after the one it hangs on.
 func (x *Index) All() iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
-		var walk func(*Row) bool
-		walk = func(r *Row) bool {
-			if !yield(r) {
-				return false
-			}
-			for kid := range r.each() {
-				if !walk(kid) {
-					return false
-				}
-			}
-			return true
-		}
 		for _, r := range x.root.rows {
-			if !x.root.gone[r] && !walk(r) {
+			if !x.root.gone[r] && !r.walk(yield) {
 				return
 			}
 		}
 	}
+}
+
+// All yields r and all that hangs on it.
+func (r *Row) All() iter.Seq[*Row] { return func(yield func(*Row) bool) { r.walk(yield) } }
+
+func (r *Row) walk(yield func(*Row) bool) bool {
+	if !yield(r) {
+		return false
+	}
+	for kid := range r.each() {
+		if !kid.walk(yield) {
+			return false
+		}
+	}
+	return true
 }
 
 // Sort ends a change in bulk.
