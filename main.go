@@ -376,7 +376,7 @@ func (c *call) serveStore(l net.Listener, store *Store, logger *slog.Logger, key
 	listeners := []net.Listener{l}
 	if store.file != nil {
 		ready.Data = store.file.Path()
-		ready.Operator = operator.Socket(ready.Data)
+		ready.Operator = serve.SocketPath(ready.Data)
 		socket, err := serve.Socket(ready.Operator)
 		if err != nil {
 			ready.Operator = "off (" + err.Error() + ")"
@@ -423,7 +423,7 @@ func (c *call) logged(h http.Handler, logger *slog.Logger) http.Handler {
 // socket, else the data file itself, to be closed. It makes a new data file only
 // for what puts something in.
 func (c *call) operate(create bool) (operator.Store, func() error, error) {
-	socket := operator.Socket(c.opt.data)
+	socket := serve.SocketPath(c.opt.data)
 	running, err := operator.Dial(socket)
 	if err == nil {
 		c.say("using the running server at " + socket)

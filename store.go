@@ -455,6 +455,7 @@ func (s *Store) createdNow() time.Time {
 type change struct {
 	stage func(*tx) error
 	err   error
+	after bool // others are staged before it, in the same commit
 	done  chan struct{}
 }
 
@@ -515,6 +516,7 @@ func (s *Store) commit(waiting []*change) (rest []*change) {
 	taken, rewrite := 0, false
 	for _, c := range waiting {
 		steps, size := len(t.Steps), len(records)
+		c.after = steps > 0
 		if c.err = s.stage(c, t); c.err != nil {
 			t.Back(steps)
 		} else if s.file != nil {
@@ -548,7 +550,7 @@ func (s *Store) commit(waiting []*change) (rest []*change) {
 		s.publish(t.Steps)
 	}
 	for _, c := range taking {
-		if err != nil && c.err == nil {
+		if err != nil && (c.err == nil || c.after) { // what refused it may never have been
 			c.err = err
 		}
 		if c.done != nil {

@@ -22,7 +22,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -153,7 +152,7 @@ func (routes Routes) do(w http.ResponseWriter, r *http.Request, base string) (st
 	case route.MaxBody == 0 && (err != nil || len(request.Body) > 0):
 		return 0, nil, answer.BadRequest("the body must be empty on this route" + route.scope())
 	case err != nil:
-		return 0, nil, answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB", route.MaxBody>>20))
+		return 0, nil, answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB; send it in parts", route.MaxBody>>20))
 	}
 	// The work may take longer than an answer may; a writer without deadlines needs none.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
@@ -167,14 +166,6 @@ func (r Route) scope() string {
 		return ""
 	}
 	return "; a user is named as ?user=ID"
-}
-
-// Socket is the path of the operator's socket beside a data file.
-func Socket(data string) string {
-	if real, err := filepath.EvalSymlinks(data); err == nil {
-		data = real
-	}
-	return data + ".sock"
 }
 
 // Dial returns the store of the server that listens on a Unix socket, or an

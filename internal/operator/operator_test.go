@@ -296,17 +296,3 @@ func TestDialNobody(t *testing.T) {
 		}
 	}
 }
-
-func TestSocket(t *testing.T) {
-	t.Parallel()
-	dir := shortDir(t)
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "real"), 0o700), os.WriteFile(filepath.Join(dir, "real", "data"), nil, 0o600),
-		os.Symlink("real", filepath.Join(dir, "folder")), os.Symlink(filepath.Join("folder", "data"), filepath.Join(dir, "link"))); err != nil {
-		t.Fatal(err)
-	}
-	for data, want := range map[string]string{"real/data": "real/data.sock", "link": "real/data.sock", "folder/data": "real/data.sock", "none": "none.sock"} {
-		if got := operator.Socket(filepath.Join(dir, data)); got != filepath.Join(dir, want) {
-			t.Errorf("Socket(%s) = %s, want %s", data, got, want)
-		}
-	}
-}

@@ -51,6 +51,7 @@ func Row(raw string) (*index.Row, error) {
 	r := &index.Row{Raw: raw}
 	c := cutter{rest: raw}
 	r.ID = c.text(`{"id":"`)
+	parent := "usr_"
 	switch r.Kind() {
 	case "evt":
 		r.Parent, r.Alias, r.State, r.Created = c.text(`,"host_id":"`), c.text(`,"slug":"`), c.text(`,"status":"`), c.instant(`,"created_at":"`)
@@ -59,8 +60,10 @@ func Row(raw string) (*index.Row, error) {
 		if !c.skip(`,"email":null`) {
 			r.Alias = Guest(r.Parent, c.text(`,"email":"`))
 		}
+		parent = "evt_"
 	default: // few: any order will do
 		var x struct {
+			Name      string
 			Email     string
 			Timezone  *string
 			UserID    string `json:"user_id"`
@@ -81,6 +84,12 @@ func Row(raw string) (*index.Row, error) {
 		if x.Timezone != nil {
 			r.State = *x.Timezone
 		}
+		if r.Kind() == "usr" {
+			parent = ""
+		}
+	}
+	if !strings.HasPrefix(r.Parent, parent) || !strings.HasSuffix(raw, "}") {
+		c.err = errForm
 	}
 	return r, c.err
 }

@@ -42,8 +42,8 @@ type fixedFile struct{ file }
 func (fixedFile) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
 func (fixedFile) Sync() error                            { return nil }
 
-func (m fixedFS) Create(path string) (file, error) {
-	f, err := m.memFS.Create(path)
+func (m fixedFS) Create(path string, like file) (file, error) {
+	f, err := m.memFS.Create(path, like)
 	return fixedFile{f}, err
 }
 

@@ -17,7 +17,7 @@ type fileSystem interface {
 	Resolve(path string) (string, error)          // absolute, no symbolic link left; a regular file, or none yet
 	Lock(path string) (io.Closer, error)          // a *LockedError if another has it
 	Open(path string, write bool) (file, error)   // that exists
-	Create(path string) (file, error)             // mode 0600, in the place of what is there
+	Create(path string, like file) (file, error)  // mode 0600, in the place of what is there, with the owner of like, which may be nil
 	Rename(from, to string) error                 // in the place of what is there
 	Remove(path string) error                     // nil if it is missing
 	Names(dir string) (names []string, err error) // sorted
@@ -86,13 +86,23 @@ func (osFS) Open(path string, write bool) (file, error) {
 	return f, nil
 }
 
-func (o osFS) Create(path string) (file, error) {
+func (o osFS) Create(path string, like file) (file, error) {
 	if err := o.Remove(path); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
+	}
+	if like == nil {
+		return f, nil
+	}
+	info, err := like.Stat()
+	if err == nil {
+		err = own(f, info)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: cannot have the owner of the data file: %w", path, err), f.Close(), o.Remove(path))
 	}
 	return f, nil
 }

@@ -179,7 +179,7 @@ func (m *memFS) Open(path string, write bool) (file, error) {
 	return &memFile{m: m, n: n, path: path, write: write}, nil
 }
 
-func (m *memFS) Create(path string) (file, error) {
+func (m *memFS) Create(path string, _ file) (file, error) {
 	f := m.ask("create", path)
 	if f.err != nil && !f.after {
 		return nil, f.err

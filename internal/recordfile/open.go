@@ -44,9 +44,6 @@ func Open(path string, o Options, replay func(records string) error) (*File, err
 }
 
 func (f *File) open(replay func(string) error) error {
-	if err := f.o.fs.Remove(f.path + ".tmp"); err != nil {
-		return err
-	}
 	var err error
 	f.file, err = f.o.fs.Open(f.path, true)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,6 +58,9 @@ func (f *File) open(replay func(string) error) error {
 	}
 	torn, repair, err := s.judge()
 	if err != nil {
+		return err
+	}
+	if err := f.o.fs.Remove(f.path + ".tmp"); err != nil { // it is not needed: this file is good
 		return err
 	}
 	f.salt, f.n = s.head.salted(), s.n
@@ -96,7 +96,7 @@ func (f *File) keep(torn string) (name string, err error) {
 	dir := filepath.Dir(f.path)
 	prefix := f.path + ".torn-"
 	name = prefix + time.Now().UTC().Format("20060102T150405.000000000Z")
-	t, err := f.o.fs.Create(name)
+	t, err := f.o.fs.Create(name, f.file)
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,45 @@ import (
 	"testing"
 )
 
+// Who is root works on the file of another user, and leaves it to that user.
+func TestOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	path := create(t, []string{"1"})
+	const service = 65534
+	ok(t, os.Chown(path, service, service))
+	f, _ := open(t, path)
+	ok(t, f.Rewrite(seq("2")))
+	info, err := os.Stat(path)
+	ok(t, err)
+	if s := info.Sys().(*syscall.Stat_t); s.Uid != service || s.Gid != service || info.Mode() != 0o600 {
+		t.Errorf("after a rewrite the file is of %d:%d, %v", s.Uid, s.Gid, info.Mode())
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ok(t, syscall.Setfsuid(1234)) // who may give away nothing
+	defer syscall.Setfsuid(0)
+	like, err := os.Open(os.DevNull)
+	ok(t, err)
+	defer like.Close()
+	tmp := filepath.Join(os.TempDir(), "like")
+	if made, err := (osFS{}).Create(tmp, statFile{like, info}); err == nil || !strings.Contains(err.Error(), "owner of the data file") {
+		t.Errorf("Create for another user = %v, %v", made, err)
+	}
+	if _, err := os.Stat(tmp); err == nil {
+		t.Error("Create left a file that it refused to make")
+	}
+}
+
+// statFile is a file with the owner of another.
+type statFile struct {
+	*os.File
+	info fs.FileInfo
+}
+
+func (s statFile) Stat() (fs.FileInfo, error) { return s.info, nil }
+
 // Rights do not bind root, so file access is that of another user meanwhile.
 func TestNoPermission(t *testing.T) {
 	path := create(t, []string{"1"})

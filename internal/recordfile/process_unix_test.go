@@ -262,10 +262,10 @@ func TestRealFileSystem(t *testing.T) {
 	var o osFS
 	path := filepath.Join(dir, "events.json")
 	ok(t, os.MkdirAll(filepath.Join(dir, "full", "folder"), 0o700))
-	if _, err := o.Create(filepath.Join(dir, "full")); err == nil {
+	if _, err := o.Create(filepath.Join(dir, "full"), nil); err == nil {
 		t.Error("Create in the place of a folder")
 	}
-	if _, err := o.Create(filepath.Join(dir, "none", "f")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := o.Create(filepath.Join(dir, "none", "f"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Create in no folder = %v", err)
 	}
 	if err := o.SyncDir(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
@@ -281,7 +281,7 @@ func TestRealFileSystem(t *testing.T) {
 	if _, err := o.Lock("/dev/null"); err == nil {
 		t.Error("Lock of a device, which takes no process id")
 	}
-	f, err := o.Create(filepath.Join(dir, "f"))
+	f, err := o.Create(filepath.Join(dir, "f"), nil)
 	ok(t, err)
 	ok(t, f.Close())
 	if _, err := lock(f.(*os.File)); err == nil {

@@ -115,7 +115,9 @@ func (s *scan) load(f file, progress func(done, total int64)) error {
 		readErr = read(f, s.base, s.size, func(text string, done int64) error {
 			s.text = text
 			lines, err := v.verify(text)
-			ahead <- verified{lines, done}
+			if err == nil {
+				ahead <- verified{lines, done}
+			}
 			return err
 		})
 	}()

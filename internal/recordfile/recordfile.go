@@ -47,7 +47,7 @@
 // # Files beside it
 //
 //	FILE.lock       the lock and the process id of who holds it; never deleted
-//	FILE.tmp        a rewrite that has not happened yet; removed by Open
+//	FILE.tmp        a rewrite that has not happened yet; removed by Open once FILE is found good
 //	FILE.torn-TIME  what Open cut; the newest five stay
 package recordfile
 
@@ -278,7 +278,7 @@ func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 // writeTmp writes the new file and makes it durable. It returns where its
 // closing bracket stands.
 func (f *File) writeTmp(tmp string, h header, commits iter.Seq[[]byte]) (end int64, err error) {
-	t, err := f.o.fs.Create(tmp)
+	t, err := f.o.fs.Create(tmp, f.file)
 	if err != nil {
 		return 0, err
 	}

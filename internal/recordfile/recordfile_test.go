@@ -531,6 +531,17 @@ func TestPaths(t *testing.T) {
 		}
 		ok(t, f.Close())
 	})
+	t.Run("tmp beside what is refused", func(t *testing.T) { // it may be all that is left
+		foreign, damaged := filepath.Join(dir, "foreign.csv"), filepath.Join(dir, "damaged.json")
+		ok(t, os.WriteFile(foreign, []byte("a,b,c\n"), 0o600))
+		ok(t, os.WriteFile(damaged, []byte(strings.Replace(readFile(t, path), `"n":`, `"m":`, 1)), 0o600))
+		for _, path := range []string{foreign, damaged} {
+			ok(t, os.WriteFile(path+".tmp", []byte("precious"), 0o600))
+			if _, _, err := tryOpen(t, path); err == nil || readFile(t, path+".tmp") != "precious" {
+				t.Errorf("Open(%s) = %v, and took away what was beside it", path, err)
+			}
+		}
+	})
 	for name, test := range map[string]struct{ path, says string }{
 		"folder":         {dir, "is a folder"},
 		"no such folder": {filepath.Join(dir, "none", "events.json"), "make the folder"},

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -94,6 +95,20 @@ func URL(addr, local string) string {
 		addr = net.JoinHostPort(local, port)
 	}
 	return "http://" + addr
+}
+
+// SocketPath is the path of the operator's socket beside a data file.
+func SocketPath(data string) string {
+	if real, err := filepath.EvalSymlinks(data); err == nil {
+		return real + ".sock"
+	}
+	// The file may be gone from under a server that runs.
+	if to, err := os.Readlink(data); err == nil && filepath.IsAbs(to) {
+		data = to
+	} else if err == nil {
+		data = filepath.Join(filepath.Dir(data), to)
+	}
+	return data + ".sock"
 }
 
 const maxSocketPath = 103 // bytes, with the NUL behind them: the least of the systems

@@ -87,6 +87,22 @@ func TestListen(t *testing.T) {
 	}
 }
 
+func TestSocketPath(t *testing.T) {
+	t.Parallel()
+	dir := must(filepath.EvalSymlinks(t.TempDir()))
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "real"), 0o700), os.WriteFile(filepath.Join(dir, "real", "data"), nil, 0o600),
+		os.Symlink("real", filepath.Join(dir, "folder")), os.Symlink(filepath.Join("folder", "data"), filepath.Join(dir, "link")),
+		os.Symlink(filepath.Join("real", "gone"), filepath.Join(dir, "dangling")), os.Symlink(filepath.Join(dir, "real", "gone"), filepath.Join(dir, "absolute"))); err != nil {
+		t.Fatal(err)
+	}
+	for data, want := range map[string]string{"real/data": "real/data.sock", "link": "real/data.sock", "folder/data": "real/data.sock", "none": "none.sock",
+		"dangling": "real/gone.sock", "absolute": "real/gone.sock"} {
+		if got := SocketPath(filepath.Join(dir, data)); got != filepath.Join(dir, want) {
+			t.Errorf("SocketPath(%s) = %s, want %s", data, got, want)
+		}
+	}
+}
+
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
