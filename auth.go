@@ -33,8 +33,8 @@ func (s *Store) newID(kind, owner string) string {
 	return text
 }
 
-// digest is what a store keeps of a secret. One round of SHA-256 is enough, as
-// a secret has at least 128 random bits: there is nothing to guess.
+// digest is what a store keeps of a secret. One round of SHA-256 is enough for
+// those that are made here: there is nothing to guess in 128 random bits.
 func digest(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

@@ -5,6 +5,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/events/internal/record"
+	"example.com/events/internal/recordfile"
 	"example.com/events/internal/strict"
 )
 
@@ -49,4 +51,39 @@ func FuzzEncodeEvent(f *testing.F) {
 			t.Errorf("the form makes %s, encoding/json %s", got, want)
 		}
 	})
+}
+
+// TestDataFile: a file of this format has rows as they are written today, as they
+// are served as they stand in it. Where that has changed, the format needs a new
+// number, and this test a file of it.
+func TestDataFile(t *testing.T) {
+	t.Parallel()
+	const name = "testdata/events-1.json"
+	s := newStore(nil)
+	l := loader{s: s}
+	if _, err := recordfile.Read(name, s.fileOptions(nil), l.load); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	kinds := map[string]bool{}
+	for r := range s.index.All() {
+		var x Record
+		mustDecode(record.Append(nil, r), &x)
+		var now []byte
+		switch kinds[r.Kind()] = true; {
+		case x.User != nil:
+			now = userForm.Append(nil, x.User)
+		case x.Key != nil:
+			now = keyForm.Append(nil, x.Key)
+		case x.Event != nil:
+			now = eventForm.Append(nil, x.Event)
+		case x.Guest != nil:
+			now = guestForm.Append(nil, x.Guest)
+		}
+		if string(now) != r.Raw {
+			t.Errorf("%s has\n%s\nwhich is written now as\n%s", name, r.Raw, now)
+		}
+	}
+	if len(kinds) != 4 {
+		t.Errorf("%s has rows of the kinds %v alone", name, kinds)
+	}
 }

@@ -40,31 +40,28 @@ const demoKey = "svc_live_demo"
 // Run is the command eventsd: it does what args ask for, which do not hold the
 // program's name, and returns the exit status. Flags that are not given are
 // read from getenv, -new-event-status from EVENTSD_NEW_EVENT_STATUS and so on.
-// A server stops when ctx is done, or at SIGINT or SIGTERM. The status is 0, 2
-// for a mistake that the caller can mend, told in one line on stderr, and 1 for
-// a failure: a data file that could not be written, a server that is not well.
+// A server stops when ctx is done, or at SIGINT or SIGTERM. The status is 0; or 2
+// for what was refused, a mistake or a file, and 1 for what failed or was found:
+// a file that could not be written, damage that check found, a server that is
+// not well. Both are told in one line on stderr.
 func Run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := &call{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
 	c.program = command.Program{Name: "eventsd", About: "eventsd serves the public REST API of an events networking service.",
 		Commands: c.commands(), Flags: c.opt.flags(), Stdout: stdout}
 	err := c.program.Run(args, getenv)
-	c.ready.Remove()
-	failure, failed := errors.AsType[*failure](err)
-	switch {
-	case err == nil, errors.Is(err, context.Canceled): // it was told to stop
+	c.ready.Remove()                                    // also after a start that failed
+	if err == nil || errors.Is(err, context.Canceled) { // it was told to stop
 		return 0
-	case failed:
-		fmt.Fprintln(stderr, "eventsd: "+strings.ReplaceAll(failure.message, "\n", "; "))
-		return 1
 	}
 	fmt.Fprintln(stderr, "eventsd: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+	if _, failed := errors.AsType[failure](err); failed {
+		return 1
+	}
 	return 2
 }
 
 // failure ends the command with status 1.
-type failure struct{ message string }
-
-func (f *failure) Error() string { return f.message }
+type failure struct{ error }
 
 // call is one run of the command.
 type call struct {
@@ -88,7 +85,7 @@ var serverFlags = []string{"addr", "data", "memory", "seed", "first-key", "new-e
 func (c *call) commands() []command.Command {
 	return []command.Command{
 		{Name: "serve", Summary: "serve the API; also without a subcommand", Flags: serverFlags, Run: c.serve},
-		{Name: "demo", Summary: "serve a built-in example from memory, with curl lines to try", Flags: []string{"addr", "ready-file", "log", "v"}, Run: c.demo},
+		{Name: "demo", Summary: "serve a built-in example from memory, with a curl line to try", Flags: []string{"addr", "ready-file", "log", "v"}, Run: c.demo},
 		{Name: "double", Summary: "serve a test double from memory, steered by a control API", Run: c.double,
 			Flags: []string{"addr=127.0.0.1:0", "seed", "time", "control-token", "ready-file", "log", "v"}},
 		{Name: "key issue", Summary: "make an API key for a user and print it: it is shown this once", Flags: []string{"data", "name", "email", "user", "v"}, Run: c.keyIssue},
@@ -173,19 +170,30 @@ func (c *call) config() (*Config, error) {
 	return &Config{Logger: slog.New(h), NewEventStatus: c.opt.status}, nil
 }
 
-func (c *call) serve() error { return c.host(c.open) }
-
-func (c *call) demo() error {
-	c.opt.memory, c.opt.status = true, "published"
-	return c.host(func(cfg *Config) (*Store, string, error) {
-		store := NewStore(cfg)
-		return store, demoKey, store.ApplyJSON(demoSeed)
+func (c *call) serve() error {
+	return c.host(c.open, func(base, key string) string {
+		if key == "" {
+			return fmt.Sprintf(`curl -H "x-service-api-key: $KEY" %s/events`, base)
+		}
+		return fmt.Sprintf(`curl -H 'x-service-api-key: %s' -H 'Content-Type: application/json' -d '{"title":"Hello","start_at":"2030-01-01T18:00:00Z","end_at":"2030-01-01T20:00:00Z"}' %s/events/create`, key, base)
 	})
 }
 
-// host serves the store that open returns with a key to show. It listens first:
-// a key must not be made for a server that cannot start.
-func (c *call) host(open func(*Config) (store *Store, key string, err error)) error {
+func (c *call) demo() error {
+	c.opt.memory, c.opt.status = true, "published"
+	open := func(cfg *Config) (*Store, string, error) {
+		store := NewStore(cfg)
+		return store, demoKey, store.ApplyJSON(demoSeed)
+	}
+	return c.host(open, func(base, key string) string {
+		return fmt.Sprintf("curl -H 'x-service-api-key: %s' %s/events", key, base)
+	})
+}
+
+// host serves the store that open returns with a key to show, and a curl line for
+// them to paste. It listens first: a key must not be made for a server that cannot
+// start.
+func (c *call) host(open func(*Config) (store *Store, key string, err error), curl func(base, key string) string) error {
 	cfg, err := c.config()
 	if err != nil {
 		return err
@@ -198,7 +206,7 @@ func (c *call) host(open func(*Config) (store *Store, key string, err error)) er
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	return c.serveStore(l, store, cfg.Logger, key)
+	return c.serveStore(l, store, cfg.Logger, key, curl)
 }
 
 // open opens the store that the options name, with its seed and its first key.
@@ -213,7 +221,10 @@ func (c *call) open(cfg *Config) (store *Store, key string, err error) {
 		key, err = c.fill(store, cfg.Logger)
 	}
 	if err != nil {
-		return nil, "", errors.Join(err, closeFile(store, isNew))
+		return nil, "", errors.Join(err, closeStore(store, isNew))
+	}
+	if isNew {
+		cfg.Logger.Info("made a new data file", "data", store.file.Path())
 	}
 	return store, key, nil
 }
@@ -225,20 +236,20 @@ func (c *call) openFile(cfg *Config) (store *Store, isNew bool, err error) {
 	return store, isNew, err
 }
 
-// closeFile closes a store. A new one into which nothing went leaves no file.
-func closeFile(store *Store, isNew bool) error {
+// closeStore closes a store. A new one into which nothing went leaves no file.
+func closeStore(store *Store, isNew bool) error {
 	if isNew && store.empty() {
 		os.Remove(store.file.Path()) // while its lock is ours
 	}
 	return store.Close()
 }
 
-// issue is how to make a key for whom, an owner's flags.
-func (c *call) issue(whom string) string {
+// issueHint is how to make a key for whom, an owner's flags.
+func (c *call) issueHint(whom string) string {
 	data := ""
 	switch {
 	case c.opt.memory:
-		return "none can be issued in memory, so put it into the -seed"
+		return "a record of the -seed, as no command reaches what is in memory"
 	case strings.ContainsAny(c.opt.data, " '\"\\$&;()<>|*?`"):
 		data = "-data '" + strings.ReplaceAll(c.opt.data, "'", `'\''`) + "' "
 	case c.opt.data != "events.json":
@@ -249,7 +260,7 @@ func (c *call) issue(whom string) string {
 
 func (c *call) fill(store *Store, logger *slog.Logger) (key string, err error) {
 	if c.opt.seed != "" && !store.empty() {
-		logger.Info("the seed was skipped, as the store has data already", "seed", c.opt.seed)
+		logger.Warn("the seed was skipped, as the store has data already: it needs a new -data", "seed", c.opt.seed)
 	} else if c.opt.seed != "" {
 		if err := c.applySeed(store); err != nil {
 			return "", err
@@ -258,16 +269,16 @@ func (c *call) fill(store *Store, logger *slog.Logger) (key string, err error) {
 	first, anyGood := store.keyOwner()
 	switch {
 	case anyGood:
-		logger.Info("this owner has a key; another one: "+c.issue("-user "+first.ID), "name", first.Name, "email", first.Email)
+		logger.Info("this owner has a key; another one: "+c.issueHint("-user "+first.ID), "name", first.Name, "email", first.Email)
 		return "", nil
 	case first != nil:
-		logger.Warn("every key is revoked; a new one: "+c.issue("-user "+first.ID), "name", first.Name, "email", first.Email)
+		logger.Warn("every key is revoked; a new one: "+c.issueHint("-user "+first.ID), "name", first.Name, "email", first.Email)
 		return "", nil
 	case c.opt.seed != "":
 		logger.Info("the store has no key after the seed", "seed", c.opt.seed)
 	}
 	if !c.opt.firstKey {
-		logger.Info("the store has no key yet; the first one: " + c.issue("-name NAME -email EMAIL"))
+		logger.Info("the store has no key yet; the first one: " + c.issueHint("-name NAME -email EMAIL"))
 		return "", nil
 	}
 	key, _, err = store.issueKey(owner{name: "Local Owner", email: "owner@localhost.example"})
@@ -366,9 +377,8 @@ func (c *call) double() error {
 	return c.serveAll([]*http.Server{srv}, []net.Listener{l}, store, ready, cfg.Logger)
 }
 
-// serveStore tells what is there, serves until it is told to stop, and closes
-// the store.
-func (c *call) serveStore(l net.Listener, store *Store, logger *slog.Logger, key string) error {
+// serveStore serves a store and, on a file, its operator.
+func (c *call) serveStore(l net.Listener, store *Store, logger *slog.Logger, key string, curl func(base, key string) string) error {
 	base := serve.URL(l.Addr().String(), "localhost") + BasePath
 	ready := serve.Ready{BaseURL: base, Key: key, Data: "memory", Operator: "off (memory)", PID: os.Getpid()}
 	api := newAPI(store).withPages()
@@ -385,13 +395,7 @@ func (c *call) serveStore(l net.Listener, store *Store, logger *slog.Logger, key
 			servers = append(servers, serve.New(c.logged(operator.Handler("", operator.StoreRoutes(store, base), api.fail), logger), logger))
 		}
 	}
-	ready.Ready = fmt.Sprintf(`curl -H "x-service-api-key: $KEY" %s/events`, base)
-	if key != "" {
-		ready.Ready = fmt.Sprintf(`curl -H 'x-service-api-key: %s' -H 'Content-Type: application/json' -d '{"title":"Hello","start_at":"2030-01-01T18:00:00Z","end_at":"2030-01-01T20:00:00Z"}' %s/events/create`, key, base)
-	}
-	if key == demoKey {
-		ready.Ready = fmt.Sprintf("curl -H 'x-service-api-key: %s' %s/events", key, base)
-	}
+	ready.Ready = curl(base, key)
 	return c.serveAll(servers, listeners, store, ready, logger)
 }
 
@@ -402,10 +406,10 @@ func (c *call) serveAll(servers []*http.Server, listeners []net.Listener, store 
 	c.ready.Remove()
 	if unwritable := store.Err(); unwritable != nil {
 		store.Close()
-		return &failure{unwritable.Error()}
+		return failure{unwritable}
 	}
 	if err := errors.Join(err, store.Close()); err != nil {
-		return &failure{err.Error()}
+		return failure{err}
 	}
 	logger.Info("stopped")
 	return nil
@@ -441,7 +445,7 @@ func (c *call) operate(create bool) (operator.Store, func() error, error) {
 		if isNew && !store.empty() {
 			fmt.Fprintln(c.stderr, "eventsd: made a new data file "+store.file.Path())
 		}
-		return closeFile(store, isNew)
+		return closeStore(store, isNew)
 	}, nil
 }
 
@@ -458,17 +462,15 @@ func (c *call) withStore(create bool, f func(operator.Store) error) error {
 		return err
 	}
 	err = f(store)
-	if err = errors.Join(err, closeStore()); errors.Is(err, ErrNotWritten) {
-		return &failure{err.Error()}
-	}
-	if failed, ok := errors.AsType[*operator.ServerError](err); ok {
-		return &failure{failed.Error()}
+	err = errors.Join(err, closeStore())
+	if _, failed := errors.AsType[*operator.ServerError](err); failed || errors.Is(err, ErrNotWritten) {
+		return failure{err}
 	}
 	return err
 }
 
 func (c *call) keyIssue() error {
-	if (c.opt.user == "") == (c.opt.email == "") {
+	if (c.opt.user == "") == (c.opt.email == "") || c.opt.user != "" && c.opt.name != "" {
 		return errors.New("key issue takes -user ID, or -email EMAIL and, where that is new, -name NAME")
 	}
 	return c.withStore(c.opt.email != "", func(store operator.Store) error {
@@ -517,14 +519,14 @@ func (c *call) keyList() error {
 
 func (c *call) keyRevoke() error {
 	if len(c.program.Args) != 1 || form.ID("key")(c.program.Args[0]) != "" {
-		return errors.New("key revoke takes one ID behind its flags: key_…, as eventsd key list shows it")
+		return errors.New("key revoke takes one ID after its flags: key_…, as eventsd key list shows it")
 	}
 	return c.withStore(false, func(store operator.Store) error { return store.RevokeKey(c.program.Args[0]) })
 }
 
 func (c *call) apply() error {
 	if len(c.program.Args) > 1 {
-		return errors.New("apply takes one FILE behind its flags, or - for standard input")
+		return errors.New("apply takes one FILE after its flags, or - for standard input")
 	}
 	var records []byte
 	var err error
@@ -560,8 +562,11 @@ func (c *call) check() error {
 		return fmt.Errorf("%w; give the -data of the server", err)
 	}
 	report, err := recordfile.Read(c.opt.data, s.fileOptions(command.Progress(c.stderr, "reading "+c.opt.data)), l.load)
+	if errors.Is(err, ErrDamaged) {
+		return failure{err}
+	}
 	if err != nil {
-		return &failure{err.Error()}
+		return err
 	}
 	count := map[string]int{}
 	for r := range s.index.All() {
@@ -600,7 +605,7 @@ func (c *call) salvage() error {
 // health asks the server that the same flags and environment would start.
 func (c *call) health() error {
 	if err := serve.Health(c.opt.addr, c.opt.readyFile); err != nil {
-		return &failure{err.Error()}
+		return failure{err}
 	}
 	fmt.Fprintln(c.stdout, "ok")
 	return nil

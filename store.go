@@ -576,7 +576,7 @@ func (s *Store) stage(c *change, t *tx) (err error) {
 
 // rewrite replaces the file by one with all that is in the store, and steps.
 func (s *Store) rewrite(steps []index.Step) error {
-	s.publish(nil) // forgets what has expired
+	s.forget()
 	return s.file.Rewrite(func(yield func([]byte) bool) {
 		var buf []byte
 		for r := range s.index.All() {
@@ -592,12 +592,18 @@ func (s *Store) rewrite(steps []index.Step) error {
 	})
 }
 
-// publish makes steps that are durable visible, and forgets the idempotency
-// keys that have expired.
+// publish makes steps that are durable visible.
 func (s *Store) publish(steps []index.Step) {
+	s.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.index.Do(steps)
+}
+
+// forget lets go of the idempotency keys that have expired.
+func (s *Store) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.index.Forget(s.now().Add(-idempotencyLifetime))
 }
 
@@ -669,8 +675,8 @@ func only(v strict.Value) (name string, value strict.Value, problem string) {
 	return v.Members[0].Name, v.Members[0].Value, ""
 }
 
-// known finds what a record without an id means by its other name, and what one
-// with an id means by that.
+// known is the row with the id of a record or, where it has none, the row with
+// its other name.
 func (t *tx) known(v strict.Value, kind, name string) *index.Row {
 	for _, m := range v.Members {
 		if m.Name == "id" && m.Value.Kind != strict.Null {

@@ -194,7 +194,7 @@ func (e *ServerError) Error() string {
 	if e.ID == "" {
 		return "the running server " + e.Message
 	}
-	return "the running server failed; its log has the cause under id " + e.ID + ": " + e.Message
+	return "the running server failed: its log has the cause under the id " + e.ID
 }
 
 type client struct{ http *http.Client }

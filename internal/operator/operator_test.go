@@ -252,7 +252,7 @@ func TestClient(t *testing.T) {
 				t.Errorf("%s = %q, %v where the store says %v", m.asked, got, err, s.err)
 			case refused && err.Error() != s.err.Error():
 				t.Errorf("%s = %v, want %v", m.asked, err, s.err)
-			case isFailure && (*failed != operator.ServerError{Message: "something went wrong", ID: "id_1"} || !strings.Contains(err.Error(), "id id_1: something went wrong")):
+			case isFailure && (*failed != operator.ServerError{Message: "something went wrong", ID: "id_1"} || !strings.Contains(err.Error(), "under the id id_1")):
 				t.Errorf("%s = %+v", m.asked, failed)
 			}
 		}

@@ -35,7 +35,7 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed: put a backup in its place, or get out what verifies with eventsd dump -salvage",
+	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed: get out what verifies with eventsd dump -salvage, and begin a new data file with that or with a dump from before as -seed",
 		e.File, e.Line, e.Offset, e.Reason)
 }
 

@@ -176,8 +176,12 @@ func otherFormat(path, got, want string) error {
 	wantName, wantVersion, _ := strings.Cut(want, "/")
 	g, err := strconv.Atoi(gotVersion)
 	w, _ := strconv.Atoi(wantVersion)
-	if gotName == wantName && err == nil && g > w {
+	switch {
+	case gotName != wantName || err != nil:
+	case g > w:
 		return &FormatError{path, fmt.Sprintf("has the format %q of a newer version of this program, which knows %q: use that version", got, want)}
+	default:
+		return &FormatError{path, fmt.Sprintf("has the format %q of an older version of this program, which knows %q: eventsd dump with that version, and begin a new data file with the dump as -seed", got, want)}
 	}
 	return &FormatError{path, fmt.Sprintf("has the format %q, and this program knows %q: give another path", got, want)}
 }

@@ -369,7 +369,7 @@ func TestOpenRefuses(t *testing.T) {
 		"a seed with spaces":      {" [ {\"user\" : {} } ]", 0, 0, "-seed reads it"},
 		"newer format":            {reseal("events/2", salt, 1, 4), 0, 0, "newer version"},
 		"much newer format":       {reseal("events/10", salt, 1, 4), 0, 0, "newer version"},
-		"older format":            {reseal("events/0", salt, 1, 4), 0, 0, `has the format "events/0"`},
+		"older format":            {reseal("events/0", salt, 1, 4), 0, 0, "older version"},
 		"other format":            {reseal("guests/2", salt, 1, 4), 0, 0, `has the format "guests/2"`},
 		"format without a number": {reseal("events/x", salt, 1, 4), 0, 0, `has the format "events/x"`},
 		"newer header": {opening + func() string {

@@ -49,7 +49,7 @@ func Logged(h http.Handler, logger *slog.Logger) http.Handler {
 		start := time.Now()
 		seen := &statusWriter{ResponseWriter: w}
 		defer func() {
-			logger.Debug("request", "method", r.Method, "path", r.URL.Path, "route", r.Pattern, "status", seen.status, "took", time.Since(start))
+			logger.Debug("request", "method", r.Method, "path", r.URL.Path, "route", r.Pattern, "status", seen.status, "took", time.Since(start).String())
 		}()
 		h.ServeHTTP(seen, r)
 	})
