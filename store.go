@@ -512,36 +512,14 @@ func (s *Store) commit(waiting []*change) (rest []*change) {
 	s.writer.Lock()
 	defer s.writer.Unlock()
 	t := &tx{s.index.Begin(), s}
-	records := s.records[:0]
-	taken, rewrite := 0, false
-	for _, c := range waiting {
-		steps, size := len(t.Steps), len(records)
-		c.after = steps > 0
-		if c.err = s.stage(c, t); c.err != nil {
-			t.Back(steps)
-		} else if s.file != nil {
-			records = record.AppendSteps(records, t.Steps[steps:])
-		}
-		if len(records) > recordfile.MaxCommit {
-			if size > 0 { // it is the first of the next commit
-				t.Back(steps)
-				records = records[:size]
-				break
-			}
-			rewrite = true
-		}
-		if taken++; rewrite {
-			break
-		}
-	}
+	taken, records := s.gather(waiting, t)
 	if s.records = records; cap(records) > recordfile.MaxCommit {
 		s.records = nil
 	}
-	taking, rest := waiting[:taken], waiting[taken:]
 	var err error
 	switch {
-	case s.file == nil || len(t.Steps) == 0:
-	case rewrite || s.index.Empty():
+	case s.file == nil || len(t.Steps) == 0: // nothing is to be written
+	case s.index.Empty() || len(records) > recordfile.MaxCommit: // a seed, or more than a line holds
 		err = notWritten(s.rewrite(t.Steps))
 	default:
 		err = notWritten(s.file.Append(records))
@@ -549,7 +527,7 @@ func (s *Store) commit(waiting []*change) (rest []*change) {
 	if err == nil {
 		s.publish(t.Steps)
 	}
-	for _, c := range taking {
+	for _, c := range taken {
 		if err != nil && (c.err == nil || c.after) { // what refused it may never have been
 			c.err = err
 		}
@@ -557,7 +535,34 @@ func (s *Store) commit(waiting []*change) (rest []*change) {
 			close(c.done)
 		}
 	}
-	return rest
+	return waiting[len(taken):]
+}
+
+// gather stages as many of the changes as fit into one commit, at least one, and
+// encodes them where there is a file.
+func (s *Store) gather(waiting []*change, t *tx) (taken []*change, records []byte) {
+	records = s.records[:0]
+	for i, c := range waiting {
+		steps, size := len(t.Steps), len(records)
+		c.after = steps > 0
+		if c.err = s.stage(c, t); c.err != nil {
+			t.Back(steps)
+			continue
+		}
+		if s.file == nil {
+			continue
+		}
+		records = record.AppendSteps(records, t.Steps[steps:])
+		switch {
+		case len(records) <= recordfile.MaxCommit:
+		case size == 0: // it goes alone, by a rewrite
+			return waiting[:i+1], records
+		default: // it is the first of the next commit
+			t.Back(steps)
+			return waiting[:i], records[:size]
+		}
+	}
+	return waiting, records
 }
 
 // stage runs one change. A panic refuses that change alone: nothing is
