@@ -276,7 +276,9 @@ func (d *Double) Reset(userID string) error {
 	if err != nil {
 		return err
 	}
+	d.mu.Lock()
 	d.release(func(h *hold) bool { return userID == "" || h.user == userID }, false)
+	d.mu.Unlock()
 	d.replace(of(userID))
 	d.ClearRequests(userID)
 	d.mu.Lock()

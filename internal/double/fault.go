@@ -21,11 +21,12 @@ type Fault struct {
 	User       string
 }
 
-// Rule is a fault that was set for an operation.
+// Rule is a fault that was set for an operation. Double.mu guards its counts.
 type Rule struct {
 	Operation string
 	Fault
-	hits int
+	used int // requests that it was taken for
+	hits int // those of them that were read
 }
 
 // hold is a request that a fault met.
@@ -97,7 +98,8 @@ func (d *Double) replace(which func(*Rule) bool, rules ...*Rule) {
 	}), rules...)
 }
 
-// release lets go of requests that are held. They go on or are broken off.
+// release lets go of requests that are held. They go on or are broken off. Its
+// caller holds mu.
 func (d *Double) release(which func(*hold) bool, goOn bool) {
 	for h := range d.held {
 		if which(h) {
@@ -136,8 +138,8 @@ func (d *Double) take(e *Request, operation, userID string) *hold {
 	defer d.mu.Unlock()
 	e.User = userID
 	for _, f := range d.faults {
-		if f.Operation == operation && (f.User == "" || f.User == userID) && (f.Times == 0 || f.hits < f.Times) && !d.closed {
-			f.hits++
+		if f.Operation == operation && (f.User == "" || f.User == userID) && (f.Times == 0 || f.used < f.Times) && !d.closed {
+			f.used++
 			h := &hold{rule: f, user: userID, done: make(chan struct{})}
 			d.held[h] = true
 			return h
@@ -170,6 +172,9 @@ func (d *Double) Intercept(operation, userID string, w http.ResponseWriter, r *h
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+	d.mu.Lock()
+	f.hits++
+	d.mu.Unlock()
 	goOn := d.wait(h, w, r)
 	switch {
 	case r.Context().Err() != nil || goOn && f.Drop:
