@@ -66,7 +66,7 @@ type list struct {
 	gone     map[*Row]bool // that stand in rows still
 }
 
-func (l *list) add(r *Row, bulk bool) {
+func (x *Index) add(l *list, r *Row, bulk bool) {
 	place := Place{r.Created, r.ID}
 	switch n := len(l.rows); {
 	case l.gone[r]:
@@ -74,22 +74,32 @@ func (l *list) add(r *Row, bulk bool) {
 	case n == 0 || compare(l.rows[n-1], place) < 0:
 		l.rows = append(l.rows, r)
 	case bulk:
-		l.rows, l.unsorted = append(l.rows, r), true
+		l.rows = append(l.rows, r)
+		x.unsort(l)
 	default:
 		l.rows = slices.Insert(l.rows, l.before(place), r)
 	}
 }
 
-func (l *list) remove(r *Row, bulk bool) {
+func (x *Index) remove(l *list, r *Row, bulk bool) {
 	if bulk { // one by one would take the square of the time
 		if l.gone == nil {
 			l.gone = map[*Row]bool{}
 		}
-		l.gone[r], l.unsorted = true, true
+		l.gone[r] = true
+		x.unsort(l)
 		return
 	}
 	if i := l.before(Place{r.Created, r.ID}); i < len(l.rows) && l.rows[i] == r {
 		l.rows = slices.Delete(l.rows, i, i+1)
+	}
+}
+
+// unsort leaves a list to [Index.Sort].
+func (x *Index) unsort(l *list) {
+	if !l.unsorted {
+		l.unsorted = true
+		x.unsorted = append(x.unsorted, l)
 	}
 }
 
@@ -99,14 +109,6 @@ func (l *list) before(p Place) int {
 	return i
 }
 
-func (l *list) sort() {
-	if l.unsorted {
-		l.rows = slices.DeleteFunc(l.rows, func(r *Row) bool { return l.gone[r] })
-		slices.SortFunc(l.rows, func(a, b *Row) int { return compare(a, Place{b.Created, b.ID}) })
-		l.unsorted, l.gone = false, nil
-	}
-}
-
 // Index is rows under their names. Its zero value is not ready: see [New].
 type Index struct {
 	rows    map[string]*Row // by id, alias and origin
@@ -114,7 +116,7 @@ type Index struct {
 	origins []*Row // oldest first
 	last    *Row   // the parent that was looked up last
 
-	unsorted bool // a list is
+	unsorted []*list // in the middle of a change in bulk
 }
 
 // New returns an empty index.
@@ -185,8 +187,7 @@ func (x *Index) Put(r *Row, bulk bool) {
 		old = r
 		x.rows[r.ID] = r
 		for l := range x.lists(r) {
-			l.add(r, bulk)
-			x.unsorted = x.unsorted || l.unsorted
+			x.add(l, r, bulk)
 		}
 		if r.Origin != nil {
 			x.rows[r.Origin.Name] = r
@@ -194,13 +195,11 @@ func (x *Index) Put(r *Row, bulk bool) {
 		}
 	case old.State != r.State && old.Parent != "":
 		if l := x.stateList(old); l != nil {
-			l.remove(old, bulk)
-			x.unsorted = x.unsorted || l.unsorted
+			x.remove(l, old, bulk)
 		}
 		old.State = r.State
 		if l := x.stateList(old); l != nil {
-			l.add(old, bulk)
-			x.unsorted = x.unsorted || l.unsorted
+			x.add(l, old, bulk)
 		}
 	}
 	if old.Alias != r.Alias {
@@ -220,8 +219,7 @@ func (x *Index) Remove(id string, bulk bool) {
 		return
 	}
 	for l := range x.lists(r) {
-		l.remove(r, bulk)
-		x.unsorted = x.unsorted || l.unsorted
+		x.remove(l, r, bulk)
 	}
 	x.drop(r)
 	if r.Parent != "" { // only what has no parent is one of rows with an origin
@@ -291,16 +289,12 @@ func (r *Row) walk(yield func(*Row) bool) bool {
 // Sort ends a change in bulk.
 func (x *Index) Sort() {
 	slices.SortStableFunc(x.origins, func(a, b *Row) int { return a.Origin.At.Compare(b.Origin.At) })
-	if !x.unsorted {
-		return
+	for _, l := range x.unsorted {
+		l.rows = slices.DeleteFunc(l.rows, func(r *Row) bool { return l.gone[r] })
+		slices.SortFunc(l.rows, func(a, b *Row) int { return compare(a, Place{b.Created, b.ID}) })
+		l.unsorted, l.gone = false, nil
 	}
-	x.unsorted = false
-	x.root.sort()
-	for r := range x.All() {
-		for _, l := range r.kids {
-			l.sort()
-		}
-	}
+	x.unsorted = nil
 }
 
 // Forget lets go of origins from before a time.
