@@ -50,59 +50,70 @@ func (m Member[T]) WriteOnly() Member[T] { m.writeOnly = true; return m }
 // Text is a member whose empty string stands for null: left out or null, it is
 // the empty string.
 func Text[T any](name string, at func(*T) *string, rule Rule) Member[T] {
-	return Member[T]{Name: name,
-		set: func(x *T, v strict.Value) string { return setText(at(x), v, rule) },
-		get: func(x *T) strict.Value {
-			if *at(x) == "" {
-				return strict.Value{}
-			}
-			return strict.Value{Kind: strict.String, Text: *at(x)}
-		},
-		put: func(b []byte, x *T) []byte { return appendText(b, *at(x)) }}
+	return nullIf(func(x *T) bool { return *at(x) == "" }, text(name, at, rule))
 }
 
 // TextOrNull is a string member that may be null, which differs from "".
 func TextOrNull[T any](name string, at func(*T) **string, rule Rule) Member[T] {
+	return orNull(at, text(name, func(x *T) *string { return *at(x) }, rule))
+}
+
+func text[T any](name string, at func(*T) *string, rule Rule) Member[T] {
 	return Member[T]{Name: name,
 		set: func(x *T, v strict.Value) string {
-			*at(x) = nil
-			if v.Kind == strict.Null {
+			*at(x) = ""
+			switch {
+			case v.Kind == strict.Null:
+				return ""
+			case v.Kind != strict.String:
+				return "must be a string, not " + Kind(v)
+			case !utf8.ValidString(v.Text):
+				return "must be valid UTF-8"
+			}
+			*at(x) = v.Text
+			if rule == nil {
 				return ""
 			}
-			var s string
-			problem := setText(&s, v, rule)
-			*at(x) = &s
-			return problem
+			return rule(v.Text)
+		},
+		get: func(x *T) strict.Value { return strict.Value{Kind: strict.String, Text: *at(x)} },
+		put: func(b []byte, x *T) []byte { return appendText(b, *at(x)) }}
+}
+
+// nullIf is m, but null where its value stands for that.
+func nullIf[T any](is func(*T) bool, m Member[T]) Member[T] {
+	get := m.get
+	m.get = func(x *T) strict.Value {
+		if is(x) {
+			return strict.Value{}
+		}
+		return get(x)
+	}
+	return m
+}
+
+// orNull is a member that may be nil, which is null, and is m where it is not.
+func orNull[T, V any](at func(*T) **V, m Member[T]) Member[T] {
+	return Member[T]{Name: m.Name,
+		set: func(x *T, v strict.Value) string {
+			if *at(x) = nil; v.Kind == strict.Null {
+				return ""
+			}
+			*at(x) = new(V)
+			return m.set(x, v)
 		},
 		get: func(x *T) strict.Value {
 			if *at(x) == nil {
 				return strict.Value{}
 			}
-			return strict.Value{Kind: strict.String, Text: **at(x)}
+			return m.get(x)
 		},
 		put: func(b []byte, x *T) []byte {
 			if *at(x) == nil {
 				return append(b, "null"...)
 			}
-			return appendText(b, **at(x))
+			return m.put(b, x)
 		}}
-}
-
-func setText(s *string, v strict.Value, rule Rule) string {
-	*s = ""
-	switch {
-	case v.Kind == strict.Null:
-		return ""
-	case v.Kind != strict.String:
-		return "must be a string, not " + Kind(v)
-	case !utf8.ValidString(v.Text):
-		return "must be valid UTF-8"
-	}
-	*s = v.Text
-	if rule == nil {
-		return ""
-	}
-	return rule(v.Text)
 }
 
 // Bool is a member that is false when left out or null.
@@ -149,66 +160,37 @@ func Duration[T any](name string, at func(*T) *time.Duration) Member[T] {
 
 // Instant is an RFC 3339 date-time, read into UTC. The zero time is null.
 func Instant[T any](name string, at func(*T) *time.Time) Member[T] {
-	return Member[T]{Name: name,
-		set: func(x *T, v strict.Value) string { return setInstant(at(x), v) },
-		get: func(x *T) strict.Value {
-			if at(x).IsZero() {
-				return strict.Value{}
-			}
-			return instant(*at(x))
-		},
-		put: func(b []byte, x *T) []byte { return appendInstant(b, *at(x)) }}
+	return nullIf(func(x *T) bool { return at(x).IsZero() }, instant(name, at))
 }
 
 // InstantOrNull is an RFC 3339 date-time, read into UTC, that may be null.
 func InstantOrNull[T any](name string, at func(*T) **time.Time) Member[T] {
+	return orNull(at, instant(name, func(x *T) *time.Time { return *at(x) }))
+}
+
+func instant[T any](name string, at func(*T) *time.Time) Member[T] {
 	return Member[T]{Name: name,
 		set: func(x *T, v strict.Value) string {
-			*at(x) = nil
+			*at(x) = time.Time{}
 			if v.Kind == strict.Null {
 				return ""
 			}
-			var t time.Time
-			problem := setInstant(&t, v)
-			*at(x) = &t
-			return problem
+			if v.Kind != strict.String {
+				return "must be a string with an RFC 3339 date-time, not " + Kind(v)
+			}
+			t, err := strict.Time(v.Text)
+			if err != nil {
+				return err.Error()
+			}
+			*at(x) = t
+			return ""
 		},
 		get: func(x *T) strict.Value {
-			if *at(x) == nil {
-				return strict.Value{}
-			}
-			return instant(**at(x))
+			return strict.Value{Kind: strict.String, Text: at(x).UTC().Format(time.RFC3339Nano)}
 		},
 		put: func(b []byte, x *T) []byte {
-			if *at(x) == nil {
-				return append(b, "null"...)
-			}
-			return appendInstant(b, **at(x))
+			return append(at(x).UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
 		}}
-}
-
-func setInstant(t *time.Time, v strict.Value) string {
-	*t = time.Time{}
-	switch v.Kind {
-	case strict.Null:
-		return ""
-	case strict.String:
-		parsed, err := strict.Time(v.Text)
-		if err != nil {
-			return err.Error()
-		}
-		*t = parsed
-		return ""
-	}
-	return "must be a string with an RFC 3339 date-time, not " + Kind(v)
-}
-
-func instant(t time.Time) strict.Value {
-	return strict.Value{Kind: strict.String, Text: t.UTC().Format(time.RFC3339Nano)}
-}
-
-func appendInstant(b []byte, t time.Time) []byte {
-	return append(t.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
 }
 
 // Value is x as the JSON object that [Form.Fill] would read it from, with null
