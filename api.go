@@ -444,10 +444,10 @@ func idempotencyKey(values []string) (string, error) {
 		return "", nil
 	}
 	key, ok := values[0], len(values) == 1
-	if strings.HasPrefix(key, `"`) {
-		var quoted bool
-		key, quoted = unquote(key)
-		ok = ok && quoted
+	if quoted, is := strings.CutPrefix(key, `"`); is {
+		inner, closed := strings.CutSuffix(quoted, `"`)
+		ok = ok && closed && !strings.ContainsAny(withoutEscapes.Replace(inner), `"\`)
+		key = unescaped.Replace(inner)
 	}
 	if !ok || key == "" || len(key) > maxIdempotency || !form.Visible(key) {
 		return "", answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII characters, bare or in double quotes")
@@ -455,25 +455,11 @@ func idempotencyKey(values []string) (string, error) {
 	return key, nil
 }
 
-// unquote is what stands in a quoted string of RFC 8941, where a backslash
-// escapes itself and the quote.
-func unquote(s string) (unquoted string, ok bool) {
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"':
-			return b.String(), i == len(s)-1
-		case c == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
-			i++
-			b.WriteByte(s[i])
-		case c == '\\':
-			return "", false
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return "", false
-}
+// In a quoted string of RFC 8941 a backslash escapes itself and the quote.
+var (
+	unescaped      = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
+	withoutEscapes = strings.NewReplacer(`\\`, "", `\"`, "")
+)
 
 // cursor is where a list goes on, and which list that is.
 type cursor struct {
