@@ -59,7 +59,7 @@ func FuzzEncodeEvent(f *testing.F) {
 func TestDataFile(t *testing.T) {
 	t.Parallel()
 	const name = "testdata/events-1.json"
-	s := newStore(nil)
+	s := NewStore(nil)
 	l := loader{s: s}
 	if _, err := recordfile.Read(name, s.fileOptions(nil), l.load); err != nil {
 		t.Fatalf("%s: %v", name, err)

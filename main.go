@@ -556,7 +556,7 @@ func (c *call) dump() error {
 
 // check reads the data file and changes nothing.
 func (c *call) check() error {
-	s := newStore(nil)
+	s := NewStore(nil)
 	l := loader{s: s}
 	if _, err := os.Stat(c.opt.data); err != nil {
 		return fmt.Errorf("%w; give the -data of the server", err)
@@ -581,7 +581,7 @@ func (c *call) check() error {
 // be put together, and tells on stderr what was skipped.
 func (c *call) salvage() error {
 	between := "[\n" // with the first record: what is empty must not look like a seed
-	report, err := recordfile.Salvage(c.opt.data, newStore(nil).fileOptions(nil), func(_ uint64, records string) error {
+	report, err := recordfile.Salvage(c.opt.data, NewStore(nil).fileOptions(nil), func(_ uint64, records string) error {
 		for text := range record.Split(records) {
 			if _, err := fmt.Fprint(c.stdout, between, record.Plain(text)); err != nil {
 				return err

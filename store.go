@@ -223,7 +223,8 @@ type Store struct {
 
 const idempotencyLifetime = 24 * time.Hour
 
-func newStore(cfg *Config) *Store {
+// NewStore returns an empty store in memory. A nil cfg is the zero [Config].
+func NewStore(cfg *Config) *Store {
 	s := &Store{index: index.New(), slots: make(chan struct{}, maxQueue)}
 	if cfg != nil {
 		s.cfg = *cfg
@@ -237,9 +238,6 @@ func newStore(cfg *Config) *Store {
 	return s
 }
 
-// NewStore returns an empty store in memory. A nil cfg is the zero [Config].
-func NewStore(cfg *Config) *Store { return newStore(cfg) }
-
 // Open returns the store that the data file at path holds, or an empty one with
 // a new file where there is none. It takes a lock that a second Open of the
 // same file, in this process or another, is refused by; [Store.Close] frees it.
@@ -249,7 +247,7 @@ func NewStore(cfg *Config) *Store { return newStore(cfg) }
 func Open(path string, cfg *Config) (*Store, error) { return open(path, cfg, func(int64, int64) {}) }
 
 func open(path string, cfg *Config, progress func(done, total int64)) (*Store, error) {
-	s := newStore(cfg)
+	s := NewStore(cfg)
 	l := loader{s: s}
 	grown := false
 	f, err := recordfile.Open(path, s.fileOptions(func(done, total int64) {
