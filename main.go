@@ -70,6 +70,7 @@ type call struct {
 	stdout, stderr io.Writer
 	opt            options
 	program        command.Program
+	logger         *slog.Logger // of a server
 	ready          *serve.ReadyFile
 }
 
@@ -167,7 +168,8 @@ func (c *call) config() (*Config, error) {
 	if c.program.Given["data"] && !c.program.Given["memory"] {
 		c.opt.memory = false // the flag wins over EVENTSD_MEMORY
 	}
-	return &Config{Logger: slog.New(h), NewEventStatus: c.opt.status}, nil
+	c.logger = slog.New(h)
+	return &Config{Logger: c.logger, NewEventStatus: c.opt.status}, nil
 }
 
 func (c *call) serve() error {
@@ -198,7 +200,7 @@ func (c *call) host(open func(*Config) (store *Store, key string, err error), cu
 	if err != nil {
 		return err
 	}
-	l, err := c.listen(cfg.Logger)
+	l, err := c.listen()
 	if err != nil {
 		return err
 	}
@@ -206,7 +208,7 @@ func (c *call) host(open func(*Config) (store *Store, key string, err error), cu
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	return c.serveStore(l, store, cfg.Logger, key, curl)
+	return c.serveStore(l, store, key, curl)
 }
 
 // open opens the store that the options name, with its seed and its first key.
@@ -218,13 +220,13 @@ func (c *call) open(cfg *Config) (store *Store, key string, err error) {
 		return nil, "", err
 	}
 	if err = c.ctx.Err(); err == nil {
-		key, err = c.fill(store, cfg.Logger)
+		key, err = c.fill(store)
 	}
 	if err != nil {
 		return nil, "", errors.Join(err, closeStore(store, isNew))
 	}
 	if isNew {
-		cfg.Logger.Info("made a new data file", "data", store.file.Path())
+		c.logger.Info("made a new data file", "data", store.file.Path())
 	}
 	return store, key, nil
 }
@@ -258,9 +260,9 @@ func (c *call) issueHint(whom string) string {
 	return "eventsd key issue " + data + whom
 }
 
-func (c *call) fill(store *Store, logger *slog.Logger) (key string, err error) {
+func (c *call) fill(store *Store) (key string, err error) {
 	if c.opt.seed != "" && !store.empty() {
-		logger.Warn("the seed was skipped, as the store has data already: it needs a new -data", "seed", c.opt.seed)
+		c.logger.Warn("the seed was skipped, as the store has data already: it needs a new -data", "seed", c.opt.seed)
 	} else if c.opt.seed != "" {
 		if err := c.applySeed(store); err != nil {
 			return "", err
@@ -269,16 +271,16 @@ func (c *call) fill(store *Store, logger *slog.Logger) (key string, err error) {
 	first, anyGood := store.keyOwner()
 	switch {
 	case anyGood:
-		logger.Info("this owner has a key; another one: "+c.issueHint("-user "+first.ID), "name", first.Name, "email", first.Email)
+		c.logger.Info("this owner has a key; another one: "+c.issueHint("-user "+first.ID), "name", first.Name, "email", first.Email)
 		return "", nil
 	case first != nil:
-		logger.Warn("every key is revoked; a new one: "+c.issueHint("-user "+first.ID), "name", first.Name, "email", first.Email)
+		c.logger.Warn("every key is revoked; a new one: "+c.issueHint("-user "+first.ID), "name", first.Name, "email", first.Email)
 		return "", nil
 	case c.opt.seed != "":
-		logger.Info("the store has no key after the seed", "seed", c.opt.seed)
+		c.logger.Info("the store has no key after the seed", "seed", c.opt.seed)
 	}
 	if !c.opt.firstKey {
-		logger.Info("the store has no key yet; the first one: " + c.issueHint("-name NAME -email EMAIL"))
+		c.logger.Info("the store has no key yet; the first one: " + c.issueHint("-name NAME -email EMAIL"))
 		return "", nil
 	}
 	key, _, err = store.issueKey(owner{name: "Local Owner", email: "owner@localhost.example"})
@@ -307,7 +309,7 @@ func readRecords(path string) ([]byte, error) {
 
 // listen is the first thing that a server does: all that can go wrong before a
 // key is made and shown.
-func (c *call) listen(logger *slog.Logger) (net.Listener, error) {
+func (c *call) listen() (net.Listener, error) {
 	ctx, stop := signal.NotifyContext(c.ctx, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	c.ctx = ctx
@@ -318,7 +320,7 @@ func (c *call) listen(logger *slog.Logger) (net.Listener, error) {
 		}
 		c.ready = ready
 	}
-	return serve.Listen(c.opt.addr, logger)
+	return serve.Listen(c.opt.addr, c.logger)
 }
 
 // double serves a test double, with the control API beside it.
@@ -336,13 +338,13 @@ func (c *call) double() error {
 	if !form.Visible(token) || strings.ContainsRune(token, '\'') {
 		return errors.New("-control-token must have visible ASCII characters only, and no single quote")
 	}
-	l, err := c.listen(cfg.Logger)
+	l, err := c.listen()
 	if err != nil {
 		return err
 	}
 	d := double.New(BasePath, Operations(), start)
 	d.Unknown = func(method, path, nearest string) {
-		cfg.Logger.Warn("the API has no such route", "method", method, "path", path, "nearest", nearest)
+		c.logger.Warn("the API has no such route", "method", method, "path", path, "nearest", nearest)
 	}
 	cfg.Now, cfg.NewID, cfg.Intercept = d.Now, d.NewID, d.Intercept
 	store := NewStore(cfg)
@@ -360,7 +362,7 @@ func (c *call) double() error {
 	ready := serve.Ready{BaseURL: url + BasePath, Key: key, ControlURL: url + double.ControlPath, ControlToken: token, PID: os.Getpid()}
 	ready.Ready = fmt.Sprintf(`curl -H 'Authorization: Bearer %s' -d '{"name":"Grace"}' %s/keys`, token, ready.ControlURL)
 	api := newAPI(store).withPages()
-	plain, control := c.logged(api, cfg.Logger), c.logged(d.Control(token, ready.BaseURL, api.fail), cfg.Logger)
+	plain, control := c.logged(api), c.logged(d.Control(token, ready.BaseURL, api.fail))
 	noted := d.Handler(plain)
 	srv := serve.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -371,18 +373,18 @@ func (c *call) double() error {
 		default:
 			noted.ServeHTTP(w, r)
 		}
-	}), cfg.Logger)
+	}), c.logger)
 	srv.WriteTimeout = 0 // a fault may hold a request for longer
 	srv.RegisterOnShutdown(d.Close)
-	return c.serveAll([]*http.Server{srv}, []net.Listener{l}, store, ready, cfg.Logger)
+	return c.serveAll([]*http.Server{srv}, []net.Listener{l}, store, ready)
 }
 
 // serveStore serves a store and, on a file, its operator.
-func (c *call) serveStore(l net.Listener, store *Store, logger *slog.Logger, key string, curl func(base, key string) string) error {
+func (c *call) serveStore(l net.Listener, store *Store, key string, curl func(base, key string) string) error {
 	base := serve.URL(l.Addr().String(), "localhost") + BasePath
 	ready := serve.Ready{BaseURL: base, Key: key, Data: "memory", Operator: "off (memory)", PID: os.Getpid()}
 	api := newAPI(store).withPages()
-	servers := []*http.Server{serve.New(c.logged(api, logger), logger)}
+	servers := []*http.Server{serve.New(c.logged(api), c.logger)}
 	listeners := []net.Listener{l}
 	if store.file != nil {
 		ready.Data = store.file.Path()
@@ -392,16 +394,16 @@ func (c *call) serveStore(l net.Listener, store *Store, logger *slog.Logger, key
 			ready.Operator = "off (" + err.Error() + ")"
 		} else {
 			listeners = append(listeners, socket)
-			servers = append(servers, serve.New(c.logged(operator.Handler("", operator.StoreRoutes(store, base), api.fail), logger), logger))
+			servers = append(servers, serve.New(c.logged(operator.Handler("", operator.StoreRoutes(store, base), api.fail)), c.logger))
 		}
 	}
 	ready.Ready = curl(base, key)
-	return c.serveAll(servers, listeners, store, ready, logger)
+	return c.serveAll(servers, listeners, store, ready)
 }
 
 // serveAll tells that it is ready, serves until it is told to stop, and closes
 // the store.
-func (c *call) serveAll(servers []*http.Server, listeners []net.Listener, store *Store, ready serve.Ready, logger *slog.Logger) error {
+func (c *call) serveAll(servers []*http.Server, listeners []net.Listener, store *Store, ready serve.Ready) error {
 	err := serve.Until(c.ctx, servers, listeners, func() error { return ready.Tell(c.stdout, c.ready) })
 	c.ready.Remove()
 	if unwritable := store.Err(); unwritable != nil {
@@ -411,14 +413,14 @@ func (c *call) serveAll(servers []*http.Server, listeners []net.Listener, store 
 	if err := errors.Join(err, store.Close()); err != nil {
 		return failure{err}
 	}
-	logger.Info("stopped")
+	c.logger.Info("stopped")
 	return nil
 }
 
 // logged logs a line a request with -v.
-func (c *call) logged(h http.Handler, logger *slog.Logger) http.Handler {
+func (c *call) logged(h http.Handler) http.Handler {
 	if c.opt.verbose {
-		return serve.Logged(h, logger)
+		return serve.Logged(h, c.logger)
 	}
 	return h
 }
