@@ -334,14 +334,7 @@ func (a *api) listEvents(w http.ResponseWriter, r *http.Request, q url.Values, c
 	if err != nil {
 		return err
 	}
-	list := "events:" + caller + ":" + status
-	if err := after.of(list); err != nil {
-		return err
-	}
-	s := a.scratch.Get().(*scratch)
-	defer a.scratch.Put(s)
-	raws, next := a.store.page(caller, "evt", status, after.place, limit, s.raws[:0])
-	return s.reply(w, raws, list, next)
+	return a.list(w, "events:"+caller+":"+status, caller, "evt", status, limit, after)
 }
 
 func (a *api) listGuests(w http.ResponseWriter, r *http.Request, q url.Values, caller string) error {
@@ -353,14 +346,20 @@ func (a *api) listGuests(w http.ResponseWriter, r *http.Request, q url.Values, c
 	if !found {
 		return errNoEvent
 	}
-	list := "guests:" + id
-	if err := after.of(list); err != nil {
-		return err
+	return a.list(w, "guests:"+id, id, "gst", "", limit, after)
+}
+
+// list answers a page of what hangs on a row. It refuses a cursor of another
+// list or filter, which are told apart by their names.
+func (a *api) list(w http.ResponseWriter, name, parent, kind, status string, limit int, after cursor) error {
+	if after.place != nil && after.list != name {
+		return answer.BadRequest("cursor belongs to another list or filter; use it with the request that it came from")
 	}
 	s := a.scratch.Get().(*scratch)
 	defer a.scratch.Put(s)
-	raws, next := a.store.page(id, "gst", "", after.place, limit, s.raws[:0])
-	return s.reply(w, raws, list, next)
+	raws, next := a.store.page(parent, kind, status, after.place, limit, s.raws[:0])
+	s.reply(w, raws, name, next)
+	return nil
 }
 
 func (a *api) getOpenAPI(w http.ResponseWriter, r *http.Request, _ url.Values, _ string) error {
@@ -484,14 +483,6 @@ func parseCursor(s string) (c cursor, ok bool) {
 	return c, err == nil && c.String() == s
 }
 
-// of refuses a cursor of another list or filter.
-func (c cursor) of(list string) error {
-	if c.place != nil && c.list != list {
-		return answer.BadRequest("cursor belongs to another list or filter; use it with the request that it came from")
-	}
-	return nil
-}
-
 // paging reads the parameters that both lists have.
 func paging(q url.Values, most int) (limit int, after cursor, err error) {
 	var problems []string
@@ -525,7 +516,7 @@ type scratch struct {
 // reply writes the items, which are encoded already, joined: a page of the usual
 // size at once, a longer one in parts, so that a client that does not read holds
 // little memory.
-func (s *scratch) reply(w http.ResponseWriter, raws []string, list string, next *index.Place) error {
+func (s *scratch) reply(w http.ResponseWriter, raws []string, list string, next *index.Place) {
 	const begin = `{"data":[`
 	end := `],"has_more":false,"next_cursor":null}`
 	if next != nil {
@@ -553,7 +544,6 @@ func (s *scratch) reply(w http.ResponseWriter, raws []string, list string, next 
 	if s.raws, s.body = raws, b; cap(b) > 2*maxPart {
 		s.body = nil
 	}
-	return nil
 }
 
 var (
