@@ -711,7 +711,9 @@ func (t *tx) createdAt(p *form.Problems, at *time.Time, old *index.Row) {
 
 // newID sets an id where none was given.
 func (t *tx) newID(id *string, kind, owner string) {
-	t.unique(id, kind, owner, form.ID(kind), func(made string) string { return kind + "_" + made })
+	if *id == "" {
+		t.unique(id, kind, owner, form.ID(kind), func(made string) string { return kind + "_" + made })
+	}
 }
 
 // unique sets a name that is not taken. Its panics are told to the caller as
@@ -743,9 +745,7 @@ func (t *tx) user(v strict.Value) []string {
 	if problems := p.All(); problems != nil {
 		return problems
 	}
-	if old == nil && u.ID == "" {
-		t.newID(&u.ID, "usr", u.Name)
-	}
+	t.newID(&u.ID, "usr", u.Name)
 	t.put(userForm.Append(nil, &u), old, nil)
 	return nil
 }
@@ -787,9 +787,7 @@ func (t *tx) key(v strict.Value) (*index.Row, []string) {
 	if problems := p.All(); problems != nil {
 		return nil, problems
 	}
-	if old == nil && k.ID == "" {
-		t.newID(&k.ID, "key", k.UserID)
-	}
+	t.newID(&k.ID, "key", k.UserID)
 	return t.put(keyForm.Append(nil, &k), old, nil), nil
 }
 
@@ -822,9 +820,7 @@ func (t *tx) event(v strict.Value, host string, origin *index.Origin) (*index.Ro
 		return nil, problems
 	}
 	if old == nil {
-		if e.ID == "" {
-			t.newID(&e.ID, "evt", e.HostID)
-		}
+		t.newID(&e.ID, "evt", e.HostID)
 		if e.Slug == "" {
 			t.unique(&e.Slug, "slug", e.HostID, form.Slug, func(made string) string { return slug.Make(e.Title) + "-" + made })
 		}
@@ -880,9 +876,7 @@ func (t *tx) guest(v strict.Value) []string {
 	} else if g.RegisteredAt == nil {
 		g.RegisteredAt = &g.CreatedAt
 	}
-	if old == nil && g.ID == "" {
-		t.newID(&g.ID, "gst", e.Parent)
-	}
+	t.newID(&g.ID, "gst", e.Parent)
 	t.put(guestForm.Append(nil, &g), old, nil)
 	return nil
 }
