@@ -24,6 +24,7 @@ package events
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	_ "embed"
 	"encoding/base64"
@@ -384,6 +385,8 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, _ url.Values, 
 	}
 	e, err := a.store.createEvent(r.Context(), caller, body, key)
 	switch {
+	case errors.Is(err, context.Canceled): // the client has gone while it waited for a place
+		panic(http.ErrAbortHandler)
 	case errors.Is(err, errGone):
 		return errUnauthorized("invalid API key: its user was deleted")
 	case errors.Is(err, errReused):

@@ -112,7 +112,7 @@ func (s *Store) issueKey(o owner) (secret string, key Key, err error) {
 			return err
 		}
 		var name string // what it is found by: a seed may have it already
-		t.unique(&name, "secret", u.ID, func(string) string { return secretRule(secret) }, func(made string) string {
+		t.unique(&name, "secret", u.ID, func(string) string { return "" }, func(made string) string {
 			secret = secretPrefix + made
 			return record.Key(digest(secret))
 		})

@@ -564,11 +564,11 @@ func (c *call) check() error {
 		return fmt.Errorf("%w; give the -data of the server", err)
 	}
 	report, err := recordfile.Read(c.opt.data, s.fileOptions(command.Progress(c.stderr, "reading "+c.opt.data)), l.load)
-	if errors.Is(err, ErrDamaged) {
-		return failure{err}
+	if errors.Is(err, ErrFormat) || errors.Is(err, os.ErrPermission) {
+		return err
 	}
 	if err != nil {
-		return err
+		return failure{err}
 	}
 	count := map[string]int{}
 	for r := range s.index.All() {

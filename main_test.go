@@ -238,6 +238,8 @@ func TestMistakes(t *testing.T) {
 		{"unknown flag", []string{"-port", "80"}, "flag provided but not defined: -port; see eventsd help serve"},
 		{"flag value", []string{"-memory=maybe"}, "-memory"},
 		{"argument", []string{"serve", "events.json"}, `unexpected argument "events.json"`},
+		{"token with a quote", []string{"double", "-control-token", "a'b"}, "-control-token must have visible ASCII characters only, and no single quote"},
+		{"name of a user that is there", []string{"key", "issue", "-user", "usr_ada", "-name", "Ada"}, "key issue takes -user ID, or -email EMAIL and"},
 		{"status", []string{any, "-memory", "-new-event-status", "live"}, `-new-event-status must be draft or published, not "live"`},
 		{"log", []string{any, "-memory", "-log", "xml"}, `-log must be text or json, not "xml"`},
 		{"memory and data", []string{any, "-memory", "-data", "x.json"}, "-memory and -data exclude each other"},

@@ -588,6 +588,40 @@ func TestOutdatedSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// What is hardly outdated is not written anew.
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []string{`[{"user":{"id":"usr_ada","name":"A"}}]`, "[]"} {
+		store, err := events.Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(store.ApplyJSON([]byte(change)), store.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := os.Stat(path); err != nil || !os.SameFile(now, before) {
+			t.Errorf("with %s the file was written anew: %v", change, err)
+		}
+	}
+}
+
+// TestNamesChangeHands: within one change, a name can go on to another row.
+func TestNamesChangeHands(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	if err := s.store.ApplyJSON([]byte(`[
+		{"user":{"id":"usr_a","name":"A","email":"a@example.com"}},
+		{"user":{"id":"usr_b","name":"B","email":"b@example.com"}},
+		{"user":{"id":"usr_a","email":"c@example.com"}},
+		{"user":{"id":"usr_b","email":"a@example.com"}},
+		{"user":{"id":"usr_a","email":"b@example.com"}}]`)); err != nil {
+		t.Error(err)
+	}
+	if d := dump(t, s.store); !strings.Contains(d, `"name":"A","email":"b@example.com"`) || !strings.Contains(d, `"name":"B","email":"a@example.com"`) {
+		t.Errorf("the addresses did not change hands: %s", d)
+	}
 }
 
 // TestNewID: what a configuration makes must be an id.

@@ -18,8 +18,8 @@ type withKey struct {
 
 func (t withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	given := false
-	for name := range r.Header { // some clients keep its case
-		given = given || strings.EqualFold(name, "X-Service-Api-Key") || strings.EqualFold(name, "Authorization")
+	for name, values := range r.Header { // some clients keep its case
+		given = given || len(values) > 0 && (strings.EqualFold(name, "X-Service-Api-Key") || strings.EqualFold(name, "Authorization"))
 	}
 	if !given {
 		r = r.Clone(r.Context())

@@ -221,6 +221,64 @@ func TestFor(t *testing.T) {
 	}
 }
 
+// TestTimesAtOnce: requests that come at the same time use up a fault as one after
+// the other would.
+func TestTimesAtOnce(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t)
+	fault := srv.Fail("POST /events/create", eventstest.Fault{Status: 500, Times: 1})
+	statuses := make(chan int, 2)
+	var bodies []*io.PipeWriter
+	for range 2 {
+		body, w := io.Pipe()
+		bodies = append(bodies, w)
+		r, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL+"/events/create", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			resp, err := srv.Client().Do(r)
+			if err != nil {
+				t.Error(err)
+				statuses <- 0
+				return
+			}
+			resp.Body.Close()
+			statuses <- resp.StatusCode
+		}()
+	}
+	until(t, "both have come", func() bool { return len(srv.Requests("POST /events/create", "usr_owner")) == 2 })
+	for _, w := range bodies {
+		io.WriteString(w, launch)
+		w.Close()
+	}
+	if a, b := <-statuses, <-statuses; a+b != 500+201 || fault.Hits() != 1 {
+		t.Errorf("two at once with a fault for one = %d and %d, %d hits", a, b, fault.Hits())
+	}
+}
+
+// TestRequestsOf: of some users, of one that is gone, and of nobody.
+func TestRequestsOf(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	grace, graceOwner := srv.NewKey("Grace")
+	kurt, kurtOwner := srv.NewKey("Kurt")
+	for _, key := range []string{srv.Key, grace, kurt} {
+		call(t, srv, key, "GET /events", "")
+	}
+	if err := srv.Store.Apply(events.Record{Delete: &events.Ref{User: kurtOwner.ID}}); err != nil {
+		t.Fatal(err)
+	}
+	if r := srv.Requests("", graceOwner.ID, kurtOwner.ID); len(r) != 2 || r[0].User != graceOwner.ID || r[1].User != kurtOwner.ID {
+		t.Errorf("Requests of two users = %+v", r)
+	}
+	for _, id := range []string{"usr_nobody", "grace", "grace@double.example", ""} {
+		if p := try(t, func(p *probe) { srv.For(p).Requests("", id) }); p.fatal == "" {
+			t.Errorf("Requests of the user %q is not refused", id)
+		}
+	}
+}
+
 // FuzzFor: a server outlives the runs of a fuzz target.
 func FuzzFor(f *testing.F) {
 	srv := eventstest.New(f, eventstest.NoListener())

@@ -57,6 +57,7 @@ func (e *Error) Write(w http.ResponseWriter) {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
+	w.Header()["Content-Type"] = jsonType
 	Write(w, e.Status, strict.Encode(map[string]inner{"error": {e.Code, e.Message}}))
 }
 
@@ -69,6 +70,7 @@ var (
 
 // Begin puts the headers that every answer has.
 func Begin(h http.Header) {
+	delete(h, "Content-Type") // that of a wrapper
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
 }

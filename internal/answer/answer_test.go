@@ -54,6 +54,7 @@ func TestErrors(t *testing.T) {
 func check(t *testing.T, call string, status int, body string, header http.Header, answer func(http.ResponseWriter)) {
 	t.Helper()
 	w := httptest.NewRecorder()
+	w.Header().Set("Content-Type", "text/plain") // as a wrapper may have it
 	Begin(w.Header())
 	answer(w)
 	header["Cache-Control"], header["X-Content-Type-Options"] = []string{"no-store"}, []string{"nosniff"}

@@ -124,6 +124,7 @@ func TestControlRefuses(t *testing.T) {
 		{"PUT /clock", `{"advance":"-1h"}`, "", 400, "goes forward only"},
 		{"PUT /clock", `{"now":"0001-01-01T00:00:00Z"}`, "", 400, "goes forward only"},
 		{"PUT /clock", `{"now":null}`, "", 400, "one member"},
+		{"GET /requests?user=owner@double.example", "", "", 404, "is not known"},
 		{"PUT /clock", `{"advance":3600}`, "", 400, "advance must be a string"},
 		{"PUT /clock", `{"advance":"1 hour"}`, "", 400, "advance must be a string"},
 		{"PUT /clock", `{"advence":"1h"}`, "", 400, "advence is not known"},

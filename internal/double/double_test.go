@@ -98,6 +98,17 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
+func TestMaskedEverywhere(t *testing.T) {
+	t.Parallel()
+	const key = "svc_live_0123456789.abcdef"
+	d := New("/api", operations, Start)
+	r := httptest.NewRequest("GET", "/api/"+key+"/x?a="+key+"&b="+key, nil)
+	d.Handler(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
+	if got := d.Requests("", "")[0]; got.Path != "/api/…cdef/x" || got.Query != "a=…cdef&b=…cdef" {
+		t.Errorf("the journal has %q and %q", got.Path, got.Query)
+	}
+}
+
 func TestEdits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

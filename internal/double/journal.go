@@ -111,13 +111,14 @@ func redacted(h http.Header) http.Header {
 func masked(text string) string {
 	parts := strings.Split(text, "svc_live_")
 	for i, rest := range parts[1:] {
-		key := rest[:len(rest)-len(strings.TrimLeft(rest, keyLetters))]
+		key := rest
+		if end := strings.IndexAny(rest, " \t\"'&;,/"); end >= 0 {
+			key = rest[:end]
+		}
 		parts[i+1] = "…" + tail(key) + rest[len(key):]
 	}
 	return strings.Join(parts, "")
 }
-
-const keyLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 // tail is the last four characters of a key, fewer where it is short.
 func tail(key string) string { return key[min(len(key), max(4, len(key)-4)):] }

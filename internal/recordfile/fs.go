@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 )
 
@@ -156,9 +157,13 @@ func (osFS) Same(path string, f file) (bool, error) {
 // Lock takes the lock and leaves the process id in the file. The file stays for
 // good: if it were deleted, two processes could each lock one of that name.
 func (osFS) Lock(path string) (io.Closer, error) {
+	_, missing := os.Lstat(path)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
+	}
+	if data, err := os.Stat(strings.TrimSuffix(path, ".lock")); err == nil && missing != nil {
+		_ = own(f, data) // else who owns the data file could not lock it
 	}
 	locked, err := lock(f)
 	switch {

@@ -9,15 +9,18 @@ import (
 )
 
 // own gives a new file the owner and group of another: who is root must not take
-// the data file away from the service.
+// the data file away from the service. Others cannot give a file away, and need not.
 func own(f *os.File, like fs.FileInfo) error {
-	want, ok := like.Sys().(*syscall.Stat_t)
-	if !ok || int(want.Uid) == os.Geteuid() && int(want.Gid) == os.Getegid() {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	is, want := info.Sys().(*syscall.Stat_t), like.Sys().(*syscall.Stat_t)
+	if is.Uid == want.Uid && is.Gid == want.Gid {
 		return nil
 	}
-	err := f.Chown(int(want.Uid), int(want.Gid))
-	if int(want.Uid) == os.Geteuid() {
-		return nil // a group that is not ours would read nothing: the mode is 0600
+	if err := f.Chown(int(want.Uid), int(want.Gid)); os.Geteuid() == 0 {
+		return err
 	}
-	return err
+	return nil
 }

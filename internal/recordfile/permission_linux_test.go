@@ -19,7 +19,15 @@ func TestOwner(t *testing.T) {
 	path := create(t, []string{"1"})
 	const service = 65534
 	ok(t, os.Chown(path, service, service))
+	ok(t, os.Remove(path+".lock"))
 	f, _ := open(t, path)
+	if info, err := os.Stat(path + ".lock"); err != nil || info.Sys().(*syscall.Stat_t).Uid != service {
+		t.Errorf("the lock is not of who owns the data file: %v, %v", info, err)
+	}
+	open777, err := os.MkdirTemp("", "own")
+	ok(t, err)
+	defer os.RemoveAll(open777)
+	ok(t, os.Chmod(open777, 0o777))
 	ok(t, f.Rewrite(seq("2")))
 	info, err := os.Stat(path)
 	ok(t, err)
@@ -33,7 +41,7 @@ func TestOwner(t *testing.T) {
 	like, err := os.Open(os.DevNull)
 	ok(t, err)
 	defer like.Close()
-	tmp := filepath.Join(os.TempDir(), "like")
+	tmp := filepath.Join(open777, "like")
 	if made, err := (osFS{}).Create(tmp, statFile{like, info}); err == nil || !strings.Contains(err.Error(), "owner of the data file") {
 		t.Errorf("Create for another user = %v, %v", made, err)
 	}

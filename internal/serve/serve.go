@@ -103,10 +103,15 @@ func SocketPath(data string) string {
 		return real + ".sock"
 	}
 	// The file may be gone from under a server that runs.
-	if to, err := os.Readlink(data); err == nil && filepath.IsAbs(to) {
+	for range 40 { // links, as many as Linux follows
+		to, err := os.Readlink(data)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Dir(data) + string(filepath.Separator) + to // no Join: .. may follow a link
+		}
 		data = to
-	} else if err == nil {
-		data = filepath.Join(filepath.Dir(data), to)
 	}
 	return data + ".sock"
 }

@@ -356,6 +356,23 @@ func TestTellFails(t *testing.T) {
 	}
 }
 
+// TestLateReadyFile: what came to the path meanwhile is left as it is.
+func TestLateReadyFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ready.json")
+	file := must(NewReadyFile(path))
+	if err := os.WriteFile(path, []byte("a data file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Ready{Ready: "curl", PID: os.Getpid()}).Tell(io.Discard, file); err == nil || !strings.Contains(err.Error(), "came while the server started") {
+		t.Errorf("Tell = %v", err)
+	}
+	file.Remove()
+	if b := must(os.ReadFile(path)); string(b) != "a data file" {
+		t.Errorf("the file has %q", b)
+	}
+}
+
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	(*ReadyFile)(nil).Remove()
