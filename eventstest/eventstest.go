@@ -23,6 +23,7 @@
 package eventstest
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -54,7 +55,6 @@ type Server struct {
 // shared is what the views of a server share.
 type shared struct {
 	double  *double.Double
-	api     http.Handler // without journal and faults
 	handler http.Handler
 	client  http.RoundTripper
 
@@ -115,8 +115,7 @@ func New(t testing.TB, opts ...Option) *Server {
 	}
 	d := double.New(events.BasePath, events.Operations(), o.at)
 	s := &Server{t: t, shared: &shared{double: d}, Store: events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})}
-	s.api = events.New(s.Store)
-	s.handler = d.Handler(s.api)
+	s.handler = d.Handler(events.New(s.Store))
 	if !o.anyRoute {
 		d.Unknown = s.unknown
 	}
@@ -132,7 +131,7 @@ func New(t testing.TB, opts ...Option) *Server {
 	if err != nil {
 		t.Fatalf("eventstest: the seed: %v", err)
 	}
-	s.Owner = s.profile(s.Key)
+	s.Owner = s.profile("usr_owner")
 	stop := func() {}
 	if o.noListener {
 		s.URL = "http://eventstest.invalid" + events.BasePath
@@ -187,17 +186,18 @@ func (s *Server) unknown(method, path, nearest string) {
 	}
 }
 
-// profile is the user with a key.
-func (s *Server) profile(key string) (u events.User) {
+// profile is the user with an id, whose record comes first of its own.
+func (s *Server) profile(id string) events.User {
 	s.t.Helper()
-	r := httptest.NewRequest("GET", events.BasePath+"/users/me", nil)
-	r.Header.Set("x-service-api-key", key)
-	w := httptest.NewRecorder()
-	s.api.ServeHTTP(w, r)
-	if err := json.Unmarshal(w.Body.Bytes(), &u); err != nil || w.Code != http.StatusOK {
-		s.t.Fatalf("eventstest: GET /users/me: %d %s", w.Code, w.Body)
+	var r events.Record
+	records, err := s.Store.UserRecordsJSON(id)
+	if err == nil {
+		err = json.NewDecoder(bytes.NewReader(records[1:])).Decode(&r)
 	}
-	return u
+	if err != nil {
+		s.t.Fatalf("eventstest: the user %s: %v", id, err)
+	}
+	return *r.User
 }
 
 // Handler is the server for a listener or a mux of your own, with faults and
@@ -223,14 +223,14 @@ func (s *Server) NewKey(name string) (key string, owner events.User) {
 	if err == nil {
 		answer, err = s.double.IssueKeyJSON(request)
 	}
-	var issued struct{ Key string }
+	var issued struct{ Key, User string }
 	if err == nil {
 		err = json.Unmarshal(answer, &issued)
 	}
 	if err != nil {
 		s.t.Fatalf("eventstest: NewKey(%q): %v", name, err)
 	}
-	return issued.Key, s.profile(issued.Key)
+	return issued.Key, s.profile(issued.User)
 }
 
 // Fault is what goes wrong with a request whose key, route and method are
