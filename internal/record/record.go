@@ -53,40 +53,29 @@ func Row(raw string) (*index.Row, error) {
 	r.ID = c.text(`{"id":"`)
 	parent := "usr_"
 	switch r.Kind() {
+	case "usr":
+		parent = ""
+		c.text(`,"name":"`)
+		r.Alias = Email(c.text(`,"email":"`))
+		c.textOrNull(`,"avatar_url":`)
+		r.State, r.Created = c.textOrNull(`,"timezone":`), c.instant(`,"created_at":"`)
+	case "key":
+		r.Parent, r.Alias = c.text(`,"user_id":"`), Key(c.text(`,"digest":"`))
+		c.textOrNull(`,"hint":`)
+		r.Created = c.instant(`,"created_at":"`)
+		if c.textOrNull(`,"revoked_at":`) != "" {
+			r.State = "revoked"
+		}
 	case "evt":
 		r.Parent, r.Alias, r.State, r.Created = c.text(`,"host_id":"`), c.text(`,"slug":"`), c.text(`,"status":"`), c.instant(`,"created_at":"`)
 	case "gst":
+		parent = "evt_"
 		r.Parent, r.Created = c.text(`,"event_id":"`), c.instant(`,"created_at":"`)
 		if !c.skip(`,"email":null`) {
 			r.Alias = Guest(r.Parent, c.text(`,"email":"`))
 		}
-		parent = "evt_"
-	default: // few: any order will do
-		var x struct {
-			Name      string
-			Email     string
-			Timezone  *string
-			UserID    string `json:"user_id"`
-			Digest    string
-			CreatedAt time.Time  `json:"created_at"`
-			RevokedAt *time.Time `json:"revoked_at"`
-		}
-		if json.Unmarshal([]byte(raw), &x) != nil {
-			return nil, errForm
-		}
-		r.Parent, r.Created, r.Alias = x.UserID, x.CreatedAt, Email(x.Email)
-		if r.Kind() == "key" {
-			r.Alias = Key(x.Digest)
-		}
-		if x.RevokedAt != nil {
-			r.State = "revoked"
-		}
-		if x.Timezone != nil {
-			r.State = *x.Timezone
-		}
-		if r.Kind() == "usr" {
-			parent = ""
-		}
+	default:
+		c.err = errForm
 	}
 	if !strings.HasPrefix(r.Parent, parent) || !strings.HasSuffix(raw, "}") {
 		c.err = errForm
@@ -227,6 +216,17 @@ func (c *cutter) text(prefix string) string {
 	s := c.rest[:end]
 	c.rest = c.rest[end+1:]
 	return s
+}
+
+// textOrNull is the string that follows prefix, or "" for null.
+func (c *cutter) textOrNull(prefix string) string {
+	if !c.skip(prefix) {
+		c.err = errForm
+	}
+	if c.skip("null") {
+		return ""
+	}
+	return c.text(`"`)
 }
 
 func (c *cutter) instant(prefix string) time.Time {

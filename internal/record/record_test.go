@@ -129,7 +129,7 @@ func steps(s string) []index.Step {
 		{Row: &index.Row{ID: "key_1", Parent: "usr_1", Alias: Key(s), Created: at, Raw: `{"id":"key_1","user_id":"usr_1","digest":` + q + `,"hint":` + q + `,` + made + `,"revoked_at":null}`}},
 		{Row: &index.Row{ID: "evt_1", Parent: "usr_1", Alias: s, State: s, Created: at, Raw: `{"id":"evt_1","host_id":"usr_1","slug":` + q + `,"status":` + q + `,` + made + `,"title":` + q + `}`,
 			Origin: &index.Origin{Name: Origin("usr_1", s), Key: s, Body: s, At: at}}},
-		{Row: &index.Row{ID: "usr_1", Alias: Email(s), State: s, Created: at, Raw: `{"id":"usr_1","name":` + q + `,"email":` + q + `,"timezone":` + q + `,` + made + `}`}},
+		{Row: &index.Row{ID: "usr_1", Alias: Email(s), State: s, Created: at, Raw: `{"id":"usr_1","name":` + q + `,"email":` + q + `,"avatar_url":` + q + `,"timezone":` + q + `,` + made + `}`}},
 		{Gone: "evt_1"},
 		{Row: &index.Row{ID: "evt_2", Parent: "usr_1", Alias: "b", State: "draft", Created: at, Raw: `{"id":"evt_2","host_id":"usr_1","slug":"b","status":"draft",` + made + `,"title":` + q + `,"open":false}`}},
 		{Row: &index.Row{ID: "gst_1", Parent: "evt_1", Alias: Guest("evt_1", s), Created: at, Raw: `{"id":"gst_1","event_id":"evt_1",` + made + `,"email":` + q + `,"name":` + q + `}`}},
