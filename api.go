@@ -203,8 +203,10 @@ func (a *api) withPages() *api {
 			if r.Header.Get("X-Forwarded-Proto") == "https" {
 				base = "https" + base[len("http"):]
 			}
+			page := strings.Join(parts, base)
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			answer.Write(w, http.StatusOK, strings.Join(parts, base))
+			w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+			io.WriteString(w, page)
 		},
 		"/openapi.json": func(w http.ResponseWriter, r *http.Request) {
 			answer.Write(w, http.StatusOK, openAPI)

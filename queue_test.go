@@ -15,20 +15,27 @@ import (
 	"example.com/events/internal/recordfile"
 )
 
-// TestFullQueue: who has gone waits no longer for a place, and changes nothing.
-func TestFullQueue(t *testing.T) {
-	t.Parallel()
-	s, err := Open(t.TempDir()+"/events.json", nil)
+// opened is a store on a file until the end of the test.
+func opened(t *testing.T, path string, cfg *Config) *Store {
+	t.Helper()
+	s, err := Open(path, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// TestFullQueue: who has gone waits no longer for a place, and changes nothing.
+func TestFullQueue(t *testing.T) {
+	t.Parallel()
+	s := opened(t, t.TempDir()+"/events.json", nil)
 	for range maxQueue {
 		s.slots <- struct{}{}
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	err = s.change(gone, func(*tx) error {
+	err := s.change(gone, func(*tx) error {
 		t.Error("the change was made")
 		return nil
 	})
@@ -46,11 +53,7 @@ func TestFullQueue(t *testing.T) {
 func TestRefusedOnNothing(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/events.json"
-	s, err := Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := opened(t, path, nil)
 	if err := s.Apply(Record{User: &User{ID: "usr_ada", Name: "Ada", Email: "ada@example.com"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -84,10 +87,7 @@ func TestRefusedOnNothing(t *testing.T) {
 func TestCommitsSplit(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/events.json"
-	s, err := Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := opened(t, path, nil)
 	if err := s.Apply(Record{User: &User{ID: "usr_ada", Name: "Ada", Email: "ada@example.com"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -116,10 +116,7 @@ func TestCommitsSplit(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = Open(path, nil); err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s = opened(t, path, nil)
 	if n := len(s.Records()) - 1; n != events {
 		t.Errorf("%d events are on disk, %d were shown", n, events)
 	}
@@ -130,11 +127,7 @@ func TestCommitsSplit(t *testing.T) {
 func TestGoneBeforeItsTurn(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	s, err := Open(t.TempDir()+"/events.json", &Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := opened(t, t.TempDir()+"/events.json", &Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err := s.ApplyJSON([]byte(`[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}},{"key":{"user_id":"usr_ada","secret":"svc_live_ada"}}]`)); err != nil {
 		t.Fatal(err)
 	}

@@ -579,7 +579,7 @@ func (s *Store) stage(c *change, t *tx) (err error) {
 
 // rewrite replaces the file by one with all that is in the store, and steps.
 func (s *Store) rewrite(steps []index.Step) error {
-	s.forget()
+	s.publish(nil) // what has expired is not written
 	return s.file.Rewrite(func(yield func([]byte) bool) {
 		var buf []byte
 		for r := range s.index.All() {
@@ -595,18 +595,12 @@ func (s *Store) rewrite(steps []index.Step) error {
 	})
 }
 
-// publish makes steps that are durable visible.
+// publish makes steps that are durable visible, and forgets the idempotency
+// keys that have expired.
 func (s *Store) publish(steps []index.Step) {
-	s.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.index.Do(steps)
-}
-
-// forget lets go of the idempotency keys that have expired.
-func (s *Store) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.index.Forget(s.now().Add(-idempotencyLifetime))
 }
 

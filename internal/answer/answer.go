@@ -57,7 +57,6 @@ func (e *Error) Write(w http.ResponseWriter) {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	w.Header()["Content-Type"] = jsonType
 	Write(w, e.Status, strict.Encode(map[string]inner{"error": {e.Code, e.Message}}))
 }
 
@@ -70,23 +69,19 @@ var (
 
 // Begin puts the headers that every answer has.
 func Begin(h http.Header) {
-	delete(h, "Content-Type") // that of a wrapper
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
 }
 
-// Start begins an answer whose body, of that many bytes, is JSON where no other
-// Content-Type is set.
+// Start begins an answer whose body is a JSON text of that many bytes.
 func Start(w http.ResponseWriter, status, size int) {
 	h := w.Header()
-	if h["Content-Type"] == nil {
-		h["Content-Type"] = jsonType
-	}
+	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(size)}
 	w.WriteHeader(status)
 }
 
-// Write answers with a whole body. Where that fails the client has gone, and
+// Write answers with a whole JSON text. Where that fails the client has gone, and
 // there is nobody to tell.
 func Write[B string | []byte](w http.ResponseWriter, status int, body B) {
 	Start(w, status, len(body))

@@ -27,18 +27,18 @@ const maxControl = 1 << 20 // bytes of a body of faults or the clock
 func (d *Double) Control(token, baseURL string, fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	routes := operator.StoreRoutes(d, baseURL)
 	routes["/reset"] = map[string]operator.Route{
-		"POST": {User: d.known, Do: func(r operator.Request) ([]byte, error) { return nil, d.Reset(r.User) }},
+		"POST": {User: d.Known, Do: func(r operator.Request) ([]byte, error) { return nil, d.Reset(r.User) }},
 	}
 	routes["/faults"] = map[string]operator.Route{
-		"GET":    {Status: http.StatusOK, User: d.known, Do: func(r operator.Request) ([]byte, error) { return d.listFaults(r.User), nil }},
-		"PUT":    {Status: http.StatusOK, User: d.known, MaxBody: maxControl, Do: d.putFaults},
-		"DELETE": {User: d.known, Do: func(r operator.Request) ([]byte, error) { d.replace(of(r.User)); return nil, nil }},
+		"GET":    {Status: http.StatusOK, User: d.Known, Do: func(r operator.Request) ([]byte, error) { return d.listFaults(r.User), nil }},
+		"PUT":    {Status: http.StatusOK, User: d.Known, MaxBody: maxControl, Do: d.putFaults},
+		"DELETE": {User: d.Known, Do: func(r operator.Request) ([]byte, error) { d.replace(of(r.User)); return nil, nil }},
 	}
 	routes["/requests"] = map[string]operator.Route{
-		"GET": {Status: http.StatusOK, User: d.known, Do: func(r operator.Request) ([]byte, error) {
+		"GET": {Status: http.StatusOK, User: d.Known, Do: func(r operator.Request) ([]byte, error) {
 			return strict.Encode(map[string]any{"data": d.Requests("", r.User)}), nil
 		}},
-		"DELETE": {User: d.known, Do: func(r operator.Request) ([]byte, error) { d.ClearRequests(r.User); return nil, nil }},
+		"DELETE": {User: d.Known, Do: func(r operator.Request) ([]byte, error) { d.ClearRequests(r.User); return nil, nil }},
 	}
 	routes["/clock"] = map[string]operator.Route{
 		"GET": {Status: http.StatusOK, Do: func(operator.Request) ([]byte, error) { return d.clock(), nil }},

@@ -209,7 +209,7 @@ func (d *Double) IssueKeyJSON(request []byte) ([]byte, error) {
 		return nil, answer.BadRequest("name is required, 1 to 255 characters")
 	default:
 		email := d.numbered("email", readable(name)) + mailDomain
-		for d.Knows(email) {
+		for d.has(email) {
 			email = d.numbered("email", readable(name)) + mailDomain
 		}
 		request = strict.Encode(map[string]string{"name": name, "email": email})
@@ -244,15 +244,15 @@ func decode(array []byte, err error) ([]record, error) {
 	return records, err
 }
 
-// Knows reports whether there is a user with this id or email.
-func (d *Double) Knows(user string) bool {
+// has reports whether there is a user with this id or email.
+func (d *Double) has(user string) bool {
 	array, err := d.UserRecordsJSON(user)
 	return err == nil && bytes.ContainsRune(array, '{')
 }
 
-// known refuses the id of a user that there is not; "" is everyone.
-func (d *Double) known(userID string) error {
-	if userID == "" || strings.HasPrefix(userID, "usr_") && d.Knows(userID) {
+// Known refuses the id of a user that there is not; "" is everyone.
+func (d *Double) Known(userID string) error {
+	if userID == "" || strings.HasPrefix(userID, "usr_") && d.has(userID) {
 		return nil
 	}
 	return answer.NotFound(fmt.Sprintf("user %.80q is not known; its id begins with usr_", userID))
@@ -265,7 +265,7 @@ func (d *Double) known(userID string) error {
 func (d *Double) Reset(userID string) error {
 	d.resetting.Lock()
 	defer d.resetting.Unlock()
-	if err := d.known(userID); err != nil {
+	if err := d.Known(userID); err != nil {
 		return err
 	}
 	array := d.RecordsJSON

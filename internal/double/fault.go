@@ -34,7 +34,7 @@ type hold struct {
 	rule *Rule
 	user string
 	goOn bool
-	done chan struct{} // closed when it is held no longer, with goOn set
+	done chan struct{} // closed when it is let go of
 }
 
 // answers are what the statuses of faults send.
@@ -70,7 +70,7 @@ func (d *Double) problem(f *Rule) string {
 	refuse(f.Delay < 0, "delay must not be negative")
 	refuse(f.Status != 0 && (f.Drop || f.Lose) || f.Drop && f.Lose, "status, drop and lose exclude each other: give one of them")
 	refuse(f.Status == 0 && f.Delay == 0 && !f.Drop && !f.Lose, "status, delay, drop or lose is required: without one nothing goes wrong")
-	if err := d.known(f.User); err != nil {
+	if err := d.Known(f.User); err != nil {
 		refuse(true, err.Error())
 	}
 	return strings.Join(problems, "; ")
@@ -98,8 +98,8 @@ func (d *Double) replace(which func(*Rule) bool, rules ...*Rule) {
 	}), rules...)
 }
 
-// release lets go of requests that are held. They go on or are broken off. Its
-// caller holds mu.
+// release lets go of requests that are held. They go on or, where a reset came,
+// are answered 503. Its caller holds mu.
 func (d *Double) release(which func(*hold) bool, goOn bool) {
 	for h := range d.held {
 		if which(h) {
@@ -140,7 +140,7 @@ func (d *Double) take(e *Request, operation, userID string) *hold {
 	for _, f := range d.faults {
 		if f.Operation == operation && (f.User == "" || f.User == userID) && (f.Times == 0 || f.used < f.Times) && !d.closed {
 			f.used++
-			h := &hold{rule: f, user: userID, done: make(chan struct{})}
+			h := &hold{rule: f, user: userID, goOn: true, done: make(chan struct{})}
 			d.held[h] = true
 			return h
 		}
@@ -209,7 +209,7 @@ func (d *Double) wait(h *hold, w http.ResponseWriter, r *http.Request) bool {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.release(func(other *hold) bool { return other == h }, true)
+	delete(d.held, h)
 	return h.goOn
 }
 
