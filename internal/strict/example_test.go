@@ -25,7 +25,7 @@ func ExampleParse() {
 }
 
 func ExampleElements() {
-	for v, err := range strict.Elements([]byte(`["Ada", "Grace", Alan]`)) {
+	for v, err := range strict.Elements([]byte(`["Ada", "Grace" "Alan"]`)) {
 		if err != nil {
 			fmt.Println(err)
 			break
@@ -35,16 +35,18 @@ func ExampleElements() {
 	// Output:
 	// Ada
 	// Grace
-	// line 1, column 18: a value is needed here: an object, an array, a number, a string in double quotes, true, false or null
+	// line 1, column 17: a comma or ] is needed here
 }
 
 func ExampleTime() {
 	fmt.Println(strict.Time("2016-12-31T15:59:60-08:00"))
-	_, err := strict.Time("2027-03-01T18:00:00")
-	fmt.Println("start_at", err)
+	fmt.Println(strict.Time("2027-03-01T18:00+02"))
+	_, err := strict.Time("2027-03-01T24:00:00Z")
+	fmt.Println("end_at", err)
 	// Output:
 	// 2017-01-01 00:00:00 +0000 UTC <nil>
-	// start_at must be an RFC 3339 date-time with an offset: add Z for UTC, or one such as +02:00
+	// 2027-03-01 16:00:00 +0000 UTC <nil>
+	// end_at must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00: the hour must be 00 to 23
 }
 
 func ExampleURL() {

@@ -1,20 +1,19 @@
 // Package strict reads what a client sends by the letter of its standard: JSON
 // texts (RFC 8259), date-times (RFC 3339), web addresses (RFC 3986) and time
-// zone names (IANA). It stands where encoding/json, time and net/url let more
+// zone names (IANA). It is used where encoding/json, time and net/url let more
 // through: duplicate member names, invalid UTF-8, lone surrogates, a comma
 // before a fraction, a space in a host.
 //
 // No reader panics, whatever the input; each takes time linear in its input,
 // keeps no state and is safe for concurrent use. No error text repeats any of
-// the input. [Encode] is the one writer: encoding/json escapes what needs none.
+// the input.
 package strict
 
 import (
 	"bytes"
-	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -26,8 +25,8 @@ import (
 const MaxDepth = 32
 
 // MaxValues is how many values one value may hold, itself and those at every
-// depth counted: no document of ours has a tenth of them, and a text of short
-// values would take a hundred times its size in memory.
+// depth counted. No document of this program has a tenth of them, and a text of
+// short values would take a hundred times its size in memory.
 const MaxValues = 1000
 
 // Kind is the kind of a JSON value. The zero Kind is Null.
@@ -49,8 +48,10 @@ func (k Kind) String() string {
 	return [...]string{"null", "boolean", "number", "string", "array", "object", "unknown"}[min(k, Object+1)]
 }
 
-// Value is one JSON value. Which of the fields speak depends on Kind; the
-// others are zero. It shares no memory with the text that it was read from.
+// Value is one JSON value. Kind says which of the other fields are used; the
+// rest are zero. It shares no memory with the text that it was read from, but
+// all strings in it are parts of one string: a program that keeps one of them
+// for long keeps the memory of all, unless it clones that one.
 type Value struct {
 	Kind    Kind
 	Bool    bool     // of a Bool
@@ -87,10 +88,9 @@ func (e *SyntaxError) Error() string {
 // as are numbers of any size. Every error is a *SyntaxError.
 func Parse(data []byte) (Value, error) {
 	p := parser{data: data}
-	p.begin()
+	p.text.Grow(len(data))
 	v := p.value()
-	p.end()
-	if p.err != nil {
+	if p.finish(); p.err != nil {
 		return Value{}, p.err
 	}
 	return v, nil
@@ -100,47 +100,63 @@ func Parse(data []byte) (Value, error) {
 // that is the whole of data, by the rules of Parse, so that a long array never
 // stands in memory as one tree. A mistake is yielded once, as a *SyntaxError with
 // a zero Value, and ends the sequence; the elements before it were yielded by
-// then, unless it is invalid UTF-8, which is looked for first.
+// then.
 func Elements(data []byte) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
-		p := parser{data: data}
-		p.begin()
-		if p.next() == '[' {
-			p.enter()
-		} else {
+		p := parser{data: data, depth: 1}
+		if p.next(); !p.skip("[") {
 			p.fail(p.pos, "a JSON array is needed: begin it with [")
 		}
 		for first := true; p.more(first, ']'); first = false {
 			p.count = 0
+			size := p.text.Len() // of the element before: a good guess for this one
+			p.text = strings.Builder{}
+			p.text.Grow(size)
 			if v := p.value(); p.err == nil && !yield(v, nil) {
 				return
 			}
 		}
-		p.end()
-		if p.err != nil {
+		if p.finish(); p.err != nil {
 			yield(Value{}, p.err)
 		}
 	}
 }
 
-// parser is a place in a JSON text. After the first mistake it stands at the end
-// and what its methods return has no meaning.
+// Encode returns x as JSON. Unlike json.Marshal it leaves <, > and & as they
+// are. It panics where x holds what JSON cannot: a channel, a NaN.
+func Encode(x any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(x); err != nil {
+		panic(err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// parser is a place in a JSON text. After its first error it stands at the end
+// of the text, and what its methods return has no meaning.
 type parser struct {
 	data  []byte
 	pos   int
-	depth int
-	count int   // values of the one that is read
-	err   error // nil or a *SyntaxError
-
-	// Of the containers that are still open: each finished one is copied out
-	// whole, so it is allocated once, at its own size. The outermost takes all.
-	members []Member
-	items   []Value
-
-	text []byte // of the string being unescaped
+	depth int             // open arrays and objects
+	count int             // values read so far
+	text  strings.Builder // the names, strings and numbers read so far, one after the other
+	err   error           // nil or a *SyntaxError
 }
 
+// finish checks that nothing but white space is left.
+func (p *parser) finish() {
+	if p.next(); p.pos < len(p.data) {
+		p.fail(p.pos, "there is more text after the JSON value: remove it")
+	}
+}
+
+// fail sets the error, unless there is one already.
 func (p *parser) fail(at int, problem string) {
+	if at == len(p.data) {
+		problem = "the text ends too early: " + problem
+	}
 	if p.err == nil {
 		line := 1 + bytes.Count(p.data[:at], []byte("\n"))
 		p.err = &SyntaxError{at, line, at - bytes.LastIndexByte(p.data[:at], '\n'), problem}
@@ -148,119 +164,80 @@ func (p *parser) fail(at int, problem string) {
 	}
 }
 
-func (p *parser) begin() {
-	if bytes.HasPrefix(p.data, []byte("\ufeff")) {
-		p.fail(0, "a byte order mark stands before the JSON text: leave it out")
-	}
-	if !utf8.Valid(p.data) {
-		at := 0
-		for r, size := rune(0), 0; r != utf8.RuneError || size != 1; at += size {
-			r, size = utf8.DecodeRune(p.data[at:])
-		}
-		p.fail(at-1, "this is not UTF-8: encode the text as UTF-8")
-	}
-}
-
-func (p *parser) end() {
-	if p.next(); p.pos < len(p.data) {
-		p.fail(p.pos, "there is more text after the JSON value: remove it")
-	}
-}
-
-// next skips white space and returns the byte that p then stands on, 0 at the
+// next skips white space and returns the byte that p then stands on, or 0 at the
 // end of the text.
 func (p *parser) next() byte {
 	for ; p.pos < len(p.data); p.pos++ {
-		if c := p.data[p.pos]; c > ' ' || c != ' ' && c != '\t' && c != '\n' && c != '\r' {
+		if c := p.data[p.pos]; c != ' ' && c != '\t' && c != '\n' && c != '\r' {
 			return c
 		}
 	}
 	return 0
 }
 
-// skip goes past word if p stands on it.
+// skip moves past word if p stands on it.
 func (p *parser) skip(word string) bool {
-	ok := bytes.HasPrefix(p.data[p.pos:], []byte(word))
-	if ok {
+	found := bytes.HasPrefix(p.data[p.pos:], []byte(word))
+	if found {
 		p.pos += len(word)
 	}
-	return ok
+	return found
 }
 
+// value reads the value that comes next.
 func (p *parser) value() Value {
-	c := p.next()
 	if p.count++; p.count > MaxValues {
-		p.fail(p.pos, "this is the value after the first "+strconv.Itoa(MaxValues)+", which are all that one may hold: send fewer")
-		return Value{}
+		p.fail(p.pos, fmt.Sprintf("there are more than %d values in one: send fewer", MaxValues))
 	}
-	switch {
+	switch c := p.next(); {
 	case c == '"':
-		return Value{Kind: String, Text: string(p.chars())}
+		return Value{Kind: String, Text: p.chars()}
 	case c == '{':
 		return p.container(Object, '}')
 	case c == '[':
 		return p.container(Array, ']')
-	case c == '-' || isDigit(c):
-		return p.number()
+	case strings.IndexByte(numberBytes, c) >= 0:
+		return Value{Kind: Number, Text: p.number()}
 	case p.skip("true"):
 		return Value{Kind: Bool, Bool: true}
 	case p.skip("false"):
 		return Value{Kind: Bool}
 	case p.skip("null"):
 		return Value{}
-	case p.pos == len(p.data):
-		p.fail(p.pos, "the text ends where a value is needed")
-	case c == '/' || c == '#':
-		p.fail(p.pos, "a comment stands here, and JSON has none: remove it")
-	case c == '\'':
-		p.fail(p.pos, "single quotes do not make a string: use double quotes")
 	}
-	p.fail(p.pos, "a value is needed here: an object, an array, a number, a string in double quotes, true, false or null")
+	p.fail(p.pos, "a value is needed here: an object, an array, a number, a string in double quotes, "+
+		"true, false or null; comments and a byte order mark must be left out")
 	return Value{}
 }
 
+// container reads the array or object that begins here.
 func (p *parser) container(kind Kind, end byte) Value {
-	members, items := len(p.members), len(p.items)
-	if p.enter(); kind == Object && p.members == nil {
-		p.members = make([]Member, 0, 12) // a new event has no more
-	}
+	v := Value{Kind: kind}
+	p.enter()
 	for first := true; p.more(first, end); first = false {
-		var m Member
-		if kind == Object {
-			m.Name = p.name()
+		if kind == Array {
+			v.Items = append(v.Items, p.value())
+			continue
 		}
-		if m.Value = p.value(); kind == Object {
-			p.members = append(p.members, m)
-		} else {
-			p.items = append(p.items, m.Value)
+		if first {
+			v.Members = make([]Member, 0, 12) // a new event has no more
 		}
+		name := p.name()
+		v.Members = append(v.Members, Member{name, p.value()})
 	}
-	return Value{Kind: kind, Members: take(&p.members, members), Items: take(&p.items, items)}
+	return v
 }
 
-// take moves what stands on a stack from base on into a slice of its own.
-func take[T any](stack *[]T, base int) []T {
-	top := (*stack)[base:]
-	if base == 0 {
-		*stack = nil
-		return top
-	}
-	*stack = (*stack)[:base]
-	if len(top) == 0 {
-		return nil
-	}
-	return slices.Clone(top)
-}
-
+// enter moves past the bracket that opens an array or object.
 func (p *parser) enter() {
 	p.pos++
 	if p.depth++; p.depth > MaxDepth {
-		p.fail(p.pos-1, "arrays and objects stand more than "+strconv.Itoa(MaxDepth)+" deep in each other here: make it flatter")
+		p.fail(p.pos-1, fmt.Sprintf("arrays and objects are more than %d deep here: make it flatter", MaxDepth))
 	}
 }
 
-// more reports whether the open container goes on, and goes to what comes next
-// in it, or past its end.
+// more reports whether the array or object that is open has another element or
+// member. It moves to it, past the comma, or else past the bracket at the end.
 func (p *parser) more(first bool, end byte) bool {
 	c, comma := p.next(), p.pos
 	switch {
@@ -275,8 +252,6 @@ func (p *parser) more(first bool, end byte) bool {
 			return true
 		}
 		p.fail(comma, "a comma stands before the end: remove it")
-	case p.pos == len(p.data):
-		p.fail(p.pos, "the text ends too early: close what is open, with "+string(end)+" first")
 	default:
 		p.fail(p.pos, "a comma or "+string(end)+" is needed here")
 	}
@@ -287,72 +262,65 @@ func (p *parser) more(first bool, end byte) bool {
 func (p *parser) name() string {
 	if p.next() != '"' {
 		p.fail(p.pos, "a member's name in double quotes is needed here")
-		return ""
 	}
-	name := string(p.chars())
-	if p.next() != ':' {
+	name := p.chars()
+	if p.next(); !p.skip(":") {
 		p.fail(p.pos, "a colon and a value are needed after a member's name")
 	}
-	p.skip(":")
 	return name
 }
 
-// chars reads the string that p stands on and returns its characters, which are
-// good until the next call.
-func (p *parser) chars() []byte {
-	open := p.pos
-	start := open + 1 // of what is not in text yet
-	text := p.text[:0]
-	for i := start; ; {
-		i += plain(p.data[i:])
-		if i == len(p.data) {
-			p.fail(open, "a string is not closed: add a double quote at its end")
-			return nil
-		}
-		switch c := p.data[i]; c {
-		case '"':
+// numberBytes are the bytes that a number is made of.
+const numberBytes = "0123456789+-.eE"
+
+// number reads the number that begins here and returns its literal.
+func (p *parser) number() string {
+	start := p.pos
+	p.pos = len(p.data) - len(bytes.TrimLeft(p.data[start:], numberBytes))
+	literal := p.data[start:p.pos]
+	if !json.Valid(literal) {
+		p.fail(start, "this is not a number that JSON has: write it like 12, -0.5 or 6e23, "+
+			"with no + or needless 0 before it and with digits on both sides of a point")
+	}
+	return string(literal)
+}
+
+// chars reads the string that begins here and returns its characters.
+func (p *parser) chars() string {
+	start, open := p.text.Len(), p.pos
+	copied := open + 1 // what stands before it is in p.text, or is the quote
+	for i := copied; i < len(p.data); i++ {
+		switch c := p.data[i]; {
+		case c == '"':
+			p.text.Write(p.data[copied:i])
+			chars := p.text.String()[start:]
 			p.pos = i + 1
-			if len(text) == 0 {
-				return p.data[start:i]
+			if !utf8.ValidString(chars) {
+				p.fail(open, "a string is not UTF-8: encode the text as UTF-8")
 			}
-			p.text = append(text, p.data[start:i]...)
-			return p.text
-		case '\\':
+			return chars
+		case c == '\\':
 			r, size, problem := unescape(p.data[i:])
 			if problem != "" {
 				p.fail(i, problem)
-				return nil
+				return ""
 			}
-			text = utf8.AppendRune(append(text, p.data[start:i]...), r)
-			i += size
-			start = i
-		default:
-			p.fail(i, `a control character or line break stands in a string: close the string before it, or write it as \n or \u and four hex digits`)
-			return nil
+			p.text.Write(p.data[copied:i])
+			p.text.WriteRune(r)
+			copied = i + size
+			i = copied - 1
+		case c < ' ':
+			p.fail(i, "a control character or line break stands in a string: close the string before it, "+
+				`or write it as \n or \u and four hex digits`)
+			return ""
 		}
 	}
-}
-
-// plain returns how many bytes come before the first quote, backslash or control
-// character of s.
-func plain(s []byte) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	i := 0
-	for ; i+8 <= len(s); i += 8 { // a byte of w - n*ones borrows where it is below n
-		w := binary.LittleEndian.Uint64(s[i:])
-		quote, backslash := w^'"'*ones, w^'\\'*ones
-		if ((w-' '*ones)|(quote-ones)|(backslash-ones))&^w&highs != 0 {
-			break
-		}
-	}
-	for i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' {
-		i++
-	}
-	return i
+	p.fail(open, "a string is not closed: add a double quote at its end")
+	return ""
 }
 
 // unescape returns the character that the escape at the beginning of s stands
-// for, and how many bytes it takes.
+// for, and how many bytes it takes, or what is wrong with it.
 func unescape(s []byte) (r rune, size int, problem string) {
 	if len(s) > 1 {
 		if i := strings.IndexByte(`"\/bfnrt`, s[1]); i >= 0 {
@@ -382,36 +350,4 @@ func unit(s []byte) rune {
 		return -1
 	}
 	return rune(n)
-}
-
-func (p *parser) number() Value {
-	start := p.pos
-	p.skip("-")
-	zero := p.pos
-	switch {
-	case p.digits() == 0:
-		p.fail(p.pos, "a digit is needed after the minus sign")
-	case p.data[zero] == '0' && p.pos > zero+1:
-		p.fail(zero, "a number cannot begin with a needless 0: remove it")
-	case p.skip(".") && p.digits() == 0:
-		p.fail(p.pos, "a digit is needed after the decimal point")
-	case p.skip("e") || p.skip("E"):
-		_ = p.skip("+") || p.skip("-")
-		if p.digits() == 0 {
-			p.fail(p.pos, "a digit is needed in the exponent")
-		}
-	}
-	if p.err != nil {
-		return Value{}
-	}
-	return Value{Kind: Number, Text: string(p.data[start:p.pos])}
-}
-
-// digits goes past digits and returns how many.
-func (p *parser) digits() int {
-	start := p.pos
-	for p.pos < len(p.data) && isDigit(p.data[p.pos]) {
-		p.pos++
-	}
-	return p.pos - start
 }

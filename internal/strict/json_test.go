@@ -134,11 +134,11 @@ func TestTooManyValues(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	const (
-		cut, value, comma, trailing                    = "text ends", "a value is needed", "is needed here", "before the end"
-		name, colon, after                             = "name in double quotes", "a colon", "more text after"
-		open, control, escape                          = "not closed", "control character", "escape is unknown"
-		alone, notUTF8, mark, zero                     = "surrogate", "not UTF-8", "byte order mark", "needless 0"
-		sign, point, exponent, deeply, quotes, comment = "minus sign", "decimal point", "exponent", "32 deep", "single quotes", "JSON has none"
+		cut, value, comma, trailing = "text ends", "a value is needed", "is needed here", "before the end"
+		name, colon, after          = "name in double quotes", "a colon", "more text after"
+		open, control, escape       = "not closed", "control character", "escape is unknown"
+		alone, notUTF8, number      = "surrogate", "not UTF-8", "not a number"
+		deeply                      = "32 deep"
 	)
 	for _, tt := range []struct {
 		in           string
@@ -148,8 +148,8 @@ func TestParseRefuses(t *testing.T) {
 		{"", 1, 1, cut},
 		{" \n ", 2, 2, cut},
 		{"\x00", 1, 1, value},
-		{"\ufeff{}", 1, 1, mark},
-		{"\ufeff", 1, 1, mark},
+		{"\ufeff{}", 1, 1, value},
+		{"\ufeff", 1, 1, value},
 		{"[\ufeff]", 1, 2, value},
 		{"\u00a0[]", 1, 1, value},
 		{"\v1", 1, 1, value},
@@ -164,19 +164,19 @@ func TestParseRefuses(t *testing.T) {
 		{"[FALSE]", 1, 2, value},
 		{"undefined", 1, 1, value},
 		{"NaN", 1, 1, value},
-		{"[-NaN]", 1, 3, sign},
+		{"[-NaN]", 1, 2, number},
 		{"Infinity", 1, 1, value},
-		{"-Infinity", 1, 2, sign},
-		{"'a'", 1, 1, quotes},
+		{"-Infinity", 1, 1, number},
+		{"'a'", 1, 1, value},
 		{"{'a':1}", 1, 2, name},
 		{"\u201ca\u201d", 1, 1, value},
 		{"`a`", 1, 1, value},
 
-		{"/* x */ 1", 1, 1, comment},
-		{"// x\n1", 1, 1, comment},
-		{"# x\n1", 1, 1, comment},
+		{"/* x */ 1", 1, 1, value},
+		{"// x\n1", 1, 1, value},
+		{"# x\n1", 1, 1, value},
 		{"[1 /* x */]", 1, 4, comma},
-		{"[1, // x\n2]", 1, 5, comment},
+		{"[1, // x\n2]", 1, 5, value},
 		{"{} // x", 1, 4, after},
 
 		{"1 2", 1, 3, after},
@@ -228,26 +228,26 @@ func TestParseRefuses(t *testing.T) {
 		{"{\n  \"a\": 1,\n  \"b\": tru\n}", 3, 8, value},
 		{"{\r\n\"a\": x}", 2, 6, value},
 
-		{"-", 1, 2, sign},
-		{"[-]", 1, 3, sign},
-		{"--1", 1, 2, sign},
-		{"- 1", 1, 2, sign},
-		{"+1", 1, 1, value},
-		{"00", 1, 1, zero},
-		{"-01", 1, 2, zero},
-		{"[012]", 1, 2, zero},
+		{"-", 1, 1, number},
+		{"[-]", 1, 2, number},
+		{"--1", 1, 1, number},
+		{"- 1", 1, 1, number},
+		{"+1", 1, 1, number},
+		{"00", 1, 1, number},
+		{"-01", 1, 1, number},
+		{"[012]", 1, 2, number},
 		{"0x1F", 1, 2, after},
-		{".5", 1, 1, value},
-		{"-.5", 1, 2, sign},
-		{"1.", 1, 3, point},
-		{"[1.]", 1, 4, point},
-		{"1.e5", 1, 3, point},
-		{"1e", 1, 3, exponent},
-		{"1E+", 1, 4, exponent},
-		{"[1e-]", 1, 5, exponent},
-		{"1e+-2", 1, 4, exponent},
-		{"1e1.5", 1, 4, after},
-		{"1.2.3", 1, 4, after},
+		{".5", 1, 1, number},
+		{"-.5", 1, 1, number},
+		{"1.", 1, 1, number},
+		{"[1.]", 1, 2, number},
+		{"1.e5", 1, 1, number},
+		{"1e", 1, 1, number},
+		{"1E+", 1, 1, number},
+		{"[1e-]", 1, 2, number},
+		{"1e+-2", 1, 1, number},
+		{"1e1.5", 1, 1, number},
+		{"1.2.3", 1, 1, number},
 		{"1_000", 1, 2, after},
 		{"1,5", 1, 2, after},
 		{"\uff11", 1, 1, value},
@@ -292,19 +292,19 @@ func TestParseRefuses(t *testing.T) {
 		{`"\ud834\uzzzz"`, 1, 2, alone},
 		{`{"\ud800":1}`, 1, 3, alone},
 
-		{"\xff", 1, 1, notUTF8},
-		{"[\"\xff\"]", 1, 3, notUTF8},
-		{"\"\xc3\"", 1, 2, notUTF8},
-		{"\"\u00e9\xe9\"", 1, 4, notUTF8},
-		{"\"\x80\"", 1, 2, notUTF8},
-		{"\"\xc0\xaf\"", 1, 2, notUTF8},
-		{"\"\xed\xa0\x80\"", 1, 2, notUTF8},
-		{"\"\xf4\x90\x80\x80\"", 1, 2, notUTF8},
-		{"\"\xf8\x88\x80\x80\x80\"", 1, 2, notUTF8},
-		{"{}\n\xe2\x82", 2, 1, notUTF8},
-		{"\xff\xfe[\x00]\x00", 1, 1, notUTF8},
+		{"\xff", 1, 1, value},
+		{"[\"\xff\"]", 1, 2, notUTF8},
+		{"\"\xc3\"", 1, 1, notUTF8},
+		{"\"\u00e9\xe9\"", 1, 1, notUTF8},
+		{"\"\x80\"", 1, 1, notUTF8},
+		{"\"\xc0\xaf\"", 1, 1, notUTF8},
+		{"\"\xed\xa0\x80\"", 1, 1, notUTF8},
+		{"\"\xf4\x90\x80\x80\"", 1, 1, notUTF8},
+		{"\"\xf8\x88\x80\x80\x80\"", 1, 1, notUTF8},
+		{"{}\n\xe2\x82", 2, 1, after},
+		{"\xff\xfe[\x00]\x00", 1, 1, value},
 		{"\x00[\x00]", 1, 1, value},
-		{"\"\ufffd\xff\"", 1, 5, notUTF8},
+		{"\"\ufffd\xff\"", 1, 1, notUTF8},
 
 		{deep(strict.MaxDepth + 1), 1, strict.MaxDepth + 1, deeply},
 		{strings.Repeat(`{"a":`, strict.MaxDepth+1), 1, 5*strict.MaxDepth + 1, deeply},
@@ -329,10 +329,10 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// Every byte at every place among the eight that are scanned at once.
+// Every byte among characters of one byte and of two.
 func TestParseBytes(t *testing.T) {
 	t.Parallel()
-	for before := range 20 {
+	for before := range 3 {
 		for c := range 256 {
 			for _, filler := range []string{"x", "\u00e9"} {
 				in := `"` + strings.Repeat(filler, before) + string([]byte{byte(c)}) + strings.Repeat(filler, 9) + `"`
@@ -362,6 +362,7 @@ func TestElements(t *testing.T) {
 	for _, tt := range []struct{ name, in, want, problem string }{
 		{"empty", ` [ ] `, ``, ""},
 		{"values of every kind", `[null,true,1,"a",[2],{"b":3}]`, `null true 1 "a" [2] {"b":3}`, ""},
+		{"invalid UTF-8 after two", "[1,2,\"\xff\"]", `1 2`, "line 1, column 6: a string is not UTF-8"},
 		{"mistake after two", `[1,2,x,4]`, `1 2`, "line 1, column 6: a value is needed"},
 		{"mistake inside the third", `[1,[2],[3,x],4]`, `1 [2]`, "line 1, column 11: a value is needed"},
 		{"not closed", `[1,2`, `1 2`, "line 1, column 5: the text ends"},
@@ -369,8 +370,7 @@ func TestElements(t *testing.T) {
 		{"text after it", `[1] 2`, `1`, "line 1, column 5: there is more text"},
 		{"an object", `{"a":1}`, ``, "line 1, column 1: a JSON array is needed"},
 		{"a string", ` "[1]"`, ``, "line 1, column 2: a JSON array is needed"},
-		{"nothing", ``, ``, "line 1, column 1: a JSON array is needed"},
-		{"invalid UTF-8 at the end", "[1,2,\"\xff\"]", ``, "line 1, column 7: this is not UTF-8"},
+		{"nothing", ``, ``, "line 1, column 1: the text ends too early: a JSON array is needed"},
 		{"as deep as allowed", deep(strict.MaxDepth), deep(strict.MaxDepth - 1), ""},
 		{"the array is a level too", `[0,` + deep(strict.MaxDepth) + `]`, `0`, "line 1, column 35: arrays and objects"},
 	} {

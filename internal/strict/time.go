@@ -2,111 +2,78 @@ package strict
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"time"
 )
 
+// dateTime is the shape of a date-time: that of RFC 3339, but seconds may be left
+// out, and an offset may lack its colon or its minutes.
+var dateTime = regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d(:?\d\d)?)$`)
+
+// offsets writes an offset with a sign and no colon, Z as + alone.
+var offsets = strings.NewReplacer("Z", "+", "z", "+", ":", "")
+
 // Time returns the instant, in UTC, that the RFC 3339 date-time s names: date, T,
-// time to the second, an optional fraction and an offset or Z; t and z may be
-// lower-case. Of a fraction it keeps the nanoseconds and cuts what is finer. A
-// leap second (:60) is taken where it is 23:59 in UTC, on any day, as the second
-// that follows. The years are 0000 to 9999, in s and also in UTC.
+// time of day and an offset or Z; t and z may be lower-case. It takes two things
+// more, which ISO 8601 allows and clients send: seconds may be left out
+// (2027-03-01T18:00Z), and an offset may be +hhmm or +hh. Of a fraction it keeps
+// the nanoseconds and cuts what is finer. A leap second (:60) is taken where it
+// is 23:59 in UTC, on any day, as the second that follows. The years are 0000 to
+// 9999, in s and also in UTC.
 //
 // An error is the tail of a sentence whose subject is what holds s: it begins
-// with "must", says what is wrong and how to put it right.
+// with "must" and says everything that is wrong with s and how to put it right.
 func Time(s string) (time.Time, error) {
-	t, problem := dateTime(s)
-	if problem != "" {
-		return time.Time{}, errors.New("must be an RFC 3339 date-time with " + problem)
+	refuse := func(problem string) (time.Time, error) {
+		const rule = "must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00: "
+		return time.Time{}, errors.New(rule + problem)
+	}
+	if !dateTime.MatchString(s) {
+		return refuse("write four digits of the year and two of all else, a T before the time, " +
+			"a point before a fraction of a second, and Z or an offset from UTC at the end")
+	}
+
+	// Each form that the shape allows becomes the longest: 2027-03-01, 18:00:00, +0200.
+	end := strings.LastIndexAny(s, "Zz+-") // the date has hyphens, too, but before
+	date, clock := s[:10], s[11:end]
+	if len(clock) == len("18:00") {
+		clock += ":00"
+	}
+	offset := (offsets.Replace(s[end:]) + "0000")[:len("+0200")]
+
+	// Two strings of two digits compare as their numbers do.
+	var wrong []string
+	if _, err := time.Parse(time.DateOnly, date); err != nil {
+		wrong = append(wrong, "the month must be 01 to 12 and the day one that the month has")
+	}
+	for _, part := range [...]struct{ name, value, most string }{
+		{"hour", clock[:2], "23"},
+		{"minute", clock[3:5], "59"},
+		{"second", clock[6:8], "60"},
+		{"hour of the offset", offset[1:3], "23"},
+		{"minute of the offset", offset[3:], "59"},
+	} {
+		if part.value > part.most {
+			wrong = append(wrong, "the "+part.name+" must be 00 to "+part.most)
+		}
+	}
+	if wrong != nil {
+		return refuse(strings.Join(wrong, ", "))
+	}
+
+	// The time package has no second 60: of a leap second it reads 59, and a second is added.
+	second := clock[6:8]
+	clock = clock[:6] + min(second, "59") + clock[8:]
+	t, err := time.Parse(time.RFC3339Nano, date+"T"+clock+offset[:3]+":"+offset[3:])
+	if t = t.UTC(); second == "60" {
+		if t.Hour() != 23 || t.Minute() != 59 {
+			return refuse("the second can be 60, a leap second, only where it is 23:59 in UTC")
+		}
+		t = t.Add(time.Second)
+	}
+	if err != nil || t.Year() < 0 || t.Year() > 9999 {
+		return refuse("the year must be 0000 to 9999 in UTC, too")
 	}
 	return t, nil
 }
-
-// dateTime returns what Time does, and what an s that it refuses should have.
-func dateTime(s string) (t time.Time, problem string) {
-	const shape = "0000-00-00T00:00:00"
-	if !shaped(s, shape) {
-		switch {
-		case shaped(s, shape[:16]) && (len(s) == 16 || s[16] != ':'):
-			return t, "seconds, such as 2027-03-01T18:00:00Z"
-		case shaped(s, shape[:10]) && len(s) == 10:
-			return t, "a time of day after the date, such as 2027-03-01T18:00:00Z"
-		case shaped(s, shape[:10]) && s[10]|0x20 != 't':
-			return t, "a T between date and time, such as 2027-03-01T18:00:00Z"
-		}
-		return t, "four digits of the year, two of all else and Z or an offset, such as 2027-03-01T18:00:00Z"
-	}
-	year, month, day := number(s[:4]), time.Month(number(s[5:7])), number(s[8:10])
-	hour, minute, second := number(s[11:13]), number(s[14:16]), number(s[17:19])
-	zone := s[len(shape):]
-	fraction := ""
-	if strings.HasPrefix(zone, ".") {
-		rest := strings.TrimLeft(zone[1:], digits)
-		fraction, zone = zone[1:len(zone)-len(rest)], rest
-		if fraction == "" {
-			return t, "a digit after the point, such as 2027-03-01T18:00:00.5Z"
-		}
-	}
-	nanosecond := number((fraction + "000000000")[:9])
-	var ahead time.Duration // of UTC
-	if zone != "Z" && zone != "z" {
-		switch {
-		case zone == "":
-			return t, "an offset: add Z for UTC, or one such as +02:00"
-		case zone[0] == ',':
-			return t, "a point before the fraction, not a comma, such as 2027-03-01T18:00:00.5Z"
-		case len(zone) != 6 || zone[0] != '+' && zone[0] != '-' || !shaped(zone[1:], shape[11:16]):
-			return t, "Z or an offset such as +02:00 at its end, right after the seconds or their fraction"
-		case number(zone[1:3]) > 23 || number(zone[4:]) > 59:
-			return t, "an offset of at most 23:59"
-		}
-		ahead = time.Duration(number(zone[1:3]))*time.Hour + time.Duration(number(zone[4:]))*time.Minute
-		if zone[0] == '-' {
-			ahead = -ahead
-		}
-	}
-	leap := 0
-	if second == 60 {
-		second, leap = 59, 1
-	}
-	switch {
-	case month < 1 || month > 12:
-		return t, "a month of 01 to 12"
-	case day < 1 || day > time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day():
-		return t, "a day that its month has: this one does not exist"
-	case hour > 23:
-		return t, "an hour of 00 to 23: midnight is 00:00:00 of the next day"
-	case minute > 59 || second > 59:
-		return t, "a minute and a second of 00 to 59"
-	}
-	t = time.Date(year, month, day, hour, minute, second, nanosecond, time.UTC).Add(-ahead)
-	if leap == 1 && (t.Hour() != 23 || t.Minute() != 59) {
-		return t, "a second of 00 to 59: a leap second, 60, is only where it is 23:59 in UTC"
-	}
-	t = t.Add(time.Duration(leap) * time.Second)
-	if t.Year() < 0 || t.Year() > 9999 {
-		return t, "a year of 0000 to 9999, in UTC too"
-	}
-	return t, ""
-}
-
-// shaped reports whether s begins as shape does, where 0 stands for any digit
-// and T for T or t.
-func shaped(s, shape string) bool {
-	for i := range len(shape) {
-		if i == len(s) || s[i] != shape[i] && (shape[i] != '0' || !isDigit(s[i])) && (shape[i] != 'T' || s[i] != 't') {
-			return false
-		}
-	}
-	return true
-}
-
-// number returns the value of s, at most nine digits.
-func number(s string) (n int) {
-	for i := range len(s) {
-		n = n*10 + int(s[i]-'0')
-	}
-	return n
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
