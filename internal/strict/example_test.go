@@ -13,7 +13,7 @@ func ExampleParse() {
 		return
 	}
 	for _, m := range v.Members {
-		fmt.Println(m.Name, "is a", m.Value.Kind, m.Value.Text)
+		fmt.Println(m.Name, "is", m.Value.Kind, m.Value.Text)
 	}
 	_, err = strict.Parse([]byte("{\n  \"title\": \"Tea\",\n}"))
 	fmt.Println(err)

@@ -42,10 +42,11 @@ const (
 	Object
 )
 
-// String returns the kind's name for a message: "null", "boolean", "number",
-// "string", "array" or "object", and "unknown" for any other number.
+// String returns the kind as a message names it: "null", "a boolean", "a number",
+// "a string", "an array" or "an object", and "unknown" for any other number.
 func (k Kind) String() string {
-	return [...]string{"null", "boolean", "number", "string", "array", "object", "unknown"}[min(k, Object+1)]
+	names := [...]string{"null", "a boolean", "a number", "a string", "an array", "an object", "unknown"}
+	return names[min(k, Object+1)]
 }
 
 // Value is one JSON value. Kind says which of the other fields are used; the
@@ -232,7 +233,7 @@ func (p *parser) container(kind Kind, end byte) Value {
 func (p *parser) enter() {
 	p.pos++
 	if p.depth++; p.depth > MaxDepth {
-		p.fail(p.pos-1, fmt.Sprintf("arrays and objects are more than %d deep here: make it flatter", MaxDepth))
+		p.fail(p.pos-1, fmt.Sprintf("arrays and objects are more than %d deep: make them flatter", MaxDepth))
 	}
 }
 

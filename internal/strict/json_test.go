@@ -413,7 +413,7 @@ func TestElements(t *testing.T) {
 
 func TestKind(t *testing.T) {
 	t.Parallel()
-	for i, want := range []string{"null", "boolean", "number", "string", "array", "object", "unknown"} {
+	for i, want := range []string{"null", "a boolean", "a number", "a string", "an array", "an object", "unknown"} {
 		if got := strict.Kind(i).String(); got != want {
 			t.Errorf("Kind(%d).String() = %q, want %q", i, got, want)
 		}

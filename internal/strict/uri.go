@@ -44,7 +44,7 @@ func URL(s string) error {
 		problem = "a valid host, such as example.com, example.com:8443 or [2001:db8::1]: write it in ASCII " +
 			"(a name with other letters in its xn-- form), without spaces, and a port in digits"
 	case !afterHost.MatchString(rest):
-		problem = "only characters of a URL after its host: percent-encode all else, such as a space as %20, " +
+		problem = "only characters of a URL after its host: percent-encode all else, a space as %20, " +
 			"é as %C3%A9, a percent sign as %25, brackets as %5B and %5D, and a second # as %23"
 	default:
 		return nil
