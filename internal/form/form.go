@@ -1,15 +1,27 @@
-// Package form reads a JSON object into a struct by a table of its members and
-// tells everything that is wrong with it at once, in the order of the table.
+// Package form reads a JSON object into a struct by a table of its members, and
+// reports everything that is wrong with it at once, in the order of the table.
 //
-// A [Form] says of each member its name, its type, its rule and whether it is
-// required, fixed or the server's. [Form.Fill] puts the members of an object
-// into a struct; [Form.Value] is the way back, so that a struct made in Go passes
-// the very same checks as one that came as JSON; [Form.Append] writes the JSON
-// that is kept and answered.
+// A [Form] is that table. Of each member it has the JSON name, a pointer to where
+// the value is kept, a rule for its text, and whether it is required, fixed or
+// set by the server. A type makes the form of one of its objects in a method:
+//
+//	func (g *Guest) form() form.Form {
+//		return form.Form{
+//			{Name: "id", Value: &g.ID, Rule: guestID, Flags: form.Fixed},
+//			{Name: "name", Value: &g.Name, Rule: personName, Flags: form.Required},
+//			{Name: "checked_in_at", Value: &g.CheckedInAt},
+//		}
+//	}
+//
+// [Form.Fill] puts the members of a JSON object into the struct, [Form.Append]
+// writes the JSON that is stored and answered, and [Form.JSON] makes of a struct
+// that was built in Go the object that Fill reads, so that it passes the same
+// checks as one that came as JSON.
 package form
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,366 +31,310 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// Form is the table of the members of a T.
-type Form[T any] []Member[T]
+// Form is the table of the members of one object, in the order of its JSON. It is
+// as safe for concurrent use as that object.
+type Form []Member
 
-// Member is one member of a T: made by [Text], [TextOrNull], [Bool], [Int],
-// [Duration], [Instant] or [InstantOrNull].
-type Member[T any] struct {
-	Name      string
-	required  bool
-	fixed     bool
-	server    bool
-	writeOnly bool
-	set       func(*T, strict.Value) string // puts the value, or tells what is wrong with it
-	get       func(*T) strict.Value         // null where it is not set
-	put       func([]byte, *T) []byte       // appends it as JSON
+// Member is one member of an object: its name in JSON, where its value is kept,
+// and its rules.
+type Member struct {
+	Name string
+
+	// Value points to a field of the object. It is one of
+	//
+	//	*string        a string; "" stands for null
+	//	**string       a string or null, which differs from ""
+	//	*bool          true or false; null is false
+	//	*int           a whole number; null is 0
+	//	*time.Duration a string in Go's form, such as "1.5s"; null is 0
+	//	*time.Time     a date-time, read into UTC; the zero time stands for null
+	//	**time.Time    a date-time or null
+	Value any
+
+	Rule  Rule // of a string; nil where any will do
+	Flags Flags
 }
 
-// Required returns the member as one that a new T cannot do without.
-func (m Member[T]) Required() Member[T] { m.required = true; return m }
+// Flags are the rules of a member beside that of its text.
+type Flags uint8
 
-// Fixed returns the member as one that never changes once a T is there.
-func (m Member[T]) Fixed() Member[T] { m.fixed = true; return m }
+const (
+	Required    Flags = 1 << iota // a new object cannot do without it
+	Fixed                         // it never changes once the object exists
+	Server                        // a client must not give it
+	WriteOnly                     // Append leaves it out
+	EmptyIsNull                   // an empty string means the same as null
+)
 
-// Server returns the member as one that a client must not give.
-func (m Member[T]) Server() Member[T] { m.server = true; return m }
+// Mode is what [Form.Fill] fills.
+type Mode int
 
-// WriteOnly returns the member as one that [Form.Append] leaves out.
-func (m Member[T]) WriteOnly() Member[T] { m.writeOnly = true; return m }
+const (
+	// Merge fills an object that exists. Its fixed members must stay as they are,
+	// and null sets a member back to nothing.
+	Merge Mode = iota
+	// New fills a new object, which needs the required members. Null is the same
+	// as leaving a member out.
+	New
+	// Client is New for a client, who must not give the server's members.
+	Client
+	// Stored fills a new object from JSON that Append wrote: it was checked when
+	// it was written, so neither rules nor flags matter.
+	Stored
+)
 
-// Text is a member whose empty string stands for null: left out or null, it is
-// the empty string.
-func Text[T any](name string, at func(*T) *string, rule Rule) Member[T] {
-	return nullIf(func(x *T) bool { return *at(x) == "" }, text(name, at, rule))
+// Fill puts the members of v, which should be a JSON object, into the struct of
+// the form and returns what is wrong with them. Members that v does not have stay
+// as they are. Where there are problems the struct is of no use.
+func (f Form) Fill(v strict.Value, mode Mode) *Problems {
+	if v.Kind != strict.Object {
+		return &Problems{others: []string{"must be a JSON object, not " + v.Kind.String()}}
+	}
+	p := &Problems{form: f}
+	given := make([]bool, len(f)) // whether the object has the member at this place in the form
+	var unknown []string
+	for _, in := range v.Members {
+		i := f.index(in.Name)
+		switch {
+		case i < 0:
+			unknown = append(unknown, in.Name)
+			continue
+		case given[i]:
+			p.Add(in.Name, "is given more than once: send it once")
+		case f[i].is(Server) && mode == Client:
+			p.others = append(p.others, in.Name+" is set by the server, so leave it out")
+		default:
+			p.Add(in.Name, f[i].fill(in.Value, mode))
+		}
+		given[i] = true
+	}
+	for i := range f {
+		if f[i].is(Required) && !given[i] && (mode == New || mode == Client && !f[i].is(Server)) {
+			p.Add(f[i].Name, "is required")
+		}
+	}
+	p.addUnknown(unknown, mode)
+	return p
 }
 
-// TextOrNull is a string member that may be null, which differs from "".
-func TextOrNull[T any](name string, at func(*T) **string, rule Rule) Member[T] {
-	return orNull(at, text(name, func(x *T) *string { return *at(x) }, rule))
+// index returns the place of the member with the name in the form, or -1.
+func (f Form) index(name string) int {
+	return slices.IndexFunc(f, func(m Member) bool { return m.Name == name })
 }
 
-func text[T any](name string, at func(*T) *string, rule Rule) Member[T] {
-	return Member[T]{Name: name,
-		set: func(x *T, v strict.Value) string {
-			*at(x) = ""
-			switch {
-			case v.Kind == strict.Null:
-				return ""
-			case v.Kind != strict.String:
-				return "must be a string, not " + Kind(v)
-			case !utf8.ValidString(v.Text):
-				return "must be valid UTF-8"
-			}
-			*at(x) = v.Text
-			if rule == nil {
-				return ""
-			}
-			return rule(v.Text)
-		},
-		get: func(x *T) strict.Value { return strict.Value{Kind: strict.String, Text: *at(x)} },
-		put: func(b []byte, x *T) []byte { return appendText(b, *at(x)) }}
+func (m *Member) is(flag Flags) bool { return m.Flags&flag != 0 }
+
+// fill sets the member to v by the rules of the mode, and returns what is wrong
+// with v as the end of a sentence that begins with the member's name, or "".
+func (m *Member) fill(v strict.Value, mode Mode) (problem string) {
+	if m.is(EmptyIsNull) && v.Kind == strict.String && v.Text == "" && mode != Stored {
+		v = strict.Value{}
+	}
+	isFixed := m.is(Fixed) && mode == Merge
+	switch {
+	case !isFixed && v.Kind == strict.Null && m.is(Required) && mode != Stored:
+		return "is required and must not be null"
+	case !isFixed:
+		return m.set(v, mode == Stored)
+	case v.Kind == strict.Null:
+		return "" // the same as leaving it out
+	}
+	before := m.get().Text
+	if problem = m.set(v, false); problem == "" && m.get().Text != before {
+		problem = "never changes: it is " + before
+	}
+	return problem
 }
 
-// nullIf is m, but null where its value stands for that.
-func nullIf[T any](is func(*T) bool, m Member[T]) Member[T] {
-	get := m.get
-	m.get = func(x *T) strict.Value {
-		if is(x) {
+// set puts v where the member is kept and returns what is wrong with v, or "".
+// What was stored is taken without the rule.
+func (m *Member) set(v strict.Value, isStored bool) (problem string) {
+	field := reflect.ValueOf(m.Value).Elem()
+	field.SetZero()
+	if v.Kind == strict.Null {
+		return ""
+	}
+	if field.Kind() == reflect.Pointer {
+		field.Set(reflect.New(field.Type().Elem()))
+		field = field.Elem()
+	}
+	var err error
+	switch at := field.Addr().Interface().(type) {
+	case *string:
+		*at = v.Text
+		switch {
+		case v.Kind != strict.String:
+			return "must be a string, not " + v.Kind.String()
+		case !utf8.ValidString(v.Text): // it comes from a struct, not from a JSON text
+			return "must be valid UTF-8"
+		case m.Rule != nil && !isStored:
+			return m.Rule(v.Text)
+		}
+	case *bool:
+		if *at = v.Bool; v.Kind != strict.Bool {
+			return "must be true or false, not " + v.Kind.String()
+		}
+	case *int:
+		if *at, err = strconv.Atoi(v.Text); err != nil || v.Kind != strict.Number {
+			return "must be a whole number in digits"
+		}
+	case *time.Duration:
+		if *at, err = time.ParseDuration(v.Text); err != nil || v.Kind != strict.String {
+			return "must be a string with a duration, such as 200ms, 1.5s or 2h"
+		}
+	case *time.Time:
+		switch {
+		case v.Kind != strict.String:
+			return "must be a string with a date-time such as 2027-03-01T18:00:00Z, not " + v.Kind.String()
+		case isStored:
+			*at, err = time.Parse(time.RFC3339Nano, v.Text) // in UTC, as it was written
+		default:
+			*at, err = strict.Time(v.Text)
+		}
+		if err != nil {
+			return err.Error()
+		}
+	default:
+		panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
+	}
+	return ""
+}
+
+// get returns what the member holds.
+func (m *Member) get() strict.Value {
+	field := reflect.ValueOf(m.Value).Elem()
+	if field.Kind() == reflect.Pointer {
+		if field = field.Elem(); !field.IsValid() {
 			return strict.Value{}
 		}
-		return get(x)
 	}
-	return m
-}
-
-// orNull is a member that may be nil, which is null, and is m where it is not.
-func orNull[T, V any](at func(*T) **V, m Member[T]) Member[T] {
-	return Member[T]{Name: m.Name,
-		set: func(x *T, v strict.Value) string {
-			if *at(x) = nil; v.Kind == strict.Null {
-				return ""
-			}
-			*at(x) = new(V)
-			return m.set(x, v)
-		},
-		get: func(x *T) strict.Value {
-			if *at(x) == nil {
-				return strict.Value{}
-			}
-			return m.get(x)
-		},
-		put: func(b []byte, x *T) []byte {
-			if *at(x) == nil {
-				return append(b, "null"...)
-			}
-			return m.put(b, x)
-		}}
-}
-
-// Bool is a member that is false when left out or null.
-func Bool[T any](name string, at func(*T) *bool) Member[T] {
-	return Member[T]{Name: name,
-		set: func(x *T, v strict.Value) string {
-			*at(x) = v.Bool
-			if v.Kind != strict.Bool && v.Kind != strict.Null {
-				return "must be true or false, not " + Kind(v)
-			}
-			return ""
-		},
-		get: func(x *T) strict.Value { return strict.Value{Kind: strict.Bool, Bool: *at(x)} },
-		put: func(b []byte, x *T) []byte { return strconv.AppendBool(b, *at(x)) }}
-}
-
-// Int is a whole number that is 0 when left out or null.
-func Int[T any](name string, at func(*T) *int) Member[T] {
-	return Member[T]{Name: name,
-		set: func(x *T, v strict.Value) string {
-			n, err := strconv.Atoi(v.Text)
-			if *at(x) = n; v.Kind != strict.Null && (v.Kind != strict.Number || err != nil) {
-				return "must be a whole number in digits"
-			}
-			return ""
-		},
-		get: func(x *T) strict.Value { return strict.Value{Kind: strict.Number, Text: strconv.Itoa(*at(x))} },
-		put: func(b []byte, x *T) []byte { return strconv.AppendInt(b, int64(*at(x)), 10) }}
-}
-
-// Duration is a string in Go's form that is 0 when left out or null.
-func Duration[T any](name string, at func(*T) *time.Duration) Member[T] {
-	return Member[T]{Name: name,
-		set: func(x *T, v strict.Value) string {
-			d, err := time.ParseDuration(v.Text)
-			if *at(x) = d; v.Kind != strict.Null && (v.Kind != strict.String || err != nil) {
-				return "must be a string with a duration, such as 200ms, 1.5s or 2h"
-			}
-			return ""
-		},
-		get: func(x *T) strict.Value { return strict.Value{Kind: strict.String, Text: at(x).String()} },
-		put: func(b []byte, x *T) []byte { return appendText(b, at(x).String()) }}
-}
-
-// Instant is an RFC 3339 date-time, read into UTC. The zero time is null.
-func Instant[T any](name string, at func(*T) *time.Time) Member[T] {
-	return nullIf(func(x *T) bool { return at(x).IsZero() }, instant(name, at))
-}
-
-// InstantOrNull is an RFC 3339 date-time, read into UTC, that may be null.
-func InstantOrNull[T any](name string, at func(*T) **time.Time) Member[T] {
-	return orNull(at, instant(name, func(x *T) *time.Time { return *at(x) }))
-}
-
-func instant[T any](name string, at func(*T) *time.Time) Member[T] {
-	return Member[T]{Name: name,
-		set: func(x *T, v strict.Value) string {
-			*at(x) = time.Time{}
-			if v.Kind == strict.Null {
-				return ""
-			}
-			if v.Kind != strict.String {
-				return "must be a string with an RFC 3339 date-time, not " + Kind(v)
-			}
-			t, err := strict.Time(v.Text)
-			if err != nil {
-				return err.Error()
-			}
-			*at(x) = t
-			return ""
-		},
-		get: func(x *T) strict.Value {
-			return strict.Value{Kind: strict.String, Text: at(x).UTC().Format(time.RFC3339Nano)}
-		},
-		put: func(b []byte, x *T) []byte {
-			return append(at(x).UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
-		}}
-}
-
-// Value is x as the JSON object that [Form.Fill] would read it from, with null
-// for what is not set.
-func (f Form[T]) Value(x *T) strict.Value {
-	v := strict.Value{Kind: strict.Object, Members: make([]strict.Member, len(f))}
-	for i, m := range f {
-		v.Members[i] = strict.Member{Name: m.Name, Value: m.get(x)}
+	switch at := field.Addr().Interface().(type) {
+	case *string:
+		return strict.Value{Kind: strict.String, Text: *at}
+	case *bool:
+		return strict.Value{Kind: strict.Bool, Bool: *at}
+	case *int:
+		return strict.Value{Kind: strict.Number, Text: strconv.Itoa(*at)}
+	case *time.Duration:
+		return strict.Value{Kind: strict.String, Text: at.String()}
+	case *time.Time:
+		return strict.Value{Kind: strict.String, Text: at.UTC().Format(time.RFC3339Nano)}
 	}
-	return v
+	panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
 }
 
-func (f Form[T]) place(name string) int {
-	for i := range f { // slices.IndexFunc copies each member
-		if f[i].Name == name {
-			return i
+// JSON returns the object as [Form.Fill] would read it, with null for what is not
+// set, so that a struct that was built in Go can take the way of a JSON text.
+func (f Form) JSON() strict.Value {
+	object := strict.Value{Kind: strict.Object, Members: make([]strict.Member, len(f))}
+	for i := range f {
+		object.Members[i].Name = f[i].Name
+		if !reflect.ValueOf(f[i].Value).Elem().IsZero() {
+			object.Members[i].Value = f[i].get()
 		}
 	}
-	return -1
+	return object
 }
 
-// Append appends x as a JSON object with all its members in the order of the
-// form, but for those that are write-only.
-func (f Form[T]) Append(b []byte, x *T) []byte {
-	sep := byte('{')
+// Append appends the object as JSON with all its members in the order of the form,
+// but for those that are write-only: what encoding/json writes when it does not
+// escape HTML.
+func (f Form) Append(b []byte) []byte {
+	separator := byte('{')
 	for i := range f {
-		m := &f[i]
-		if m.writeOnly {
+		if f[i].is(WriteOnly) {
 			continue
 		}
-		b = append(append(append(b, sep, '"'), m.Name...), '"', ':')
-		sep = ','
-		b = m.put(b, x)
+		b = append(append(append(b, separator, '"'), f[i].Name...), '"', ':')
+		separator = ','
+		switch v := f[i].get(); v.Kind {
+		case strict.Null:
+			b = append(b, "null"...)
+		case strict.Bool:
+			b = strconv.AppendBool(b, v.Bool)
+		case strict.Number:
+			b = append(b, v.Text...)
+		default:
+			b = appendString(b, v.Text)
+		}
 	}
 	return append(b, '}')
 }
 
-// appendText is strict.Encode of a string, at a fraction of its time where there
+// appendString is [strict.Encode] of a string, at a fraction of its time where there
 // is nothing to escape.
-func appendText(b []byte, s string) []byte {
+func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == 0xe2 { // 0xe2 begins U+2028 and U+2029
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == 0xe2 { // U+2028 and U+2029 begin with 0xe2
 			return append(b, strict.Encode(s)...)
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// Mode is what [Form.Fill] fills.
-type Mode int
-
-const (
-	// Merge: a T that is there. Its fixed members must stay as they are, and null
-	// sets one back to nothing.
-	Merge Mode = iota
-	// New: a new T, which needs the required members. Null is the same as leaving
-	// a member out.
-	New
-	// Client: a new T of a client, who must not give the server's members.
-	Client
-)
-
-// Fill puts the members of the object v into x and returns what is wrong with
-// them.
-func (f Form[T]) Fill(x *T, v strict.Value, mode Mode) *Problems {
-	p := &Problems{place: f.place}
-	if v.Kind != strict.Object {
-		p.place = func(string) int { return -1 } // no member has a problem of its own
-		p.rest = append(p.rest, "must be a JSON object, not "+Kind(v))
-		return p
-	}
-	before := x
-	if mode == Merge {
-		before = new(*x)
-	}
-	var given uint64 // a bit a member
-	unknown, lastUnknown := 0, 0
-	for _, m := range v.Members {
-		i := p.place(m.Name)
-		switch {
-		case i < 0:
-			if unknown++; unknown <= maxUnknown {
-				lastUnknown = len(p.rest)
-				p.rest = append(p.rest, plain(m.Name)+" is not known")
-			}
-		case f[i].server && mode == Client:
-			if given&(1<<i) == 0 {
-				p.rest = append(p.rest, m.Name+" is set by the server, so leave it out")
-			}
-		case given&(1<<i) != 0:
-			p.Say(m.Name, "is given more than once: send it once")
-		case m.Value.Kind == strict.Null && (f[i].fixed || f[i].required):
-			if f[i].required && (mode != Merge || !f[i].fixed) {
-				p.Say(m.Name, "is required and must not be null")
-			}
-		default:
-			if problem := f[i].set(x, m.Value); problem != "" {
-				p.Say(m.Name, problem)
-			}
-		}
-		if i >= 0 {
-			given |= 1 << i
-		}
-	}
-	for i := range f {
-		m := &f[i]
-		switch {
-		case mode != Merge && m.required && given&(1<<i) == 0 && !(m.server && mode == Client):
-			p.Say(m.Name, "is required")
-		case mode == Merge && m.fixed && m.get(x).Text != m.get(before).Text:
-			p.Say(m.Name, "never changes: it is "+m.get(before).Text)
-		}
-	}
-	if unknown > 0 {
-		if unknown > maxUnknown {
-			p.rest[lastUnknown] += fmt.Sprintf(", nor are %d more", unknown-maxUnknown)
-		}
-		var known []string
-		for _, m := range f {
-			if !m.server || mode != Client {
-				known = append(known, m.Name)
-			}
-		}
-		p.rest[lastUnknown] += " (the members are " + strings.Join(known, ", ") + ")"
-	}
-	return p
-}
-
-const maxUnknown = 20 // unknown members told one by one
-
 // Problems is what is wrong with an object, at most one problem a member.
 type Problems struct {
-	place func(name string) int // in the form
-	found []problem             // of its members
-	rest  []string              // of members that the form has not, or must not be given
+	form    Form
+	members map[string]string // by name, the sentence about a member of the form
+	others  []string          // about members that must not be there
 }
 
-type problem struct{ name, tail string }
-
-// Say adds a problem of a member of the form, unless it has one already. The
-// tail ends the sentence that the name begins.
-func (p *Problems) Say(name, tail string) {
-	if p.place(name) >= 0 && !p.Of(name) {
-		p.found = append(p.found, problem{name, tail})
+// Add adds a problem of a member of the form, unless it has one already. The tail
+// ends the sentence that the name begins; an empty one is no problem.
+func (p *Problems) Add(name, tail string) {
+	if tail == "" || p.Has(name) || p.form.index(name) < 0 {
+		return
 	}
+	if p.members == nil {
+		p.members = map[string]string{}
+	}
+	p.members[name] = name + " " + tail
 }
 
-// Of reports whether the member has a problem.
-func (p *Problems) Of(name string) bool {
-	return slices.ContainsFunc(p.found, func(f problem) bool { return f.name == name })
-}
+// Has reports whether the member has a problem.
+func (p *Problems) Has(name string) bool { return p.members[name] != "" }
 
-// All returns the problems in the order of the form, then those of members
-// that are not in it; nil when there are none.
+// All returns the problems in the order of the form, then those of members that
+// must not be there; nil when there are none.
 func (p *Problems) All() []string {
-	slices.SortFunc(p.found, func(a, b problem) int { return p.place(a.name) - p.place(b.name) })
 	var all []string
-	for _, f := range p.found {
-		all = append(all, f.name+" "+f.tail)
-	}
-	return append(all, p.rest...)
-}
-
-// plain is an unknown name as a message can carry it: short, and quoted where
-// it is not a plain word.
-func plain(name string) string {
-	short := name
-	if utf8.RuneCountInString(name) > 40 {
-		short = string([]rune(name)[:40]) + "…"
-	}
-	for _, c := range name {
-		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
-			return strconv.Quote(short)
+	for _, m := range p.form {
+		if p.Has(m.Name) {
+			all = append(all, p.members[m.Name])
 		}
 	}
-	if name == "" {
-		return `""`
-	}
-	return short
+	return append(all, p.others...)
 }
 
-// Kind is the kind of a value with its article, for a message.
-func Kind(v strict.Value) string {
-	switch v.Kind {
-	case strict.Null:
-		return "null"
-	case strict.Array, strict.Object:
-		return "an " + v.Kind.String()
+const maxUnknown = 20 // unknown members that are named one by one
+
+// addUnknown adds the members of an object that the form does not have, and names
+// those that the mode allows.
+func (p *Problems) addUnknown(names []string, mode Mode) {
+	if len(names) == 0 {
+		return
 	}
-	return "a " + v.Kind.String()
+	for _, name := range names[:min(len(names), maxUnknown)] {
+		p.others = append(p.others, printable(name)+" is not known")
+	}
+	var known []string
+	for _, m := range p.form {
+		if mode != Client || !m.is(Server) {
+			known = append(known, m.Name)
+		}
+	}
+	last := &p.others[len(p.others)-1]
+	if more := len(names) - maxUnknown; more > 0 {
+		*last += fmt.Sprintf(", nor are %d more", more)
+	}
+	*last += " (the members are " + strings.Join(known, ", ") + ")"
+}
+
+// printable returns an unknown name as a message can hold it: quoted where it is
+// not a plain word, and 40 characters of it at most.
+func printable(name string) string {
+	if name != "" && len(name) <= 40 && strings.Trim(name, idTail) == "" {
+		return name
+	}
+	return fmt.Sprintf("%.40q", name)
 }

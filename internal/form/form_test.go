@@ -28,6 +28,7 @@ type thing struct {
 	Count  int        `json:"count"`
 	Wait   span       `json:"wait"`
 	Till   *time.Time `json:"till"`
+	Zone   string     `json:"zone"`
 }
 
 // span is a duration that encoding/json writes in Go's form.
@@ -35,34 +36,44 @@ type span time.Duration
 
 func (s span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
 
-var things = Form[thing]{
-	Text("id", func(x *thing) *string { return &x.ID }, ID("thg")).Fixed().Server(),
-	Text("owner", func(x *thing) *string { return &x.Owner }, nil).Required().Fixed().Server(),
-	Instant("made", func(x *thing) *time.Time { return &x.Made }).Fixed(),
-	Instant("seen", func(x *thing) *time.Time { return &x.Seen }).Server(),
-	Text("title", func(x *thing) *string { return &x.Title }, Title).Required(),
-	Text("secret", func(x *thing) *string { return &x.Secret }, nil).WriteOnly(),
-	Instant("from", func(x *thing) *time.Time { return &x.From }).Required(),
-	TextOrNull("size", func(x *thing) **string { return &x.Size }, OneOf("s", "m", "l")),
-	TextOrNull("note", func(x *thing) **string { return &x.Note }, nil),
-	Bool("open", func(x *thing) *bool { return &x.Open }),
-	Int("count", func(x *thing) *int { return &x.Count }),
-	Duration("wait", func(x *thing) *time.Duration { return (*time.Duration)(&x.Wait) }),
-	InstantOrNull("till", func(x *thing) **time.Time { return &x.Till }),
+var (
+	thingID   = ID("thg")
+	thingSize = OneOf("s", "m", "l")
+)
+
+func (x *thing) form() Form {
+	return Form{
+		{Name: "id", Value: &x.ID, Rule: thingID, Flags: Fixed | Server},
+		{Name: "owner", Value: &x.Owner, Flags: Required | Fixed | Server},
+		{Name: "made", Value: &x.Made, Flags: Fixed},
+		{Name: "seen", Value: &x.Seen, Flags: Server},
+		{Name: "title", Value: &x.Title, Rule: Title, Flags: Required},
+		{Name: "secret", Value: &x.Secret, Flags: WriteOnly},
+		{Name: "from", Value: &x.From, Flags: Required},
+		{Name: "size", Value: &x.Size, Rule: thingSize, Flags: EmptyIsNull},
+		{Name: "note", Value: &x.Note},
+		{Name: "open", Value: &x.Open},
+		{Name: "count", Value: &x.Count},
+		{Name: "wait", Value: (*time.Duration)(&x.Wait)},
+		{Name: "till", Value: &x.Till},
+		{Name: "zone", Value: &x.Zone, Rule: Zone, Flags: EmptyIsNull},
+	}
 }
 
-const known = " (the members are id, owner, made, seen, title, secret, from, size, note, open, count, wait, till)"
+const known = " (the members are id, owner, made, seen, title, secret, from, size, note, open, count, wait, till, " +
+	"zone)"
 
 var noon = time.Date(2027, 1, 2, 12, 0, 0, 500, time.UTC)
 
 // full has every member set.
 func full() thing {
 	size, note, till := "m", "", noon.Add(time.Hour)
-	return thing{"thg_1", "own_1", noon, noon, "Tea", "s3cret", noon, &size, &note, true, -7, span(90 * time.Second), &till}
+	wait := span(90 * time.Second)
+	return thing{"thg_1", "own_1", noon, noon, "Tea", "s3cret", noon, &size, &note, true, -7, wait, &till, "UTC"}
 }
 
-// fill fills a thing of the mode, full where it is there, and tells the
-// problems, or else what it is then.
+// fill fills a thing, a full one in mode Merge and else a new one, and returns its
+// problems or, where there are none, its JSON and its secret.
 func fill(t *testing.T, mode Mode, in string) (*Problems, string) {
 	t.Helper()
 	v, err := strict.Parse([]byte(in))
@@ -73,7 +84,7 @@ func fill(t *testing.T, mode Mode, in string) (*Problems, string) {
 	if mode == Merge {
 		x = full()
 	}
-	p := things.Fill(&x, v, mode)
+	p := x.form().Fill(v, mode)
 	if all := p.All(); all != nil {
 		return p, strings.Join(all, "\n")
 	}
@@ -83,13 +94,14 @@ func fill(t *testing.T, mode Mode, in string) (*Problems, string) {
 func TestFill(t *testing.T) {
 	t.Parallel()
 	const (
-		rfc   = "must be a string with an RFC 3339 date-time, not "
+		date  = "must be a string with a date-time such as 2027-03-01T18:00:00Z, not "
+		isNot = "must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00: "
 		span  = "must be a string with a duration, such as 200ms, 1.5s or 2h"
 		least = `,"title":"Tea","from":"2027-01-02T12:00:00.0000005Z"`
 		all   = `{"id":"thg_1","owner":"own_1","made":"2027-01-02T12:00:00.0000005Z","seen":"2027-01-02T12:00:00.0000005Z"` + least +
-			`,"size":"m","note":"","open":true,"count":-7,"wait":"1m30s","till":"2027-01-02T13:00:00.0000005Z"}`
-		nulls   = `,"size":null,"note":null,"open":null,"count":null,"wait":null,"till":null}`
-		nothing = `,"size":null,"note":null,"open":false,"count":0,"wait":"0s","till":null}`
+			`,"size":"m","note":"","open":true,"count":-7,"wait":"1m30s","till":"2027-01-02T13:00:00.0000005Z","zone":"UTC"}`
+		nulls   = `,"size":null,"note":null,"open":null,"count":null,"wait":null,"till":null,"zone":null}`
+		nothing = `,"size":null,"note":null,"open":false,"count":0,"wait":"0s","till":null,"zone":""}`
 		empty   = `{"id":"","owner":"own_1","made":"0001-01-01T00:00:00Z","seen":"0001-01-01T00:00:00Z"` + least + nothing
 	)
 	many, each := "", ""
@@ -105,7 +117,7 @@ func TestFill(t *testing.T) {
 		in, want string
 	}{
 		{"all", New, `{"till":"2027-01-02T14:00:00.0000005+01:00","wait":"1m30s","count":-7,"open":true,"note":"","size":"m","from":"2027-01-02t12:00:00.0000005z",
-			"secret":"s3cret","title":"Tea","seen":"2027-01-02T12:00:00.0000005Z","made":"2027-01-02T12:00:00.0000005Z","owner":"own_1","id":"thg_1"}`, all + "s3cret"},
+			"secret":"s3cret","zone":"UTC","title":"Tea","seen":"2027-01-02T12:00:00.0000005Z","made":"2027-01-02T12:00:00.0000005Z","owner":"own_1","id":"thg_1"}`, all + "s3cret"},
 		{"the least", New, `{"owner":"own_1"` + least + `}`, empty},
 		{"null is left out", New, `{"owner":"own_1","id":null,"made":null,"seen":null,"secret":null` + least + nulls, empty},
 		{"a client's least", Client, `{"made":null` + least + `}`, strings.Replace(empty, "own_1", "", 1)},
@@ -120,13 +132,15 @@ func TestFill(t *testing.T) {
 		{"null", Merge, `null`, "must be a JSON object, not null"},
 		{"string", Client, `"{}"`, "must be a JSON object, not a string"},
 		{"wrong types, told in order", Merge, `{"till":true,"wait":0,"count":"5","open":0,"note":1,"size":[],"from":5,"secret":{},"title":false,"seen":0,"made":{},"owner":1,"id":[]}`,
-			"id must be a string, not an array\nowner must be a string, not a number\nmade " + rfc + "an object\nseen " + rfc + "a number\n" +
-				"title must be a string, not a boolean\nsecret must be a string, not an object\nfrom " + rfc + "a number\nsize must be a string, not an array\n" +
-				"note must be a string, not a number\nopen must be true or false, not a number\ncount must be a whole number in digits\nwait " + span + "\ntill " + rfc + "a boolean"},
-		{"wrong values", Merge, `{"id":"thg","seen":"","title":" ","size":"","count":1.0,"wait":"5","till":"2027-02-30T00:00:00Z"}`,
-			"id must be thg_ and 1 to 64 of A-Z a-z 0-9 _ -\nseen must be an RFC 3339 date-time with four digits of the year, two of all else and Z or an offset, such as 2027-03-01T18:00:00Z\ntitle must have 1 to 255 characters, not only white space\n" +
-				"size must be one of s, m, l\ncount must be a whole number in digits\nwait " + span +
-				"\ntill must be an RFC 3339 date-time with a day that its month has: this one does not exist"},
+			"id must be a string, not an array\nowner must be a string, not a number\nmade " + date + "an object\nseen " + date + "a number\n" +
+				"title must be a string, not a boolean\nsecret must be a string, not an object\nfrom " + date + "a number\nsize must be a string, not an array\n" +
+				"note must be a string, not a number\nopen must be true or false, not a number\ncount must be a whole number in digits\nwait " + span + "\ntill " + date + "a boolean"},
+		{"wrong values", Merge, `{"id":"thg","seen":"","title":" ","size":"xl","count":1.0,"wait":"5","till":"2027-02-30T00:00:00Z"}`,
+			"id must be thg_ and 1 to 64 of A-Z a-z 0-9 _ -\nseen " + isNot +
+				"write four digits of the year and two of all else, a T before the time, a point before a fraction of a second, " +
+				"and Z or an offset from UTC at the end\ntitle must have 1 to 255 characters, not only white space\n" +
+				"size must be s, m or l\ncount must be a whole number in digits\nwait " + span +
+				"\ntill " + isNot + "the month must be 01 to 12 and the day one that the month has"},
 		{"too large", Merge, `{"count":92233720368547758080}`, "count must be a whole number in digits"},
 		{"required", New, `{}`, "owner is required\ntitle is required\nfrom is required"},
 		{"required and null", New, `{"from":null,"title":null,"owner":null}`,
@@ -135,17 +149,35 @@ func TestFill(t *testing.T) {
 		{"fixed", Merge, `{"made":"2027-01-02T12:00:00Z","owner":"","id":"thg_2"}`,
 			"id never changes: it is thg_1\nowner never changes: it is own_1\nmade never changes: it is 2027-01-02T12:00:00.0000005Z"},
 		{"the server's", Client, `{"seen":1,"owner":null,"id":"","seen":2,"open":1}`,
-			"title is required\nfrom is required\nopen must be true or false, not a number\n" +
+			"seen is given more than once: send it once\ntitle is required\nfrom is required\nopen must be true or false, not a number\n" +
 				"seen is set by the server, so leave it out\nowner is set by the server, so leave it out\nid is set by the server, so leave it out"},
 		{"twice", Merge, `{"note":null,"count":1,"count":1,"note":"x","note":"y","open":1,"open":true,"wait":null,"wait":"1s"}`,
 			"note is given more than once: send it once\nopen must be true or false, not a number\ncount is given more than once: send it once\nwait is given more than once: send it once"},
 		{"unknown", Merge, `{"Title":1,"open":1,"a b":2}`, "open must be true or false, not a number\nTitle is not known\n\"a b\" is not known" + known},
 		{"unknown to a client", Client, `{"x":1,"id":1` + least + `}`,
-			"x is not known (the members are made, title, secret, from, size, note, open, count, wait, till)\nid is set by the server, so leave it out"},
+			"id is set by the server, so leave it out\n" +
+				"x is not known (the members are made, title, secret, from, size, note, open, count, wait, till, zone)"},
 		{"20 unknown", Merge, `{` + many[1:strings.Index(many, `,"x20"`)] + `}`, each[1:] + known},
 		{"23 unknown", Merge, `{` + many[1:] + `,"open":1}`, "open must be true or false, not a number" + each + ", nor are 3 more" + known},
-		{"odd names", Merge, `{"":1,"a\"\n\u202e":1,"` + wide + `":1,"` + wide + `é":1,"` + long + `":1,"` + long + `a":1}`, "\"\" is not known\n" +
-			`"a\"\n\u202e" is not known` + "\n\"" + wide + "\" is not known\n\"" + wide + "…\" is not known\n" + long + " is not known\n" + long + "… is not known" + known},
+		{"odd names", Merge, `{"":1,"a\"\n\u202e":1,"` + wide + `":1,"` + wide + `é":1,"` + long + `":1,"` + long + `a":1}`,
+			`"" is not known` + "\n" + `"a\"\n\u202e" is not known` + "\n" +
+				`"` + wide + `" is not known` + "\n" + `"` + wide + `" is not known` + "\n" +
+				long + " is not known\n" + `"` + long + `" is not known` + known},
+
+		{"an empty string is null in a new one", New, `{"owner":"own_1","size":"","zone":""` + least + `}`, empty},
+		{"an empty string is null in a client's", Client, `{"size":"","zone":""` + least + `}`,
+			strings.Replace(empty, "own_1", "", 1)},
+		{"an empty string is null in a merge", Merge, `{"size":"","zone":""}`,
+			strings.NewReplacer(`"size":"m"`, `"size":null`, `"zone":"UTC"`, `"zone":""`).Replace(all) + "s3cret"},
+		{"an empty string elsewhere", Merge, `{"note":""}`, all + "s3cret"},
+
+		{"stored", Stored, all, all},
+		{"stored without rules", Stored, `{"id":"x","title":"","size":"","note":null}`,
+			`{"id":"x","owner":"","made":"0001-01-01T00:00:00Z","seen":"0001-01-01T00:00:00Z","title":"",` +
+				`"from":"0001-01-01T00:00:00Z","size":""` + nothing[len(`,"size":null`):]},
+		{"stored as something else", Stored, `{"made":"today","open":1,"x":1}`,
+			`made parsing time "today" as "2006-01-02T15:04:05.999999999Z07:00": cannot parse "today" as "2006"` +
+				"\nopen must be true or false, not a number\nx is not known" + known},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -156,27 +188,26 @@ func TestFill(t *testing.T) {
 	}
 }
 
-func TestSay(t *testing.T) {
+func TestAdd(t *testing.T) {
 	t.Parallel()
 	p, _ := fill(t, Merge, `{"count":"x","nope":1}`)
-	p.Say("till", "is late")
-	p.Say("count", "is said already")
-	p.Say("title", "is odd")
-	p.Say("nope", "is no member")
+	p.Add("till", "is late")
+	p.Add("count", "has one already")
+	p.Add("title", "is odd")
+	p.Add("nope", "is no member")
+	p.Add("wait", "")
 	want := "title is odd\ncount must be a whole number in digits\ntill is late\nnope is not known" + known
 	if got := strings.Join(p.All(), "\n"); got != want {
 		t.Errorf("All() =\n%s\nwant\n%s", got, want)
 	}
-	if !p.Of("title") || !p.Of("count") || p.Of("nope") || p.Of("open") {
-		t.Errorf("Of(title, count, nope, open) = %t, %t, %t, %t, want true, true, false, false", p.Of("title"), p.Of("count"), p.Of("nope"), p.Of("open"))
+	if !p.Has("title") || !p.Has("count") || p.Has("nope") || p.Has("open") {
+		t.Errorf("Has(title, count, nope, open) = %t, %t, %t, %t, want true, true, false, false",
+			p.Has("title"), p.Has("count"), p.Has("nope"), p.Has("open"))
 	}
 	p, _ = fill(t, Merge, `[]`)
-	p.Say("title", "is beside the point")
-	if got := p.All(); len(got) != 1 || p.Of("title") {
+	p.Add("title", "is beside the point")
+	if got := p.All(); len(got) != 1 || p.Has("title") {
 		t.Errorf("All() of an array = %q, want one problem", got)
-	}
-	if got := Kind(strict.Value{Kind: strict.Array}); got != "an array" {
-		t.Errorf("Kind of an array = %q", got)
 	}
 }
 
@@ -192,11 +223,11 @@ func encoded(t *testing.T, x thing) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// checkWays holds Append against encoding/json, and what Fill reads from its
-// text and from Value against x, which passes the rules.
+// checkWays holds Append against encoding/json, and what Fill reads from its text
+// and from JSON against x, which passes the rules.
 func checkWays(t *testing.T, x thing) {
 	t.Helper()
-	got := string(things.Append([]byte("before"), &x))
+	got := string(x.form().Append([]byte("before")))
 	if want := "before" + encoded(t, x); got != want {
 		t.Errorf("Append(%+v)\n got %s\nwant %s", x, got, want)
 	}
@@ -204,13 +235,19 @@ func checkWays(t *testing.T, x thing) {
 	if err != nil {
 		t.Fatalf("Parse(%s) = %v", got, err)
 	}
-	for name, v := range map[string]strict.Value{"text": text, "Value": things.Value(&x)} {
-		var again thing
-		if name == "text" {
-			again.Secret = x.Secret // which it has not
-		}
-		if problems := things.Fill(&again, v, New).All(); problems != nil || !reflect.DeepEqual(again, x) {
-			t.Errorf("Fill of the %s = %q\n got %s, %q\nwant %s, %q", name, problems, encoded(t, again), again.Secret, encoded(t, x), x.Secret)
+	for _, way := range []struct {
+		name string
+		v    strict.Value
+		mode Mode
+	}{
+		{"what Append wrote", text, New},
+		{"what Append wrote and was stored", text, Stored},
+		{"what JSON returned", x.form().JSON(), New},
+	} {
+		again := thing{Secret: x.Secret} // which Append leaves out
+		if problems := again.form().Fill(way.v, way.mode).All(); problems != nil || !reflect.DeepEqual(again, x) {
+			t.Errorf("Fill of %s = %q\n got %s, %q\nwant %s, %q",
+				way.name, problems, encoded(t, again), again.Secret, encoded(t, x), x.Secret)
 		}
 	}
 }
@@ -223,26 +260,30 @@ func TestWays(t *testing.T) {
 		checkWays(t, x)
 	}
 	x, least := thing{}, thing{Owner: "own_1", Title: "Tea", From: noon}
-	if problems := things.Fill(&x, things.Value(&least), New).All(); problems != nil || !reflect.DeepEqual(x, least) {
-		t.Errorf("Fill of the Value of the least = %q, %s", problems, encoded(t, x))
+	if problems := x.form().Fill(least.form().JSON(), New).All(); problems != nil || !reflect.DeepEqual(x, least) {
+		t.Errorf("Fill of the JSON of the least = %q, %s", problems, encoded(t, x))
 	}
-	if got, want := string(things.Append(nil, &thing{Secret: "s3cret"})), encoded(t, thing{}); got != want {
+	if got, want := string((&thing{Secret: "s3cret"}).form().Append(nil)), encoded(t, thing{}); got != want {
 		t.Errorf("Append of nothing\n got %s\nwant %s", got, want)
 	}
 	x.From = time.Date(2027, 1, 2, 14, 0, 0, 0, time.FixedZone("", 7200))
-	if got := string(things.Append(nil, &x)); !strings.Contains(got, `"from":"2027-01-02T12:00:00Z"`) {
+	if got := string(x.form().Append(nil)); !strings.Contains(got, `"from":"2027-01-02T12:00:00Z"`) {
 		t.Errorf("Append(%+v) = %s, want it in UTC", x, got)
 	}
 	bad := "\xff"
 	x = thing{Owner: bad, Title: bad, From: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), Note: &bad}
-	got := things.Fill(new(thing), things.Value(&x), New).All()
-	if len(got) != 4 || got[0] != "owner must be valid UTF-8" || got[3] != "note must be valid UTF-8" || !strings.HasPrefix(got[2], "from must be an RFC 3339") {
-		t.Errorf("Fill of the Value of strings that are not UTF-8 and the year 10000 = %q, want four problems", got)
+	got := new(thing).form().Fill(x.form().JSON(), New).All()
+	if len(got) != 4 || got[0] != "owner must be valid UTF-8" || got[3] != "note must be valid UTF-8" ||
+		!strings.HasPrefix(got[2], "from must be a date-time") {
+		t.Errorf("Fill of the JSON of strings that are not UTF-8 and the year 10000 = %q, want four problems", got)
 	}
 }
 
 // odd are strings that an encoder may stumble over.
-var odd = []string{"", `say "hi"`, `a \ b`, "a\x1f", "\x00\x01\b\f\n\r\t", "a\u2028b\u2029c", "… “” \u20ac \u2027\u202a", "<a> & 'b' \x7f\u0080\ufffd", "\U0001f600 e\u0301 \U0010ffff"}
+var odd = []string{
+	"", `say "hi"`, `a \ b`, "a\x1f", "\x00\x01\b\f\n\r\t", "a\u2028b\u2029c", "… “” \u20ac \u2027\u202a",
+	"<a> & 'b' \x7f\u0080\ufffd", "\U0001f600 e\u0301 \U0010ffff",
+}
 
 func FuzzWays(f *testing.F) {
 	for _, s := range odd {
@@ -255,7 +296,8 @@ func FuzzWays(f *testing.F) {
 			return // Fill lets none of it in
 		}
 		x := full()
-		x.Owner, x.Secret, x.Note, x.Open, x.Count, x.Wait, x.Made, x.Till = "own_"+owner, note, &note, open, count, span(wait), at, &at
+		x.Owner, x.Secret, x.Note, x.Open, x.Count = "own_"+owner, note, &note, open, count
+		x.Wait, x.Made, x.Till = span(wait), at, &at
 		if !set || at.IsZero() {
 			x.Size, x.Note, x.Till = nil, nil, nil
 		}
@@ -274,23 +316,32 @@ func TestRules(t *testing.T) {
 		want string // how the problem of the bad begins
 		bad  []string
 	}{
-		{"Length(2, 3)", Length(2, 3), []string{"ab", "éèê", "\U0001f600\U0001f600"}, "must have 2 to 3 characters, not 1", []string{"a", "\U0001f600"}},
+		{"Length(2, 3)", Length(2, 3), []string{"ab", "éèê", "\U0001f600\U0001f600"},
+			"must have 2 to 3 characters, not 1", []string{"a", "\U0001f600"}},
 		{"Length(2, 3)", Length(2, 3), nil, "must have 2 to 3 characters, not 4", []string{"abcd", "éééé"}},
 		{"Length(0, 3)", Length(0, 3), []string{"", "abc"}, "must have at most 3 characters, not 4", []string{"abcd"}},
-		{"OneOf(a, b)", OneOf("a", "b"), []string{"a", "b"}, "must be a or b", []string{"", "A", "ab", "a "}},
-		{"OneOf(a, b, c)", OneOf("a", "b", "c"), []string{"c"}, "must be one of a, b, c", []string{"", "a, b, c"}},
-		{"ID", ID("usr"), []string{"usr_1", "usr__-", "usr_usr_aZ09", "usr_" + rep("a", 64)}, "must be usr_ and 1 to 64 of A-Z a-z 0-9 _ -",
-			[]string{"", "usr", "usr_", "usr1", "usr_" + rep("a", 65), "evt_1", " usr_1", "USR_1", "usr_a.b", "usr_a b", "usr_é", "usr_a\n", "usr_\x00"}},
-		{"Title", Title, []string{"a", " a", rep("é", 255)}, "must have 1 to 255 characters, not only white space", []string{"", " ", "\t\r\n\u00a0\u2003\u3000"}},
+		{"OneOf(a, b, c)", OneOf("a", "b", "c"), []string{"a", "b", "c"},
+			"must be a, b or c", []string{"", "A", "ab", "a ", "a, b, c"}},
+		{"ID", ID("usr"), []string{"usr_1", "usr__-", "usr_usr_aZ09", "usr_" + rep("a", 64)},
+			"must be usr_ and 1 to 64 of A-Z a-z 0-9 _ -",
+			[]string{"", "usr", "usr_", "usr1", "usr_" + rep("a", 65), "evt_1", " usr_1", "USR_1", "usr_a.b", "usr_a b",
+				"usr_é", "usr_a\n", "usr_\x00"}},
+		{"Title", Title, []string{"a", " a", rep("é", 255)},
+			"must have 1 to 255 characters, not only white space", []string{"", " ", "\t\r\n\u00a0\u2003\u3000"}},
 		{"Title", Title, nil, "must have 1 to 255 characters, not 256", []string{rep("é", 256)}},
-		{"Email", Email, []string{"a@b", "é@ü", rep("a", 252) + "@b", rep("é", 252) + "@b"}, "must be an address with one @", []string{"", "@", "a", "a@", "@b", "a@b@c", "a@@b"}},
+		{"Email", Email, []string{"a@b", "é@ü", rep("a", 252) + "@b", rep("é", 252) + "@b"},
+			"must be an address with one @", []string{"", "@", "a", "a@", "@b", "a@b@c", "a@@b"}},
 		{"Email", Email, nil, "must have 3 to 254 characters, not 255", []string{rep("a", 253) + "@b"}},
-		{"URL", URL, []string{"https://example.com/" + rep("a", 2028)}, "must have 1 to 2048 characters, not 2049", []string{"https://example.com/" + rep("a", 2029), rep(" ", 2049)}},
+		{"URL", URL, []string{"https://example.com/" + rep("a", 2028)},
+			"must have 1 to 2048 characters, not 2049", []string{"https://example.com/" + rep("a", 2029), rep(" ", 2049)}},
 		{"URL", URL, []string{"HTTP://a"}, "must be an http or https URL with a host", []string{"ftp://a", "a", "https://"}},
-		{"Zone", Zone, []string{"UTC", "Europe/Paris", "America/Argentina/Ushuaia"}, "must be a time zone name", []string{"", "utc", "europe/paris", "Paris", "Europe/", "+02:00", "Europe/Paris "}},
-		{"Slug", Slug, []string{"a", "0", "a-b-9", "creates", "create-1", rep("a", 100)}, "must be at most 100 of a-z 0-9 with single hyphens",
+		{"Zone", Zone, []string{"UTC", "Europe/Paris", "America/Argentina/Ushuaia"},
+			"must be a time zone name", []string{"", "utc", "europe/paris", "Paris", "Europe/", "+02:00", "Europe/Paris "}},
+		{"Slug", Slug, []string{"a", "0", "a-b-9", "creates", "create-1", rep("a", 100)},
+			"must be at most 100 of a-z 0-9 with single hyphens",
 			[]string{"", "create", "-", "-a", "a-", "a--b", "A", "a_b", "a b", "aéb", rep("a", 101)}},
-		{"Visible", visible, []string{"", "!~", "a-Z_0.9"}, "is not visible", []string{" ", "a b", "\x7f", "a\n", "\x00", "é", "\xff"}},
+		{"Visible", visible, []string{"", "!~", "a-Z_0.9"},
+			"is not visible", []string{" ", "a b", "\x7f", "a\n", "\x00", "é", "\xff"}},
 	} {
 		for i, s := range append(tt.good, tt.bad...) {
 			if got, good := tt.rule(s), i < len(tt.good); good && got != "" || !good && !strings.HasPrefix(got, tt.want) {
@@ -298,4 +349,14 @@ func TestRules(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestUnknownType(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if want := "form: the member half has a value of the type *float64"; recover() != want {
+			t.Errorf("Append of a *float64 does not panic with %q", want)
+		}
+	}()
+	Form{{Name: "half", Value: new(0.5)}}.Append(nil)
 }

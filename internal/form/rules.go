@@ -2,6 +2,7 @@ package form
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,8 +10,9 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// A Rule tells what is wrong with a string as the end of a sentence that begins
-// with the member's name ("must have at most 100 characters"), or "".
+// A Rule returns what is wrong with a string as the end of a sentence that begins
+// with the member's name ("must have at most 100 characters"), or "". Rules with
+// parameters are made once and kept in variables.
 type Rule func(string) string
 
 // Length is the rule of min to max characters (Unicode code points).
@@ -33,17 +35,12 @@ func OneOf(words ...string) Rule {
 		if slices.Contains(words, s) {
 			return ""
 		}
-		if len(words) == 2 {
-			return "must be " + words[0] + " or " + words[1]
-		}
-		return "must be one of " + strings.Join(words, ", ")
+		last := len(words) - 1
+		return "must be " + strings.Join(words[:last], ", ") + " or " + words[last]
 	}
 }
 
-const (
-	lower  = "abcdefghijklmnopqrstuvwxyz0123456789"
-	idTail = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ_-"
-)
+const idTail = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 // ID is the rule of the ids of a kind: usr_… and so on.
 func ID(kind string) Rule {
@@ -88,13 +85,15 @@ func Zone(s string) string {
 	if strict.Zone(s) {
 		return ""
 	}
-	return "must be a time zone name of the form Area/City from the IANA list in its exact case, such as Europe/Paris, or UTC"
+	return "must be a time zone name of the form Area/City from the IANA list in its exact case, " +
+		"such as Europe/Paris, or UTC"
 }
+
+var hyphenated = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // Slug is the rule of a slug that was not made by the server.
 func Slug(s string) string {
-	words := strings.Split(s, "-")
-	if len(s) > 100 || s == "create" || slices.Contains(words, "") || strings.Trim(strings.Join(words, ""), lower) != "" {
+	if len(s) > 100 || s == "create" || !hyphenated.MatchString(s) {
 		return "must be at most 100 of a-z 0-9 with single hyphens between them, and not create"
 	}
 	return ""

@@ -1,4 +1,4 @@
-package slug
+package form
 
 import (
 	"regexp"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestMake(t *testing.T) {
+func TestMakeSlug(t *testing.T) {
 	t.Parallel()
 	for title, want := range map[string]string{
 		"":                             "event",
@@ -26,18 +26,18 @@ func TestMake(t *testing.T) {
 		strings.Repeat("ab ", 30):      strings.Repeat("ab-", 15) + "ab",
 		strings.Repeat("x", 47) + " y": strings.Repeat("x", 47),
 	} {
-		if got := Make(title); got != want {
-			t.Errorf("Make(%q) = %q, want %q", title, got, want)
+		if got := MakeSlug(title); got != want {
+			t.Errorf("MakeSlug(%q) = %q, want %q", title, got, want)
 		}
 	}
 }
 
-func FuzzMake(f *testing.F) {
+func FuzzMakeSlug(f *testing.F) {
 	f.Add("Ärger, über\x00 \xff é\u0301")
 	shape := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	f.Fuzz(func(t *testing.T, title string) {
-		if s := Make(title); !shape.MatchString(s) || len(s) > MaxLength {
-			t.Errorf("Make(%q) = %q, want words of at most %d characters", title, s, MaxLength)
+		if s := MakeSlug(title); !shape.MatchString(s) || len(s) > MaxSlug {
+			t.Errorf("MakeSlug(%q) = %q, want words of at most %d characters", title, s, MaxSlug)
 		}
 	})
 }
