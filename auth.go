@@ -99,7 +99,7 @@ func (o owner) find(t *tx) (*index.Row, error) {
 	if u := t.Find(record.Email(o.email)); u != nil {
 		return u, nil
 	}
-	if problems := t.user(userForm.Value(&User{Name: o.name, Email: o.email})); problems != nil {
+	if problems := t.user((&User{Name: o.name, Email: o.email}).form().JSON()); problems != nil {
 		return nil, &RecordError{Kind: "user", Problems: problems}
 	}
 	return t.Find(record.Email(o.email)), nil
@@ -116,7 +116,7 @@ func (s *Store) issueKey(o owner) (secret string, key Key, err error) {
 			secret = secretPrefix + made
 			return record.Key(digest(secret))
 		})
-		k, problems := t.key(keyForm.Value(&Key{UserID: u.ID, Secret: secret}))
+		k, problems := t.key((&Key{UserID: u.ID, Secret: secret}).form().JSON())
 		if problems != nil {
 			return &RecordError{Kind: "key", Problems: problems}
 		}
@@ -141,16 +141,18 @@ func (s *Store) RevokeKey(keyID string) error {
 		mustDecode(r.Raw, &k)
 		if k.RevokedAt == nil {
 			k.RevokedAt = new(s.now())
-			t.put(keyForm.Append(nil, &k), r, nil)
+			t.put(k.form().Append(nil), r, nil)
 		}
 		return nil
 	})
 }
 
-var ownerForm = form.Form[owner]{
-	form.Text("user_id", func(o *owner) *string { return &o.userID }, nil),
-	form.Text("name", func(o *owner) *string { return &o.name }, nil),
-	form.Text("email", func(o *owner) *string { return &o.email }, nil),
+func (o *owner) form() form.Form {
+	return form.Form{
+		{Name: "user_id", Value: &o.userID},
+		{Name: "name", Value: &o.name},
+		{Name: "email", Value: &o.email},
+	}
 }
 
 // IssueKeyJSON is [Store.IssueKey] for an operator's request: {"user_id"}, or
@@ -162,7 +164,7 @@ func (s *Store) IssueKeyJSON(request []byte) ([]byte, error) {
 		return nil, &RecordError{Kind: "key", Problems: []string{err.Error()}}
 	}
 	var o owner
-	if problems := ownerForm.Fill(&o, v, form.New).All(); problems != nil {
+	if problems := o.form().Fill(v, form.New).All(); problems != nil {
 		return nil, &RecordError{Kind: "key", Problems: problems}
 	}
 	secret, key, err := s.issueKey(o)

@@ -15,12 +15,12 @@ func TestForms(t *testing.T) {
 	t.Parallel()
 	text, first, at := "a\"b\u2028<&>", time.Time{}, time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)
 	for _, tt := range []struct{ form, json string }{
-		{string(userForm.Append(nil, &User{})), string(strict.Encode(User{}))},
-		{string(userForm.Append(nil, &User{text, text, text, &text, &text, at})), string(strict.Encode(User{text, text, text, &text, &text, at}))},
-		{string(keyForm.Append(nil, &Key{})), string(strict.Encode(Key{}))},
-		{string(keyForm.Append(nil, &Key{text, text, text, &text, at, &first, "secret"})), string(strict.Encode(Key{text, text, text, &text, at, &first, "secret"}))},
-		{string(guestForm.Append(nil, &Guest{})), string(strict.Encode(Guest{}))},
-		{string(guestForm.Append(nil, &Guest{text, text, at, &text, &text, text, &first, &at})), string(strict.Encode(Guest{text, text, at, &text, &text, text, &first, &at}))},
+		{string((&User{}).form().Append(nil)), string(strict.Encode(User{}))},
+		{string((&User{text, text, text, &text, &text, at}).form().Append(nil)), string(strict.Encode(User{text, text, text, &text, &text, at}))},
+		{string((&Key{}).form().Append(nil)), string(strict.Encode(Key{}))},
+		{string((&Key{text, text, text, &text, at, &first, "secret"}).form().Append(nil)), string(strict.Encode(Key{text, text, text, &text, at, &first, "secret"}))},
+		{string((&Guest{}).form().Append(nil)), string(strict.Encode(Guest{}))},
+		{string((&Guest{text, text, at, &text, &text, text, &first, &at}).form().Append(nil)), string(strict.Encode(Guest{text, text, at, &text, &text, text, &first, &at}))},
 	} {
 		if tt.form != tt.json {
 			t.Errorf("the form makes %s, encoding/json %s", tt.form, tt.json)
@@ -47,7 +47,7 @@ func FuzzEncodeEvent(f *testing.F) {
 				return
 			}
 		}
-		if got, want := string(eventForm.Append(nil, e)), string(strict.Encode(e)); got != want {
+		if got, want := string(e.form().Append(nil)), string(strict.Encode(e)); got != want {
 			t.Errorf("the form makes %s, encoding/json %s", got, want)
 		}
 	})
@@ -71,13 +71,13 @@ func TestDataFile(t *testing.T) {
 		var now []byte
 		switch kinds[r.Kind()] = true; {
 		case x.User != nil:
-			now = userForm.Append(nil, x.User)
+			now = x.User.form().Append(nil)
 		case x.Key != nil:
-			now = keyForm.Append(nil, x.Key)
+			now = x.Key.form().Append(nil)
 		case x.Event != nil:
-			now = eventForm.Append(nil, x.Event)
+			now = x.Event.form().Append(nil)
 		case x.Guest != nil:
-			now = guestForm.Append(nil, x.Guest)
+			now = x.Guest.form().Append(nil)
 		}
 		if string(now) != r.Raw {
 			t.Errorf("%s has\n%s\nwhich is written now as\n%s", name, r.Raw, now)

@@ -40,7 +40,6 @@ func TestHouse(t *testing.T) {
 		"internal/index/":      module + " os flag net/http testing net/http/httptest " + module + "/internal/",
 		"internal/form/":       module + " os flag net/http testing net/http/httptest " + allBut("strict"),
 		"internal/strict/":     module + " os flag net/http testing net/http/httptest " + module + "/internal/",
-		"internal/slug/":       module + " os flag net/http testing net/http/httptest " + module + "/internal/",
 		"internal/answer/":     module + " os flag testing net/http/httptest " + allBut("strict"),
 		"internal/operator/":   module + " os flag testing net/http/httptest " + allBut("answer"),
 		"internal/double/":     module + " os flag testing net/http/httptest",

@@ -18,7 +18,6 @@ import (
 	"example.com/events/internal/index"
 	"example.com/events/internal/record"
 	"example.com/events/internal/recordfile"
-	"example.com/events/internal/slug"
 	"example.com/events/internal/strict"
 )
 
@@ -142,57 +141,80 @@ func notWritten(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotWritten, err)
 }
 
+// The rules that have parameters.
+var (
+	userID, keyID     = form.ID("usr"), form.ID("key")
+	eventID, guestID  = form.ID("evt"), form.ID("gst")
+	personName        = form.Length(1, 255)
+	eventDescription  = form.Length(0, 50_000)
+	eventPlace        = form.Length(0, 100)
+	eventStatus       = form.OneOf("draft", "published")
+	eventLocationType = form.OneOf("in_person", "virtual")
+	eventVisibility   = form.OneOf("public", "private")
+	guestStatus       = form.OneOf("invited", "pending", "approved", "declined", "waitlist", "cancelled")
+)
+
 // The forms of the four kinds of records. The order is that of the JSON, and
 // begins with what the index needs: a start cuts it out of a line by position.
-var (
-	userForm = form.Form[User]{
-		form.Text("id", func(u *User) *string { return &u.ID }, form.ID("usr")).Fixed(),
-		form.Text("name", func(u *User) *string { return &u.Name }, form.Length(1, 255)).Required(),
-		form.Text("email", func(u *User) *string { return &u.Email }, form.Email).Required(),
-		form.TextOrNull("avatar_url", func(u *User) **string { return &u.AvatarURL }, form.URL),
-		form.TextOrNull("timezone", func(u *User) **string { return &u.Timezone }, form.Zone),
-		form.Instant("created_at", func(u *User) *time.Time { return &u.CreatedAt }).Fixed(),
+
+func (u *User) form() form.Form {
+	return form.Form{
+		{Name: "id", Value: &u.ID, Rule: userID, Flags: form.Fixed},
+		{Name: "name", Value: &u.Name, Rule: personName, Flags: form.Required},
+		{Name: "email", Value: &u.Email, Rule: form.Email, Flags: form.Required},
+		{Name: "avatar_url", Value: &u.AvatarURL, Rule: form.URL, Flags: form.EmptyIsNull},
+		{Name: "timezone", Value: &u.Timezone, Rule: form.Zone, Flags: form.EmptyIsNull},
+		{Name: "created_at", Value: &u.CreatedAt, Flags: form.Fixed},
 	}
-	keyForm = form.Form[Key]{
-		form.Text("id", func(k *Key) *string { return &k.ID }, form.ID("key")).Fixed(),
-		form.Text("user_id", func(k *Key) *string { return &k.UserID }, nil).Required().Fixed(),
-		form.Text("secret", func(k *Key) *string { return &k.Secret }, secretRule).WriteOnly(),
-		form.Text("digest", func(k *Key) *string { return &k.Digest }, digestRule).Fixed(),
-		form.TextOrNull("hint", func(k *Key) **string { return &k.Hint }, hintRule),
-		form.Instant("created_at", func(k *Key) *time.Time { return &k.CreatedAt }).Fixed(),
-		form.InstantOrNull("revoked_at", func(k *Key) **time.Time { return &k.RevokedAt }),
+}
+
+func (k *Key) form() form.Form {
+	return form.Form{
+		{Name: "id", Value: &k.ID, Rule: keyID, Flags: form.Fixed},
+		{Name: "user_id", Value: &k.UserID, Flags: form.Required | form.Fixed},
+		{Name: "secret", Value: &k.Secret, Rule: secretRule, Flags: form.WriteOnly},
+		{Name: "digest", Value: &k.Digest, Rule: digestRule, Flags: form.Fixed},
+		{Name: "hint", Value: &k.Hint, Rule: hintRule},
+		{Name: "created_at", Value: &k.CreatedAt, Flags: form.Fixed},
+		{Name: "revoked_at", Value: &k.RevokedAt},
 	}
-	eventForm = form.Form[Event]{
-		form.Text("id", func(e *Event) *string { return &e.ID }, form.ID("evt")).Fixed().Server(),
-		form.Text("host_id", func(e *Event) *string { return &e.HostID }, nil).Required().Fixed().Server(),
-		form.Text("slug", func(e *Event) *string { return &e.Slug }, form.Slug).Fixed().Server(),
-		form.Text("status", func(e *Event) *string { return &e.Status }, form.OneOf("draft", "published")).Server(),
-		form.Instant("created_at", func(e *Event) *time.Time { return &e.CreatedAt }).Fixed().Server(),
-		form.Instant("updated_at", func(e *Event) *time.Time { return &e.UpdatedAt }).Server(),
-		form.Text("title", func(e *Event) *string { return &e.Title }, form.Title).Required(),
-		form.TextOrNull("description", func(e *Event) **string { return &e.Description }, form.Length(0, 50_000)),
-		form.Instant("start_at", func(e *Event) *time.Time { return &e.StartAt }).Required(),
-		form.Instant("end_at", func(e *Event) *time.Time { return &e.EndAt }).Required(),
-		form.Text("timezone", func(e *Event) *string { return &e.Timezone }, form.Zone),
-		form.TextOrNull("location_type", func(e *Event) **string { return &e.LocationType }, form.OneOf("in_person", "virtual")),
-		form.TextOrNull("location_city", func(e *Event) **string { return &e.LocationCity }, form.Length(0, 100)),
-		form.TextOrNull("location_country", func(e *Event) **string { return &e.LocationCountry }, form.Length(0, 100)),
-		form.Text("visibility", func(e *Event) *string { return &e.Visibility }, form.OneOf("public", "private")),
-		form.Bool("requires_approval", func(e *Event) *bool { return &e.RequiresApproval }),
-		form.TextOrNull("cover_image_url", func(e *Event) **string { return &e.CoverImageURL }, form.URL),
-		form.TextOrNull("meeting_url", func(e *Event) **string { return &e.MeetingURL }, form.URL),
+}
+
+func (e *Event) form() form.Form {
+	return form.Form{
+		{Name: "id", Value: &e.ID, Rule: eventID, Flags: form.Fixed | form.Server},
+		{Name: "host_id", Value: &e.HostID, Flags: form.Required | form.Fixed | form.Server},
+		{Name: "slug", Value: &e.Slug, Rule: form.Slug, Flags: form.Fixed | form.Server},
+		{Name: "status", Value: &e.Status, Rule: eventStatus, Flags: form.Server},
+		{Name: "created_at", Value: &e.CreatedAt, Flags: form.Fixed | form.Server},
+		{Name: "updated_at", Value: &e.UpdatedAt, Flags: form.Server},
+		{Name: "title", Value: &e.Title, Rule: form.Title, Flags: form.Required},
+		{Name: "description", Value: &e.Description, Rule: eventDescription},
+		{Name: "start_at", Value: &e.StartAt, Flags: form.Required},
+		{Name: "end_at", Value: &e.EndAt, Flags: form.Required},
+		{Name: "timezone", Value: &e.Timezone, Rule: form.Zone, Flags: form.EmptyIsNull},
+		{Name: "location_type", Value: &e.LocationType, Rule: eventLocationType, Flags: form.EmptyIsNull},
+		{Name: "location_city", Value: &e.LocationCity, Rule: eventPlace},
+		{Name: "location_country", Value: &e.LocationCountry, Rule: eventPlace},
+		{Name: "visibility", Value: &e.Visibility, Rule: eventVisibility, Flags: form.EmptyIsNull},
+		{Name: "requires_approval", Value: &e.RequiresApproval},
+		{Name: "cover_image_url", Value: &e.CoverImageURL, Rule: form.URL, Flags: form.EmptyIsNull},
+		{Name: "meeting_url", Value: &e.MeetingURL, Rule: form.URL, Flags: form.EmptyIsNull},
 	}
-	guestForm = form.Form[Guest]{
-		form.Text("id", func(g *Guest) *string { return &g.ID }, form.ID("gst")).Fixed(),
-		form.Text("event_id", func(g *Guest) *string { return &g.EventID }, nil).Required().Fixed(),
-		form.Instant("created_at", func(g *Guest) *time.Time { return &g.CreatedAt }).Fixed(),
-		form.TextOrNull("email", func(g *Guest) **string { return &g.Email }, form.Email),
-		form.TextOrNull("name", func(g *Guest) **string { return &g.Name }, form.Length(1, 255)),
-		form.Text("status", func(g *Guest) *string { return &g.Status }, form.OneOf("invited", "pending", "approved", "declined", "waitlist", "cancelled")),
-		form.InstantOrNull("registered_at", func(g *Guest) **time.Time { return &g.RegisteredAt }),
-		form.InstantOrNull("checked_in_at", func(g *Guest) **time.Time { return &g.CheckedInAt }),
+}
+
+func (g *Guest) form() form.Form {
+	return form.Form{
+		{Name: "id", Value: &g.ID, Rule: guestID, Flags: form.Fixed},
+		{Name: "event_id", Value: &g.EventID, Flags: form.Required | form.Fixed},
+		{Name: "created_at", Value: &g.CreatedAt, Flags: form.Fixed},
+		{Name: "email", Value: &g.Email, Rule: form.Email},
+		{Name: "name", Value: &g.Name, Rule: personName},
+		{Name: "status", Value: &g.Status, Rule: guestStatus},
+		{Name: "registered_at", Value: &g.RegisteredAt},
+		{Name: "checked_in_at", Value: &g.CheckedInAt},
 	}
-)
+}
 
 // Store keeps users, keys, events and guests in memory behind a mutex, and
 // on disk where it was opened on a file. [NewStore] and [Open] make one. It is
@@ -686,7 +708,7 @@ func (t *tx) known(v strict.Value, kind, name string) *index.Row {
 // taken tells of another row that has the name already.
 func (t *tx) taken(p *form.Problems, member, name, id string) {
 	if r := t.Find(name); r != nil && r.ID != id {
-		p.Say(member, "is taken by "+r.ID)
+		p.Add(member, "is taken by "+r.ID)
 	}
 }
 
@@ -697,7 +719,7 @@ func (t *tx) createdAt(p *form.Problems, at *time.Time, old *index.Row) {
 	case at.IsZero():
 		*at = t.s.createdNow()
 	case at.After(t.s.now()):
-		p.Say("created_at", "must not be later than now")
+		p.Add("created_at", "must not be later than now")
 	case at.After(t.s.last):
 		t.s.last = *at
 	}
@@ -733,14 +755,14 @@ func (t *tx) user(v strict.Value) []string {
 	if old != nil {
 		mustDecode(old.Raw, &u)
 	}
-	p := userForm.Fill(&u, v, mode(old))
+	p := u.form().Fill(v, mode(old))
 	t.taken(p, "email", record.Email(u.Email), u.ID)
 	t.createdAt(p, &u.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return problems
 	}
 	t.newID(&u.ID, "usr", u.Name)
-	t.put(userForm.Append(nil, &u), old, nil)
+	t.put(u.form().Append(nil), old, nil)
 	return nil
 }
 
@@ -755,25 +777,25 @@ func (t *tx) key(v strict.Value) (*index.Row, []string) {
 		mustDecode(old.Raw, &k)
 	}
 	revoked := k.RevokedAt
-	p := keyForm.Fill(&k, v, mode(old))
+	p := k.form().Fill(v, mode(old))
 	if k.Secret != "" {
 		if k.Digest != "" && k.Digest != sum {
-			p.Say("digest", "is not that of the secret: leave one of them out")
+			p.Add("digest", "is not that of the secret: leave one of them out")
 		}
 		k.Digest, k.Hint = sum, hint(k.Secret)
 	}
 	if k.Digest == "" {
-		p.Say("secret", "is required, or its digest")
+		p.Add("secret", "is required, or its digest")
 	}
 	if old == nil {
 		if t.Get("usr", k.UserID) == nil {
-			p.Say("user_id", fmt.Sprintf("%q is not known", k.UserID))
+			p.Add("user_id", fmt.Sprintf("%q is not known", k.UserID))
 		}
 	}
 	t.taken(p, "digest", record.Key(k.Digest), k.ID)
 	if revoked != nil {
 		if k.RevokedAt != nil && !k.RevokedAt.Equal(*revoked) {
-			p.Say("revoked_at", "never changes once it is set")
+			p.Add("revoked_at", "never changes once it is set")
 		}
 		k.RevokedAt = revoked
 	}
@@ -782,7 +804,7 @@ func (t *tx) key(v strict.Value) (*index.Row, []string) {
 		return nil, problems
 	}
 	t.newID(&k.ID, "key", k.UserID)
-	return t.put(keyForm.Append(nil, &k), old, nil), nil
+	return t.put(k.form().Append(nil), old, nil), nil
 }
 
 // event stages an event. With a host it is a new one from that host's request.
@@ -798,13 +820,13 @@ func (t *tx) event(v strict.Value, host string, origin *index.Origin) (*index.Ro
 		mustDecode(old.Raw, &e)
 	}
 	before := e.UpdatedAt
-	p := eventForm.Fill(&e, v, how)
-	if !p.Of("start_at") && !p.Of("end_at") && !e.EndAt.After(e.StartAt) {
-		p.Say("end_at", "must be after start_at")
+	p := e.form().Fill(v, how)
+	if !p.Has("start_at") && !p.Has("end_at") && !e.EndAt.After(e.StartAt) {
+		p.Add("end_at", "must be after start_at")
 	}
 	h := t.Get("usr", e.HostID)
 	if h == nil {
-		p.Say("host_id", fmt.Sprintf("%q is not known", e.HostID))
+		p.Add("host_id", fmt.Sprintf("%q is not known", e.HostID))
 	}
 	if e.Slug != "" {
 		t.taken(p, "slug", e.Slug, e.ID)
@@ -816,7 +838,7 @@ func (t *tx) event(v strict.Value, host string, origin *index.Origin) (*index.Ro
 	if old == nil {
 		t.newID(&e.ID, "evt", e.HostID)
 		if e.Slug == "" {
-			t.unique(&e.Slug, "slug", e.HostID, form.Slug, func(made string) string { return slug.Make(e.Title) + "-" + made })
+			t.unique(&e.Slug, "slug", e.HostID, form.Slug, func(made string) string { return form.MakeSlug(e.Title) + "-" + made })
 		}
 		if e.UpdatedAt.IsZero() {
 			e.UpdatedAt = e.CreatedAt
@@ -826,11 +848,11 @@ func (t *tx) event(v strict.Value, host string, origin *index.Origin) (*index.Ro
 	e.Visibility = cmp.Or(e.Visibility, "public")
 	e.Status = cmp.Or(e.Status, t.s.cfg.NewEventStatus)
 	if old != nil && (e.UpdatedAt.IsZero() || e.UpdatedAt.Equal(before)) { // else it is as the record says
-		if e.UpdatedAt = before; string(eventForm.Append(nil, &e)) != old.Raw {
+		if e.UpdatedAt = before; string(e.form().Append(nil)) != old.Raw {
 			e.UpdatedAt = t.s.now()
 		}
 	}
-	t.s.encoded = eventForm.Append(t.s.encoded[:0], &e)
+	t.s.encoded = e.form().Append(t.s.encoded[:0])
 	return t.put(t.s.encoded, old, origin), nil
 }
 
@@ -840,19 +862,19 @@ func (t *tx) guest(v strict.Value) []string {
 	if old != nil {
 		mustDecode(old.Raw, &g)
 	}
-	p := guestForm.Fill(&g, v, mode(old))
+	p := g.form().Fill(v, mode(old))
 	e := t.Get("evt", g.EventID)
 	if e == nil {
-		p.Say("event_id", fmt.Sprintf("%q is not known", g.EventID))
+		p.Add("event_id", fmt.Sprintf("%q is not known", g.EventID))
 	}
 	if g.Name == nil && g.Email == nil {
-		p.Say("name", "or email is required")
+		p.Add("name", "or email is required")
 	}
 	if g.Email != nil {
 		t.taken(p, "email", record.Guest(g.EventID, *g.Email), g.ID)
 	}
 	if g.Status == "invited" && g.RegisteredAt != nil && text(v, "registered_at") != "" {
-		p.Say("registered_at", "must be null while the status is invited")
+		p.Add("registered_at", "must be null while the status is invited")
 	}
 	t.createdAt(p, &g.CreatedAt, old)
 	if problems := p.All(); problems != nil {
@@ -871,7 +893,7 @@ func (t *tx) guest(v strict.Value) []string {
 		g.RegisteredAt = &g.CreatedAt
 	}
 	t.newID(&g.ID, "gst", e.Parent)
-	t.put(guestForm.Append(nil, &g), old, nil)
+	t.put(g.form().Append(nil), old, nil)
 	return nil
 }
 
@@ -907,16 +929,16 @@ func recordValue(r Record) strict.Value {
 		v.Members = append(v.Members, strict.Member{Name: name, Value: value})
 	}
 	if r.User != nil {
-		add("user", userForm.Value(r.User))
+		add("user", r.User.form().JSON())
 	}
 	if r.Key != nil {
-		add("key", keyForm.Value(r.Key))
+		add("key", r.Key.form().JSON())
 	}
 	if r.Event != nil {
-		add("event", eventForm.Value(r.Event))
+		add("event", r.Event.form().JSON())
 	}
 	if r.Guest != nil {
-		add("guest", guestForm.Value(r.Guest))
+		add("guest", r.Guest.form().JSON())
 	}
 	if r.Delete != nil {
 		ref := strict.Value{Kind: strict.Object}
@@ -1059,7 +1081,7 @@ func (s *Store) createEvent(ctx context.Context, owner string, body []byte, key 
 			return &RecordError{Problems: []string{"the body is not a JSON object: " + parseErr.Error()}}
 		}
 		if v.Kind != strict.Object {
-			return &RecordError{Problems: []string{"the body must be a JSON object, not " + form.Kind(v)}}
+			return &RecordError{Problems: []string{"the body must be a JSON object, not " + v.Kind.String()}}
 		}
 		if t.Get("usr", owner) == nil {
 			return errGone

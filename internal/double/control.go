@@ -62,16 +62,18 @@ func (d *Double) Control(token, baseURL string, fail func(http.ResponseWriter, *
 	})
 }
 
-// faultForm is a fault as the control API has it.
-var faultForm = form.Form[Rule]{
-	form.Text("operation", func(f *Rule) *string { return &f.Operation }, nil).Required(),
-	form.Int("status", func(f *Rule) *int { return &f.Status }),
-	form.Int("times", func(f *Rule) *int { return &f.Times }),
-	form.Duration("delay", func(f *Rule) *time.Duration { return &f.Delay }),
-	form.Bool("drop", func(f *Rule) *bool { return &f.Drop }),
-	form.Bool("lose", func(f *Rule) *bool { return &f.Lose }),
-	form.Text("user", func(f *Rule) *string { return &f.User }, nil),
-	form.Int("hits", func(f *Rule) *int { return &f.hits }).Server(),
+// form is a fault as the control API has it.
+func (f *Rule) form() form.Form {
+	return form.Form{
+		{Name: "operation", Value: &f.Operation, Flags: form.Required},
+		{Name: "status", Value: &f.Status},
+		{Name: "times", Value: &f.Times},
+		{Name: "delay", Value: &f.Delay},
+		{Name: "drop", Value: &f.Drop},
+		{Name: "lose", Value: &f.Lose},
+		{Name: "user", Value: &f.User},
+		{Name: "hits", Value: &f.hits, Flags: form.Server},
+	}
 }
 
 func (d *Double) listFaults(userID string) []byte {
@@ -80,7 +82,7 @@ func (d *Double) listFaults(userID string) []byte {
 	list := []json.RawMessage{}
 	for _, f := range d.faults {
 		if of(userID)(f) {
-			list = append(list, faultForm.Append(nil, f))
+			list = append(list, f.form().Append(nil))
 		}
 	}
 	return strict.Encode(list)
@@ -94,7 +96,7 @@ func (d *Double) putFaults(r operator.Request) ([]byte, error) {
 			return nil, answer.BadRequest("the body is not a JSON array of faults: " + err.Error())
 		}
 		f := &Rule{}
-		problem := strings.Join(faultForm.Fill(f, v, form.Client).All(), "; ")
+		problem := strings.Join(f.form().Fill(v, form.Client).All(), "; ")
 		if f.User = cmp.Or(f.User, r.User); r.User != "" && f.User != r.User {
 			problem = cmp.Or(problem, "user must be the one of ?user=, or left out")
 		}
@@ -118,9 +120,11 @@ type clockChange struct {
 	advance time.Duration
 }
 
-var clockForm = form.Form[clockChange]{
-	form.Instant("now", func(c *clockChange) *time.Time { return &c.now }),
-	form.Duration("advance", func(c *clockChange) *time.Duration { return &c.advance }),
+func (c *clockChange) form() form.Form {
+	return form.Form{
+		{Name: "now", Value: &c.now},
+		{Name: "advance", Value: &c.advance},
+	}
 }
 
 func (d *Double) putClock(r operator.Request) ([]byte, error) {
@@ -129,7 +133,7 @@ func (d *Double) putClock(r operator.Request) ([]byte, error) {
 		return nil, answer.BadRequest("the body is not a JSON object: " + err.Error())
 	}
 	var c clockChange
-	if problems := clockForm.Fill(&c, v, form.New).All(); problems != nil {
+	if problems := c.form().Fill(v, form.New).All(); problems != nil {
 		return nil, answer.BadRequest(strings.Join(problems, "; "))
 	}
 	if len(v.Members) != 1 || v.Members[0].Value.Kind == strict.Null {

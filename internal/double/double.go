@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"example.com/events/internal/answer"
+	"example.com/events/internal/form"
 	"example.com/events/internal/operator"
-	"example.com/events/internal/slug"
 	"example.com/events/internal/strict"
 )
 
@@ -175,11 +175,11 @@ func (d *Double) numbered(kind, who string) string {
 // readable is a name as an id can hold it. What is cut off a long one is told
 // apart by a hash.
 func readable(name string) string {
-	s, found := strings.CutPrefix(slug.Make("x "+name), "x-")
+	s, found := strings.CutPrefix(form.MakeSlug("x "+name), "x-")
 	if !found {
 		return "user"
 	}
-	if len(s) >= slug.MaxLength-len("x-")-1 {
+	if len(s) >= form.MaxSlug-len("x-")-1 {
 		s += "_" + digest("usr", name, 0)[:8]
 	}
 	return strings.ReplaceAll(s, "-", "_")
