@@ -79,7 +79,7 @@ func BenchmarkOpen(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n := 0
-		f, err := Open(path, options, func(string) error { n++; return nil })
+		f, err := Open(path, options, func(Line) error { n++; return nil })
 		if err != nil || n != lines+1 {
 			b.Fatal(n, err)
 		}

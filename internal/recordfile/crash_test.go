@@ -89,8 +89,8 @@ func join(content, commit string) string {
 // openContent opens the file and returns its content.
 func openContent(m *memFS) (f *File, content string, err error) {
 	var b strings.Builder
-	f, err = Open(dataPath, Options{Format: "events/1", fs: m}, func(records string) error {
-		b.WriteString(join("", records))
+	f, err = Open(dataPath, Options{Format: "events/1", fs: m}, func(l Line) error {
+		b.WriteString(join("", l.Records))
 		return nil
 	})
 	return f, b.String(), err

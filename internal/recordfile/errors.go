@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// The two ways in which writing ends, and one in which it is refused.
+// The two ways in which writing ends, and the one in which a single commit is refused.
 var (
 	// ErrBroken: a write or a sync failed in a way that leaves open what is on
 	// disk. Nothing is written until the file is opened again.
@@ -17,31 +17,32 @@ var (
 	ErrTooLarge = errors.New("too large for one commit")
 )
 
-// What the errors below are to errors.Is.
+// The types of error below wrap these, for errors.Is.
 var (
 	ErrDamaged = errors.New("the data file is damaged")
 	ErrFormat  = errors.New("not a data file of this version")
 	ErrLocked  = errors.New("the data file is in use")
 )
 
-// A DamageError tells where a file stops being right, and that no crash can
-// have left it so. The file was not changed.
+// A DamageError says where a file stops being right, and why no crash can have
+// left it so. The file was not changed.
 type DamageError struct {
 	File   string
 	Line   int   // counted from 1
 	Offset int64 // where the line begins, in bytes
 	Reason string
-	Err    error // what replay said, if it refused the line
+	Err    error // of replay, if it refused the line
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed: get out what verifies with eventsd dump -salvage, and begin a new data file with that or with a dump from before as -seed",
-		e.File, e.Line, e.Offset, e.Reason)
+	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed: "+
+		"get out what verifies with eventsd dump -salvage, and begin a new data file with that "+
+		"or with a dump from before as -seed", e.File, e.Line, e.Offset, e.Reason)
 }
 
 func (e *DamageError) Unwrap() []error { return []error{ErrDamaged, e.Err} }
 
-// A FormatError tells that a file is not one of this program's version.
+// A FormatError says that a file is not one of this program's version.
 type FormatError struct {
 	File   string
 	Reason string // with what to do
@@ -51,11 +52,11 @@ func (e *FormatError) Error() string { return e.File + " " + e.Reason }
 
 func (e *FormatError) Unwrap() error { return ErrFormat }
 
-// A LockedError tells that another process, or another Open in this one, has
+// A LockedError says that another process, or another Open in this one, has
 // the file open.
 type LockedError struct {
 	File string
-	PID  int // 0 if it could not be read
+	PID  int // 0 if it is not known
 }
 
 func (e *LockedError) Error() string {

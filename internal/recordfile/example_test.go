@@ -16,9 +16,9 @@ func ExampleOpen() {
 	o := recordfile.Options{Format: "events/1"}
 	for range 3 { // three starts of a server
 		n := 0
-		f, err := recordfile.Open(path, o, func(records string) error {
-			if records != "" {
-				fmt.Println(records)
+		f, err := recordfile.Open(path, o, func(l recordfile.Line) error {
+			if l.Records != "" {
+				fmt.Println(l.Records)
 				n++
 			}
 			return nil

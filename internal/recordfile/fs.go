@@ -103,7 +103,8 @@ func (o osFS) Create(path string, like file) (file, error) {
 		err = own(f, info)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: cannot have the owner of the data file: %w", path, err), f.Close(), o.Remove(path))
+		err = fmt.Errorf("%s: cannot have the owner of the data file: %w", path, err)
+		return nil, errors.Join(err, f.Close(), o.Remove(path))
 	}
 	return f, nil
 }

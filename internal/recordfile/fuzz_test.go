@@ -48,11 +48,11 @@ func addSeeds(f *testing.F) {
 
 // contents opens what a memory disk holds.
 func contents(m *memFS) (f *File, commits []string, err error) {
-	f, err = Open(dataPath, Options{Format: "events/1", fs: m}, func(records string) error {
-		if strings.Contains(records, "\n") {
+	f, err = Open(dataPath, Options{Format: "events/1", fs: m}, func(l Line) error {
+		if strings.Contains(l.Records, "\n") {
 			panic("a commit with a line break")
 		}
-		commits = append(commits, records)
+		commits = append(commits, l.Records)
 		return nil
 	})
 	return f, commits, err
@@ -103,12 +103,17 @@ func FuzzSalvage(f *testing.F) {
 		m.put(dataPath, data)
 		var found []string
 		last := uint64(0)
-		report, err := Salvage(dataPath, Options{Format: "events/1", fs: m}, func(n uint64, records string) error {
+		report, err := Salvage(dataPath, Options{Format: "events/1", fs: m}, func(l Line) error {
+			line, _, _ := strings.Cut(string(data[l.Offset:]), "\n")
+			n, records, ok := parts(strings.TrimSuffix(strings.TrimPrefix(line, ","), "\r"))
+			if !ok || records != l.Records || bytes.Count(data[:l.Offset], []byte("\n")) != l.Number-1 {
+				t.Fatalf("%+v is not what stands there", l)
+			}
 			if n <= last && len(found) > 0 {
 				t.Fatalf("commit %d after %d", n, last)
 			}
 			last = n
-			found = append(found, records)
+			found = append(found, l.Records)
 			return nil
 		})
 		if err == nil && report.Lines != len(found) || !bytes.Equal(m.get(dataPath), data) {

@@ -14,8 +14,8 @@ const (
 	opening = "[\n"
 	closing = "]\n"
 
-	// lineStart has one length in all lines, so that the checksum is checked
-	// before anything is parsed.
+	// lineStart has one length in all lines up to the number, so that the
+	// checksum is checked before anything is parsed.
 	lineStart = `{"c":"00000000","n":`
 	sumAt     = len(`{"c":"`)
 	sumEnd    = sumAt + 8
@@ -81,7 +81,7 @@ type checker struct {
 	scratch []byte
 }
 
-// sum reports whether the checksum of a line is right.
+// sum reports whether the checksum of a line without its comma is right.
 func (c *checker) sum(line string) bool {
 	if len(line) < summedAt || line[:sumAt] != lineStart[:sumAt] {
 		return false
@@ -99,26 +99,20 @@ func (c *checker) commit(line string) (n uint64, records string, ok bool) {
 	return parts(line[1:])
 }
 
-// find looks for a line that ends where segment does. A lost block or line end
-// can put before it what looks like the beginning of another line, so where the
-// whole is none it is looked for from the back, but not for ever.
-func (c *checker) find(segment string) (start int, n uint64, records string, ok bool) {
+// find looks for a line that ends where segment does. Where a block or a line end
+// was lost, the beginning of another line can stand before it, so where segment as
+// a whole is no line, the last beginning of one in it counts: no record contains
+// one (see the package comment). before is what stands before the line.
+func (c *checker) find(segment string) (before string, n uint64, records string, ok bool) {
 	if n, records, ok = c.commit(segment); ok {
-		return 1, n, records, true
+		return "", n, records, true
 	}
-	start = len(segment)
-	for range 16 {
-		if start = strings.LastIndex(segment[:start], lineStart[:sumAt]); start < 0 {
-			break
-		}
-		if n, records, ok = parts(segment[start:]); ok && c.sum(segment[start:]) {
-			return start, n, records, true
-		}
-	}
-	return 0, 0, "", false
+	start := max(0, strings.LastIndex(segment, lineStart[:sumAt]))
+	n, records, ok = parts(segment[start:])
+	return strings.TrimSuffix(segment[:start], ","), n, records, ok && c.sum(segment[start:])
 }
 
-// parts takes a line apart, whatever its checksum.
+// parts takes a line without its comma apart, whatever its checksum.
 func parts(line string) (n uint64, records string, ok bool) {
 	rest, ok1 := strings.CutPrefix(line[min(len(line), sumEnd):], `","n":`)
 	digits, rest, ok2 := strings.Cut(rest, ",")
@@ -129,6 +123,7 @@ func parts(line string) (n uint64, records string, ok bool) {
 }
 
 // parseHeader returns the header of a file that begins with text, and where it ends.
+// Its error is a [*DamageError] or a [*FormatError].
 func parseHeader(path, text, format string) (h header, end int, err error) {
 	line, _ := strings.CutPrefix(text, opening)
 	if line == text || !strings.HasPrefix(line, lineStart[:sumAt]) {
@@ -139,8 +134,9 @@ func parseHeader(path, text, format string) (h header, end int, err error) {
 	if !whole || !new(checker).sum(line) {
 		return h, 0, damage
 	}
-	// What Sscanf lets through is held against the one form that there is.
-	known, _ := fmt.Sscanf(line[summedAt:], `"n":%d,"format":%q,"salt":%q,"snap":%d}`, &h.n, &h.format, &h.salt, &h.snap)
+	// Sscanf lets more through than the one form, so the header is made again and compared.
+	known, _ := fmt.Sscanf(line[summedAt:], `"n":%d,"format":%q,"salt":%q,"snap":%d}`,
+		&h.n, &h.format, &h.salt, &h.snap)
 	if known >= 2 && h.format != format {
 		return h, 0, otherFormat(path, h.format, format)
 	}
@@ -157,31 +153,38 @@ func Is(text []byte) bool {
 	return strings.HasPrefix(string(text[:min(len(text), 100)]), opening+lineStart[:sumAt])
 }
 
-// foreign tells apart what is given as a data file and is none.
+// foreign returns the error for a file that does not begin as a data file does.
 func foreign(path, text string) error {
 	squeezed := strings.Join(strings.Fields(text[:min(len(text), 200)]), "")
 	switch {
 	case text == "":
-		return &FormatError{path, "is empty, and this program never leaves it so: put a backup in its place, or delete it to begin anew"}
+		return &FormatError{path, "is empty, and this program never leaves it so: " +
+			"put a backup in its place, or delete it to begin anew"}
 	case strings.HasPrefix(squeezed, `[{"c":"`):
-		return &DamageError{File: path, Line: 1, Reason: "spaces or line ends were changed, as an editor or formatter does"}
+		return &DamageError{File: path, Line: 1,
+			Reason: "spaces or line ends were changed, as an editor or formatter does"}
 	case strings.HasPrefix(squeezed, "["):
-		return &FormatError{path, "is a JSON array without the header of a data file: -seed reads it, into a new data file"}
+		return &FormatError{path, "is a JSON array without the header of a data file: " +
+			"-seed reads it, into a new data file"}
 	}
 	return &FormatError{path, "is not a data file of this program: give another path"}
 }
 
+// otherFormat returns the error for a file that another version, or another
+// program, wrote.
 func otherFormat(path, got, want string) error {
 	gotName, gotVersion, _ := strings.Cut(got, "/")
 	wantName, wantVersion, _ := strings.Cut(want, "/")
 	g, err := strconv.Atoi(gotVersion)
 	w, _ := strconv.Atoi(wantVersion)
+	whose, fix := "", "give another path"
 	switch {
 	case gotName != wantName || err != nil:
 	case g > w:
-		return &FormatError{path, fmt.Sprintf("has the format %q of a newer version of this program, which knows %q: use that version", got, want)}
+		whose, fix = " of a newer version of this program", "use that version"
 	default:
-		return &FormatError{path, fmt.Sprintf("has the format %q of an older version of this program, which knows %q: eventsd dump with that version, and begin a new data file with the dump as -seed", got, want)}
+		whose = " of an older version of this program"
+		fix = "eventsd dump with that version, and begin a new data file with the dump as -seed"
 	}
-	return &FormatError{path, fmt.Sprintf("has the format %q, and this program knows %q: give another path", got, want)}
+	return &FormatError{path, fmt.Sprintf("has the format %q%s, and this one knows %q: %s", got, whose, want, fix)}
 }

@@ -1,8 +1,10 @@
 package recordfile
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -10,16 +12,17 @@ import (
 	"time"
 )
 
-// Open takes the lock of the file at path, reads it and calls replay once for
-// each commit, in order, with what stands between the brackets of its "w". The
-// strings are parts of the one string that the file was read into: keeping one
-// keeps all. An error from replay, which may be nil, refuses the file.
+// Open takes the lock of the file at path, reads the file and calls replay, which
+// may be nil, once for each commit, in order. An error from replay refuses the
+// file: a [*DamageError] is returned with its File filled in, any other error
+// becomes the cause of one for that line.
 //
-// What one unfinished write left at the end is cut, and a copy put aside. Where
-// that fails the file can be read only and [File.Err] says so. A file that is
-// missing is new; only its lock is made. Else Open fails and changes nothing:
-// [*LockedError], [*FormatError], [*DamageError] or the system's own error.
-func Open(path string, o Options, replay func(records string) error) (*File, error) {
+// Open changes nothing on disk but the lock file, so that its caller can still
+// refuse what was read and leave the file as it is; [File.Settle] repairs what one
+// unfinished write left at the end. A file that is missing is new: the first
+// [File.Rewrite] makes it. Where Open fails it returns a [*LockedError], a
+// [*FormatError], a [*DamageError] or the system's own error.
+func Open(path string, o Options, replay func(Line) error) (*File, error) {
 	o.setDefaults()
 	path, err := o.fs.Resolve(path)
 	if err != nil {
@@ -34,48 +37,34 @@ func Open(path string, o Options, replay func(records string) error) (*File, err
 	}
 	f := &File{path: path, o: o, lock: lock}
 	if err := f.open(replay); err != nil {
-		if f.file != nil {
-			_ = f.file.Close()
-		}
-		_ = lock.Close()
+		_ = f.Close()
 		return nil, explain(err)
 	}
 	return f, nil
 }
 
-func (f *File) open(replay func(string) error) error {
-	var err error
-	f.file, err = f.o.fs.Open(f.path, true)
+// open reads the file, if there is one.
+func (f *File) open(replay func(Line) error) error {
+	data, err := f.o.fs.Open(f.path, true)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	f.file = data
 	s := scan{path: f.path, format: f.o.Format, replay: replay}
 	if err := s.load(f.file, f.o.Progress); err != nil {
 		return err
 	}
-	torn, repair, err := s.judge()
-	if err != nil {
+	if f.repair, err = s.judge(); err != nil {
 		return err
 	}
-	if err := f.o.fs.Remove(f.path + ".tmp"); err != nil { // it is not needed: this file is good
-		return err
-	}
-	f.salt, f.n = s.head.salted(), s.n
-	f.end, f.snapEnd = s.offset(), s.snapEnd
+	f.salt, f.n = s.salt, s.n
+	f.end, f.snapEnd, f.size = s.offset(), s.snapEnd, int64(len(s.text))
 	f.tail = s.text[f.snapEnd:f.end]
-	if torn != "" {
-		kept, err := f.keep(torn)
-		if err != nil {
-			_ = f.fail(ErrReadOnly, "putting a torn write aside", err)
-			return nil // what was read can be used
-		}
-		repair += ", cut and kept in " + kept
-	}
-	if repair != "" && f.cut(ErrReadOnly) == nil {
-		f.o.Logf("%s: repaired: %s", f.path, repair)
+	if s.torn() {
+		f.torn = s.rest()
 	}
 	return nil
 }
@@ -88,36 +77,90 @@ func explain(err error) error {
 	return err
 }
 
-// keptTorn is how many files with torn writes stay.
-const keptTorn = 5
+// Settle makes the end of the file, as [Open] read it, right and durable: what an
+// unfinished write left is put aside and cut, a closing bracket that is missing is
+// added, and the commits behind the snapshot are written once more in their place
+// and synced. Settle or [File.Rewrite] comes before the first [File.Append], and
+// before anything that was read is shown as durable. Where it fails nothing can be
+// written, and [File.Err] says so; reading may go on. On a new file it does nothing.
+func (f *File) Settle() error {
+	if err := f.writable(); err != nil || f.settled || f.New() {
+		return err
+	}
+	if err := f.o.fs.Remove(f.path + ".tmp"); err != nil { // it is not needed: this file is good
+		return f.fail(ErrReadOnly, "removing an unfinished rewrite", err)
+	}
+	if err := f.keepTorn(); err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(io.NewOffsetWriter(f.file, f.snapEnd), min(chunk, len(f.tail)+len(closing)))
+	_, _ = w.WriteString(f.tail) // Flush reports all errors
+	_, _ = w.WriteString(closing)
+	err := w.Flush()
+	size := f.end + int64(len(closing))
+	if err == nil && f.size > size {
+		err = f.file.Truncate(size)
+	}
+	if err != nil {
+		return f.fail(ErrReadOnly, "writing the end of the file again", err)
+	}
+	if err := f.sync(); err != nil {
+		return err
+	}
+	// The name, too: the process that renamed the file may have died before it synced the folder.
+	if err := f.o.fs.SyncDir(filepath.Dir(f.path)); err != nil {
+		return f.fail(ErrBroken, "sync of the folder", err)
+	}
+	f.size = size
+	f.setSettled()
+	return nil
+}
 
-// keep writes what is about to be cut to a file of its own.
-func (f *File) keep(torn string) (name string, err error) {
+// setSettled notes, and logs, that the end of the file is right.
+func (f *File) setSettled() {
+	if f.repair != "" {
+		f.o.Logf("%s: repaired: %s", f.path, f.repair)
+	}
+	f.tail, f.repair, f.settled = "", "", true
+}
+
+// maxKept is how many files with unfinished writes stay.
+const maxKept = 5
+
+// keepTorn copies an unfinished write that is about to be cut to a file of its own.
+func (f *File) keepTorn() error {
+	if f.torn == "" {
+		return nil
+	}
 	dir := filepath.Dir(f.path)
 	prefix := f.path + ".torn-"
-	name = prefix + time.Now().UTC().Format("20060102T150405.000000000Z")
+	name := prefix + time.Now().UTC().Format("20060102T150405.000000000Z")
 	t, err := f.o.fs.Create(name, f.file)
-	if err != nil {
-		return "", err
-	}
-	_, err = t.WriteAt([]byte(torn), 0)
 	if err == nil {
-		err = t.Sync()
-	}
-	err = errors.Join(err, t.Close())
-	if err == nil {
-		err = f.o.fs.SyncDir(dir)
+		_, err = t.WriteAt([]byte(f.torn), 0)
+		if err == nil {
+			err = t.Sync()
+		}
+		err = errors.Join(err, t.Close())
+		if err == nil {
+			err = f.o.fs.SyncDir(dir)
+		}
+		if err != nil {
+			err = errors.Join(err, f.o.fs.Remove(name))
+		}
 	}
 	if err != nil {
-		return "", errors.Join(err, f.o.fs.Remove(name))
+		return f.fail(ErrReadOnly, "putting an unfinished write aside", err)
 	}
-	names, err := f.o.fs.Names(dir)
+	f.torn = ""
+	f.repair += ", cut and kept in " + name
+	names, err := f.o.fs.Names(dir) // sorted, so the oldest first
 	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(filepath.Join(dir, n), prefix) })
-	for _, old := range names[:max(0, len(names)-keptTorn)] {
+	for _, old := range names[:max(0, len(names)-maxKept)] {
 		err = errors.Join(err, f.o.fs.Remove(filepath.Join(dir, old)))
 	}
 	if err != nil {
-		f.o.Logf("%s: old torn writes stay: %v", f.path, err)
+		f.o.Logf("%s: old unfinished writes stay: %v", f.path, err)
 	}
-	return name, nil
+	return nil
 }

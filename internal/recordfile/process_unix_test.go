@@ -69,8 +69,8 @@ func childWrite(args []string) error {
 		return err
 	}
 	i := 0
-	f, err := Open(args[0], options, func(records string) error {
-		if records != "" {
+	f, err := Open(args[0], options, func(l Line) error {
+		if l.Records != "" {
 			i++
 		}
 		return nil
@@ -117,9 +117,9 @@ func TestKill(t *testing.T) {
 			i := 0
 			o := options
 			o.Logf = func(string, ...any) { torn++ }
-			f, err := Open(path, o, func(records string) error {
-				if records != "" {
-					if records != numbered(i, size) {
+			f, err := Open(path, o, func(l Line) error {
+				if l.Records != "" {
+					if l.Records != numbered(i, size) {
 						return fmt.Errorf("commit %d is not whole", i)
 					}
 					i++
@@ -199,11 +199,11 @@ func childFull(args []string) error {
 			return fmt.Errorf("room for %d bytes, and then for more: %w", room, err)
 		}
 		next := 0
-		_, err = Read(args[0], options, func(records string) error {
-			if records != "" && records != fmt.Sprint(next) {
-				return fmt.Errorf("found %s and not %d", records, next)
+		_, err = Read(args[0], options, func(l Line) error {
+			if l.Records != "" && l.Records != fmt.Sprint(next) {
+				return fmt.Errorf("found %s and not %d", l.Records, next)
 			}
-			if records != "" {
+			if l.Records != "" {
 				next++
 			}
 			return nil

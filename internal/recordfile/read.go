@@ -1,21 +1,27 @@
 package recordfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 )
 
-// A Report tells what [Read] or [Salvage] found.
+// Line is one commit as it stands in the file.
+type Line struct {
+	Number  int    // of the line in the file, counted from 1
+	Offset  int64  // where it begins, in bytes
+	Records string // JSON objects joined by commas; a part of the one string that the file was read into
+}
+
+// A Report says what [Read] or [Salvage] found.
 type Report struct {
 	Size        int64  // of the file, in bytes
 	Lines       int    // commits that verify
 	First, Last uint64 // their numbers
 	Snap        uint64 // the number that ends the snapshot
-	Torn        int64  // bytes of a write that was not finished
-	Busy        bool   // the file changed while it was read: a server is writing
-	Repair      string // what Open would repair; empty where there is nothing
+	Repair      string // what File.Settle would repair; empty where there is nothing
 	Skipped     []Span // of Salvage
 }
 
@@ -27,10 +33,10 @@ type Span struct {
 	Why    string
 }
 
-// Read reads the file by the rules of [Open], without a lock, and changes
-// nothing. A server may be writing at the same time: an end that is not
-// clean is looked at again, until it is or has stayed so for about 100 ms.
-func Read(path string, o Options, replay func(records string) error) (Report, error) {
+// Read reads the file by the rules of [Open], takes no lock and changes nothing.
+// A server may be writing at the same time. So an end that is not clean is looked
+// at again, until it is or has stayed so for about 100 ms.
+func Read(path string, o Options, replay func(Line) error) (Report, error) {
 	o.setDefaults()
 	f, path, err := openToRead(path, o)
 	if err != nil {
@@ -39,26 +45,16 @@ func Read(path string, o Options, replay func(records string) error) (Report, er
 	defer f.Close()
 	s := scan{path: path, format: o.Format, replay: replay}
 	err = s.load(f, o.Progress)
-	if err != nil {
-		return s.report(), err
-	}
-	torn, repair, err := s.judge()
-	busy := false
-	for look := 0; look < 10 && (repair != "" || err != nil) && len(s.rest()) <= maxTail; look++ {
-		time.Sleep(10 * time.Millisecond)
-		before := s.rest()
-		if err := s.load(f, func(int64, int64) {}); err != nil {
-			return s.report(), err
+	repair := ""
+	for look := 0; err == nil; look++ {
+		if repair, err = s.judge(); repair == "" && err == nil || look == 10 {
+			break
 		}
-		busy = busy || s.rest() != before
-		torn, repair, err = s.judge()
+		time.Sleep(10 * time.Millisecond)
+		err = s.load(f, func(int64, int64) {})
 	}
-	r := s.report()
-	r.Torn, r.Busy, r.Repair = int64(len(torn)), busy, repair
-	if busy && repair != "" {
-		r.Repair = "a server is writing: " + repair
-	}
-	return r, err
+	return Report{Size: s.size, Lines: int(s.n - s.head.n), First: s.head.n + 1, Last: s.n, Snap: s.head.snap,
+		Repair: repair}, err
 }
 
 func openToRead(path string, o Options) (file, string, error) {
@@ -70,32 +66,29 @@ func openToRead(path string, o Options) (file, string, error) {
 	return f, path, explain(err)
 }
 
-// scan takes the lines of a file while they are right.
+// scan takes the lines of a file, in order, while they are right.
 type scan struct {
 	checker
 	path    string
 	format  string
-	replay  func(string) error
+	replay  func(Line) error
 	head    header
 	size    int64
 	base    int64  // where text begins in the file
 	text    string // what was read
-	pos     int    // of the first line not taken
-	line    int    // its number
-	n       uint64 // of the last line taken
-	snapEnd int64
+	pos     int    // where in text the first line that was not taken begins
+	line    int    // the number of that line in the file; 0 before the header
+	n       uint64 // the number of the last commit that was taken
+	snapEnd int64  // where the snapshot ends in the file
 }
 
 func (s *scan) offset() int64 { return s.base + int64(s.pos) }
 func (s *scan) rest() string  { return s.text[s.pos:] }
 
-func (s *scan) report() Report {
-	return Report{Size: s.size, Lines: int(s.n - s.head.n), First: s.head.n + 1, Last: s.n, Snap: s.head.snap}
-}
-
-// load reads what follows the lines taken and takes its lines: while one chunk
-// is replayed, the next ones are read and verified. The size is that of the
-// beginning: behind it a server may be writing.
+// load reads what follows the lines that were taken, up to the size that the file
+// has now, and takes its lines: a server may be writing behind that. Text that no
+// later byte can make right, because the rest is longer than any line, is not read
+// to its end.
 func (s *scan) load(f file, progress func(done, total int64)) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -103,40 +96,19 @@ func (s *scan) load(f file, progress func(done, total int64)) error {
 	}
 	s.size = info.Size()
 	s.base, s.text, s.pos = s.offset(), "", 0
-	type verified struct {
-		lines []line
-		done  int64
-	}
-	ahead := make(chan verified, 4)
-	v := verifier{scan: s, n: s.n}
-	var readErr error
-	go func() {
-		defer close(ahead)
-		readErr = read(f, s.base, s.size, func(text string, done int64) error {
-			s.text = text
-			lines, err := v.verify(text)
-			if err == nil {
-				ahead <- verified{lines, done}
-			}
-			return err
-		})
-	}()
-	for chunk := range ahead {
-		progress(chunk.done, s.size)
-		for _, l := range chunk.lines {
-			if err == nil {
-				err = s.take(l)
-			}
+	return read(f, s.base, s.size, func(text string, done int64) error {
+		s.text = text
+		progress(done, s.size)
+		err := s.walk()
+		if err == nil && len(s.rest()) > maxTail {
+			_, err = s.judge()
 		}
-	}
-	if err == nil {
-		err = readErr
-	}
-	return err
+		return err
+	})
 }
 
-// read gives each what was read so far, all of it parts of one string. What
-// each refuses at the beginning takes no memory for the rest.
+// read gives each what was read so far, all of it parts of one string. What each
+// refuses at the beginning takes no memory for the rest.
 func read(f file, from, to int64, each func(text string, done int64) error) error {
 	var all strings.Builder
 	buf := make([]byte, min(chunk, max(0, to-from)))
@@ -154,105 +126,104 @@ func read(f file, from, to int64, each func(text string, done int64) error) erro
 	}
 }
 
-// line is one that is whole and right.
-type line struct {
-	n       uint64
-	records string
-	size    int // in bytes, with its line end
-}
-
-// verifier goes ahead of a scan, of which it sets the header and its salt.
-type verifier struct {
-	*scan
-	pos   int
-	n     uint64
-	stuck bool // the line at pos is whole and wrong
-}
-
-// verify returns those lines of the text that are right and were not in an
-// earlier, shorter one.
-func (v *verifier) verify(text string) (lines []line, err error) {
-	if v.head.salt == "" {
-		if v.head, v.pos, err = parseHeader(v.path, text, v.format); err != nil {
-			return nil, err
-		}
-		v.salt, v.n = v.head.salted(), v.head.n
-		lines = append(lines, line{n: v.n, size: v.pos})
-	}
-	for !v.stuck {
-		text, _, whole := strings.Cut(text[v.pos:], "\n")
-		if !whole {
-			break
-		}
-		n, records, ok := v.commit(text)
-		if v.stuck = !ok || n != v.n+1; v.stuck {
-			break
-		}
-		v.n, v.pos = n, v.pos+len(text)+1
-		lines = append(lines, line{n, records, len(text) + 1})
-	}
-	return lines, nil
-}
-
-// take replays a line; the first one is the header.
-func (s *scan) take(l line) error {
+// walk takes the lines that are whole and right. It stops at the first that is not.
+func (s *scan) walk() (err error) {
 	if s.line == 0 {
-		s.line = 2
-	} else if s.replay != nil {
-		if err := s.replay(l.records); err != nil {
-			damage := s.damage(err.Error())
-			damage.Err = err
-			return damage
+		if s.head, s.pos, err = parseHeader(s.path, s.text, s.format); err != nil {
+			return err
+		}
+		s.salt, s.n, s.line = s.head.salted(), s.head.n, 3
+	}
+	for {
+		line, _, whole := strings.Cut(s.rest(), "\n")
+		if !whole {
+			return nil
+		}
+		n, records, ok := s.commit(line)
+		if !ok || n != s.n+1 {
+			return nil
+		}
+		if s.replay != nil {
+			if err := s.replay(Line{s.line, s.offset(), records}); err != nil {
+				return s.refused(err)
+			}
+		}
+		s.n = n
+		s.line++
+		s.pos += len(line) + 1
+		if n == s.head.snap {
+			s.snapEnd = s.offset()
 		}
 	}
-	s.n = l.n
-	s.line++
-	s.pos += l.size
-	if l.n == s.head.snap {
-		s.snapEnd = s.offset()
-	}
-	return nil
 }
 
-// judge tells what is wrong with what follows the lines taken: nothing, or
-// something that one unfinished write can have left and that is to be repaired,
-// or damage. torn is what is to be put aside.
-func (s *scan) judge() (torn, repair string, err error) {
+// refused is the error for a line that replay refused.
+func (s *scan) refused(err error) error {
+	damage, ok := errors.AsType[*DamageError](err)
+	if !ok {
+		damage = s.damage(err.Error())
+		damage.Err = err
+	}
+	damage.File = s.path
+	return damage
+}
+
+// judge says whether the rest, which is what follows the last line that was taken,
+// is clean (repair is empty), can have been left by one unfinished write (repair
+// says how), or is damage (err).
+//
+// Lines are written one after another, each after the one before it was synced. So
+// a crash while commit N+1 is written leaves all lines up to N and, behind them,
+// some blocks of N+1 in any order, of the bracket that stood there, and of whatever
+// the disk held before, which can be zeros or lines with another salt. It leaves no
+// line that verifies and is not commit N+1, and it leaves no hole in what a rewrite
+// wrote. Where N is 44 and snap is not above it, for example:
+//
+//	]                                          clean
+//	(nothing), or ] without its line end       the bracket is missing
+//	,{"c":"0123abcd","n":45,"w":[{"ev          an unfinished write
+//	(zeros) ent":{…}}]} ]                      an unfinished write
+//	,{"c":"… a line changed …]} ,{… "n":46 …   damage: commit 46 came after 45 was durable
+func (s *scan) judge() (repair string, err error) {
 	rest := s.rest()
 	switch {
 	case s.n < s.head.snap:
-		return "", "", s.damage(fmt.Sprintf("%s, but all up to commit %d was durable", s.why(), s.head.snap))
+		return "", s.damage(fmt.Sprintf("%s, but all up to commit %d was durable", s.why(), s.head.snap))
 	case rest == closing:
-		return "", "", nil
-	case rest == "" || rest == "]":
-		return "", "the closing bracket was missing", nil
+		return "", nil
+	case !s.torn():
+		return "the closing bracket was missing", nil
 	case len(rest) > maxTail:
-		return "", "", s.damage(s.why() + ", and more follows than one write can have left")
+		return "", s.damage(s.why() + ", and more follows than one write can have left")
 	}
+	at := s.offset()
 	for segment := range strings.SplitSeq(rest, "\n") {
-		start, n, _, ok := s.find(segment)
-		if !ok || n == s.n+1 {
-			continue
+		if before, n, _, ok := s.find(segment); ok && n != s.n+1 {
+			reason := s.why()
+			if at += int64(len(before)); at > s.offset() {
+				reason += fmt.Sprintf(", but commit %d follows at byte %d", n, at)
+			}
+			return "", s.damage(reason)
 		}
-		reason := s.why()
-		if start > 1 || !strings.HasPrefix(rest, segment) {
-			reason += fmt.Sprintf(", but commit %d follows", n)
-		}
-		return "", "", s.damage(reason)
+		at += int64(len(segment)) + 1
 	}
-	return rest, fmt.Sprintf("the last write is not whole: %d bytes at line %d, byte %d", len(rest), s.line, s.offset()), nil
+	return fmt.Sprintf("the last write is not whole: %d bytes at line %d, byte %d", len(rest), s.line, s.offset()), nil
 }
+
+// torn reports whether the rest is more than a closing bracket or a part of it, so
+// that it is put aside before it is cut.
+func (s *scan) torn() bool { return !strings.HasPrefix(closing, s.rest()) }
 
 func (s *scan) damage(reason string) *DamageError {
 	return &DamageError{File: s.path, Line: s.line, Offset: s.offset(), Reason: reason}
 }
 
-// why is what keeps the line at pos from being taken.
+// why says what kept the line at pos from being taken.
 func (s *scan) why() string {
 	line, _, whole := strings.Cut(s.rest(), "\n")
 	n, _, ok := s.commit(line)
 	switch {
-	case !whole && line == "" || whole && line == "]":
+	case !s.torn():
 		return "the commits end here"
 	case !whole:
 		return "the file ends within the line"

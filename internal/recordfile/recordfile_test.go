@@ -32,14 +32,19 @@ func open(t *testing.T, path string) (*File, []string) {
 func tryOpen(t *testing.T, path string) (f *File, commits []string, err error) {
 	o := options
 	o.Logf = t.Logf
-	f, err = Open(path, o, func(records string) error {
-		commits = append(commits, records)
-		return nil
-	})
+	f, err = Open(path, o, collect(&commits))
 	if err == nil {
 		t.Cleanup(func() { f.Close() })
 	}
 	return f, commits, err
+}
+
+// collect returns a replay that appends the records of each line.
+func collect(commits *[]string) func(Line) error {
+	return func(l Line) error {
+		*commits = append(*commits, l.Records)
+		return nil
+	}
 }
 
 func ok(t *testing.T, err error) {
@@ -282,7 +287,8 @@ func TestOpenRepairs(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "events.json")
 			ok(t, os.WriteFile(path, []byte(test.text), 0o600))
 			report, err := Read(path, options, nil)
-			if err != nil || (report.Repair != "") != (test.text != whole) || (report.Torn > 0) != test.torn || report.Lines != test.commits || report.Busy {
+			if err != nil || (report.Repair != "") != (test.text != whole) ||
+				strings.Contains(report.Repair, "not whole") != test.torn || report.Lines != test.commits {
 				t.Errorf("Read = %+v, %v", report, err)
 			}
 			if readFile(t, path) != test.text {
@@ -292,13 +298,17 @@ func TestOpenRepairs(t *testing.T) {
 			if want := []string{"1", "", "2", "3"}[:test.commits]; !slices.Equal(commits, want) {
 				t.Errorf("commits %q, want %q", commits, want)
 			}
+			if got := readFile(t, path); got != test.text || f.Size() != int64(len(got)) {
+				t.Errorf("Size %d, and Open left the file as\n%s", f.Size(), got)
+			}
+			ok(t, f.Settle())
 			if got := readFile(t, path); int64(len(got)) != f.Size() || !json.Valid([]byte(got)) || !strings.HasPrefix(whole, strings.TrimSuffix(got, "]\n")) {
-				t.Errorf("after Open the file holds\n%s", got)
+				t.Errorf("after Settle the file holds\n%s", got)
 			}
 			kept, _ := filepath.Glob(path + ".torn-*")
 			switch {
 			case len(kept) == 1 && test.torn:
-				if rest := readFile(t, kept[0]); !strings.HasSuffix(test.text, rest) || int64(len(rest)) != report.Torn {
+				if rest := readFile(t, kept[0]); !strings.HasSuffix(test.text, rest) || !strings.Contains(report.Repair, fmt.Sprint(" ", len(rest), " bytes")) {
 					t.Errorf("put aside: %q", rest)
 				}
 				info, _ := os.Stat(kept[0])
@@ -308,7 +318,6 @@ func TestOpenRepairs(t *testing.T) {
 			case len(kept) > 0 || test.torn:
 				t.Errorf("put aside: %v", kept)
 			}
-			ok(t, f.Settle())
 			ok(t, f.Append([]byte("4")))
 			ok(t, f.Close())
 			_, commits = open(t, path)
@@ -327,6 +336,11 @@ func TestTornFilesAreFew(t *testing.T) {
 	for i := range 8 {
 		ok(t, os.WriteFile(path, []byte(readFile(t, path)+fmt.Sprint("torn ", i)), 0o600))
 		f, _ := open(t, path)
+		if i%2 == 0 {
+			ok(t, f.Settle())
+		} else { // in its place at a start
+			ok(t, f.Rewrite(seq("1")))
+		}
 		ok(t, f.Close())
 		kept, _ = filepath.Glob(path + ".torn-*")
 		if len(kept) != min(i+1, 5) {
@@ -447,8 +461,8 @@ func TestReplayRefuses(t *testing.T) {
 	path := create(t, []string{"1"}, "2")
 	before := readFile(t, path)
 	refusal := errors.New("record 1: title must not be empty")
-	refuse := func(records string) error {
-		if records == "2" {
+	refuse := func(l Line) error {
+		if l.Records == "2" {
 			return refusal
 		}
 		return nil
@@ -458,10 +472,20 @@ func TestReplayRefuses(t *testing.T) {
 	if !is || !errors.Is(err, refusal) || e.Line != 5 || e.Offset != int64(strings.LastIndex(before, ",{")) || !strings.Contains(err.Error(), refusal.Error()) {
 		t.Errorf("Open = %v", err)
 	}
+	of := func(Line) error { return &DamageError{Line: 3, Offset: 80, Reason: "a reason", Err: refusal} }
+	for call, err := range map[string]error{
+		"Open": func() error { _, err := Open(path, options, of); return err }(),
+		"Read": func() error { _, err := Read(path, options, of); return err }(),
+	} { // of a line before that one: the caller may work behind
+		want := DamageError{path, 3, 80, "a reason", refusal}
+		if e, is := errors.AsType[*DamageError](err); !is || *e != want {
+			t.Errorf("%s = %+v, want %+v", call, err, want)
+		}
+	}
 	if _, err = Read(path, options, refuse); !errors.Is(err, refusal) {
 		t.Errorf("Read = %v", err)
 	}
-	if _, err = Salvage(path, options, func(_ uint64, records string) error { return refuse(records) }); !errors.Is(err, refusal) {
+	if _, err = Salvage(path, options, refuse); !errors.Is(err, refusal) {
 		t.Errorf("Salvage = %v", err)
 	}
 	if readFile(t, path) != before {
@@ -526,6 +550,10 @@ func TestPaths(t *testing.T) {
 	t.Run("tmp", func(t *testing.T) {
 		ok(t, os.WriteFile(path+".tmp", []byte("left over"), 0o644))
 		f, _ := open(t, path)
+		if readFile(t, path+".tmp") != "left over" {
+			t.Error("Open changed FILE.tmp")
+		}
+		ok(t, f.Settle())
 		if _, err := os.Stat(path + ".tmp"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("FILE.tmp is still there: %v", err)
 		}
@@ -632,7 +660,7 @@ func TestProgressAndChunks(t *testing.T) {
 		done = append(done, n)
 	}
 	var got []string
-	f, err := Open(path, o, func(records string) error { got = append(got, records); return nil })
+	f, err := Open(path, o, collect(&got))
 	ok(t, err)
 	defer f.Close()
 	if !slices.Equal(got, append(want, "")) {

@@ -3,16 +3,19 @@ package recordfile
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// Salvage reads a damaged file and changes nothing. It calls each for every
-// commit that verifies, wherever it stands, once and in the order of the
-// numbers, and reports what it skipped and which numbers are missing. Where
-// the header with the salt is lost, lines that agree about the salt verify.
-func Salvage(path string, o Options, each func(n uint64, records string) error) (Report, error) {
+// A damaged header may still show the salt.
+var saltForm = regexp.MustCompile(`"salt":"([0-9a-f]{16})"`)
+
+// Salvage reads a damaged file and changes nothing. It calls each, which may be
+// nil, for every commit that verifies, wherever it stands, once and in the order of
+// the numbers. It reports what it skipped and which numbers are missing. Where the
+// header is damaged, the salt that stands in it is taken if lines verify with it.
+func Salvage(path string, o Options, each func(Line) error) (Report, error) {
 	o.setDefaults()
 	f, path, err := openToRead(path, o)
 	if err != nil {
@@ -33,51 +36,56 @@ func Salvage(path string, o Options, each func(n uint64, records string) error) 
 	if err != nil {
 		return r, err
 	}
-	h, _, err := parseHeader(path, text, o.Format)
-	c, header := checker{salt: h.salted()}, checker{}
-	if err != nil {
-		var ok bool
-		if c.salt, ok = commonSalt(text); !ok || h.format != "" && h.format != o.Format {
-			return r, err
+	h, _, headerErr := parseHeader(path, text, o.Format)
+	if headerErr != nil {
+		salt := saltForm.FindStringSubmatch(text)
+		if salt == nil || h.format != "" && h.format != o.Format {
+			return r, headerErr
 		}
+		h = header{salt: salt[1]}
 	}
 	r.Snap = h.snap
+
 	type commit struct {
-		Span
-		n       uint64
-		records string
+		Line
+		n    uint64
+		span Span
 	}
 	var commits []commit
-	line, at := 0, 0
+	c, headerCheck := checker{salt: h.salted()}, checker{}
+	number, at := 0, int64(0)
 	for segment := range strings.SplitSeq(text, "\n") {
-		line++
-		span := Span{Line: line, Offset: int64(at), Bytes: int64(min(len(segment)+1, len(text)-at))}
-		at += len(segment) + 1
+		number++
+		span := Span{Line: number, Offset: at, Bytes: min(int64(len(segment))+1, r.Size-at)}
+		at += span.Bytes
 		segment = strings.TrimSuffix(segment, "\r")
-		if segment == "" || segment == "[" || segment == "]" || header.sum(segment) {
+		if segment == "" || segment == "[" || segment == "]" || headerCheck.sum(segment) {
 			continue
 		}
-		start, n, records, ok := c.find(segment)
+		before, n, records, ok := c.find(segment)
 		if ok {
-			commits = append(commits, commit{span, n, records})
-			if segment[:start] == "" || segment[:start] == "," {
-				continue
-			}
-			span.Bytes = int64(start)
+			commits = append(commits, commit{Line{number, span.Offset + int64(len(before)), records}, n, span})
+			span.Bytes = int64(len(before))
 		}
-		r.skip(span, "does not verify")
+		if span.Bytes > 0 {
+			r.skip(span, "does not verify")
+		}
 	}
+	if len(commits) == 0 && headerErr != nil {
+		return r, headerErr
+	}
+
 	slices.SortStableFunc(commits, func(a, b commit) int { return cmp.Compare(a.n, b.n) })
 	due := h.n + 1
-	for _, found := range commits {
-		if r.Lines > 0 && found.n == r.Last {
-			r.skip(found.Span, fmt.Sprintf("commit %d again", found.n))
+	for i, found := range commits {
+		if i > 0 && found.n == r.Last {
+			r.skip(found.span, fmt.Sprintf("commit %d again", found.n))
 			continue
 		}
 		if found.n > due && due > 1 {
-			r.skip(Span{found.Line, found.Offset, 0, ""}, fmt.Sprintf("commits %d to %d are missing", due, found.n-1))
+			r.skip(Span{Line: found.Number, Offset: found.span.Offset}, missing(due, found.n-1))
 		}
-		if r.Lines == 0 {
+		if i == 0 {
 			r.First = found.n
 		}
 		r.Lines++
@@ -85,54 +93,28 @@ func Salvage(path string, o Options, each func(n uint64, records string) error) 
 		if each == nil {
 			continue
 		}
-		if err := each(found.n, found.records); err != nil {
+		if err := each(found.Line); err != nil {
 			return r, err
 		}
 	}
 	if r.Last < r.Snap {
-		r.skip(Span{line, r.Size, 0, ""}, fmt.Sprintf("commits %d to %d are missing", due, r.Snap))
+		r.skip(Span{Line: number, Offset: r.Size}, missing(due, r.Snap))
 	}
 	slices.SortStableFunc(r.Skipped, func(a, b Span) int { return cmp.Compare(a.Offset, b.Offset) })
 	return r, nil
 }
 
-// skip notes a part that was skipped, as one with the part before it if it can.
+func missing(from, to uint64) string { return fmt.Sprintf("commits %d to %d are missing", from, to) }
+
+// skip notes a part that was skipped. Parts that follow one another are one.
 func (r *Report) skip(s Span, why string) {
-	if n := len(r.Skipped) - 1; n >= 0 && s.Bytes > 0 && r.Skipped[n].Why == why && r.Skipped[n].Offset+r.Skipped[n].Bytes == s.Offset {
-		r.Skipped[n].Bytes += s.Bytes
-		return
+	if n := len(r.Skipped) - 1; n >= 0 && s.Bytes > 0 {
+		before := &r.Skipped[n]
+		if before.Why == why && before.Offset+before.Bytes == s.Offset {
+			before.Bytes += s.Bytes
+			return
+		}
 	}
 	s.Why = why
 	r.Skipped = append(r.Skipped, s)
-}
-
-// commonSalt computes for each line what the checksum of the salt must have
-// been if the line is right. What most of them, at least two, agree on is it.
-func commonSalt(text string) (salt uint32, ok bool) {
-	var index [256]byte // of the entry of the table with that first byte
-	for i, entry := range castagnoli {
-		index[entry>>24] = byte(i)
-	}
-	votes, lines := map[uint32]int{}, 0
-	for segment := range strings.SplitSeq(text, "\n") {
-		segment = strings.TrimSuffix(segment, "\r")
-		line := segment[max(0, strings.LastIndex(segment, lineStart[:sumAt])):]
-		if _, _, ok := parts(line); !ok {
-			continue
-		}
-		sum, err := strconv.ParseUint(line[sumAt:sumEnd], 16, 32)
-		if err != nil {
-			continue
-		}
-		c := ^uint32(sum)
-		for i := len(line) - 1; i >= summedAt; i-- { // crc32.Update backwards
-			k := index[c>>24]
-			c = (c^castagnoli[k])<<8 | uint32(k^line[i])
-		}
-		votes[^c]++
-		if lines++; votes[^c] > votes[salt] {
-			salt = ^c
-		}
-	}
-	return salt, votes[salt] > max(1, lines/2)
 }
