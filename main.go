@@ -583,8 +583,8 @@ func (c *call) check() error {
 // be put together, and tells on stderr what was skipped.
 func (c *call) salvage() error {
 	between := "[\n" // with the first record: what is empty must not look like a seed
-	report, err := recordfile.Salvage(c.opt.data, NewStore(nil).fileOptions(nil), func(_ uint64, records string) error {
-		for text := range record.Split(records) {
+	report, err := recordfile.Salvage(c.opt.data, NewStore(nil).fileOptions(nil), func(line recordfile.Line) error {
+		for text := range record.Split(line.Records) {
 			if _, err := fmt.Fprint(c.stdout, between, record.Plain(text)); err != nil {
 				return err
 			}

@@ -966,8 +966,8 @@ type loader struct {
 	outdated int64 // bytes of rows that were replaced later on
 }
 
-func (l *loader) load(records string) error {
-	for text := range record.Split(records) {
+func (l *loader) load(line recordfile.Line) error {
+	for text := range record.Split(line.Records) {
 		step, err := record.Parse(text)
 		if err != nil {
 			return err
