@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -86,13 +87,20 @@ func join(content, commit string) string {
 	return content + commit + "\n"
 }
 
-// openContent opens the file and returns its content.
+// openContent opens the file and returns its content. A new file goes on with the
+// numbers of its older lives, as a file does after a rewrite.
 func openContent(m *memFS) (f *File, content string, err error) {
 	var b strings.Builder
-	f, err = Open(dataPath, Options{Format: "events/1", fs: m}, func(l Line) error {
+	o := Options{Format: "events/1", fs: m, Logf: func(format string, args ...any) {
+		m.logged = append(m.logged, fmt.Sprintf(format, args...))
+	}}
+	f, err = Open(dataPath, o, func(l Line) error {
 		b.WriteString(join("", l.Records))
 		return nil
 	})
+	if err == nil && f.New() {
+		f.n = oldNumbers
+	}
 	return f, b.String(), err
 }
 
@@ -266,8 +274,6 @@ func (c *crasher) commit(size int) string {
 	return `{"r":"` + strings.Repeat(string(rune('a'+c.rng.IntN(26))), 1+c.rng.IntN(2*size)) + `"}`
 }
 
-const commitOverhead = len(`,{"c":"00000000","n":4,"w":[]}` + "\n")
-
 // aligned crashes one append of size bytes whose closing bracket before it is
 // at align within its block.
 func (c *crasher) aligned(block, align, size int) {
@@ -276,7 +282,7 @@ func (c *crasher) aligned(block, align, size int) {
 		return
 	}
 	c.must(p.rewrite(`{"user":1}`))
-	pad := (align - int(p.f.end) - commitOverhead) % block
+	pad := (align - int(p.f.end) - len(appendCommit(nil, 0, p.f.n+1, nil))) % block
 	c.must(p.append(strings.Repeat("x", (pad+block)%block)))
 	if int(p.f.end)%block != align {
 		c.fail("the bracket is at %d and not at %d of a block", p.f.end%int64(block), align)
@@ -284,8 +290,8 @@ func (c *crasher) aligned(block, align, size int) {
 	p.watch()
 	p.depth = 1
 	c.must(p.append(strings.Repeat("y", size)))
-	p.unwatch()
 	c.must(p.f.Close())
+	p.unwatch()
 }
 
 // life is a few processes one after another with a power loss possible all the
@@ -343,42 +349,58 @@ func once(kind string, k int, f fault) func(string, string) fault {
 }
 
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // the heap is tiny
 	start := time.Now()
-	c := &crasher{mayLive: 500, limit: 20}
-	if *crashStates > 1_000_000 {
-		c.limit = 1000
+	limit, want, step := 11, *crashStates, 1
+	if want > 1_000_000 {
+		limit = 1000
 	}
-	states, step := *crashStates, 1
 	if raceEnabled {
-		states, step = states/4, 4
+		want, step = want/4, 4
 	}
-	for round := uint64(0); c.states < states; round++ {
-		c.rng = rand.New(rand.NewPCG(1, round))
-		for align := int(round) % step; align < 512; align += step {
-			size := 40 + c.rng.IntN(200)
-			if c.rng.IntN(2) == 0 {
-				size += c.rng.IntN(1500)
-			}
-			c.aligned(512, align, size)
-			c.aligned(4096, align*8+int(round)%8, 5*size)
-			if align/step%32 == 0 {
-				c.life(512)
-				c.life(4096)
-			}
+	states, torn := 0, 0
+	for round := 0; states < want && !t.Failed(); round++ {
+		// Every place of a write within a block, shared out among a few goroutines.
+		var crashers [4]crasher
+		var wg sync.WaitGroup
+		for i := range crashers {
+			c := &crashers[i]
+			c.limit, c.mayLive = limit, 500
+			c.rng = rand.New(rand.NewPCG(uint64(i), uint64(round)))
+			wg.Go(func() {
+				for align := round%step + i*step; align < 512 && len(c.failed) == 0; align += step * len(crashers) {
+					size := 40 + c.rng.IntN(200)
+					if c.rng.IntN(2) == 0 {
+						size += c.rng.IntN(1500)
+					}
+					c.aligned(512, align, size)
+					c.aligned(4096, align*8+round%8, 5*size)
+					if align/step/len(crashers)%32 == 0 {
+						c.life(512)
+						c.life(4096)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for i, c := range crashers {
+			states, torn = states+c.states, torn+c.torn
 			if len(c.failed) > 0 {
-				t.Fatalf("round %d, align %d, after %d states: %s", round, align, c.states, c.failed[0])
+				t.Errorf("round %d, crasher %d, after %d states: %s", round, i, c.states, c.failed[0])
 			}
 		}
 	}
-	t.Logf("%d crash states, %d with a torn write put aside, in %v: nothing lost, refused or halved", c.states, c.torn, time.Since(start).Round(time.Millisecond))
-	if c.torn < c.states/100 {
-		t.Errorf("only %d of %d states had a torn write", c.torn, c.states)
+	t.Logf("%d crash states, %d with a torn write put aside, in %v: nothing lost, refused or halved",
+		states, torn, time.Since(start).Round(time.Millisecond))
+	if torn < states/100 {
+		t.Errorf("only %d of %d states had a torn write", torn, states)
 	}
 }
 
 // The crash test has to find the mistakes that it is there for.
 func TestCrashFindsMistakes(t *testing.T) {
+	t.Parallel()
 	lie := func(suffix string) func(string) bool {
 		return func(path string) bool { return strings.HasSuffix(path, suffix) }
 	}

@@ -93,6 +93,7 @@ func session(c *crasher, m *memFS, broken func(error)) {
 // Every call of every kind fails in turn, before or after it had its effect,
 // or in the middle of it; power is lost at every point as well.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &crasher{rng: rand.New(rand.NewPCG(5, 5)), limit: 4, mayLive: 1 << 30}
 		faults := map[string]int{}
@@ -118,6 +119,7 @@ func TestFaults(t *testing.T) {
 						break
 					}
 					faults[kind]++
+					told = told || slices.ContainsFunc(m.logged, func(s string) bool { return strings.Contains(s, "no empty commit") })
 					if !told && !slices.Contains([]string{"names", "remove", "close"}, kind) {
 						t.Errorf("%s %d failed (%+v), and nobody was told", kind, k, f)
 					}
@@ -196,6 +198,42 @@ func TestDiskFull(t *testing.T) {
 		if err != nil || content != "1\n2\n4\n" {
 			t.Fatalf("%d bytes: %q, %v", short, content, err)
 		}
+	}
+}
+
+// Without room for the empty commit all goes on: it is a warning and no error.
+func TestNoRoomForEmptyCommit(t *testing.T) {
+	m, f := settled(t)
+	ok(t, f.Settle())
+	ok(t, f.Append([]byte("3")))
+	before := string(m.get(dataPath))
+	for i := range 2 {
+		m.logged = nil
+		k := 0 // the write of Close
+		if i == 1 {
+			k = 1 // the second of Settle
+		}
+		m.fault = once("write", k, fault{err: syscall.ENOSPC, short: 20})
+		if i == 0 {
+			ok(t, f.Close())
+		} else {
+			ok(t, f.Settle())
+			ok(t, f.Err())
+		}
+		if len(m.logged) != 1 || !strings.Contains(m.logged[0], "no empty commit was added") || string(m.get(dataPath)) != before {
+			t.Errorf("logged %q, and the file is %s", m.logged, brief(string(m.get(dataPath))))
+		}
+		m.fault = nil
+		if i == 0 {
+			var err error
+			f, _, err = openContent(m)
+			ok(t, err)
+		}
+	}
+	ok(t, f.Append([]byte("4")))
+	ok(t, f.Close())
+	if _, content, err := openContent(m); err != nil || content != "1\n2\n3\n4\n" {
+		t.Errorf("%q, %v", content, err)
 	}
 }
 

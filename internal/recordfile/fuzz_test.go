@@ -58,6 +58,11 @@ func contents(m *memFS) (f *File, commits []string, err error) {
 	return f, commits, err
 }
 
+// filled is the commits that hold records.
+func filled(commits []string) []string {
+	return slices.DeleteFunc(slices.Clone(commits), func(c string) bool { return c == "" })
+}
+
 // What opens, opens the same after it was settled and after it was rewritten;
 // what is refused is not changed.
 func FuzzOpen(f *testing.F) {
@@ -79,13 +84,13 @@ func FuzzOpen(f *testing.F) {
 		ok(t, f.Append([]byte("one more")))
 		ok(t, f.Close())
 		f, second, err := contents(m)
-		if err != nil || !slices.Equal(second, append(first, "one more")) {
+		if err != nil || !slices.Equal(filled(second), append(filled(first), "one more")) || second[len(second)-1] != "" {
 			t.Fatalf("opened with %q, after an append with %q, %v", first, second, err)
 		}
 		ok(t, f.Rewrite(seq(second...)))
 		ok(t, f.Close())
 		f, third, err := contents(m)
-		if err != nil || !slices.Equal(third, append(second, "")) {
+		if err != nil || !slices.Equal(third, append(second, "")) { // one to end the snapshot
 			t.Fatalf("rewritten with %q, opened with %q, %v", second, third, err)
 		}
 		ok(t, f.Close())

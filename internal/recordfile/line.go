@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -147,6 +148,9 @@ func parseHeader(path, text, format string) (h header, end int, err error) {
 	}
 	return h, end, nil
 }
+
+// lineHead is how a line begins, whether or not it verifies.
+var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
 
 // Is reports whether text begins as a data file does.
 func Is(text []byte) bool {

@@ -20,7 +20,8 @@ type memFS struct {
 	disk   map[string]*inode
 	dirOps []dirOp // since the last sync of the folder
 	locked map[string]bool
-	block  int // bytes that reach the disk together
+	logged []string // by files that openContent opened
+	block  int      // bytes that reach the disk together
 
 	// fault, if set, is asked before each call; what it returns is done instead.
 	fault func(kind, path string) fault
@@ -430,6 +431,9 @@ var fills = []func(n *inode, size int) []byte{
 	func(n *inode, size int) []byte { return slices.Clone(noise[:size]) },
 	func(n *inode, size int) []byte { b := make([]byte, size); copy(b, n.ghost); return b },
 }
+
+// oldNumbers is a number that no line of oldLife reaches.
+const oldNumbers = 10_000
 
 var oldLife, noise = func() (life, noise []byte) {
 	h := header{n: 1, snap: 2, format: "events/1", salt: "0123456789abcdef"}

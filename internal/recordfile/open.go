@@ -60,7 +60,7 @@ func (f *File) open(replay func(Line) error) error {
 	if f.repair, err = s.judge(); err != nil {
 		return err
 	}
-	f.salt, f.n = s.salt, s.n
+	f.salt, f.n, f.empty = s.salt, s.n, s.empty
 	f.end, f.snapEnd, f.size = s.offset(), s.snapEnd, int64(len(s.text))
 	f.tail = s.text[f.snapEnd:f.end]
 	if s.torn() {
@@ -80,7 +80,7 @@ func explain(err error) error {
 // Settle makes the end of the file, as [Open] read it, right and durable: what an
 // unfinished write left is put aside and cut, a closing bracket that is missing is
 // added, and the commits behind the snapshot are written once more in their place
-// and synced. Settle or [File.Rewrite] comes before the first [File.Append], and
+// and synced. An empty commit ends them, as after a clean [File.Close]. Settle or [File.Rewrite] comes before the first [File.Append], and
 // before anything that was read is shown as durable. Where it fails nothing can be
 // written, and [File.Err] says so; reading may go on. On a new file it does nothing.
 func (f *File) Settle() error {
@@ -113,7 +113,8 @@ func (f *File) Settle() error {
 	}
 	f.size = size
 	f.setSettled()
-	return nil
+	f.endEmpty()
+	return f.Err()
 }
 
 // setSettled notes, and logs, that the end of the file is right.

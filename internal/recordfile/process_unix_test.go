@@ -92,6 +92,7 @@ func childWrite(args []string) error {
 
 // Writers are killed at any moment; what they said was durable has to be there.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	rounds := *killRounds
 	if raceEnabled {
 		rounds = min(rounds, 12)
@@ -215,6 +216,7 @@ func childFull(args []string) error {
 }
 
 func TestFileSizeLimit(t *testing.T) {
+	t.Parallel()
 	cmd, out := child(t, "full", filepath.Join(t.TempDir(), "events.json"))
 	for out.Scan() {
 		t.Logf("%s limits across one commit", out.Text())
@@ -234,6 +236,7 @@ func childHold(args []string) error {
 }
 
 func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
 	path := create(t, []string{"1"})
 	cmd, out := child(t, "hold", path)
 	if !out.Scan() {

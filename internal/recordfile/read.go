@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -79,6 +80,7 @@ type scan struct {
 	pos     int    // where in text the first line that was not taken begins
 	line    int    // the number of that line in the file; 0 before the header
 	n       uint64 // the number of the last commit that was taken
+	empty   bool   // that commit holds no records
 	snapEnd int64  // where the snapshot ends in the file
 }
 
@@ -148,7 +150,7 @@ func (s *scan) walk() (err error) {
 				return s.refused(err)
 			}
 		}
-		s.n = n
+		s.n, s.empty = n, records == ""
 		s.line++
 		s.pos += len(line) + 1
 		if n == s.head.snap {
@@ -168,22 +170,29 @@ func (s *scan) refused(err error) error {
 	return damage
 }
 
-// judge says whether the rest, which is what follows the last line that was taken,
-// is clean (repair is empty), can have been left by one unfinished write (repair
-// says how), or is damage (err).
+// judge says whether the rest, which is what follows the last line N that was
+// taken, is clean (repair is empty), is what one unfinished write can have left
+// (repair says what), or is damage (err).
 //
-// Lines are written one after another, each after the one before it was synced. So
-// a crash while commit N+1 is written leaves all lines up to N and, behind them,
-// some blocks of N+1 in any order, of the bracket that stood there, and of whatever
-// the disk held before, which can be zeros or lines with another salt. It leaves no
-// line that verifies and is not commit N+1, and it leaves no hole in what a rewrite
-// wrote. Where N is 44 and snap is not above it, for example:
+// Each line is written after the one before it was synced. So a crash while line
+// N+1 is written leaves all lines up to N and, behind them, blocks of line N+1 in
+// any order, blocks of the closing bracket, and whatever the disk held in their
+// place: zeros, lines of an older life of the file, which have lower numbers and
+// another salt, or an earlier N+1 that was undone. It leaves no line with a number
+// of N+2 or more, not even the head of one, {"c":"8hex","n":M, with M above N+1.
+// It leaves no line up to N once more, and no gap in what a rewrite wrote. Where
+// line 44 is the last that was taken, and the snapshot ends at it or before:
 //
-//	]                                          clean
-//	(nothing), or ] without its line end       the bracket is missing
-//	,{"c":"0123abcd","n":45,"w":[{"ev          an unfinished write
-//	(zeros) ent":{…}}]} ]                      an unfinished write
-//	,{"c":"… a line changed …]} ,{… "n":46 …   damage: commit 46 came after 45 was durable
+//	]                                      clean
+//	(nothing), or ] without its line end   the closing bracket is missing
+//	,{"c":"0123abcd","n":45,"w":[{"ev      an unfinished write
+//	(zeros)ent":{…}}]}                     an unfinished write
+//	,{"c":"0123abcd","n":45,"w":[{"EVENT": damage, with the line that follows:
+//	,{"c":"4567cdef","n":46,"w":[]}        line 45 was durable before 46 was written
+//
+// So that there is such a line behind the last records, [File.Close] adds an empty
+// commit, and [File.Settle] does where a crash kept Close from it. Of a process
+// that did not end well, damage to the last commit looks like an unfinished write.
 func (s *scan) judge() (repair string, err error) {
 	rest := s.rest()
 	switch {
@@ -196,18 +205,30 @@ func (s *scan) judge() (repair string, err error) {
 	case len(rest) > maxTail:
 		return "", s.damage(s.why() + ", and more follows than one write can have left")
 	}
-	at := s.offset()
-	for segment := range strings.SplitSeq(rest, "\n") {
-		if before, n, _, ok := s.find(segment); ok && n != s.n+1 {
-			reason := s.why()
-			if at += int64(len(before)); at > s.offset() {
-				reason += fmt.Sprintf(", but commit %d follows at byte %d", n, at)
-			}
-			return "", s.damage(reason)
+	for _, at := range lineHead.FindAllStringSubmatchIndex(rest, -1) {
+		n, _ := strconv.ParseUint(rest[at[2]:at[3]], 10, 64) // with an error: the greatest number
+		if n > s.n+1 {
+			return "", s.otherCommit(n, at[0])
 		}
-		at += int64(len(segment)) + 1
+	}
+	at := 0
+	for segment := range strings.SplitSeq(rest, "\n") {
+		before, n, _, ok := s.find(segment)
+		if ok && n != s.n+1 {
+			return "", s.otherCommit(n, at+len(before))
+		}
+		at += len(segment) + 1
 	}
 	return fmt.Sprintf("the last write is not whole: %d bytes at line %d, byte %d", len(rest), s.line, s.offset()), nil
+}
+
+// otherCommit is the error for a commit in the rest that no crash leaves there.
+func (s *scan) otherCommit(n uint64, at int) error {
+	reason := s.why()
+	if at > len(",") { // behind the line that reason is about
+		reason += fmt.Sprintf(", but commit %d follows at byte %d", n, s.offset()+int64(at))
+	}
+	return s.damage(reason)
 }
 
 // torn reports whether the rest is more than a closing bracket or a part of it, so

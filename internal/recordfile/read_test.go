@@ -26,8 +26,8 @@ func TestReadReport(t *testing.T) {
 		got = append(got, l.Records)
 		return nil
 	})
-	want := Report{Size: int64(len(text)), Lines: 4, First: 2, Last: 5, Snap: 4}
-	if err != nil || fmt.Sprint(report) != fmt.Sprint(want) || !slices.Equal(got, []string{"1", "2", "", "3"}) {
+	want := Report{Size: int64(len(text)), Lines: 5, First: 2, Last: 6, Snap: 4}
+	if err != nil || fmt.Sprint(report) != fmt.Sprint(want) || !slices.Equal(got, []string{"1", "2", "", "3", ""}) {
 		t.Errorf("Read = %+v, %q, %v, want %+v", report, got, err, want)
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
@@ -209,7 +209,7 @@ func TestReadFails(t *testing.T) {
 }
 
 func TestSalvage(t *testing.T) {
-	good := readFile(t, create(t, []string{"1", "2"}, "3", "4"))
+	good := killed(t, []string{"1", "2"}, "3", "4")
 	lines := strings.SplitAfter(good, "\n")
 	with := func(i int, replacement ...string) string {
 		return strings.Join(slices.Replace(slices.Clone(lines), i, i+1, replacement...), "")

@@ -17,7 +17,8 @@
 //   - c is the checksum: the CRC-32C of the 16 characters of the salt, followed
 //     by the bytes of the line from "n": to its last brace. The header's own
 //     checksum has no salt before it.
-//   - n is the number of the line. It rises by one from line to line.
+//   - n is the number of the line. It rises by one from line to line, and goes on
+//     through rewrites: an older life of the file has lower numbers.
 //   - salt is random and new whenever the file is rewritten, so that a block of
 //     an older life of the file, which a disk may still hold, never verifies.
 //   - snap is the number of the empty commit that ends the snapshot, which is
@@ -50,7 +51,9 @@
 // kept. They cannot show that a disk keeps what it says it has flushed and leaves
 // the bytes around a write alone, nor what network file systems do. Lines that
 // are missing at the end, behind the snapshot, look as if they had never been
-// there.
+// there. A file system that shows blocks of deleted files after a crash (FAT, ext4
+// with data=writeback) may show a part of a rewrite that failed, with numbers that
+// look like damage: the file is refused then, and nothing is lost.
 //
 // # Files beside it
 //
@@ -110,6 +113,7 @@ type File struct {
 
 	salt    uint32 // the checksum of the salt alone
 	n       uint64 // the number of the last commit
+	empty   bool   // the last commit holds no records
 	snapEnd int64  // where the snapshot ends
 	end     int64  // where the last commit ends and the closing bracket stands
 	size    int64  // of the file, as it was read or as the last write left it
@@ -152,11 +156,14 @@ func (f *File) fail(sentinel error, doing string, cause error) error {
 	return err
 }
 
-// Close releases the lock. Each commit was synced when it was answered, so nothing
-// is left to be written. It returns what broke the file, if something did.
+// Close ends the file with an empty commit, where it was settled and has none there
+// yet, and releases the lock. It returns what broke the file, if something did.
 func (f *File) Close() error {
 	if f.lock == nil {
 		return nil
+	}
+	if f.settled && f.Err() == nil {
+		f.endEmpty()
 	}
 	var err error
 	if f.file != nil {
@@ -197,9 +204,22 @@ func (f *File) Append(records []byte) error {
 		return err
 	}
 	f.n++
+	f.empty = len(records) == 0
 	f.size = f.end + int64(len(f.buf))
 	f.end = f.size - int64(len(closing))
 	return nil
+}
+
+// endEmpty adds an empty commit where the last one holds records, so that damage to
+// those can be told from an unfinished write, which nothing follows: see judge. A
+// file without room for it is as good as before.
+func (f *File) endEmpty() {
+	if f.empty {
+		return
+	}
+	if err := f.Append(nil); err != nil && f.Err() == nil {
+		f.o.Logf("%s: no empty commit was added at the end: %v", f.path, err)
+	}
 }
 
 // undo ends the file after its last commit again, where a write failed.

@@ -67,6 +67,17 @@ func create(t *testing.T, commits []string, appended ...string) (path string) {
 	return path
 }
 
+// killed returns the text of a file with the commits as its snapshot and then those
+// appended, whose process was killed: no empty commit ends it.
+func killed(t *testing.T, commits []string, appended ...string) (text string) {
+	t.Helper()
+	text = readFile(t, create(t, commits, appended...))
+	if len(appended) > 0 {
+		text = text[:strings.LastIndex(text, ",{")] + closing
+	}
+	return text
+}
+
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -83,6 +94,7 @@ func TestFormat(t *testing.T) {
 ,\{"c":"[0-9a-f]{8}","n":2,"w":\[\{"user":\{"id":"usr_ada"\}\}\]\}
 ,\{"c":"[0-9a-f]{8}","n":3,"w":\[\]\}
 ,\{"c":"[0-9a-f]{8}","n":4,"w":\[\{"event":1\},\{"event":2\}\]\}
+,\{"c":"[0-9a-f]{8}","n":5,"w":\[\]\}
 \]
 $`)
 	match := form.FindStringSubmatch(text)
@@ -94,11 +106,11 @@ $`)
 		N, Snap         int
 		W               []json.RawMessage
 	}
-	if err := json.Unmarshal([]byte(text), &lines); err != nil || len(lines) != 4 {
+	if err := json.Unmarshal([]byte(text), &lines); err != nil || len(lines) != 5 {
 		t.Fatalf("as JSON: %d elements, %v", len(lines), err)
 	}
 	// The checksums as the contract words them, computed in another way.
-	for i, line := range strings.Split(text, "\n")[1:5] {
+	for i, line := range strings.Split(text, "\n")[1:6] {
 		salt := match[1]
 		if i == 0 {
 			salt = ""
@@ -148,7 +160,7 @@ func TestNewFile(t *testing.T) {
 	ok(t, f.Close())
 
 	f, commits = open(t, path)
-	if want := []string{"", "{}"}; !slices.Equal(commits, want) || f.New() {
+	if want := []string{"", "{}", ""}; !slices.Equal(commits, want) || f.New() {
 		t.Errorf("commits %q, want %q", commits, want)
 	}
 	for name, err := range map[string]error{"Append": f.Append(nil), "before": errors.New("before")} {
@@ -174,7 +186,7 @@ func TestRewrite(t *testing.T) {
 	path := create(t, []string{"1", "2"}, "3")
 	before := readFile(t, path)
 	f, commits := open(t, path)
-	if want := []string{"1", "2", "", "3"}; !slices.Equal(commits, want) {
+	if want := []string{"1", "2", "", "3", ""}; !slices.Equal(commits, want) {
 		t.Fatalf("commits %q, want %q", commits, want)
 	}
 	ok(t, f.Rewrite(seq("a", "b", "c")))
@@ -190,11 +202,11 @@ func TestRewrite(t *testing.T) {
 	if before[:len(opening)+16] == after[:len(opening)+16] || strings.Contains(after, before[strings.Index(before, "salt"):][:24]) {
 		t.Error("a rewrite needs a new salt")
 	}
-	if !strings.Contains(after, `"n":6,"format"`) || !strings.Contains(after, `"snap":10}`) {
-		t.Errorf("numbers do not go on after 5:\n%s", after)
+	if !strings.Contains(after, `"n":7,"format"`) || !strings.Contains(after, `"snap":11}`) {
+		t.Errorf("numbers do not go on after 6:\n%s", after)
 	}
 	f, commits = open(t, path)
-	if want := []string{"a", "b", "c", "", "d"}; !slices.Equal(commits, want) {
+	if want := []string{"a", "b", "c", "", "d", ""}; !slices.Equal(commits, want) {
 		t.Errorf("commits %q, want %q", commits, want)
 	}
 	ok(t, f.Settle())
@@ -229,6 +241,61 @@ func TestRewrite(t *testing.T) {
 	ok(t, f.Append([]byte("e")))
 }
 
+// An empty commit ends the file after a clean end and after a start that had a tail
+// to settle, once: a life without a commit adds nothing.
+func TestEmptyCommit(t *testing.T) {
+	path := create(t, []string{"1"})
+	lives := func(what string, before string, want int) (text string) {
+		t.Helper()
+		ok(t, os.WriteFile(path, []byte(before), 0o600))
+		for range 3 {
+			f, _ := open(t, path)
+			ok(t, f.Close()) // not settled
+			if readFile(t, path) != before {
+				t.Errorf("%s: a life without Settle changed the file", what)
+			}
+			f, _ = open(t, path)
+			ok(t, f.Settle())
+			before = readFile(t, path)
+			if int64(len(before)) != f.Size() {
+				t.Errorf("%s: Size %d of %d", what, f.Size(), len(before))
+			}
+			ok(t, f.Close())
+			if text = readFile(t, path); text != before || strings.Count(text, `"w":[]`) != want {
+				t.Errorf("%s: %d empty commits after Close, want %d:\n%s", what, strings.Count(text, `"w":[]`), want, text)
+			}
+		}
+		return text
+	}
+	lives("snapshot alone", readFile(t, path), 1)
+	closed := lives("killed", killed(t, []string{"1"}, "2"), 2)
+	lives("torn", strings.TrimSuffix(closed, closing)+",{", 2)
+	lives("torn in the empty commit", closed[:len(closed)-9], 2)
+
+	// The two ends of a life: with a commit, and with the file taken away.
+	f, _ := open(t, path)
+	ok(t, f.Settle())
+	ok(t, f.Append([]byte("3")))
+	ok(t, f.Append(nil))
+	ok(t, f.Close())
+	if got := strings.Count(readFile(t, path), `"w":[]`); got != 3 {
+		t.Errorf("%d empty commits, and one was appended: Close must add none", got)
+	}
+	f, _ = open(t, path)
+	ok(t, f.Settle())
+	ok(t, f.Append([]byte("4")))
+	ok(t, os.Rename(path, path+".old"))
+	before := readFile(t, path+".old")
+	if err := f.Close(); !errors.Is(err, ErrBroken) || readFile(t, path+".old") != before {
+		t.Errorf("Close of a file that was taken away = %v, and it may add nothing", err)
+	}
+	f, _ = open(t, filepath.Join(t.TempDir(), "new.json"))
+	ok(t, f.Close())
+	if _, err := os.Stat(f.Path()); err == nil {
+		t.Error("Close made a file")
+	}
+}
+
 func TestAppendLimits(t *testing.T) {
 	path := create(t, nil)
 	f, _ := open(t, path)
@@ -260,8 +327,7 @@ func TestAppendLimits(t *testing.T) {
 }
 
 func TestOpenRepairs(t *testing.T) {
-	path := create(t, []string{"1"}, "2", "3")
-	whole := readFile(t, path)
+	whole := killed(t, []string{"1"}, "2", "3")
 	last := strings.LastIndex(whole, ",{")
 	for name, test := range map[string]struct {
 		text    string
@@ -302,7 +368,10 @@ func TestOpenRepairs(t *testing.T) {
 				t.Errorf("Size %d, and Open left the file as\n%s", f.Size(), got)
 			}
 			ok(t, f.Settle())
-			if got := readFile(t, path); int64(len(got)) != f.Size() || !json.Valid([]byte(got)) || !strings.HasPrefix(whole, strings.TrimSuffix(got, "]\n")) {
+			got := readFile(t, path)
+			commitsOfIt, ended := strings.CutSuffix(got, `"w":[]}`+"\n"+closing)
+			commitsOfIt = commitsOfIt[:strings.LastIndex(commitsOfIt, ",{")]
+			if !ended || int64(len(got)) != f.Size() || !json.Valid([]byte(got)) || !strings.HasPrefix(whole, commitsOfIt) {
 				t.Errorf("after Settle the file holds\n%s", got)
 			}
 			kept, _ := filepath.Glob(path + ".torn-*")
@@ -321,7 +390,7 @@ func TestOpenRepairs(t *testing.T) {
 			ok(t, f.Append([]byte("4")))
 			ok(t, f.Close())
 			_, commits = open(t, path)
-			if len(commits) != test.commits+1 || commits[test.commits] != "4" {
+			if len(commits) != test.commits+3 || !slices.Equal(commits[test.commits:], []string{"", "4", ""}) {
 				t.Errorf("commits %q after one more", commits)
 			}
 		})
@@ -358,7 +427,7 @@ func TestTornFilesAreFew(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	good := readFile(t, create(t, []string{"1", "2"}, "3", "4"))
+	good := killed(t, []string{"1", "2"}, "3", "4")
 	lines := strings.SplitAfter(good, "\n")
 	with := func(i int, replacement ...string) string {
 		return strings.Join(slices.Replace(slices.Clone(lines), i, i+1, replacement...), "")
@@ -469,7 +538,7 @@ func TestReplayRefuses(t *testing.T) {
 	}
 	_, err := Open(path, options, refuse)
 	e, is := errors.AsType[*DamageError](err)
-	if !is || !errors.Is(err, refusal) || e.Line != 5 || e.Offset != int64(strings.LastIndex(before, ",{")) || !strings.Contains(err.Error(), refusal.Error()) {
+	if !is || !errors.Is(err, refusal) || e.Line != 5 || e.Offset != int64(strings.Index(before, `"w":[2]`)-len(`,{"c":"00000000","n":4,`)) || !strings.Contains(err.Error(), refusal.Error()) {
 		t.Errorf("Open = %v", err)
 	}
 	of := func(Line) error { return &DamageError{Line: 3, Offset: 80, Reason: "a reason", Err: refusal} }

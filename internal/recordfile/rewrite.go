@@ -40,7 +40,7 @@ func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 		_ = f.o.fs.Remove(tmp) // if that fails, the next start does it
 		return fmt.Errorf("%s: not rewritten: %w", f.path, err)
 	}
-	f.salt, f.n = h.salted(), h.snap
+	f.salt, f.n, f.empty = h.salted(), h.snap, true
 	f.snapEnd, f.end, f.size = end, end, end+int64(len(closing))
 	f.setSettled()
 	return nil
