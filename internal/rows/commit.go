@@ -1,0 +1,234 @@
+package rows
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"example.com/events/internal/recordfile"
+)
+
+const (
+	maxQueue    = 4096     // updates that wait at a time; more wait for a place among them
+	bulkChanges = 256      // changes of a commit from which on they are applied in bulk
+	minOutdated = 64 << 20 // bytes of the file that are outdated before it is compacted
+)
+
+// queue is the updates that wait for their commit. While there are any, one
+// goroutine commits them: it owns the file.
+type queue struct {
+	places chan struct{} // holds one value for each update that waits or is committed
+
+	mu         sync.Mutex // guards the two below
+	waiting    []*update
+	committing bool // the goroutine runs
+}
+
+// update is one call of [DB.Update].
+type update struct {
+	change func(*Tx) error
+	err    error         // of the call
+	joined bool          // it saw changes of updates before it in the same commit
+	done   chan struct{} // closed once err is final
+}
+
+// Update calls f, which changes the database. It returns once the changes are on
+// disk and Views see them, or with the error of f, and nothing is changed then.
+// An error that is [ErrNotWritten] says that the changes could not be made durable.
+//
+// Updates that wait at the same time share one commit. For that, f may be called
+// a second time, when what it changed does not fit into the same commit; and an f
+// that fails because of a change that in the end was not written is reported as
+// not written. When ctx is done, Update stops waiting for a place in the queue.
+func (db *DB) Update(ctx context.Context, f func(*Tx) error) error {
+	u := &update{change: f}
+	if db.file == nil {
+		db.commit([]*update{u})
+		return u.err
+	}
+	q := &db.queue
+	select {
+	case q.places <- struct{}{}:
+	default: // all are taken; looking at ctx takes time, so it is only done here
+		select {
+		case q.places <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	u.done = make(chan struct{})
+	q.mu.Lock()
+	q.waiting = append(q.waiting, u)
+	if !q.committing {
+		q.committing = true
+		go db.commitWaiting()
+	}
+	q.mu.Unlock()
+	<-u.done
+	<-q.places
+	return u.err
+}
+
+// commitWaiting commits updates until none waits.
+func (db *DB) commitWaiting() {
+	q := &db.queue
+	for {
+		runtime.Gosched() // whoever is about to wait shares this commit and its sync
+		q.mu.Lock()
+		waiting := q.waiting
+		q.waiting = nil
+		q.committing = len(waiting) > 0
+		q.mu.Unlock()
+		if len(waiting) == 0 {
+			return
+		}
+		for len(waiting) > 0 {
+			waiting = db.commit(waiting)
+		}
+	}
+}
+
+// commit makes one commit of as many updates as fit into one, at least one, and
+// returns the others.
+func (db *DB) commit(waiting []*update) (rest []*update) {
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	taken := db.gather(waiting)
+	err := db.write()
+	if err == nil {
+		db.apply(db.batch.changes)
+	}
+	db.batch = db.batch.reset(nil)
+	for _, u := range taken {
+		if err != nil && (u.err == nil || u.joined) { // what made it fail may never have been
+			u.err = err
+		}
+		if u.done != nil {
+			close(u.done)
+		}
+	}
+	if err == nil {
+		db.compact()
+	}
+	return waiting[len(taken):]
+}
+
+// gather runs updates until their changes fill one commit, whose records are then
+// in db.line. It returns those that it ran. One whose changes alone are more than
+// a commit holds is taken alone: db.line is longer than a commit then, and does
+// not hold all of its records.
+func (db *DB) gather(waiting []*update) (taken []*update) {
+	db.line = db.line[:0]
+	for i, u := range waiting {
+		u.joined = len(db.batch.changes) > 0
+		db.own = db.own.reset(db.batch)
+		if u.err = db.run(u.change); u.err != nil {
+			continue
+		}
+		before := len(db.line)
+		if db.file != nil {
+			for _, c := range db.own.changes {
+				if len(db.line) <= recordfile.MaxCommit {
+					db.line = appendChange(db.line, c)
+				}
+			}
+		}
+		full := len(db.line) > recordfile.MaxCommit
+		switch {
+		case full && u.joined: // it is the first of the next commit
+			db.line = db.line[:before]
+			return waiting[:i]
+		case u.joined:
+			db.batch.merge(db.own)
+		default: // nothing to merge with
+			db.batch, db.own = db.own, db.batch
+			db.batch.base = nil
+		}
+		if full {
+			return waiting[:i+1]
+		}
+	}
+	return waiting
+}
+
+// run runs one update on the pending changes. A panic in it fails it alone.
+func (db *DB) run(change func(*Tx) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if db.closed {
+		return ErrClosed
+	}
+	return change(db.own)
+}
+
+// write makes the pending changes durable, where there is a file.
+func (db *DB) write() error {
+	switch {
+	case db.file == nil || len(db.batch.changes) == 0:
+		return nil
+	case len(db.line) > recordfile.MaxCommit || len(db.names) == 0:
+		db.line = nil // it has grown large
+		return notWritten(db.rewrite(db.batch.changes))
+	}
+	return notWritten(db.file.Append(db.line))
+}
+
+// apply makes changes that are durable visible to readers.
+func (db *DB) apply(changes []change) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	each := func() {
+		for _, c := range changes {
+			if c.delete {
+				db.delete(c.row.ID)
+			} else {
+				db.put(c.row)
+			}
+		}
+	}
+	if len(changes) > bulkChanges {
+		db.applyBulk(each)
+	} else {
+		each()
+	}
+	db.expire()
+}
+
+// rewrite replaces the file by one that holds the rows, and then the changes.
+func (db *DB) rewrite(changes []change) error {
+	db.apply(nil) // keys that have expired are not written
+	return db.file.Rewrite(func(yield func([]byte) bool) {
+		var record []byte
+		write := func(c change) bool {
+			record = appendChange(record[:0], c)
+			return yield(record)
+		}
+		ok := db.walk(&db.root, func(r *Row) bool { return write(change{row: r}) })
+		for i := 0; ok && i < len(changes); i++ {
+			ok = write(changes[i])
+		}
+	})
+}
+
+// outdated is how many bytes of the file say what is not so any more, about.
+func (db *DB) outdated() int64 { return db.file.Size() - db.live }
+
+// compact rewrites the file once more of it is outdated than alive. Changes wait
+// meanwhile, reads go on. Where it fails, the file stays as it is, and it is tried
+// again once as much again is outdated.
+func (db *DB) compact() {
+	if db.file == nil || db.outdated() < db.compactAt || db.outdated() < db.live || db.file.Err() != nil {
+		return
+	}
+	if err := db.rewrite(nil); err != nil {
+		db.compactAt = db.outdated() + minOutdated
+		db.Logger.Error("the data file was not compacted", "error", err)
+		return
+	}
+	db.compactAt = minOutdated
+}

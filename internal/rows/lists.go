@@ -1,0 +1,236 @@
+package rows
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+)
+
+// Place is where a row stands in a list: rows are ordered by their time of
+// creation and then by their id.
+type Place struct {
+	Created time.Time
+	ID      string
+}
+
+func (r *Row) place() Place { return Place{r.Created, r.ID} }
+
+func compare(r *Row, p Place) int {
+	return cmp.Or(r.Created.Compare(p.Created), cmp.Compare(r.ID, p.ID))
+}
+
+// list is the children of one row that are of one kind and, where status is not
+// "", of one status: from the oldest to the newest.
+type list struct {
+	kind     *Kind
+	status   string
+	rows     []*Row
+	next     *list // of the same parent
+	unsorted bool  // see [DB.applyBulk]
+}
+
+// list returns the list of r's children of a kind and a status. Where there is none
+// it makes one, or returns nil. A row has few lists, so they are a chain that is
+// searched from its beginning.
+func (r *Row) list(kind *Kind, status string, makeOne bool) *list {
+	l := r.lists
+	for l != nil && (l.kind != kind || l.status != status) {
+		l = l.next
+	}
+	if l == nil && makeOne {
+		l = &list{kind: kind, status: status, next: r.lists}
+		r.lists = l
+	}
+	return l
+}
+
+// position is how many rows of the list come before a place.
+func (l *list) position(p Place) int {
+	i, _ := slices.BinarySearchFunc(l.rows, p, compare)
+	return i
+}
+
+// addTo puts a row into a list. Nearly always it is the newest and goes to the end.
+func (db *DB) addTo(l *list, r *Row) {
+	n := len(l.rows)
+	if n == cap(l.rows) {
+		l.rows = slices.Grow(l.rows, max(1, n)) // double: append would add a quarter, and copy more often
+	}
+	switch {
+	case n == 0 || compare(l.rows[n-1], r.place()) < 0:
+		l.rows = append(l.rows, r)
+	case db.bulk:
+		l.rows = append(l.rows, r)
+		db.unsort(l)
+	default:
+		l.rows = slices.Insert(l.rows, l.position(r.place()), r)
+	}
+}
+
+// removeFrom takes a row out of a list. In bulk the list is only marked: at the
+// end, a row that is deleted or has another status by then leaves it.
+func (db *DB) removeFrom(l *list, r *Row) {
+	if db.bulk {
+		db.unsort(l)
+		return
+	}
+	i := l.position(r.place())
+	l.rows = slices.Delete(l.rows, i, i+1)
+}
+
+// unsort leaves a list to be put in order at the end of a change in bulk.
+func (db *DB) unsort(l *list) {
+	if !l.unsorted {
+		l.unsorted = true
+		db.unsorted = append(db.unsorted, l)
+	}
+}
+
+// applyBulk calls apply, which changes many rows, and puts the lists in order
+// afterwards. One by one, each change in the middle of a list would move all that
+// stand behind it: a million of them would take the square of that.
+func (db *DB) applyBulk(apply func()) {
+	db.bulk = true
+	apply()
+	db.bulk = false
+	for _, l := range db.unsorted {
+		l.rows = slices.DeleteFunc(l.rows, func(r *Row) bool {
+			return r.deleted || l.status != "" && l.status != r.Status
+		})
+		slices.SortFunc(l.rows, func(a, b *Row) int { return compare(a, b.place()) })
+		l.rows = slices.Compact(l.rows) // a row whose status changed and changed back stands in it twice
+		l.unsorted = false
+	}
+	db.unsorted = nil
+	slices.SortStableFunc(db.keyed, func(a, b *Row) int { return a.Key.At.Compare(b.Key.At) })
+}
+
+// parentOf is the row that r belongs to, root for one without a parent, and nil
+// where its parent is not in the database or of another kind than it must be.
+func (db *DB) parentOf(r *Row) *Row {
+	if r.Parent == "" && r.Kind.Parent == "" {
+		return &db.root
+	}
+	if db.parent == nil || db.parent.ID != r.Parent {
+		db.parent = db.names[r.Parent]
+	}
+	if p := db.parent; p == nil || p.ID != r.Parent || p.Kind.Prefix != r.Kind.Parent {
+		return nil
+	}
+	return db.parent
+}
+
+// put applies one change: r is new, or takes the place of the row with its id. That
+// row is changed where it stands, as it has children and stands in lists; its
+// parent and its time of creation never change.
+func (db *DB) put(r *Row) {
+	now := db.names[r.ID]
+	if now == nil {
+		now = r
+		db.names[r.ID] = r
+		parent := db.parentOf(r)
+		db.addTo(parent.list(r.Kind, "", true), r)
+		db.move(parent, r, "", r.Status)
+		if r.Key != nil {
+			db.names[keyName(r.Parent, r.Key.Key)] = r
+			db.keyed = append(db.keyed, r)
+		}
+		if r.Created.After(db.newest) {
+			db.newest = r.Created
+		}
+	} else {
+		db.live -= size(now)
+		db.move(db.parentOf(now), now, now.Status, r.Status)
+		if now.Name != r.Name {
+			delete(db.names, now.Name)
+		}
+		now.Name, now.Status, now.JSON = r.Name, r.Status, r.JSON
+	}
+	db.live += size(now)
+	if now.Name != "" {
+		db.names[now.Name] = now
+	}
+}
+
+// move takes a row out of its parent's list of one status, and puts it into that of
+// another one. There is no list of the status "".
+func (db *DB) move(parent, r *Row, from, to string) {
+	if from != "" && from != to {
+		db.removeFrom(parent.list(r.Kind, from, false), r)
+	}
+	if to != "" && from != to {
+		db.addTo(parent.list(r.Kind, to, true), r)
+	}
+}
+
+// delete applies one change: the row with this id is deleted, with all that
+// belongs to it.
+func (db *DB) delete(id string) {
+	r := db.names[id]
+	if r == nil {
+		return
+	}
+	parent := db.parentOf(r)
+	db.forget(r)
+	db.removeFrom(parent.list(r.Kind, "", false), r)
+	db.move(parent, r, r.Status, "")
+}
+
+// forget takes a row and all that belongs to it out of the names. The lists of
+// its children are forgotten with it.
+func (db *DB) forget(r *Row) {
+	db.parent = nil // it may be this one
+	db.live -= size(r)
+	r.deleted = true
+	delete(db.names, r.ID)
+	if r.Name != "" {
+		delete(db.names, r.Name)
+	}
+	if r.Key != nil {
+		delete(db.names, keyName(r.Parent, r.Key.Key))
+	}
+	for child := range db.children(r) {
+		db.forget(child)
+	}
+}
+
+// children yields the rows that belong to r, kind by kind, the oldest first.
+func (db *DB) children(r *Row) iter.Seq[*Row] {
+	return func(yield func(*Row) bool) {
+		for i := range db.Kinds {
+			l := r.list(&db.Kinds[i], "", false)
+			if l == nil {
+				continue
+			}
+			for _, child := range l.rows {
+				if !child.deleted && !yield(child) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// walk yields all rows that belong to r, each before its own children.
+func (db *DB) walk(r *Row, yield func(*Row) bool) bool {
+	for child := range db.children(r) {
+		if !yield(child) || !db.walk(child, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// expire forgets idempotency keys that are older than [KeyLifetime].
+func (db *DB) expire() {
+	now := db.Now()
+	for len(db.keyed) > 0 && db.keyed[0].Key.expired(now) {
+		r := db.keyed[0]
+		if name := keyName(r.Parent, r.Key.Key); db.names[name] == r { // else it was deleted
+			delete(db.names, name)
+		}
+		r.Key = nil
+		db.keyed = db.keyed[1:]
+	}
+}

@@ -1,0 +1,169 @@
+package rows
+
+import (
+	"errors"
+	"fmt"
+
+	"example.com/events/internal/recordfile"
+)
+
+const (
+	fileFormat = "events/1"
+	batchSize  = 512 // changes that the reader of a file hands over at once
+)
+
+// Open returns the database that a data file holds, or an empty one with a new
+// file where there is none. The file is locked until [DB.Close]. A file that is in
+// use, damaged, of another program or of a newer version is refused and left as it
+// is: the error is [ErrLocked], [ErrDamaged] or [ErrFormat] and says what to do.
+func Open(path string, o Options) (*DB, error) {
+	db := New(o)
+	l := newLoader(db)
+	file, err := recordfile.Open(path, db.fileOptions(), l.line)
+	if err = l.finish(path, err); err == nil {
+		db.file = file
+		err = db.settle(l.deletes)
+	}
+	if err != nil && file != nil {
+		err = errors.Join(err, file.Close())
+	}
+	return db, err
+}
+
+func (db *DB) fileOptions() recordfile.Options {
+	return recordfile.Options{Format: fileFormat,
+		Logf: func(format string, args ...any) { db.Logger.Warn(fmt.Sprintf(format, args...)) }}
+}
+
+// settle makes durable what was read, before anything of it is shown: where much of
+// the file is outdated, or something in it was deleted, by writing a new one. Where
+// the file cannot be written the database can be read only, which Err says.
+func (db *DB) settle(deletes bool) error {
+	f := db.file
+	if f.New() || deletes || db.outdated() > f.Size()/2 || f.Tail() > f.Size()/2 {
+		err := db.rewrite(nil)
+		if err == nil || f.New() {
+			return err
+		}
+		db.Logger.Warn("the data file was not rewritten", "error", err)
+	}
+	err := f.Settle()
+	if errors.Is(err, recordfile.ErrReadOnly) {
+		db.Logger.Error("serving reads only", "error", err)
+		return nil
+	}
+	return err
+}
+
+// loader puts the records of a file into a database. Two goroutines share the
+// work: the one that reads and verifies the file calls line, which parses records
+// and hands them over in batches; the other one, insert, applies them.
+type loader struct {
+	db      *DB
+	batch   []loaded // what line has parsed and not handed over yet
+	deletes bool     // a record deletes something
+	batches chan []loaded
+	mistake chan *recordfile.DamageError // of a record that could not be applied, or nil: sent once, at the end
+}
+
+// loaded is a change and the line that it stands in.
+type loaded struct {
+	change
+	number int
+	offset int64
+}
+
+func newLoader(db *DB) *loader {
+	l := &loader{db: db, batches: make(chan []loaded, 8), mistake: make(chan *recordfile.DamageError)}
+	go l.insert()
+	return l
+}
+
+// line takes one line of the file.
+func (l *loader) line(line recordfile.Line) error {
+	for text := range records(line.Records) {
+		c, err := l.db.parse(text)
+		if err != nil {
+			return err
+		}
+		l.deletes = l.deletes || c.delete
+		l.batch = append(l.batch, loaded{c, line.Number, line.Offset})
+		if len(l.batch) == batchSize {
+			l.batches <- l.batch
+			l.batch = make([]loaded, 0, batchSize)
+		}
+	}
+	return nil
+}
+
+// finish waits until all is applied. It returns what the reading of the file
+// returned or, where that was nil, the mistake of a record that could not be applied.
+func (l *loader) finish(path string, err error) error {
+	l.batches <- l.batch
+	close(l.batches)
+	if mistake := <-l.mistake; err == nil && mistake != nil {
+		mistake.File = path
+		return mistake
+	}
+	return err
+}
+
+// insert applies batches until there are no more, but nothing behind a mistake.
+func (l *loader) insert() {
+	db := l.db
+	var mistake *recordfile.DamageError
+	db.applyBulk(func() {
+		for batch := range l.batches {
+			for _, c := range batch {
+				switch {
+				case mistake != nil:
+				case c.delete:
+					db.delete(c.row.ID)
+				case db.parentOf(c.row) == nil:
+					mistake = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: fmt.Sprintf(
+						"%.80s belongs to %.80q, which is not in the file", c.row.ID, c.row.Parent)}
+				default:
+					db.put(c.row)
+				}
+			}
+		}
+	})
+	l.mistake <- mistake
+}
+
+// Report is what [Check] and [Salvage] found.
+type Report struct {
+	recordfile.Report
+	Count map[string]int // of rows, by the names of their kinds
+}
+
+// Check reads a data file by the rules of [Open] and changes nothing.
+func Check(path string, o Options) (Report, error) {
+	db := New(o)
+	l := newLoader(db)
+	found, err := recordfile.Read(path, db.fileOptions(), l.line)
+	report := Report{found, map[string]int{}}
+	err = l.finish(path, err)
+	for r := range db.view.All() {
+		report.Count[r.Kind.Name]++
+	}
+	return report, err
+}
+
+// Salvage calls each with every record of a damaged file that verifies, as a dump
+// has it, and changes nothing.
+func Salvage(path string, each func(record string) error) (Report, error) {
+	found, err := recordfile.Salvage(path, recordfile.Options{Format: fileFormat}, func(line recordfile.Line) error {
+		for text := range records(line.Records) {
+			kind, row, _ := split(text)
+			if err := each(`{"` + kind + `":` + row + "}"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return Report{Report: found}, err
+}
+
+// IsDataFile reports whether a text begins as a data file does.
+func IsDataFile(text []byte) bool { return recordfile.Is(text) }

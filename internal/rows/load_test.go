@@ -1,0 +1,106 @@
+package rows
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/events/internal/recordfile"
+)
+
+// TestForgedFiles: a file whose checksums are right, and which holds what is no
+// record of ours, is damage, told with its line, and is left as it is.
+func TestForgedFiles(t *testing.T) {
+	t.Parallel()
+	user := `{"user":` + string(fact{id: "usr_1", name: "ada"}.json()) + `}`
+	event := `{"event":` + string(fact{id: "evt_1", parent: "usr_1"}.json()) + `}`
+	for _, tt := range []struct{ name, records, reason string }{
+		{"no record", `5`, errForm.Error()},
+		{"an unknown kind", `{"poll":{"id":"pol_1"}}`, errForm.Error()},
+		{"a parent that is not there", event, `evt_1 belongs to "usr_1", which is not in the file`},
+		{"a parent that was deleted", user + `,{"delete":{"user":"usr_1"}},` + event, "which is not in the file"},
+		{"a parent of another kind", user + `,{"guest":` + string(fact{id: "gst_1", parent: "usr_1"}.json()) + `}`, errForm.Error()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "events.json")
+			f, err := recordfile.Open(path, recordfile.Options{Format: fileFormat}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := []string{`{"user":` + string(fact{id: "usr_0", name: "bob"}.json()) + `}`, tt.records}
+			err = f.Rewrite(func(yield func([]byte) bool) {
+				for _, line := range lines {
+					if !yield([]byte(line)) {
+						return
+					}
+				}
+			})
+			if err := errors.Join(err, f.Close()); err != nil {
+				t.Fatal(err)
+			}
+			before, _ := os.ReadFile(path)
+			for name, open := range map[string]func() error{
+				"Open":  func() error { _, err := Open(path, testOptions()); return err },
+				"Check": func() error { _, err := Check(path, testOptions()); return err },
+			} {
+				err := open()
+				damage, ok := errors.AsType[*recordfile.DamageError](err)
+				if !ok || damage.Line != 4 || damage.File == "" || !strings.Contains(damage.Reason, tt.reason) {
+					t.Errorf("%s = %v, want damage in line 4: %s", name, err, tt.reason)
+				}
+			}
+			if after, _ := os.ReadFile(path); string(after) != string(before) {
+				t.Errorf("the file was changed to %s", after)
+			}
+			if _, err := Salvage(path, func(string) error { return nil }); err != nil {
+				t.Errorf("Salvage = %v", err)
+			}
+		})
+	}
+}
+
+// TestCompaction: a file of which more than 64 MiB, and more than half, is outdated
+// is written anew while the database is used, and grows no further.
+func TestCompaction(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.json")
+	db := opened(t, path)
+	text := strings.Repeat("x", 3<<20)
+	largest := int64(0)
+	for i := range 60 {
+		f := fact{id: "usr_1", name: fmt.Sprint(i, text)}
+		db.mustUpdate(t, put(f))
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		largest = max(largest, info.Size())
+	}
+	if most := int64(minOutdated + 3*len(text)); largest > most || largest < minOutdated {
+		t.Errorf("the file grew to %d bytes, want at least %d and at most %d", largest, minOutdated, most)
+	}
+	db.Close()
+	db = opened(t, path)
+	db.View(func(tx *Tx) {
+		if tx.Find("59"+text) == nil {
+			t.Error("the last change is not in the file")
+		}
+	})
+}
+
+// TestCheck: what is in a file is counted by kind.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.json")
+	db := opened(t, path)
+	db.mustUpdate(t, put(fact{id: "usr_1"}, fact{id: "evt_1", parent: "usr_1"}, fact{id: "evt_2", parent: "usr_1"}))
+	db.Close()
+	report, err := Check(path, testOptions())
+	if err != nil || fmt.Sprint(report.Count) != "map[event:2 user:1]" {
+		t.Errorf("Check = %v, %v, want two events and a user", report.Count, err)
+	}
+}

@@ -1,0 +1,156 @@
+package rows
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"example.com/events/internal/strict"
+)
+
+// tricky are texts with strings that look like the places where records are cut.
+var tricky = []string{`}},{"event":{"`, `},"idempotency":{"key":"x"}}`, `}},{`, `},`, `}},{\`, `\"}},{"a`, `}}`,
+	`,{"delete":{"guest":"gst_1"}}`, "\u2028<&>\x00\n", `":{"`}
+
+// trickyChanges are changes of every kind with s wherever a text can stand.
+func trickyChanges(s string) []change {
+	db := New(testOptions())
+	at := time.Date(2027, 1, 2, 3, 4, 5, 6000, time.UTC)
+	const made = `"created_at":"2027-01-02T03:04:05.000006Z"`
+	row := func(id, parent, name, status, text string) *Row {
+		r := &Row{ID: id, Parent: parent, Name: name, Status: status, Created: at, Kind: db.kindOf(id)}
+		r.JSON = fmt.Sprintf(`{"id":%q,"name":%s,%s,"text":%s}`, id, strict.Encode(name), made, strict.Encode(text))
+		if parent != "" {
+			r.JSON = fmt.Sprintf(`{"id":%q,"parent":%q,"name":%s,"status":%s,%s,"text":%s}`,
+				id, parent, strict.Encode(name), strict.Encode(status), made, strict.Encode(text))
+		}
+		return r
+	}
+	keyed := row("evt_1", "usr_1", s, s, s)
+	keyed.Key = &IdempotencyKey{Key: s, Body: s, At: at}
+	unnamed := row("gst_1", "evt_1", "", "", s)
+	unnamed.JSON = strings.Replace(unnamed.JSON, `"name":"","status":""`, `"name":null,"status":null`, 1)
+	return []change{
+		{row: row("usr_1", "", s, "", s)},
+		{row: keyed},
+		{row: &Row{ID: "evt_1", Kind: db.kindOf("evt_1")}, delete: true},
+		{row: row("evt_2", "usr_1", "b", "draft", s)},
+		{row: unnamed},
+		{row: &Row{ID: "usr_1", Kind: db.kindOf("usr_1")}, delete: true},
+	}
+}
+
+// checkChanges writes changes as one line and reads them back.
+func checkChanges(t *testing.T, changes []change) {
+	t.Helper()
+	db := New(testOptions())
+	var line []byte
+	for _, c := range changes {
+		line = appendChange(line, c)
+	}
+	texts := slices.Collect(records(string(line)))
+	if len(texts) != len(changes) {
+		t.Fatalf("records(%s) yields %d records, want %d: %q", line, len(texts), len(changes), texts)
+	}
+	for i, want := range changes {
+		got, err := db.parse(texts[i])
+		if err == nil && got.row.Kind.Name == want.row.Kind.Name {
+			got.row.Kind = want.row.Kind // of another table, which is the same
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("parse(%s) = %v\n got %+v\nwant %+v", texts[i], err, got.row, want.row)
+		}
+	}
+}
+
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	for _, s := range append(tricky, "", "plain") {
+		checkChanges(t, trickyChanges(s))
+	}
+	for text := range records("") {
+		t.Errorf("records of nothing yields %q", text)
+	}
+}
+
+// TestRecordForm: records are written so, and no other way, as files have them.
+func TestRecordForm(t *testing.T) {
+	t.Parallel()
+	db := New(testOptions())
+	event := string(fact{id: "evt_1", parent: "usr_1", name: "tea", created: 1}.json())
+	r, err := db.read(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Key = &IdempotencyKey{Key: "<k>", Body: "0f", At: time.Unix(0, 0).UTC()}
+	line := []byte("before")
+	for _, c := range []change{{row: r}, {row: r, delete: true}} {
+		line = appendChange(line, c)
+	}
+	want := `before,{"event":` + event + `,"idempotency":{"key":"<k>","body":"0f","at":"1970-01-01T00:00:00Z"}},{"delete":{"event":"evt_1"}}`
+	if string(line) != want {
+		t.Errorf("appendChange\n got %s\nwant %s", line, want)
+	}
+}
+
+// TestForgedRecords: what is not in the form that this program writes is refused.
+func TestForgedRecords(t *testing.T) {
+	t.Parallel()
+	db := New(testOptions())
+	user := string(fact{id: "usr_1", name: "ada", created: 1}.json())
+	event := string(fact{id: "evt_1", parent: "usr_1", name: "tea", status: "a", created: 1}.json())
+	for i := range event {
+		if _, err := db.read(event[:i]); err == nil {
+			t.Errorf("read(%s) = nil, want an error", event[:i])
+		}
+	}
+	change := func(text, from, to string) string {
+		if !strings.Contains(text, from) {
+			t.Fatalf("%s does not hold %s", text, from)
+		}
+		return strings.Replace(text, from, to, 1)
+	}
+	for _, record := range []string{
+		"", "{", "}", "{}", "null", `{"event":null}`, `{"event":{}}`, `{"event":[]}`, `{"user":{"id":null}}`, `{"event":`, `{"event`,
+		`{"delet":{"guest":"gst_1"}}`, `delete`, `{"delete":5}`, `{"delete":{"guest":"usr_1"}}`, `{"delete":{"":"x"}}`, `{"":{"id":"x"}}`,
+		`{"user":` + event + `}`, `{"event":` + user + `}`, `{"poll":{"id":"pol_1"}}`, `{"poll":` + user + `}`,
+		`{"event":` + change(event, `"id"`, `"Id"`) + `}`,
+		`{"event":` + change(event, `"name":"tea","status":"a"`, `"status":"a","name":"tea"`) + `}`,
+		`{"event":` + change(event, `tea`, `te\a`) + `}`,
+		`{"event":` + change(event, `"tea"`, `"te\"a`) + `}`,
+		`{"event":` + change(event, `"tea"`, `5`) + `}`,
+		`{"event":` + change(event, `"1970-01-01T00:00:01Z"`, `null`) + `}`,
+		`{"event":` + change(event, "01-01", "02-30") + `}`,
+		`{"event":` + change(event, `"usr_1"`, `"evt_1"`) + `}`,
+		`{"event":` + change(event, `"usr_1"`, `""`) + `}`,
+		`{"user":` + change(user, `"ada"`, `null`) + `}`,
+		`{"event":` + event + `,"idempotency":{"key":5}}`,
+		`{"event":` + event + `,"idempotency":{"key":"k","at":"now"}}`,
+	} {
+		if c, err := db.parse(record); err == nil {
+			t.Errorf("parse(%s) = %+v, want an error", record, c.row)
+		}
+	}
+}
+
+func FuzzRecords(f *testing.F) {
+	for _, s := range tricky {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if got := strings.Join(slices.Collect(records(s)), ","); got != s {
+			t.Errorf("records(%q) yields %q in all", s, got)
+		}
+		db := New(testOptions())
+		for text := range records(s) { // what nobody wrote gives no panic
+			db.parse(text)
+		}
+		if utf8.ValidString(s) {
+			checkChanges(t, trickyChanges(s))
+		}
+	})
+}

@@ -1,0 +1,204 @@
+// Package rows is a small database of JSON objects: in memory, and durable where
+// it has a data file (package recordfile). It has the shape of bbolt: [DB.View]
+// reads one state, [DB.Update] changes it, all or nothing.
+//
+//	db := rows.New(rows.Options{Kinds: kinds})
+//	err := db.Update(ctx, func(tx *rows.Tx) error {
+//		tx.Put(nil, []byte(`{"id":"usr_1","name":"Ada"}`), nil)
+//		return nil
+//	})
+//	db.View(func(tx *rows.Tx) { fmt.Println(tx.Find("usr_1").JSON) })
+//
+// A row is the text of one JSON object, kept and returned as it was put. The
+// database does not know what its members mean. A table of [Kind]s tells it the
+// little that it needs: how to read a row's id, its parent, its second name, its
+// status and its time of creation out of the text.
+//
+// A row is found by its id and by its second name, which both are unique. It
+// belongs to at most one other row, its parent, and is deleted with it. Each row
+// has ordered lists of its children: one for each kind and, of children with a
+// status, one more for each kind and status.
+//
+// # How a change becomes durable
+//
+// Updates run one after the other, each on the state that the ones before it
+// leave. What an update puts and deletes is kept aside as pending changes, which
+// are simply dropped where the update fails. Updates that wait at the same time
+// share one commit: their changes are written to the file as one line, synced
+// once, and only then applied to what readers see. So a reader sees nothing that
+// is not on disk, and nothing ever has to be rolled back.
+package rows
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"example.com/events/internal/recordfile"
+)
+
+// Kind describes the rows of one kind.
+type Kind struct {
+	Name   string // of the kind in a record: "event" in {"event":{…}}
+	Prefix string // of its ids, before the underscore: "evt" in evt_1
+	Parent string // prefix of the kind of row that these belong to; "" for none
+
+	// Head is the names of the members that a row begins with. They are strings;
+	// one whose name has a question mark behind it here may be null. One of them is
+	// created_at. Read sets what the database must know of a row from their values,
+	// where null is "".
+	Head []string
+	Read func(r *Row, head [maxHead]string)
+}
+
+// maxHead is the most members that a [Kind.Head] can have.
+const maxHead = 6
+
+// Row is one row. Nobody but its database changes it, and only while no View
+// runs: what a row says is good until the View or Update that found it returns.
+type Row struct {
+	// Read sets these. The id begins with the kind's prefix and an underscore.
+	ID     string
+	Parent string // id of the row that it belongs to, or ""
+	Name   string // a second name by which it is found, or "": never equal to an id
+	Status string // what lists of it can be filtered by, or ""
+
+	Created time.Time
+	Kind    *Kind
+	JSON    string
+	Key     *IdempotencyKey // that it was created with; nil for none, and once it has expired
+
+	lists   *list // of its children: the first of a chain
+	deleted bool  // it may still stand in lists, until the end of a change in bulk
+}
+
+// IdempotencyKey is the key of the request that created a row. It lives as long
+// as the row does, but no longer than [KeyLifetime].
+type IdempotencyKey struct {
+	Key  string    `json:"key"`
+	Body string    `json:"body"` // SHA-256 of the request's body, hexadecimal
+	At   time.Time `json:"at"`
+}
+
+// KeyLifetime is how long an idempotency key is kept.
+const KeyLifetime = 24 * time.Hour
+
+func (k *IdempotencyKey) expired(now time.Time) bool { return !now.Before(k.At.Add(KeyLifetime)) }
+
+// keyName is the name under which the row of an idempotency key is found. Ids
+// have no colon and second names do not begin so, so it is never another name.
+func keyName(parent, key string) string { return "idempotency:" + parent + ":" + key }
+
+// Options of [New], [Open] and [Check].
+type Options struct {
+	Kinds  []Kind           // parents before their children
+	Now    func() time.Time // the clock by which idempotency keys expire
+	Logger *slog.Logger     // gets repairs and failures of the data file
+}
+
+// What [Open] and [DB.Update] return errors of.
+var (
+	// ErrLocked: another process, or another DB of this one, has the data file.
+	ErrLocked = recordfile.ErrLocked
+	// ErrDamaged: the data file is not as it was written.
+	ErrDamaged = recordfile.ErrDamaged
+	// ErrFormat: the file is not a data file, or one of another version.
+	ErrFormat = recordfile.ErrFormat
+	// ErrNotWritten: a change is not on disk, or whether it is cannot be known.
+	ErrNotWritten = errors.New("not written to the data file")
+	// ErrClosed: the database is closed and takes no more changes.
+	ErrClosed = errors.New("the store is closed")
+)
+
+// DB is a database. It is safe for concurrent use.
+type DB struct {
+	Options
+	file  *recordfile.File // nil in memory
+	queue queue            // updates that wait for their commit
+	view  Tx               // of every View: it has no changes
+
+	writer    sync.Mutex // held by the commit that is being made; guards what follows
+	closed    bool
+	batch     *Tx    // the changes of that commit
+	own       *Tx    // the changes of the update that runs
+	line      []byte // the records of that commit
+	compactAt int64  // bytes of the file that may be outdated before it is compacted
+
+	mu       sync.RWMutex // the state that readers see: guards what follows
+	names    map[string]*Row
+	root     Row    // its children are the rows without a parent
+	keyed    []*Row // with an idempotency key, oldest key first
+	live     int64  // bytes of the file that the rows take, about
+	newest   time.Time
+	bulk     bool    // many changes are being applied: lists are put in order at the end
+	unsorted []*list // to be put in order then
+	parent   *Row    // the last one that was looked up, as many rows in turn have the same
+}
+
+// New returns an empty database in memory.
+func New(o Options) *DB {
+	db := &DB{Options: o, names: map[string]*Row{}, compactAt: minOutdated}
+	db.view.db = db
+	db.batch = newTx(db, nil)
+	db.own = newTx(db, db.batch)
+	db.queue.places = make(chan struct{}, maxQueue)
+	return db
+}
+
+// View calls f with the state as of now. Changes wait until f returns, so f should
+// do nothing but look.
+func (db *DB) View(f func(*Tx)) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	f(&db.view)
+}
+
+// Path is the absolute path of the data file, symbolic links resolved; "" in memory.
+func (db *DB) Path() string {
+	if db.file == nil {
+		return ""
+	}
+	return db.file.Path()
+}
+
+// Err is nil, or why nothing can be written any more. Reads go on.
+func (db *DB) Err() error {
+	if db.file == nil {
+		return nil
+	}
+	return notWritten(db.file.Err())
+}
+
+// Close waits for the commit that is being made, refuses changes that come later,
+// and closes the file. Reads go on. The error says where writing failed for good.
+func (db *DB) Close() error {
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	wasClosed := db.closed
+	db.closed = true
+	if wasClosed || db.file == nil {
+		return nil
+	}
+	return notWritten(db.file.Close())
+}
+
+func notWritten(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrNotWritten, err)
+}
+
+// kindOf is the kind of the row with an id, or nil where no kind has its prefix.
+func (db *DB) kindOf(id string) *Kind {
+	prefix, _, _ := strings.Cut(id, "_")
+	for i := range db.Kinds {
+		if db.Kinds[i].Prefix == prefix {
+			return &db.Kinds[i]
+		}
+	}
+	return nil
+}

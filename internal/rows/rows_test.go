@@ -1,0 +1,468 @@
+package rows
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/events/internal/recordfile"
+)
+
+// testKinds are three kinds below each other.
+var testKinds = []Kind{
+	{Name: "user", Prefix: "usr", Head: []string{"id", "name", "created_at"}, Read: func(r *Row, v [6]string) {
+		r.ID, r.Name = v[0], v[1]
+	}},
+	{Name: "event", Prefix: "evt", Parent: "usr", Head: childHead, Read: readChild},
+	{Name: "guest", Prefix: "gst", Parent: "evt", Head: childHead, Read: readChild},
+}
+
+var childHead = []string{"id", "parent", "name?", "status?", "created_at"}
+
+func readChild(r *Row, v [6]string) { r.ID, r.Parent, r.Name, r.Status = v[0], v[1], v[2], v[3] }
+
+func testOptions() Options {
+	return Options{Kinds: testKinds, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
+}
+
+// fact is a row of the tests as its facts; number tells its versions apart.
+type fact struct {
+	id, parent, name, status string
+	created                  int64 // in seconds
+	number                   int
+}
+
+// json is the row that the facts stand for.
+func (f fact) json() []byte {
+	orNull := func(s string) string {
+		if s == "" {
+			return "null"
+		}
+		return fmt.Sprintf("%q", s)
+	}
+	created := time.Unix(f.created, 0).UTC().Format(time.RFC3339)
+	if f.parent == "" {
+		return fmt.Appendf(nil, `{"id":%q,"name":%q,"created_at":%q,"number":%d}`, f.id, f.name, created, f.number)
+	}
+	return fmt.Appendf(nil, `{"id":%q,"parent":%q,"name":%s,"status":%s,"created_at":%q,"number":%d}`,
+		f.id, f.parent, orNull(f.name), orNull(f.status), created, f.number)
+}
+
+// model is a database as it is meant, without any of its speed.
+type model map[string]fact
+
+func (m model) delete(id string) {
+	delete(m, id)
+	for child, f := range m {
+		if f.parent == id {
+			m.delete(child)
+		}
+	}
+}
+
+// list is the children of a row as Page lists them, one text a line.
+func (m model) list(parent, prefix, status string) string {
+	var facts []fact
+	for _, f := range m {
+		if f.parent == parent && strings.HasPrefix(f.id, prefix+"_") && (status == "" || f.status == status) {
+			facts = append(facts, f)
+		}
+	}
+	slices.SortFunc(facts, func(a, b fact) int {
+		return -cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.id, b.id))
+	})
+	var texts []string
+	for _, f := range facts {
+		texts = append(texts, string(f.json()))
+	}
+	return strings.Join(texts, "\n")
+}
+
+// pages is a list of the database, read page by page.
+func pages(tx *Tx, parent, prefix, status string, limit int) string {
+	var all []string
+	for after := (*Place)(nil); ; {
+		page, next := tx.Page(parent, prefix, status, after, limit, nil)
+		all = append(all, page...)
+		if next == nil {
+			return strings.Join(all, "\n")
+		}
+		after = next
+	}
+}
+
+// randomChange makes one random change in an update and in the model.
+func randomChange(rnd *rand.Rand, tx *Tx, m model, number int) {
+	f := fact{created: int64(rnd.IntN(50)), number: number, status: []string{"", "a", "b"}[rnd.IntN(3)]}
+	switch rnd.IntN(10) {
+	case 0:
+		f.id, f.status = fmt.Sprintf("usr_%d", rnd.IntN(5)), ""
+	case 1:
+		id := fmt.Sprintf("%s_%d", []string{"usr", "evt", "gst"}[rnd.IntN(3)], rnd.IntN(30))
+		tx.Delete(id)
+		m.delete(id)
+		return
+	case 2, 3, 4:
+		f.id, f.parent = fmt.Sprintf("gst_%d", rnd.IntN(60)), fmt.Sprintf("evt_%d", rnd.IntN(30))
+	default:
+		f.id, f.parent = fmt.Sprintf("evt_%d", rnd.IntN(30)), fmt.Sprintf("usr_%d", rnd.IntN(5))
+	}
+	f.name = fmt.Sprintf("name-%s-%d", f.id, rnd.IntN(2))
+	old := tx.Find(f.id)
+	if old != nil {
+		f.parent, f.created = old.Parent, old.Created.Unix()
+	} else if f.parent != "" && tx.Find(f.parent) == nil {
+		return
+	}
+	tx.Put(old, f.json(), nil)
+	m[f.id] = f
+}
+
+var errRefused = errors.New("refused by the test")
+
+// TestModel makes random changes, a few or hundreds of them in one commit of
+// several updates of which some fail, and compares the database with the model:
+// after each commit, and for one on a file after it was opened again.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			db, m, number := New(testOptions()), model{}, 0
+			path := ""
+			if seed%4 == 0 {
+				path = filepath.Join(t.TempDir(), "events.json")
+				db = opened(t, path)
+			}
+			for round := range 60 {
+				var updates []*update
+				for range 1 + rnd.IntN(3) {
+					changes, fails := 1+rnd.IntN(8), rnd.IntN(4) == 0
+					if round%20 == 19 {
+						changes = 400 // in bulk
+					}
+					updates = append(updates, &update{change: func(tx *Tx) error {
+						tried := maps.Clone(m)
+						for range changes {
+							number++
+							randomChange(rnd, tx, tried, number)
+						}
+						if fails {
+							return errRefused
+						}
+						m = tried
+						return nil
+					}})
+				}
+				if rest := db.commit(updates); len(rest) != 0 {
+					t.Fatalf("round %d: %d updates are left", round, len(rest))
+				}
+				check(t, db, m, rnd)
+				if path != "" && round%10 == 9 {
+					db.Close()
+					db = opened(t, path)
+					check(t, db, m, rnd)
+				}
+				if t.Failed() {
+					t.Fatalf("round %d", round)
+				}
+			}
+		})
+	}
+}
+
+func check(t *testing.T, db *DB, m model, rnd *rand.Rand) {
+	t.Helper()
+	db.View(func(tx *Tx) {
+		names := 0
+		for id, want := range m {
+			for _, name := range []string{id, want.name} {
+				if name == "" {
+					continue
+				}
+				names++
+				if got := tx.Find(name); got == nil || got.ID != id || got.JSON != string(want.json()) {
+					t.Errorf("Find(%s) = %v, want %s", name, got, want.json())
+				}
+			}
+			for _, prefix := range []string{"evt", "gst"} {
+				for _, status := range []string{"", "a", "b"} {
+					limit := 1 + rnd.IntN(4)
+					if got, want := pages(tx, id, prefix, status, limit), m.list(id, prefix, status); got != want {
+						t.Errorf("pages of %s %s %q =\n%s\nwant\n%s", id, prefix, status, got, want)
+					}
+				}
+			}
+		}
+		seen := map[string]bool{}
+		live := int64(0)
+		for r := range tx.All() {
+			if _, known := m[r.ID]; !known || seen[r.ID] || r.Parent != "" && !seen[r.Parent] {
+				t.Errorf("All yields %s, which is unknown, or comes twice or before its parent", r.ID)
+			}
+			seen[r.ID] = true
+			live += size(r)
+		}
+		if len(seen) != len(m) || len(db.names) != names || live != db.live {
+			t.Errorf("All yields %d rows of %d, under %d names of %d, of %d bytes; counted are %d",
+				len(seen), len(m), len(db.names), names, live, db.live)
+		}
+	})
+}
+
+// opened is a database on a file until the end of the test.
+func opened(t *testing.T, path string) *DB {
+	t.Helper()
+	db, err := Open(path, testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// put is an update that puts rows.
+func put(facts ...fact) func(*Tx) error {
+	return func(tx *Tx) error {
+		for _, f := range facts {
+			tx.Put(tx.Find(f.id), f.json(), nil)
+		}
+		return nil
+	}
+}
+
+// update runs an update that must not fail.
+func (db *DB) mustUpdate(t *testing.T, f func(*Tx) error) {
+	t.Helper()
+	if err := db.Update(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestIdempotencyKeys: a key finds the row that it created, until the row is
+// deleted, with its parent too, or the key has expired: also after a new start.
+func TestIdempotencyKeys(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := start
+	o := testOptions()
+	o.Now = func() time.Time { return now }
+	path := filepath.Join(t.TempDir(), "events.json")
+	db, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { db.Close() }()
+	db.mustUpdate(t, put(fact{id: "usr_1"}, fact{id: "usr_2"}))
+	for i, hour := range []time.Duration{3, 1, 2, 0} {
+		db.mustUpdate(t, func(tx *Tx) error {
+			f := fact{id: fmt.Sprint("evt_", i), parent: []string{"usr_1", "usr_1", "usr_1", "usr_2"}[i]}
+			tx.Put(nil, f.json(), &IdempotencyKey{Key: fmt.Sprintf("<%d\">", i), At: start.Add(hour * time.Hour)})
+			return nil
+		})
+	}
+	found := func() (all string) {
+		db.mustUpdate(t, func(tx *Tx) error {
+			for i := range 4 {
+				for _, user := range []string{"usr_1", "usr_2"} {
+					if r := tx.FindKey(user, fmt.Sprintf("<%d\">", i)); r != nil {
+						all += r.ID + " "
+					}
+				}
+			}
+			return nil
+		})
+		return all
+	}
+	again := func() {
+		db.Close()
+		if db, err = Open(path, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	steps := []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"at first", func() {}, "evt_0 evt_1 evt_2 evt_3 "},
+		{"the row is changed", func() { db.mustUpdate(t, put(fact{id: "evt_0", parent: "usr_1", number: 2})) }, "evt_0 evt_1 evt_2 evt_3 "},
+		{"opened again", again, "evt_0 evt_1 evt_2 evt_3 "},
+		{"a row is deleted", func() { db.mustUpdate(t, func(tx *Tx) error { tx.Delete("evt_2"); return nil }) }, "evt_0 evt_1 evt_3 "},
+		{"a user is deleted", func() { db.mustUpdate(t, func(tx *Tx) error { tx.Delete("usr_2"); return nil }) }, "evt_0 evt_1 "},
+		{"opened again", again, "evt_0 evt_1 "},
+		{"the older one expires", func() { now = start.Add(KeyLifetime + 90*time.Minute) }, "evt_0 "},
+		{"something changes", func() { db.mustUpdate(t, put(fact{id: "usr_3"})) }, "evt_0 "},
+		{"opened again", again, "evt_0 "},
+		{"all expire", func() { now = start.Add(2 * KeyLifetime) }, ""},
+	}
+	for i, step := range steps {
+		step.do()
+		if got := found(); got != step.want {
+			t.Fatalf("step %d, %s: the keys find %q, want %q", i, step.name, got, step.want)
+		}
+	}
+	if len(db.keyed) != 0 {
+		t.Errorf("%d keys are kept after all have expired", len(db.keyed))
+	}
+}
+
+// TestFullQueue: an Update whose context is done waits no longer for a place, and
+// changes nothing; one for which there is a place goes on.
+func TestFullQueue(t *testing.T) {
+	t.Parallel()
+	db := opened(t, filepath.Join(t.TempDir(), "events.json"))
+	for range maxQueue {
+		db.queue.places <- struct{}{}
+	}
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := db.Update(done, func(*Tx) error {
+		t.Error("the update was made")
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Update = %v, want context.Canceled", err)
+	}
+	<-db.queue.places
+	db.mustUpdate(t, put(fact{id: "usr_1"}))
+}
+
+// TestFailedCommit: where a commit is not written, an update that failed because of
+// another one of that commit is reported as not written too, and one that failed
+// because of the state before it keeps its own error.
+func TestFailedCommit(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.json")
+	db := opened(t, path)
+	db.mustUpdate(t, put(fact{id: "usr_1"}))
+	if err := os.Remove(path); err != nil { // now nothing can be written
+		t.Fatal(err)
+	}
+	putNew := func(id string) *update {
+		return &update{change: func(tx *Tx) error {
+			if tx.Find(id) != nil {
+				return errRefused
+			}
+			return put(fact{id: id})(tx)
+		}}
+	}
+	updates := []*update{putNew("usr_1"), putNew("usr_2"), putNew("usr_2")}
+	if rest := db.commit(updates); len(rest) != 0 {
+		t.Fatalf("%d updates are left", len(rest))
+	}
+	if err := updates[0].err; err != errRefused {
+		t.Errorf("an update refused by the state = %v, want its own error", err)
+	}
+	for _, u := range updates[1:] {
+		if !errors.Is(u.err, ErrNotWritten) {
+			t.Errorf("an update of the commit, or refused by one = %v, want ErrNotWritten", u.err)
+		}
+	}
+	db.View(func(tx *Tx) {
+		if tx.Find("usr_2") != nil {
+			t.Error("a row that was not written is found")
+		}
+	})
+}
+
+// TestSplitCommits: updates that do not fit into one commit take as many as they
+// need, in order, each update whole; one that is larger than a commit goes alone.
+func TestSplitCommits(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.json")
+	db := opened(t, path)
+	db.mustUpdate(t, put(fact{id: "usr_1"}))
+	long, total := strings.Repeat("x", 50_000), 0
+	putMany := func(n int) *update {
+		return &update{change: func(tx *Tx) error {
+			for range n {
+				total++
+				id := fmt.Sprint("evt_", total)
+				tx.Put(nil, fact{id: id, parent: "usr_1", name: id + long}.json(), nil)
+			}
+			return nil
+		}}
+	}
+	const fits = recordfile.MaxCommit / 50_000 * 2 / 3 // of which two do not fit
+	waiting := []*update{putMany(1), putMany(fits), putMany(fits), putMany(2 * fits), putMany(1), putMany(1)}
+	count := func() (n int) {
+		db.View(func(tx *Tx) { n = len(tx.Children("usr_1")) })
+		return n
+	}
+	rows := 0
+	for _, want := range []struct{ taken, rows int }{{2, 1 + fits}, {1, fits}, {1, 2 * fits}, {2, 2}} {
+		left := len(waiting)
+		waiting = db.commit(waiting)
+		rows += want.rows
+		if taken, n := left-len(waiting), count(); taken != want.taken || n != rows {
+			t.Fatalf("a commit took %d updates and there are %d rows, want %d and %d", taken, n, want.taken, rows)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = opened(t, path)
+	if n := count(); n != rows {
+		t.Errorf("%d rows are on disk, %d were seen", n, rows)
+	}
+}
+
+// TestPanic: an update that panics fails alone, with an error.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	db := New(testOptions())
+	updates := []*update{
+		{change: put(fact{id: "usr_1"})},
+		{change: func(tx *Tx) error { tx.Delete("usr_1"); panic("a defect") }},
+		{change: func(tx *Tx) error { tx.Put(nil, []byte("{}"), nil); return nil }},
+		{change: put(fact{id: "evt_1", parent: "usr_1"})},
+	}
+	db.commit(updates)
+	for i, want := range []string{"", "panic: a defect", "panic: " + errForm.Error(), ""} {
+		if got := fmt.Sprint(cmp.Or(updates[i].err, errors.New(""))); !strings.HasPrefix(got, want) || (want == "") != (got == "") {
+			t.Errorf("update %d = %q, want %q", i, got, want)
+		}
+	}
+	db.View(func(tx *Tx) {
+		if tx.Find("usr_1") == nil || tx.Find("evt_1") == nil {
+			t.Error("the updates beside one that panicked are not made")
+		}
+	})
+}
+
+// TestClosed: a closed database is read, and refuses changes.
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"", filepath.Join(t.TempDir(), "events.json")} {
+		db := New(testOptions())
+		if path != "" {
+			db = opened(t, path)
+		}
+		db.mustUpdate(t, put(fact{id: "usr_1"}))
+		for range 2 {
+			if err := db.Close(); err != nil {
+				t.Errorf("Close = %v", err)
+			}
+		}
+		if err := db.Update(t.Context(), put(fact{id: "usr_2"})); !errors.Is(err, ErrClosed) {
+			t.Errorf("Update = %v, want ErrClosed", err)
+		}
+		db.View(func(tx *Tx) {
+			if tx.Find("usr_1") == nil || tx.Find("usr_2") != nil {
+				t.Error("a closed database is not as it was")
+			}
+		})
+	}
+}

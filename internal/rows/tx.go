@@ -1,0 +1,204 @@
+package rows
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Tx is the state that a View or an Update sees. In an Update that is the state of
+// the database with changes on top of it, which are made but not applied yet: those
+// of the updates before it in the same commit, and its own. It is for one
+// goroutine, and good until the function that it was given to returns.
+type Tx struct {
+	db      *DB
+	base    *Tx                 // the changes of the updates before it, or nil
+	changes []change            // its own, in their order
+	names   map[string]*Row     // what names stand for after them; nil: for nothing any more
+	added   map[string][]string // ids of new rows, by their parents' ids
+}
+
+// change puts a row, or deletes it with all that belongs to it.
+type change struct {
+	row    *Row // to delete: its id and its kind are enough
+	delete bool
+}
+
+func newTx(db *DB, base *Tx) *Tx {
+	return &Tx{db: db, base: base, names: map[string]*Row{}, added: map[string][]string{}}
+}
+
+// maxReused is how many names a Tx may have changed for its memory to be used
+// again: to clear a map takes time by the most that it ever held.
+const maxReused = 1024
+
+// reset returns a Tx without changes: tx itself, or a new one where tx is large.
+func (tx *Tx) reset(base *Tx) *Tx {
+	if len(tx.names) > maxReused {
+		return newTx(tx.db, base)
+	}
+	clear(tx.changes)
+	clear(tx.names)
+	clear(tx.added)
+	tx.base, tx.changes = base, tx.changes[:0]
+	return tx
+}
+
+// merge adds the changes of another Tx, which came later.
+func (tx *Tx) merge(later *Tx) {
+	tx.changes = append(tx.changes, later.changes...)
+	maps.Copy(tx.names, later.names)
+	for parent, ids := range later.added {
+		tx.added[parent] = append(tx.added[parent], ids...)
+	}
+}
+
+// Find returns the row that has an id or a second name, or nil.
+func (tx *Tx) Find(name string) *Row {
+	for t := tx; t != nil; t = t.base {
+		if r, changed := t.names[name]; changed {
+			return r
+		}
+	}
+	return tx.db.names[name]
+}
+
+// Get returns the row with an id, if it is of the kind with this prefix, or nil.
+func (tx *Tx) Get(prefix, id string) *Row {
+	if r := tx.Find(id); r != nil && r.ID == id && r.Kind.Prefix == prefix {
+		return r
+	}
+	return nil
+}
+
+// FindKey returns the row that was created with an idempotency key under a parent,
+// or nil: also where the key has expired.
+func (tx *Tx) FindKey(parent, key string) *Row {
+	r := tx.Find(keyName(parent, key))
+	if r == nil || r.Key == nil || r.Key.expired(tx.db.Now()) {
+		return nil
+	}
+	return r
+}
+
+// Put puts a row, for which json stands, in the place of old; where old is nil it
+// is a new one, created with the key, which may be nil too. Its parent must be in
+// the database and its names must not be another row's: that is for the caller to
+// check. It panics where its kind cannot read json, which is a mistake of the
+// caller's; Update returns that panic as an error.
+func (tx *Tx) Put(old *Row, json []byte, key *IdempotencyKey) *Row {
+	if old != nil && old.JSON == string(json) {
+		return old
+	}
+	r, err := tx.db.read(string(json))
+	if err != nil {
+		panic(err)
+	}
+	if old == nil {
+		r.Key = key
+		tx.added[r.Parent] = append(tx.added[r.Parent], r.ID)
+	} else if r.Key = old.Key; old.Name != "" && old.Name != r.Name {
+		tx.names[old.Name] = nil
+	}
+	tx.name(r, r)
+	tx.changes = append(tx.changes, change{row: r})
+	return r
+}
+
+// Delete deletes the row with an id, if there is one, and all that belongs to it.
+func (tx *Tx) Delete(id string) {
+	if r := tx.Find(id); r != nil && r.ID == id {
+		tx.forget(r)
+		tx.changes = append(tx.changes, change{row: r, delete: true})
+	}
+}
+
+// forget makes the names of a row, and of all that belongs to it, stand for nothing.
+func (tx *Tx) forget(r *Row) {
+	tx.name(r, nil)
+	for _, child := range tx.Children(r.ID) {
+		tx.forget(child)
+	}
+}
+
+// name makes all names of a row stand for another one, or for nothing.
+func (tx *Tx) name(r, now *Row) {
+	tx.names[r.ID] = now
+	if r.Name != "" {
+		tx.names[r.Name] = now
+	}
+	if r.Key != nil {
+		tx.names[keyName(r.Parent, r.Key.Key)] = now
+	}
+}
+
+// Children returns the rows that belong to the row with an id, in no order: for ""
+// the rows without a parent. One that was deleted and put again may come twice.
+func (tx *Tx) Children(id string) (children []*Row) {
+	add := func(childID string) {
+		if child := tx.Find(childID); child != nil && child.Parent == id {
+			children = append(children, child)
+		}
+	}
+	r := tx.db.names[id]
+	if id == "" {
+		r = &tx.db.root
+	}
+	if r != nil {
+		for child := range tx.db.children(r) {
+			add(child.ID)
+		}
+	}
+	for t := tx; t != nil; t = t.base {
+		for _, childID := range t.added[id] {
+			add(childID)
+		}
+	}
+	return children
+}
+
+// Page appends to page the texts of at most limit children of a row, from the
+// newest to the oldest, which are of the kind with this prefix and, unless it is
+// "", of this status. Where after is not nil they begin behind that place, whether
+// or not a row stands there. Next is the place of the last one where more follow,
+// else nil. Pending changes are not in it: it is for Views.
+func (tx *Tx) Page(parent, prefix, status string, after *Place, limit int, page []string) (_ []string, next *Place) {
+	r := tx.db.names[parent]
+	if r == nil {
+		return page, nil
+	}
+	l := r.list(tx.db.kindOf(prefix), status, false)
+	if l == nil {
+		return page, nil
+	}
+	end := len(l.rows)
+	if after != nil {
+		end = l.position(*after)
+	}
+	start := max(0, end-limit)
+	for _, r := range slices.Backward(l.rows[start:end]) {
+		page = append(page, r.JSON)
+	}
+	if start > 0 {
+		next = new(l.rows[start].place())
+	}
+	return page, next
+}
+
+// All yields all rows, each before those that belong to it: the rows without a
+// parent in their order, each with its children. Pending changes are not in it.
+func (tx *Tx) All() iter.Seq[*Row] {
+	return func(yield func(*Row) bool) { tx.db.walk(&tx.db.root, yield) }
+}
+
+// Tree yields a row and all that belongs to it, as [Tx.All] does.
+func (tx *Tx) Tree(r *Row) iter.Seq[*Row] {
+	return func(yield func(*Row) bool) { _ = yield(r) && tx.db.walk(r, yield) }
+}
+
+// Empty reports whether the database has no rows. Pending changes do not count.
+func (tx *Tx) Empty() bool { return len(tx.db.names) == 0 }
+
+// Newest is the latest time of creation of any row that the database has had.
+func (tx *Tx) Newest() time.Time { return tx.db.newest }
