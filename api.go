@@ -31,7 +31,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"html"
 	"io"
 	"log/slog"
 	"mime"
@@ -67,9 +66,6 @@ const (
 //go:embed openapi.json
 var openAPI []byte
 
-//go:embed internal/page.html
-var pageHTML string
-
 // Config says how a store and its handler differ from the usual. The zero value
 // of each member is the usual.
 type Config struct {
@@ -97,9 +93,8 @@ type Config struct {
 type api struct {
 	store   *Store
 	mux     *http.ServeMux
-	unknown http.HandlerFunc            // of the route that does not exist
-	scratch sync.Pool                   // of *scratch
-	pages   map[string]http.HandlerFunc // outside the base path, by path
+	unknown http.HandlerFunc // of the route that does not exist
+	scratch sync.Pool        // of *scratch
 }
 
 // route is one endpoint. Each path has one method.
@@ -154,16 +149,11 @@ func newAPI(store *Store) *api {
 // path that the mux would redirect.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.recover(w, r)
+	begin(w, r)
 	h := w.Header()
-	answer.Begin(h)
-	h["Access-Control-Allow-Origin"] = anyOrigin
-	h["Access-Control-Expose-Headers"] = exposed
-	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) { // net/http hides the header of HTTP/1.0
-		h["Connection"] = closing // another request may hide behind one with two lengths
-	}
 	switch {
 	case r.URL.Path != BasePath && !strings.HasPrefix(r.URL.Path, BasePath+"/"):
-		a.outside(w, r)
+		a.fail(w, r, errOutside)
 	case r.Method == "OPTIONS" && r.Header["Origin"] != nil && r.Header["Access-Control-Request-Method"] != nil:
 		h["Access-Control-Allow-Methods"] = corsMethods
 		h["Access-Control-Allow-Headers"] = corsHeaders
@@ -173,6 +163,18 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.unknown(w, r)
 	default:
 		a.mux.ServeHTTP(w, r)
+	}
+}
+
+// begin puts the headers that every answer has, of the API and of the pages
+// beside it alike.
+func begin(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	answer.Begin(h)
+	h["Access-Control-Allow-Origin"] = anyOrigin
+	h["Access-Control-Expose-Headers"] = exposed
+	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) { // net/http hides the header of HTTP/1.0
+		h["Connection"] = closing // another request may hide behind one with two lengths
 	}
 }
 
@@ -192,46 +194,6 @@ var (
 func plainPath(u *url.URL) bool {
 	return path.Clean(u.Path) == u.Path && strings.IndexByte(u.Path, 0) < 0 &&
 		!strings.Contains(strings.ToUpper(u.RawPath), "%2F")
-}
-
-// withPages adds what the command serves beside the API, without a key.
-func (a *api) withPages() *api {
-	parts := strings.Split(pageHTML, "{base}")
-	a.pages = map[string]http.HandlerFunc{
-		"/": func(w http.ResponseWriter, r *http.Request) {
-			base := html.EscapeString("http://" + r.Host[:min(len(r.Host), 255)] + BasePath)
-			if r.Header.Get("X-Forwarded-Proto") == "https" {
-				base = "https" + base[len("http"):]
-			}
-			page := strings.Join(parts, base)
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			w.Header().Set("Content-Length", strconv.Itoa(len(page)))
-			io.WriteString(w, page)
-		},
-		"/openapi.json": func(w http.ResponseWriter, r *http.Request) {
-			answer.Write(w, http.StatusOK, openAPI)
-		},
-		"/healthz": func(w http.ResponseWriter, r *http.Request) {
-			if a.store.Err() != nil {
-				a.fail(w, r, errNotWriting)
-				return
-			}
-			answer.Write(w, http.StatusOK, `{"status":"ok"}`)
-		},
-	}
-	return a
-}
-
-func (a *api) outside(w http.ResponseWriter, r *http.Request) {
-	page := a.pages[r.URL.Path]
-	switch {
-	case page == nil:
-		a.fail(w, r, errOutside)
-	case r.Method != "GET" && r.Method != "HEAD":
-		a.fail(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
-	default:
-		page(w, r)
-	}
 }
 
 // endpoint runs the checks that all routes share, in the documented order: key,
@@ -558,8 +520,6 @@ var (
 	errTooLarge = answer.TooLarge("the body must have at most 1 MiB (1,048,576 bytes)")
 	errMismatch = &answer.Error{Status: 422, Code: "idempotency_mismatch", Message: "this Idempotency-Key came before with another body; use a new key for a new event"}
 )
-
-var errNotWriting = &answer.Error{Status: 503, Code: "server_error", Message: "the data file cannot be written; the log says why"}
 
 func errUnauthorized(problem string) error {
 	return answer.Unauthorized("events", problem+"; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"log/slog"
 	"net"
@@ -16,11 +17,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
+	"example.com/events/internal/answer"
 	"example.com/events/internal/command"
 	"example.com/events/internal/double"
 	"example.com/events/internal/form"
@@ -323,6 +326,58 @@ func (c *call) listen() (net.Listener, error) {
 	return serve.Listen(c.opt.addr, c.logger)
 }
 
+//go:embed internal/page.html
+var pageHTML string
+
+var errNotWriting = &answer.Error{Status: 503, Code: "server_error", Message: "the data file cannot be written; the log says why"}
+
+// site is the API with the pages that the command serves beside it: outside the
+// base path, without a key.
+type site struct {
+	*api
+	pages map[string]http.HandlerFunc // by path
+}
+
+func newSite(a *api) site {
+	parts := strings.Split(pageHTML, "{base}")
+	return site{a, map[string]http.HandlerFunc{
+		"/": func(w http.ResponseWriter, r *http.Request) {
+			base := html.EscapeString("http://" + r.Host[:min(len(r.Host), 255)] + BasePath)
+			if r.Header.Get("X-Forwarded-Proto") == "https" {
+				base = "https" + base[len("http"):]
+			}
+			page := strings.Join(parts, base)
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+			io.WriteString(w, page)
+		},
+		"/openapi.json": func(w http.ResponseWriter, r *http.Request) {
+			answer.Write(w, http.StatusOK, openAPI)
+		},
+		"/healthz": func(w http.ResponseWriter, r *http.Request) {
+			if a.store.Err() != nil {
+				a.fail(w, r, errNotWriting)
+				return
+			}
+			answer.Write(w, http.StatusOK, `{"status":"ok"}`)
+		},
+	}}
+}
+
+func (s site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	page := s.pages[r.URL.Path]
+	if page == nil {
+		s.api.ServeHTTP(w, r)
+		return
+	}
+	begin(w, r)
+	if r.Method != "GET" && r.Method != "HEAD" {
+		s.fail(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
+		return
+	}
+	page(w, r)
+}
+
 // double serves a test double, with the control API beside it.
 func (c *call) double() error {
 	c.opt.status = "published"
@@ -361,7 +416,7 @@ func (c *call) double() error {
 	url := serve.URL(l.Addr().String(), "localhost")
 	ready := serve.Ready{BaseURL: url + BasePath, Key: key, ControlURL: url + double.ControlPath, ControlToken: token, PID: os.Getpid()}
 	ready.Ready = fmt.Sprintf(`curl -H 'Authorization: Bearer %s' -d '{"name":"Grace"}' %s/keys`, token, ready.ControlURL)
-	api := newAPI(store).withPages()
+	api := newSite(newAPI(store))
 	plain, control := c.logged(api), c.logged(d.Control(token, ready.BaseURL, api.fail))
 	noted := d.Handler(plain)
 	srv := serve.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -383,7 +438,7 @@ func (c *call) double() error {
 func (c *call) serveStore(l net.Listener, store *Store, key string, curl func(base, key string) string) error {
 	base := serve.URL(l.Addr().String(), "localhost") + BasePath
 	ready := serve.Ready{BaseURL: base, Key: key, Data: "memory", Operator: "off (memory)", PID: os.Getpid()}
-	api := newAPI(store).withPages()
+	api := newSite(newAPI(store))
 	servers := []*http.Server{serve.New(c.logged(api), c.logger)}
 	listeners := []net.Listener{l}
 	if store.file != nil {
