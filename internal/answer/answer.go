@@ -1,24 +1,28 @@
-// Package answer is how every answer goes out, of the API, the operator's
-// handler and the control API alike: whole, with its length, and an error in
-// one form.
+// Package answer writes the answers of every handler in this program: of the
+// API, of the operator's handler and of the control API. An answer has its
+// length and goes out whole. Errors have one form:
 //
 //	{"error":{"code":"not_found","message":"…"}}
 package answer
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 
 	"example.com/events/internal/strict"
 )
 
-// Error is an error with its answer. The message says what is wrong and what
-// to do, beginning in lower case.
+// Error is an error that knows how it is answered. Its message is for the client:
+// it begins in lower case and says what is wrong and what to do about it.
 type Error struct {
-	Status        int
-	Code, Message string
-	Header, Value string // one more header, or ""
+	Status  int    `json:"-"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Header  string `json:"-"` // the name of one more header of the answer, or ""
+	Value   string `json:"-"` // and its value
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -35,15 +39,19 @@ func NotFound(message string) *Error {
 
 // Unauthorized is a 401 with its challenge (RFC 9110, section 11.6.1).
 func Unauthorized(realm, message string) *Error {
-	return &Error{http.StatusUnauthorized, "unauthorized", message, "WWW-Authenticate", `Bearer realm="` + realm + `"`}
+	challenge := `Bearer realm="` + realm + `"`
+	return &Error{http.StatusUnauthorized, "unauthorized", message, "WWW-Authenticate", challenge}
 }
 
-// Method is a 405 on a path that allows other methods.
+// Method is a 405 on a path that allows other methods, which allow lists in the
+// form of the header Allow: "GET, HEAD".
 func Method(path, allow string) *Error {
-	return &Error{http.StatusMethodNotAllowed, "method_not_allowed", "this method is not allowed on " + path + "; use " + allow, "Allow", allow}
+	message := "this method is not allowed on " + path + "; use " + allow
+	return &Error{http.StatusMethodNotAllowed, "method_not_allowed", message, "Allow", allow}
 }
 
-// TooLarge is a 413 that ends the connection.
+// TooLarge is a 413. It closes the connection, as the rest of the body is not
+// wanted.
 func TooLarge(message string) *Error {
 	return &Error{http.StatusRequestEntityTooLarge, "payload_too_large", message, "Connection", "close"}
 }
@@ -53,27 +61,25 @@ func (e *Error) Write(w http.ResponseWriter) {
 	if e.Header != "" {
 		w.Header().Set(e.Header, e.Value)
 	}
-	type inner struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}
-	Write(w, e.Status, strict.Encode(map[string]inner{"error": {e.Code, e.Message}}))
+	Write(w, e.Status, strict.Encode(map[string]*Error{"error": e}))
 }
 
-// Shared values of headers: they are only ever read.
+// The values of headers that many answers share. They are only ever read, so one
+// slice serves all requests.
 var (
 	jsonType = []string{"application/json"}
 	noStore  = []string{"no-store"}
 	noSniff  = []string{"nosniff"}
 )
 
-// Begin puts the headers that every answer has.
+// Begin sets the headers that every answer has.
 func Begin(h http.Header) {
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
 }
 
-// Start begins an answer whose body is a JSON text of that many bytes.
+// Start begins an answer whose body will be a JSON text of size bytes. The caller
+// writes the body.
 func Start(w http.ResponseWriter, status, size int) {
 	h := w.Header()
 	h["Content-Type"] = jsonType
@@ -81,8 +87,8 @@ func Start(w http.ResponseWriter, status, size int) {
 	w.WriteHeader(status)
 }
 
-// Write answers with a whole JSON text. Where that fails the client has gone, and
-// there is nobody to tell.
+// Write answers with a whole JSON text. An error of the connection is dropped:
+// the client has gone, so nobody is left to report it to.
 func Write[B string | []byte](w http.ResponseWriter, status int, body B) {
 	Start(w, status, len(body))
 	switch body := any(body).(type) {
@@ -92,3 +98,36 @@ func Write[B string | []byte](w http.ResponseWriter, status int, body B) {
 		w.Write(body)
 	}
 }
+
+// Fail answers an error: an [*Error] as it says, any other one as a 500 whose
+// cause goes to the log alone.
+type Fail func(w http.ResponseWriter, r *http.Request, err error)
+
+// Recover is deferred by a handler. It passes a panic to fail as an error with
+// the stack. A panic with [http.ErrAbortHandler] goes on: by it net/http closes
+// the connection without an answer.
+func Recover(w http.ResponseWriter, r *http.Request, fail Fail) {
+	p := recover()
+	if p == http.ErrAbortHandler {
+		panic(p)
+	}
+	if p != nil {
+		fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	}
+}
+
+// StatusWriter is a ResponseWriter that calls Seen with the status of the answer
+// before the client can see it. [http.ResponseController] reaches the writer that
+// it wraps.
+type StatusWriter struct {
+	http.ResponseWriter
+	Seen func(status int)
+}
+
+func (w *StatusWriter) WriteHeader(status int) {
+	w.Seen(status)
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap returns the writer that w wraps, for [http.ResponseController].
+func (w *StatusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

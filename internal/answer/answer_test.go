@@ -2,10 +2,12 @@ package answer
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -74,4 +76,47 @@ func TestBodies(t *testing.T) {
 		func(w http.ResponseWriter) { Start(w, 200, 13) })
 	check(t, "Write of nothing", 200, "", http.Header{"Content-Type": {"application/json"}, "Content-Length": {"0"}},
 		func(w http.ResponseWriter) { Write(w, 200, []byte(nil)) })
+}
+
+// TestRecover: a panic becomes an error with its cause and stack; the panic that
+// aborts a handler goes on, and no panic is no error.
+func TestRecover(t *testing.T) {
+	t.Parallel()
+	recovered := func(panics func()) (err error, goesOn any) {
+		defer func() { goesOn = recover() }()
+		func() {
+			defer Recover(nil, nil, func(_ http.ResponseWriter, _ *http.Request, e error) { err = e })
+			panics()
+		}()
+		return err, nil
+	}
+	err, goesOn := recovered(func() { panic("the cause") })
+	if goesOn != nil || err == nil || !strings.HasPrefix(err.Error(), "panic: the cause\n") ||
+		!strings.Contains(err.Error(), "answer_test.go:") {
+		t.Errorf("a panic is passed on as %v, and %v goes on; want an error with the cause and the stack", err, goesOn)
+	}
+	if err, goesOn := recovered(func() { panic(http.ErrAbortHandler) }); err != nil || goesOn != http.ErrAbortHandler {
+		t.Errorf("http.ErrAbortHandler is passed on as %v, and %v goes on; want it to go on", err, goesOn)
+	}
+	if err, goesOn := recovered(func() {}); err != nil || goesOn != nil {
+		t.Errorf("no panic is passed on as %v, and %v goes on", err, goesOn)
+	}
+}
+
+// TestStatusWriter: the status is seen before it is written, and a
+// ResponseController reaches the writer below.
+func TestStatusWriter(t *testing.T) {
+	t.Parallel()
+	below := httptest.NewRecorder()
+	var calls []string
+	w := &StatusWriter{below, func(status int) {
+		calls = append(calls, fmt.Sprintf("%d before %v", status, below.Code))
+	}}
+	Write(w, 404, `{}`)
+	if got := strings.Join(calls, ", "); got != "404 before 200" || below.Code != 404 || below.Body.String() != "{}" {
+		t.Errorf("Write of a 404 is seen as %q and arrives as %d %s", got, below.Code, below.Body)
+	}
+	if err := http.NewResponseController(w).Flush(); err != nil || !below.Flushed {
+		t.Errorf("Flush = %v, want it to reach the writer below", err)
+	}
 }
