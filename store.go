@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/events/internal/form"
@@ -238,6 +239,8 @@ type Store struct {
 	closed  bool
 	records []byte // of the commit that is made; kept for its memory, as is
 	encoded []byte // the row that is made
+
+	commits atomic.Uint64 // how many were written: by it an outage is seen to end
 
 	mu    sync.RWMutex // guards index
 	index *index.Index // users, keys, events and guests
@@ -546,6 +549,9 @@ func (s *Store) commit(waiting []*change) (rest []*change) {
 	}
 	if err == nil {
 		s.publish(t.Steps)
+		if len(t.Steps) > 0 {
+			s.commits.Add(1)
+		}
 	}
 	for _, c := range taken {
 		if err != nil && (c.err == nil || c.after) { // what refused it may never have been
