@@ -23,29 +23,30 @@
 package events
 
 import (
-	"bytes"
+	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
 	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 	"net/url"
-	"path"
-	"runtime/debug"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/events/internal/answer"
-	"example.com/events/internal/form"
 	"example.com/events/internal/index"
 )
 
@@ -53,14 +54,9 @@ import (
 const BasePath = "/api/public/v1"
 
 const (
-	maxBody        = 1 << 20   // bytes of a request body
-	maxGrow        = 16 << 10  // bytes made ready for a body before it comes
-	maxDrain       = 16 << 20  // bytes of a refused body that are read so that the client sees the answer
-	maxPart        = 128 << 10 // bytes of a list that are joined in memory, and an item
 	defaultLimit   = 50        // items of a page
-	maxEvents      = 100       // the most that limit asks for
-	maxGuests      = 200
-	maxIdempotency = 255 // characters of an Idempotency-Key
+	partSize       = 128 << 10 // bytes of a page that are joined in memory before they are written
+	maxIdempotency = 255       // characters of an Idempotency-Key
 )
 
 //go:embed openapi.json
@@ -93,25 +89,28 @@ type Config struct {
 type api struct {
 	store   *Store
 	mux     *http.ServeMux
-	unknown http.HandlerFunc // of the route that does not exist
-	scratch sync.Pool        // of *scratch
+	unknown http.HandlerFunc // answers a path under BasePath that no route has
+	bodies  atomic.Int64     // bytes that bodies of creates may take: see share
+	outage  outage           // the last time that the store could not write
+	pages   sync.Pool        // of *pageWriter, which lists use in turn
 }
 
-// route is one endpoint. Each path has one method.
+// route is one endpoint: a path, its one method, and what answers it.
 type route struct {
 	method, path string
-	params       []string // the query parameters it takes
-	handle       func(w http.ResponseWriter, r *http.Request, q url.Values, caller string) error
+	params       []string // the query parameters that it takes
+	most         int      // the most items of a page, where limit is one of them
+	handle       func(w http.ResponseWriter, r *http.Request, caller string, q query) error
 }
 
 func (a *api) routes() []route {
 	return []route{
-		{"GET", "/users/me", nil, a.getMe},
-		{"GET", "/events", []string{"status", "limit", "cursor"}, a.listEvents},
-		{"POST", "/events/create", nil, a.createEvent},
-		{"GET", "/events/{id}", nil, a.getEvent},
-		{"GET", "/events/{id}/guests", []string{"limit", "cursor"}, a.listGuests},
-		{"GET", "/openapi", nil, a.getOpenAPI},
+		{"GET", "/users/me", nil, 0, a.getMe},
+		{"GET", "/events", []string{"status", "limit", "cursor"}, 100, a.listEvents},
+		{"POST", "/events/create", nil, 0, a.createEvent},
+		{"GET", "/events/{id}", nil, 0, a.getEvent},
+		{"GET", "/events/{id}/guests", []string{"limit", "cursor"}, 200, a.listGuests},
+		{"GET", "/openapi", nil, 0, a.getOpenAPI},
 	}
 }
 
@@ -128,15 +127,13 @@ func Operations() (all []string) {
 // 404. Mount it at the root of any mux. It is safe for concurrent use. A nil
 // store is an empty one.
 func New(store *Store) http.Handler {
-	if store == nil {
-		store = NewStore(nil)
-	}
-	return newAPI(store)
+	return newAPI(cmp.Or(store, NewStore(nil)))
 }
 
 func newAPI(store *Store) *api {
 	a := &api{store: store, mux: http.NewServeMux()}
-	a.scratch.New = func() any { return &scratch{} }
+	a.bodies.Store(maxBodies)
+	a.pages.New = func() any { return &pageWriter{out: bufio.NewWriterSize(nil, partSize)} }
 	for _, route := range a.routes() {
 		a.mux.HandleFunc(BasePath+route.path, a.endpoint(route))
 	}
@@ -145,20 +142,16 @@ func newAPI(store *Store) *api {
 	return a
 }
 
-// ServeHTTP answers what needs no key, and leaves the rest to the mux: never a
-// path that the mux would redirect.
+// ServeHTTP answers what needs no key and leaves the rest to the mux. The mux
+// never sees a path that it would redirect: such a path is unknown.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer a.recover(w, r)
+	defer answer.Recover(w, r, a.fail)
 	begin(w, r)
-	h := w.Header()
-	switch {
+	switch h := r.Header; {
 	case r.URL.Path != BasePath && !strings.HasPrefix(r.URL.Path, BasePath+"/"):
 		a.fail(w, r, errOutside)
-	case r.Method == "OPTIONS" && r.Header["Origin"] != nil && r.Header["Access-Control-Request-Method"] != nil:
-		h["Access-Control-Allow-Methods"] = corsMethods
-		h["Access-Control-Allow-Headers"] = corsHeaders
-		h["Access-Control-Max-Age"] = corsMaxAge
-		w.WriteHeader(http.StatusNoContent)
+	case r.Method == "OPTIONS" && h["Origin"] != nil && h["Access-Control-Request-Method"] != nil:
+		preflight(w)
 	case !plainPath(r.URL):
 		a.unknown(w, r)
 	default:
@@ -166,44 +159,53 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin puts the headers that every answer has, of the API and of the pages
-// beside it alike.
+// begin sets the headers that every answer has, those of the API and of the pages
+// that the command serves beside it.
 func begin(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	answer.Begin(h)
 	h["Access-Control-Allow-Origin"] = anyOrigin
-	h["Access-Control-Expose-Headers"] = exposed
-	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) { // net/http hides the header of HTTP/1.0
-		h["Connection"] = closing // another request may hide behind one with two lengths
+	h["Access-Control-Expose-Headers"] = exposedHeaders
+	// A request with a length and chunks may hide a second one behind its body, so
+	// none is read after it. net/http does not show the chunks of HTTP/1.0.
+	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
+		h["Connection"] = closing
 	}
 }
 
-// The headers of every answer, and of a preflight (Fetch). Shared slices: they
-// are only ever read.
+// preflight answers a browser that asks whether a page of another origin may send
+// a request (Fetch, section 4.8). It carries no key, and the answer tells nothing
+// about a path. The star allows the headers that tracing scripts add to every
+// request of a page; it counts as no credentials are allowed.
+func preflight(w http.ResponseWriter) {
+	w.Header().Set("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
+	w.Header().Set("Access-Control-Allow-Headers",
+		"authorization, content-type, idempotency-key, x-service-api-key, *")
+	w.Header().Set("Access-Control-Max-Age", "7200") // seconds
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// The values of headers that every answer has. They are only ever read, so one
+// slice serves all requests.
 var (
-	anyOrigin   = []string{"*"}
-	exposed     = []string{"location, idempotency-replayed, retry-after, www-authenticate, x-request-id"}
-	corsMethods = []string{"GET, HEAD, POST, OPTIONS"}
-	corsHeaders = []string{"authorization, content-type, idempotency-key, x-service-api-key"}
-	corsMaxAge  = []string{"7200"}
-	closing     = []string{"close"}
+	anyOrigin      = []string{"*"}
+	exposedHeaders = []string{"location, idempotency-replayed, retry-after, www-authenticate, x-request-id"}
+	closing        = []string{"close"}
 )
 
-// plainPath reports whether a path means one thing only: nothing to clean away,
-// and no slash or NUL hidden in a percent-escape.
+// plainPath reports whether a path means one thing only: it does not end in a
+// slash, none of its elements is empty or begins with a dot (of our routes and
+// ids none does), and no slash or NUL is written as a percent-escape.
 func plainPath(u *url.URL) bool {
-	return path.Clean(u.Path) == u.Path && strings.IndexByte(u.Path, 0) < 0 &&
-		!strings.Contains(strings.ToUpper(u.RawPath), "%2F")
+	p := u.Path
+	return !strings.HasSuffix(p, "/") && !strings.Contains(p, "//") && !strings.Contains(p, "/.") &&
+		!strings.Contains(p, "\x00") && !strings.Contains(strings.ToUpper(u.RawPath), "%2F")
 }
 
 // endpoint runs the checks that all routes share, in the documented order: key,
 // route, method, query. A route without a path is the one that does not exist.
 func (a *api) endpoint(rt route) http.HandlerFunc {
 	operation := rt.method + " " + rt.path
-	allow := rt.method + ", OPTIONS"
-	if rt.method == "GET" {
-		allow = "GET, HEAD, OPTIONS"
-	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller, err := a.store.caller(r)
 		switch {
@@ -212,16 +214,10 @@ func (a *api) endpoint(rt route) http.HandlerFunc {
 		case rt.path == "":
 			a.fail(w, r, errNoRoute)
 		case r.Method == "OPTIONS":
-			w.Header().Set("Allow", allow)
+			w.Header()["Allow"] = []string{rt.allow()}
 			w.WriteHeader(http.StatusNoContent)
 		case r.Method != rt.method && (r.Method != "HEAD" || rt.method != "GET"):
-			e := answer.Method(rt.path, allow)
-			for _, other := range a.routes() {
-				if other.method == r.Method && strings.HasPrefix(other.path, rt.path+"/") {
-					e.Message += ", or " + other.method + " " + other.path
-				}
-			}
-			a.fail(w, r, e)
+			a.fail(w, r, rt.errMethod(r.Method))
 		case a.store.cfg.Intercept != nil:
 			a.store.cfg.Intercept(operation, caller, w, r, func(w http.ResponseWriter, r *http.Request) {
 				a.serve(rt, caller, w, r)
@@ -232,56 +228,111 @@ func (a *api) endpoint(rt route) http.HandlerFunc {
 	}
 }
 
+// serve reads the query and lets the route answer.
 func (a *api) serve(rt route, caller string, w http.ResponseWriter, r *http.Request) {
 	q, err := rt.query(r.URL.RawQuery)
 	if err == nil {
-		err = rt.handle(w, r, q, caller)
+		err = rt.handle(w, r, caller, q)
 	}
 	if err != nil {
 		a.fail(w, r, err)
 	}
 }
 
-// query reads the query string, which may hold each of the route's parameters
-// once and nothing else.
-func (rt route) query(raw string) (url.Values, error) {
-	if raw == "" {
-		return nil, nil
+// allow is the value of the header Allow on a route.
+func (rt route) allow() string {
+	if rt.method == "GET" {
+		return "GET, HEAD, OPTIONS"
 	}
-	q, err := url.ParseQuery(raw)
-	if err != nil {
-		return nil, answer.BadRequest("the query string is malformed; write it as name=value&name=value, percent-encoded")
-	}
-	var problems []string
-	for name, values := range q {
-		switch {
-		case !slices.Contains(rt.params, name):
-			takes := "it takes none"
-			if rt.params != nil {
-				takes = "it takes " + strings.Join(rt.params, ", ")
-			}
-			problems = append(problems, fmt.Sprintf("%.60q is not a query parameter of %s %s: %s", name, rt.method, rt.path, takes))
-		case len(values) > 1 && name != "limit": // whose rule says more
-			problems = append(problems, name+" is given more than once: send it once")
-		}
-	}
-	if problems != nil {
-		slices.Sort(problems)
-		return nil, answer.BadRequest(strings.Join(problems[:min(len(problems), 10)], "; "))
-	}
-	return q, nil
+	return rt.method + ", OPTIONS"
 }
 
-func (a *api) getMe(w http.ResponseWriter, r *http.Request, _ url.Values, caller string) error {
+// errMethod is the 405 of a route. Its message also names a longer route that has
+// the method: who tries POST /events is looking for POST /events/create.
+func (rt route) errMethod(method string) error {
+	e := answer.Method(rt.path, rt.allow())
+	for _, operation := range Operations() {
+		if strings.HasPrefix(operation, method+" "+rt.path+"/") {
+			e.Message += ", or " + operation
+		}
+	}
+	return e
+}
+
+// query is what the query parameters of a request ask for.
+type query struct {
+	status string // "" for all
+	limit  int
+	after  cursor // its zero value begins the list
+}
+
+// query reads the query string, which may hold each of the route's parameters
+// once and nothing else. It refuses what [url.ParseQuery] refuses. All problems
+// are reported in one message.
+func (rt route) query(raw string) (query, error) {
+	q := query{limit: defaultLimit}
+	var problems []string
+	seen := map[string]bool{}
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		name, badName := url.QueryUnescape(name)
+		value, badValue := url.QueryUnescape(value)
+		if badName != nil || badValue != nil || strings.Contains(pair, ";") {
+			return query{}, errQuery
+		}
+		if seen[name] {
+			value = "" // which the rule of no parameter takes
+		}
+		seen[name] = true
+		if problem := q.set(rt, name, value); problem != "" {
+			problems = append(problems, problem)
+		}
+	}
+	if problems == nil {
+		return q, nil
+	}
+	problems = slices.Compact(slices.Sorted(slices.Values(problems)))
+	return query{}, answer.BadRequest(strings.Join(problems[:min(len(problems), 10)], "; "))
+}
+
+// set sets one parameter by its rule, or returns what is wrong with it.
+func (q *query) set(rt route, name, value string) (problem string) {
+	switch {
+	case !slices.Contains(rt.params, name):
+		takes := cmp.Or(strings.Join(rt.params, ", "), "none")
+		return fmt.Sprintf("%.60q is not a query parameter of %s %s: it takes %s",
+			name, rt.method, rt.path, takes)
+	case name == "status":
+		if q.status = value; value != "draft" && value != "published" {
+			return "status must be draft or published, given once; leave it out for both"
+		}
+	case name == "limit":
+		n, err := strconv.ParseUint(value, 10, 16)
+		if q.limit = int(n); err != nil || q.limit < 1 || q.limit > rt.most {
+			return fmt.Sprintf("limit must be a whole number from 1 to %d, in digits, given once", rt.most)
+		}
+	case name == "cursor":
+		var ok bool
+		if q.after, ok = parseCursor(value); !ok {
+			return "cursor must be the next_cursor of an answer, as it came and once; leave it out to begin"
+		}
+	}
+	return ""
+}
+
+func (a *api) getMe(w http.ResponseWriter, _ *http.Request, caller string, _ query) error {
 	raw, found := a.store.profile(caller)
 	if !found {
-		return errUnauthorized("invalid API key: its user was deleted")
+		return errGone
 	}
 	answer.Write(w, http.StatusOK, raw)
 	return nil
 }
 
-func (a *api) getEvent(w http.ResponseWriter, r *http.Request, _ url.Values, caller string) error {
+func (a *api) getEvent(w http.ResponseWriter, r *http.Request, caller string, _ query) error {
 	_, raw, found := a.store.event(caller, r.PathValue("id"))
 	if !found {
 		return errNoEvent
@@ -290,53 +341,30 @@ func (a *api) getEvent(w http.ResponseWriter, r *http.Request, _ url.Values, cal
 	return nil
 }
 
-func (a *api) listEvents(w http.ResponseWriter, r *http.Request, q url.Values, caller string) error {
-	status := q.Get("status")
-	if q.Has("status") && status != "draft" && status != "published" {
-		return answer.BadRequest("status must be draft or published; leave it out for both")
-	}
-	limit, after, err := paging(q, maxEvents)
-	if err != nil {
-		return err
-	}
-	return a.list(w, "events:"+caller+":"+status, caller, "evt", status, limit, after)
-}
-
-func (a *api) listGuests(w http.ResponseWriter, r *http.Request, q url.Values, caller string) error {
-	limit, after, err := paging(q, maxGuests)
-	if err != nil {
-		return err
-	}
-	id, _, found := a.store.event(caller, r.PathValue("id"))
-	if !found {
-		return errNoEvent
-	}
-	return a.list(w, "guests:"+id, id, "gst", "", limit, after)
-}
-
-// list answers a page of what hangs on a row. It refuses a cursor of another
-// list or filter, which are told apart by their names.
-func (a *api) list(w http.ResponseWriter, name, parent, kind, status string, limit int, after cursor) error {
-	if after.place != nil && after.list != name {
-		return answer.BadRequest("cursor belongs to another list or filter; use it with the request that it came from")
-	}
-	s := a.scratch.Get().(*scratch)
-	defer a.scratch.Put(s)
-	raws, next := a.store.page(parent, kind, status, after.place, limit, s.raws[:0])
-	s.reply(w, raws, name, next)
-	return nil
-}
-
-func (a *api) getOpenAPI(w http.ResponseWriter, r *http.Request, _ url.Values, _ string) error {
+func (a *api) getOpenAPI(w http.ResponseWriter, _ *http.Request, _ string, _ query) error {
 	answer.Write(w, http.StatusOK, openAPI)
 	return nil
 }
 
-func (a *api) createEvent(w http.ResponseWriter, r *http.Request, _ url.Values, caller string) error {
+func (a *api) listEvents(w http.ResponseWriter, _ *http.Request, caller string, q query) error {
+	return a.list(w, list{"events:" + caller + ":" + q.status, caller, "evt", q.status}, q)
+}
+
+func (a *api) listGuests(w http.ResponseWriter, r *http.Request, caller string, q query) error {
+	id, _, found := a.store.event(caller, r.PathValue("id"))
+	if !found {
+		return errNoEvent
+	}
+	return a.list(w, list{"guests:" + id, id, "gst", ""}, q)
+}
+
+func (a *api) createEvent(w http.ResponseWriter, r *http.Request, caller string, _ query) error {
 	if err := checkMediaType(r.Header); err != nil {
 		return err
 	}
-	body, err := readBody(w, r)
+	memory := share{free: &a.bodies}
+	defer memory.cover(0)
+	body, err := readBody(w, r, &memory)
 	if err != nil {
 		return err
 	}
@@ -348,16 +376,7 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, _ url.Values, 
 		return answer.BadRequest("the body is required: a JSON object with title, start_at and end_at")
 	}
 	e, err := a.store.createEvent(r.Context(), caller, body, key)
-	switch {
-	case errors.Is(err, context.Canceled): // the client has gone while it waited for a place
-		panic(http.ErrAbortHandler)
-	case errors.Is(err, errGone):
-		return errUnauthorized("invalid API key: its user was deleted")
-	case errors.Is(err, errReused):
-		return errMismatch
-	case errors.Is(err, ErrNotFound):
-		return errNoEvent
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	w.Header()["Location"] = []string{BasePath + "/events/" + e.id}
@@ -368,206 +387,299 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, _ url.Values, 
 	return nil
 }
 
-// checkMediaType refuses a body that does not say it is JSON (RFC 9110, 8.3).
-func checkMediaType(h http.Header) error {
-	if strings.Join(h["Content-Encoding"], "") != "" {
-		return errMediaType("Content-Encoding is not supported; send the body as it is")
+// list is a list of the API: the rows of a kind that belong to a parent, those
+// with a status or, where that is "", all. Its name tells it from other lists.
+type list struct{ name, parent, kind, status string }
+
+// list answers a page of a list. It refuses the cursor of another list, which
+// would begin at a place that this one does not have.
+func (a *api) list(w http.ResponseWriter, l list, q query) error {
+	if q.after.place != nil && q.after.list != l.name {
+		return errForeign
 	}
-	values := h["Content-Type"]
-	if len(values) == 0 || len(values) == 1 && values[0] == "" {
-		return nil
-	}
-	media, params, err := mime.ParseMediaType(values[0])
-	charset, has := params["charset"]
-	if err != nil || len(values) > 1 || media != "application/json" ||
-		has && !strings.EqualFold(charset, "utf-8") || len(params) > 1 || len(params) == 1 && !has {
-		return errMediaType("Content-Type must be application/json, in UTF-8; with curl, add -H 'Content-Type: application/json'")
-	}
+	p := a.pages.Get().(*pageWriter)
+	defer a.pages.Put(p)
+	items, next := a.store.page(l.parent, l.kind, l.status, q.after.place, q.limit, p.items[:0])
+	p.items = items
+	p.write(w, cursor{l.name, next})
 	return nil
 }
 
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.ContentLength > maxBody {
-		return nil, errTooLarge
-	}
-	var b bytes.Buffer // grown by what comes, not by what was promised
-	b.Grow(int(min(max(r.ContentLength, 0), maxGrow)) + bytes.MinRead)
-	_, err := b.ReadFrom(io.LimitReader(r.Body, maxBody+1))
-	switch {
-	case b.Len() > maxBody:
-		return nil, errTooLarge
-	case err != nil:
-		w.Header()["Connection"] = closing
-		return nil, answer.BadRequest("the body did not arrive whole; send it again")
-	}
-	return b.Bytes(), nil
-}
-
-// idempotencyKey reads the header Idempotency-Key, quoted as a string of RFC
-// 8941 or bare.
-func idempotencyKey(values []string) (string, error) {
-	if len(values) == 0 {
-		return "", nil
-	}
-	key, ok := values[0], len(values) == 1
-	if quoted, is := strings.CutPrefix(key, `"`); is {
-		inner, closed := strings.CutSuffix(quoted, `"`)
-		ok = ok && closed && !strings.ContainsAny(withoutEscapes.Replace(inner), `"\`)
-		key = unescaped.Replace(inner)
-	}
-	if !ok || key == "" || len(key) > maxIdempotency || !form.Visible(key) {
-		return "", answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII characters, bare or in double quotes")
-	}
-	return key, nil
-}
-
-// In a quoted string of RFC 8941 a backslash escapes itself and the quote.
-var (
-	unescaped      = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
-	withoutEscapes = strings.NewReplacer(`\\`, "", `\"`, "")
-)
-
-// cursor is where a list goes on, and which list that is.
+// A cursor is a list and the place in it behind which a page begins. Its text is
+// base64url of
+//
+//	1 events:usr_ada:draft 2027-01-02T03:04:05Z evt_1 8hex
+//
+// which is a version, the name of the list, the created_at and id of the item at
+// the place, and the CRC-32 of all before, by which a cursor that was cut or
+// changed on its way is refused.
 type cursor struct {
 	list  string
 	place *index.Place
 }
 
-// String ends with a checksum, so that a cursor that was cut or changed is told.
-func (c cursor) String() string {
-	b := fmt.Appendf(make([]byte, 0, 160), "1 %s %s %s ", c.list, c.place.Created.UTC().Format(time.RFC3339Nano), c.place.ID)
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(b, "%08x", crc32.ChecksumIEEE(b)))
+// append appends the text of a cursor.
+func (c cursor) append(text []byte) []byte {
+	b := append(make([]byte, 0, 256), "1 "...)
+	b = append(append(b, c.list...), ' ')
+	b = append(c.place.Created.UTC().AppendFormat(b, time.RFC3339Nano), ' ')
+	b = append(append(b, c.place.ID...), ' ')
+	b = hex.AppendEncode(b, binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(b)))
+	return base64.RawURLEncoding.AppendEncode(text, b)
 }
 
-func parseCursor(s string) (c cursor, ok bool) {
-	raw, err := base64.RawURLEncoding.DecodeString(s)
+func parseCursor(text string) (c cursor, ok bool) {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
 	parts := strings.Split(string(raw), " ")
 	if err != nil || len(parts) != 5 {
-		return c, false
+		return cursor{}, false
 	}
-	at, err := time.Parse(time.RFC3339Nano, parts[2])
-	c = cursor{parts[1], &index.Place{Created: at, ID: parts[3]}}
-	return c, err == nil && c.String() == s
+	created, err := time.Parse(time.RFC3339Nano, parts[2])
+	c = cursor{parts[1], &index.Place{Created: created, ID: parts[3]}}
+	return c, err == nil && string(c.append(nil)) == text // so a cursor has one form only
 }
 
-// paging reads the parameters that both lists have.
-func paging(q url.Values, most int) (limit int, after cursor, err error) {
-	var problems []string
-	limit = defaultLimit
-	if q.Has("limit") {
-		s := strings.Join(q["limit"], " ")
-		n, err := strconv.Atoi(s)
-		if err != nil || strings.Trim(s, "0123456789") != "" || n < 1 || n > most {
-			problems = append(problems, fmt.Sprintf("limit must be a whole number from 1 to %d, in digits, given once", most))
-		}
-		limit = n
-	}
-	if q.Has("cursor") {
-		var ok bool
-		if after, ok = parseCursor(q.Get("cursor")); !ok {
-			problems = append(problems, "cursor must be the next_cursor of an answer, as it came, or left out to begin")
-		}
-	}
-	if problems != nil {
-		return 0, after, answer.BadRequest(strings.Join(problems, "; "))
-	}
-	return limit, after, nil
+// pageWriter is the memory in which a page is put together.
+type pageWriter struct {
+	items []string // JSON texts
+	end   []byte   // what follows the items
+	out   *bufio.Writer
 }
 
-// scratch is memory that lists use in turn.
-type scratch struct {
-	raws []string
-	body []byte
-}
-
-// reply writes the items, which are encoded already, joined: a page of the usual
-// size at once, a longer one in parts, so that a client that does not read holds
-// little memory.
-func (s *scratch) reply(w http.ResponseWriter, raws []string, list string, next *index.Place) {
+// write answers with the items. The buffer takes a page of the usual size; a
+// longer one goes out in parts, so that a client which reads slowly holds little
+// memory. The list goes on behind next, whose place is nil where it ends.
+func (p *pageWriter) write(w http.ResponseWriter, next cursor) {
 	const begin = `{"data":[`
-	end := `],"has_more":false,"next_cursor":null}`
-	if next != nil {
-		end = `],"has_more":true,"next_cursor":"` + cursor{list, next}.String() + `"}`
+	p.end = append(p.end[:0], `],"has_more":false,"next_cursor":null}`...)
+	if next.place != nil {
+		p.end = append(p.end[:0], `],"has_more":true,"next_cursor":"`...)
+		p.end = append(next.append(p.end), `"}`...)
 	}
-	size := len(begin) + max(0, len(raws)-1) + len(end)
-	for _, raw := range raws {
-		size += len(raw)
+	size := len(begin) + max(0, len(p.items)-1) + len(p.end)
+	for _, item := range p.items {
+		size += len(item)
 	}
 	answer.Start(w, http.StatusOK, size)
-	b := append(s.body[:0], begin...)
-	for i, raw := range raws {
-		if len(b) > maxPart {
-			w.Write(b)
-			b = b[:0]
-		}
+	p.out.Reset(w)
+	p.out.WriteString(begin)
+	for i, item := range p.items {
 		if i > 0 {
-			b = append(b, ',')
+			p.out.WriteByte(',')
 		}
-		b = append(b, raw...)
+		p.out.WriteString(item)
 	}
-	b = append(b, end...)
-	w.Write(b)
-	clear(raws)
-	if s.raws, s.body = raws, b; cap(b) > 2*maxPart {
-		s.body = nil
-	}
+	p.out.Write(p.end)
+	p.out.Flush()
+	p.out.Reset(nil) // what waits for the next page keeps neither the connection
+	clear(p.items)   // nor a deleted event in memory
 }
 
-var (
-	errNoRoute  = answer.NotFound("there is no such endpoint; GET " + BasePath + "/openapi describes those that there are")
-	errOutside  = answer.NotFound("there is nothing here; the API is under " + BasePath)
-	errNoEvent  = answer.NotFound("you host no event with this id or slug; GET " + BasePath + "/events lists yours")
-	errTooLarge = answer.TooLarge("the body must have at most 1 MiB (1,048,576 bytes)")
-	errMismatch = &answer.Error{Status: 422, Code: "idempotency_mismatch", Message: "this Idempotency-Key came before with another body; use a new key for a new event"}
+// jsonType is application/json, which is in UTF-8 whether it says so or not.
+var jsonType = regexp.MustCompile(`(?i)^application/json\s*(;\s*charset=("utf-8"|utf-8)\s*)*(;\s*)?$`)
+
+// checkMediaType refuses a body that says that it is not JSON (RFC 9110, 8.3).
+func checkMediaType(h http.Header) error {
+	if strings.Join(h["Content-Encoding"], "") != "" {
+		return errMediaType("Content-Encoding is not supported; send the body as it is")
+	}
+	media := strings.Join(h["Content-Type"], ", ")
+	if media != "" && media != "application/json" && !jsonType.MatchString(media) {
+		const hint = "with curl, add -H 'Content-Type: application/json'"
+		return errMediaType("Content-Type must be application/json, in UTF-8; " + hint)
+	}
+	return nil
+}
+
+// The limits of bodies, in bytes.
+const (
+	maxBody   = 1 << 20     // a body
+	maxBodies = 128 << 20   // the buffers of all creates, without smallBody of each
+	smallBody = 64<<10 + 16 // the buffer of a body of 64 KiB, with room to see its end
+	maxFirst  = 16 << 10    // the first buffer of a body, however long it is said to be
+	maxReads  = 256<<10 - 1 // what net/http reads of a body that no handler wanted
+	maxDrain  = 16 << 20    // what is read of a body after its request was refused
 )
 
-func errUnauthorized(problem string) error {
-	return answer.Unauthorized("events", problem+"; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
+// share is what one request holds of the memory that all creates share, so that
+// many large bodies at once cannot use up the memory of the machine. A client may
+// send all but the last byte of its body and wait; a disk may be slow, so that
+// bodies wait which have arrived. Unbounded, 400 of them would hold 400 MiB.
+type share struct {
+	free *atomic.Int64 // bytes that no share holds
+	held int64
 }
 
-func errMediaType(message string) error {
-	return &answer.Error{Status: 415, Code: "unsupported_media_type", Message: message, Header: "Accept", Value: "application/json"}
+// cover makes a share as large as a buffer of size bytes needs, of which the
+// first smallBody bytes are free, or reports that there is not enough memory
+// left. Size 0 gives the share back.
+func (s *share) cover(size int) bool {
+	more := max(0, int64(size)-smallBody) - s.held
+	if s.free.Add(-more) < 0 && more > 0 {
+		s.free.Add(more)
+		return false
+	}
+	s.held += more
+	return true
 }
 
-func errServer(id string) *answer.Error {
-	return &answer.Error{Status: 500, Code: "server_error", Header: "X-Request-Id", Value: id,
-		Message: "something went wrong on our side; try again, and tell the operator the X-Request-Id if it stays"}
+// readBody reads a body into a buffer that doubles as bytes arrive: Content-Length
+// is only a promise, which costs its sender nothing. Each larger buffer is
+// covered by the share before it is made.
+func readBody(w http.ResponseWriter, r *http.Request, memory *share) ([]byte, error) {
+	if r.ContentLength > maxBody {
+		return nil, errTooLarge
+	}
+	// From the first read on the client sends, even if it waited to be told: see refuse.
+	r.Header.Del("Expect")
+	body := make([]byte, 0, 1+min(uint64(r.ContentLength), maxFirst)) // maxFirst where it is -1, unknown
+	for {
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case len(body) > maxBody:
+			return nil, errTooLarge
+		case err == io.EOF:
+			r.Body = http.NoBody // nothing of it is left: see refuse
+			return body, nil
+		case err != nil:
+			return nil, answer.BadRequest("the body did not arrive whole; send it again")
+		case len(body) < cap(body):
+			continue
+		}
+		size := min(2*cap(body)+1, maxBody+1)
+		if !memory.cover(size) {
+			w.Header()["Connection"] = closing
+			return nil, errBusy
+		}
+		body = append(make([]byte, 0, size), body...)
+	}
 }
 
-// fail answers an error: the one place where an error becomes an answer.
+// idempotencyForm is the form of an Idempotency-Key: visible ASCII characters, bare
+// or as a string of RFC 8941, in which a backslash stands before each quote and
+// each backslash.
+var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]*|"([!#-\[\]-~]|\\["\\])+")$`)
+
+// idempotencyKey reads the header Idempotency-Key. No header is the empty key.
+func idempotencyKey(values []string) (key string, err error) {
+	if len(values) == 0 {
+		return "", nil
+	}
+	if key = values[0]; strings.HasPrefix(key, `"`) {
+		key, err = strconv.Unquote(key) // knows more escapes, which the form does not
+	}
+	if err != nil || len(values) > 1 || len(key) > maxIdempotency || !idempotencyForm.MatchString(values[0]) {
+		return "", errKeyForm
+	}
+	return key, nil
+}
+
+// The answers of errors that are known beforehand. The others are in fail.
+var (
+	errOutside = answer.NotFound("there is nothing here; the API is under " + BasePath)
+	errNoRoute = answer.NotFound("there is no such endpoint; GET " + BasePath + "/openapi describes them all")
+	errNoEvent = answer.NotFound("you host no event with this id or slug; GET " + BasePath +
+		"/events lists yours")
+	errQuery   = answer.BadRequest("the query string is malformed; write it as a=b&c=d, percent-encoded")
+	errForeign = answer.BadRequest("cursor belongs to another list or filter; use it where it came from")
+	errKeyForm = answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
+		"characters, bare or in double quotes")
+	errTooLarge = answer.TooLarge("the body must have at most 1 MiB (1,048,576 bytes)")
+	errMismatch = &answer.Error{Status: 422, Code: "idempotency_mismatch",
+		Message: "this Idempotency-Key came before with another body; use a new key for a new event"}
+	errBusy = &answer.Error{Status: 503, Code: "server_error", Header: "Retry-After", Value: "1",
+		Message: "large bodies take all the memory that they may have; send this one again later"}
+)
+
+func errUnauthorized(problem string) *answer.Error {
+	how := "; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>"
+	return answer.Unauthorized("events", problem+how)
+}
+
+func errMediaType(message string) *answer.Error {
+	return &answer.Error{Status: 415, Code: "unsupported_media_type", Message: message,
+		Header: "Accept", Value: "application/json"}
+}
+
+// serverError is the message of a 500. Its cause is in the log alone.
+const serverError = "something went wrong on our side; " +
+	"try again, and tell the operator the X-Request-Id if it stays"
+
+// fail is the one place where an error becomes an answer. It serves the API, the
+// operator and the control API.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
-	e, ok := errors.AsType[*answer.Error](err)
-	refused, isRecord := errors.AsType[*RecordError](err)
-	switch {
-	case ok:
+	e, hasAnswer := errors.AsType[*answer.Error](err)
+	switch record, isRecord := errors.AsType[*RecordError](err); {
+	case hasAnswer:
 	case isRecord:
-		e = answer.BadRequest(refused.Error())
+		e = answer.BadRequest(record.Error())
 	case errors.Is(err, ErrNotFound):
 		e = answer.NotFound(err.Error())
+	case errors.Is(err, errReused):
+		e = errMismatch
+	case errors.Is(err, errGone):
+		e = errUnauthorized("invalid API key: its user was deleted")
+	case errors.Is(err, context.Canceled):
+		panic(http.ErrAbortHandler) // the client has gone: nobody is left to answer
 	default:
-		e = errServer(rand.Text())
-		a.store.cfg.Logger.Error("answered 500", "id", e.Value, "route", r.Pattern, "error", err)
+		e = &answer.Error{Status: 500, Code: "server_error", Message: serverError,
+			Header: "X-Request-Id", Value: a.logged(r, err)}
 	}
-	unread := !isRecord && (r.ContentLength > 256<<10 || r.ContentLength < 0 || r.ContentLength > 0 && r.Close) // else net/http reads it away
-	if unread {
-		w.Header()["Connection"] = closing
-		http.NewResponseController(w).EnableFullDuplex()
-	}
-	e.Write(w)
-	if unread && (r.Header.Get("Expect") == "" || e == errTooLarge && r.ContentLength < 0) {
-		// A client that sends before it reads must not find the connection reset.
-		http.NewResponseController(w).Flush()
-		io.CopyN(io.Discard, r.Body, maxDrain)
-	}
+	refuse(w, r, e)
 }
 
-// recover answers a panic with a 500 and logs it once.
-func (a *api) recover(w http.ResponseWriter, r *http.Request) {
-	switch p := recover(); p {
-	case nil:
-	case http.ErrAbortHandler:
-		panic(p)
-	default:
-		a.fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+// outage is a time in which the store cannot write, such as while a disk is full.
+// It ends with the next commit.
+type outage struct {
+	mu      sync.Mutex
+	id      string // of the first request that failed
+	commits uint64 // of the store until then
+}
+
+// logged logs the cause of a 500 under an id for the header X-Request-Id. In an
+// outage every create fails for one cause, so only the first of them is logged,
+// and the others get its id.
+func (a *api) logged(r *http.Request, err error) (id string) {
+	id = rand.Text()
+	if errors.Is(err, ErrNotWritten) {
+		a.outage.mu.Lock()
+		defer a.outage.mu.Unlock()
+		commits := a.store.commits.Load()
+		if a.outage.id != "" && a.outage.commits == commits {
+			return a.outage.id
+		}
+		a.outage.id, a.outage.commits = id, commits
 	}
+	a.store.cfg.Logger.Error("answered 500", "id", id, "route", r.Pattern, "error", err)
+	return id
+}
+
+// refuse answers with an error in such a way that a client which is still sending
+// its body gets to see it.
+//
+// Most clients send all of a body before they read. Where a server closes a
+// connection on which bytes arrive that it has not read, TCP resets it, and the
+// reset may take the answer away from the client. Example: a POST of 10 MiB with
+// a wrong key is refused after its headers; its client would see "connection
+// reset by peer" in place of the 401.
+//
+// Where a connection stays open, net/http sees to that: it reads up to maxReads
+// bytes of a body that the handler left. Where the connection will be closed it
+// reads nothing. So there the answer is sent first, and the rest of the body is
+// read behind it, up to maxDrain bytes and the server's time to read. Two bodies
+// have no rest that could arrive: one that was read to its end, and one whose
+// sender waits for "100 Continue" and was not told so.
+func refuse(w http.ResponseWriter, r *http.Request, e *answer.Error) {
+	closes := r.Close || w.Header()["Connection"] != nil || r.ContentLength > maxReads
+	if !closes || r.ContentLength == 0 || r.Body == http.NoBody || r.Header["Expect"] != nil {
+		e.Write(w)
+		return
+	}
+	w.Header()["Connection"] = closing
+	control := http.NewResponseController(w)
+	control.EnableFullDuplex() // else net/http reads before it answers
+	e.Write(w)
+	control.Flush()
+	io.CopyN(io.Discard, r.Body, maxDrain)
 }
