@@ -47,7 +47,7 @@ import (
 	"time"
 
 	"example.com/events/internal/answer"
-	"example.com/events/internal/index"
+	"example.com/events/internal/rows"
 )
 
 // BasePath begins the path of every endpoint.
@@ -326,7 +326,7 @@ func (q *query) set(rt route, name, value string) (problem string) {
 func (a *api) getMe(w http.ResponseWriter, _ *http.Request, caller string, _ query) error {
 	raw, found := a.store.profile(caller)
 	if !found {
-		return errGone
+		return errCallerDeleted
 	}
 	answer.Write(w, http.StatusOK, raw)
 	return nil
@@ -415,7 +415,7 @@ func (a *api) list(w http.ResponseWriter, l list, q query) error {
 // changed on its way is refused.
 type cursor struct {
 	list  string
-	place *index.Place
+	place *rows.Place
 }
 
 // append appends the text of a cursor.
@@ -435,7 +435,7 @@ func parseCursor(text string) (c cursor, ok bool) {
 		return cursor{}, false
 	}
 	created, err := time.Parse(time.RFC3339Nano, parts[2])
-	c = cursor{parts[1], &index.Place{Created: created, ID: parts[3]}}
+	c = cursor{parts[1], &rows.Place{Created: created, ID: parts[3]}}
 	return c, err == nil && string(c.append(nil)) == text // so a cursor has one form only
 }
 
@@ -616,9 +616,9 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = answer.BadRequest(record.Error())
 	case errors.Is(err, ErrNotFound):
 		e = answer.NotFound(err.Error())
-	case errors.Is(err, errReused):
+	case errors.Is(err, errKeyReused):
 		e = errMismatch
-	case errors.Is(err, errGone):
+	case errors.Is(err, errCallerDeleted):
 		e = errUnauthorized("invalid API key: its user was deleted")
 	case errors.Is(err, context.Canceled):
 		panic(http.ErrAbortHandler) // the client has gone: nobody is left to answer
@@ -645,7 +645,7 @@ func (a *api) logged(r *http.Request, err error) (id string) {
 	if errors.Is(err, ErrNotWritten) {
 		a.outage.mu.Lock()
 		defer a.outage.mu.Unlock()
-		commits := a.store.commits.Load()
+		commits := a.store.rows.Commits()
 		if a.outage.id != "" && a.outage.commits == commits {
 			return a.outage.id
 		}

@@ -11,13 +11,46 @@ import (
 	"time"
 
 	"example.com/events/internal/form"
-	"example.com/events/internal/index"
-	"example.com/events/internal/record"
+	"example.com/events/internal/rows"
 	"example.com/events/internal/strict"
 )
 
 // secretPrefix begins every API key.
 const secretPrefix = "svc_live_"
+
+// Key is an API key without its secret, which no store keeps.
+type Key struct {
+	ID        string     `json:"id"`      // key_…
+	UserID    string     `json:"user_id"` // the user that the key identifies
+	Digest    string     `json:"digest"`  // SHA-256 of the secret, 64 hexadecimal digits
+	Hint      *string    `json:"hint"`    // the last four characters of a long secret
+	CreatedAt time.Time  `json:"created_at"`
+	RevokedAt *time.Time `json:"revoked_at"` // since when it is refused
+	Secret    string     `json:"-"`          // write-only: svc_live_ and up to 246 visible characters
+}
+
+func (k *Key) form() form.Form {
+	return form.Form{
+		{Name: "id", Value: &k.ID, Rule: form.ID("key"), Flags: form.Fixed},
+		{Name: "user_id", Value: &k.UserID, Flags: form.Required | form.Fixed},
+		{Name: "secret", Value: &k.Secret, Rule: secretRule, Flags: form.WriteOnly},
+		{Name: "digest", Value: &k.Digest, Rule: digestRule, Flags: form.Fixed},
+		{Name: "hint", Value: &k.Hint, Rule: hintRule},
+		{Name: "created_at", Value: &k.CreatedAt, Flags: form.Fixed},
+		{Name: "revoked_at", Value: &k.RevokedAt},
+	}
+}
+
+// keyName is the second name of a key, by which a request finds it.
+func keyName(digest string) string { return "key:" + digest }
+
+// keyStatus is the status of a row of a key.
+func keyStatus(revokedAt string) string {
+	if revokedAt == "" {
+		return ""
+	}
+	return "revoked"
+}
 
 // newID is the random part of an id, slug or secret: what Config.NewID gives,
 // else at least 128 random bits in [a-z2-7] (40 of a slug, which is no secret
@@ -70,57 +103,111 @@ func hintRule(s string) string {
 	return ""
 }
 
+// key puts a key from a record.
+func (t tx) key(v strict.Value) (*rows.Row, []string) {
+	var k Key
+	f := k.form()
+	sum := text(v, "digest")
+	if secret := text(v, "secret"); secret != "" {
+		sum = digest(secret)
+	}
+	old := t.known(v, "key", keyName(sum))
+	var before Key
+	if old != nil {
+		load(before.form(), old.JSON)
+	}
+	p := fill(f, v, old)
+	if k.Secret != "" {
+		if k.Digest != "" && k.Digest != sum {
+			p.Add("digest", "is not that of the secret: leave one of them out")
+		}
+		k.Digest, k.Hint = sum, hint(k.Secret)
+	}
+	if k.Digest == "" {
+		p.Add("secret", "is required, or its digest")
+	}
+	if t.Get("usr", k.UserID) == nil {
+		p.Add("user_id", fmt.Sprintf("%q is not known", k.UserID))
+	}
+	t.free(p, "digest", keyName(k.Digest), k.ID)
+	if revoked := before.RevokedAt; revoked != nil {
+		if k.RevokedAt != nil && !k.RevokedAt.Equal(*revoked) {
+			p.Add("revoked_at", "never changes once it is set")
+		}
+		k.RevokedAt = revoked
+	}
+	if old == nil {
+		t.createdAt(p, &k.CreatedAt)
+	}
+	if problems := p.All(); problems != nil {
+		return nil, problems
+	}
+	t.makeID(&k.ID, "key", k.UserID)
+	return t.put(f, old, nil), nil
+}
+
 // IssueKey makes an API key for a user and returns its secret, which is shown
 // this once and kept nowhere. [ErrNotFound] where there is no such user.
 func (s *Store) IssueKey(userID string) (secret string, key Key, err error) {
 	if userID == "" {
 		return "", Key{}, fmt.Errorf("no user is named: %w", ErrNotFound)
 	}
-	return s.issueKey(owner{userID: userID})
+	return s.issueKey(keyRequest{userID: userID})
 }
 
-// owner says whose a new key is to be: of the user with the id, else of the one
-// with the email, who is made with the name where there is none.
-type owner struct{ userID, name, email string }
+// keyRequest asks for a key: for the user with the id, or for the one with the
+// email, who is made with the name where there is none. The secret may be chosen.
+type keyRequest struct{ userID, name, email, secret string }
 
-func (o owner) find(t *tx) (*index.Row, error) {
-	if o.userID != "" {
-		if o.name != "" || o.email != "" {
-			return nil, &RecordError{Kind: "key", Problems: []string{"user_id excludes name and email: give the one or the others"}}
-		}
-		if u := t.Get("usr", o.userID); u != nil {
-			return u, nil
-		}
-		return nil, fmt.Errorf("user %q: %w", o.userID, ErrNotFound)
+func (r *keyRequest) form() form.Form {
+	return form.Form{
+		{Name: "user_id", Value: &r.userID},
+		{Name: "name", Value: &r.name},
+		{Name: "email", Value: &r.email},
 	}
-	if o == (owner{}) {
-		return nil, &RecordError{Kind: "key", Problems: []string{"user_id is required, or email and, of a new user, name"}}
-	}
-	if u := t.Find(record.Email(o.email)); u != nil {
-		return u, nil
-	}
-	if problems := t.user((&User{Name: o.name, Email: o.email}).form().JSON()); problems != nil {
-		return nil, &RecordError{Kind: "user", Problems: problems}
-	}
-	return t.Find(record.Email(o.email)), nil
 }
 
-func (s *Store) issueKey(o owner) (secret string, key Key, err error) {
-	err = s.change(context.Background(), func(t *tx) error {
-		u, err := o.find(t)
+// user finds or makes the user that a key is asked for.
+func (r keyRequest) user(t tx) (*rows.Row, error) {
+	switch byID := r.userID != ""; {
+	case byID && (r.name != "" || r.email != ""):
+		return nil, &RecordError{Kind: "key", Problems: []string{
+			"user_id excludes name and email: give the one or the others"}}
+	case byID && t.Get("usr", r.userID) == nil:
+		return nil, fmt.Errorf("user %q: %w", r.userID, ErrNotFound)
+	case byID:
+		return t.Get("usr", r.userID), nil
+	case r.name == "" && r.email == "":
+		return nil, &RecordError{Kind: "key", Problems: []string{
+			"user_id is required, or email and, of a new user, name"}}
+	case t.Find(emailName(r.email)) == nil:
+		u := User{Name: r.name, Email: r.email}
+		if problems := t.user(u.form().JSON()); problems != nil {
+			return nil, &RecordError{Kind: "user", Problems: problems}
+		}
+	}
+	return t.Find(emailName(r.email)), nil
+}
+
+func (s *Store) issueKey(r keyRequest) (secret string, key Key, err error) {
+	err = s.update(context.Background(), func(t tx) error {
+		u, err := r.user(t)
 		if err != nil {
 			return err
 		}
-		var name string // what it is found by: a seed may have it already
-		t.unique(&name, "secret", u.ID, func(string) string { return "" }, func(made string) string {
-			secret = secretPrefix + made
-			return record.Key(digest(secret))
-		})
-		k, problems := t.key((&Key{UserID: u.ID, Secret: secret}).form().JSON())
+		if secret = r.secret; secret == "" {
+			t.unique("secret", u.ID, nil, func(made string) string {
+				secret = secretPrefix + made
+				return keyName(digest(secret))
+			})
+		}
+		k := Key{UserID: u.ID, Secret: secret}
+		row, problems := t.key(k.form().JSON())
 		if problems != nil {
 			return &RecordError{Kind: "key", Problems: problems}
 		}
-		mustDecode(k.Raw, &key)
+		key = Key{}
+		load(key.form(), row.JSON)
 		return nil
 	})
 	if err != nil {
@@ -132,27 +219,18 @@ func (s *Store) issueKey(o owner) (secret string, key Key, err error) {
 // RevokeKey ends an API key: it is refused from the next request on, for good.
 // Revoking it again changes nothing. [ErrNotFound] where there is no such key.
 func (s *Store) RevokeKey(keyID string) error {
-	return s.change(context.Background(), func(t *tx) error {
+	return s.update(context.Background(), func(t tx) error {
 		r := t.Get("key", keyID)
 		if r == nil {
 			return fmt.Errorf("key %q: %w", keyID, ErrNotFound)
 		}
 		var k Key
-		mustDecode(r.Raw, &k)
-		if k.RevokedAt == nil {
-			k.RevokedAt = new(s.now())
-			t.put(k.form().Append(nil), r, nil)
+		if load(k.form(), r.JSON); k.RevokedAt == nil {
+			k.RevokedAt = new(later(s.now(), k.CreatedAt))
+			t.put(k.form(), r, nil)
 		}
 		return nil
 	})
-}
-
-func (o *owner) form() form.Form {
-	return form.Form{
-		{Name: "user_id", Value: &o.userID},
-		{Name: "name", Value: &o.name},
-		{Name: "email", Value: &o.email},
-	}
 }
 
 // IssueKeyJSON is [Store.IssueKey] for an operator's request: {"user_id"}, or
@@ -163,11 +241,11 @@ func (s *Store) IssueKeyJSON(request []byte) ([]byte, error) {
 	if err != nil {
 		return nil, &RecordError{Kind: "key", Problems: []string{err.Error()}}
 	}
-	var o owner
-	if problems := o.form().Fill(v, form.New).All(); problems != nil {
+	var r keyRequest
+	if problems := r.form().Fill(v, form.New).All(); problems != nil {
 		return nil, &RecordError{Kind: "key", Problems: problems}
 	}
-	secret, key, err := s.issueKey(o)
+	secret, key, err := s.issueKey(r)
 	if err != nil {
 		return nil, err
 	}
@@ -185,42 +263,96 @@ type listedKey struct {
 	RevokedAt *time.Time `json:"revoked_at"`
 }
 
-// KeysJSON is an array of all keys with the names of their users.
-func (s *Store) KeysJSON() ([]byte, error) {
-	var raws [][2]string // of keys and their users, to be decoded without the lock
-	s.mu.RLock()
-	for r := range s.index.All() {
-		if r.Kind() == "key" {
-			raws = append(raws, [2]string{r.Raw, s.index.Find(r.Parent).Raw})
+// keys lists all keys with their users.
+func (s *Store) keys() []listedKey {
+	var rawKeys, rawUsers []string // to be decoded while others change the store
+	s.rows.View(func(t *rows.Tx) {
+		for r := range t.All() {
+			if r.Kind.Prefix == "key" {
+				rawKeys, rawUsers = append(rawKeys, r.JSON), append(rawUsers, t.Find(r.Parent).JSON)
+			}
 		}
-	}
-	s.mu.RUnlock()
-	all := []listedKey{}
-	for _, raw := range raws {
+	})
+	all := make([]listedKey, len(rawKeys))
+	for i := range all {
 		var k Key
 		var u User
-		mustDecode(raw[0], &k)
-		mustDecode(raw[1], &u)
-		all = append(all, listedKey{k.ID, u.ID, u.Name, u.Email, k.Hint, k.CreatedAt, k.RevokedAt})
+		load(k.form(), rawKeys[i])
+		load(u.form(), rawUsers[i])
+		all[i] = listedKey{k.ID, u.ID, u.Name, u.Email, k.Hint, k.CreatedAt, k.RevokedAt}
 	}
-	return strict.Encode(all), nil
+	return all
+}
+
+// KeysJSON is an array of all keys, each with the name and email of its user. The
+// error is always nil.
+func (s *Store) KeysJSON() ([]byte, error) { return strict.Encode(s.keys()), nil }
+
+// keyState is what a server that starts must know of the keys of its store.
+type keyState struct {
+	Exists bool   // there are keys
+	Good   bool   // one of them is not revoked
+	Owner  User   // the user of the first good key, else of the first key, else the first user
+	Known  bool   // the secret that was asked for is that of a good key
+	Secret string // of the key that was made; "" for none
+}
+
+// firstKey makes the first key of a store that has none, where makeOne says so or a
+// secret is chosen: for the first user of the store or, where there is no user, for
+// a new one. In a store with keys it changes nothing.
+func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error) {
+	owner := ""
+	s.rows.View(func(t *rows.Tx) {
+		known := t.Find(keyName(digest(secret)))
+		state.Known = known != nil && known.Status == ""
+		for r := range t.All() {
+			if owner == "" {
+				owner = r.JSON
+			}
+			if r.Kind.Prefix != "key" {
+				continue
+			}
+			state.Good = r.Status == ""
+			if state.Good || !state.Exists {
+				owner, state.Exists = t.Find(r.Parent).JSON, true
+			}
+			if state.Good {
+				break
+			}
+		}
+	})
+	if owner != "" {
+		load(state.Owner.form(), owner)
+	}
+	if state.Exists || !makeOne && secret == "" {
+		return state, nil
+	}
+	request := keyRequest{userID: state.Owner.ID, secret: secret}
+	if owner == "" {
+		request.name, request.email = "Local Owner", "owner@localhost.example"
+	}
+	state.Secret, _, err = s.issueKey(request)
+	return state, err
 }
 
 // caller is the id of the user whose key the request carries. The header
-// x-service-api-key decides where it is there, even if it is wrong;
+// x-service-api-key decides where it is present, even if it is wrong;
 // Authorization is read only when it is absent.
 func (s *Store) caller(r *http.Request) (userID string, err error) {
 	secret, problem := credential(r.Header)
 	if problem != "" {
 		return "", errUnauthorized(problem)
 	}
-	name := record.Key(digest(secret))
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if k := s.index.Find(name); k != nil && k.State != "revoked" {
-		return k.Parent, nil
+	name := keyName(digest(secret))
+	s.rows.View(func(t *rows.Tx) {
+		if k := t.Find(name); k != nil && k.Status == "" {
+			userID = k.Parent
+		}
+	})
+	if userID == "" {
+		return "", errUnauthorized("invalid API key: no such key, or it was revoked")
 	}
-	return "", errUnauthorized("invalid API key: no such key, or it was revoked")
+	return userID, nil
 }
 
 // credential is the API key of a request, or what is wrong with how it is sent.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
@@ -28,8 +29,7 @@ import (
 	"example.com/events/internal/double"
 	"example.com/events/internal/form"
 	"example.com/events/internal/operator"
-	"example.com/events/internal/record"
-	"example.com/events/internal/recordfile"
+	"example.com/events/internal/rows"
 	"example.com/events/internal/serve"
 	"example.com/events/internal/strict"
 )
@@ -229,7 +229,7 @@ func (c *call) open(cfg *Config) (store *Store, key string, err error) {
 		return nil, "", errors.Join(err, closeStore(store, isNew))
 	}
 	if isNew {
-		c.logger.Info("made a new data file", "data", store.file.Path())
+		c.logger.Info("made a new data file", "data", store.path())
 	}
 	return store, key, nil
 }
@@ -237,14 +237,14 @@ func (c *call) open(cfg *Config) (store *Store, key string, err error) {
 func (c *call) openFile(cfg *Config) (store *Store, isNew bool, err error) {
 	_, err = os.Stat(c.opt.data)
 	isNew = errors.Is(err, os.ErrNotExist)
-	store, err = open(c.opt.data, cfg, command.Progress(c.stderr, "reading "+c.opt.data))
+	store, err = Open(c.opt.data, cfg)
 	return store, isNew, err
 }
 
 // closeStore closes a store. A new one into which nothing went leaves no file.
 func closeStore(store *Store, isNew bool) error {
 	if isNew && store.empty() {
-		os.Remove(store.file.Path()) // while its lock is ours
+		os.Remove(store.path()) // while its lock is ours
 	}
 	return store.Close()
 }
@@ -271,23 +271,24 @@ func (c *call) fill(store *Store) (key string, err error) {
 			return "", err
 		}
 	}
-	first, anyGood := store.keyOwner()
+	state, err := store.firstKey("", c.opt.firstKey)
+	first := &state.Owner
 	switch {
-	case anyGood:
+	case err != nil:
+		return "", err
+	case state.Good:
 		c.logger.Info("this owner has a key; another one: "+c.issueHint("-user "+first.ID), "name", first.Name, "email", first.Email)
 		return "", nil
-	case first != nil:
+	case state.Exists:
 		c.logger.Warn("every key is revoked; a new one: "+c.issueHint("-user "+first.ID), "name", first.Name, "email", first.Email)
 		return "", nil
 	case c.opt.seed != "":
 		c.logger.Info("the store has no key after the seed", "seed", c.opt.seed)
 	}
-	if !c.opt.firstKey {
+	if state.Secret == "" {
 		c.logger.Info("the store has no key yet; the first one: " + c.issueHint("-name NAME -email EMAIL"))
-		return "", nil
 	}
-	key, _, err = store.issueKey(owner{name: "Local Owner", email: "owner@localhost.example"})
-	return key, err
+	return state.Secret, nil
 }
 
 func (c *call) applySeed(store *Store) error {
@@ -295,7 +296,7 @@ func (c *call) applySeed(store *Store) error {
 	if err != nil {
 		return fmt.Errorf("the seed: %w", err)
 	}
-	if err := store.applyJSON(seed, command.Progress(c.stderr, "reading "+c.opt.seed)); err != nil {
+	if _, err := store.applySeed(seed); err != nil {
 		return fmt.Errorf("the seed %s: %w", c.opt.seed, err)
 	}
 	return nil
@@ -304,7 +305,7 @@ func (c *call) applySeed(store *Store) error {
 // readRecords reads an array of records, which a data file is not.
 func readRecords(path string) ([]byte, error) {
 	records, err := os.ReadFile(path)
-	if err == nil && recordfile.Is(records) {
+	if err == nil && rows.IsDataFile(records) {
 		err = fmt.Errorf("%s is a data file, not an array of records; -data takes it, and eventsd dump makes an array of it", path)
 	}
 	return records, err
@@ -441,8 +442,8 @@ func (c *call) serveStore(l net.Listener, store *Store, key string, curl func(ba
 	api := newSite(newAPI(store))
 	servers := []*http.Server{serve.New(c.logged(api), c.logger)}
 	listeners := []net.Listener{l}
-	if store.file != nil {
-		ready.Data = store.file.Path()
+	if store.path() != "" {
+		ready.Data = store.path()
 		ready.Operator = serve.SocketPath(ready.Data)
 		socket, err := serve.Socket(ready.Operator)
 		if err != nil {
@@ -497,10 +498,10 @@ func (c *call) operate(create bool) (operator.Store, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c.say("using the data file " + store.file.Path())
+	c.say("using the data file " + store.path())
 	return store, func() error {
 		if isNew && !store.empty() {
-			fmt.Fprintln(c.stderr, "eventsd: made a new data file "+store.file.Path())
+			fmt.Fprintln(c.stderr, "eventsd: made a new data file "+store.path())
 		}
 		return closeStore(store, isNew)
 	}, nil
@@ -539,7 +540,7 @@ func (c *call) keyIssue() error {
 			return err
 		}
 		var key struct{ ID, Key, User string }
-		mustDecode(issued, &key)
+		json.Unmarshal(issued, &key)
 		fmt.Fprintf(c.stderr, "eventsd: issued %s for %s; the secret is shown this once\n", key.ID, key.User)
 		_, err = fmt.Fprintln(c.stdout, key.Key)
 		return err
@@ -557,7 +558,7 @@ func (c *call) keyList() error {
 			return err
 		}
 		var keys []listedKey
-		mustDecode(raw, &keys)
+		json.Unmarshal(raw, &keys)
 		tw := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tREVOKED")
 		for _, k := range keys {
@@ -613,22 +614,17 @@ func (c *call) dump() error {
 
 // check reads the data file and changes nothing.
 func (c *call) check() error {
-	s := NewStore(nil)
-	l := loader{s: s}
 	if _, err := os.Stat(c.opt.data); err != nil {
 		return fmt.Errorf("%w; give the -data of the server", err)
 	}
-	report, err := recordfile.Read(c.opt.data, s.fileOptions(command.Progress(c.stderr, "reading "+c.opt.data)), l.load)
+	report, err := check(c.opt.data)
 	if errors.Is(err, ErrFormat) || errors.Is(err, os.ErrPermission) {
 		return err
 	}
 	if err != nil {
 		return failure{err}
 	}
-	count := map[string]int{}
-	for r := range s.index.All() {
-		count[record.Kinds[r.Kind()]]++
-	}
+	count := report.Count
 	_, err = fmt.Fprintf(c.stdout, "file: %s\nbytes: %d\nlines: %d\ncommits: %d to %d, the snapshot up to %d\nusers: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
 		c.opt.data, report.Size, report.Lines, report.First, report.Last, report.Snap, count["user"], count["key"], count["event"], count["guest"], cmp.Or(report.Repair, "clean"))
 	return err
@@ -638,13 +634,11 @@ func (c *call) check() error {
 // be put together, and tells on stderr what was skipped.
 func (c *call) salvage() error {
 	between := "[\n" // with the first record: what is empty must not look like a seed
-	report, err := recordfile.Salvage(c.opt.data, NewStore(nil).fileOptions(nil), func(line recordfile.Line) error {
-		for text := range record.Split(line.Records) {
-			if _, err := fmt.Fprint(c.stdout, between, record.Plain(text)); err != nil {
-				return err
-			}
-			between = ",\n"
+	report, err := rows.Salvage(c.opt.data, func(record string) error {
+		if _, err := fmt.Fprint(c.stdout, between, record); err != nil {
+			return err
 		}
+		between = ",\n"
 		return nil
 	})
 	if between == ",\n" {

@@ -97,8 +97,9 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 	defer db.writer.Unlock()
 	taken := db.gather(waiting)
 	err := db.write()
-	if err == nil {
+	if err == nil && len(db.batch.changes) > 0 {
 		db.apply(db.batch.changes)
+		db.commits.Add(1)
 	}
 	db.batch = db.batch.reset(nil)
 	for _, u := range taken {

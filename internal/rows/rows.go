@@ -35,6 +35,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/events/internal/recordfile"
@@ -120,6 +121,8 @@ type DB struct {
 	queue queue            // updates that wait for their commit
 	view  Tx               // of every View: it has no changes
 
+	commits atomic.Uint64 // that were written
+
 	writer    sync.Mutex // held by the commit that is being made; guards what follows
 	closed    bool
 	batch     *Tx    // the changes of that commit
@@ -171,6 +174,10 @@ func (db *DB) Err() error {
 	}
 	return notWritten(db.file.Err())
 }
+
+// Commits is how many commits were written, so that one can see whether any was
+// since a time.
+func (db *DB) Commits() uint64 { return db.commits.Load() }
 
 // Close waits for the commit that is being made, refuses changes that come later,
 // and closes the file. Reads go on. The error says where writing failed for good.

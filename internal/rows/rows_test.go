@@ -306,6 +306,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		{"something changes", func() { db.mustUpdate(t, put(fact{id: "usr_3"})) }, "evt_0 "},
 		{"opened again", again, "evt_0 "},
 		{"all expire", func() { now = start.Add(2 * KeyLifetime) }, ""},
+		{"something changes", func() { db.mustUpdate(t, put(fact{id: "usr_4"})) }, ""},
 	}
 	for i, step := range steps {
 		step.do()

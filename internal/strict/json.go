@@ -67,6 +67,17 @@ type Member struct {
 	Value Value
 }
 
+// Member returns the value of the first member of an Object with a name, and Null
+// where there is none.
+func (v Value) Member(name string) Value {
+	for _, m := range v.Members {
+		if m.Name == name {
+			return m.Value
+		}
+	}
+	return Value{}
+}
+
 // SyntaxError says where a text is not the JSON that Parse or Elements takes.
 type SyntaxError struct {
 	Offset  int    // bytes before the place
