@@ -331,7 +331,12 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 	if owner == "" {
 		request.name, request.email = "Local Owner", "owner@localhost.example"
 	}
-	state.Secret, _, err = s.issueKey(request)
+	var key Key
+	if state.Secret, key, err = s.issueKey(request); err == nil {
+		owner, _ = s.profile(key.UserID)
+		load(state.Owner.form(), owner)
+		state.Good, state.Known = true, secret != ""
+	}
 	return state, err
 }
 

@@ -36,7 +36,7 @@ func TestHouse(t *testing.T) {
 		return all
 	}
 	forbidden := map[string]string{
-		"main.go":              rooms("command", "operator", "double", "strict", "form", "answer"),
+		"main.go":              rooms("command", "operator", "double", "strict", "form", "answer", "rows"),
 		"api.go":               forServer + rooms("answer", "form", "rows", "strict"),
 		"auth.go":              forServer + rooms("answer", "form", "rows", "strict"),
 		"store.go":             forServer + http + " " + rooms("form", "rows", "strict"),
@@ -47,7 +47,7 @@ func TestHouse(t *testing.T) {
 		"internal/rows/":       root + " " + forServer + http + " " + rooms("strict", "recordfile"),
 		"internal/answer/":     root + " " + forServer + rooms("strict"),
 		"internal/command/":    root + " " + rooms("answer", "strict"),
-		"internal/operator/":   root + " flag " + rooms("answer", "command", "strict"),
+		"internal/operator/":   root + " os " + rooms("answer", "command", "strict"),
 		"internal/double/":     root + " " + forServer + rooms("answer", "form", "operator", "strict"),
 		"eventstest/":          forServer + rooms("double"),
 	}

@@ -113,47 +113,54 @@ func tempDir(t testing.TB) string {
 func TestServeLines(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
-	data := filepath.Join(dir, "events.json")
-	const key = `svc_live_[a-z2-7]{26}`
-	const create = ` -H 'Content-Type: application/json' -d '\{"title":"Hello","start_at":"2030-01-01T18:00:00Z","end_at":"2030-01-01T20:00:00Z"\}' `
+	data, other := filepath.Join(dir, "events.json"), filepath.Join(dir, "other.json")
+	const key, chosen = `svc_live_[a-z2-7]{26}`, "svc_live_chosen_0123456789"
+	const url = `http://127\.0\.0\.1:\d+/api/public/v1`
+	const create = ` -H 'Content-Type: application/json' -d ` +
+		`'\{"title":"Hello","start_at":"2030-01-01T18:00:00Z","end_at":"2030-01-01T20:00:00Z"\}' `
+	const memory = "data: memory\noperator: off \\(memory\\)\n"
+	file := "data: " + data + "\noperator: " + data + "\\.sock\n"
 	tests := []struct {
-		name string
-		args []string
-		want string
+		name   string
+		args   []string
+		want   string // of stdout, a regular expression
+		stderr string // that it contains
 	}{
-		{"first", []string{"-addr", "127.0.0.1:0", "-data", data}, `base_url: (http://127\.0\.0\.1:\d+/api/public/v1)
-api_key: (` + key + `)
-data: ` + data + `
-operator: ` + data + `\.sock
-ready: curl -H 'x-service-api-key: ` + key + `'` + create + `http://127\.0\.0\.1:\d+/api/public/v1/events/create
-`},
-		{"later", []string{"serve", "-addr", "127.0.0.1:0", "-data", data}, `base_url: http://127\.0\.0\.1:\d+/api/public/v1
-data: ` + data + `
-operator: ` + data + `\.sock
-ready: curl -H "x-service-api-key: \$KEY" http://127\.0\.0\.1:\d+/api/public/v1/events
-`},
-		{"memory", []string{"-memory", "-addr", "127.0.0.1:0"}, `base_url: http://127\.0\.0\.1:\d+/api/public/v1
-api_key: ` + key + `
-data: memory
-operator: off \(memory\)
-ready: curl -H 'x-service-api-key: ` + key + `'` + create + `http://127\.0\.0\.1:\d+/api/public/v1/events/create
-`},
-		{"wildcard, no key", []string{"-memory", "-addr", ":0", "-first-key=false"}, `base_url: http://localhost:\d+/api/public/v1
-data: memory
-operator: off \(memory\)
-ready: curl -H "x-service-api-key: \$KEY" http://localhost:\d+/api/public/v1/events
-`},
-		{"demo", []string{"demo", "-addr", "127.0.0.1:0"}, `base_url: http://127\.0\.0\.1:\d+/api/public/v1
-api_key: svc_live_demo
-data: memory
-operator: off \(memory\)
-ready: curl -H 'x-service-api-key: svc_live_demo' http://127\.0\.0\.1:\d+/api/public/v1/events
-`},
+		{"first", []string{"-addr", "127.0.0.1:0", "-data", data},
+			"base_url: " + url + "\napi_key: " + key + "\n" + file +
+				"ready: curl -H 'x-service-api-key: " + key + "'" + create + url + "/events/create\n", "made the first key"},
+		{"later", []string{"serve", "-addr", "127.0.0.1:0", "-data", data},
+			"base_url: " + url + "\n" + file + `ready: curl -H "x-service-api-key: \$KEY" ` + url + "/events\n",
+			"to issue another: eventsd key issue -data '" + data + "' -user usr_"},
+		{"later, with a key that it does not have", []string{"-addr", "127.0.0.1:0", "-data", data, "-api-key", chosen},
+			"base_url: " + url + "\n" + file + `ready: curl -H "x-service-api-key: \$KEY" ` + url + "/events\n",
+			"-api-key was not used: the store has keys"},
+		{"memory", []string{"-memory", "-addr", "127.0.0.1:0"},
+			"base_url: " + url + "\napi_key: " + key + "\n" + memory +
+				"ready: curl -H 'x-service-api-key: " + key + "'" + create + url + "/events/create\n", `name="Local Owner"`},
+		{"wildcard, no key", []string{"-memory", "-addr", ":0", "-first-key=false"},
+			"base_url: http://localhost:\\d+/api/public/v1\n" + memory +
+				`ready: curl -H "x-service-api-key: \$KEY" http://localhost:\d+/api/public/v1/events` + "\n", "not loopback"},
+		{"a chosen key", []string{"-addr", "127.0.0.1:0", "-data", other, "-api-key", chosen, "-first-key=false"},
+			"base_url: " + url + "\ndata: " + other + "\noperator: " + other + "\\.sock\n" +
+				`ready: curl -H "x-service-api-key: \$EVENTSD_API_KEY"` + create + url + "/events/create\n", ""},
+		{"a chosen key, later", []string{"-addr", "127.0.0.1:0", "-data", other, "-api-key", chosen},
+			"base_url: " + url + "\ndata: " + other + "\noperator: " + other + "\\.sock\n" +
+				`ready: curl -H "x-service-api-key: \$EVENTSD_API_KEY" ` + url + "/events\n", "this owner has a key"},
+		{"demo", []string{"demo", "-addr", "127.0.0.1:0"},
+			"base_url: " + url + "\napi_key: svc_live_demo\n" + memory +
+				"ready: curl -H 'x-service-api-key: svc_live_demo' " + url + "/events\n", ""},
+		{"double", []string{"double", "-api-key", chosen, "-control-token", "t"},
+			"base_url: " + url + "\napi_key: " + chosen + "\ncontrol_url: http://127\\.0\\.0\\.1:\\d+/_control\ncontrol_token: t\n" +
+				`ready: curl -H 'Authorization: Bearer t' -d '\{"name":"Grace"\}' http://127\.0\.0\.1:\d+/_control/keys` + "\n", ""},
 	}
-	for _, tt := range tests { // in order: the second finds what the first made
+	for _, tt := range tests { // in order: later ones find what earlier ones made
 		p := start(t, nil, tt.args...)
 		if !regexp.MustCompile(`\A` + tt.want + `\z`).MatchString(p.stdout) {
 			t.Errorf("%s: stdout is\n%s\nwant\n%s", tt.name, p.stdout, tt.want)
+		}
+		if p.lines["api_key"] == "" && strings.HasPrefix(tt.name, "a chosen key") {
+			p.lines["api_key"] = chosen
 		}
 		if p.lines["api_key"] != "" {
 			if status, body, _ := p.get(base + "/users/me"); status != 200 {
@@ -164,14 +171,64 @@ ready: curl -H 'x-service-api-key: svc_live_demo' http://127\.0\.0\.1:\d+/api/pu
 			t.Errorf("%s: exit status %d, stderr %s", tt.name, code, p.stderr)
 		}
 		stderr := p.stderr.String()
-		if tt.name == "later" && (!strings.Contains(stderr, "eventsd key issue -data "+data+" -user usr_") || !strings.Contains(stderr, "Local Owner")) {
-			t.Errorf("later: stderr does not say how to get another key: %s", stderr)
+		if !strings.Contains(stderr, tt.stderr) || strings.Contains(stderr, "svc_live_") {
+			t.Errorf("%s: stderr is %s, want %q and no key", tt.name, stderr, tt.stderr)
 		}
 		if strings.Contains(tt.name, "wildcard") != strings.Contains(stderr, "not loopback") {
 			t.Errorf("%s: stderr is %s", tt.name, stderr)
 		}
-		if strings.Contains(stderr, "svc_live_") {
-			t.Errorf("%s: a key is in the log: %s", tt.name, stderr)
+	}
+	for _, file := range []string{data, other} {
+		if b, err := os.ReadFile(file); err != nil || bytes.Contains(b, []byte("svc_live_")) {
+			t.Errorf("%s holds a secret, or %v", file, err)
+		}
+	}
+}
+
+// A chosen key that was revoked is reported, and stays revoked.
+func TestAPIKeyRevoked(t *testing.T) {
+	t.Parallel()
+	const chosen = "svc_live_chosen_0123456789"
+	data := filepath.Join(tempDir(t), "events.json")
+	env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0", "EVENTSD_API_KEY": chosen}
+	start(t, env).stop()
+	_, out, _ := command(env, "", "key", "list")
+	id, _, _ := strings.Cut(strings.Split(out, "\n")[1], " ")
+	if code, _, stderr := command(env, "", "key", "revoke", id); code != 0 {
+		t.Fatalf("key revoke %s = %d %s", id, code, stderr)
+	}
+	p := start(t, env)
+	p.lines["api_key"] = chosen
+	if status, _, _ := p.get(base + "/users/me"); status != 401 {
+		t.Errorf("GET /users/me with a revoked key = %d, want 401", status)
+	}
+	want := "-api-key was not used: the store has keys, and this is none of them or was revoked"
+	if stderr := p.stderr.String(); !strings.Contains(stderr, want) || strings.Contains(stderr, "chosen") {
+		t.Errorf("stderr is %s, want %s", stderr, want)
+	}
+}
+
+// No mistake on the command line makes a secret appear in an error.
+func TestSecretMistakes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-memory", "-api-key", "hunter2"}, "-api-key must be svc_live_ and more"},
+		{[]string{"-memory", "-api-key", "svc_live_"}, "-api-key must be svc_live_ and more"},
+		{[]string{"-memory", "-api-key", "svc_live_hunter2\n"}, "-api-key must be svc_live_ and more"},
+		{[]string{"double", "-api-key", "svc_live hunter2"}, "-api-key must be svc_live_ and more"},
+		{[]string{"-memory", "-api-key=", "hunter2"}, "nothing may follow the flags of serve"},
+		{[]string{"double", "-control-token=", "hunter2"}, "double takes a command behind --"},
+		{[]string{"-apikey=hunter2"}, "flag provided but not defined: -apikey"},
+		{[]string{"key", "list", "-api-key", "hunter2"}, "flag provided but not defined: -api-key"},
+		{[]string{"-v=svc_live_hunter2"}, "invalid boolean value"},
+		{[]string{"svc_live_hunter2"}, "unknown subcommand"},
+	} {
+		code, out, stderr := command(nil, "", tt.args...)
+		if code != 2 || out != "" || !strings.Contains(stderr, tt.want) || strings.Contains(stderr, "hunter") {
+			t.Errorf("eventsd %q = %d %q %q, want 2 and %q", tt.args, code, out, stderr, tt.want)
 		}
 	}
 }
@@ -199,7 +256,7 @@ func TestReadyFile(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v %v, want 0600", info.Mode(), err)
 	}
-	if code, out, stderr := command(map[string]string{"EVENTSD_READY_FILE": file, "EVENTSD_ADDR": "127.0.0.1:0"}, "", "health"); code != 0 || out != "ok\n" {
+	if code, out, stderr := command(map[string]string{"EVENTSD_READY_FILE": file, "EVENTSD_ADDR": "127.0.0.1:0"}, "", "health"); code != 0 || out != "ok: "+strings.TrimSuffix(p.lines["base_url"], base)+"\n" {
 		t.Errorf("health by the ready file = %d %q %q", code, out, stderr)
 	}
 	p.stop()
@@ -231,13 +288,16 @@ func TestMistakes(t *testing.T) {
 		want string // contained in the line
 	}{
 		{"subcommand", []string{"server"}, `unknown subcommand "server"; see eventsd help`},
-		{"half a subcommand", []string{"key"}, `unknown subcommand "key"; there is key issue, key list, key revoke;`},
-		{"a flag that is on or off", []string{"-first-key", "false"}, "written -flag=false"},
+		{"half a subcommand", []string{"key"}, `give one of key issue, key list, key revoke; see eventsd help key`},
 		{"a data file for a seed", []string{any, "-memory", "-seed", filepath.Join(dir, "running.json")}, "is a data file, not an array of records"},
 		{"check of nothing", []string{"check", "-data", filepath.Join(dir, "none.json")}, "give the -data of the server"},
 		{"unknown flag", []string{"-port", "80"}, "flag provided but not defined: -port; see eventsd help serve"},
 		{"flag value", []string{"-memory=maybe"}, "-memory"},
-		{"argument", []string{"serve", "events.json"}, `unexpected argument "events.json"`},
+		{"argument", []string{"serve", "events.json"}, "nothing may follow the flags of serve"},
+		{"a command without --", []string{"double", "npm", "test"}, "double takes a command behind --"},
+		{"-- without a command", []string{"double", "--"}, "double takes a command behind --"},
+		{"a command and -until-eof", []string{"double", "-until-eof", "--", "npm", "test"}, "-until-eof excludes a command"},
+		{"a command beside serve", []string{any, "-memory", "--", "npm", "test"}, "nothing may follow the flags of serve"},
 		{"token with a quote", []string{"double", "-control-token", "a'b"}, "-control-token must have visible ASCII characters only, and no single quote"},
 		{"name of a user that is there", []string{"key", "issue", "-user", "usr_ada", "-name", "Ada"}, "key issue takes -user ID, or -email EMAIL and"},
 		{"status", []string{any, "-memory", "-new-event-status", "live"}, `-new-event-status must be draft or published, not "live"`},
@@ -296,7 +356,7 @@ func TestMistakes(t *testing.T) {
 		file := filepath.Join(dir, "made.json")
 		for i, told := range []bool{true, false} {
 			code, out, stderr := command(nil, "", "key", "issue", "-data", file, "-name", "x", "-email", "x@example.com")
-			if code != 0 || !strings.HasPrefix(out, "svc_live_") || strings.Contains(stderr, "made a new data file "+file) != told {
+			if code != 0 || !strings.HasPrefix(out, "svc_live_") || strings.Contains(stderr, `"made a new data file" data=`+file) != told {
 				t.Errorf("key issue %d = %d, %q", i, code, stderr)
 			}
 		}
@@ -332,11 +392,20 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s -h = %d %q, want %q", name, code, again, out)
 		}
 	}
-	if _, out, _ := command(nil, "", "help", "serve"); !strings.Contains(out, "-new-event-status STATUS") || !strings.Contains(out, "EVENTSD_NEW_EVENT_STATUS") || !strings.Contains(out, "(default 127.0.0.1:8080)") {
-		t.Errorf("help serve = %s", out)
+	_, out, _ = command(nil, "", "help", "serve")
+	for _, want := range []string{"-new-event-status STATUS", "EVENTSD_NEW_EVENT_STATUS", "(default 127.0.0.1:8080)"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("help serve = %s, want %s", out, want)
+		}
 	}
-	if code, out, _ := command(nil, "", "version"); code != 0 || !regexp.MustCompile(`^eventsd `+regexp.QuoteMeta("example.com/events")+` \S+ go1\.\S+ \w+/\w+\n$`).MatchString(out) {
-		t.Errorf("version = %d %q", code, out)
+	version := regexp.MustCompile(`^eventsd example\.com/events \S+ go1\.\S+ \w+/\w+\n$`)
+	for _, arg := range []string{"version", "-version", "--version"} {
+		if code, out, _ := command(nil, "", arg); code != 0 || !version.MatchString(out) {
+			t.Errorf("%s = %d %q", arg, code, out)
+		}
+	}
+	if _, out, _ := command(nil, "", "help", "apply"); !strings.Contains(out, "docs/records.md") {
+		t.Errorf("help apply = %s, want the document on records", out)
 	}
 	if code, out, _ := command(nil, "", "openapi"); code != 0 || !json.Valid([]byte(out)) {
 		t.Errorf("openapi = %d %.100q", code, out)
@@ -347,7 +416,7 @@ func TestHealth(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil, "-memory", "-addr", "127.0.0.1:0")
 	addr := strings.TrimSuffix(strings.TrimPrefix(p.lines["base_url"], "http://"), base)
-	if code, out, stderr := command(map[string]string{"EVENTSD_ADDR": addr}, "", "health"); code != 0 || out != "ok\n" {
+	if code, out, stderr := command(map[string]string{"EVENTSD_ADDR": addr}, "", "health"); code != 0 || out != "ok: http://"+addr+"\n" {
 		t.Errorf("health = %d %q %q, want 0", code, out, stderr)
 	}
 	p.stop()
@@ -361,14 +430,11 @@ func TestPublicRoutes(t *testing.T) {
 	p := start(t, nil, "demo", "-addr", "127.0.0.1:0")
 	_, openapi, _ := p.get(base + "/openapi")
 	for path, want := range map[string]string{"/healthz": `{"status":"ok"}`, "/openapi.json": openapi} {
-		if status, body, header := p.get(path); status != 200 || body != want || header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-store" {
+		status, body, header := p.get(path)
+		if status != 200 || body != want || header.Get("Content-Type") != "application/json" ||
+			header.Get("Cache-Control") != "no-store" || header.Get("Access-Control-Allow-Origin") != "*" {
 			t.Errorf("GET %s = %d %.100s %v", path, status, body, header)
 		}
-	}
-	status, page, header := p.get("/")
-	if status != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" || len(page) > 4096 || strings.Contains(page, "<script") ||
-		!strings.Contains(page, p.lines["base_url"]) || !strings.Contains(page, `href="/openapi.json"`) {
-		t.Errorf("GET / = %d, %d bytes: %s", status, len(page), page)
 	}
 	for _, path := range []string{"/index.html", "/healthz/", "/favicon.ico", "/_control/keys", "/keys", "/records"} {
 		if status, body, _ := p.get(path); status != 404 || !strings.Contains(body, `"not_found"`) {
@@ -383,7 +449,36 @@ func TestPublicRoutes(t *testing.T) {
 	if resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST /healthz = %s %v, want 405", resp.Status, resp.Header)
 	}
-	// The page shows the host that it was asked for, whatever that holds.
+}
+
+// The page is static. It tells each mode apart, and shows no key that is secret.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	const chosen = "svc_live_chosen_0123456789"
+	placeholder := regexp.MustCompile(`\{(base|root|key|note)\}`)
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"-memory", "-addr", "127.0.0.1:0", "-api-key", chosen}, []string{"KEY=svc_live_…\n", "The operator of this"}},
+		{[]string{"demo", "-addr", "127.0.0.1:0"}, []string{"KEY=svc_live_demo\n", "This is a demo"}},
+		{[]string{"double", "-api-key", chosen}, []string{"KEY=svc_live_…\n", "This is a test double", "/_control</code>"}},
+	} {
+		p := start(t, nil, tt.args...)
+		status, page, header := p.get("/")
+		if status != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" || len(page) > 4096 ||
+			strings.Contains(page, "<script") || placeholder.MatchString(page) || strings.Contains(page, "chosen") {
+			t.Errorf("%q: GET / = %d %v, %d bytes: %s", tt.args, status, header, len(page), page)
+		}
+		want := append(tt.want, p.lines["base_url"], p.lines["control_url"], `href="/openapi.json"`)
+		for _, want := range want {
+			if !strings.Contains(page, want) {
+				t.Errorf("%q: the page lacks %q: %s", tt.args, want, page)
+			}
+		}
+	}
+	// It shows the host that it was asked for, whatever that holds.
+	p := start(t, nil, "demo", "-addr", "127.0.0.1:0")
 	conn, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSuffix(p.lines["base_url"], base), "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -411,13 +506,21 @@ func TestOperator(t *testing.T) {
 				want = "using the running server at " + data + ".sock"
 				p = start(t, nil, "-addr", "127.0.0.1:0", "-data", data, "-first-key=false")
 			}
+			report := "" // what the last command said on stderr beside that
 			run := func(stdin string, args ...string) string {
 				t.Helper()
 				code, out, stderr := command(env, stdin, args...)
 				if code != 0 || !strings.Contains(stderr, want) {
 					t.Fatalf("eventsd %q = %d %q %q, want 0 and %q", args, code, out, stderr, want)
 				}
+				report = strings.Replace(stderr, "eventsd: "+want+"\n", "", 1)
 				return out
+			}
+			reported := func(want string) {
+				t.Helper()
+				if report != "eventsd: "+want+"\n" {
+					t.Errorf("stderr is %q, want %q", report, want)
+				}
 			}
 			first := strings.TrimSuffix(run("", "key", "issue", "-name", "Ada Lovelace", "-email", "ada@example.com"), "\n")
 			second := strings.TrimSuffix(run("", "key", "issue", "-email", "ADA@example.com"), "\n")
@@ -431,13 +534,28 @@ func TestOperator(t *testing.T) {
 			if err := json.Unmarshal([]byte(run("", "key", "list", "-json")), &keys); err != nil || len(keys) != 2 || keys[0].UserID != keys[1].UserID {
 				t.Fatalf("key list -json = %v %v, want two keys of one user", keys, err)
 			}
-			third := strings.TrimSuffix(run("", "key", "issue", "-user", keys[0].UserID), "\n")
+			var issued struct{ ID, Key, User string }
+			line := run("", "key", "issue", "-json", "-user", keys[0].UserID)
+			if err := json.Unmarshal([]byte(line), &issued); err != nil || issued.User != keys[0].UserID ||
+				line != fmt.Sprintf(`{"id":%q,"key":%q,"user":%q}`+"\n", issued.ID, issued.Key, issued.User) {
+				t.Errorf("key issue -json printed %s", line)
+			}
+			third := issued.Key
+			reported("issued " + issued.ID + " for " + issued.User + "; the secret is shown this once")
+			whose := keys[0].ID + " of Ada Lovelace, ada@example.com (" + keys[0].UserID + ")"
 			run("", "key", "revoke", keys[0].ID)
+			reported("revoked " + whose)
+			run("", "key", "revoke", keys[0].ID)
+			reported("had been revoked before: " + whose)
 			table := run("", "key", "list")
-			if lines := strings.Split(table, "\n"); len(lines) != 5 || !strings.HasPrefix(lines[0], "ID ") || !strings.Contains(lines[1], "…"+first[len(first)-4:]) || strings.HasSuffix(lines[1], "-") || !strings.HasSuffix(lines[2], "-") {
+			lines := strings.Split(table, "\n")
+			if len(lines) != 5 || !strings.HasPrefix(lines[0], "ID ") || !strings.Contains(lines[1], "…"+first[len(first)-4:]) ||
+				strings.HasSuffix(lines[1], "-") || !strings.HasSuffix(lines[2], "-") {
 				t.Errorf("key list =\n%s", table)
 			}
-			run(`[{"event":{"id":"evt_1","host_id":"`+keys[0].UserID+`","title":"One","start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z"}},{"guest":{"event_id":"evt_1","name":"Grace"}}]`, "apply")
+			run(`[{"event":{"id":"evt_1","host_id":"`+keys[0].UserID+`","title":"One",`+
+				`"start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z"}},{"guest":{"event_id":"evt_1","name":"Grace"}}]`, "apply")
+			reported("applied 2 records")
 			file := filepath.Join(dir, "draft.json")
 			if err := os.WriteFile(file, []byte(`[{"event":{"id":"evt_1","status":"draft"}}]`), 0o600); err != nil {
 				t.Fatal(err)
@@ -545,12 +663,101 @@ func TestSeed(t *testing.T) {
 	if !strings.Contains(p.stderr.String(), "seed was skipped") {
 		t.Errorf("stderr does not say that the seed was skipped: %s", p.stderr)
 	}
-	if err := os.WriteFile(file, []byte(`[{"user":{"name":"x","email":"x@example.com"}}]`), 0o600); err != nil {
+	// Without a key in it, the first key belongs to the oldest user.
+	const users = `[{"user":{"id":"usr_b","name":"B","email":"b@example.com","created_at":"2025-01-02T00:00:00Z"}},
+		{"user":{"id":"usr_z","name":"Z","email":"z@example.com","created_at":"2025-01-01T00:00:00Z"}},
+		{"user":{"id":"usr_a","name":"A","email":"a@example.com","created_at":"2025-01-01T00:00:00Z"}}]`
+	if err := os.WriteFile(file, []byte(users), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p = start(t, nil, "-addr", "127.0.0.1:0", "-memory", "-seed", file)
 	if !strings.Contains(p.stderr.String(), "no key after the seed") || p.lines["api_key"] == "" {
 		t.Errorf("a seed without a key: %s %s", p.stdout, p.stderr)
+	}
+	if status, body, _ := p.get(base + "/users/me"); status != 200 || !strings.Contains(body, `"id":"usr_a"`) {
+		t.Errorf("GET /users/me with the first key = %d %s, want usr_a", status, body)
+	}
+}
+
+// What comes from records cannot steer the terminal of a person; JSON is printed
+// as it is stored.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	env := map[string]string{"EVENTSD_DATA": filepath.Join(dir, "events.json")}
+	const evil = "Eve\x1b[2J\u009b1m\u202e"
+	name, _ := json.Marshal(evil)
+	seed := fmt.Sprintf(`[{"user":{"id":"usr_eve","name":%s,"email":"eve@example.com"}},`+
+		`{"key":{"id":"key_eve","user_id":"usr_eve","secret":"svc_live_eve"}}]`, name)
+	if code, _, stderr := command(env, seed, "apply"); code != 0 {
+		t.Fatalf("apply = %d %s", code, stderr)
+	}
+	bad := filepath.Join(dir, "bad.json")
+	if err := os.WriteFile(bad, fmt.Appendf(nil, `[{"user":{%s:1}}]`, name), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"key", "list"}, {"key", "revoke", "key_eve"}, {"key", "issue", "-user", evil}, {"apply", bad},
+		{"check", "-data", filepath.Join(dir, evil)}, {evil},
+	} {
+		_, out, stderr := command(env, "", args...)
+		if strings.ContainsAny(out+stderr, "\x1b\u009b\u202e") {
+			t.Errorf("eventsd %q printed %q %q", args, out, stderr)
+		}
+	}
+	p := start(t, env, "-addr", "127.0.0.1:0", "-log", "json", "-v")
+	p.get(base + "/events/%1b%5b2J%c2%9b")
+	p.stop()
+	if stderr := p.stderr.String(); strings.ContainsAny(stderr, "\x1b\u009b\u202e") || !strings.Contains(stderr, `"Eve\u001b[2J?1m?"`) {
+		t.Errorf("the log is %q", stderr)
+	}
+	if _, out, _ := command(env, "", "dump"); !strings.Contains(out, "\u009b") {
+		t.Errorf("dump = %q, want the name as it is stored", out)
+	}
+}
+
+// What cannot be printed has failed: that is no mistake of the caller.
+func TestStdoutFails(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(tempDir(t), "events.json")
+	if code, _, stderr := command(nil, seed, "apply", "-data", data); code != 0 {
+		t.Fatal(code, stderr)
+	}
+	for _, args := range [][]string{
+		{"dump", "-data", data}, {"dump", "-salvage", "-data", data}, {"key", "list", "-data", data}, {"check", "-data", data},
+		{"openapi"}, {"version"}, {"-memory", "-addr", "127.0.0.1:0"},
+	} {
+		r, w := io.Pipe()
+		r.Close()
+		var stderr bytes.Buffer
+		code := events.Run(t.Context(), args, environment(nil), strings.NewReader(""), w, &stderr)
+		if code != 1 || !strings.Contains(stderr.String(), "closed pipe") {
+			t.Errorf("eventsd %q with stdout closed = %d %s, want 1", args, code, &stderr)
+		}
+	}
+}
+
+// The double ends with its standard input where it is asked to.
+func TestUntilEOF(t *testing.T) {
+	t.Parallel()
+	stdin, runner := io.Pipe()
+	stdout, out := io.Pipe()
+	ended := make(chan int, 1)
+	var stderr lockedBuffer
+	go func() {
+		ended <- events.Run(t.Context(), []string{"double", "-until-eof"}, environment(nil), stdin, out, &stderr)
+		out.Close()
+	}()
+	for sc := bufio.NewScanner(stdout); sc.Scan() && !strings.HasPrefix(sc.Text(), "ready: "); {
+	}
+	select {
+	case code := <-ended:
+		t.Fatalf("the double ended before its standard input: %d %s", code, &stderr)
+	case <-time.After(50 * time.Millisecond):
+	}
+	runner.Close()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit status %d: %s", code, &stderr)
 	}
 }
 
@@ -587,23 +794,35 @@ func TestGracefulStop(t *testing.T) {
 	}
 }
 
-// TestRequestLog: a line a request with -v, without keys, queries and bodies.
+// With -v there is a line for each request, without keys, queries and bodies.
 func TestRequestLog(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil, "demo", "-addr", "127.0.0.1:0", "-v", "-log", "json")
 	p.get(base + "/events?limit=1")
+	p.get(base + "/events/svc_live_mistaken_for_an_id")
+	p.get("/healthz")
 	p.stop()
+	want := []string{
+		`"path":"/api/public/v1/events","route":"/api/public/v1/events","status":200`,
+		`"path":"/api/public/v1/events/…n_id","route":"/api/public/v1/events/{id}","status":404`,
+		`"path":"/healthz","route":"","status":200`,
+	}
 	for line := range strings.Lines(p.stderr.String()) {
-		var got map[string]any
-		if err := json.Unmarshal([]byte(line), &got); err != nil {
-			t.Errorf("log line %q is not JSON: %v", line, err)
+		if !json.Valid([]byte(line)) || strings.Contains(line, "limit") || strings.Contains(line, "svc_live_") {
+			t.Errorf("log line %q", line)
 		}
-		if got["msg"] == "request" && (got["status"] != 200.0 || got["route"] != base+"/events" || strings.Contains(line, "limit") || strings.Contains(line, "svc_live_")) {
-			t.Errorf("request line = %s", line)
+		if strings.Contains(line, `"msg":"request","method":"GET"`) && len(want) > 0 && strings.Contains(line, want[0]) {
+			want = want[1:]
 		}
 	}
-	if !strings.Contains(p.stderr.String(), `"msg":"request"`) {
-		t.Errorf("no request line: %s", p.stderr)
+	if len(want) > 0 {
+		t.Errorf("the log lacks %s: %s", want, p.stderr)
+	}
+	d := start(t, nil, "double", "-v")
+	d.get(base + "/users/me")
+	d.stop()
+	if stderr := d.stderr.String(); !strings.Contains(stderr, "status=200 user=usr_owner fault=\"\"") {
+		t.Errorf("the log of a double is %s, want the user and the fault of a request", stderr)
 	}
 }
 

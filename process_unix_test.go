@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,11 +39,17 @@ func TestMain(m *testing.M) {
 	os.Exit(events.Run(context.Background(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
 }
 
+// eventsd is the command as a process of its own.
+func eventsd(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "EVENTS_TEST_COMMAND=1")
+	return cmd
+}
+
 // spawn runs the command as a process of its own.
 func spawn(t testing.TB, limit int64, args ...string) (*exec.Cmd, map[string]string, *lockedBuffer) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), "EVENTS_TEST_COMMAND=1")
+	cmd := eventsd(args...)
 	if limit > 0 {
 		cmd.Env = append(cmd.Env, fmt.Sprint("EVENTS_TEST_FSIZE=", limit))
 	}
@@ -198,17 +205,112 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestSignals: SIGTERM and SIGINT end a server with status 0.
+// SIGTERM and SIGINT end every server with status 0. A stop does not wait for
+// connections on which no request has begun. What runs gets its answer, but in
+// the double, where nothing is worth waiting for.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		cmd, _, stderr := spawn(t, 0, "-memory", "-addr", "127.0.0.1:0")
-		cmd.Process.Signal(signal)
-		cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != 0 {
-			t.Errorf("exit status after %v = %d, want 0: %s", signal, code, stderr)
+		for _, args := range [][]string{
+			{"-data", filepath.Join(tempDir(t), "events.json"), "-addr", "127.0.0.1:0"}, {"demo", "-addr", "127.0.0.1:0"}, {"double"},
+		} {
+			t.Run(fmt.Sprint(args[0], signal), func(t *testing.T) {
+				t.Parallel()
+				cmd, lines, stderr := spawn(t, 0, args...)
+				addr := strings.TrimSuffix(strings.TrimPrefix(lines["base_url"], "http://"), base)
+				for range 4 {
+					conn, err := net.Dial("tcp", addr)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer conn.Close()
+				}
+				running, err := net.Dial("tcp", addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer running.Close()
+				fmt.Fprintf(running, "POST %s/events/create HTTP/1.1\r\nHost: x\r\nx-service-api-key: %s\r\n"+
+					"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n", base, lines["api_key"], len(newEvent))
+				in := bufio.NewReader(running)
+				if line, err := in.ReadString('\n'); !strings.Contains(line, "100 Continue") {
+					t.Fatal(line, err)
+				}
+				start := time.Now()
+				cmd.Process.Signal(signal)
+				if untilClosed(addr); args[0] != "double" {
+					io.WriteString(running, newEvent)
+				}
+				answer, _ := io.ReadAll(in)
+				if strings.Contains(string(answer), " 201 Created") != (args[0] != "double") {
+					t.Errorf("the request that ran was answered %q", answer)
+				}
+				cmd.Wait()
+				if code := cmd.ProcessState.ExitCode(); code != 0 {
+					t.Errorf("exit status after %v = %d, want 0: %s", signal, code, stderr)
+				}
+				if took := time.Since(start); took > time.Second {
+					t.Errorf("the end took %v, want under a second", took)
+				}
+			})
 		}
 	}
+}
+
+// untilClosed waits until nobody listens at an address.
+func untilClosed(addr string) {
+	for {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return
+		}
+		conn.Close()
+	}
+}
+
+// A signal is heard while a seed is read from a pipe to which nobody writes.
+func TestSignalBeforeReady(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	pipe, data := filepath.Join(dir, "pipe"), filepath.Join(dir, "events.json")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	started := filepath.Join(dir, "started")
+	for _, tt := range []struct {
+		name   string
+		args   []string
+		status int
+	}{
+		{"serve", []string{"-addr", "127.0.0.1:0", "-data", data, "-seed", pipe}, 0},
+		{"double", []string{"double", "-seed", pipe}, 0},
+		{"double with a command", []string{"double", "-seed", pipe, "--", "touch", started}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := eventsd(tt.args...)
+			stderr := &lockedBuffer{}
+			cmd.Stderr = stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { cmd.Process.Kill() })
+			time.Sleep(200 * time.Millisecond) // it reads by then
+			start := time.Now()
+			cmd.Process.Signal(syscall.SIGTERM)
+			cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != tt.status || time.Since(start) > time.Second {
+				t.Errorf("exit status %d after %v, want %d at once: %s", code, time.Since(start), tt.status, stderr)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		for _, file := range []string{data, started} {
+			if _, err := os.Stat(file); err == nil {
+				t.Errorf("%s was made", file)
+			}
+		}
+	})
 }
 
 // TestSecondSignal: a second one does not wait for what runs.
@@ -226,13 +328,7 @@ func TestSecondSignal(t *testing.T) {
 		t.Fatal(line, err)
 	}
 	cmd.Process.Signal(syscall.SIGTERM)
-	for { // until it takes no more
-		other, err := net.Dial("tcp", addr)
-		if err != nil {
-			break
-		}
-		other.Close()
-	}
+	untilClosed(addr)
 	ended := make(chan struct{})
 	go func() { cmd.Wait(); close(ended) }()
 	for waiting := true; waiting; { // the first of them may come before the first one was seen
@@ -245,5 +341,120 @@ func TestSecondSignal(t *testing.T) {
 	}
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() {
 		t.Errorf("after a second signal the status is %v, want an end by the signal: %s", cmd.ProcessState, stderr)
+	}
+}
+
+// double runs a shell script beside a double, in the test's environment.
+func double(script string, args ...string) *exec.Cmd {
+	cmd := eventsd(append(append([]string{"double"}, args...), "--", "sh", "-c", script)...)
+	cmd.Env = append(cmd.Env, "EVENTSD="+os.Args[0], "EVENTS_API_KEY=of another service")
+	return cmd
+}
+
+// A command beside a double finds it by its environment, has the streams of the
+// double and passes its status on.
+func TestDoubleCommand(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	bad, ready, started := filepath.Join(dir, "bad.json"), filepath.Join(dir, "ready.json"), filepath.Join(dir, "started")
+	if err := os.WriteFile(bad, []byte(`[{"user":{}}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const variables = `echo $EVENTS_BASE_URL $EVENTS_API_KEY $EVENTS_CONTROL_URL $EVENTS_CONTROL_TOKEN; `
+	const health = `host=${EVENTS_BASE_URL#http://}; "$EVENTSD" health -addr "${host%%/*}"; `
+	url := `http://127\.0\.0\.1:\d+`
+	for _, tt := range []struct {
+		name           string
+		args           []string
+		script         string
+		status         int
+		stdout, stderr string // regular expressions
+	}{
+		{"environment", []string{"-api-key", "svc_live_mine", "-control-token", "t"}, variables, 0,
+			url + base + ` svc_live_mine ` + url + `/_control t\n`, ""},
+		{"it serves", nil, health, 0, "ok: " + url + `\n`, ""},
+		{"streams and status", nil, `cat; echo oops >&2; exit 3`, 3, "from stdin", `oops\n`},
+		{"a signal", nil, `kill -KILL $$`, 128 + 9, "", ""},
+		{"ready file", []string{"-ready-file", ready}, `cat ` + ready, 0, `\{"base_url":"` + url + base + `",.*\}\n`, ""},
+		{"what it leaves running", nil, `sleep 60 <&- >&- 2>&- & echo done`, 0, `done\n`, ""},
+		{"its log", []string{"-log", "json", "-v"}, health, 0, "ok.*", `\{.*"path":"/healthz".*\}\n`},
+		{"a seed that is refused", []string{"-seed", bad}, "touch " + started, 2, "", `eventsd: the seed .*bad.json: record 1: .*\n`},
+		{"a port that is taken", []string{"-addr", l.Addr().String()}, "touch " + started, 2, "", `eventsd: the address .* is taken;.*\n`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr strings.Builder
+			cmd := double(tt.script, tt.args...)
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("from stdin"), &stdout, &stderr
+			cmd.Run()
+			same := func(pattern string, got string) bool {
+				return regexp.MustCompile(`\A(?s:` + pattern + `)\z`).MatchString(got)
+			}
+			if code := cmd.ProcessState.ExitCode(); code != tt.status || !same(tt.stdout, stdout.String()) || !same(tt.stderr, stderr.String()) {
+				t.Errorf("status %d, stdout %q, stderr %q; want %d, %q, %q",
+					code, &stdout, &stderr, tt.status, tt.stdout, tt.stderr)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		for _, file := range []string{started, ready} {
+			if _, err := os.Stat(file); err == nil {
+				t.Errorf("%s is there: a command was started that must not be, or the ready file was left", file)
+			}
+		}
+	})
+	for name, status := range map[string]int{
+		"no-such-command": 127, filepath.Join(dir, "none"): 127, bad: 126, dir: 126,
+	} {
+		code, out, stderr := command(nil, "", "double", "--", name, "arg")
+		if code != status || out != "" || !strings.HasPrefix(stderr, "eventsd: ") || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("double -- %s = %d %q %q, want %d and one line", name, code, out, stderr, status)
+		}
+	}
+	// In process, with streams that are no files, nothing waits for long either.
+	start := time.Now()
+	code, out, _ := command(nil, "from stdin", "double", "--", "sh", "-c", "cat; sleep 60 & exit 4")
+	if code != 4 || out != "from stdin" || time.Since(start) > 10*time.Second {
+		t.Errorf("double in process = %d %q after %v", code, out, time.Since(start))
+	}
+}
+
+// Signals are handed on to the command, and end the double with it alone.
+func TestDoubleCommandSignals(t *testing.T) {
+	t.Parallel()
+	const script = `trap '"$EVENTSD" health -addr $addr && exit 7' TERM INT HUP
+		addr=${EVENTS_BASE_URL#http://} addr=${addr%%/*}
+		echo up
+		while :; do sleep 0.02; done`
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			cmd := double(script)
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			stderr := &lockedBuffer{}
+			cmd.Stderr = stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { cmd.Process.Kill() })
+			out := bufio.NewReader(stdout)
+			if line, err := out.ReadString('\n'); line != "up\n" {
+				t.Fatal(line, err, stderr)
+			}
+			cmd.Process.Signal(signal)
+			line, _ := out.ReadString('\n')
+			cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != 7 || !strings.HasPrefix(line, "ok: ") {
+				t.Errorf("status %d after %q, want 7, and the double well while the command ends: %s", code, line, stderr)
+			}
+		})
 	}
 }

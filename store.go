@@ -395,9 +395,6 @@ func array(records []copied) []byte {
 // path is the absolute path of the data file; "" in memory.
 func (s *Store) path() string { return s.rows.Path() }
 
-// check reads a data file by the rules of Open and changes nothing.
-func check(path string) (rows.Report, error) { return rows.Check(path, NewStore(nil).options()) }
-
 // empty reports whether there is nothing in the store.
 func (s *Store) empty() (empty bool) {
 	s.rows.View(func(t *rows.Tx) { empty = t.Empty() })

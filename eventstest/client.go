@@ -17,20 +17,21 @@ type withKey struct {
 }
 
 func (t withKey) RoundTrip(r *http.Request) (*http.Response, error) {
-	given := false
-	for name, values := range r.Header { // some clients keep its case
-		given = given || len(values) > 0 && (strings.EqualFold(name, "X-Service-Api-Key") || strings.EqualFold(name, "Authorization"))
+	for name, values := range r.Header { // some clients keep the case of a name
+		own := strings.EqualFold(name, "X-Service-Api-Key") || strings.EqualFold(name, "Authorization")
+		if own && len(values) > 0 {
+			return t.next.RoundTrip(r)
+		}
 	}
-	if !given {
-		r = r.Clone(r.Context())
-		r.Header.Set("x-service-api-key", t.key)
-	}
+	r = r.Clone(r.Context())
+	r.Header.Set("x-service-api-key", t.key)
 	return t.next.RoundTrip(r)
 }
 
-// network goes through a connection of its own each time while faults close
-// connections: on one that was used before, Go repeats a GET, or what has an
-// Idempotency-Key, by itself.
+// network sends each request over a connection of its own while a fault is set
+// that closes connections. Over one that was used before, Go's transport sends a
+// GET, or a request with an Idempotency-Key, again by itself where the connection
+// is closed without an answer; then a fault would not count the same each time.
 type network struct {
 	double      *double.Double
 	kept, fresh *http.Transport

@@ -7,28 +7,45 @@
 //		…
 //	}
 //
-// It answers as the service does, by the same code. What differs is for tests:
+// It answers as the service does, by the same code. What differs helps tests:
 //
-//   - The clock stands at 2030-01-01T00:00:00Z and moves by [Server.Advance].
-//     Ids, slugs and keys come from counters of their owners, so the same calls
-//     have the same answers, byte for byte, whatever others do meanwhile.
-//   - A key is a tenant: who has it sees its own events only. With a key each,
-//     by [Server.NewKey], parallel tests share a server, by [Server.For], and
-//     never meet.
-//   - [Server.Fail] makes requests go wrong, [Server.Requests] tells what was
+//   - Answers repeat. The clock stands at 2030-01-01T00:00:00Z and moves only by
+//     [Server.Advance]. Ids, slugs and keys come from counters of their owner, so
+//     the same calls of one owner have the same answers, byte for byte, whatever
+//     other owners do meanwhile.
+//   - A key is a tenant: who has it sees its own events only. Parallel tests share
+//     a server by [Server.For] and never meet if each has a key of its own by
+//     [Server.NewKey]. All tenants share the one clock: a test that moves it moves
+//     it for all, so give such a test a server of its own.
+//   - [Server.Fail] makes requests go wrong, [Server.Requests] returns what was
 //     called, and a request to a route that the API lacks fails the test.
+//
+// # Faults
+//
+// A test says what goes wrong with an operation. Each of these is an example by
+// itself:
+//
+//	const create, list = "POST /events/create", "GET /events"
+//	srv.Fail(create, eventstest.Fault{Status: 503, Times: 2})            // twice, then it works
+//	srv.Fail(create, eventstest.Fault{Lose: true, Times: 1})             // it is done, but the answer is lost
+//	srv.Fail(list, eventstest.Fault{Status: 500, After: 1, Times: 1})    // only the second page fails
+//	srv.Fail(list, eventstest.Fault{Status: 502, Body: "<html>…"})       // what a proxy would answer
+//	srv.Fail(list, eventstest.Fault{Delay: time.Minute, User: owner.ID}) // one owner waits
+//
+// Answers with the status 429 or 503 have the header Retry-After: 1. A client that
+// obeys it waits for a real second each time, whatever the server's clock says.
+// RetryAfter: -1 leaves the header out.
 //
 // For other languages the command "eventsd double" is the same thing, with the
 // same answers.
 package eventstest
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -38,14 +55,14 @@ import (
 	"example.com/events/internal/double"
 )
 
-// Server is a running double. Its methods are safe for concurrent use; those
-// that can fail the test at once are, as [testing.TB] wants it, for the
-// goroutine of the test.
+// Server is a running double. Its methods are safe for concurrent use. A method
+// that can fail the test at once must be called by the goroutine that runs the
+// test, as [testing.TB] wants it.
 type Server struct {
-	URL   string        // the base URL, to /api/public/v1
+	URL   string        // the base URL, up to and with /api/public/v1
 	Key   string        // an API key
-	Owner events.User   // whose key it is: usr_owner
-	Store *events.Store // all that is there, to be looked into and added to
+	Owner events.User   // the user that it belongs to: usr_owner
+	Store *events.Store // the server's data, to look into and to add to
 
 	t testing.TB
 	*shared
@@ -57,9 +74,9 @@ type shared struct {
 	handler http.Handler
 	client  http.RoundTripper
 
-	ending sync.Mutex // held while the test is told something
+	ending sync.Mutex // guards the two below, and is held while the test is failed
 	ended  bool
-	late   []string // to be told at the end
+	late   []string // problems to be reported at the end
 }
 
 // Option is an option of [New].
@@ -73,7 +90,7 @@ type options struct {
 }
 
 // Seed puts records into the store before the start, as [events.Store.Apply]
-// does. Records of usr_owner, who is there already, belong to [Server.Key].
+// does. The user usr_owner is there already: its records belong to [Server.Key].
 func Seed(records ...events.Record) Option {
 	return func(o *options) {
 		o.seeds = append(o.seeds, func(s *events.Store) error { return s.Apply(records...) })
@@ -88,7 +105,7 @@ func SeedJSON(data []byte) Option {
 	}
 }
 
-// At is when the clock starts, in the place of 2030-01-01T00:00:00Z.
+// At sets the time at which the clock starts, in place of 2030-01-01T00:00:00Z.
 func At(start time.Time) Option { return func(o *options) { o.at = start } }
 
 // AllowUnknownRoutes lets requests to routes that the API lacks have their 404
@@ -100,9 +117,9 @@ func AllowUnknownRoutes() Option { return func(o *options) { o.anyRoute = true }
 // in a bubble of testing/synctest, where a fault's delay takes no time.
 func NoListener() Option { return func(o *options) { o.noListener = true } }
 
-// New starts a double on a free loopback port and ends it with the test: it
-// lets go of requests that faults hold, closes the connections and the port.
-// It fails the test at once if that cannot be, or if a seed is refused.
+// New starts a double on a free loopback port. At the end of the test it closes
+// the port and all connections, and lets requests that faults hold go on. It fails
+// the test at once if the port cannot be opened or a seed is refused.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	o := options{at: double.Start}
@@ -113,43 +130,29 @@ func New(t testing.TB, opts ...Option) *Server {
 		t.Fatalf("eventstest: At(%v): the year must be 0 to 9999, in UTC", o.at)
 	}
 	d := double.New(events.BasePath, events.Operations(), o.at)
-	s := &Server{t: t, shared: &shared{double: d}, Store: events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})}
-	s.handler = d.Handler(events.New(s.Store))
+	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
+	s := &Server{t: t, Store: store, shared: &shared{double: d, handler: d.Handler(events.New(store))}}
 	if !o.anyRoute {
 		d.Unknown = s.unknown
 	}
 	var err error
-	s.Key, err = d.Begin(s.Store, func() error {
+	s.Key, err = d.Begin(store, "", func() error {
 		for _, seed := range o.seeds {
-			if err := seed(s.Store); err != nil {
+			if err := seed(store); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatalf("eventstest: the seed: %v", err)
-	}
+	s.check("the seed", err)
 	s.Owner = s.profile("usr_owner")
 	stop := func() {}
 	if o.noListener {
 		s.URL = "http://eventstest.invalid" + events.BasePath
 		s.client = direct{s.handler}
 	} else {
-		ts := httptest.NewUnstartedServer(s.handler)
-		ts.Config.DisableGeneralOptionsHandler = true
-		ts.Config.MaxHeaderBytes = 16 << 10 // as eventsd has it
-		ts.Start()
-		s.URL = ts.URL + events.BasePath
-		kept := ts.Client().Transport.(*http.Transport)
-		fresh := kept.Clone()
-		fresh.DisableKeepAlives = true
-		s.client = network{d, kept, fresh}
-		stop = func() {
-			ts.Listener.Close() // no more of them
-			ts.CloseClientConnections()
-			ts.Close()
-		}
+		s.URL, stop = s.listen()
+		s.client = network{d, &http.Transport{}, &http.Transport{DisableKeepAlives: true}}
 	}
 	t.Cleanup(func() {
 		d.Close()
@@ -164,9 +167,34 @@ func New(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
+// listen serves on a free port. Stop closes it and every connection, whatever that
+// waits for, and waits for none of the requests.
+func (s *Server) listen() (url string, stop func()) {
+	s.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	s.check("New", err)
+	srv := &http.Server{Handler: s.handler, DisableGeneralOptionsHandler: true,
+		MaxHeaderBytes: 16 << 10} // as eventsd has it
+	var serving sync.WaitGroup
+	serving.Go(func() { srv.Serve(l) })
+	return "http://" + l.Addr().String() + events.BasePath, func() {
+		srv.Close()
+		serving.Wait()
+		srv.Close() // a connection may have been accepted just before the port was closed
+	}
+}
+
+// check fails the test at once if a call has an error.
+func (s *Server) check(call string, err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("eventstest: %s: %v", call, err)
+	}
+}
+
 // For is the same server for a subtest or a fuzz target: its methods fail t, as
-// they must where the test of [New] does not run meanwhile. What Cleanup ends, and
-// requests to routes that the API lacks, stay with that test.
+// they must where the test of [New] does not run meanwhile. The end of the server,
+// and requests to routes that the API lacks, stay with the test of New.
 func (s *Server) For(t testing.TB) *Server {
 	view := *s
 	view.t = t
@@ -177,117 +205,120 @@ func (s *Server) For(t testing.TB) *Server {
 func (s *Server) unknown(method, path, nearest string) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
-	problem := fmt.Sprintf("eventstest: %s %s: the API has no such route; the nearest is %s under %s (AllowUnknownRoutes allows it)", method, path, nearest, events.BasePath)
-	if _, fuzzing := s.t.(*testing.F); fuzzing { // which may be told nothing while its target runs
+	problem := fmt.Sprintf("eventstest: %s %s: the API has no such route; the nearest is %s under %s "+
+		"(AllowUnknownRoutes allows it)", method, path, nearest, events.BasePath)
+	if _, fuzzing := s.t.(*testing.F); fuzzing { // its methods must not be called while its target runs
 		s.late = append(s.late, problem)
 	} else if !s.ended {
 		s.t.Errorf("%s", problem)
 	}
 }
 
-// profile is the user with an id, whose record comes first of its own.
+// profile is the user with an id, whose own record is the first of its records.
 func (s *Server) profile(id string) events.User {
 	s.t.Helper()
-	var r events.Record
-	records, err := s.Store.UserRecordsJSON(id)
-	if err == nil {
-		err = json.NewDecoder(bytes.NewReader(records[1:])).Decode(&r)
-	}
-	if err != nil {
-		s.t.Fatalf("eventstest: the user %s: %v", id, err)
-	}
-	return *r.User
+	raw, err := s.Store.UserRecordsJSON(id)
+	s.check("the user "+id, err)
+	var records []events.Record
+	s.check("the user "+id, json.Unmarshal(raw, &records))
+	return *records[0].User
 }
 
-// Handler is the server for a listener or a mux of your own, with faults and
+// Handler returns the server for a listener or a mux of your own, with faults and
 // the journal. It takes everything under /api/public/v1. To close a connection it
-// panics with [http.ErrAbortHandler], which servers of net/http expect. Where your
+// panics with [http.ErrAbortHandler], which servers of net/http expect. If your
 // listener waits for its requests to end, clear faults that hold some first.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Client returns a new client that adds [Server.Key] to requests without a key.
-// Unlike Go's own, it never repeats by itself a request whose connection was
-// dropped by a fault.
+// Unlike Go's own, it never sends a request again by itself after a fault has
+// closed the connection.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: withKey{s.Key, s.client}} }
 
 // NewKey makes a user with a key. The user's id comes from the letters and
-// digits of the name: usr_grace, then usr_grace_2 and so on. Parallel tests want
-// a name each, such as t.Name(), so that none depends on which comes first: names
-// that differ in case or in other characters only are the same here. It fails
-// the test at once if the name is empty or longer than 255 characters.
+// digits of the name: usr_grace, then usr_grace_2 and so on. Give each parallel
+// test a name of its own, such as t.Name(), so that no id depends on which test
+// comes first: names that differ in case or in other characters only count as the
+// same. It fails the test at once if the name is empty or longer than 255
+// characters.
 func (s *Server) NewKey(name string) (key string, owner events.User) {
 	s.t.Helper()
+	call := fmt.Sprintf("NewKey(%q)", name)
 	request, err := json.Marshal(map[string]string{"name": name})
-	var answer []byte
-	if err == nil {
-		answer, err = s.double.IssueKeyJSON(request)
-	}
+	s.check(call, err)
+	answer, err := s.double.IssueKeyJSON(request)
+	s.check(call, err)
 	var issued struct{ Key, User string }
-	if err == nil {
-		err = json.Unmarshal(answer, &issued)
-	}
-	if err != nil {
-		s.t.Fatalf("eventstest: NewKey(%q): %v", name, err)
-	}
+	s.check(call, json.Unmarshal(answer, &issued))
 	return issued.Key, s.profile(issued.User)
 }
 
-// Fault is what goes wrong with a request whose key, route and method are
-// right. At most one of Status, Drop and Lose is set.
+// Fault is what goes wrong with a request whose key, route and method are right.
+// It has one of Status, Drop and Lose, or a Delay alone.
 type Fault struct {
-	// Status is the answer, in the API's own error form and with the header
-	// X-Eventsd-Fault; nothing is done. It is one of 400, 401, 404, 405, 413,
-	// 415, 422, 429, 500, 502, 503, 504.
+	// Status is that of the answer, 400 to 599, in the API's own error form. Nothing
+	// is done.
 	Status int
-	// Delay is how long the request is held before anything else. It ends when
-	// the client goes away, or the fault is cleared.
+	// Body is sent with Status in place of the API's error, as it is: as text/html
+	// if it begins with "<", else as text/plain.
+	Body string
+	// RetryAfter is the header Retry-After that is sent with Status, rounded up to
+	// whole seconds. Without it, 429 and 503 have one second and others no such
+	// header. If it is negative, there is no header.
+	RetryAfter time.Duration
+	// Delay is how long the request is held before anything else. It ends early when
+	// the client goes away or the fault is cleared.
 	Delay time.Duration
-	// Drop closes the connection; nothing is done.
+	// Drop closes the connection. Nothing is done.
 	Drop bool
-	// Lose does what was asked for, and closes the connection instead of
-	// answering: what an Idempotency-Key is for.
+	// Lose does what was asked for and keeps it, and closes the connection instead
+	// of answering: what an Idempotency-Key is for.
 	Lose bool
-	// Times is how many requests meet the fault; 0: all, until it is cleared.
+	// After is how many requests pass first: they go on to the next fault, and are
+	// no hits.
+	After int
+	// Times is how many requests meet the fault then; 0: all, until it is cleared.
 	Times int
-	// User limits the fault to the requests of a user, by id.
+	// User limits the fault to the requests of one owner, by id.
 	User string
 }
 
-// Injected is a fault that was set.
+// Injected is a fault that [Server.Fail] has set.
 type Injected struct {
 	double *double.Double
 	rule   *double.Rule
 }
 
 // Fail sets a fault for an operation such as "POST /events/create". Each request
-// meets the first fault for it that is not used up, in the order they were set.
-// It fails the test at once if there is no such operation or fault.
+// meets the first fault for it that is not used up, in the order they were set; its
+// answer has the header X-Eventsd-Fault. It fails the test at once if there is no
+// such operation or the fault makes no sense.
 func (s *Server) Fail(operation string, f Fault) *Injected {
 	s.t.Helper()
 	rule, err := s.double.Fail(operation, double.Fault(f))
-	if err != nil {
-		s.t.Fatalf("eventstest: Fail: %v", err)
-	}
+	s.check("Fail", err)
 	return &Injected{s.double, rule}
 }
 
-// Hits is how many requests met the fault.
+// Hits returns how many requests met the fault.
 func (i *Injected) Hits() int { return i.double.Hits(i.rule) }
 
-// Clear takes the fault away. Requests that it holds go on.
+// Clear removes the fault. Requests that it holds go on.
 func (i *Injected) Clear() { i.double.Clear(i.rule) }
 
-// Request is a request as the server got it.
+// Request is a request as the server got it. API keys are cut to their last four
+// characters, wherever they stand in it.
 type Request struct {
 	Time      time.Time   // by the server's clock
 	Method    string      // such as POST
 	Path      string      // as it was sent, with /api/public/v1
 	Query     string      // as it was sent, without the question mark
-	Header    http.Header // keys with their last four characters only
+	Header    http.Header // of the request
 	Operation string      // such as "GET /events/{id}"; "" where the API lacks the route
 	Status    int         // the answer's, also of one that was lost; 0 where there was none
 	User      string      // id of the key's owner; "" where the key, route or method was not right
 	Body      string      // what was read of it, at most 64 KiB
+	Fault     string      // what a fault did, such as "status 503, delay 200ms" or "lose"; "" without one
 }
 
 // Requests returns those of the newest 1,000 requests that are of an operation, or
@@ -295,21 +326,19 @@ type Request struct {
 // fails the test at once if there is no such operation or user.
 func (s *Server) Requests(operation string, userID ...string) []Request {
 	s.t.Helper()
-	if operation != "" && !s.double.Has(operation) {
-		s.t.Fatalf("eventstest: Requests: there is no operation %q; the nearest is %q", operation, s.double.Nearest(operation))
+	if operation != "" {
+		s.check("Requests", s.double.KnownOperation(operation))
 	}
-	journal := s.double.Requests(operation, "")
+	found := s.double.Requests(operation, userID)
 	for _, id := range userID {
-		err := s.double.Known(cmp.Or(id, "no id"))
-		if err != nil && !slices.ContainsFunc(journal, func(r double.Request) bool { return id != "" && r.User == id }) { // who may be gone
-			s.t.Fatalf("eventstest: Requests: %v", err)
+		called := func(r double.Request) bool { return id != "" && r.User == id } // by one that was deleted since
+		if !slices.ContainsFunc(found, called) {
+			s.check("Requests", s.double.KnownUser(cmp.Or(id, "no id")))
 		}
 	}
 	var all []Request
-	for _, r := range journal {
-		if len(userID) == 0 || slices.Contains(userID, r.User) {
-			all = append(all, Request(r))
-		}
+	for _, r := range found {
+		all = append(all, Request(r))
 	}
 	return all
 }
@@ -317,34 +346,29 @@ func (s *Server) Requests(operation string, userID ...string) []Request {
 // ClearRequests forgets all requests so far.
 func (s *Server) ClearRequests() { s.double.ClearRequests("") }
 
-// Now is the time of the server's clock.
+// Now returns the time of the server's clock, which all its users share.
 func (s *Server) Now() time.Time { return s.double.Now() }
 
-// Advance moves the clock on. It fails the test at once if d is negative.
+// Advance moves the clock on, for all users. It fails the test at once if d is
+// negative.
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
-	if err := s.double.Advance(d); err != nil {
-		s.t.Fatalf("eventstest: Advance: %v", err)
-	}
+	s.check("Advance", s.double.Advance(d))
 }
 
-// Reset takes everything back to the start: users, keys, events and guests to
-// the seed, in one step, and counters and the clock; there are no faults and no
-// requests then, and one that was held is answered 503. Parallel tests want
-// [Server.ResetUser].
+// Reset takes everything back to the start, in one step: users, keys, events and
+// guests to the seed, counters and the clock; there are no faults and no requests
+// then. A request that a fault held is answered 503. Parallel tests use
+// [Server.ResetUser] instead.
 func (s *Server) Reset() {
 	s.t.Helper()
-	if err := s.double.Reset(""); err != nil {
-		s.t.Fatalf("eventstest: Reset: %v", err)
-	}
+	s.check("Reset", s.double.Reset(""))
 }
 
-// ResetUser takes a user's events, guests, faults, requests and counters back
-// to the start. Its profile and keys, the clock and all other users stay as
-// they are. It fails the test at once if there is no such user.
+// ResetUser takes a user's events, guests, faults, requests and counters back to
+// the start, in one step. Its profile and keys, the clock and all other users stay
+// as they are. It fails the test at once if there is no such user.
 func (s *Server) ResetUser(id string) {
 	s.t.Helper()
-	if err := s.double.Reset(cmp.Or(id, "no id")); err != nil {
-		s.t.Fatalf("eventstest: ResetUser: %v", err)
-	}
+	s.check("ResetUser", s.double.Reset(cmp.Or(id, "no id")))
 }

@@ -293,36 +293,124 @@ func FuzzFor(f *testing.F) {
 	})
 }
 
+// A status fault has the API's own error body, or the body that it is given, and of
+// the headers that a real answer of that status has only Retry-After.
 func TestStatusFaults(t *testing.T) {
 	t.Parallel()
-	srv := eventstest.New(t)
-	for _, tt := range []struct {
-		status       int
-		code, header string
-	}{
-		{400, "bad_request", ""}, {401, "unauthorized", "WWW-Authenticate"}, {404, "not_found", ""},
-		{405, "method_not_allowed", "Allow"}, {413, "payload_too_large", ""}, {415, "unsupported_media_type", "Accept"},
-		{422, "idempotency_mismatch", ""}, {429, "rate_limited", "Retry-After"}, {500, "server_error", "X-Request-Id"},
-		{502, "server_error", ""}, {503, "server_error", "Retry-After"}, {504, "server_error", ""},
-	} {
-		f := srv.Fail("POST /events/create", eventstest.Fault{Status: tt.status, Times: 1})
-		a := call(t, srv, srv.Key, "POST /events/create?no=1", launch)
-		var e map[string]map[string]string
-		err := json.Unmarshal([]byte(a.body), &e)
-		if a.status != tt.status || err != nil || len(e) != 1 || len(e["error"]) != 2 || e["error"]["code"] != tt.code || e["error"]["message"] == "" {
-			t.Errorf("Fault %d = %d %s", tt.status, a.status, a.body)
-		}
-		for _, name := range []string{tt.header, "X-Eventsd-Fault", "Cache-Control", "X-Content-Type-Options", "Access-Control-Allow-Origin", "Content-Length", "Content-Type"} {
-			if name != "" && a.header.Get(name) == "" {
-				t.Errorf("Fault %d has no %s: %v", tt.status, name, a.header)
+	const html, text = "<html>Bad gateway</html>", "upstream: è timeout\n"
+	for name, opts := range map[string][]eventstest.Option{"listener": nil, "no listener": {eventstest.NoListener()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := eventstest.New(t, opts...)
+			for _, tt := range []struct {
+				fault      eventstest.Fault
+				code       string // of the API's error body, or "" where the fault has a body of its own
+				retryAfter string
+			}{
+				{eventstest.Fault{Status: 400}, "bad_request", ""},
+				{eventstest.Fault{Status: 401}, "unauthorized", ""},
+				{eventstest.Fault{Status: 403}, "forbidden", ""},
+				{eventstest.Fault{Status: 404}, "not_found", ""},
+				{eventstest.Fault{Status: 405}, "method_not_allowed", ""},
+				{eventstest.Fault{Status: 413}, "payload_too_large", ""},
+				{eventstest.Fault{Status: 415}, "unsupported_media_type", ""},
+				{eventstest.Fault{Status: 418}, "bad_request", ""},
+				{eventstest.Fault{Status: 422}, "idempotency_mismatch", ""},
+				{eventstest.Fault{Status: 429}, "rate_limited", "1"},
+				{eventstest.Fault{Status: 499}, "bad_request", ""},
+				{eventstest.Fault{Status: 500}, "server_error", ""},
+				{eventstest.Fault{Status: 502}, "server_error", ""},
+				{eventstest.Fault{Status: 503}, "server_error", "1"},
+				{eventstest.Fault{Status: 599}, "server_error", ""},
+				{eventstest.Fault{Status: 429, RetryAfter: -1}, "rate_limited", ""},
+				{eventstest.Fault{Status: 503, RetryAfter: time.Nanosecond}, "server_error", "1"},
+				{eventstest.Fault{Status: 503, RetryAfter: 2 * time.Second}, "server_error", "2"},
+				{eventstest.Fault{Status: 500, RetryAfter: 61500 * time.Millisecond}, "server_error", "62"},
+				{eventstest.Fault{Status: 502, Body: html}, "", ""},
+				{eventstest.Fault{Status: 503, Body: text}, "", "1"},
+			} {
+				tt.fault.Times = 1
+				f := srv.Fail("POST /events/create", tt.fault)
+				a := call(t, srv, srv.Key, "POST /events/create?no=1", launch)
+				if tt.code != "" {
+					var e map[string]map[string]string
+					err := json.Unmarshal([]byte(a.body), &e)
+					if err != nil || len(e) != 1 || len(e["error"]) != 2 || e["error"]["code"] != tt.code || e["error"]["message"] == "" {
+						t.Errorf("%+v: the body is %s, want an error with the code %s", tt.fault, a.body, tt.code)
+					}
+				} else if a.body != tt.fault.Body {
+					t.Errorf("%+v: the body is %q", tt.fault, a.body)
+				}
+				want := map[string]string{
+					"Content-Type": "application/json", "Content-Length": fmt.Sprint(len(a.body)), "Retry-After": tt.retryAfter,
+					"X-Eventsd-Fault": fmt.Sprint("status ", tt.fault.Status), "Cache-Control": "no-store",
+					"X-Content-Type-Options": "nosniff", "Access-Control-Allow-Origin": "*",
+					"WWW-Authenticate": "", "Allow": "", "Accept": "", "X-Request-Id": "", "Connection": "",
+				}
+				switch tt.fault.Body {
+				case html:
+					want["Content-Type"] = "text/html; charset=utf-8"
+				case text:
+					want["Content-Type"] = "text/plain; charset=utf-8"
+				}
+				for name, value := range want {
+					if got := a.header.Get(name); got != value {
+						t.Errorf("%+v: %s is %q, want %q", tt.fault, name, got, value)
+					}
+				}
+				if a.status != tt.fault.Status || f.Hits() != 1 {
+					t.Errorf("%+v = %d, %d hits", tt.fault, a.status, f.Hits())
+				}
 			}
-		}
-		if f.Hits() != 1 {
-			t.Errorf("Fault %d: Hits() = %d, want 1", tt.status, f.Hits())
-		}
+			if a := call(t, srv, srv.Key, "GET /events", ""); strings.Contains(a.body, "evt_") {
+				t.Errorf("a status fault did the work: %s", a.body)
+			}
+		})
 	}
-	if a := call(t, srv, srv.Key, "GET /events", ""); strings.Contains(a.body, "evt_") {
-		t.Errorf("a status fault did the work: %s", a.body)
+}
+
+// After lets requests pass, on to the next fault: they are no hits, and the journal
+// names the fault that each request met.
+func TestFaultAfter(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	grace, graceOwner := srv.NewKey("Grace")
+	const list = "GET /events"
+	second := srv.Fail(list, eventstest.Fault{Status: 500, After: 1, Times: 2})
+	hers := srv.Fail(list, eventstest.Fault{Status: 429, After: 2, User: graceOwner.ID})
+	lost := srv.Fail(list, eventstest.Fault{Lose: true, After: 3, Times: 1, Delay: time.Nanosecond})
+	var got []string
+	for _, key := range []string{srv.Key, srv.Key, grace, srv.Key, grace, grace, grace, srv.Key, srv.Key, srv.Key, srv.Key} {
+		call(t, srv, key, list, "")
+	}
+	for _, r := range srv.Requests(list) {
+		got = append(got, fmt.Sprintf("%s %d %s", strings.TrimPrefix(r.User, "usr_"), r.Status, r.Fault))
+	}
+	want := []string{
+		"owner 200 ", // the first fault lets one pass, of whomever; so does the last
+		"owner 500 status 500",
+		"grace 500 status 500",
+		"owner 200 ",
+		"grace 200 ", // her first that reaches the second fault; for the last it is the third
+		"grace 200 lose, delay 1ns",
+		"grace 429 status 429",
+		"owner 200 ", "owner 200 ", "owner 200 ", "owner 200 ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("requests %q, want %q", got, want)
+	}
+	if second.Hits() != 2 || hers.Hits() != 1 || lost.Hits() != 1 {
+		t.Errorf("hits %d, %d, %d, want 2, 1, 1", second.Hits(), hers.Hits(), lost.Hits())
+	}
+	srv.Fail("GET /users/me", eventstest.Fault{Drop: true, Times: 1})
+	srv.Fail("GET /users/me", eventstest.Fault{Delay: 1500 * time.Microsecond, Times: 1})
+	for range 3 {
+		call(t, srv, srv.Key, "GET /users/me", "")
+	}
+	for i, want := range []string{"drop", "delay 1.5ms", ""} {
+		if r := srv.Requests("GET /users/me")[i]; r.Fault != want {
+			t.Errorf("request %d met the fault %q, want %q", i, r.Fault, want)
+		}
 	}
 }
 
@@ -485,14 +573,24 @@ func TestFaultsRefused(t *testing.T) {
 		{"", eventstest.Fault{Status: 500}, "operation"},
 		{"GET /events", eventstest.Fault{}, "is required"},
 		{"GET /events", eventstest.Fault{Times: 3}, "is required"},
-		{"GET /events", eventstest.Fault{Status: 418}, "status must be one of"},
-		{"GET /events", eventstest.Fault{Status: 200}, "status must be one of"},
-		{"GET /events", eventstest.Fault{Status: 500, Times: -1}, "times must be"},
-		{"GET /events", eventstest.Fault{Delay: -1}, "delay must not"},
+		{"GET /events", eventstest.Fault{Status: 399}, "status must be from 400 to 599"},
+		{"GET /events", eventstest.Fault{Status: 600}, "status must be from 400 to 599"},
+		{"GET /events", eventstest.Fault{Status: -1}, "status must be from 400 to 599"},
+		{"GET /events", eventstest.Fault{Status: 500, Times: -1}, "times must not be negative"},
+		{"GET /events", eventstest.Fault{Status: 500, After: -1}, "after must not be negative"},
+		{"GET /events", eventstest.Fault{Delay: -1}, "delay must not be negative"},
+		{"GET /events", eventstest.Fault{Drop: true, Body: "x"}, "need status"},
+		{"GET /events", eventstest.Fault{Delay: 1, RetryAfter: -1}, "need status"},
 		{"GET /events", eventstest.Fault{Status: 500, Drop: true}, "exclude each other"},
+		{"GET /events", eventstest.Fault{Status: 500, Lose: true}, "exclude each other"},
 		{"GET /events", eventstest.Fault{Lose: true, Drop: true}, "exclude each other"},
 		{"GET /events", eventstest.Fault{Status: 500, User: "usr_nobody"}, `user "usr_nobody" is not known`},
-		{"GET /events", eventstest.Fault{Status: 418, Times: -1}, "; times"},
+		{"GET /event", eventstest.Fault{Status: 200, Drop: true, Delay: -1, After: -1, Times: -1, User: "usr_nobody"},
+			`operation "GET /event" is not known: the nearest is "GET /events"; status must be from 400 to 599; ` +
+				`after must not be negative: it is how many requests pass before the first that fails; ` +
+				`times must not be negative: it is how many requests fail, 0 for all until it is cleared; ` +
+				`delay must not be negative: leave it out for none; status, drop and lose exclude each other: ` +
+				`give one of them; user "usr_nobody" is not known`},
 	} {
 		p := try(t, func(p *probe) { eventstest.New(p, eventstest.NoListener()).Fail(tt.operation, tt.fault) })
 		if !strings.Contains(p.fatal, tt.want) {
@@ -790,19 +888,114 @@ func TestResetAtOnce(t *testing.T) {
 	group.Wait()
 }
 
-// The end of a test does not wait for requests that are held, in any way.
+// A reset of one owner undoes nothing that goes on beside it: no key that is issued,
+// no key that is revoked, no profile that is changed.
+func TestResetUserBesideOthers(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	key, owner := srv.NewKey("Grace")
+	ended, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			for ended.Err() == nil {
+				srv.ResetUser(owner.ID)
+			}
+		})
+	}
+	keys := map[string]bool{} // by secret, whether it was revoked
+	group.Go(func() {
+		for ended.Err() == nil {
+			secret, issued, err := srv.Store.IssueKey(owner.ID)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if keys[secret] = len(keys)%2 == 0; keys[secret] {
+				if err := srv.Store.RevokeKey(issued.ID); err != nil {
+					t.Error(err)
+				}
+			}
+			if status := call(t, srv, secret, "GET /users/me", "").status; status != 200 && !keys[secret] || status != 401 && keys[secret] {
+				t.Errorf("key %d, revoked %v: GET /users/me = %d", len(keys), keys[secret], status)
+			}
+		}
+	})
+	group.Go(func() {
+		for n := 0; ended.Err() == nil; n++ {
+			want := fmt.Sprint("Grace ", n)
+			if err := srv.Store.ApplyJSON(fmt.Appendf(nil, `[{"user":{"id":%q,"name":%q}}]`, owner.ID, want)); err != nil {
+				t.Error(err)
+			}
+			if got := call(t, srv, key, "GET /users/me", "").body; !strings.Contains(got, `"`+want+`"`) {
+				t.Errorf("after the name was changed to %s: %s", want, got)
+				return
+			}
+		}
+	})
+	group.Wait()
+	if len(keys) < 10 {
+		t.Fatalf("%d keys only: nothing went on beside the resets", len(keys))
+	}
+	for secret, revoked := range keys {
+		want := map[bool]int{false: 200, true: 401}[revoked]
+		if a := call(t, srv, secret, "GET /users/me", ""); a.status != want {
+			t.Errorf("at the end, a key that is revoked or not (%v): GET /users/me = %d, want %d", revoked, a.status, want)
+		}
+	}
+}
+
+// A create that comes with a reset is done before it, and deleted, or after it, with
+// the first id: no id is skipped or made twice.
+func TestCreateBesideReset(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	location := func() string {
+		return call(t, srv, srv.Key, "POST /events/create", launch).header.Get("Location")
+	}
+	for round := range 100 {
+		for range 3 {
+			location()
+		}
+		var beside string
+		var group sync.WaitGroup
+		group.Go(func() { beside = location() })
+		if round%2 == 0 {
+			srv.Reset()
+		} else {
+			srv.ResetUser("usr_owner")
+		}
+		group.Wait()
+		left := strings.Count(call(t, srv, srv.Key, "GET /events", "").body, `"id"`)
+		next := location()
+		if want := fmt.Sprintf("/evt_owner_%06d", left+1); left > 1 || !strings.HasSuffix(next, want) ||
+			left == 1 && !strings.HasSuffix(beside, "/evt_owner_000001") {
+			t.Fatalf("round %d: the create beside the reset is %s; then there are %d events, and the next is %s, want %s",
+				round, beside, left, next, want)
+		}
+		srv.ResetUser("usr_owner")
+	}
+}
+
+// The end of a test waits for no request or connection: not for requests that are
+// held or half sent, nor for connections that are new or idle.
 func TestCleanup(t *testing.T) {
 	t.Parallel()
 	var clients sync.WaitGroup
+	var end time.Time
 	p := try(t, func(p *probe) {
 		srv := eventstest.New(p)
-		f := srv.Fail("GET /events", eventstest.Fault{Delay: time.Hour})
-		for range 3 {
+		for _, fault := range []eventstest.Fault{{Delay: time.Hour}, {Delay: time.Hour, Lose: true}, {Delay: time.Hour, Drop: true}} {
+			fault.Times = 1
+			srv.Fail("GET /events", fault)
 			clients.Go(func() { call(t, srv, srv.Key, "GET /events", "") })
 		}
-		until(t, "the requests are held", func() bool { return f.Hits() == 3 })
+		until(t, "the requests are held", func() bool { return len(srv.Requests("GET /events", "usr_owner")) == 3 })
+		call(t, srv, srv.Key, "GET /users/me", "") // leaves an idle connection
 		host := strings.TrimSuffix(strings.TrimPrefix(srv.URL, "http://"), events.BasePath)
-		for _, begun := range []string{"", "GET ", "POST " + events.BasePath + "/events/create HTTP/1.1\r\nHost: x\r\nX-Service-Api-Key: " + srv.Key + "\r\nContent-Length: 10\r\n\r\n{"} {
+		for _, begun := range []string{"", "GET ", "POST " + events.BasePath + "/events/create HTTP/1.1\r\nHost: x\r\n" +
+			"X-Service-Api-Key: " + srv.Key + "\r\nContent-Length: 10\r\n\r\n{"} {
 			conn, err := net.Dial("tcp", host)
 			if err != nil {
 				t.Error(err)
@@ -812,7 +1005,11 @@ func TestCleanup(t *testing.T) {
 			io.WriteString(conn, begun)
 		}
 		until(t, "the body is waited for", func() bool { return len(srv.Requests("POST /events/create")) == 1 })
+		end = time.Now()
 	})
+	if took := time.Since(end); took > 3*time.Second { // as net/http waits 5 s for a new connection
+		t.Errorf("the end took %v", took)
+	}
 	clients.Wait()
 	if p.fatal != "" || len(p.errors) > 0 {
 		t.Errorf("fatal %q, errors %q", p.fatal, p.errors)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"example.com/events"
 )
@@ -87,23 +88,23 @@ func TestProcessFlags(t *testing.T) {
 	bad, good := filepath.Join(dir, "bad.json"), filepath.Join(dir, "good.json")
 	os.WriteFile(bad, []byte(`[{"user":{"name":"x"}}]`), 0o600)
 	os.WriteFile(good, []byte(conformanceSeed), 0o600)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel() // what starts nevertheless ends at once
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // for what starts nevertheless
+	defer cancel()
 	for _, tt := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"-time", "tomorrow"}, "-time must be a date-time such as"},
+		{[]string{"-time", "tomorrow"}, "-time must be an RFC 3339"},
 		{[]string{"-control-token", "a b"}, "-control-token must"},
 		{[]string{"-seed", filepath.Join(dir, "none")}, "the seed"},
 		{[]string{"-seed", bad}, "record 1: user: email is required"},
 		{[]string{"-seed", good, "-time", "2024-01-01T00:00:00Z"}, "created_at must not be later than now"},
 		{[]string{"-addr", "nowhere"}, "-addr"},
 		{[]string{"-data", "x"}, "flag provided but not defined"},
-		{[]string{"more"}, "unexpected argument"},
+		{[]string{"more"}, "double takes a command behind --"},
 	} {
 		var out, errs strings.Builder
-		code := events.Run(ended, append([]string{"double"}, tt.args...), func(string) string { return "" }, nil, &out, &errs)
+		code := events.Run(ctx, append([]string{"double"}, tt.args...), func(string) string { return "" }, nil, &out, &errs)
 		if code != 2 || !strings.Contains(errs.String(), tt.want) || strings.Count(errs.String(), "\n") != 1 || out.Len() > 0 {
 			t.Errorf("double %q: exit status %d, stdout %q, stderr %q, want %q", tt.args, code, &out, &errs, tt.want)
 		}

@@ -1,6 +1,7 @@
-// go build -o eventsd ../../cmd/eventsd && EVENTSD=./eventsd node --test
+// go build -o eventsd ../../cmd/eventsd, then: ./eventsd double -- node --test
+// or, where the test runner itself should start it: EVENTSD=./eventsd node --test
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { Client } from './client.mjs'
 import { startDouble } from './double.mjs'
 
@@ -10,7 +11,6 @@ const create = 'POST /events/create'
 describe('client', { concurrency: true }, () => {
   let double
   before(async () => { double = await startDouble() })
-  after(() => double?.stop())
 
   // Each test has a user of its own, named after it.
   async function tenant(t) {
@@ -31,6 +31,14 @@ describe('client', { concurrency: true }, () => {
     await client.create(launch)
     const requests = await double.requests(user)
     assert.deepEqual(requests.map((r) => r.status), [503, 503, 201])
+  })
+
+  test('tells the page of a proxy from an answer', async (t) => {
+    const { user, client } = await tenant(t)
+    await double.faults(user, { operation: create, status: 403, body: '<html>Forbidden</html>' })
+    await assert.rejects(client.create(launch), /403 <html>/)
+    const [refused] = await double.requests(user)
+    assert.equal(refused.fault, 'status 403')
   })
 
   test('makes one event of a lost answer and its retry', async (t) => {

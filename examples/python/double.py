@@ -1,6 +1,6 @@
-"""Starts the test double and steers it: copy this file. It runs the program
-that EVENTSD names, else eventsd from the PATH. Build it, never spawn "go run":
-that would leave the server running."""
+"""The test double for your tests: copy this file. Under "eventsd double -- python3 -m unittest"
+it finds the double in the environment. Else it starts one: the program that EVENTSD names, or
+eventsd from the PATH."""
 
 import json
 import os
@@ -9,10 +9,15 @@ import urllib.request
 
 
 class Double:
-    def __init__(self, *args):
-        self.process = subprocess.Popen(
-            [os.environ.get("EVENTSD", "eventsd"), "double", *args], stdout=subprocess.PIPE, text=True
-        )
+    def __init__(self):
+        self.process = None
+        if "EVENTS_CONTROL_URL" in os.environ:
+            self.base_url = os.environ["EVENTS_BASE_URL"]
+            self.control_url, self.token = os.environ["EVENTS_CONTROL_URL"], os.environ["EVENTS_CONTROL_TOKEN"]
+            return
+        # It ends when its standard input does: at stop, or with this process however that ends.
+        command = [os.environ.get("EVENTSD", "eventsd"), "double", "-until-eof"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         lines = {}
         for line in self.process.stdout:
             name, _, value = line.rstrip("\n").partition(": ")
@@ -22,21 +27,24 @@ class Double:
         else:
             self.stop()
             raise RuntimeError("eventsd ended before it was ready; it said why on stderr")
-        self.base_url, self.key = lines["base_url"], lines["api_key"]
-        self._url, self._token = lines["control_url"], lines["control_token"]
+        self.base_url, self.control_url, self.token = lines["base_url"], lines["control_url"], lines["control_token"]
+
+    def stop(self):
+        if self.process:
+            self.process.communicate()  # closes its standard input and waits for its end
 
     def control(self, method, path, body=None):
         request = urllib.request.Request(
-            self._url + path,
+            self.control_url + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": "Bearer " + self._token},
+            headers={"Authorization": "Bearer " + self.token},
         )
         with urllib.request.urlopen(request, timeout=10) as response:
             return json.loads(response.read() or "null")
 
     def new_key(self, name):
-        """A key is a tenant: with one each, tests do not meet. {id, key, user}"""
+        """A key is a tenant: with one each, tests do not meet. {id, key, user, base_url}"""
         return self.control("POST", "/keys", {"name": name})
 
     def faults(self, user, *faults):
@@ -49,8 +57,3 @@ class Double:
 
     def reset(self, user):
         self.control("POST", "/reset?user=" + user)
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-        self.process.stdout.close()

@@ -1,4 +1,5 @@
-"""go build -o eventsd ../../cmd/eventsd && EVENTSD=./eventsd python3 -m unittest"""
+"""go build -o eventsd ../../cmd/eventsd, then: ./eventsd double -- python3 -m unittest
+or, where the test runner itself should start it: EVENTSD=./eventsd python3 -m unittest"""
 
 import json
 import unittest
@@ -32,6 +33,13 @@ class TestClient(unittest.TestCase):
         self.double.faults(self.user, {"operation": CREATE, "status": 503, "times": 2})
         self.client.create(LAUNCH)
         self.assertEqual([r["status"] for r in self.double.requests(self.user)], [503, 503, 201])
+
+    def test_page_of_a_proxy(self):
+        self.double.faults(self.user, {"operation": CREATE, "status": 403, "body": "<html>Forbidden</html>"})
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            self.client.create(LAUNCH)
+        self.assertEqual(caught.exception.headers["Content-Type"], "text/html; charset=utf-8")
+        self.assertEqual([r["fault"] for r in self.double.requests(self.user)], ["status 403"])
 
     def test_lost_answer(self):
         self.double.faults(self.user, {"operation": CREATE, "lose": True, "times": 1})

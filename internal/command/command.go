@@ -1,126 +1,142 @@
-// Package command is a command line of subcommands whose flags can also be set
-// in the environment.
+// Package command is what every command line with subcommands and every small
+// HTTP server needs, whatever the program is about: flags that can also be set
+// in the environment, help, exit statuses and what is printed on stderr
+// (command.go, print.go); listening, saying that the server is ready, and
+// stopping without cutting off a request (server.go, ready.go, socket.go); and
+// running another program beside the server (child.go).
 package command
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
-	"time"
-	"unicode"
 )
 
-// Program is a command line.
+// Program is a command line: a name, followed by a subcommand of one or two
+// words, its flags, and its arguments.
 type Program struct {
-	Name     string // eventsd; its variables begin with EVENTSD_
-	About    string // a sentence
+	Name     string // such as eventsd; the variables of its flags begin with EVENTSD_
+	About    string // one sentence for the help
 	Commands []Command
-	Flags    map[string]Flag
-	Stdout   io.Writer // for help
+	Stdin    io.Reader
+	Stdout   io.Writer
+	Stderr   io.Writer                // for errors, notices and the log
+	Redact   func(text string) string // takes secrets out of errors and log lines
 
-	Args  []string        // what followed the flags
-	Given map[string]bool // the flags on the command line
-}
-
-// Flag declares a flag in a set, with a default where it is another one than
-// usual.
-type Flag func(fs *flag.FlagSet, name, value string)
-
-// String is a flag with a value, whose name stands in backquotes in the usage.
-func String(at *string, usual, usage string) Flag {
-	return func(fs *flag.FlagSet, name, value string) { fs.StringVar(at, name, cmp.Or(value, usual), usage) }
-}
-
-// Bool is a flag that is on or off.
-func Bool(at *bool, usual bool, usage string) Flag {
-	return func(fs *flag.FlagSet, name, _ string) { fs.BoolVar(at, name, usual, usage) }
+	// Set when the subcommand runs.
+	Args   []string        // what followed the flags
+	Dashes bool            // "--" stood before Args
+	Given  map[string]bool // the flags that stood on the command line
 }
 
 // Command is one thing that a program does.
 type Command struct {
-	Name          string // one word or two
-	Args, Summary string
-	Flags         []string // each with =VALUE behind it where its default is not the usual
-	Run           func() error
+	Name    string              // one word or two
+	Args    string              // what follows the flags, for the help; empty: nothing may follow
+	Summary string              // one line for the help
+	Flags   func(*flag.FlagSet) // declares its flags; nil: it has none
+	Run     func() error
 }
 
-// Run runs the subcommand that args name, the first one where they name none.
-// Flags that are not given are read from getenv. Its errors, and those of the
-// subcommand, say what to do.
+// Run runs the subcommand that args name: the first of Commands where they name
+// none. A flag that args do not give is read from its variable in the
+// environment. The error is for [Program.Exit].
 func (p *Program) Run(args []string, getenv func(string) string) error {
-	p.Commands = append(p.Commands, Command{Name: "help", Args: "[SUBCOMMAND]", Summary: "explain " + p.Name + " or a subcommand", Run: p.help})
-	c := p.Commands[0]
-	if len(args) > 0 && asksHelp(args[0]) {
+	help := Command{Name: "help", Args: "[SUBCOMMAND]", Summary: "explain " + p.Name + " or a subcommand", Run: p.help}
+	p.Commands = append(p.Commands, help)
+	c, rest := p.Commands[0], args
+	switch {
+	case len(args) == 0:
+	case asksHelp(args[0]):
 		return p.help()
-	}
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		i := slices.IndexFunc(p.Commands, func(c Command) bool {
-			words := strings.Fields(c.Name)
-			return len(args) >= len(words) && slices.Equal(words, args[:len(words)])
-		})
-		if i < 0 && len(args) > 1 && asksHelp(args[1]) {
+	case args[0] == "-version" || args[0] == "--version":
+		c, rest, _ = p.find([]string{"version"})
+	case !strings.HasPrefix(args[0], "-"):
+		var found bool
+		if c, rest, found = p.find(args); !found && len(args) > 1 && asksHelp(args[1]) {
 			p.Args = args[:1]
 			return p.help()
-		}
-		if i < 0 {
+		} else if !found {
 			return p.unknown(args)
 		}
-		c = p.Commands[i]
-		args = args[len(strings.Fields(c.Name)):]
 	}
-	fs := p.flags(c)
-	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+	fs := c.flagSet()
+	if err := fs.Parse(rest); errors.Is(err, flag.ErrHelp) {
 		p.explain(c)
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("%w; see %s help %s", err, p.Name, c.Name)
 	}
-	p.Args, p.Given = fs.Args(), map[string]bool{}
-	if len(p.Args) > 0 && c.Args == "" {
-		hint := ""
-		if p.Args[0] == "true" || p.Args[0] == "false" {
-			hint = " a flag that is on or off is written -flag=" + p.Args[0] + ";"
-		}
-		if slices.ContainsFunc(p.Commands, func(c Command) bool { return strings.Fields(c.Name)[0] == p.Args[0] }) {
-			hint = " a subcommand comes before its flags;"
-		}
-		return fmt.Errorf("unexpected argument %q;%s see %s help %s", p.Args[0], hint, p.Name, c.Name)
-	}
+	before := len(rest) - fs.NArg()
+	p.Args, p.Dashes, p.Given = fs.Args(), before > 0 && rest[before-1] == "--", map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { p.Given[f.Name] = true })
-	var bad error
-	fs.VisitAll(func(f *flag.Flag) {
-		if value := getenv(p.variable(f)); value != "" && !p.Given[f.Name] && bad == nil {
-			if fs.Set(f.Name, value) != nil { // a string takes any value
-				bad = fmt.Errorf("invalid value %q of %s; it must be true or false", value, p.variable(f))
-			}
-		}
-	})
-	if bad != nil {
-		return bad
+	if len(p.Args) > 0 && c.Args == "" { // do not repeat it: it may be a secret whose flag was mistyped
+		return fmt.Errorf("nothing may follow the flags of %s, and a subcommand comes before them; see %s help %s",
+			c.Name, p.Name, c.Name)
+	}
+	if err := p.readEnvironment(fs, getenv); err != nil {
+		return err
 	}
 	return c.Run()
 }
 
 func asksHelp(arg string) bool { return slices.Contains([]string{"-h", "-help", "--help"}, arg) }
 
-func (p *Program) flags(c Command) *flag.FlagSet {
+// find returns the subcommand whose words args begin with, and the other args.
+func (p *Program) find(args []string) (c Command, rest []string, found bool) {
+	for _, c := range p.Commands {
+		words := strings.Fields(c.Name)
+		if len(args) >= len(words) && slices.Equal(words, args[:len(words)]) {
+			return c, args[len(words):], true
+		}
+	}
+	return c, nil, false
+}
+
+func (c Command) flagSet() *flag.FlagSet {
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	for _, name := range c.Flags {
-		name, value, _ := strings.Cut(name, "=")
-		p.Flags[name](fs, name, value)
+	fs.SetOutput(io.Discard) // we print the error
+	if c.Flags != nil {
+		c.Flags(fs)
 	}
 	return fs
 }
 
-// variable is the environment's twin of a flag.
+// readEnvironment sets the flags that were not given from their variables.
+func (p *Program) readEnvironment(fs *flag.FlagSet, getenv func(string) string) (err error) {
+	fs.VisitAll(func(f *flag.Flag) {
+		value := getenv(p.variable(f))
+		if value == "" || p.Given[f.Name] || err != nil {
+			return
+		}
+		if fs.Set(f.Name, value) != nil { // only a flag that is on or off refuses a value
+			err = fmt.Errorf("invalid value %q of %s; it must be true or false", value, p.variable(f))
+		}
+	})
+	return err
+}
+
+// variable is the name of a flag in the environment.
 func (p *Program) variable(f *flag.Flag) string {
 	return strings.ToUpper(p.Name + "_" + strings.ReplaceAll(f.Name, "-", "_"))
+}
+
+// unknown is the error for a subcommand that does not exist, or whose second word
+// is missing. It repeats no flag, as one may hold a secret.
+func (p *Program) unknown(args []string) error {
+	var longer []string
+	for _, c := range p.Commands {
+		if strings.HasPrefix(c.Name, args[0]+" ") {
+			longer = append(longer, c.Name)
+		}
+	}
+	if longer != nil {
+		return fmt.Errorf("give one of %s; see %s help %s", strings.Join(longer, ", "), p.Name, args[0])
+	}
+	return fmt.Errorf("unknown subcommand %q; see %s help", args[0], p.Name)
 }
 
 // help explains the subcommand that the arguments name, or lists those that
@@ -128,12 +144,12 @@ func (p *Program) variable(f *flag.Flag) string {
 func (p *Program) help() error {
 	list := p.Commands
 	if name := strings.Join(p.Args, " "); name != "" {
-		if i := slices.IndexFunc(list, func(c Command) bool { return c.Name == name }); i >= 0 {
-			p.explain(list[i])
+		if c, rest, found := p.find(p.Args); found && len(rest) == 0 {
+			p.explain(c)
 			return nil
 		}
-		list = slices.DeleteFunc(slices.Clone(list), func(c Command) bool { return !strings.HasPrefix(c.Name, name+" ") })
-		if len(list) == 0 {
+		other := func(c Command) bool { return !strings.HasPrefix(c.Name, name+" ") }
+		if list = slices.DeleteFunc(slices.Clone(list), other); len(list) == 0 {
 			return p.unknown(p.Args)
 		}
 	}
@@ -141,74 +157,20 @@ func (p *Program) help() error {
 	for _, c := range list {
 		fmt.Fprintf(p.Stdout, "  %-12s %s\n", c.Name, c.Summary)
 	}
-	fmt.Fprintf(p.Stdout, "\nSee %s help SUBCOMMAND for its flags. Each flag can also be set in the\nenvironment, -data as %s_DATA and so on; the flag wins.\n", p.Name, strings.ToUpper(p.Name))
+	fmt.Fprintf(p.Stdout, "\nSee %s help SUBCOMMAND for its flags. Each flag can also be set in the\n"+
+		"environment, -data as %s_DATA and so on; the flag wins.\n", p.Name, strings.ToUpper(p.Name))
 	return nil
 }
 
-// unknown tells which subcommands begin with the first word, if there are any.
-// It repeats no flag, as one may hold a secret.
-func (p *Program) unknown(args []string) error {
-	name, near := args[0], []string{}
-	for _, c := range p.Commands {
-		if name != "" && strings.HasPrefix(c.Name, name) {
-			near = append(near, c.Name)
-		}
-	}
-	if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
-		name += " " + args[1]
-	}
-	hint := ""
-	if len(near) > 0 {
-		hint = " there is " + strings.Join(near, ", ") + ";"
-	}
-	return fmt.Errorf("unknown subcommand %q;%s see %s help", name, hint, p.Name)
-}
-
+// explain prints the help of one subcommand.
 func (p *Program) explain(c Command) {
 	usage := strings.Fields(p.Name + " " + c.Name + " [FLAGS] " + c.Args)
 	fmt.Fprintf(p.Stdout, "%s %s: %s\n\nUsage: %s\n", p.Name, c.Name, c.Summary, strings.Join(usage, " "))
-	p.flags(c).VisitAll(func(f *flag.Flag) {
+	c.flagSet().VisitAll(func(f *flag.Flag) {
 		value, usage := flag.UnquoteUsage(f)
 		if f.DefValue != "" && f.DefValue != "false" {
 			usage += " (default " + f.DefValue + ")"
 		}
 		fmt.Fprintf(p.Stdout, "  %-24s %s; %s\n", strings.TrimSpace("-"+f.Name+" "+value), usage, p.variable(f))
 	})
-}
-
-// Progress returns what tells on w, where that is a terminal, how far a long
-// work is: done of total, or of nobody knows how much where total is 0.
-func Progress(w io.Writer, what string) func(done, total int64) {
-	f, ok := w.(*os.File)
-	if ok {
-		info, err := f.Stat()
-		ok = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	if !ok {
-		return func(int64, int64) {}
-	}
-	last := time.Now()
-	return func(done, total int64) {
-		switch {
-		case done == total:
-			fmt.Fprint(f, "\r\033[K")
-		case time.Since(last) < 200*time.Millisecond:
-		default:
-			last = time.Now()
-			fmt.Fprintf(f, "\r%s: %d", what, done)
-			if total > 0 {
-				fmt.Fprintf(f, " of %d", total)
-			}
-		}
-	}
-}
-
-// Printable is s without what would move a terminal's cursor or a column.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s)
 }

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"flag"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,20 +21,24 @@ func run(vars map[string]string, args ...string) (did, printed string, err error
 	var addr string
 	var dry bool
 	p := &command.Program{Name: "tool", About: "tool is a tool.", Stdout: &stdout}
-	p.Flags = map[string]command.Flag{
-		"addr":    command.String(&addr, ":80", "`HOST:PORT` to listen on"),
-		"dry-run": command.Bool(&dry, false, "change nothing"),
-	}
+	addrFlag := func(fs *flag.FlagSet, value string) { fs.StringVar(&addr, "addr", value, "`HOST:PORT` to listen on") }
+	dryFlag := func(fs *flag.FlagSet) { fs.BoolVar(&dry, "dry-run", false, "change nothing") }
 	does := func(name string, err error) func() error {
 		return func() error {
 			did = fmt.Sprintf("%s addr=%s dry=%v args=%q given=%v", name, addr, dry, p.Args, p.Given)
+			if p.Dashes {
+				did += " --"
+			}
 			return err
 		}
 	}
 	p.Commands = []command.Command{
-		{Name: "serve", Summary: "serve", Flags: []string{"addr", "dry-run"}, Run: does("serve", nil)},
-		{Name: "key list", Summary: "list the keys", Flags: []string{"addr=list:1"}, Run: does("list", nil)},
-		{Name: "key show", Args: "ID", Summary: "show a key", Flags: []string{"dry-run"}, Run: does("show", errShow)},
+		{Name: "serve", Summary: "serve", Run: does("serve", nil),
+			Flags: func(fs *flag.FlagSet) { addrFlag(fs, ":80"); dryFlag(fs) }},
+		{Name: "key list", Summary: "list the keys", Run: does("list", nil),
+			Flags: func(fs *flag.FlagSet) { addrFlag(fs, "list:1") }},
+		{Name: "key show", Args: "ID", Summary: "show a key", Flags: dryFlag, Run: does("show", errShow)},
+		{Name: "version", Summary: "print the version", Run: does("version", nil)},
 	}
 	err = p.Run(args, func(name string) string { return vars[name] })
 	return did, stdout.String(), err
@@ -54,11 +56,17 @@ func TestRun(t *testing.T) {
 		err  string
 	}{
 		{nil, nil, `serve addr=:80 dry=false args=[] given=map[]`, ""},
-		{nil, []string{"-dry-run", "-addr", ":1"}, `serve addr=:1 dry=true args=[] given=map[addr:true dry-run:true]`, ""},
-		{nil, []string{"serve", "--addr=:1", "--"}, `serve addr=:1 dry=false args=[] given=map[addr:true]`, ""},
+		{nil, []string{"-dry-run", "-addr", ":1"},
+			`serve addr=:1 dry=true args=[] given=map[addr:true dry-run:true]`, ""},
+		{nil, []string{"serve", "--addr=:1", "--"}, `serve addr=:1 dry=false args=[] given=map[addr:true] --`, ""},
 		{nil, []string{"key", "list"}, `list addr=list:1 dry=false args=[] given=map[]`, ""},
 		{nil, []string{"key", "show"}, `show addr= dry=false args=[] given=map[]`, nothing},
-		{nil, []string{"key", "show", "-dry-run=false", "a", "-b"}, `show addr= dry=false args=["a" "-b"] given=map[dry-run:true]`, nothing},
+		{nil, []string{"key", "show", "-dry-run=false", "a", "-b"},
+			`show addr= dry=false args=["a" "-b"] given=map[dry-run:true]`, nothing},
+		{nil, []string{"key", "show", "-dry-run", "--", "-b", "--"},
+			`show addr= dry=true args=["-b" "--"] given=map[dry-run:true] --`, nothing},
+		{nil, []string{"-version"}, `version addr= dry=false args=[] given=map[]`, ""},
+		{nil, []string{"--version"}, `version addr= dry=false args=[] given=map[]`, ""},
 
 		{env, nil, `serve addr=env:1 dry=true args=[] given=map[]`, ""},
 		{env, []string{"-addr", ":1"}, `serve addr=:1 dry=true args=[] given=map[addr:true]`, ""},
@@ -70,23 +78,26 @@ func TestRun(t *testing.T) {
 		{bad, nil, "", `invalid value "perhaps" of TOOL_DRY_RUN; it must be true or false`},
 
 		{nil, []string{"server"}, "", `unknown subcommand "server"; see tool help`},
-		{nil, []string{"key"}, "", `unknown subcommand "key"; there is key list, key show; see tool help`},
+		{nil, []string{"key"}, "", `give one of key list, key show; see tool help key`},
+		{nil, []string{"key", "lost", "a"}, "", `give one of key list, key show; see tool help key`},
 		{nil, []string{"bogus", "-h"}, "", `unknown subcommand "bogus"; see tool help`},
-		{nil, []string{"key", "lost", "a"}, "", `unknown subcommand "key lost"; there is key list, key show; see tool help`},
 		{nil, []string{""}, "", `unknown subcommand ""; see tool help`},
-		{nil, []string{"-dry-run", "a", "b"}, "", `unexpected argument "a"; see tool help serve`},
-		{nil, []string{"key", "list", "a"}, "", `unexpected argument "a"; see tool help key list`},
+		{nil, []string{"-dry-run", "secret", "b"}, "", `nothing may follow the flags of serve, and a subcommand comes before them; see tool help serve`},
+		{nil, []string{"key", "list", "a"}, "",
+			`nothing may follow the flags of key list, and a subcommand comes before them; see tool help key list`},
 		{nil, []string{"-port", "80"}, "", `flag provided but not defined: -port; see tool help serve`},
-		{nil, []string{"key", "list", "-dry-run"}, "", `flag provided but not defined: -dry-run; see tool help key list`},
+		{nil, []string{"key", "list", "-dry-run"}, "",
+			`flag provided but not defined: -dry-run; see tool help key list`},
 		{nil, []string{"-addr"}, "", `flag needs an argument: -addr; see tool help serve`},
-		{nil, []string{"-dry-run=maybe"}, "", `invalid boolean value "maybe" for -dry-run: parse error; see tool help serve`},
+		{nil, []string{"-dry-run=maybe"}, "",
+			`invalid boolean value "maybe" for -dry-run: parse error; see tool help serve`},
 		{nil, []string{"help", "me"}, "", `unknown subcommand "me"; see tool help`},
-		{nil, []string{"help", "ke"}, "", `unknown subcommand "ke"; there is key list, key show; see tool help`},
-		{nil, []string{"-dry-run", "key", "list"}, "", `unexpected argument "key"; a subcommand comes before its flags; see tool help serve`},
 	} {
 		did, printed, err := run(tt.vars, tt.args...)
-		if did != tt.did || printed != "" || fmt.Sprint(err) != cmp.Or(tt.err, "<nil>") || (tt.err == nothing) != errors.Is(err, errShow) {
-			t.Errorf("%v tool %q did %q and printed %q: %v; want %q: %s", tt.vars, tt.args, did, printed, err, tt.did, tt.err)
+		same := did == tt.did && printed == "" && fmt.Sprint(err) == cmp.Or(tt.err, "<nil>")
+		if !same || (tt.err == nothing) != errors.Is(err, errShow) {
+			t.Errorf("%v tool %q did %q and printed %q: %v; want %q: %s",
+				tt.vars, tt.args, did, printed, err, tt.did, tt.err)
 		}
 	}
 }
@@ -100,12 +111,14 @@ Usage: tool [SUBCOMMAND] [FLAGS]
   serve        serve
   key list     list the keys
   key show     show a key
+  version      print the version
   help         explain tool or a subcommand
 
 See tool help SUBCOMMAND for its flags. Each flag can also be set in the
 environment, -data as TOOL_DATA and so on; the flag wins.
 `
-	keys := strings.NewReplacer("  serve        serve\n", "", "  help         explain tool or a subcommand\n", "").Replace(program)
+	keys := strings.NewReplacer("  serve        serve\n", "", "  version      print the version\n", "",
+		"  help         explain tool or a subcommand\n", "").Replace(program)
 	const serve = `tool serve: serve
 
 Usage: tool serve [FLAGS]
@@ -130,47 +143,16 @@ Usage: tool key list [FLAGS]
 		{[]string{"serve", "-h"}, serve},
 		{[]string{"help", "key", "list"}, list},
 		{[]string{"key", "list", "-addr", ":1", "-help"}, list},
-		{[]string{"key", "show", "-h"}, "tool key show: show a key\n\nUsage: tool key show [FLAGS] ID\n  -dry-run                 change nothing; TOOL_DRY_RUN\n"},
+		{[]string{"key", "show", "-h"}, "tool key show: show a key\n\nUsage: tool key show [FLAGS] ID\n" +
+			"  -dry-run                 change nothing; TOOL_DRY_RUN\n"},
 		{[]string{"help", "key"}, keys},
 		{[]string{"key", "-h"}, keys},
-		{[]string{"help", "help"}, "tool help: explain tool or a subcommand\n\nUsage: tool help [FLAGS] [SUBCOMMAND]\n"},
+		{[]string{"help", "help"},
+			"tool help: explain tool or a subcommand\n\nUsage: tool help [FLAGS] [SUBCOMMAND]\n"},
 	} {
 		did, printed, err := run(bad, tt.args...)
 		if did != "" || printed != tt.want || err != nil {
 			t.Errorf("tool %q did %q and printed\n%s%v, want\n%s", tt.args, did, printed, err, tt.want)
 		}
-	}
-}
-
-func TestPrintable(t *testing.T) {
-	t.Parallel()
-	for s, want := range map[string]string{
-		"Zoë O'Łódź <日本> 🎉":     "Zoë O'Łódź <日本> 🎉",
-		"a\tb\r\nc\x7f":         "a?b??c?",
-		"\x1b[2Jx\u009b1m":      "?[2Jx?1m",
-		"\u202eadA\u200b\u2028": "?adA??",
-	} {
-		if got := command.Printable(s); got != want {
-			t.Errorf("Printable(%q) = %q, want %q", s, got, want)
-		}
-	}
-}
-
-// TestProgress: what is no terminal is not told how far a work is.
-func TestProgress(t *testing.T) {
-	t.Parallel()
-	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	var buffer bytes.Buffer
-	for _, w := range []io.Writer{&buffer, file} {
-		tell := command.Progress(w, "reading")
-		tell(1, 2)
-		tell(2, 2)
-	}
-	if b, err := os.ReadFile(file.Name()); buffer.Len() > 0 || len(b) > 0 || err != nil {
-		t.Errorf("told a buffer %q, a file %q, %v", &buffer, b, err)
 	}
 }

@@ -2,10 +2,10 @@ package double
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -19,47 +19,65 @@ import (
 // ControlPath begins the path of every control route.
 const ControlPath = "/_control"
 
-const maxControl = 1 << 20 // bytes of a body of faults or the clock
+const maxControl = 1 << 20 // bytes of a body with faults or the clock
 
 // Control returns the handler of the control API, for requests that carry the
-// token and come from no browser. New keys are answered with the base URL, and
-// fail answers errors.
-func (d *Double) Control(token, baseURL string, fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
-	routes := operator.StoreRoutes(d, baseURL)
-	routes["/reset"] = map[string]operator.Route{
-		"POST": {User: d.Known, Do: func(r operator.Request) ([]byte, error) { return nil, d.Reset(r.User) }},
-	}
-	routes["/faults"] = map[string]operator.Route{
-		"GET":    {Status: http.StatusOK, User: d.Known, Do: func(r operator.Request) ([]byte, error) { return d.listFaults(r.User), nil }},
-		"PUT":    {Status: http.StatusOK, User: d.Known, MaxBody: maxControl, Do: d.putFaults},
-		"DELETE": {User: d.Known, Do: func(r operator.Request) ([]byte, error) { d.replace(of(r.User)); return nil, nil }},
-	}
-	routes["/requests"] = map[string]operator.Route{
-		"GET": {Status: http.StatusOK, User: d.Known, Do: func(r operator.Request) ([]byte, error) {
-			return strict.Encode(map[string]any{"data": d.Requests("", r.User)}), nil
-		}},
-		"DELETE": {User: d.Known, Do: func(r operator.Request) ([]byte, error) { d.ClearRequests(r.User); return nil, nil }},
-	}
-	routes["/clock"] = map[string]operator.Route{
-		"GET": {Status: http.StatusOK, Do: func(operator.Request) ([]byte, error) { return d.clock(), nil }},
-		"PUT": {Status: http.StatusOK, MaxBody: maxControl, Do: d.putClock},
-	}
+// token and come from no browser. It answers a new key with the base URL of the
+// host that the request was sent to. Fail answers errors.
+func (d *Double) Control(token string, fail answer.Fail) http.Handler {
+	routes := operator.StoreRoutes(d, func(host string) string { return "http://" + host + d.base })
+	user := map[string]func(string) error{"user": d.KnownUser}
+	filter := map[string]func(string) error{"user": d.KnownUser, "operation": d.KnownOperation}
+	maps.Copy(routes, operator.Routes{
+		"/reset": {"POST": {Query: user, Do: d.postReset}},
+		"/faults": {
+			"GET":    {Status: http.StatusOK, Query: user, Do: d.getFaults},
+			"PUT":    {Status: http.StatusOK, Query: user, MaxBody: maxControl, Do: d.putFaults},
+			"DELETE": {Query: user, Do: d.deleteFaults},
+		},
+		"/requests": {
+			"GET":    {Status: http.StatusOK, Query: filter, Do: d.getRequests},
+			"DELETE": {Query: user, Do: d.deleteRequests},
+		},
+		"/clock": {
+			"GET": {Status: http.StatusOK, Do: d.getClock},
+			"PUT": {Status: http.StatusOK, MaxBody: maxControl, Do: d.putClock},
+		},
+	})
 	serve := operator.Handler(ControlPath, routes, fail)
-	want := sha256.Sum256([]byte(token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
-		scheme, token, _ := strings.Cut(strings.Join(r.Header["Authorization"], ","), " ")
-		got := sha256.Sum256([]byte(token))
+		scheme, sent, _ := strings.Cut(strings.Join(r.Header["Authorization"], ","), " ")
 		switch {
 		case r.Header["Origin"] != nil:
 			fail(w, r, &answer.Error{Status: http.StatusForbidden, Code: "forbidden",
 				Message: "a request with an Origin comes from a browser, which the control API does not serve"})
-		case !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) == 0:
-			fail(w, r, answer.Unauthorized("control", "missing or invalid control token; send it as Authorization: Bearer and the token"))
+		case !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 0:
+			fail(w, r, answer.Unauthorized("control",
+				"missing or invalid control token; send it as Authorization: Bearer and the token"))
 		default:
 			serve.ServeHTTP(w, r)
 		}
 	})
+}
+
+// IssueKeyJSON is the store's, but takes a name alone, too, and makes a new user
+// of that name each time, with an email that no user has.
+func (d *Double) IssueKeyJSON(request []byte) ([]byte, error) {
+	var user, name, email string
+	members := form.Form{{Name: "user_id", Value: &user}, {Name: "name", Value: &name}, {Name: "email", Value: &email}}
+	v, err := strict.Parse(request)
+	if err != nil || members.Fill(v, form.New).All() != nil || user != "" || email != "" {
+		return d.Store.IssueKeyJSON(request) // it also refuses what is wrong
+	}
+	for email == "" || d.has(email) {
+		email = d.numbered("email", readable(name)) + mailDomain
+	}
+	return d.Store.IssueKeyJSON(strict.Encode(map[string]string{"name": name, "email": email}))
+}
+
+func (d *Double) postReset(r operator.Request) ([]byte, error) {
+	return nil, d.Reset(r.Query.Get("user"))
 }
 
 // form is a fault as the control API has it.
@@ -67,6 +85,9 @@ func (f *Rule) form() form.Form {
 	return form.Form{
 		{Name: "operation", Value: &f.Operation, Flags: form.Required},
 		{Name: "status", Value: &f.Status},
+		{Name: "body", Value: &f.Body},
+		{Name: "retry_after", Value: &f.RetryAfter},
+		{Name: "after", Value: &f.After},
 		{Name: "times", Value: &f.Times},
 		{Name: "delay", Value: &f.Delay},
 		{Name: "drop", Value: &f.Drop},
@@ -76,19 +97,23 @@ func (f *Rule) form() form.Form {
 	}
 }
 
-func (d *Double) listFaults(userID string) []byte {
+func (d *Double) getFaults(r operator.Request) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	match := faultOf(r.Query.Get("user"))
 	list := []json.RawMessage{}
 	for _, f := range d.faults {
-		if of(userID)(f) {
+		if match(f) {
 			list = append(list, f.form().Append(nil))
 		}
 	}
-	return strict.Encode(list)
+	return strict.Encode(list), nil
 }
 
+// putFaults replaces all faults, or with ?user= those of that user, by a list. Of a
+// list with mistakes it sets none.
 func (d *Double) putFaults(r operator.Request) ([]byte, error) {
+	user := r.Query.Get("user")
 	var rules []*Rule
 	var problems []string
 	for v, err := range strict.Elements(r.Body) {
@@ -96,35 +121,42 @@ func (d *Double) putFaults(r operator.Request) ([]byte, error) {
 			return nil, answer.BadRequest("the body is not a JSON array of faults: " + err.Error())
 		}
 		f := &Rule{}
-		problem := strings.Join(f.form().Fill(v, form.Client).All(), "; ")
-		if f.User = cmp.Or(f.User, r.User); r.User != "" && f.User != r.User {
-			problem = cmp.Or(problem, "user must be the one of ?user=, or left out")
+		wrong := f.form().Fill(v, form.Client).All()
+		if f.User = cmp.Or(f.User, user); wrong == nil {
+			wrong = d.problems(f) // what each member is, before what they are together
 		}
-		if problem = cmp.Or(problem, d.problem(f)); problem != "" {
-			problems = append(problems, fmt.Sprintf("fault %d: %s", len(rules)+1, problem))
+		if user != "" && f.User != user {
+			wrong = append(wrong, "user must be the one of ?user=, or left out")
 		}
 		rules = append(rules, f)
+		if wrong != nil {
+			problems = append(problems, fmt.Sprintf("fault %d: %s", len(rules), strings.Join(wrong, "; ")))
+		}
 	}
 	if problems != nil {
 		return nil, answer.BadRequest(strings.Join(problems, "; "))
 	}
-	d.replace(of(r.User), rules...)
-	return d.listFaults(r.User), nil
+	d.replaceFaults(faultOf(user), rules...)
+	return d.getFaults(r)
 }
 
-func (d *Double) clock() []byte { return strict.Encode(map[string]any{"now": d.Now()}) }
-
-// clockChange is the body of a change of the clock.
-type clockChange struct {
-	now     time.Time
-	advance time.Duration
+func (d *Double) deleteFaults(r operator.Request) ([]byte, error) {
+	d.replaceFaults(faultOf(r.Query.Get("user")))
+	return nil, nil
 }
 
-func (c *clockChange) form() form.Form {
-	return form.Form{
-		{Name: "now", Value: &c.now},
-		{Name: "advance", Value: &c.advance},
-	}
+func (d *Double) getRequests(r operator.Request) ([]byte, error) {
+	found := d.Requests(r.Query.Get("operation"), r.Query["user"])
+	return strict.Encode(map[string]any{"data": found}), nil
+}
+
+func (d *Double) deleteRequests(r operator.Request) ([]byte, error) {
+	d.ClearRequests(r.Query.Get("user"))
+	return nil, nil
+}
+
+func (d *Double) getClock(operator.Request) ([]byte, error) {
+	return strict.Encode(map[string]any{"now": d.Now()}), nil
 }
 
 func (d *Double) putClock(r operator.Request) ([]byte, error) {
@@ -132,18 +164,17 @@ func (d *Double) putClock(r operator.Request) ([]byte, error) {
 	if err != nil {
 		return nil, answer.BadRequest("the body is not a JSON object: " + err.Error())
 	}
-	var c clockChange
-	if problems := c.form().Fill(v, form.New).All(); problems != nil {
+	var now *time.Time
+	var advance time.Duration
+	problems := form.Form{{Name: "now", Value: &now}, {Name: "advance", Value: &advance}}.Fill(v, form.New).All()
+	if problems == nil && (len(v.Members) != 1 || v.Members[0].Value.Kind == strict.Null) {
+		problems = []string{`the body must have one member: now, a date-time, or advance, a duration such as "1h"`}
+	}
+	if problems != nil {
 		return nil, answer.BadRequest(strings.Join(problems, "; "))
 	}
-	if len(v.Members) != 1 || v.Members[0].Value.Kind == strict.Null {
-		return nil, answer.BadRequest(`the body must have one member: now, a date-time, or advance, a duration such as "1h"`)
+	if err := d.setClock(now, advance); err != nil {
+		return nil, err
 	}
-	err = d.setClock(func(now time.Time) time.Time {
-		if v.Members[0].Name == "now" {
-			return c.now
-		}
-		return now.Add(c.advance)
-	})
-	return d.clock(), err
+	return d.getClock(r)
 }

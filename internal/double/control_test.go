@@ -15,6 +15,42 @@ import (
 	"example.com/events/internal/double"
 )
 
+// TestBegin: the first key has the secret that was chosen, and a reset keeps it.
+func TestBegin(t *testing.T) {
+	t.Parallel()
+	const secret = "svc_live_chosen_by_the_user"
+	for _, tt := range []struct{ secret, seed, err string }{
+		{"", "[]", ""},
+		{secret, "[]", ""},
+		{secret, `[{"key":{"user_id":"usr_owner","secret":"` + secret + `"}}]`, ""},
+		{secret, `[{"user":{"id":"usr_ada","name":"Ada","email":"a@example.com"}},{"key":{"user_id":"usr_ada","secret":"` + secret + `"}}]`, "user_id"},
+		{"chosen", "[]", "key: secret must be svc_live_"},
+		{"", `[{"user":{"name":"Ada"}}]`, "email is required"},
+	} {
+		d := double.New(events.BasePath, events.Operations(), double.Start)
+		store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
+		key, err := d.Begin(store, tt.secret, func() error { return store.ApplyJSON([]byte(tt.seed)) })
+		if tt.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.err) || strings.Contains(err.Error(), secret) {
+				t.Errorf("Begin(%q) on %s: %v, want an error with %q", tt.secret, tt.seed, err, tt.err)
+			}
+			continue
+		}
+		if err != nil || tt.secret != "" && key != tt.secret {
+			t.Errorf("Begin(%q) on %s = %q, %v", tt.secret, tt.seed, key, err)
+		}
+		s := &service{t: t, api: d.Handler(events.New(store)), key: key}
+		for range 2 {
+			if status := s.call(key, "GET /users/me", ""); status != 200 {
+				t.Errorf("Begin(%q) on %s: GET /users/me with the key = %d", tt.secret, tt.seed, status)
+			}
+			if err := d.Reset(""); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // service is a double with its control API, without a port.
 type service struct {
 	t       testing.TB
@@ -26,7 +62,7 @@ type service struct {
 func newService(t testing.TB) *service {
 	d := double.New(events.BasePath, events.Operations(), double.Start)
 	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
-	key, err := d.Begin(store, func() error {
+	key, err := d.Begin(store, "", func() error {
 		return store.ApplyJSON([]byte(`[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}},{"key":{"user_id":"usr_ada","secret":"svc_live_ada"}}]`))
 	})
 	if err != nil {
@@ -39,7 +75,7 @@ func newService(t testing.TB) *service {
 		}
 		http.Error(w, fmt.Sprintf(`{"error":{"code":"store","message":%q}}`, err), 400)
 	}
-	return &service{t, d.Handler(events.New(store)), d.Control("token", "http://base", fail), key}
+	return &service{t, d.Handler(events.New(store)), d.Control("token", fail), key}
 }
 
 // steer sends "METHOD /path" with a body to the control API.
@@ -113,7 +149,10 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /reset?user=%zz", "", "", 400, "query"},
 		{"POST /reset?user=usr_nobody", "", "", 404, `user \"usr_nobody\" is not known`},
 		{"GET /requests?user=ada", "", "", 404, "is not known"},
-		{"POST /reset", `{"user":"usr_ada"}`, "", 400, "?user=ID"},
+		{"GET /requests?operation=GET+/event", "", "", 400, `operation \"GET /event\" is not known: the nearest is \"GET /events\"`},
+		{"GET /requests?operation=", "", "", 400, "takes operation and user"},
+		{"DELETE /requests?operation=GET+/events", "", "", 400, "takes user"},
+		{"POST /reset", `{"user":"usr_ada"}`, "", 400, "takes user"},
 		{"DELETE /faults", `[]`, "", 400, "must be empty"},
 		{"PUT /clock", "", "", 400, "not a JSON object"},
 		{"PUT /clock", `{}`, "", 400, "one member"},
@@ -133,7 +172,14 @@ func TestControlRefuses(t *testing.T) {
 		{"PUT /faults", `[{"operation":"GET /events","status":500},{"operation":"GET /event","status":500}]`, "", 400, `fault 2: operation \"GET /event\" is not known: the nearest is \"GET /events\"`},
 		{"PUT /faults", `[{"operation":"GET /events","status":"500"}]`, "", 400, "status must be a whole number"},
 		{"PUT /faults", `[{"operation":"GET /events","status":5e2}]`, "", 400, "status must be a whole number"},
-		{"PUT /faults", `[{"operation":"GET /events","status":99}]`, "", 400, "status must be one of"},
+		{"PUT /faults", `[{"operation":"GET /events","status":99}]`, "", 400, "status must be from 400 to 599"},
+		{"PUT /faults", `[{"operation":"GET /events","drop":true,"body":"x"},{"operation":"GET /events","delay":"1s","retry_after":"1s"}]`, "", 400,
+			"fault 1: body and retry_after need status: give the status that they are sent with; fault 2: body and retry_after need status"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500,"after":-1,"times":-2,"delay":"-1s"}]`, "", 400,
+			"fault 1: after must not be negative: it is how many requests pass before the first that fails; times must not be negative"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500,"retry_after":2}]`, "", 400, "retry_after must be a string"},
+		{"PUT /faults?user=usr_ada", `[{"operation":"GET /events","status":1,"user":"usr_owner"}]`, "", 400,
+			"status must be from 400 to 599; user must be the one of ?user="},
 		{"PUT /faults", `[{"operation":"GET /events","delay":200}]`, "", 400, "delay must be a string"},
 		{"PUT /faults", `[{"operation":"GET /events","delay":"1s","drop":true,"lose":true}]`, "", 400, "exclude each other"},
 		{"PUT /faults", `[{"operation":"GET /events","status":500,"hits":1}]`, "", 400, "hits is set by the server"},
@@ -166,22 +212,26 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
-	const adaFault = `{"operation":"GET /users/me","status":429,"times":0,"delay":"0s","drop":false,"lose":false,"user":"usr_ada","hits":0}`
+	const adaFault = `{"operation":"GET /users/me","status":429,"body":"","retry_after":"0s","after":0,"times":0,` +
+		`"delay":"0s","drop":false,"lose":false,"user":"usr_ada","hits":0}`
 	for i, tt := range []struct {
 		request, body string // of the control API; of the API where it begins with a key
 		status        int
 		want          string // the answer, with … for anything
 	}{
-		{"POST /keys", `{"name":"Grace"}`, 201, `{"id":"key_grace_000001","key":"svc_live_…","user":"usr_grace","base_url":"http://base"}`},
-		{"POST /keys", `{"name":"Grace"}`, 201, `{"id":"key_grace_2_000001",…"user":"usr_grace_2","base_url":"http://base"}`},
-		{"POST /keys", `{"name":"Ignored","email":"ada@example.com"}`, 201, `{"id":"key_ada_000002",…"user":"usr_ada","base_url":"http://base"}`},
+		{"POST /keys", `{"name":"Grace"}`, 201, `{"id":"key_grace_000001","key":"svc_live_…","user":"usr_grace","base_url":"http://example.com/api/public/v1"}`},
+		{"POST /keys", `{"name":"Grace"}`, 201, `{"id":"key_grace_2_000001",…"user":"usr_grace_2","base_url":"http://example.com/api/public/v1"}`},
+		{"POST /keys", `{"name":"Ignored","email":"ada@example.com"}`, 201, `{"id":"key_ada_000002",…"user":"usr_ada","base_url":"http://example.com/api/public/v1"}`},
 		{"POST /keys", `{"user_id":"usr_ada"}`, 201, `{"id":"key_ada_000003",…}`},
 		{"DELETE /keys/key_ada_000003", "", 204, ""},
 		{"GET /keys", "", 200, `{"data":[…]}`},
 		{"GET /records", "", 200, "[\n{\"user\":{\"id\":\"usr_ada\",…]\n"},
 		{"POST /records", `[{"user":{"id":"usr_ada","name":"Ada L"}},{"user":{"id":"usr_bob","name":"Bob","email":"bob@example.com"}}]`, 200, `{"applied":2}`},
 		{"PUT /faults", `[{"operation":"POST /events/create","status":500,"times":2,"delay":"1ms","drop":false,"lose":false,"user":"usr_ada"},{"operation":"POST /events/create","drop":true,"times":1,"status":null}]`, 200,
-			`[{"operation":"POST /events/create","status":500,"times":2,"delay":"1ms","drop":false,"lose":false,"user":"usr_ada","hits":0},{"operation":"POST /events/create","status":0,"times":1,"delay":"0s","drop":true,"lose":false,"user":"","hits":0}]`},
+			`[{"operation":"POST /events/create","status":500,"body":"","retry_after":"0s","after":0,"times":2,"delay":"1ms",` +
+				`"drop":false,"lose":false,"user":"usr_ada","hits":0},` +
+				`{"operation":"POST /events/create","status":0,"body":"","retry_after":"0s","after":0,"times":1,"delay":"0s",` +
+				`"drop":true,"lose":false,"user":"","hits":0}]`},
 		{"svc_live_ada POST /events/create", launch, 500, ""},
 		{"owner POST /events/create", launch, 0, ""},
 		{"owner POST /events/create", launch, 201, ""},
@@ -193,12 +243,20 @@ func TestControl(t *testing.T) {
 		{"svc_live_ada GET /users/me", "", 429, ""},
 		{"DELETE /faults?user=usr_ada", "", 204, ""},
 		{"svc_live_ada GET /users/me", "", 200, ""},
-		{"GET /requests?user=usr_owner", "", 200, `{"data":[{"time":"2030-01-01T00:00:00Z","method":"POST","path":"/api/public/v1/events/create","query":"","header":{…},"operation":"POST /events/create","status":0,"user":"usr_owner","body":"{\"title\":…}]}`},
+		{"GET /requests?user=usr_owner", "", 200, `{"data":[{"time":"2030-01-01T00:00:00Z","method":"POST","path":"/api/public/v1/events/create","query":"","header":{…},"operation":"POST /events/create","status":0,"user":"usr_owner","body":"{\"title\":…}","fault":"drop"},{…"status":201,"user":"usr_owner",…"fault":""},{…}]}`},
+		{"GET /requests?operation=GET%20/users/me&user=usr_ada", "", 200, `{"data":[{…"operation":"GET /users/me","status":429,"user":"usr_ada","body":"","fault":"status 429"},{…"status":200,…"fault":""}]}`},
+		{"GET /requests?operation=GET+/openapi", "", 200, `{"data":[]}`},
 		{"DELETE /requests?user=usr_owner", "", 204, ""},
 		{"GET /requests?user=usr_owner", "", 200, `{"data":[]}`},
 		{"GET /requests", "", 200, `{"data":[{…"user":"usr_ada"…}]}`},
 		{"DELETE /requests", "", 204, ""},
 		{"GET /requests", "", 200, `{"data":[]}`},
+		{"PUT /faults", `[{"operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"delay":"1ms"}]`, 200,
+			`[{"operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"times":0,"delay":"1ms",…}]`},
+		{"owner GET /users/me", "", 200, ""},
+		{"owner GET /users/me", "", 503, ""},
+		{"GET /requests", "", 200, `{"data":[{…"fault":""},{…"fault":"status 503, delay 1ms"}]}`},
+		{"PUT /faults", "[]", 200, "[]"},
 		{"PUT /clock", `{"advance":"1h30m"}`, 200, `{"now":"2030-01-01T01:30:00Z"}`},
 		{"PUT /clock", `{"advance":"0s"}`, 200, `{"now":"2030-01-01T01:30:00Z"}`},
 		{"PUT /clock", `{"now":"2400-01-01T00:00:00.5+01:00"}`, 200, `{"now":"2399-12-31T23:00:00.5Z"}`},
@@ -210,7 +268,7 @@ func TestControl(t *testing.T) {
 		{"POST /reset", "", 204, ""},
 		{"GET /clock", "", 200, `{"now":"2030-01-01T00:00:00Z"}`},
 		{"owner GET /events/evt_owner_000001", "", 404, ""},
-		{"POST /keys", `{"name":"Grace"}`, 201, `{"id":"key_grace_000001",…"user":"usr_grace","base_url":"http://base"}`},
+		{"POST /keys", `{"name":"Grace"}`, 201, `{"id":"key_grace_000001",…"user":"usr_grace","base_url":"http://example.com/api/public/v1"}`},
 	} {
 		if key, request, _ := strings.Cut(tt.request, " "); strings.HasPrefix(request, "GET ") || strings.HasPrefix(request, "POST ") {
 			if key == "owner" {

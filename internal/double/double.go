@@ -1,21 +1,23 @@
 // Package double makes the real server a test double: one clock that stands
-// still, ids and keys that repeat, faults, a journal of what was called, and
-// the control API by which tests in any language steer it. It knows the server
-// only as a handler, a store of raw JSON and the hooks of its configuration.
+// still, ids and keys that repeat, faults, a journal of the requests, and the
+// control API by which tests in any language use all that. It knows the server
+// only as an [http.Handler], a store of raw JSON and the hooks of its configuration.
 //
-// To wire it up: [New]; a store configured with [Double.Now], [Double.NewID]
-// and [Double.Intercept]; [Double.Begin]; then serve [Double.Handler] around the
+// To wire it up: [New]; a store configured with [Double.Now], [Double.NewID] and
+// [Double.Intercept]; [Double.Begin]; then serve [Double.Handler] around the
 // server's handler and, for other processes, [Double.Control] beside it.
 package double
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,89 +30,124 @@ import (
 )
 
 const (
-	owner      = "usr_owner"       // the user that every double begins with
+	ownerID    = "usr_owner"       // the user that every double begins with
 	mailDomain = "@double.example" // of users that are made by name alone
 )
 
-// Start is when the clock of a double starts, unless it is told another time.
+// Start is when the clock of a double starts where no other time is given.
 var Start = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Double is the state of a test double beside its store. It is safe for
 // concurrent use once [Double.Begin] has returned.
 type Double struct {
-	Store // the server's
+	// Store is the server's. Double has all its methods, too, so that it can stand
+	// for the store in the control API, but with an IssueKeyJSON of its own.
+	Store
 
-	// Unknown, if it is not nil, is told of each request to a route that there
-	// is not, with the nearest operation. Set it before the first request.
+	// Unknown, if it is not nil, is called for each request whose route the API
+	// lacks, with the nearest operation. Set it before the first request.
 	Unknown func(method, path, nearest string)
 
-	base       string
-	operations []string
+	base       string         // the path under which the operations are
+	operations []string       // such as "GET /events/{id}"
+	routes     *http.ServeMux // finds the operation of a request
+	start      state
+	seed       map[string][][]byte // the events and guests of each user at the start; of "", all records
 
-	first state    // at the start
-	seed  []record // all that was there then
-
-	resetting sync.Mutex // held while the store goes back
-
-	mu      sync.Mutex // guards the rest, and is free while the store works
-	state              // now
+	// mu guards what follows. The store calls Now and NewID while it holds locks of
+	// its own, so a method of the store must never be called while mu is held.
+	mu      sync.Mutex
+	state   // as it is now
 	faults  []*Rule
-	held    map[*hold]bool
-	journal []*Request
-	closed  bool
+	met     map[*meeting]bool // requests that met a fault and have not gone on yet
+	journal []*entry
 }
 
-// Store is what the double works on: what an operator does, and UserRecordsJSON,
-// an array of the records of the user with this id or email, of its keys and
-// events, and of their guests, empty where there is no such user.
+// Store is what the double needs of the server's store.
 type Store interface {
 	operator.Store
+	// UserRecordsJSON returns an array of the records of the user with this id or
+	// email, of its keys and events, and of their guests. It is empty where there is
+	// no such user.
 	UserRecordsJSON(user string) ([]byte, error)
+	// ReplaceJSON deletes the events of a user with their guests and applies an
+	// array of records, in one step; of "" it deletes everything in the store first.
+	// It runs then last in that step: after it is certain that the records are
+	// taken, and before any other change of the store begins.
+	ReplaceJSON(userID string, records []byte, then func()) error
 }
 
-// state is what a reset takes back beside the store.
+// state is what a reset takes back beside the store, the faults and the journal.
 type state struct {
 	now    time.Time
-	counts map[string]int // by kind and owner
+	counts map[string]int // how many ids of a kind were made for an owner
 }
 
 // New returns a double whose clock stands at a time. Its server has these
-// operations under a base path: each a method and a path, such as
-// "GET /events/{id}", plain paths before those with a parameter they would fit.
+// operations under a base path: each is a method and a path, such as
+// "GET /events/{id}", and no two have the same path.
 func New(base string, operations []string, at time.Time) *Double {
-	return &Double{base: base, operations: operations, held: map[*hold]bool{}, state: state{at.Round(0).UTC(), map[string]int{}}}
+	d := &Double{base: base, operations: operations, routes: http.NewServeMux(),
+		seed: map[string][][]byte{}, met: map[*meeting]bool{}, state: state{at.Round(0).UTC(), map[string]int{}}}
+	for _, operation := range operations {
+		_, path, _ := strings.Cut(operation, " ")
+		d.routes.Handle(base+path, route{operation: operation})
+	}
+	return d
 }
 
-// Begin makes the first user and its key, with seed run between them, and
-// takes what is then there for the start.
-func (d *Double) Begin(store Store, seed func() error) (key string, err error) {
+// Begin makes the first user, applies the seed, and makes the first user a key:
+// with this secret or, where it is "", with one that is the same in every double.
+// What the store then holds is what [Double.Reset] goes back to.
+func (d *Double) Begin(store Store, secret string, seed func() error) (key string, err error) {
 	d.Store = store
-	if err := store.ApplyJSON([]byte(`[{"user":{"id":"` + owner + `","name":"Test Owner","email":"owner` + mailDomain + `"}}]`)); err != nil {
+	first := `[{"user":{"id":"` + ownerID + `","name":"Test Owner","email":"owner` + mailDomain + `"}}]`
+	if err := d.ApplyJSON([]byte(first)); err != nil {
 		return "", err
 	}
 	if err := seed(); err != nil {
 		return "", err
 	}
-	raw, err := store.IssueKeyJSON([]byte(`{"user_id":"` + owner + `"}`))
-	if err != nil {
+	issued := struct{ Key string }{secret}
+	if secret != "" {
+		record := map[string]any{"key": map[string]string{"user_id": ownerID, "secret": secret}}
+		if err := d.ApplyJSON(strict.Encode([]any{record})); err != nil {
+			return "", err
+		}
+	} else if raw, err := d.IssueKeyJSON([]byte(`{"user_id":"` + ownerID + `"}`)); err != nil {
+		return "", err
+	} else if err := json.Unmarshal(raw, &issued); err != nil {
 		return "", err
 	}
-	var issued struct{ Key string }
-	if err := json.Unmarshal(raw, &issued); err != nil {
-		return "", err
-	}
-	d.seed, err = decode(d.RecordsJSON())
-	d.first = state{d.now, maps.Clone(d.counts)}
-	return issued.Key, err
+	d.start = state{d.now, maps.Clone(d.counts)}
+	return issued.Key, d.keepSeed()
 }
 
-// Close takes all faults away for good. Requests that they hold go on.
-func (d *Double) Close() {
-	d.mu.Lock()
-	d.closed = true
-	d.mu.Unlock()
-	d.replace(of(""))
+// keepSeed keeps the records that are in the store for resets: all of them, and by
+// user the events and guests. In an array of records an event precedes its guests.
+func (d *Double) keepSeed() error {
+	all, err := d.RecordsJSON()
+	var texts []json.RawMessage
+	var records []map[string]map[string]any // each has one member, such as event, with its members
+	if err := errors.Join(err, json.Unmarshal(all, &texts), json.Unmarshal(all, &records)); err != nil {
+		return err
+	}
+	hosts := map[any]any{} // of events, by their ids
+	for i, record := range records {
+		event, guest := record["event"], record["guest"]
+		if event != nil {
+			hosts[event["id"]] = event["host_id"]
+		}
+		d.seed[""] = append(d.seed[""], texts[i])
+		if host, ok := hosts[cmp.Or(event["id"], guest["event_id"])].(string); ok {
+			d.seed[host] = append(d.seed[host], texts[i])
+		}
+	}
+	return nil
 }
+
+// Close removes all faults. Requests that they hold go on.
+func (d *Double) Close() { d.replaceFaults(faultOf("")) }
 
 // Now is the time of the clock.
 func (d *Double) Now() time.Time {
@@ -119,26 +156,27 @@ func (d *Double) Now() time.Time {
 	return d.now
 }
 
-// Advance moves the clock on. It never goes back but by a reset, or the store
-// would hold what is from the future.
-func (d *Double) Advance(by time.Duration) error {
-	return d.setClock(func(now time.Time) time.Time { return now.Add(by) })
-}
+// Advance moves the clock on. Only a reset takes it back, as the store must not
+// hold what is from the future.
+func (d *Double) Advance(by time.Duration) error { return d.setClock(nil, by) }
 
-func (d *Double) setClock(next func(now time.Time) time.Time) error {
+// setClock moves the clock on from where it stands, or from another time.
+func (d *Double) setClock(from *time.Time, by time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := next(d.now)
+	at := cmp.Or(from, &d.now).Add(by)
 	if at.Before(d.now) || at.Year() > 9999 {
-		return answer.BadRequest("the clock stands at " + d.now.Format(time.RFC3339Nano) + " and goes forward only, to the year 9999 at most; a reset takes it back")
+		return answer.BadRequest("the clock stands at " + d.now.Format(time.RFC3339Nano) +
+			" and goes forward only, to the year 9999 at most; a reset takes it back")
 	}
 	d.now = at
 	return nil
 }
 
-// NewID makes what is unique from a counter of each kind and owner, so that it
-// does not depend on what others do: readable ids, and hashes for slug and
-// secret. The owner of usr is a name.
+// NewID makes the part of an id, slug or secret that must be unique, as the
+// configuration of a store asks for it. It counts by kind and owner, so that no
+// result depends on what is made for other owners: ids are readable, slugs and
+// secrets are hashes. The owner of usr is a name.
 func (d *Double) NewID(kind, owner string) string {
 	if kind == "usr" {
 		return d.numbered(kind, readable(owner))
@@ -157,6 +195,7 @@ func (d *Double) NewID(kind, owner string) string {
 	return fmt.Sprintf("%s_%06d", id, n)
 }
 
+// count is 1 for the first of a kind and owner, 2 for the second and so on.
 func (d *Double) count(kind, owner string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,16 +203,17 @@ func (d *Double) count(kind, owner string) int {
 	return d.counts[kind+" "+owner]
 }
 
-// numbered is who, then who_2, who_3 and so on.
-func (d *Double) numbered(kind, who string) string {
-	if n := d.count(kind, who); n > 1 {
-		return who + "_" + strconv.Itoa(n)
+// numbered is the name itself the first time, then name_2, name_3 and so on.
+func (d *Double) numbered(kind, name string) string {
+	if n := d.count(kind, name); n > 1 {
+		return name + "_" + strconv.Itoa(n)
 	}
-	return who
+	return name
 }
 
-// readable is a name as an id can hold it. What is cut off a long one is told
-// apart by a hash.
+// readable is a name in the characters of an id: grace_hopper of "Grace Hopper".
+// A long one is cut, and a hash of the whole name keeps it apart from others. The
+// slug is made of "x " and the name, as one without a usable letter then is "x".
 func readable(name string) string {
 	s, found := strings.CutPrefix(form.MakeSlug("x "+name), "x-")
 	if !found {
@@ -190,126 +230,53 @@ func digest(kind, owner string, n int) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))
 }
 
-// IssueKeyJSON is the store's, but a name without an email is a new user each
-// time.
-func (d *Double) IssueKeyJSON(request []byte) ([]byte, error) {
-	v, _ := strict.Parse(request)
-	name, known := "", true
-	for _, m := range v.Members {
-		switch {
-		case m.Name == "name" && name == "" && m.Value.Kind == strict.String:
-			name = m.Value.Text
-		case m.Name != "email" || m.Value.Kind != strict.Null && (m.Value.Kind != strict.String || m.Value.Text != ""):
-			known = false
-		}
-	}
-	switch {
-	case !known || v.Kind != strict.Object:
-	case name == "":
-		return nil, answer.BadRequest("name is required, 1 to 255 characters")
-	default:
-		email := d.numbered("email", readable(name)) + mailDomain
-		for d.has(email) {
-			email = d.numbered("email", readable(name)) + mailDomain
-		}
-		request = strict.Encode(map[string]string{"name": name, "email": email})
-	}
-	return d.Store.IssueKeyJSON(request)
-}
-
-// record has, by its kind, what a reset must know of a record, and itself as "".
-type record map[string]struct {
-	ID      string
-	UserID  string `json:"user_id"`
-	HostID  string `json:"host_id"`
-	EventID string `json:"event_id"`
-	raw     json.RawMessage
-}
-
-// decode takes an array of records, or the error with which there is none.
-func decode(array []byte, err error) ([]record, error) {
-	var raws []json.RawMessage
-	var records []record
-	if err == nil {
-		err = json.Unmarshal(array, &raws)
-	}
-	for _, raw := range raws {
-		var r record
-		err = errors.Join(err, json.Unmarshal(raw, &r))
-		self := r[""]
-		self.raw = raw
-		r[""] = self
-		records = append(records, r)
-	}
-	return records, err
-}
-
 // has reports whether there is a user with this id or email.
 func (d *Double) has(user string) bool {
 	array, err := d.UserRecordsJSON(user)
 	return err == nil && bytes.ContainsRune(array, '{')
 }
 
-// Known refuses the id of a user that there is not; "" is everyone.
-func (d *Double) Known(userID string) error {
-	if userID == "" || strings.HasPrefix(userID, "usr_") && d.has(userID) {
+// KnownUser returns an error unless there is a user with this id, or it is "",
+// which stands for everyone.
+func (d *Double) KnownUser(id string) error {
+	if id == "" || strings.HasPrefix(id, "usr_") && d.has(id) {
 		return nil
 	}
-	return answer.NotFound(fmt.Sprintf("user %.80q is not known; its id begins with usr_", userID))
+	return answer.NotFound(fmt.Sprintf("user %.80q is not known; its id begins with usr_", id))
 }
 
 // Reset takes a user's events, guests, faults, journal and counters back to the
 // start; its profile and keys, and the clock, stay as they are. For "" it takes
-// everything back. The store changes in one step. Requests that faults hold are
-// answered 503: their work would be done after it.
+// everything back. Requests that faults hold are answered 503, as their work would
+// be done after it.
+//
+// It is one step beside whatever else goes on. The store replaces the records in
+// one change and, before any other change begins, lets go what is here. The store
+// makes ids, and reads the clock, within its changes alone, which run one after
+// the other. So a create that comes at the same time is done either before, with
+// the old counters, and is deleted, or after, with the new ones: no id is skipped
+// or made twice. And no event can be from a time later than that of the clock.
 func (d *Double) Reset(userID string) error {
-	d.resetting.Lock()
-	defer d.resetting.Unlock()
-	if err := d.Known(userID); err != nil {
+	if err := d.KnownUser(userID); err != nil {
 		return err
 	}
-	array := d.RecordsJSON
-	if userID != "" {
-		array = func() ([]byte, error) { return d.UserRecordsJSON(userID) }
-	}
-	records, err := decode(array())
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	d.release(func(h *hold) bool { return userID == "" || h.user == userID }, false)
-	d.mu.Unlock()
-	d.replace(of(userID))
-	d.ClearRequests(userID)
-	d.mu.Lock()
-	for _, kind := range []string{"evt ", "gst ", "slug "} {
-		d.counts[kind+userID] = d.first.counts[kind+userID]
-	}
-	if userID == "" {
-		d.state = state{d.first.now, maps.Clone(d.first.counts)}
-	}
-	d.mu.Unlock()
-	var gone, kept []json.RawMessage
-	for _, r := range records {
-		if id := r["user"].ID; id != "" && (userID == "" || id == userID) {
-			gone = append(gone, fmt.Appendf(nil, `{"delete":{"user":%q}}`, id))
+	seed := fmt.Appendf(nil, "[%s]", bytes.Join(d.seed[userID], []byte(",")))
+	return d.ReplaceJSON(userID, seed, func() {
+		d.mu.Lock()
+		for m := range d.met { // first, as requests that a removed fault held would go on
+			if userID == "" || m.User == userID {
+				m.end(errReset)
+			}
 		}
-		if userID != "" && (r["user"].ID == userID || r["key"].UserID == userID) {
-			kept = append(kept, r[""].raw)
+		if userID == "" {
+			d.state = state{d.start.now, maps.Clone(d.start.counts)}
+		} else {
+			for _, kind := range []string{"evt ", "gst ", "slug "} {
+				d.counts[kind+userID] = d.start.counts[kind+userID]
+			}
 		}
-	}
-	hosted := map[string]bool{}
-	for _, r := range d.seed {
-		if r["event"].HostID == userID {
-			hosted[r["event"].ID] = true
-		}
-		if userID == "" || hosted[r["event"].ID+r["guest"].EventID] {
-			kept = append(kept, r[""].raw)
-		}
-	}
-	change, err := json.Marshal(append(gone, kept...))
-	if err != nil {
-		return err
-	}
-	return d.ApplyJSON(change)
+		d.mu.Unlock()
+		d.replaceFaults(faultOf(userID))
+		d.ClearRequests(userID)
+	})
 }

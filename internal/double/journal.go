@@ -2,21 +2,23 @@ package double
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"example.com/events/internal/answer"
 )
 
 const (
-	maxJournal = 1000     // requests
-	maxNoted   = 64 << 10 // bytes of a request's body
+	maxJournal  = 1000     // requests
+	maxRecorded = 64 << 10 // bytes of a request's body
 )
 
-// Request is what was called, as package eventstest documents it.
+// Request is an entry of the journal, as package eventstest documents it.
 type Request struct {
 	Time      time.Time   `json:"time"`
 	Method    string      `json:"method"`
@@ -27,169 +29,151 @@ type Request struct {
 	Status    int         `json:"status"`
 	User      string      `json:"user"`
 	Body      string      `json:"body"`
+	Fault     string      `json:"fault"`
 }
 
-// noted is the key of the *Request in the context of a request.
-type noted struct{}
+// entry is a request while the server works on it. Double.mu guards it.
+type entry struct {
+	Request
+	d *Double
+}
 
-// Handler serves next and notes each request in the journal.
+// entryKey is the key of the *entry in the context of a request.
+type entryKey struct{}
+
+// Handler serves next and records each request in the journal.
 func (d *Double) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &Request{Time: d.Now(), Method: r.Method, Path: masked(r.URL.EscapedPath()), Query: masked(r.URL.RawQuery),
-			Header: redacted(r.Header), Operation: d.operation(r)}
+		e := &entry{Request{Time: d.Now(), Method: r.Method, Path: answer.Redact(r.URL.EscapedPath()),
+			Query: answer.Redact(r.URL.RawQuery), Header: answer.RedactHeader(r.Header), Operation: d.operation(r)}, d}
 		d.mu.Lock()
 		if d.journal = append(d.journal, e); len(d.journal) > maxJournal {
 			d.journal = d.journal[1:]
 		}
 		d.mu.Unlock()
 		if e.Operation == "" && r.Method != http.MethodOptions && d.Unknown != nil {
-			d.Unknown(e.Method, e.Path, d.Nearest(e.Method+" "+strings.TrimPrefix(e.Path, d.base)))
+			d.Unknown(e.Method, e.Path, d.nearest(e.Method+" "+strings.TrimPrefix(e.Path, d.base)))
 		}
-		r = r.WithContext(context.WithValue(r.Context(), noted{}, e))
+		r = r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
 		if r.ContentLength != 0 {
-			r.Body = &bodyNote{r.Body, d, e}
+			r.Body = io.NopCloser(io.TeeReader(r.Body, e))
 		}
-		next.ServeHTTP(&statusNote{w, d, e}, r)
+		next.ServeHTTP(&answer.StatusWriter{ResponseWriter: w, Seen: e.setStatus}, r)
 	})
 }
 
-// bodyNote notes a body as the server reads it, statusNote a status before the
-// client can see it.
-type (
-	bodyNote struct {
-		io.ReadCloser
-		d *Double
-		e *Request
-	}
-	statusNote struct {
-		http.ResponseWriter
-		d *Double
-		e *Request
-	}
-)
-
-func (b *bodyNote) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.d.mu.Lock()
-	defer b.d.mu.Unlock()
-	b.e.Body += string(p[:min(n, maxNoted-len(b.e.Body))])
-	return n, err
+// Write records a piece of the request's body as the server reads it.
+func (e *entry) Write(p []byte) (int, error) {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	e.Body += string(p[:min(len(p), maxRecorded-len(e.Body))])
+	return len(p), nil
 }
 
-func (s *statusNote) WriteHeader(status int) {
-	s.d.mu.Lock()
-	s.e.Status = status
-	s.d.mu.Unlock()
-	s.ResponseWriter.WriteHeader(status)
+// setStatus records the status of the answer before the client can see it.
+func (e *entry) setStatus(status int) {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	e.Status = status
 }
 
-func (s *statusNote) Unwrap() http.ResponseWriter { return s.ResponseWriter }
-
-// redacted is a copy of headers with only the last four characters of keys.
-func redacted(h http.Header) http.Header {
-	h = h.Clone()
-	for name, values := range h {
-		for i, value := range values {
-			scheme := ""
-			switch {
-			case strings.EqualFold(name, "Authorization"):
-				if bearer, rest, _ := strings.Cut(value, " "); strings.EqualFold(bearer, "Bearer") {
-					scheme, value = bearer+" ", rest
-				}
-				fallthrough
-			case strings.EqualFold(name, "X-Service-Api-Key"):
-				values[i] = scheme + "…" + tail(value)
-			default:
-				values[i] = masked(value)
-			}
-		}
+// Entry returns what the journal has of a request that [Double.Handler] serves, as
+// far as it has come: for a line of a log.
+func (d *Double) Entry(r *http.Request) (found Request) {
+	if e, ok := r.Context().Value(entryKey{}).(*entry); ok {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		found = e.copy()
 	}
-	return h
+	return found
 }
 
-// masked is a text with only the last four characters of what begins as keys do.
-func masked(text string) string {
-	parts := strings.Split(text, "svc_live_")
-	for i, rest := range parts[1:] {
-		key := rest
-		if end := strings.IndexAny(rest, " \t\"'&;,/"); end >= 0 {
-			key = rest[:end]
-		}
-		parts[i+1] = "…" + tail(key) + rest[len(key):]
-	}
-	return strings.Join(parts, "")
+// copy returns the request for others to keep. The body is only redacted here, as a
+// key in it may come in two pieces.
+func (e *entry) copy() Request {
+	c := e.Request
+	c.Header, c.Body = e.Header.Clone(), answer.Redact(e.Body)
+	return c
 }
-
-// tail is the last four characters of a key, fewer where it is short.
-func tail(key string) string { return key[min(len(key), max(4, len(key)-4)):] }
 
 // Requests returns a copy of those of the newest 1,000 requests that are of an
-// operation and a user, or of all where it is "": oldest first.
-func (d *Double) Requests(operation, userID string) []Request {
+// operation, or of all where it is "", and of some users, or of all without any:
+// the oldest first.
+func (d *Double) Requests(operation string, users []string) []Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := []Request{}
-	for _, r := range d.journal {
-		if (operation == "" || operation == r.Operation) && (userID == "" || userID == r.User) {
-			all = append(all, *r)
-			all[len(all)-1].Header = r.Header.Clone()
+	found := []Request{}
+	for _, e := range d.journal {
+		if (operation == "" || operation == e.Operation) && (len(users) == 0 || slices.Contains(users, e.User)) {
+			found = append(found, e.copy())
 		}
 	}
-	return all
+	return found
 }
 
-// ClearRequests empties the journal, or takes those of a user out of it.
+// ClearRequests empties the journal, or removes the requests of a user from it.
 func (d *Double) ClearRequests(userID string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.journal = slices.DeleteFunc(d.journal, func(r *Request) bool { return userID == "" || r.User == userID })
+	d.journal = slices.DeleteFunc(d.journal, func(e *entry) bool { return userID == "" || e.User == userID })
 }
 
-// operation is the one that a request belongs to, or "".
+// route is the handler of an operation in [Double.routes], where it is only ever
+// looked up: the API has a handler of its own.
+type route struct {
+	http.Handler
+	operation string
+}
+
+// operation is the one that a request belongs to, or "". A path that the API does
+// not take as it is belongs to none: one that a ServeMux would redirect, and one
+// with a slash or NUL hidden in a percent-escape.
 func (d *Double) operation(r *http.Request) string {
-	rest, under := strings.CutPrefix(r.URL.Path, d.base)
-	if !under || path.Clean(rest) != rest || strings.IndexByte(rest, 0) >= 0 || strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
+	h, _ := d.routes.Handler(r)
+	found, _ := h.(route)
+	method, _, _ := strings.Cut(found.operation, " ")
+	path := strings.ToUpper(r.URL.EscapedPath())
+	if r.Method != method && (r.Method != "HEAD" || method != "GET") ||
+		strings.Contains(path, "%2F") || strings.Contains(path, "%00") {
 		return ""
 	}
-	for _, operation := range d.operations {
-		method, pattern, _ := strings.Cut(operation, " ")
-		if fit(rest, pattern) != pattern {
-			continue
-		}
-		if method == r.Method || method == "GET" && r.Method == "HEAD" {
-			return operation
-		}
-		return ""
-	}
-	return ""
+	return found.operation
 }
 
-// Has reports whether there is this operation.
-func (d *Double) Has(operation string) bool { return slices.Contains(d.operations, operation) }
+// KnownOperation returns an error that names the nearest operation unless there is
+// this one.
+func (d *Double) KnownOperation(operation string) error {
+	if slices.Contains(d.operations, operation) {
+		return nil
+	}
+	return answer.BadRequest(fmt.Sprintf("operation %.80q is not known: the nearest is %q", operation, d.nearest(operation)))
+}
 
-// Nearest is the operation that "METHOD /path" takes the fewest edits to become,
-// or the one below its path that has its method.
-func (d *Double) Nearest(request string) (nearest string) {
+// nearest is the operation that was probably meant by "METHOD /path": the one with
+// that very path, but for POST /events the one below it that has the method; else
+// the one that the request takes the fewest edits to become.
+func (d *Double) nearest(request string) (nearest string) {
 	method, path, _ := strings.Cut(request, " ")
 	least := math.MaxInt
 	for _, operation := range d.operations {
 		_, pattern, _ := strings.Cut(operation, " ")
-		if path == pattern {
-			below := slices.IndexFunc(d.operations, func(other string) bool { return strings.HasPrefix(other, request+"/") })
-			if operation != request && below >= 0 {
-				return d.operations[below]
-			}
+		n := edits(method+" "+withParameters(path, pattern), operation)
+		switch {
+		case operation == request, path != "" && strings.HasPrefix(operation, request+"/"):
 			return operation
+		case path == pattern:
+			n = 0
 		}
-		if n := edits(method+" "+fit(path, pattern), operation); n < least {
+		if n < least {
 			nearest, least = operation, n
 		}
 	}
 	return nearest
 }
 
-// fit is a path with the parameters of a pattern in their places.
-func fit(path, pattern string) string {
+// withParameters is a path with the parameters of a pattern in their places:
+// /event/{id} of /event/evt_1 and /events/{id}.
+func withParameters(path, pattern string) string {
 	have, want := strings.Split(path, "/"), strings.Split(pattern, "/")
 	for i := range min(len(have), len(want)) {
 		if strings.HasPrefix(want[i], "{") && have[i] != "" {
@@ -199,14 +183,15 @@ func fit(path, pattern string) string {
 	return strings.Join(have, "/")
 }
 
-// edits is the Levenshtein distance of a and b.
+// edits is the Levenshtein distance of a and b: how many bytes must be put in, left
+// out or changed. Of each prefix of a, row has the distances to the prefixes of b.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		before := row[0]
+		before := row[0] // the distance of the prefixes that are one shorter
 		row[0] = i + 1
 		for j := range len(b) {
 			n := before

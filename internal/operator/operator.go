@@ -1,6 +1,7 @@
 // Package operator is what the operator of a service does with keys and
 // records, the same on an open store and, through a Unix socket, on that of a
-// running server: one interface, one handler, one client.
+// running server: one interface, one handler, one client (client.go), and the
+// subcommands that a person types (commands.go).
 //
 //	POST   /keys       {"name","email"} or {"user_id"} -> 201 {"id","key","user","base_url"}
 //	GET    /keys       -> {"data":[…]}
@@ -13,16 +14,13 @@ package operator
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
-	"runtime/debug"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -47,17 +45,18 @@ type Store interface {
 // Route is what one method of one path does. Its answer is a JSON text, or empty
 // for a 204.
 type Route struct {
-	Status  int                   // of its success
-	MaxBody int64                 // bytes of the body that it takes; 0: none
-	User    func(id string) error // checks ?user=ID; nil: it takes no query
+	Status  int                                 // of its success
+	MaxBody int64                               // bytes of the body that it takes; 0: none
+	Query   map[string]func(value string) error // the query parameters that it takes, each with its check
 	Do      func(Request) (answer []byte, err error)
 }
 
-// Request is what a route works on: the {id} of its path, the user that it is
-// limited to, or "", and its body.
+// Request is what a route works on.
 type Request struct {
-	ID, User string
-	Body     []byte
+	ID    string     // the {id} of its path
+	Host  string     // the host and port that it was sent to
+	Query url.Values // only what [Route.Query] has, checked, each at most once
+	Body  []byte
 }
 
 // Routes are what a handler serves, by path and method.
@@ -68,9 +67,9 @@ const (
 	maxRecords = 64 << 20 // bytes, of an array of records: a whole store may come back
 )
 
-// StoreRoutes are the operator's routes. A new key is answered with the base
-// URL.
-func StoreRoutes(store Store, baseURL string) Routes {
+// StoreRoutes are the operator's routes. A new key is answered with the base URL
+// of the API, which may depend on the host that the request was sent to.
+func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 	return Routes{
 		"/keys": {
 			"GET": {Status: http.StatusOK, Do: func(Request) ([]byte, error) {
@@ -79,7 +78,7 @@ func StoreRoutes(store Store, baseURL string) Routes {
 			}},
 			"POST": {Status: http.StatusCreated, MaxBody: maxBody, Do: func(r Request) ([]byte, error) {
 				key, err := store.IssueKeyJSON(r.Body)
-				return fmt.Appendf(bytes.TrimSuffix(key, []byte("}")), `,"base_url":%q}`, baseURL), err
+				return fmt.Appendf(bytes.TrimSuffix(key, []byte("}")), `,"base_url":%q}`, baseURL(r.Host)), err
 			}},
 		},
 		"/keys/{id}": {
@@ -88,167 +87,94 @@ func StoreRoutes(store Store, baseURL string) Routes {
 		"/records": {
 			"GET": {Status: http.StatusOK, Do: func(Request) ([]byte, error) { return store.RecordsJSON() }},
 			"POST": {Status: http.StatusOK, MaxBody: maxRecords, Do: func(r Request) ([]byte, error) {
-				if err := store.ApplyJSON(r.Body); err != nil {
-					return nil, err
-				}
-				var records []json.RawMessage
-				err := json.Unmarshal(r.Body, &records) // the store has taken it: it is an array
-				return fmt.Appendf(nil, `{"applied":%d}`, len(records)), err
+				err := store.ApplyJSON(r.Body)
+				return fmt.Appendf(nil, `{"applied":%d}`, count(r.Body)), err
 			}},
 		},
 	}
 }
 
+// count is the number of elements of a JSON array that a store has taken.
+func count(array []byte) (n int) {
+	elements := json.NewDecoder(bytes.NewReader(array))
+	_, _ = elements.Token() // the opening bracket
+	var element json.RawMessage
+	for elements.More() && elements.Decode(&element) == nil {
+		n++
+	}
+	return n
+}
+
 // Handler serves routes under a path. Fail answers errors: an [answer.Error],
 // or what the store said.
-func Handler(base string, routes Routes, fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
+func Handler(base string, routes Routes, fail answer.Fail) http.Handler {
+	mux := http.NewServeMux()
+	for path, methods := range routes {
+		mux.HandleFunc(base+path, func(w http.ResponseWriter, r *http.Request) {
+			route, found := methods[r.Method]
+			if !found {
+				allow := strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
+				fail(w, r, answer.Method(base+path, allow))
+				return
+			}
+			switch body, err := route.serve(w, r); {
+			case err != nil:
+				fail(w, r, err)
+			case body == nil:
+				w.WriteHeader(http.StatusNoContent)
+			default:
+				answer.Write(w, route.Status, body)
+			}
+		})
+	}
+	known := strings.Join(slices.Sorted(maps.Keys(routes)), ", ")
+	unknown := func(w http.ResponseWriter, r *http.Request) {
+		fail(w, r, answer.NotFound("there is no such route; there are "+known))
+	}
+	mux.HandleFunc("/", unknown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
-		defer func() {
-			if p := recover(); p != nil {
-				fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
-			}
-		}()
-		status, body, err := routes.do(w, r, base)
-		switch {
-		case err != nil:
-			fail(w, r, err)
-		case body == nil:
-			w.WriteHeader(http.StatusNoContent)
-		default:
-			answer.Write(w, status, body)
+		defer answer.Recover(w, r, fail)
+		if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect it
+			unknown(w, r)
+			return
 		}
+		mux.ServeHTTP(w, r)
 	})
 }
 
-func (routes Routes) do(w http.ResponseWriter, r *http.Request, base string) (status int, body []byte, err error) {
-	var request Request
-	path := strings.TrimPrefix(r.URL.Path, base)
-	i := strings.LastIndexByte(path, '/') + 1
-	if pattern := path[:i] + "{id}"; routes[pattern] != nil && strings.Trim(path[i:], ".") != "" {
-		path, request.ID = pattern, path[i:]
+// serve checks the query and the body of a request and does what it asks for.
+func (rt Route) serve(w http.ResponseWriter, r *http.Request) (body []byte, err error) {
+	request := Request{ID: r.PathValue("id"), Host: r.Host}
+	if request.Query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		return nil, answer.BadRequest("the query is malformed" + rt.parameters())
 	}
-	methods := routes[path]
-	r.Pattern = base + path // for the log
-	route, allowed := methods[r.Method]
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	users := query["user"]
-	request.User = strings.Join(users, "")
-	switch {
-	case methods == nil:
-		return 0, nil, answer.NotFound("there is no such route; there are " + strings.Join(slices.Sorted(maps.Keys(routes)), ", "))
-	case !allowed:
-		return 0, nil, answer.Method(r.Pattern, strings.Join(slices.Sorted(maps.Keys(methods)), ", "))
-	case err != nil || len(query) > len(users) || len(users) > 1 || users != nil && (route.User == nil || request.User == ""):
-		return 0, nil, answer.BadRequest("the query must be empty" + route.scope())
-	}
-	if request.User != "" {
-		if err := route.User(request.User); err != nil {
-			return 0, nil, err
+	for name, values := range request.Query {
+		check := rt.Query[name]
+		if check == nil || len(values) > 1 || values[0] == "" {
+			return nil, answer.BadRequest("the query must be empty" + rt.parameters())
+		}
+		if err := check(values[0]); err != nil {
+			return nil, err
 		}
 	}
-	request.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, max(route.MaxBody, 1)))
+	request.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, max(rt.MaxBody, 1)))
 	switch {
-	case route.MaxBody == 0 && (err != nil || len(request.Body) > 0):
-		return 0, nil, answer.BadRequest("the body must be empty on this route" + route.scope())
+	case rt.MaxBody == 0 && (err != nil || len(request.Body) > 0):
+		return nil, answer.BadRequest("the body must be empty on this route" + rt.parameters())
 	case err != nil:
-		return 0, nil, answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB; send it in parts", route.MaxBody>>20))
+		return nil, answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB; send it in parts",
+			rt.MaxBody>>20))
 	}
 	// The work may take longer than an answer may; a writer without deadlines needs none.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-	body, err = route.Do(request)
-	return route.Status, body, err
+	return rt.Do(request)
 }
 
-// scope is how a request names a user.
-func (r Route) scope() string {
-	if r.User == nil {
+// parameters ends a message about the query or the body with what the query takes.
+func (rt Route) parameters() string {
+	if rt.Query == nil {
 		return ""
 	}
-	return "; a user is named as ?user=ID"
-}
-
-// Dial returns the store of the server that listens on a Unix socket, or an
-// error where none answers.
-func Dial(socket string) (Store, error) {
-	conn, err := net.DialTimeout("unix", socket, time.Second)
-	if err != nil {
-		return nil, err
-	}
-	conn.Close()
-	return client{&http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		},
-		DisableKeepAlives: true,
-	}}}, nil
-}
-
-// A ServerError is a failure of the running server, not of what it was asked.
-type ServerError struct {
-	Message string
-	ID      string // of the request in the server's log, or ""
-}
-
-func (e *ServerError) Error() string {
-	if e.ID == "" {
-		return "the running server " + e.Message
-	}
-	return "the running server failed: its log has the cause under the id " + e.ID
-}
-
-type client struct{ http *http.Client }
-
-func (c client) do(method, path string, body []byte) ([]byte, error) {
-	req, err := http.NewRequest(method, "http://operator"+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, &ServerError{Message: "did not answer: " + err.Error()}
-	}
-	defer resp.Body.Close()
-	var b bytes.Buffer
-	b.Grow(int(max(0, resp.ContentLength)) + bytes.MinRead) // a dump may be large
-	_, err = b.ReadFrom(resp.Body)
-	body = b.Bytes()
-	if err != nil {
-		return nil, &ServerError{Message: "broke off its answer: " + err.Error()}
-	}
-	if resp.StatusCode >= 300 {
-		var e struct{ Error struct{ Message string } }
-		if json.Unmarshal(body, &e) != nil || e.Error.Message == "" {
-			return nil, &ServerError{Message: "answered " + resp.Status + ": " + strings.TrimSpace(string(body))}
-		}
-		if resp.StatusCode >= 500 {
-			return nil, &ServerError{e.Error.Message, resp.Header.Get("X-Request-Id")}
-		}
-		return nil, errors.New(e.Error.Message)
-	}
-	return body, nil
-}
-
-func (c client) IssueKeyJSON(request []byte) ([]byte, error) { return c.do("POST", "/keys", request) }
-
-func (c client) KeysJSON() ([]byte, error) {
-	keys, err := c.do("GET", "/keys", nil)
-	if err != nil {
-		return nil, err
-	}
-	var list struct{ Data json.RawMessage }
-	err = json.Unmarshal(keys, &list)
-	return list.Data, err
-}
-
-func (c client) RevokeKey(id string) error {
-	_, err := c.do("DELETE", "/keys/"+url.PathEscape(id), nil)
-	return err
-}
-
-func (c client) RecordsJSON() ([]byte, error) { return c.do("GET", "/records", nil) }
-
-func (c client) ApplyJSON(records []byte) error {
-	_, err := c.do("POST", "/records", records)
-	return err
+	return "; the query takes " + strings.Join(slices.Sorted(maps.Keys(rt.Query)), " and ") + ", each once and not empty"
 }

@@ -44,7 +44,7 @@ func (s *store) ApplyJSON(records []byte) error {
 	return err
 }
 
-const issued = `{"id":"key_1","key":"secret","user":"usr_1","base_url":"http://base"}`
+const issued = `{"id":"key_1","key":"secret","user":"usr_1","base_url":"http://example.com"}`
 
 // fail answers what is no [answer.Error] as the API does.
 func fail(w http.ResponseWriter, _ *http.Request, err error) {
@@ -66,7 +66,8 @@ func send(h http.Handler, request, body string) *httptest.ResponseRecorder {
 func TestStoreRoutes(t *testing.T) {
 	t.Parallel()
 	s := &store{}
-	h := operator.Handler("/base", operator.StoreRoutes(s, "http://base"), fail)
+	base := func(host string) string { return "http://" + host }
+	h := operator.Handler("/base", operator.StoreRoutes(s, base), fail)
 	longest := strings.Repeat(" ", 1<<20)
 	const routes = "there is no such route; there are /keys, /keys/{id}, /records"
 	for _, tt := range []struct {
@@ -99,7 +100,7 @@ func TestStoreRoutes(t *testing.T) {
 		{"GET /keys?limit=1", "", 400, `the query must be empty"`, ""},
 		{"GET /keys?user=usr_1", "", 400, `the query must be empty"`, ""},
 		{"POST /keys?user=", "{}", 400, `the query must be empty"`, ""},
-		{"GET /records?%zz", "", 400, `the query must be empty"`, ""},
+		{"GET /records?%zz", "", 400, `the query is malformed"`, ""},
 		{"GET /keys", "{}", 400, `the body must be empty on this route"`, ""},
 		{"DELETE /keys/key_1", " ", 400, `the body must be empty on this route"`, ""},
 		{"POST /keys", longest + "{", 413, "the body must arrive whole and have at most 1 MiB", ""},
@@ -123,7 +124,7 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	s := &store{err: errors.New("the disk is full")}
 	var failed error
-	h := operator.Handler("/base", operator.StoreRoutes(s, "http://base"), func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err })
+	h := operator.Handler("/base", operator.StoreRoutes(s, func(host string) string { return "http://" + host }), func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err })
 	for _, request := range []string{"GET /keys", "POST /keys", "DELETE /keys/key_1", "GET /records", "POST /records"} {
 		failed = nil
 		if w := send(h, request, ""); failed != s.err || w.Body.Len() > 0 {
@@ -136,15 +137,15 @@ func TestErrors(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var failed []string
-	routes := operator.Routes{"/": {"GET": {Do: func(operator.Request) ([]byte, error) { panic("oh") }}}}
+	routes := operator.Routes{"/x": {"GET": {Do: func(operator.Request) ([]byte, error) { panic("oh") }}}}
 	h := operator.Handler("/base", routes, func(_ http.ResponseWriter, _ *http.Request, err error) { failed = append(failed, err.Error()) })
-	if send(h, "GET /", ""); len(failed) != 1 || !strings.HasPrefix(failed[0], "panic: oh\n") {
+	if send(h, "GET /x", ""); len(failed) != 1 || !strings.HasPrefix(failed[0], "panic: oh\n") {
 		t.Errorf("fail was told %q", failed)
 	}
 }
 
-// TestUser: routes can be limited to a user.
-func TestUser(t *testing.T) {
+// TestQuery: a route has the query parameters that it names, and checks each.
+func TestQuery(t *testing.T) {
 	t.Parallel()
 	user := func(id string) error {
 		if id == "usr_1" {
@@ -153,13 +154,14 @@ func TestUser(t *testing.T) {
 		return answer.NotFound("user " + id + " is not known")
 	}
 	do := func(r operator.Request) ([]byte, error) {
-		return fmt.Appendf(nil, "%s %s %s", r.ID, r.User, r.Body), nil
+		return fmt.Appendf(nil, "%s %s %s", r.ID, r.Query.Get("user"), r.Body), nil
 	}
+	query := map[string]func(string) error{"user": user, "any": func(string) error { return nil }}
 	h := operator.Handler("/base", operator.Routes{
-		"/faults":      {"GET": {Status: 202, User: user, Do: do}},
-		"/faults/{id}": {"PUT": {Status: 203, User: user, MaxBody: 2, Do: do}},
+		"/faults":      {"GET": {Status: 202, Query: query, Do: do}},
+		"/faults/{id}": {"PUT": {Status: 203, Query: query, MaxBody: 2, Do: do}},
 	}, fail)
-	const scope = "; a user is named as ?user=ID"
+	const scope = "; the query takes any and user, each once and not empty"
 	for _, tt := range []struct {
 		request, body string
 		status        int
@@ -168,6 +170,8 @@ func TestUser(t *testing.T) {
 		{"GET /faults", "", 202, "  "},
 		{"GET /faults?user=usr_1", "", 202, " usr_1 "},
 		{"PUT /faults/1?user=usr%5f1", "{}", 203, "1 usr_1 {}"},
+		{"GET /faults?any=x&user=usr_1", "", 202, " usr_1 "},
+		{"GET /faults?%zz", "", 400, "the query is malformed" + scope},
 		{"GET /faults?user=", "", 400, "the query must be empty" + scope},
 		{"GET /faults?user", "", 400, "the query must be empty" + scope},
 		{"GET /faults?user=usr_1&user=usr_1", "", 400, "the query must be empty" + scope},
@@ -235,7 +239,8 @@ var methods = []struct {
 func TestClient(t *testing.T) {
 	t.Parallel()
 	s := &store{}
-	client := dial(t, operator.Handler("", operator.StoreRoutes(s, "http://base"), fail))
+	base := func(string) string { return "http://example.com" } // whatever the host is on a socket
+	client := dial(t, operator.Handler("", operator.StoreRoutes(s, base), fail))
 	for _, m := range methods {
 		if got, err := m.call(client); string(got) != m.want || s.asked != m.asked || err != nil {
 			t.Errorf("asked %q, answered %q, %v; want %q, %q", s.asked, got, err, m.asked, m.want)

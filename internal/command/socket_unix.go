@@ -1,6 +1,6 @@
 //go:build unix
 
-package serve
+package command
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 )
 
 // listenUnix gives the socket its mode before it has a name, where the system
-// can (Linux): nobody else can connect in between.
+// can do that (Linux): nobody else can connect in between.
 func listenUnix(path string) (net.Listener, error) {
 	c := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
 		return conn.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })

@@ -1,0 +1,57 @@
+package answer
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+const keyPrefix = "svc_live_" // every API key begins with it
+
+// apiKey finds an API key in a text, up to what can end one in a URL, a header or
+// a body. Any character of its prefix may be written as in a URL (%5F for the
+// underscore, also encoded again: %255F) or in JSON (\u005f).
+var apiKey = func() *regexp.Regexp {
+	var prefix strings.Builder
+	for _, c := range keyPrefix {
+		fmt.Fprintf(&prefix, `(?:%c|(?i:%%(?:25)*%02x|\\u00%02x))`, c, c, c)
+	}
+	return regexp.MustCompile(prefix.String() + "([^\\s\"'`&;,/\\\\<>]+)")
+}()
+
+// Redact returns a text with every API key in it cut to an ellipsis and its last
+// four characters, fewer of a short key: for a log or the journal of a test double.
+func Redact(text string) string {
+	if !strings.Contains(text, keyPrefix) && !strings.Contains(text, "%") && !strings.Contains(text, `\u00`) {
+		return text // as nearly every text is: the search below takes ten times as long
+	}
+	return apiKey.ReplaceAllStringFunc(text, func(key string) string {
+		return "…" + tail(apiKey.FindStringSubmatch(key)[1])
+	})
+}
+
+// RedactHeader returns a copy of the header fields of a request without its API
+// keys. What stands in the two fields that carry a key is cut whole, so that a
+// key with a mistake in it is not kept either.
+func RedactHeader(h http.Header) http.Header {
+	h = h.Clone()
+	for name, values := range h {
+		for i, value := range values {
+			if !strings.EqualFold(name, "X-Service-Api-Key") && !strings.EqualFold(name, "Authorization") {
+				values[i] = Redact(value)
+				continue
+			}
+			scheme := ""
+			if len(value) > len("Bearer ") && strings.EqualFold(value[:len("Bearer ")], "Bearer ") {
+				scheme = value[:len("Bearer ")]
+			}
+			values[i] = scheme + "…" + tail(value[len(scheme):])
+		}
+	}
+	return h
+}
+
+// tail is the last four characters of a key, fewer where it has less than eight,
+// as they would tell most of it.
+func tail(key string) string { return key[min(len(key), max(4, len(key)-4)):] }

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// leftRunning is how long to wait for output of processes that a command has
+// left running, where its streams are not files: those are handed to it as they
+// are, and nothing is waited for.
+const leftRunning = 100 * time.Millisecond
+
+// Child runs a command with further variables in its environment, on the
+// streams of the program and in its process group. Signals are handed on to it.
+// The error ends the program with the status that a shell would give: that of the
+// command, 128 and the number of the signal that ended it, 127 where it does not
+// exist, 126 where it cannot be run. The command is not started where starting,
+// the context of what came before it, is done.
+func (p *Program) Child(ctx, starting context.Context, args, variables []string) error {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	if starting.Err() != nil {
+		return Failed(errors.New("stopped before the command was started"))
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), variables...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, p.Stderr
+	cmd.WaitDelay = leftRunning
+	switch err := cmd.Start(); {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return exitError{err, 127}
+	case err != nil:
+		return exitError{err, 126}
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go handOn(cmd.Process, signals, ended, isTerminal(p.Stdin))
+	_ = cmd.Wait() // the status has all that matters of its error
+	status := cmd.ProcessState.ExitCode()
+	if w, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		status = 128 + int(w.Signal())
+	}
+	return exitError{errors.New(""), status}
+}
+
+// handOn hands signals on to a process until it has ended, but for those of the
+// keys of a terminal, which sends them to the whole process group.
+func handOn(process *os.Process, signals <-chan os.Signal, ended <-chan struct{}, terminal bool) {
+	for {
+		select {
+		case s := <-signals:
+			if !terminal || s != os.Interrupt && s != syscall.SIGQUIT {
+				_ = process.Signal(s) // fails where it has just ended, and on Windows
+			}
+		case <-ended:
+			return
+		}
+	}
+}
+
+// isTerminal reports whether a stream is a terminal: of the character devices,
+// any but the one that programs are given in place of a stream.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"unicode"
+)
+
+// exitError is an error with the status that the program ends with.
+type exitError struct {
+	error
+	status int
+}
+
+func (e exitError) Unwrap() error { return e.error }
+
+// Failed marks an error as one of what went wrong, such as a full disk: the
+// program ends with status 1, while what it refuses ends it with 2. An error that
+// has a status keeps it.
+func Failed(err error) error {
+	if _, marked := errors.AsType[exitError](err); marked || err == nil {
+		return err
+	}
+	return exitError{err, 1}
+}
+
+// Exit prints the error in one line, if there is one to print, and returns the
+// exit status of the program.
+func (p *Program) Exit(err error) (status int) {
+	if err == nil {
+		return 0
+	}
+	status = 2
+	if e, ok := errors.AsType[exitError](err); ok {
+		status = e.status
+	}
+	if text := strings.Trim(err.Error(), "\n"); text != "" {
+		p.Notice(p.Redact(text))
+	}
+	return status
+}
+
+// Notice prints a line for people on stderr.
+func (p *Program) Notice(text string) {
+	fmt.Fprintf(p.Stderr, "%s: %s\n", p.Name, Printable(strings.ReplaceAll(text, "\n", "; ")))
+}
+
+// Logger returns a logger that writes to stderr, as text or as JSON, with debug
+// lines where it is verbose. It takes secrets, and what could steer a terminal,
+// out of every message and value before they are encoded.
+func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
+	o := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if err, ok := a.Value.Any().(error); ok {
+			a.Value = slog.StringValue(err.Error())
+		}
+		if a.Value.Kind() == slog.KindString {
+			a.Value = slog.StringValue(Plain(p.Redact(a.Value.String())))
+		}
+		return a
+	}}
+	if verbose {
+		o.Level = slog.LevelDebug
+	}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(p.Stderr, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(p.Stderr, o)), nil
+	}
+	return nil, fmt.Errorf("-log must be text or json, not %q", format)
+}
+
+// Printable is s with a question mark in the place of each character that could
+// steer a terminal: control and format characters, tabs and line ends among them.
+// Records and requests come from strangers, who could otherwise overwrite what a
+// person has read.
+func Printable(s string) string { return strings.Map(printable, s) }
+
+// Plain is [Printable] for a text of several lines: it keeps tabs and line ends.
+func Plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		return printable(r)
+	}, text)
+}
+
+func printable(r rune) rune {
+	if !unicode.IsPrint(r) {
+		return '?'
+	}
+	return r
+}

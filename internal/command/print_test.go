@@ -1,0 +1,89 @@
+package command_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"example.com/events/internal/command"
+)
+
+func TestExit(t *testing.T) {
+	t.Parallel()
+	disk := errors.New("the disk is full")
+	for _, tt := range []struct {
+		err    error
+		status int
+		stderr string
+	}{
+		{nil, 0, ""},
+		{disk, 2, "tool: the disk is full\n"},
+		{command.Failed(nil), 0, ""},
+		{command.Failed(disk), 1, "tool: the disk is full\n"},
+		{fmt.Errorf("write: %w", command.Failed(disk)), 1, "tool: write: the disk is full\n"},
+		{errors.Join(command.Failed(disk), errors.New("a secret\x1b[2J")), 1, "tool: the disk is full; a ***?[2J\n"},
+	} {
+		var stderr bytes.Buffer
+		p := newProgram(&stderr)
+		if status := p.Exit(tt.err); status != tt.status || stderr.String() != tt.stderr {
+			t.Errorf("Exit(%v) = %d and printed %q, want %d and %q", tt.err, status, &stderr, tt.status, tt.stderr)
+		}
+	}
+}
+
+func newProgram(stderr *bytes.Buffer) *command.Program {
+	redact := func(text string) string { return strings.ReplaceAll(text, "secret", "***") }
+	return &command.Program{Name: "tool", Stderr: stderr, Redact: redact}
+}
+
+// Neither a secret nor a character that steers a terminal gets into the log, and
+// no value can make a line look like two.
+func TestLogger(t *testing.T) {
+	t.Parallel()
+	const bad = "a secret\n\x1b[2J\u009b1m\u202e\" level=ERROR"
+	for _, format := range []string{"text", "json"} {
+		var stderr bytes.Buffer
+		logger, err := newProgram(&stderr).Logger(format, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logger.Debug("not this")
+		logger.Info(bad, "value", bad, "error", errors.New(bad), "number", 1)
+		got := stderr.String()
+		if strings.Count(got, "\n") != 1 || strings.ContainsAny(got, "\x1b\u009b\u202e") ||
+			strings.Contains(got, "secret") || strings.Count(got, "a ***") != 3 || strings.Contains(got, "not this") {
+			t.Errorf("%s: logged %q", format, got)
+		}
+		if format == "json" && !json.Valid(stderr.Bytes()) {
+			t.Errorf("%q is not JSON", got)
+		}
+		logger, _ = newProgram(&stderr).Logger(format, true)
+		if logger.Debug("this"); !strings.Contains(stderr.String(), "this") {
+			t.Errorf("%s: no debug line where it is verbose", format)
+		}
+	}
+	if _, err := newProgram(nil).Logger("xml", false); err == nil || err.Error() != `-log must be text or json, not "xml"` {
+		t.Errorf("Logger(xml) = %v", err)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]string{
+		"Zoë O'Łódź <日本> 🎉":     "Zoë O'Łódź <日本> 🎉",
+		"a\tb\r\nc\x7f":         "a?b??c?",
+		"\x1b[2Jx\u009b1m":      "?[2Jx?1m",
+		"\u202eadA\u200b\u2028": "?adA??",
+		"\x9b1m":                "\ufffd1m",
+	} {
+		if got := command.Printable(s); got != want {
+			t.Errorf("Printable(%q) = %q, want %q", s, got, want)
+		}
+		if got := command.Plain(s + "\n\tline"); got != strings.ReplaceAll(want, "a?b??c", "a\tb?\nc")+"\n\tline" {
+			t.Errorf("Plain(%q) = %q", s+"\n\tline", got)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"example.com/events/internal/strict"
+)
+
+// Ready is what a server says when it is ready: line by line on stdout, and as
+// a JSON object in the ready file. An empty member is left out.
+type Ready struct {
+	BaseURL      string `json:"base_url"`
+	Key          string `json:"api_key,omitempty"`
+	Data         string `json:"data,omitempty"`
+	Operator     string `json:"operator,omitempty"`
+	ControlURL   string `json:"control_url,omitempty"`
+	ControlToken string `json:"control_token,omitempty"`
+	Ready        string `json:"ready"`
+	PID          int    `json:"pid"`
+}
+
+// Print prints the lines. The file, which may be nil, is written before the last
+// of them: a script that waits for either finds both.
+func (r Ready) Print(stdout io.Writer, file *ReadyFile) error {
+	for _, line := range [][2]string{
+		{"base_url", r.BaseURL}, {"api_key", r.Key}, {"data", r.Data}, {"operator", r.Operator},
+		{"control_url", r.ControlURL}, {"control_token", r.ControlToken},
+	} {
+		if line[1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(stdout, "%s: %s\n", line[0], line[1]); err != nil {
+			return err
+		}
+	}
+	if err := file.write(r); err != nil {
+		return fmt.Errorf("-ready-file: %w", err)
+	}
+	_, err := fmt.Fprintf(stdout, "ready: %s\n", r.Ready)
+	return err
+}
+
+// ReadyFile is the ready file of a server that starts. Nil is none.
+type ReadyFile struct {
+	path    string
+	tmp     *os.File // beside it, to be renamed once it is whole
+	content []byte   // as it was written; nil before
+}
+
+// NewReadyFile removes the ready file of an earlier server and makes sure that
+// one can be written. A wrong path must not cost a file: it refuses one at which
+// something else than a ready file is.
+func NewReadyFile(path string) (*ReadyFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	if _, err := readReady(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("-ready-file: %s is there and is no ready file; give another path", path)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return nil, fmt.Errorf("-ready-file: %s cannot be made: %w", path, errors.Unwrap(err))
+	}
+	os.Remove(path)
+	return &ReadyFile{path: path, tmp: tmp}, nil
+}
+
+const maxReady = 64 << 10 // bytes of a ready file, and far more than it takes
+
+// readReady reads a ready file. An empty file counts as one: mktemp makes it.
+func readReady(path string) (r Ready, err error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return r, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxReady {
+		return r, fs.ErrInvalid
+	}
+	content, err := os.ReadFile(path)
+	if err == nil && len(content) > 0 && (json.Unmarshal(content, &r) != nil || r.Ready == "" || r.PID == 0) {
+		err = fs.ErrInvalid
+	}
+	return r, err
+}
+
+func (f *ReadyFile) write(r Ready) error {
+	if f == nil {
+		return nil
+	}
+	content := append(strict.Encode(r), '\n')
+	_, err := f.tmp.Write(content)
+	if err = errors.Join(err, f.tmp.Close()); err != nil {
+		return err
+	}
+	f.content = content
+	return os.Rename(f.tmp.Name(), f.path)
+}
+
+// Remove removes the file if it is still as it was written: the next server may
+// have one at the same path by then.
+func (f *ReadyFile) Remove() {
+	if f == nil {
+		return
+	}
+	f.tmp.Close()
+	os.Remove(f.tmp.Name()) // where it was not renamed
+	if now, _ := os.ReadFile(f.path); f.content != nil && bytes.Equal(now, f.content) {
+		os.Remove(f.path)
+	}
+	f.content = nil
+}
+
+// Health asks the server at an address whether it is well, and returns which
+// address it asked. Of port 0 a ready file knows which port it became.
+func Health(addr, readyFile string) (asked string, err error) {
+	asked = URL(addr, "127.0.0.1")
+	if r, err := readReady(readyFile); err == nil && strings.HasSuffix(addr, ":0") {
+		asked = r.BaseURL
+	}
+	u, err := url.Parse(asked)
+	if err != nil {
+		return "", fmt.Errorf("-addr %q is not HOST:PORT", addr)
+	}
+	asked = "http://" + u.Host
+	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{}} // by no proxy
+	resp, err := client.Get(asked + "/healthz")
+	if err != nil {
+		return asked, fmt.Errorf("no answer from %s: %w", asked, errors.Unwrap(err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return asked, fmt.Errorf("%s answered %s: it cannot write, or it is another program", asked, resp.Status)
+	}
+	return asked, nil
+}

@@ -1,0 +1,220 @@
+package command
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestPrint(t *testing.T) {
+	t.Parallel()
+	dir, pid := t.TempDir(), strconv.Itoa(os.Getpid())
+	path := filepath.Join(dir, "ready.json")
+	for _, tt := range []struct {
+		ready         Ready
+		printed, file string
+	}{
+		{
+			Ready{"http://b", "k", "d", "o", "http://c", "t", "curl <&>", os.Getpid()},
+			"base_url: http://b\napi_key: k\ndata: d\noperator: o\n" +
+				"control_url: http://c\ncontrol_token: t\nready: curl <&>\n",
+			`{"base_url":"http://b","api_key":"k","data":"d","operator":"o",` +
+				`"control_url":"http://c","control_token":"t","ready":"curl <&>","pid":` + pid + "}\n",
+		},
+		{
+			Ready{BaseURL: "http://b", Data: "d", Ready: "curl", PID: os.Getpid()},
+			"base_url: http://b\ndata: d\nready: curl\n",
+			`{"base_url":"http://b","data":"d","ready":"curl","pid":` + pid + "}\n",
+		},
+	} {
+		if err := os.WriteFile(path, []byte(`{"ready":"of an earlier server","pid":1}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		file, printed := must(NewReadyFile(path)), ""
+		err := tt.ready.Print(writerFunc(func(lines []byte) (int, error) {
+			printed += string(lines)
+			b, err := os.ReadFile(path)
+			if last := bytes.HasPrefix(lines, []byte("ready: ")); last && string(b) != tt.file || last == (err != nil) {
+				t.Errorf("at %q the ready file is %q, %v, want %q at the last line", lines, b, err, tt.file)
+			}
+			return len(lines), nil
+		}), file)
+		if printed != tt.printed || err != nil {
+			t.Errorf("%+v printed %q, %v, want %q", tt.ready, printed, err, tt.printed)
+		}
+		info, files := must(os.Stat(path)), must(os.ReadDir(dir))
+		if len(files) != 1 || info.Mode() != 0o600 && runtime.GOOS != "windows" {
+			t.Errorf("there are %v, the ready file with %v, want it alone with 0600", files, info.Mode())
+		}
+		file.Remove()
+	}
+}
+
+func TestPrintFails(t *testing.T) {
+	t.Parallel()
+	r, closed := io.Pipe()
+	r.Close()
+	path := filepath.Join(t.TempDir(), "ready.json")
+	file := must(NewReadyFile(path))
+	if err := (Ready{BaseURL: "http://b"}).Print(closed, file); err != io.ErrClosedPipe {
+		t.Errorf("Print with stdout closed = %v", err)
+	}
+	if err := (Ready{}).Print(closed, nil); err != io.ErrClosedPipe {
+		t.Errorf("Print of the last line with stdout closed = %v", err)
+	}
+	if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil { // the ready file was not there
+		t.Fatal(err)
+	}
+	var printed bytes.Buffer
+	err := (Ready{}).Print(&printed, file)
+	if err == nil || !strings.HasPrefix(err.Error(), "-ready-file: ") || printed.Len() > 0 {
+		t.Errorf("Print over a folder = %v, and printed %q", err, &printed)
+	}
+	file.Remove()
+	_, err = NewReadyFile(filepath.Join(path, "no", "ready.json"))
+	if err == nil || !strings.HasPrefix(err.Error(), "-ready-file: ") {
+		t.Errorf("NewReadyFile in no folder = %v", err)
+	}
+}
+
+// A server removes its own ready file alone.
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	(*ReadyFile)(nil).Remove()
+	const earlier, next = `{"ready":"of an earlier server","pid":1}`, `{"ready":"of the next server","pid":1}`
+	ours := Ready{Ready: "curl", PID: os.Getpid()}
+	for _, tt := range []struct {
+		name, before string
+		written      bool
+		during, left string
+	}{
+		{"never written", "", false, "", ""},
+		{"written", "", true, "", ""},
+		{"written in the place of an earlier one", earlier, true, "", ""},
+		{"written in the place of an empty file", "\x00", true, "", ""}, // stands for no bytes
+		{"never written, and another one came", earlier, false, next, next},
+		{"written, and another one came", "", true, next, next},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "ready.json")
+			put := func(content string) {
+				if content == "" {
+					return
+				}
+				if err := os.WriteFile(path, []byte(strings.Trim(content, "\x00")), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(tt.before)
+			file := must(NewReadyFile(path))
+			if _, err := os.Stat(path); err == nil {
+				t.Error("the ready file of an earlier server is there still")
+			}
+			if tt.written {
+				if err := ours.Print(io.Discard, file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(tt.during)
+			file.Remove()
+			b, _ := os.ReadFile(path)
+			if files := must(os.ReadDir(dir)); string(b) != tt.left || len(files) > 1 {
+				t.Errorf("Remove left %v with %q, want %q", files, b, tt.left)
+			}
+			put(next)
+			if file.Remove(); len(must(os.ReadDir(dir))) != 1 {
+				t.Error("a second Remove took away the file of the next server")
+			}
+		})
+	}
+}
+
+// A wrong path must not cost a file.
+func TestNotReadyFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"data": "[\n{}\n]\n", "seed": " [", "text": "# Read me\n", "config": `{"my":"config"}`,
+		"large": strings.Repeat(" ", 64<<10) + `{"ready":"curl","pid":1}`,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewReadyFile(path); err == nil || string(must(os.ReadFile(path))) != content {
+			t.Errorf("NewReadyFile of %s = %v", name, err)
+		}
+	}
+	if err := os.Symlink("nothing", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "link")} {
+		if _, err := NewReadyFile(path); err == nil || !strings.Contains(err.Error(), "no ready file") {
+			t.Errorf("NewReadyFile of %s = %v", path, err)
+		}
+	}
+	if left := must(os.ReadDir(dir)); len(left) != 6 {
+		t.Errorf("there is %v", left)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	server := func(status int) (port string) {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method+" "+r.RequestURI != "GET /healthz" {
+				t.Errorf("%s %s, want GET /healthz", r.Method, r.RequestURI)
+			}
+			w.WriteHeader(status)
+		}))
+		t.Cleanup(srv.Close)
+		return srv.URL[strings.LastIndexByte(srv.URL, ':'):]
+	}
+	well, ill := server(http.StatusOK), server(http.StatusServiceUnavailable)
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"well": `{"base_url":"http://127.0.0.1` + well + `/api/v1","ready":"curl","pid":1}`,
+		"ill":  `{"base_url":"http://127.0.0.1` + ill + `/api/v1","ready":"curl","pid":1}`,
+		"cut":  `{"base_url":`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const nobody = "127.0.0.1:1" // tcpmux
+	for _, tt := range []struct{ addr, file, want string }{
+		{"127.0.0.1" + well, "", ""},
+		{"localhost" + well, "none", ""},
+		{well, "ill", ""},
+		{"0.0.0.0" + well, "", ""},
+		{"[::]" + well, "", ""},
+		{":0", "well", ""},
+		{"127.0.0.1:0", "well", ""},
+		{"127.0.0.1:0", "ill", "http://127.0.0.1" + ill + " answered 503"},
+		{"localhost" + ill, "well", "http://localhost" + ill + " answered 503 Service Unavailable: it cannot write, or"},
+		{nobody, "well", "no answer from http://" + nobody + ": "},
+		{":0", "none", "no answer from http://127.0.0.1:0: "},
+		{":0", "cut", "no answer from http://127.0.0.1:0: "},
+		{"a b:80", "well", `-addr "a b:80" is not HOST:PORT`},
+	} {
+		asked, err := Health(tt.addr, filepath.Join(dir, tt.file))
+		if (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("Health(%q, %q) = %v, want %q", tt.addr, tt.file, err, tt.want)
+		}
+		if err == nil && !strings.HasPrefix(asked, "http://") || err == nil && !strings.HasSuffix(asked, well) {
+			t.Errorf("Health(%q, %q) asked %s, want port %s", tt.addr, tt.file, asked, well)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"example.com/events/internal/answer"
+)
+
+// The timeouts and limits of every server.
+const (
+	headerTimeout = 5 * time.Second
+	readTimeout   = 10 * time.Second
+	writeTimeout  = 30 * time.Second
+	idleTimeout   = 120 * time.Second
+	maxHeader     = 16 << 10 // bytes
+
+	// StopTimeout is how long a stop usually waits for the requests that run.
+	StopTimeout = 8 * time.Second // Docker kills after 10
+)
+
+// Server is an HTTP server and the listener that it serves.
+type Server struct {
+	*http.Server
+	Listener net.Listener
+
+	mu       sync.Mutex
+	fresh    map[net.Conn]bool // connections on which no request has begun
+	stopping bool
+}
+
+// NewServer returns a server for HTTP/1 with the limits.
+func NewServer(l net.Listener, h http.Handler, logger *slog.Logger) *Server {
+	s := &Server{Listener: l, fresh: map[net.Conn]bool{}}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	s.Server = &http.Server{
+		Handler:                      h,
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            headerTimeout,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeader,
+		ErrorLog:                     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		Protocols:                    protocols,
+		ConnState:                    s.track,
+	}
+	s.RegisterOnShutdown(s.closeFresh)
+	return s
+}
+
+// track keeps account of the connections on which no request has begun. A stop
+// closes them: net/http would wait up to 5 s for their first byte, which the
+// spare connection of a browser or the probe of a port never sends.
+func (s *Server) track(conn net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case state != http.StateNew:
+		delete(s.fresh, conn)
+	case s.stopping:
+		conn.Close() // accepted while the stop began
+	default:
+		s.fresh[conn] = true
+	}
+}
+
+func (s *Server) closeFresh() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	for conn := range s.fresh {
+		conn.Close()
+	}
+}
+
+// Logged logs a line for each request that h answers, without query and body.
+// More, if it is not nil, returns further names and values for the line.
+func Logged(h http.Handler, logger *slog.Logger, more func(*http.Request) []any) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start, status := time.Now(), 0
+		defer func() {
+			line := []any{"method", r.Method, "path", r.URL.Path, "route", r.Pattern, "status", status}
+			if more != nil {
+				line = append(line, more(r)...)
+			}
+			logger.Debug("request", append(line, "took", time.Since(start).String())...)
+		}()
+		h.ServeHTTP(&answer.StatusWriter{ResponseWriter: w, Seen: func(s int) { status = s }}, r)
+	})
+}
+
+// Listen listens on HOST:PORT, the value of -addr.
+func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("the address %s is taken; stop what uses it, or give another with -addr", addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("-addr %q: %w; give HOST:PORT, the host being this machine", addr, err)
+	}
+	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+		logger.Info("the address is not loopback: others reach this server; put TLS and rate limits in front of it",
+			"addr", a.String())
+	}
+	return l, nil
+}
+
+// URL is where a client reaches an address: at local where it is a wildcard.
+func URL(addr, local string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		addr = net.JoinHostPort(local, port)
+	}
+	return "http://" + addr
+}
+
+// StopSignal returns a context that SIGINT and SIGTERM end. A second signal ends
+// the process at once.
+func StopSignal(ctx context.Context) context.Context {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx
+}
+
+// Serve runs servers until ctx is done or one of them fails. It calls ready once
+// they serve; an error of it stops them too. A stop takes no more connections
+// and gives the requests that run as long as wait to finish.
+func Serve(ctx context.Context, wait time.Duration, servers []*Server, ready func() error) error {
+	failed := make(chan error, len(servers))
+	for _, srv := range servers {
+		go func() { failed <- srv.Serve(srv.Listener) }()
+	}
+	err := ready()
+	if err == nil {
+		select {
+		case err = <-failed:
+		case <-ctx.Done():
+		}
+	}
+	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
+	defer cancel()
+	for _, srv := range servers {
+		if srv.Shutdown(finish) != nil {
+			srv.Close()
+		}
+		srv.Listener.Close() // where the stop came before Serve
+	}
+	return err
+}

@@ -1,0 +1,257 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// must is for what a test needs and does not test.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// logger returns a logger and what it logs, in JSON.
+func logger() (*slog.Logger, *bytes.Buffer) {
+	var b bytes.Buffer
+	return slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug})), &b
+}
+
+// exchange sends bytes and returns what comes back until the connection ends.
+func exchange(l net.Listener, sent string) string {
+	conn := must(net.Dial("tcp", l.Addr().String()))
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(5 * time.Second)) // a server that waits for more has failed
+	io.WriteString(conn, sent)
+	b, _ := io.ReadAll(conn)
+	return string(b)
+}
+
+func TestURL(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ addr, local, want string }{
+		{"0.0.0.0:80", "localhost", "http://localhost:80"},
+		{"[::]:80", "localhost", "http://localhost:80"},
+		{":80", "127.0.0.1", "http://127.0.0.1:80"},
+		{":80", "::1", "http://[::1]:80"},
+		{"127.0.0.1:80", "localhost", "http://127.0.0.1:80"},
+		{"[::1]:80", "localhost", "http://[::1]:80"},
+		{"example.com:80", "localhost", "http://example.com:80"},
+		{"example.com", "localhost", "http://example.com"},
+		{"0.0.0.0", "localhost", "http://0.0.0.0"},
+	} {
+		if got := URL(tt.addr, tt.local); got != tt.want {
+			t.Errorf("URL(%q, %q) = %q, want %q", tt.addr, tt.local, got, tt.want)
+		}
+	}
+}
+
+func TestListen(t *testing.T) {
+	t.Parallel()
+	logger, log := logger()
+	l := must(Listen("127.0.0.1:0", logger))
+	defer l.Close()
+	taken, isTaken := l.Addr().String(), "is taken; stop what uses it, or give another with -addr"
+	if runtime.GOOS == "windows" {
+		isTaken = "-addr"
+	}
+	for addr, want := range map[string]string{
+		taken: isTaken, "nowhere": `-addr "nowhere": `, "127.0.0.1:99999": `-addr "127.0.0.1:99999": `,
+	} {
+		l, err := Listen(addr, logger)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), addr) {
+			t.Errorf("Listen(%q) = %v, %v, want %s", addr, l, err, want)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("Listen(127.0.0.1:0) logged %s", log)
+	}
+	open := must(Listen(":0", logger))
+	open.Close()
+	const notice = `"level":"INFO","msg":"the address is not loopback: `
+	if got := log.String(); !strings.Contains(got, notice) || !strings.Contains(got, open.Addr().String()) {
+		t.Errorf("Listen(:0) logged %q, want that %s is not loopback", got, open.Addr())
+	}
+}
+
+func TestNewServer(t *testing.T) {
+	t.Parallel()
+	logger, log := logger()
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
+	srv := NewServer(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, r.Method+" "+r.RequestURI)
+	}), logger)
+	got := []time.Duration{srv.ReadHeaderTimeout, srv.ReadTimeout, srv.WriteTimeout, srv.IdleTimeout}
+	for i, want := range []time.Duration{headerTimeout, readTimeout, writeTimeout, idleTimeout} {
+		if got[i] != want || want <= 0 {
+			t.Errorf("the timeouts are %v, want %v as number %d", got, want, i)
+		}
+	}
+	srv.ErrorLog.Print("http: \"raw\"\nlevel=ERROR")
+	var line struct{ Level, Msg string }
+	err := json.Unmarshal(log.Bytes(), &line)
+	if err != nil || line.Level != "WARN" || line.Msg != "http: \"raw\"\nlevel=ERROR" {
+		t.Errorf("ErrorLog logged %s, %v", log, err)
+	}
+	go srv.Serve(l)
+	t.Cleanup(func() { srv.Close() })
+	longest, tooLong := strings.Repeat("x", maxHeader-1000), strings.Repeat("x", maxHeader+4096) // net/http adds 4 KiB
+	for _, tt := range []struct{ sent, begin, end string }{
+		{"OPTIONS * HTTP/1.0\r\n\r\n", "HTTP/1.0 200 ", "OPTIONS *"},
+		{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", "HTTP/1.1 ", ""},
+		{"GET / HTTP/1.0\r\nX: " + longest + "\r\n\r\n", "HTTP/1.0 200 ", "GET /"},
+		{"GET / HTTP/1.0\r\nX: " + tooLong + "\r\n\r\n", "HTTP/1.1 431 ", ""},
+	} {
+		if got := exchange(l, tt.sent); !strings.HasPrefix(got, tt.begin) || !strings.HasSuffix(got, tt.end) {
+			t.Errorf("%.40q is answered %q, want %q … %q", tt.sent, got, tt.begin, tt.end)
+		}
+	}
+}
+
+func TestLogged(t *testing.T) {
+	t.Parallel()
+	logger, log := logger()
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /events/{id}", func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+		http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	r := httptest.NewRequest("POST", "/events/one?key=secret", strings.NewReader("secret"))
+	r.Header.Set("X-Service-Api-Key", "secret")
+	w := httptest.NewRecorder()
+	more := func(r *http.Request) []any { return []any{"id", r.PathValue("id")} }
+	func() {
+		defer func() {
+			if p := recover(); p != http.ErrAbortHandler {
+				t.Errorf("the panic is %v", p)
+			}
+		}()
+		Logged(mux, logger, more).ServeHTTP(w, r)
+	}()
+	if w.Code != http.StatusTeapot || !w.Flushed {
+		t.Errorf("the answer is %d, flushed %v", w.Code, w.Flushed)
+	}
+	const want = `"msg":"request","method":"POST","path":"/events/one","route":"POST /events/{id}","status":418,"id":"one",`
+	if got := log.String(); !strings.Contains(got, want) || strings.Contains(got, "secret") || strings.Count(got, "\n") != 1 {
+		t.Errorf("logged %q, want one line with %q and no secret", got, want)
+	}
+}
+
+// twoServers are servers on ports of their own, the second without a route.
+func twoServers(h http.Handler) []*Server {
+	logger, _ := logger()
+	return []*Server{
+		NewServer(must(net.Listen("tcp", "127.0.0.1:0")), h, logger),
+		NewServer(must(net.Listen("tcp", "127.0.0.1:0")), http.NotFoundHandler(), logger),
+	}
+}
+
+// isOpen reports whether a server still listens.
+func isOpen(s *Server) bool {
+	return s.Listener.(*net.TCPListener).SetDeadline(time.Now()) == nil
+}
+
+// A server that stops takes no more and finishes what runs. It does not wait for
+// connections on which no request has begun.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	running, stopping := make(chan bool), make(chan bool)
+	ready, stopped, answer := make(chan bool, 2), make(chan error), make(chan string)
+	var servers []*Server
+	servers = twoServers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(running)
+		<-stopping
+		if isOpen(servers[0]) {
+			t.Error("a server that stops takes more")
+		}
+		io.WriteString(w, "done")
+	}))
+	servers[0].RegisterOnShutdown(func() { close(stopping) })
+	go func() {
+		stopped <- Serve(ctx, StopTimeout, servers, func() error { ready <- true; return nil })
+	}()
+	<-ready
+	var silent []net.Conn
+	for _, s := range []*Server{servers[0], servers[1], servers[0], servers[1]} {
+		silent = append(silent, must(net.Dial("tcp", s.Listener.Addr().String())))
+	}
+	go func() { answer <- exchange(servers[0].Listener, "GET / HTTP/1.0\r\n\r\n") }()
+	<-running
+	if got := exchange(servers[1].Listener, "GET / HTTP/1.0\r\n\r\n"); !strings.Contains(got, " 404 ") {
+		t.Errorf("the second server answered %q, want a 404", got)
+	}
+	start := time.Now()
+	stop()
+	if got := <-answer; !strings.HasSuffix(got, "done") {
+		t.Errorf("the request that ran was answered %q", got)
+	}
+	if err := <-stopped; err != nil || len(ready) > 0 || isOpen(servers[1]) {
+		t.Errorf("Serve = %v, ready was called %d times more, the second server listens: %v",
+			err, len(ready), isOpen(servers[1]))
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("the stop took %v, want under a second: it waited for connections without a request", took)
+	}
+	for _, conn := range silent {
+		if n, err := conn.Read(make([]byte, 1)); n > 0 || err == nil {
+			t.Errorf("a connection without a request was answered")
+		}
+		conn.Close()
+	}
+}
+
+// A stop that waits for nothing cuts requests off.
+func TestServeAtOnce(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	running, held := make(chan bool), make(chan bool)
+	defer close(held)
+	servers := twoServers(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(running)
+		<-held
+	}))
+	stopped, answer := make(chan error), make(chan string)
+	go func() { stopped <- Serve(ctx, 0, servers, func() error { return nil }) }()
+	go func() { answer <- exchange(servers[0].Listener, "GET / HTTP/1.0\r\n\r\n") }()
+	<-running
+	stop()
+	if err := <-stopped; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+	if got := <-answer; got != "" {
+		t.Errorf("the request was answered %q", got)
+	}
+}
+
+// What fails stops every server.
+func TestServeFails(t *testing.T) {
+	t.Parallel()
+	errReady := errors.New("stdout is closed")
+	for want, ready := range map[error]error{errReady: errReady, net.ErrClosed: nil} {
+		servers := twoServers(http.NotFoundHandler())
+		if ready == nil {
+			servers[0].Listener.Close()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // it must not get so far
+		defer cancel()
+		err := Serve(ctx, StopTimeout, servers, func() error { return ready })
+		if !errors.Is(err, want) || isOpen(servers[0]) || isOpen(servers[1]) {
+			t.Errorf("Serve = %v, want %v; the servers listen: %v, %v", err, want, isOpen(servers[0]), isOpen(servers[1]))
+		}
+	}
+}
