@@ -3,13 +3,12 @@ ARG TARGETOS TARGETARCH VERSION=""
 WORKDIR /src
 COPY . .
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags "-s -w -X example.com/events.version=$VERSION" -o /out/eventsd ./cmd/eventsd && \
+    go build -trimpath -buildvcs=false -ldflags "-s -w -X example.com/events.version=$VERSION" -o /out/eventsd ./cmd/eventsd && \
     mkdir /out/data
 
 FROM scratch
 ARG VERSION=""
 LABEL org.opencontainers.image.version="$VERSION" \
-      org.opencontainers.image.licenses="LicenseRef-Proprietary" \
       org.opencontainers.image.title="eventsd" \
       org.opencontainers.image.description="The public REST API of an events networking service"
 COPY --from=build /out/eventsd /eventsd

@@ -1,13 +1,14 @@
 // Command readme runs what a Markdown file tells its reader to run, from top to
 // bottom in one folder:
 //
-//	```sh            commands, run by bash -e; a json or text block right behind
-//	                 holds what they print, … standing for anything in a line
-//	```sh serve      a server, run in the background until the next one or the end,
-//	                 ready once it prints a line that begins with "ready: "
+//	```sh            commands, run by bash -e. A json or text block right after them
+//	                 has what they print, where … stands for anything
+//	```sh serve      a server, run in the background until the next one or the end.
+//	                 It is ready once it prints a line that begins with "ready: "
 //	```sh stopped    commands for when that server is stopped
+//	```go FILE       a file that later commands need
 //
-// Other blocks are left alone. Variables that commands export stay.
+// Other blocks are not run. Variables that commands set are kept for later commands.
 package main
 
 import (
@@ -66,11 +67,21 @@ func run(file string) error {
 			if err != nil {
 				return fmt.Errorf("%s:%d: %w\n%s", file, b.line, err, b.text)
 			}
-			if i+1 < len(all) && (all[i+1].info == "json" || all[i+1].info == "text") && !matches(all[i+1].text, out) {
-				return fmt.Errorf("%s:%d: printed\n%s\nwant\n%s", file, b.line, out, all[i+1].text)
+			var want string // the block behind this one, if it holds what is printed
+			if i+1 < len(all) && (all[i+1].info == "json" || all[i+1].info == "text") {
+				want = all[i+1].text
+			}
+			if want != "" && !matches(want, out) {
+				return fmt.Errorf("%s:%d: printed\n%s\nwant\n%s", file, b.line, out, want)
 			}
 		default:
-			continue
+			name, isFile := strings.CutPrefix(b.info, "go ")
+			if !isFile {
+				continue
+			}
+			if err := os.WriteFile(name, []byte(b.text), 0o644); err != nil {
+				return fmt.Errorf("%s:%d: %w", file, b.line, err)
+			}
 		}
 		ran++
 		fmt.Printf("%s:%d: ok\n", file, b.line)
@@ -81,6 +92,7 @@ func run(file string) error {
 	return nil
 }
 
+// blocks returns the code blocks of a Markdown text.
 func blocks(source string) (all []block) {
 	open := false
 	for i, line := range strings.Split(source, "\n") {
@@ -110,8 +122,16 @@ func matches(want, got string) bool {
 	return regexp.MustCompile("^" + pattern + "$").MatchString(got)
 }
 
+// shell runs commands and returns what they print. It keeps the variables that they
+// set for the next commands in the file env.
 func shell(text, env string) (string, error) {
-	script := fmt.Sprintf("set -euo pipefail\n[ ! -f %[1]q ] || . %[1]q\nset -a\n%[2]s\nset +a\ndeclare -px | grep -v -e 'declare -[a-z]*r' > %[1]q\n", env, text)
+	script := fmt.Sprintf(`set -euo pipefail
+[ ! -f %[1]q ] || . %[1]q
+set -a
+%[2]s
+set +a
+declare -px | grep -v -e 'declare -[a-z]*r' > %[1]q
+`, env, text)
 	cmd := exec.Command("bash", "-c", script)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -121,6 +141,7 @@ func shell(text, env string) (string, error) {
 	return out.String(), nil
 }
 
+// serve starts a server, and returns once that is ready.
 func serve(b block) (stop func(), err error) {
 	cmd := exec.Command("bash", "-c", "set -euo pipefail\n"+b.text)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run does not hand signals on
