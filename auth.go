@@ -31,26 +31,18 @@ type Key struct {
 
 func (k *Key) form() form.Form {
 	return form.Form{
-		{Name: "id", Value: &k.ID, Rule: form.ID("key"), Flags: form.Fixed},
+		{Name: "id", Value: &k.ID, Rule: keyID, Flags: form.Fixed},
 		{Name: "user_id", Value: &k.UserID, Flags: form.Required | form.Fixed},
 		{Name: "secret", Value: &k.Secret, Rule: secretRule, Flags: form.WriteOnly},
 		{Name: "digest", Value: &k.Digest, Rule: digestRule, Flags: form.Fixed},
 		{Name: "hint", Value: &k.Hint, Rule: hintRule},
 		{Name: "created_at", Value: &k.CreatedAt, Flags: form.Fixed},
-		{Name: "revoked_at", Value: &k.RevokedAt},
+		{Name: "revoked_at", Value: &k.RevokedAt, Flags: form.Fixed},
 	}
 }
 
 // keyName is the second name of a key, by which a request finds it.
 func keyName(digest string) string { return "key:" + digest }
-
-// keyStatus is the status of a row of a key.
-func keyStatus(revokedAt string) string {
-	if revokedAt == "" {
-		return ""
-	}
-	return "revoked"
-}
 
 // newID is the random part of an id, slug or secret: what Config.NewID gives,
 // else at least 128 random bits in [a-z2-7] (40 of a slug, which is no secret
@@ -82,26 +74,12 @@ func hint(secret string) *string {
 	return new(secret[len(secret)-4:])
 }
 
-func secretRule(s string) string {
-	if !strings.HasPrefix(s, secretPrefix) || len(s) == len(secretPrefix) || len(s) > 255 || !form.Visible(s) {
-		return "must be " + secretPrefix + " and more, at most 255 visible ASCII characters in all"
-	}
-	return ""
-}
-
-func digestRule(s string) string {
-	if len(s) != hex.EncodedLen(sha256.Size) || strings.Trim(s, "0123456789abcdef") != "" {
-		return "must be a SHA-256 as 64 hexadecimal digits in lower case"
-	}
-	return ""
-}
-
-func hintRule(s string) string {
-	if len(s) != 4 || !form.Visible(s) {
-		return "must be the last four characters of the secret, visible ASCII"
-	}
-	return ""
-}
+var (
+	secretRule = form.Match(secretPrefix+`[!-~]{1,246}`,
+		"must be "+secretPrefix+" and more, at most 255 visible ASCII characters in all")
+	digestRule = form.Match(`[0-9a-f]{64}`, "must be a SHA-256 as 64 hexadecimal digits in lower case")
+	hintRule   = form.Match(`[!-~]{4}`, "must be the last four characters of the secret, visible ASCII")
+)
 
 // key puts a key from a record.
 func (t tx) key(v strict.Value) (*rows.Row, []string) {
@@ -112,10 +90,6 @@ func (t tx) key(v strict.Value) (*rows.Row, []string) {
 		sum = digest(secret)
 	}
 	old := t.known(v, "key", keyName(sum))
-	var before Key
-	if old != nil {
-		load(before.form(), old.JSON)
-	}
 	p := fill(f, v, old)
 	if k.Secret != "" {
 		if k.Digest != "" && k.Digest != sum {
@@ -130,19 +104,13 @@ func (t tx) key(v strict.Value) (*rows.Row, []string) {
 		p.Add("user_id", fmt.Sprintf("%q is not known", k.UserID))
 	}
 	t.free(p, "digest", keyName(k.Digest), k.ID)
-	if revoked := before.RevokedAt; revoked != nil {
-		if k.RevokedAt != nil && !k.RevokedAt.Equal(*revoked) {
-			p.Add("revoked_at", "never changes once it is set")
-		}
-		k.RevokedAt = revoked
-	}
 	if old == nil {
 		t.createdAt(p, &k.CreatedAt)
 	}
 	if problems := p.All(); problems != nil {
 		return nil, problems
 	}
-	t.makeID(&k.ID, "key", k.UserID)
+	t.makeID(&k.ID, "key", k.UserID, keyID)
 	return t.put(f, old, nil), nil
 }
 

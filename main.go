@@ -52,7 +52,9 @@ var version string
 // or was found, such as a file that could not be written, damage that check
 // found, a server that is not well; and after "double -- COMMAND" that of the
 // command. An error is one line on stderr.
-func Run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+func Run(
+	ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer,
+) int {
 	c := &call{ctx: ctx}
 	c.Program = command.Program{
 		Name: "eventsd", About: "eventsd serves the public REST API of an events networking service.",
@@ -78,18 +80,22 @@ type call struct {
 	memory, firstKey, untilEOF, verbose      bool
 }
 
-// commands are the subcommands but for the operator's, the first of which is what
-// eventsd does without one.
+// commands are the subcommands, but for the operator's. The first of them is what
+// eventsd does without a subcommand.
 func (c *call) commands() []command.Command {
 	return []command.Command{
-		{Name: "serve", Summary: "serve the API; also without a subcommand", Flags: c.serveFlags, Run: c.serve},
-		{Name: "demo", Summary: "serve a built-in example from memory, with a curl line to try", Flags: c.demoFlags, Run: c.demo},
-		{Name: "double", Summary: "serve a test double from memory, alone or for as long as a command runs",
-			Args: "[-- COMMAND ARGS]", Flags: c.doubleFlags, Run: c.double},
-		{Name: "openapi", Summary: "print openapi.json", Run: c.openapi},
-		{Name: "health", Summary: "exit 0 if the server with the same flags and environment answers",
-			Flags: c.serveFlags, Run: c.health},
-		{Name: "version", Summary: "print the version", Run: c.version},
+		{Name: "serve", Flags: c.serveFlags, Run: c.serve,
+			Summary: "serve the API; also without a subcommand"},
+		{Name: "demo", Flags: c.demoFlags, Run: c.demo,
+			Summary: "serve a built-in example from memory, with a curl line to try"},
+		{Name: "double", Args: "[-- COMMAND ARGS]", Flags: c.doubleFlags, Run: c.double,
+			Summary: "serve a test double from memory, alone or for as long as a command runs"},
+		{Name: "openapi", Run: c.openapi,
+			Summary: "print openapi.json"},
+		{Name: "health", Flags: c.serveFlags, Run: c.health,
+			Summary: "exit 0 if the server with the same flags and environment answers"},
+		{Name: "version", Run: c.version,
+			Summary: "print the version"},
 	}
 }
 
@@ -109,7 +115,7 @@ func (c *call) serveFlags(fs *flag.FlagSet) {
 	fs.BoolVar(&c.memory, "memory", false, "keep everything in memory, without a file")
 	fs.StringVar(&c.seed, "seed", "", "`FILE` with an array of records for a store that is empty")
 	fs.BoolVar(&c.firstKey, "first-key", true, "where the store has no key, make one and show it")
-	fs.StringVar(&c.apiKey, "api-key", "", "`SECRET` of the first key, in place of one that is made and shown")
+	fs.StringVar(&c.apiKey, "api-key", "", "`SECRET` of the first key, in place of a random one")
 	fs.StringVar(&c.status, "new-event-status", "published", "`STATUS` of a new event: draft or published")
 }
 
@@ -118,8 +124,8 @@ func (c *call) doubleFlags(fs *flag.FlagSet) {
 	start := double.Start.Format(time.RFC3339)
 	fs.StringVar(&c.seed, "seed", "", "`FILE` with an array of records to begin with")
 	fs.StringVar(&c.start, "time", start, "`TIME` at which the clock stands at the start, in RFC 3339")
-	fs.StringVar(&c.apiKey, "api-key", "", "`SECRET` of the first key, in place of one that is made")
-	fs.StringVar(&c.controlToken, "control-token", "", "`TOKEN` of the control API, in place of one that is made")
+	fs.StringVar(&c.apiKey, "api-key", "", "`SECRET` of the first key, in place of a made one")
+	fs.StringVar(&c.controlToken, "control-token", "", "`TOKEN` of the control API, in place of a random one")
 	fs.BoolVar(&c.untilEOF, "until-eof", false, "stop when standard input ends")
 }
 
@@ -183,7 +189,7 @@ func (c *call) host(start func(context.Context, net.Listener, *Config) (*service
 	switch withChild := len(c.Args) > 0; {
 	case errors.Is(err, context.Canceled) && withChild:
 		return command.Failed(errors.New("stopped before the command was started"))
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled): // stopped while it started
 		return nil
 	case err != nil:
 		return err
@@ -193,11 +199,7 @@ func (c *call) host(start func(context.Context, net.Listener, *Config) (*service
 		err = command.Serve(ctx, s.wait, s.servers, func() error { return s.ready.Print(c.Stdout, file) })
 	}
 	file.Remove() // before the lock of the data file is released to the next server
-	unwritable := s.store.Err()
-	if closed := s.store.Close(); unwritable == nil {
-		unwritable = closed
-	}
-	if err = errors.Join(err, unwritable); err == nil {
+	if err = errors.Join(err, cmp.Or(s.store.Err(), s.store.Close())); err == nil {
 		c.logger.Info("stopped")
 	}
 	return command.Failed(err)
@@ -234,7 +236,7 @@ func (c *call) checkServeFlags() error {
 	case c.status != "draft" && c.status != "published":
 		return fmt.Errorf("-new-event-status must be draft or published, not %q", c.status)
 	case c.readyFile != "" && ready == data:
-		return errors.New("-ready-file must be a file of its own, not that of -data: it is removed at the end")
+		return errors.New("-ready-file must be a file of its own, not that of -data, as it is removed")
 	case c.Given["memory"] && c.memory && c.Given["data"]:
 		return errors.New("-memory and -data exclude each other; give one of them")
 	case c.Given["data"]:
@@ -264,8 +266,9 @@ func (c *call) curl(base string, key keyState) string {
 	if key.Secret == "" {
 		return "curl -H " + header + " " + base + "/events"
 	}
-	return "curl -H " + header + " -H 'Content-Type: application/json' -d " +
-		`'{"title":"Hello","start_at":"2030-01-01T18:00:00Z","end_at":"2030-01-01T20:00:00Z"}' ` + base + "/events/create"
+	const event = `{"title":"Hello","start_at":"2030-01-01T18:00:00Z","end_at":"2030-01-01T20:00:00Z"}`
+	header += " -H 'Content-Type: application/json'"
+	return "curl -H " + header + " -d '" + event + "' " + base + "/events/create"
 }
 
 func (c *call) demo() error {
@@ -275,7 +278,8 @@ func (c *call) demo() error {
 			return nil, err
 		}
 		a := newAPI(store)
-		s := c.newService(l, a, c.logged(a, nil), demoKey, "This is a demo: everyone knows its key, and it forgets all when it stops.")
+		s := c.newService(l, a, c.logged(a, nil), demoKey,
+			"This is a demo: everyone knows its key, and when it stops it forgets everything.")
 		s.ready.Key = demoKey
 		s.ready.Ready = "curl -H 'x-service-api-key: " + demoKey + "' " + s.ready.BaseURL + "/events"
 		return s, nil
@@ -329,8 +333,10 @@ func (c *call) double() error {
 		srv.WriteTimeout = 0 // a fault may hold a request for longer
 		srv.RegisterOnShutdown(d.Close)
 		url := strings.TrimSuffix(s.ready.BaseURL, BasePath) + double.ControlPath
-		s.ready = command.Ready{BaseURL: s.ready.BaseURL, Key: key, ControlURL: url, ControlToken: token, PID: os.Getpid(),
-			Ready: "curl -H 'Authorization: Bearer " + token + `' -d '{"name":"Grace"}' ` + url + "/keys"}
+		s.ready = command.Ready{
+			BaseURL: s.ready.BaseURL, Key: key, ControlURL: url, ControlToken: token, PID: s.ready.PID,
+			Ready: "curl -H 'Authorization: Bearer " + token + `' -d '{"name":"Grace"}' ` + url + "/keys",
+		}
 		s.wait = 0 // nothing in it is worth waiting for
 		return s, nil
 	})
@@ -397,9 +403,12 @@ func (c *call) withPages(a *api, next http.Handler, key, note string) http.Handl
 			page := strings.NewReplacer("{root}", root, "{base}", root+BasePath).Replace(page)
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.Header().Set("Content-Length", strconv.Itoa(len(page)))
-			_, _ = io.WriteString(w, page) // else the client has gone
+			w.WriteHeader(http.StatusOK)
+			_, _ = io.WriteString(w, page) // where that fails, the client has gone
 		},
-		"/openapi.json": func(w http.ResponseWriter, _ *http.Request) { answer.Write(w, http.StatusOK, openAPI) },
+		"/openapi.json": func(w http.ResponseWriter, _ *http.Request) {
+			answer.Write(w, http.StatusOK, openAPI)
+		},
 		"/healthz": func(w http.ResponseWriter, r *http.Request) {
 			if a.store.Err() != nil {
 				a.fail(w, r, errNotWriting)
@@ -409,6 +418,7 @@ func (c *call) withPages(a *api, next http.Handler, key, note string) http.Handl
 		},
 	}
 	own := c.logged(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer answer.Recover(w, r, a.fail)
 		begin(w, r)
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			a.fail(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
@@ -443,9 +453,12 @@ func (c *call) open(ctx context.Context, cfg *Config) (store *Store, key keyStat
 // without keys. It reports what it did not do, and how to issue a key.
 func (c *call) fill(ctx context.Context, store *Store) (key keyState, err error) {
 	if c.seed != "" && !store.empty() {
-		c.logger.Warn("the seed was skipped, as the store has data already: it needs a new -data", "seed", c.seed)
+		c.logger.Warn("the seed was skipped, as the store has data: it needs a new -data", "seed", c.seed)
 	} else if err := c.applySeed(ctx, store); err != nil {
 		return key, err
+	}
+	if ctx.Err() != nil { // else the key might never be shown
+		return key, context.Canceled
 	}
 	if key, err = store.firstKey(c.apiKey, c.firstKey || c.apiKey != ""); err != nil {
 		return key, err
@@ -453,23 +466,26 @@ func (c *call) fill(ctx context.Context, store *Store) (key keyState, err error)
 	if c.seed != "" && !key.Exists {
 		c.logger.Info("the store has no key after the seed", "seed", c.seed)
 	}
-	report, level, owner := "", slog.LevelInfo, "-user "+key.Owner.ID
+	report, owner := c.logger.Info, "-user "+key.Owner.ID
+	var state string
 	switch {
 	case key.Secret != "":
-		report = "made the first key"
+		state = "made the first key"
 	case c.apiKey != "" && !key.Known:
-		report, level = "-api-key was not used: the store has keys, and this is none of them or was revoked", slog.LevelWarn
+		report = c.logger.Warn
+		state = "-api-key was not used: the store has keys, and this is none of them or was revoked"
 	case key.Good:
-		report = "this owner has a key"
+		state = "this owner has a key"
 	case key.Exists:
-		report, level = "every key is revoked", slog.LevelWarn
+		report = c.logger.Warn
+		state = "every key is revoked"
 	default:
-		report, owner = "the store has no key", "-name NAME -email EMAIL"
+		state, owner = "the store has no key", "-name NAME -email EMAIL"
 	}
 	if !c.memory { // else no other command reaches the store
-		report += "; to issue another: " + c.issueHint(owner)
+		state += "; to issue another: " + c.issueHint(owner)
 	}
-	c.logger.Log(ctx, level, report, "name", key.Owner.Name, "email", key.Owner.Email)
+	report(state, "name", key.Owner.Name, "email", key.Owner.Email)
 	return key, nil
 }
 
@@ -498,7 +514,7 @@ func (c *call) applySeed(ctx context.Context, store *Store) error {
 	}()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Canceled
 	case <-read:
 	}
 	var ahead time.Time
@@ -519,7 +535,7 @@ func (c *call) applySeed(ctx context.Context, store *Store) error {
 func readRecords(path string) ([]byte, error) {
 	records, err := os.ReadFile(path)
 	if err == nil && rows.IsDataFile(records) {
-		err = fmt.Errorf("%s is a data file, not an array of records; -data takes it, and eventsd dump makes an array of it", path)
+		err = fmt.Errorf("%s is a data file, not an array of records; eventsd dump makes one of it", path)
 	}
 	return records, err
 }

@@ -268,8 +268,9 @@ func TestReadyFile(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
+	in := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name, content string) string {
-		file := filepath.Join(dir, name)
+		file := in(name)
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -280,70 +281,94 @@ func TestMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	start(t, nil, "-addr", "127.0.0.1:0", "-data", filepath.Join(dir, "running.json"))
+	start(t, nil, "-addr", "127.0.0.1:0", "-data", in("running.json"))
 	any := "-addr=127.0.0.1:0"
+	const refused = `[{"user":{"name":"x","email":"x@example.com"}},{"guest":{"event_id":"evt_x","name":"x"}}]`
 	tests := []struct {
 		name string
 		args []string
 		want string // contained in the line
 	}{
 		{"subcommand", []string{"server"}, `unknown subcommand "server"; see eventsd help`},
-		{"half a subcommand", []string{"key"}, `give one of key issue, key list, key revoke; see eventsd help key`},
-		{"a data file for a seed", []string{any, "-memory", "-seed", filepath.Join(dir, "running.json")}, "is a data file, not an array of records"},
-		{"check of nothing", []string{"check", "-data", filepath.Join(dir, "none.json")}, "give the -data of the server"},
-		{"unknown flag", []string{"-port", "80"}, "flag provided but not defined: -port; see eventsd help serve"},
+		{"half a subcommand", []string{"key"},
+			`give one of key issue, key list, key revoke; see eventsd help key`},
+		{"a data file for a seed", []string{any, "-memory", "-seed", in("running.json")},
+			"is a data file, not an array of records"},
+		{"check of nothing", []string{"check", "-data", in("none.json")}, "give the -data of the server"},
+		{"unknown flag", []string{"-port", "80"},
+			"flag provided but not defined: -port; see eventsd help serve"},
 		{"flag value", []string{"-memory=maybe"}, "-memory"},
 		{"argument", []string{"serve", "events.json"}, "nothing may follow the flags of serve"},
 		{"a command without --", []string{"double", "npm", "test"}, "double takes a command behind --"},
 		{"-- without a command", []string{"double", "--"}, "double takes a command behind --"},
-		{"a command and -until-eof", []string{"double", "-until-eof", "--", "npm", "test"}, "-until-eof excludes a command"},
-		{"a command beside serve", []string{any, "-memory", "--", "npm", "test"}, "nothing may follow the flags of serve"},
-		{"token with a quote", []string{"double", "-control-token", "a'b"}, "-control-token must have visible ASCII characters only, and no single quote"},
-		{"name of a user that is there", []string{"key", "issue", "-user", "usr_ada", "-name", "Ada"}, "key issue takes -user ID, or -email EMAIL and"},
-		{"status", []string{any, "-memory", "-new-event-status", "live"}, `-new-event-status must be draft or published, not "live"`},
+		{"a command and -until-eof", []string{"double", "-until-eof", "--", "npm", "test"},
+			"-until-eof excludes a command"},
+		{"a command beside serve", []string{any, "-memory", "--", "npm", "test"},
+			"nothing may follow the flags of serve"},
+		{"token with a quote", []string{"double", "-control-token", "a'b"},
+			"-control-token must have visible ASCII characters only, and no single quote"},
+		{"name of a user that is there", []string{"key", "issue", "-user", "usr_ada", "-name", "Ada"},
+			"key issue takes -user ID, or -email EMAIL and"},
+		{"status", []string{any, "-memory", "-new-event-status", "live"},
+			`-new-event-status must be draft or published, not "live"`},
 		{"log", []string{any, "-memory", "-log", "xml"}, `-log must be text or json, not "xml"`},
-		{"memory and data", []string{any, "-memory", "-data", "x.json"}, "-memory and -data exclude each other"},
-		{"data file for a ready file", []string{any, "-data", "x.json", "-ready-file", "./x.json"}, "-ready-file must be a file of its own"},
-		{"data file for a ready file, spelled out", []string{any, "-data", filepath.Join(dir, "y.json"), "-ready-file", dir + "/./y.json"}, "-ready-file must be a file of its own"},
-		{"seed for a ready file", []string{any, "-memory", "-ready-file", write("aseed.json", seed)}, "aseed.json is there and is no ready file"},
-		{"ready file nowhere", []string{any, "-data", filepath.Join(dir, "unmade.json"), "-ready-file", filepath.Join(dir, "no", "r.json")}, "-ready-file: "},
+		{"memory and data", []string{any, "-memory", "-data", "x.json"},
+			"-memory and -data exclude each other"},
+		{"data file for a ready file", []string{any, "-data", "x.json", "-ready-file", "./x.json"},
+			"-ready-file must be a file of its own"},
+		{"data file for a ready file, spelled out", []string{any, "-data", in("y.json"), "-ready-file", dir + "/./y.json"},
+			"-ready-file must be a file of its own"},
+		{"seed for a ready file", []string{any, "-memory", "-ready-file", write("aseed.json", seed)},
+			"aseed.json is there and is no ready file"},
+		{"ready file nowhere", []string{any, "-data", in("unmade.json"), "-ready-file", in("no/r.json")},
+			"-ready-file: "},
 		{"port taken", []string{"-memory", "-addr", l.Addr().String()}, "is taken"},
 		{"address", []string{"-memory", "-addr", "nowhere"}, `-addr "nowhere"`},
 		{"port out of range", []string{"-memory", "-addr", "127.0.0.1:99999"}, "99999"},
-		{"file in use", []string{any, "-data", filepath.Join(dir, "running.json")}, "in use by"},
+		{"file in use", []string{any, "-data", in("running.json")}, "in use by"},
 		{"folder for a file", []string{any, "-data", dir}, dir},
-		{"no such folder", []string{any, "-data", filepath.Join(dir, "no", "events.json")}, "no such file or directory"},
+		{"no such folder", []string{any, "-data", in("no/events.json")}, "no such file or directory"},
 		{"empty file", []string{any, "-data", write("empty.json", "")}, "empty"},
 		{"foreign file", []string{any, "-data", write("foreign.json", "{}\n")}, "foreign.json"},
 		{"a seed for a data file", []string{any, "-data", write("seed.json", seed)}, "-seed"},
-		{"no seed", []string{any, "-memory", "-seed", filepath.Join(dir, "none.json")}, "none.json"},
-		{"seed not JSON", []string{any, "-memory", "-seed", write("broken.json", "[\n{\"user\":\n")}, "broken.json: the records are not a JSON array: line 3"},
-		{"seed refused", []string{any, "-memory", "-seed", write("bad.json", `[{"user":{"name":"x","email":"x@example.com"}},{"guest":{"event_id":"evt_x","name":"x"}}]`)}, `bad.json: record 2: guest: event_id "evt_x" is not known`},
-		{"apply refused", []string{"apply", "-data", filepath.Join(dir, "running.json"), filepath.Join(dir, "bad.json")}, `record 2: guest: event_id "evt_x" is not known`},
-		{"apply no file", []string{"apply", "-data", filepath.Join(dir, "running.json"), filepath.Join(dir, "none.json")}, "none.json"},
-		{"revoke nothing", []string{"key", "revoke", "-data", filepath.Join(dir, "running.json")}, "key revoke takes one ID"},
-		{"revoke unknown", []string{"key", "revoke", "-data", filepath.Join(dir, "running.json"), "key_x"}, `key "key_x": not found`},
-		{"issue for nobody", []string{"key", "issue", "-data", filepath.Join(dir, "running.json")}, "key issue takes -user ID, or -email EMAIL"},
-		{"issue for an unknown user", []string{"key", "issue", "-data", filepath.Join(dir, "running.json"), "-user", "usr_x"}, `user "usr_x": not found`},
-		{"issue for a new email without a name", []string{"key", "issue", "-data", filepath.Join(dir, "running.json"), "-email", "x@example.com"}, "a new user takes -name NAME"},
-		{"keys of nothing", []string{"key", "list", "-data", filepath.Join(dir, "none.json")}, "none.json: no such file or directory; give the -data of the server"},
-		{"dump of nothing", []string{"dump", "-data", filepath.Join(dir, "none.json")}, "none.json"},
+		{"no seed", []string{any, "-memory", "-seed", in("none.json")}, "none.json"},
+		{"seed not JSON", []string{any, "-memory", "-seed", write("broken.json", "[\n{\"user\":\n")},
+			"broken.json: the records are not a JSON array: line 3"},
+		{"seed refused", []string{any, "-memory", "-seed", write("bad.json", refused)},
+			`bad.json: record 2: guest: event_id "evt_x" is not known`},
+		{"apply refused", []string{"apply", "-data", in("running.json"), in("bad.json")},
+			`record 2: guest: event_id "evt_x" is not known`},
+		{"apply no file", []string{"apply", "-data", in("running.json"), in("none.json")}, "none.json"},
+		{"revoke nothing", []string{"key", "revoke", "-data", in("running.json")}, "key revoke takes one ID"},
+		{"revoke unknown", []string{"key", "revoke", "-data", in("running.json"), "key_x"},
+			`key "key_x": not found`},
+		{"issue for nobody", []string{"key", "issue", "-data", in("running.json")},
+			"key issue takes -user ID, or -email EMAIL"},
+		{"issue for an unknown user", []string{"key", "issue", "-data", in("running.json"), "-user", "usr_x"},
+			`user "usr_x": not found`},
+		{"issue for a new email without a name", []string{"key", "issue", "-data", in("running.json"), "-email", "x@example.com"},
+			"a new user takes -name NAME"},
+		{"keys of nothing", []string{"key", "list", "-data", in("none.json")},
+			"none.json: no such file or directory; give the -data of the server"},
+		{"dump of nothing", []string{"dump", "-data", in("none.json")}, "none.json"},
 		{"help of nothing", []string{"help", "me"}, `unknown subcommand "me"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			code, out, stderr := command(nil, "", tt.args...)
 			lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
-			if code != 2 || out != "" || len(lines) != 1 || !strings.HasPrefix(lines[0], "eventsd: ") || !strings.Contains(lines[0], tt.want) {
-				t.Errorf("eventsd %q = %d, stdout %q, stderr %q, want 2 and one line with %q", tt.args, code, out, stderr, tt.want)
+			oneLine := len(lines) == 1 && strings.HasPrefix(lines[0], "eventsd: ")
+			if code != 2 || out != "" || !oneLine || !strings.Contains(lines[0], tt.want) {
+				t.Errorf("eventsd %q = %d, stdout %q, stderr %q, want 2 and one line with %q",
+					tt.args, code, out, stderr, tt.want)
 			}
 		})
 	}
-	unmade := filepath.Join(dir, "unmade.json")
+	unmade := in("unmade.json")
 	for _, args := range [][]string{ // what is refused makes no file
 		{"key", "issue", "-data", unmade, "-email", "x@example.com"},
-		{"apply", "-data", unmade, filepath.Join(dir, "bad.json")},
-		{"serve", any, "-data", unmade, "-seed", filepath.Join(dir, "bad.json")},
+		{"apply", "-data", unmade, in("bad.json")},
+		{"serve", any, "-data", unmade, "-seed", in("bad.json")},
 	} {
 		if code, _, stderr := command(nil, "", args...); code != 2 || strings.Contains(stderr, "made a new") {
 			t.Errorf("eventsd %q = %d, %s", args, code, stderr)
@@ -353,17 +378,19 @@ func TestMistakes(t *testing.T) {
 		t.Errorf("a store was made for a server that could not start: %v", err)
 	}
 	t.Run("a new data file is told", func(t *testing.T) {
-		file := filepath.Join(dir, "made.json")
+		file := in("made.json")
 		for i, told := range []bool{true, false} {
-			code, out, stderr := command(nil, "", "key", "issue", "-data", file, "-name", "x", "-email", "x@example.com")
-			if code != 0 || !strings.HasPrefix(out, "svc_live_") || strings.Contains(stderr, `"made a new data file" data=`+file) != told {
+			args := []string{"key", "issue", "-data", file, "-name", "x", "-email", "x@example.com"}
+			code, out, stderr := command(nil, "", args...)
+			notice := strings.Contains(stderr, `"made a new data file" data=`+file)
+			if code != 0 || !strings.HasPrefix(out, "svc_live_") || notice != told {
 				t.Errorf("key issue %d = %d, %q", i, code, stderr)
 			}
 		}
 	})
 	t.Run("the flag -data wins over EVENTSD_MEMORY", func(t *testing.T) {
-		p := start(t, map[string]string{"EVENTSD_MEMORY": "true"}, any, "-data", filepath.Join(dir, "wins.json"))
-		if p.lines["data"] != filepath.Join(dir, "wins.json") {
+		p := start(t, map[string]string{"EVENTSD_MEMORY": "true"}, any, "-data", in("wins.json"))
+		if p.lines["data"] != in("wins.json") {
 			t.Errorf("data: %s", p.lines["data"])
 		}
 	})
@@ -708,7 +735,7 @@ func TestTerminal(t *testing.T) {
 	p := start(t, env, "-addr", "127.0.0.1:0", "-log", "json", "-v")
 	p.get(base + "/events/%1b%5b2J%c2%9b")
 	p.stop()
-	if stderr := p.stderr.String(); strings.ContainsAny(stderr, "\x1b\u009b\u202e") || !strings.Contains(stderr, `"Eve\u001b[2J?1m?"`) {
+	if stderr := p.stderr.String(); strings.ContainsAny(stderr, "\x1b\u009b\u202e") || !strings.Contains(stderr, `"Eve?[2J?1m?"`) {
 		t.Errorf("the log is %q", stderr)
 	}
 	if _, out, _ := command(env, "", "dump"); !strings.Contains(out, "\u009b") {

@@ -123,7 +123,7 @@ var (
 // begins with: a new member goes to the end.
 
 var (
-	userID          = form.ID("usr")
+	userID, keyID   = form.ID("usr"), form.ID("key")
 	eventID         = form.ID("evt")
 	guestID         = form.ID("gst")
 	personName      = form.Length(1, 255)
@@ -195,7 +195,9 @@ var kinds = []rows.Kind{
 	{Name: "key", Prefix: "key", Parent: "usr",
 		Head: []string{"id", "user_id", "digest", "hint?", "created_at", "revoked_at?"},
 		Read: func(r *rows.Row, v [6]string) {
-			r.ID, r.Parent, r.Name, r.Status = v[0], v[1], keyName(v[2]), keyStatus(v[5])
+			if r.ID, r.Parent, r.Name = v[0], v[1], keyName(v[2]); v[5] != "" {
+				r.Status = "revoked"
+			}
 		}},
 	{Name: "event", Prefix: "evt", Parent: "usr",
 		Head: []string{"id", "host_id", "slug", "status", "created_at"},
@@ -566,9 +568,9 @@ func (t tx) createdAt(p *form.Problems, at *time.Time) {
 }
 
 // makeID sets an id where none was given.
-func (t tx) makeID(id *string, prefix, owner string) {
+func (t tx) makeID(id *string, prefix, owner string, rule form.Rule) {
 	if *id == "" {
-		*id = t.unique(prefix, owner, form.ID(prefix), func(made string) string { return prefix + "_" + made })
+		*id = t.unique(prefix, owner, rule, func(made string) string { return prefix + "_" + made })
 	}
 }
 
@@ -605,7 +607,7 @@ func (t tx) user(v strict.Value) []string {
 	if problems := p.All(); problems != nil {
 		return problems
 	}
-	t.makeID(&u.ID, "usr", u.Name)
+	t.makeID(&u.ID, "usr", u.Name, userID)
 	t.put(f, old, nil)
 	return nil
 }
@@ -649,7 +651,7 @@ func (t tx) event(v strict.Value, host string, key *rows.IdempotencyKey) (*rows.
 	}
 	e.Visibility = cmp.Or(e.Visibility, "public")
 	e.Status = cmp.Or(e.Status, t.s.cfg.NewEventStatus)
-	t.makeID(&e.ID, "evt", e.HostID)
+	t.makeID(&e.ID, "evt", e.HostID, eventID)
 	if e.Slug == "" {
 		e.Slug = t.unique("slug", e.HostID, form.Slug, func(made string) string {
 			return form.MakeSlug(e.Title) + "-" + made
@@ -724,7 +726,7 @@ func (t tx) guest(v strict.Value) []string {
 	} else if g.RegisteredAt == nil {
 		g.RegisteredAt = &g.CreatedAt
 	}
-	t.makeID(&g.ID, "gst", event.Parent)
+	t.makeID(&g.ID, "gst", event.Parent, guestID)
 	t.put(f, old, nil)
 	return nil
 }

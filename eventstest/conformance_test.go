@@ -70,28 +70,35 @@ var conformance = []step{
 	{fresh, "GET", "/events/{event}", "", nil, 200, "slug=slug"},
 	{fresh, "GET", "/events/{slug}", "", nil, 200, ""},
 	{bob, "GET", "/events/{slug}", "", nil, 404, ""},
-	{fresh, "POST", "/events/create", launch, []string{"Idempotency-Key: a", "Content-Type: application/json; charset=UTF-8"}, 201, "second=id"},
+	{fresh, "POST", "/events/create", launch, []string{"Idempotency-Key: a",
+		"Content-Type: application/json; charset=UTF-8"}, 201, "second=id"},
 	{fresh, "POST", "/events/create", launch, []string{`Idempotency-Key: "a"`}, 201, "other=slug"},
 	{fresh, "POST", "/events/create", launch + " ", []string{"Idempotency-Key: a"}, 422, ""},
 	{fresh, "POST", "/events/create", launch, []string{"Idempotency-Key: "}, 400, ""},
-	{fresh, "POST", "/events/create", `{"title":"Salon","description":"<b>\u00e9</b>","start_at":"2030-06-21t18:00:00.5+02:00","end_at":"2030-06-21T22:00:00Z","timezone":"Europe/Paris","location_type":"in_person","location_city":"Paris","location_country":"FR","visibility":"private","requires_approval":true,"cover_image_url":"https://example.com/a.png","meeting_url":null}`, nil, 201, "third=id"},
+	{fresh, "POST", "/events/create",
+		`{"title":"Salon","description":"<b>\u00e9</b>","start_at":"2030-06-21t18:00:00.5+02:00","end_at":"2030-06-21T22:00:00Z","timezone":"Europe/Paris","location_type":"in_person","location_city":"Paris","location_country":"FR","visibility":"private","requires_approval":true,"cover_image_url":"https://example.com/a.png","meeting_url":null}`, nil, 201, "third=id"},
 	{fresh, "GET", "/events/{third}", "", nil, 200, "salon=slug"},
 	{fresh, "GET", "/events", "", nil, 200, ""},
 	{fresh, "GET", "/events?limit=2", "", nil, 200, "more=next_cursor"},
 	{fresh, "GET", "/events?limit=2&cursor={more}", "", nil, 200, ""},
 	{ada, "POST", "/events/create", "", nil, 400, ""},
 	{ada, "POST", "/events/create", `[]`, nil, 400, ""},
-	{ada, "POST", "/events/create", `{"title":" ","start_at":"2030-01-01","end_at":5,"visibility":"secret","slug":"x","nope":1}`, nil, 400, ""},
-	{ada, "POST", "/events/create", `{"title":"x","start_at":"2030-01-02T00:00:00Z","end_at":"2030-01-01T00:00:00Z"}`, nil, 400, ""},
+	{ada, "POST", "/events/create",
+		`{"title":" ","start_at":"2030-01-01","end_at":5,"visibility":"secret","slug":"x","nope":1}`, nil,
+		400, ""},
+	{ada, "POST", "/events/create",
+		`{"title":"x","start_at":"2030-01-02T00:00:00Z","end_at":"2030-01-01T00:00:00Z"}`, nil, 400, ""},
 	{ada, "POST", "/events/create", launch, []string{"Content-Type: text/plain"}, 415, ""},
-	{ada, "POST", "/events/create", strings.Repeat(" ", 1<<20) + launch, []string{"Expect: 100-continue"}, 413, ""},
+	{ada, "POST", "/events/create", strings.Repeat(" ", 1<<20) + launch, []string{"Expect: 100-continue"},
+		413, ""},
 	{ada, "GET", "/events/create", "", nil, 405, ""},
 	{ada, "DELETE", "/events/evt_one", "", nil, 405, ""},
 	{ada, "GET", "/nothing", "", nil, 404, ""},
 	{ada, "GET", "/events/", "", nil, 404, ""},
 	{ada, "GET", "/events/a%2Fb", "", nil, 404, ""},
 	{ada, "OPTIONS", "/events", "", nil, 204, ""},
-	{"", "OPTIONS", "/events/create", "", []string{"Origin: https://example.com", "Access-Control-Request-Method: POST"}, 204, ""},
+	{"", "OPTIONS", "/events/create", "", []string{"Origin: https://example.com",
+		"Access-Control-Request-Method: POST"}, 204, ""},
 	{ada, "GET", "/openapi", "", nil, 200, ""},
 	{ada, "GET", "/events", "", []string{"X-Pad: " + strings.Repeat("a", 40<<10)}, 431, ""},
 }
@@ -120,7 +127,11 @@ func TestConformance(t *testing.T) {
 		t.Errorf("api_key: %s in a process, %s in Go", process.lines["api_key"], double.Key)
 	}
 	servers := map[string]server{
-		"in Go": {double.URL, func(t testing.TB, name string) string { key, _ := double.NewKey(name); return key }},
+		"in Go": {double.URL, func(t testing.TB, name string) string {
+			key,
+				_ := double.NewKey(name)
+			return key
+		}},
 		"process": {process.lines["base_url"], func(t testing.TB, name string) string {
 			a := process.control(t, "POST", "/keys", fmt.Sprintf(`{"name":%q}`, name))
 			return member(t, a.body, "key")
@@ -128,7 +139,8 @@ func TestConformance(t *testing.T) {
 		"durable": {durable.lines["base_url"], func(t testing.TB, name string) string {
 			var out strings.Builder
 			args := []string{"key", "issue", "-data", data, "-name", name, "-email", name + "@double.example"}
-			if code := events.Run(t.Context(), args, func(string) string { return "" }, nil, &out, t.Output()); code != 0 {
+			if code := events.Run(t.Context(), args, func(string) string { return "" }, nil, &out,
+				t.Output()); code != 0 {
 				t.Fatalf("key issue: exit status %d", code)
 			}
 			return strings.TrimSpace(out.String())
@@ -143,7 +155,8 @@ func TestConformance(t *testing.T) {
 			t.Errorf("step %d, %s %s, in Go:\n%s\nin a process:\n%s", i, st.method, st.path, a, b)
 		}
 		if a, b := alike["in Go"][i], alike["durable"][i]; a != b {
-			t.Errorf("step %d, %s %s, of the double:\n%s\non the durable server:\n%s", i, st.method, st.path, a, b)
+			t.Errorf("step %d, %s %s, of the double:\n%s\non the durable server:\n%s", i, st.method, st.path,
+				a, b)
 		}
 	}
 }
@@ -171,7 +184,8 @@ func (s server) run(t testing.TB, name string) (exact, alike []string) {
 		}
 		a := send(t, http.DefaultClient, st.method, s.base+path, st.body, headers...)
 		if a.status != st.status {
-			t.Errorf("%s, step %d: %s %s = %d %s %v, want %d", name, i, st.method, st.path, a.status, a.body, a.err, st.status)
+			t.Errorf("%s, step %d: %s %s = %d %s %v, want %d", name, i, st.method, st.path, a.status, a.body,
+				a.err, st.status)
 		}
 		if keep, of, found := strings.Cut(st.keep, "="); found {
 			vars["{"+keep+"}"] = member(t, a.body, of)

@@ -27,7 +27,7 @@
 //
 //	const create, list = "POST /events/create", "GET /events"
 //	srv.Fail(create, eventstest.Fault{Status: 503, Times: 2})            // twice, then it works
-//	srv.Fail(create, eventstest.Fault{Lose: true, Times: 1})             // it is done, but the answer is lost
+//	srv.Fail(create, eventstest.Fault{Lose: true, Times: 1})             // done, but the answer is lost
 //	srv.Fail(list, eventstest.Fault{Status: 500, After: 1, Times: 1})    // only the second page fails
 //	srv.Fail(list, eventstest.Fault{Status: 502, Body: "<html>…"})       // what a proxy would answer
 //	srv.Fail(list, eventstest.Fault{Delay: time.Minute, User: owner.ID}) // one owner waits
@@ -331,7 +331,7 @@ func (s *Server) Requests(operation string, userID ...string) []Request {
 	}
 	found := s.double.Requests(operation, userID)
 	for _, id := range userID {
-		called := func(r double.Request) bool { return id != "" && r.User == id } // by one that was deleted since
+		called := func(r double.Request) bool { return id != "" && r.User == id } // and was deleted since
 		if !slices.ContainsFunc(found, called) {
 			s.check("Requests", s.double.KnownUser(cmp.Or(id, "no id")))
 		}

@@ -94,7 +94,7 @@ func TestProcessFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-time", "tomorrow"}, "-time must be an RFC 3339"},
+		{[]string{"-time", "tomorrow"}, "-time must be a date-time such as"},
 		{[]string{"-control-token", "a b"}, "-control-token must"},
 		{[]string{"-seed", filepath.Join(dir, "none")}, "the seed"},
 		{[]string{"-seed", bad}, "record 1: user: email is required"},

@@ -29,7 +29,8 @@ const tries = 3
 // or one of the server's errors: with one Idempotency-Key for all tries, so that
 // there is one event however many of them came through.
 func (c *Client) Create(ctx context.Context, title string, start time.Time) (event Event, err error) {
-	body, err := json.Marshal(map[string]any{"title": title, "start_at": start, "end_at": start.Add(time.Hour)})
+	body, err := json.Marshal(map[string]any{"title": title, "start_at": start,
+		"end_at": start.Add(time.Hour)})
 	if err != nil {
 		return event, err
 	}

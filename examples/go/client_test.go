@@ -35,11 +35,13 @@ func TestFaults(t *testing.T) {
 		fails  bool
 	}{
 		"an error, then an answer": {[]eventstest.Fault{{Status: 503, Times: 1}}, 2, false},
-		"a proxy's page":           {[]eventstest.Fault{{Status: 502, Body: "<html>Bad gateway</html>", Times: 2}}, 3, false},
-		"a lost answer":            {[]eventstest.Fault{{Lose: true, Times: 1}}, 2, false},
-		"dropped and lost":         {[]eventstest.Fault{{Drop: true, Times: 1}, {Lose: true, Times: 1}}, 3, false},
-		"always an error":          {[]eventstest.Fault{{Status: 500}}, 3, true},
-		"a refusal":                {[]eventstest.Fault{{Status: 403}}, 1, true},
+		"a proxy's page": {[]eventstest.Fault{{Status: 502, Body: "<html>Bad gateway</html>",
+			Times: 2}}, 3, false},
+		"a lost answer": {[]eventstest.Fault{{Lose: true, Times: 1}}, 2, false},
+		"dropped and lost": {[]eventstest.Fault{{Drop: true, Times: 1}, {Lose: true, Times: 1}}, 3,
+			false},
+		"always an error": {[]eventstest.Fault{{Status: 500}}, 3, true},
+		"a refusal":       {[]eventstest.Fault{{Status: 403}}, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -64,8 +64,10 @@ func TestRedactHeader(t *testing.T) {
 		{"Proxy-Authorization", "Bearer svc_live_0123456789abcdef,svc_live_abc", "Bearer …cdef,…"},
 	} {
 		h := http.Header{tt.name: {tt.value, tt.value}}
-		if got := answer.RedactHeader(h)[tt.name]; got[0] != tt.want || got[1] != tt.want || h[tt.name][0] != tt.value {
-			t.Errorf("RedactHeader(%s: %s) = %q, want %q, and the header as it was", tt.name, tt.value, got, tt.want)
+		if got := answer.RedactHeader(h)[tt.name]; got[0] != tt.want || got[1] != tt.want ||
+			h[tt.name][0] != tt.value {
+			t.Errorf("RedactHeader(%s: %s) = %q, want %q, and the header as it was", tt.name, tt.value, got,
+				tt.want)
 		}
 	}
 }

@@ -45,8 +45,9 @@ type Command struct {
 // none. A flag that args do not give is read from its variable in the
 // environment. The error is for [Program.Exit].
 func (p *Program) Run(args []string, getenv func(string) string) error {
-	help := Command{Name: "help", Args: "[SUBCOMMAND]", Summary: "explain " + p.Name + " or a subcommand", Run: p.help}
-	p.Commands = append(p.Commands, help)
+	p.Commands = append(p.Commands, Command{
+		Name: "help", Args: "[SUBCOMMAND]", Summary: "explain " + p.Name + " or a subcommand", Run: p.help,
+	})
 	c, rest := p.Commands[0], args
 	switch {
 	case len(args) == 0:
@@ -73,9 +74,9 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	before := len(rest) - fs.NArg()
 	p.Args, p.Dashes, p.Given = fs.Args(), before > 0 && rest[before-1] == "--", map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { p.Given[f.Name] = true })
-	if len(p.Args) > 0 && c.Args == "" { // do not repeat it: it may be a secret whose flag was mistyped
-		return fmt.Errorf("nothing may follow the flags of %s, and a subcommand comes before them; see %s help %s",
-			c.Name, p.Name, c.Name)
+	if len(p.Args) > 0 && c.Args == "" { // not repeated: it may be a secret whose flag was mistyped
+		return fmt.Errorf("nothing may follow the flags of %s, and a subcommand comes first; see %s help %[1]s",
+			c.Name, p.Name)
 	}
 	if err := p.readEnvironment(fs, getenv); err != nil {
 		return err
@@ -171,6 +172,7 @@ func (p *Program) explain(c Command) {
 		if f.DefValue != "" && f.DefValue != "false" {
 			usage += " (default " + f.DefValue + ")"
 		}
-		fmt.Fprintf(p.Stdout, "  %-24s %s; %s\n", strings.TrimSpace("-"+f.Name+" "+value), usage, p.variable(f))
+		name := strings.TrimSpace("-" + f.Name + " " + value)
+		fmt.Fprintf(p.Stdout, "  %-24s %s; %s\n", name, usage, p.variable(f))
 	})
 }

@@ -140,7 +140,7 @@ func Health(addr, readyFile string) (asked string, err error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return asked, fmt.Errorf("%s answered %s: it cannot write, or it is another program", asked, resp.Status)
+		return asked, fmt.Errorf("%s answered %s: it cannot write, or is another program", asked, resp.Status)
 	}
 	return asked, nil
 }

@@ -203,7 +203,7 @@ func TestHealth(t *testing.T) {
 		{":0", "well", ""},
 		{"127.0.0.1:0", "well", ""},
 		{"127.0.0.1:0", "ill", "http://127.0.0.1" + ill + " answered 503"},
-		{"localhost" + ill, "well", "http://localhost" + ill + " answered 503 Service Unavailable: it cannot write, or"},
+		{"localhost" + ill, "well", "http://localhost" + ill + " answered 503 Service Unavailable: it cannot write"},
 		{nobody, "well", "no answer from http://" + nobody + ": "},
 		{":0", "none", "no answer from http://127.0.0.1:0: "},
 		{":0", "cut", "no answer from http://127.0.0.1:0: "},

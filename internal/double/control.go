@@ -48,11 +48,12 @@ func (d *Double) Control(token string, fail answer.Fail) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
 		scheme, sent, _ := strings.Cut(strings.Join(r.Header["Authorization"], ","), " ")
+		same := subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 1
 		switch {
 		case r.Header["Origin"] != nil:
 			fail(w, r, &answer.Error{Status: http.StatusForbidden, Code: "forbidden",
-				Message: "a request with an Origin comes from a browser, which the control API does not serve"})
-		case !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 0:
+				Message: "a request with an Origin comes from a browser, which this API does not serve"})
+		case !strings.EqualFold(scheme, "Bearer") || !same:
 			fail(w, r, answer.Unauthorized("control",
 				"missing or invalid control token; send it as Authorization: Bearer and the token"))
 		default:
@@ -65,7 +66,11 @@ func (d *Double) Control(token string, fail answer.Fail) http.Handler {
 // of that name each time, with an email that no user has.
 func (d *Double) IssueKeyJSON(request []byte) ([]byte, error) {
 	var user, name, email string
-	members := form.Form{{Name: "user_id", Value: &user}, {Name: "name", Value: &name}, {Name: "email", Value: &email}}
+	members := form.Form{
+		{Name: "user_id", Value: &user},
+		{Name: "name", Value: &name},
+		{Name: "email", Value: &email},
+	}
 	v, err := strict.Parse(request)
 	if err != nil || members.Fill(v, form.New).All() != nil || user != "" || email != "" {
 		return d.Store.IssueKeyJSON(request) // it also refuses what is wrong
@@ -166,9 +171,10 @@ func (d *Double) putClock(r operator.Request) ([]byte, error) {
 	}
 	var now *time.Time
 	var advance time.Duration
-	problems := form.Form{{Name: "now", Value: &now}, {Name: "advance", Value: &advance}}.Fill(v, form.New).All()
+	members := form.Form{{Name: "now", Value: &now}, {Name: "advance", Value: &advance}}
+	problems := members.Fill(v, form.New).All()
 	if problems == nil && (len(v.Members) != 1 || v.Members[0].Value.Kind == strict.Null) {
-		problems = []string{`the body must have one member: now, a date-time, or advance, a duration such as "1h"`}
+		problems = []string{`the body must have one member: now, a date-time, or advance, such as "1h"`}
 	}
 	if problems != nil {
 		return nil, answer.BadRequest(strings.Join(problems, "; "))

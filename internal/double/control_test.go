@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/events"
 	"example.com/events/internal/answer"
@@ -23,7 +24,8 @@ func TestBegin(t *testing.T) {
 		{"", "[]", ""},
 		{secret, "[]", ""},
 		{secret, `[{"key":{"user_id":"usr_owner","secret":"` + secret + `"}}]`, ""},
-		{secret, `[{"user":{"id":"usr_ada","name":"Ada","email":"a@example.com"}},{"key":{"user_id":"usr_ada","secret":"` + secret + `"}}]`, "user_id"},
+		{secret,
+			`[{"user":{"id":"usr_ada","name":"Ada","email":"a@example.com"}},{"key":{"user_id":"usr_ada","secret":"` + secret + `"}}]`, "user_id"},
 		{"chosen", "[]", "key: secret must be svc_live_"},
 		{"", `[{"user":{"name":"Ada"}}]`, "email is required"},
 	} {
@@ -51,9 +53,89 @@ func TestBegin(t *testing.T) {
 	}
 }
 
+// besideReset is a store in which something else happens right before and right after
+// the change that a reset makes.
+type besideReset struct {
+	*events.Store
+	do func()
+}
+
+func (s besideReset) ReplaceJSON(userID string, records []byte, then func()) error {
+	s.do()
+	err := s.Store.ReplaceJSON(userID, records, then)
+	s.do()
+	return err
+}
+
+// TestCreateBesideReset: a create that comes with a reset is done before it, and
+// deleted, or after it, with the clock and the counters as they were at the start.
+func TestCreateBesideReset(t *testing.T) {
+	t.Parallel()
+	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
+	for _, user := range []string{"", "usr_owner"} {
+		s := newService(t)
+		create := func() {
+			if status := s.call(s.key, "POST /events/create", launch); status != 201 {
+				t.Errorf("a create beside a reset of %q = %d", user, status)
+			}
+		}
+		create()
+		s.double.Store = besideReset{s.double.Store.(*events.Store), create}
+		for range 2 {
+			if err := s.double.Advance(time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.double.Reset(user); err != nil {
+				t.Fatal(err)
+			}
+			records, err := s.double.RecordsJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := string(records)
+			at := s.double.Now().Format(`"created_at":"2006-01-02T15:04:05Z"`)
+			if strings.Count(got, `{"event":`) != 1 || !strings.Contains(got, `"evt_owner_000001"`) || !strings.Contains(got, at) {
+				t.Errorf("after a reset of %q between two creates there is\n%s\nwant the second, the first of its host, with %s",
+					user, got, at)
+			}
+		}
+	}
+}
+
+// TestReplaceThen: what runs last in a change of the store runs before any other
+// change begins, and only if the records were taken.
+func TestReplaceThen(t *testing.T) {
+	t.Parallel()
+	store := events.NewStore(nil)
+	if err := store.ApplyJSON([]byte(`[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}}]`)); err != nil {
+		t.Fatal(err)
+	}
+	refused := store.ReplaceJSON("usr_ada", []byte(`[{"event":{}}]`), func() { t.Error("then ran though a record was refused") })
+	if refused == nil {
+		t.Error("a record without a title was taken")
+	}
+	other := make(chan error, 1)
+	err := store.ReplaceJSON("usr_ada", []byte("[]"), func() {
+		go func() {
+			_, _, err := store.IssueKey("usr_ada")
+			other <- err
+		}()
+		select {
+		case err := <-other:
+			t.Error("a key was issued within the change")
+			other <- err
+		case <-time.After(20 * time.Millisecond):
+		}
+	})
+	if err != nil || <-other != nil {
+		t.Errorf("ReplaceJSON: %v, and the key behind it was refused, too", err)
+	}
+}
+
 // service is a double with its control API, without a port.
 type service struct {
 	t       testing.TB
+	double  *double.Double
 	api     http.Handler
 	control http.Handler
 	key     string
@@ -75,7 +157,7 @@ func newService(t testing.TB) *service {
 		}
 		http.Error(w, fmt.Sprintf(`{"error":{"code":"store","message":%q}}`, err), 400)
 	}
-	return &service{t, d.Handler(events.New(store)), d.Control("token", fail), key}
+	return &service{t, d, d.Handler(events.New(store)), d.Control("token", fail), key}
 }
 
 // steer sends "METHOD /path" with a body to the control API.
@@ -91,7 +173,8 @@ func (s *service) steer(request, body string, headers ...string) *httptest.Respo
 	}
 	w := httptest.NewRecorder()
 	s.control.ServeHTTP(w, r)
-	if h := w.Result().Header; h.Get("Cache-Control") != "no-store" || h.Get("Access-Control-Allow-Origin") != "" {
+	if h := w.Result().Header; h.Get("Cache-Control") != "no-store" ||
+		h.Get("Access-Control-Allow-Origin") != "" {
 		s.t.Errorf("%s: headers %v", request, h)
 	}
 	if w.Code != http.StatusNoContent && !json.Valid(w.Body.Bytes()) {
@@ -149,7 +232,8 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /reset?user=%zz", "", "", 400, "query"},
 		{"POST /reset?user=usr_nobody", "", "", 404, `user \"usr_nobody\" is not known`},
 		{"GET /requests?user=ada", "", "", 404, "is not known"},
-		{"GET /requests?operation=GET+/event", "", "", 400, `operation \"GET /event\" is not known: the nearest is \"GET /events\"`},
+		{"GET /requests?operation=GET+/event", "", "", 400,
+			`operation \"GET /event\" is not known: the nearest is \"GET /events\"`},
 		{"GET /requests?operation=", "", "", 400, "takes operation and user"},
 		{"DELETE /requests?operation=GET+/events", "", "", 400, "takes user"},
 		{"POST /reset", `{"user":"usr_ada"}`, "", 400, "takes user"},
@@ -169,23 +253,35 @@ func TestControlRefuses(t *testing.T) {
 		{"PUT /clock", `{"advence":"1h"}`, "", 400, "advence is not known"},
 		{"PUT /faults", `{}`, "", 400, "JSON array"},
 		{"PUT /faults", `[{}]`, "", 400, "fault 1: operation is required"},
-		{"PUT /faults", `[{"operation":"GET /events","status":500},{"operation":"GET /event","status":500}]`, "", 400, `fault 2: operation \"GET /event\" is not known: the nearest is \"GET /events\"`},
-		{"PUT /faults", `[{"operation":"GET /events","status":"500"}]`, "", 400, "status must be a whole number"},
-		{"PUT /faults", `[{"operation":"GET /events","status":5e2}]`, "", 400, "status must be a whole number"},
-		{"PUT /faults", `[{"operation":"GET /events","status":99}]`, "", 400, "status must be from 400 to 599"},
-		{"PUT /faults", `[{"operation":"GET /events","drop":true,"body":"x"},{"operation":"GET /events","delay":"1s","retry_after":"1s"}]`, "", 400,
+		{"PUT /faults", `[{"operation":"GET /events","status":500},{"operation":"GET /event","status":500}]`,
+			"", 400, `fault 2: operation \"GET /event\" is not known: the nearest is \"GET /events\"`},
+		{"PUT /faults", `[{"operation":"GET /events","status":"500"}]`, "", 400,
+			"status must be a whole number"},
+		{"PUT /faults", `[{"operation":"GET /events","status":5e2}]`, "", 400,
+			"status must be a whole number"},
+		{"PUT /faults", `[{"operation":"GET /events","status":99}]`, "", 400,
+			"status must be from 400 to 599"},
+		{"PUT /faults",
+			`[{"operation":"GET /events","drop":true,"body":"x"},{"operation":"GET /events","delay":"1s","retry_after":"1s"}]`, "", 400,
 			"fault 1: body and retry_after need status: give the status that they are sent with; fault 2: body and retry_after need status"},
-		{"PUT /faults", `[{"operation":"GET /events","status":500,"after":-1,"times":-2,"delay":"-1s"}]`, "", 400,
-			"fault 1: after must not be negative: it is how many requests pass before the first that fails; times must not be negative"},
-		{"PUT /faults", `[{"operation":"GET /events","status":500,"retry_after":2}]`, "", 400, "retry_after must be a string"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500,"after":-1,"times":-2,"delay":"-1s"}]`, "",
+			400,
+			"fault 1: after must not be negative: it is how many requests pass first; times must not be negative"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500,"retry_after":2}]`, "", 400,
+			"retry_after must be a string"},
 		{"PUT /faults?user=usr_ada", `[{"operation":"GET /events","status":1,"user":"usr_owner"}]`, "", 400,
 			"status must be from 400 to 599; user must be the one of ?user="},
 		{"PUT /faults", `[{"operation":"GET /events","delay":200}]`, "", 400, "delay must be a string"},
-		{"PUT /faults", `[{"operation":"GET /events","delay":"1s","drop":true,"lose":true}]`, "", 400, "exclude each other"},
-		{"PUT /faults", `[{"operation":"GET /events","status":500,"hits":1}]`, "", 400, "hits is set by the server"},
-		{"PUT /faults", `[{"operation":"GET /events","status":500,"kind":1,"drop":"yes"}]`, "", 400, "drop must be true or false, not a string; kind is not known"},
-		{"PUT /faults", `[{"operation":"GET /events","status":500,"user":"usr_nobody"}]`, "", 400, "is not known"},
-		{"PUT /faults?user=usr_ada", `[{"operation":"GET /events","status":500,"user":"usr_owner"}]`, "", 400, "the one of ?user="},
+		{"PUT /faults", `[{"operation":"GET /events","delay":"1s","drop":true,"lose":true}]`, "", 400,
+			"exclude each other"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500,"hits":1}]`, "", 400,
+			"hits is set by the server"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500,"kind":1,"drop":"yes"}]`, "", 400,
+			"drop must be true or false, not a string; kind is not known"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500,"user":"usr_nobody"}]`, "", 400,
+			"is not known"},
+		{"PUT /faults?user=usr_ada", `[{"operation":"GET /events","status":500,"user":"usr_owner"}]`, "", 400,
+			"the one of ?user="},
 		{"PUT /faults", strings.Repeat(" ", 1<<20) + "[]", "", 413, "payload_too_large"},
 		{"POST /keys", `{"name":""}`, "", 400, "name is required"},
 		{"POST /keys", `{}`, "", 400, "name is required"},
@@ -196,10 +292,13 @@ func TestControlRefuses(t *testing.T) {
 		{"DELETE /keys/key_none", "", "", 400, "not found"},
 	} {
 		w := s.steer(tt.request, tt.body, tt.header)
-		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) || !strings.HasPrefix(w.Body.String(), `{"error":{"code":`) {
-			t.Errorf("%s %.80s (%s) = %d %s, want %d with %q", tt.request, tt.body, tt.header, w.Code, w.Body, tt.status, tt.want)
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) ||
+			!strings.HasPrefix(w.Body.String(), `{"error":{"code":`) {
+			t.Errorf("%s %.80s (%s) = %d %s, want %d with %q", tt.request, tt.body, tt.header, w.Code, w.Body,
+				tt.status, tt.want)
 		}
-		if allow := w.Header().Get("Allow"); (allow != "") != (tt.status == 405) || (w.Header().Get("WWW-Authenticate") != "") != (tt.status == 401) {
+		if allow := w.Header().Get("Allow"); (allow != "") != (tt.status == 405) ||
+			(w.Header().Get("WWW-Authenticate") != "") != (tt.status == 401) {
 			t.Errorf("%s = %d %v", tt.request, w.Code, w.Header())
 		}
 	}
@@ -219,15 +318,20 @@ func TestControl(t *testing.T) {
 		status        int
 		want          string // the answer, with … for anything
 	}{
-		{"POST /keys", `{"name":"Grace"}`, 201, `{"id":"key_grace_000001","key":"svc_live_…","user":"usr_grace","base_url":"http://example.com/api/public/v1"}`},
-		{"POST /keys", `{"name":"Grace"}`, 201, `{"id":"key_grace_2_000001",…"user":"usr_grace_2","base_url":"http://example.com/api/public/v1"}`},
-		{"POST /keys", `{"name":"Ignored","email":"ada@example.com"}`, 201, `{"id":"key_ada_000002",…"user":"usr_ada","base_url":"http://example.com/api/public/v1"}`},
+		{"POST /keys", `{"name":"Grace"}`, 201,
+			`{"id":"key_grace_000001","key":"svc_live_…","user":"usr_grace","base_url":"http://example.com/api/public/v1"}`},
+		{"POST /keys", `{"name":"Grace"}`, 201,
+			`{"id":"key_grace_2_000001",…"user":"usr_grace_2","base_url":"http://example.com/api/public/v1"}`},
+		{"POST /keys", `{"name":"Ignored","email":"ada@example.com"}`, 201,
+			`{"id":"key_ada_000002",…"user":"usr_ada","base_url":"http://example.com/api/public/v1"}`},
 		{"POST /keys", `{"user_id":"usr_ada"}`, 201, `{"id":"key_ada_000003",…}`},
 		{"DELETE /keys/key_ada_000003", "", 204, ""},
 		{"GET /keys", "", 200, `{"data":[…]}`},
 		{"GET /records", "", 200, "[\n{\"user\":{\"id\":\"usr_ada\",…]\n"},
-		{"POST /records", `[{"user":{"id":"usr_ada","name":"Ada L"}},{"user":{"id":"usr_bob","name":"Bob","email":"bob@example.com"}}]`, 200, `{"applied":2}`},
-		{"PUT /faults", `[{"operation":"POST /events/create","status":500,"times":2,"delay":"1ms","drop":false,"lose":false,"user":"usr_ada"},{"operation":"POST /events/create","drop":true,"times":1,"status":null}]`, 200,
+		{"POST /records",
+			`[{"user":{"id":"usr_ada","name":"Ada L"}},{"user":{"id":"usr_bob","name":"Bob","email":"bob@example.com"}}]`, 200, `{"applied":2}`},
+		{"PUT /faults",
+			`[{"operation":"POST /events/create","status":500,"times":2,"delay":"1ms","drop":false,"lose":false,"user":"usr_ada"},{"operation":"POST /events/create","drop":true,"times":1,"status":null}]`, 200,
 			`[{"operation":"POST /events/create","status":500,"body":"","retry_after":"0s","after":0,"times":2,"delay":"1ms",` +
 				`"drop":false,"lose":false,"user":"usr_ada","hits":0},` +
 				`{"operation":"POST /events/create","status":0,"body":"","retry_after":"0s","after":0,"times":1,"delay":"0s",` +
@@ -236,22 +340,28 @@ func TestControl(t *testing.T) {
 		{"owner POST /events/create", launch, 0, ""},
 		{"owner POST /events/create", launch, 201, ""},
 		{"GET /faults", "", 200, `[…"user":"usr_ada","hits":1},…"user":"","hits":1}]`},
-		{"GET /faults?user=usr_ada", "", 200, `[{"operation":"POST /events/create",…"user":"usr_ada","hits":1}]`},
-		{"PUT /faults?user=usr_ada", `[{"operation":"GET /users/me","status":429}]`, 200, "[" + adaFault + "]"},
-		{"GET /faults", "", 200, `[{"operation":"POST /events/create",…"user":"","hits":1},` + adaFault + `]`},
+		{"GET /faults?user=usr_ada", "", 200,
+			`[{"operation":"POST /events/create",…"user":"usr_ada","hits":1}]`},
+		{"PUT /faults?user=usr_ada", `[{"operation":"GET /users/me","status":429}]`, 200, "[" + adaFault +
+			"]"},
+		{"GET /faults", "", 200, `[{"operation":"POST /events/create",…"user":"","hits":1},` + adaFault +
+			`]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"svc_live_ada GET /users/me", "", 429, ""},
 		{"DELETE /faults?user=usr_ada", "", 204, ""},
 		{"svc_live_ada GET /users/me", "", 200, ""},
-		{"GET /requests?user=usr_owner", "", 200, `{"data":[{"time":"2030-01-01T00:00:00Z","method":"POST","path":"/api/public/v1/events/create","query":"","header":{…},"operation":"POST /events/create","status":0,"user":"usr_owner","body":"{\"title\":…}","fault":"drop"},{…"status":201,"user":"usr_owner",…"fault":""},{…}]}`},
-		{"GET /requests?operation=GET%20/users/me&user=usr_ada", "", 200, `{"data":[{…"operation":"GET /users/me","status":429,"user":"usr_ada","body":"","fault":"status 429"},{…"status":200,…"fault":""}]}`},
+		{"GET /requests?user=usr_owner", "", 200,
+			`{"data":[{"time":"2030-01-01T00:00:00Z","method":"POST","path":"/api/public/v1/events/create","query":"","header":{…},"operation":"POST /events/create","status":0,"user":"usr_owner","body":"{\"title\":…}","fault":"drop"},{…"status":201,"user":"usr_owner",…"fault":""},{…}]}`},
+		{"GET /requests?operation=GET%20/users/me&user=usr_ada", "", 200,
+			`{"data":[{…"operation":"GET /users/me","status":429,"user":"usr_ada","body":"","fault":"status 429"},{…"status":200,…"fault":""}]}`},
 		{"GET /requests?operation=GET+/openapi", "", 200, `{"data":[]}`},
 		{"DELETE /requests?user=usr_owner", "", 204, ""},
 		{"GET /requests?user=usr_owner", "", 200, `{"data":[]}`},
 		{"GET /requests", "", 200, `{"data":[{…"user":"usr_ada"…}]}`},
 		{"DELETE /requests", "", 204, ""},
 		{"GET /requests", "", 200, `{"data":[]}`},
-		{"PUT /faults", `[{"operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"delay":"1ms"}]`, 200,
+		{"PUT /faults",
+			`[{"operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"delay":"1ms"}]`, 200,
 			`[{"operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"times":0,"delay":"1ms",…}]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"owner GET /users/me", "", 503, ""},
@@ -268,9 +378,11 @@ func TestControl(t *testing.T) {
 		{"POST /reset", "", 204, ""},
 		{"GET /clock", "", 200, `{"now":"2030-01-01T00:00:00Z"}`},
 		{"owner GET /events/evt_owner_000001", "", 404, ""},
-		{"POST /keys", `{"name":"Grace"}`, 201, `{"id":"key_grace_000001",…"user":"usr_grace","base_url":"http://example.com/api/public/v1"}`},
+		{"POST /keys", `{"name":"Grace"}`, 201,
+			`{"id":"key_grace_000001",…"user":"usr_grace","base_url":"http://example.com/api/public/v1"}`},
 	} {
-		if key, request, _ := strings.Cut(tt.request, " "); strings.HasPrefix(request, "GET ") || strings.HasPrefix(request, "POST ") {
+		if key, request, _ := strings.Cut(tt.request, " "); strings.HasPrefix(request, "GET ") ||
+			strings.HasPrefix(request, "POST ") {
 			if key == "owner" {
 				key = s.key
 			}
@@ -282,7 +394,8 @@ func TestControl(t *testing.T) {
 		w := s.steer(tt.request, tt.body)
 		want := regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(tt.want), "…", ".*") + "$")
 		if w.Code != tt.status || !want.MatchString(w.Body.String()) {
-			t.Fatalf("step %d: %s %s = %d %s, want %d %s", i, tt.request, tt.body, w.Code, w.Body, tt.status, tt.want)
+			t.Fatalf("step %d: %s %s = %d %s, want %d %s", i, tt.request, tt.body, w.Code, w.Body, tt.status,
+				tt.want)
 		}
 	}
 }

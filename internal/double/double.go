@@ -87,8 +87,9 @@ type state struct {
 // operations under a base path: each is a method and a path, such as
 // "GET /events/{id}", and no two have the same path.
 func New(base string, operations []string, at time.Time) *Double {
-	d := &Double{base: base, operations: operations, routes: http.NewServeMux(),
-		seed: map[string][][]byte{}, met: map[*meeting]bool{}, state: state{at.Round(0).UTC(), map[string]int{}}}
+	d := &Double{base: base, operations: operations, routes: http.NewServeMux(), seed: map[string][][]byte{}}
+	d.state = state{at.Round(0).UTC(), map[string]int{}}
+	d.met = map[*meeting]bool{}
 	for _, operation := range operations {
 		_, path, _ := strings.Cut(operation, " ")
 		d.routes.Handle(base+path, route{operation: operation})

@@ -11,7 +11,8 @@ import (
 	"testing/iotest"
 )
 
-var operations = []string{"GET /users/me", "GET /events", "POST /events/create", "GET /events/{id}", "GET /events/{id}/guests"}
+var operations = []string{"GET /users/me", "GET /events", "POST /events/create", "GET /events/{id}",
+	"GET /events/{id}/guests"}
 
 func TestNewID(t *testing.T) {
 	t.Parallel()
@@ -70,7 +71,8 @@ func TestOperation(t *testing.T) {
 		if got := d.operation(r); got != tt.want {
 			t.Errorf("operation of %s %s = %q, want %q", tt.method, tt.target, got, tt.want)
 		}
-		if got := d.nearest(tt.method + " " + strings.TrimPrefix(r.URL.Path, "/api")); tt.nearest != "" && got != tt.nearest {
+		if got := d.nearest(tt.method + " " + strings.TrimPrefix(r.URL.Path, "/api")); tt.nearest != "" &&
+			got != tt.nearest {
 			t.Errorf("Nearest of %s %s = %q, want %q", tt.method, tt.target, got, tt.nearest)
 		}
 	}
@@ -82,7 +84,8 @@ func TestJournalRedacted(t *testing.T) {
 	d := New("/api", operations, Start)
 	body := strings.NewReader(`{"a":"svc%5Flive_0123456789.abcdef","b":"` + key + `"}`)
 	r := httptest.NewRequest("POST", "/api/"+key+"/x?a="+key+"&b=%73vc_live_0123456789.abcdef", body)
-	r.Header = http.Header{"Cookie": {"k=" + key}, "Authorization": {"Bearer " + key}, "X-Service-Api-Key": {key + " x"}}
+	r.Header = http.Header{"Cookie": {"k=" + key}, "Authorization": {"Bearer " + key},
+		"X-Service-Api-Key": {key + " x"}}
 	read := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		io.ReadAll(iotest.OneByteReader(r.Body)) // a key comes in pieces
 		if e := d.Entry(r); e.Body != `{"a":"…cdef","b":"…cdef"}` {
@@ -91,10 +94,12 @@ func TestJournalRedacted(t *testing.T) {
 	})
 	d.Handler(read).ServeHTTP(httptest.NewRecorder(), r)
 	got := d.Requests("", nil)[0]
-	if got.Path != "/api/…cdef/x" || got.Query != "a=…cdef&b=…cdef" || got.Body != `{"a":"…cdef","b":"…cdef"}` {
+	if got.Path != "/api/…cdef/x" || got.Query != "a=…cdef&b=…cdef" ||
+		got.Body != `{"a":"…cdef","b":"…cdef"}` {
 		t.Errorf("the journal has the path %q, the query %q and the body %s", got.Path, got.Query, got.Body)
 	}
-	want := http.Header{"Cookie": {"k=…cdef"}, "Authorization": {"Bearer …cdef"}, "X-Service-Api-Key": {"…ef x"}}
+	want := http.Header{"Cookie": {"k=…cdef"}, "Authorization": {"Bearer …cdef"},
+		"X-Service-Api-Key": {"…ef x"}}
 	if !maps.EqualFunc(got.Header, want, slices.Equal) {
 		t.Errorf("the journal has the headers %q, want %q", got.Header, want)
 	}
@@ -108,7 +113,8 @@ func TestEdits(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"kitten", "sitting", 3}, {"event", "events", 1}, {"ab", "ba", 2}} {
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"kitten", "sitting", 3}, {"event",
+		"events", 1}, {"ab", "ba", 2}} {
 		if got := edits(tt.a, tt.b); got != tt.want {
 			t.Errorf("edits(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
 		}

@@ -75,11 +75,12 @@ func (f Fault) String() string {
 // write answers a request with the fault's status.
 func (f Fault) write(w http.ResponseWriter, message string) {
 	h := w.Header()
-	if f.RetryAfter == 0 && (f.Status == http.StatusTooManyRequests || f.Status == http.StatusServiceUnavailable) {
-		f.RetryAfter = time.Second
+	after := math.Ceil(f.RetryAfter.Seconds())
+	if f.RetryAfter == 0 && (f.Status == 429 || f.Status == 503) {
+		after = 1
 	}
-	if f.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
+	if after > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(after)))
 	}
 	if f.Body == "" {
 		code := "bad_request"
@@ -112,8 +113,8 @@ func (d *Double) problems(f *Rule) (all []string) {
 	refuse(f.Status != 0 && (f.Status < 400 || f.Status > 599), "status must be from 400 to 599")
 	refuse((f.Body != "" || f.RetryAfter != 0) && f.Status == 0,
 		"body and retry_after need status: give the status that they are sent with")
-	refuse(f.After < 0, "after must not be negative: it is how many requests pass before the first that fails")
-	refuse(f.Times < 0, "times must not be negative: it is how many requests fail, 0 for all until it is cleared")
+	refuse(f.After < 0, "after must not be negative: it is how many requests pass first")
+	refuse(f.Times < 0, "times must not be negative: it is how many requests fail then, 0 for all")
 	refuse(f.Delay < 0, "delay must not be negative: leave it out for none")
 	refuse(f.Status != 0 && (f.Drop || f.Lose) || f.Drop && f.Lose,
 		"status, drop and lose exclude each other: give one of them")
@@ -203,8 +204,8 @@ const maxRead = 16 << 20
 
 // Intercept answers a request as the first fault for it says, and leaves it to
 // next where there is none.
-func (d *Double) Intercept(operation, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
-	m := d.meet(r.Context(), operation, userID)
+func (d *Double) Intercept(op, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+	m := d.meet(r.Context(), op, userID)
 	if m == nil {
 		next(w, r)
 		return

@@ -44,8 +44,9 @@ type entryKey struct{}
 // Handler serves next and records each request in the journal.
 func (d *Double) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &entry{Request{Time: d.Now(), Method: r.Method, Path: answer.Redact(r.URL.EscapedPath()),
-			Query: answer.Redact(r.URL.RawQuery), Header: answer.RedactHeader(r.Header), Operation: d.operation(r)}, d}
+		e := &entry{d: d, Request: Request{Time: d.Now(), Method: r.Method, Operation: d.operation(r),
+			Path: answer.Redact(r.URL.EscapedPath()), Query: answer.Redact(r.URL.RawQuery),
+			Header: answer.RedactHeader(r.Header)}}
 		d.mu.Lock()
 		if d.journal = append(d.journal, e); len(d.journal) > maxJournal {
 			d.journal = d.journal[1:]
@@ -104,7 +105,8 @@ func (d *Double) Requests(operation string, users []string) []Request {
 	defer d.mu.Unlock()
 	found := []Request{}
 	for _, e := range d.journal {
-		if (operation == "" || operation == e.Operation) && (len(users) == 0 || slices.Contains(users, e.User)) {
+		ofUser := len(users) == 0 || slices.Contains(users, e.User)
+		if ofUser && (operation == "" || operation == e.Operation) {
 			found = append(found, e.copy())
 		}
 	}
@@ -146,7 +148,8 @@ func (d *Double) KnownOperation(operation string) error {
 	if slices.Contains(d.operations, operation) {
 		return nil
 	}
-	return answer.BadRequest(fmt.Sprintf("operation %.80q is not known: the nearest is %q", operation, d.nearest(operation)))
+	const unknown = "operation %.80q is not known: the nearest is %q"
+	return answer.BadRequest(fmt.Sprintf(unknown, operation, d.nearest(operation)))
 }
 
 // nearest is the operation that was probably meant by "METHOD /path": the one with

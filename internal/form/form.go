@@ -22,6 +22,7 @@ package form
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +61,7 @@ type Flags uint8
 
 const (
 	Required    Flags = 1 << iota // a new object cannot do without it
-	Fixed                         // it never changes once the object exists
+	Fixed                         // it never changes once it is set
 	Server                        // a client must not give it
 	WriteOnly                     // Append leaves it out
 	EmptyIsNull                   // an empty string means the same as null
@@ -140,7 +141,7 @@ func (m *Member) fill(v strict.Value, mode Mode) (problem string) {
 		return "" // the same as leaving it out
 	}
 	before := m.get().Text
-	if problem = m.set(v, false); problem == "" && m.get().Text != before {
+	if problem = m.set(v, false); problem == "" && before != "" && m.get().Text != before {
 		problem = "never changes: it is " + before
 	}
 	return problem
@@ -330,10 +331,12 @@ func (p *Problems) addUnknown(names []string, mode Mode) {
 	*last += " (the members are " + strings.Join(known, ", ") + ")"
 }
 
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
+
 // printable returns an unknown name as a message can hold it: quoted where it is
 // not a plain word, and 40 characters of it at most.
 func printable(name string) string {
-	if name != "" && len(name) <= 40 && strings.Trim(name, idTail) == "" {
+	if plainName.MatchString(name) {
 		return name
 	}
 	return fmt.Sprintf("%.40q", name)

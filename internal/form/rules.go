@@ -40,17 +40,21 @@ func OneOf(words ...string) Rule {
 	}
 }
 
-const idTail = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+// Match is the rule of a regular expression, for the whole of a string. The problem
+// says what the string must be.
+func Match(pattern, problem string) Rule {
+	whole := regexp.MustCompile(`^(?:` + pattern + `)$`)
+	return func(s string) string {
+		if whole.MatchString(s) {
+			return ""
+		}
+		return problem
+	}
+}
 
 // ID is the rule of the ids of a kind: usr_… and so on.
 func ID(kind string) Rule {
-	return func(s string) string {
-		tail, found := strings.CutPrefix(s, kind+"_")
-		if !found || tail == "" || len(tail) > 64 || strings.Trim(tail, idTail) != "" {
-			return "must be " + kind + "_ and 1 to 64 of A-Z a-z 0-9 _ -"
-		}
-		return ""
-	}
+	return Match(kind+`_[A-Za-z0-9_-]{1,64}`, "must be "+kind+"_ and 1 to 64 of A-Z a-z 0-9 _ -")
 }
 
 // Title is the rule of what a person must be able to read.

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -108,8 +109,8 @@ func (t *tool) withStore(create bool, do func(Store) error) error {
 }
 
 // print prints on stdout. What cannot be printed has failed.
-func (t *tool) print(text string) error {
-	_, err := io.WriteString(t.Stdout, text)
+func (t *tool) print(text []byte) error {
+	_, err := t.Stdout.Write(text)
 	return command.Failed(err)
 }
 
@@ -139,10 +140,10 @@ func (t *tool) keyIssue() error {
 		}
 		t.Notice("issued " + issued.ID + " for " + issued.User + "; the secret is shown this once")
 		if !t.json {
-			return t.print(issued.Key + "\n")
+			return t.print([]byte(issued.Key + "\n"))
 		}
 		line, err := json.Marshal(issued)
-		return errors.Join(err, t.print(string(line)+"\n"))
+		return errors.Join(err, t.print(append(line, '\n')))
 	})
 }
 
@@ -174,9 +175,9 @@ func (t *tool) withKeys(do func(store Store, raw []byte, keys []key) error) erro
 func (t *tool) keyList() error {
 	return t.withKeys(func(_ Store, raw []byte, keys []key) error {
 		if t.json {
-			return t.print(string(raw) + "\n")
+			return t.print(append(raw, '\n'))
 		}
-		var table strings.Builder
+		var table bytes.Buffer
 		tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tREVOKED")
 		for _, k := range keys {
@@ -193,7 +194,7 @@ func (t *tool) keyList() error {
 			}
 			fmt.Fprintln(tw, strings.Join(row, "\t"))
 		}
-		return errors.Join(tw.Flush(), t.print(table.String()))
+		return errors.Join(tw.Flush(), t.print(table.Bytes()))
 	})
 }
 
@@ -212,7 +213,8 @@ func (t *tool) keyRevoke() error {
 		if keys[i].RevokedAt != nil {
 			done = "had been revoked before:"
 		}
-		t.Notice(fmt.Sprintf("%s %s of %s, %s (%s)", done, keys[i].ID, keys[i].Name, keys[i].Email, keys[i].UserID))
+		k := keys[i]
+		t.Notice(fmt.Sprintf("%s %s of %s, %s (%s)", done, k.ID, k.Name, k.Email, k.UserID))
 		return nil
 	})
 }
@@ -249,7 +251,7 @@ func (t *tool) dump() error {
 		if err != nil {
 			return err
 		}
-		return t.print(string(records))
+		return t.print(records)
 	})
 }
 
@@ -259,7 +261,7 @@ func (t *tool) dump() error {
 func (t *tool) dumpDamaged() error {
 	between, skipped := "[\n", false
 	err := t.files.Salvage(t.data, func(record string) error {
-		err := t.print(between + record)
+		err := t.print([]byte(between + record))
 		between = ",\n"
 		return err
 	}, func(part string) {
@@ -267,11 +269,11 @@ func (t *tool) dumpDamaged() error {
 		t.Notice("skipped " + part)
 	})
 	if between == ",\n" {
-		err = errors.Join(err, t.print("\n]\n"))
+		err = errors.Join(err, t.print([]byte("\n]\n")))
 	}
 	if skipped {
-		t.Notice("what was printed goes into a new data file with -seed FILE; where it names a user or an event " +
-			"that was skipped, put that back by hand first")
+		t.Notice("what was printed goes into a new data file with -seed FILE; " +
+			"where it names a user or an event that was skipped, put that back by hand first")
 	}
 	return err
 }
@@ -281,5 +283,5 @@ func (t *tool) check() error {
 	if err != nil {
 		return err
 	}
-	return t.print(command.Plain(report))
+	return t.print([]byte(command.Plain(report)))
 }

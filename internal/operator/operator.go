@@ -78,7 +78,8 @@ func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 			}},
 			"POST": {Status: http.StatusCreated, MaxBody: maxBody, Do: func(r Request) ([]byte, error) {
 				key, err := store.IssueKeyJSON(r.Body)
-				return fmt.Appendf(bytes.TrimSuffix(key, []byte("}")), `,"base_url":%q}`, baseURL(r.Host)), err
+				key = bytes.TrimSuffix(key, []byte("}"))
+				return fmt.Appendf(key, `,"base_url":%q}`, baseURL(r.Host)), err
 			}},
 		},
 		"/keys/{id}": {
@@ -163,8 +164,8 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) (body []byte, err 
 	case rt.MaxBody == 0 && (err != nil || len(request.Body) > 0):
 		return nil, answer.BadRequest("the body must be empty on this route" + rt.parameters())
 	case err != nil:
-		return nil, answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB; send it in parts",
-			rt.MaxBody>>20))
+		const message = "the body must arrive whole and have at most %d MiB; send it in parts"
+		return nil, answer.TooLarge(fmt.Sprintf(message, rt.MaxBody>>20))
 	}
 	// The work may take longer than an answer may; a writer without deadlines needs none.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
@@ -176,5 +177,6 @@ func (rt Route) parameters() string {
 	if rt.Query == nil {
 		return ""
 	}
-	return "; the query takes " + strings.Join(slices.Sorted(maps.Keys(rt.Query)), " and ") + ", each once and not empty"
+	names := strings.Join(slices.Sorted(maps.Keys(rt.Query)), " and ")
+	return "; the query takes " + names + ", each once and not empty"
 }

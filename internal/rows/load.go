@@ -12,8 +12,8 @@ const (
 	batchSize  = 512 // changes that the reader of a file hands over at once
 )
 
-// Open returns the database that a data file holds, or an empty one with a new
-// file where there is none. The file is locked until [DB.Close]. A file that is in
+// Open returns the database that a data file holds, or an empty one where there is
+// none: the first change makes the file. The file is locked until [DB.Close]. A file that is in
 // use, damaged, of another program or of a newer version is refused and left as it
 // is: the error is [ErrLocked], [ErrDamaged] or [ErrFormat] and says what to do.
 func Open(path string, o Options) (*DB, error) {
@@ -40,10 +40,10 @@ func (db *DB) fileOptions() recordfile.Options {
 // the file cannot be written the database can be read only, which Err says.
 func (db *DB) settle(deletes bool) error {
 	f := db.file
-	if f.New() || deletes || db.outdated() > f.Size()/2 || f.Tail() > f.Size()/2 {
+	if deletes || db.outdated() > f.Size()/2 || f.Tail() > f.Size()/2 {
 		err := db.rewrite(nil)
-		if err == nil || f.New() {
-			return err
+		if err == nil {
+			return nil
 		}
 		db.Logger.Warn("the data file was not rewritten", "error", err)
 	}
