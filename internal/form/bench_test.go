@@ -48,7 +48,7 @@ func (e *event) form() form.Form {
 	}
 }
 
-const eventText = `{"id":"evt_1","host_id":"usr_ada","slug":"analytical-engines-abcdefgh","status":"published",` +
+const eventText = `{"id":"evt_1","host_id":"usr_ada","slug":"engines-abcdefgh","status":"published",` +
 	`"created_at":"2027-01-01T09:30:00.123456Z","updated_at":"2027-01-01T09:30:00.123456Z",` +
 	`"title":"Analytical engines: an evening with Ada","description":"Notes on the sketch of the engine.",` +
 	`"start_at":"2027-03-01T18:00:00Z","end_at":"2027-03-01T21:00:00Z","timezone":"Europe/London",` +

@@ -9,7 +9,7 @@ import (
 
 const eventBody = `{
   "title": "Analytical engines: an evening with Ada",
-  "description": "Notes on the sketch of the engine, with a demonstration.\nBring a chair, doors open half an hour before.",
+  "description": "Notes on the sketch of the engine.\nBring a chair, doors open half an hour before.",
   "start_at": "2027-03-01T18:00:00+01:00",
   "end_at": "2027-03-01T21:30:00+01:00",
   "timezone": "Europe/London",

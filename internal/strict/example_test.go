@@ -2,6 +2,7 @@ package strict_test
 
 import (
 	"fmt"
+	"strings"
 
 	"example.com/events/internal/strict"
 )
@@ -41,20 +42,23 @@ func ExampleElements() {
 func ExampleTime() {
 	fmt.Println(strict.Time("2016-12-31T15:59:60-08:00"))
 	fmt.Println(strict.Time("2027-03-01T18:00+02"))
-	_, err := strict.Time("2027-03-01T24:00:00Z")
-	fmt.Println("end_at", err)
+	_, err := strict.Time("2027-03-01T24:60:00Z")
+	rule, problem, _ := strings.Cut(err.Error(), ": ")
+	fmt.Println(rule)
+	fmt.Println(problem)
 	// Output:
 	// 2017-01-01 00:00:00 +0000 UTC <nil>
 	// 2027-03-01 16:00:00 +0000 UTC <nil>
-	// end_at must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00: the hour must be 00 to 23
+	// must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00
+	// the hour must be 00 to 23, the minute must be 00 to 59
 }
 
 func ExampleURL() {
 	fmt.Println(strict.URL("https://example.com/x"))
-	fmt.Println("meeting_url", strict.URL("https://ada:secret@example.com/x"))
+	fmt.Println(strict.URL("https://ada:secret@example.com/x"))
 	// Output:
 	// <nil>
-	// meeting_url must be an http or https URL with no user info: remove what stands before the host, and the @
+	// must be an http or https URL with no user info: remove what stands before the host, and the @
 }
 
 func ExampleZone() {

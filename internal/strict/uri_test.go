@@ -211,7 +211,7 @@ func TestURLRefuses(t *testing.T) {
 		t.Run(tt.in, func(t *testing.T) {
 			t.Parallel()
 			err := strict.URL(tt.in)
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "must be an http or https URL with ") {
+			if err == nil || !strings.HasPrefix(err.Error(), "must be an http or https URL "+tt.want) {
 				t.Errorf("URL(%q) = %v, want …%s…", tt.in, err, tt.want)
 			}
 			if grammar.MatchString(tt.in) && tt.want != userInfo {
@@ -247,14 +247,16 @@ var grammar = func() *regexp.Regexp {
 		host   = `(?:\[(?:` + ipv6 + `|` + future + `)\]|` + name + `)`
 		query  = `(?:` + pchar + `|[/?])*`
 	)
-	return regexp.MustCompile(`\A[hH][tT][tT][pP][sS]?://` + host + `(?::[0-9]*)?(?:/` + pchar + `*)*(?:\?` + query + `)?(?:#` + query + `)?\z`)
+	return regexp.MustCompile(`\A[hH][tT][tT][pP][sS]?://` + host + `(?::[0-9]*)?` +
+		`(?:/` + pchar + `*)*(?:\?` + query + `)?(?:#` + query + `)?\z`)
 }()
 
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"https://example.com/x", "HTTP://a!$&'()*+,;=-._~%C3%A9:80/a:@b//?c/?#d/?%41",
-		"http://[::ffff:1.2.3.4]:8080", "http://[1:2:3:4:5:6:7::]", "http://[v1f.a:b]", "http://user:pw@example.com",
-		"http://example.com:", "http://[fe80::1%25en0]/", "http://example.com#a#b", "http://a[b]c?[]", `http://a\b`, "http://%41/",
+		"http://[::ffff:1.2.3.4]:8080", "http://[1:2:3:4:5:6:7::]", "http://[v1f.a:b]",
+		"http://user:pw@example.com", "http://example.com:", "http://[fe80::1%25en0]/",
+		"http://example.com#a#b", "http://a[b]c?[]", `http://a\b`, "http://%41/",
 	} {
 		f.Add(seed)
 	}
@@ -270,7 +272,8 @@ func FuzzURL(f *testing.F) {
 		if err != nil {
 			// net/url has no IPvFuture and no escaped ASCII in a host.
 			host := s[strings.Index(s, "//")+2:]
-			if host = host[:strings.IndexAny(host+"/", "/?#")]; !strings.Contains(host, "%") && !strings.HasPrefix(strings.ToLower(host), "[v") {
+			host = strings.ToLower(host[:strings.IndexAny(host+"/", "/?#")])
+			if !strings.Contains(host, "%") && !strings.HasPrefix(host, "[v") {
 				t.Fatalf("URL(%q) = nil, but url.Parse has the error %v", s, err)
 			}
 			return
