@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,7 +119,12 @@ func (f Form) Fill(v strict.Value, mode Mode) *Problems {
 
 // index returns the place of the member with the name in the form, or -1.
 func (f Form) index(name string) int {
-	return slices.IndexFunc(f, func(m Member) bool { return m.Name == name })
+	for i := range f { // slices.IndexFunc would copy each member
+		if f[i].Name == name {
+			return i
+		}
+	}
+	return -1
 }
 
 func (m *Member) is(flag Flags) bool { return m.Flags&flag != 0 }
@@ -148,7 +152,8 @@ func (m *Member) fill(v strict.Value, mode Mode) (problem string) {
 }
 
 // set puts v where the member is kept and returns what is wrong with v, or "".
-// What was stored is taken without the rule.
+// What was stored is taken without the rule. A field that is a pointer gets a new
+// value: what it pointed to may be shared with another object.
 func (m *Member) set(v strict.Value, isStored bool) (problem string) {
 	field := reflect.ValueOf(m.Value).Elem()
 	field.SetZero()
@@ -224,8 +229,8 @@ func (m *Member) get() strict.Value {
 	panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
 }
 
-// JSON returns the object as [Form.Fill] would read it, with null for what is not
-// set, so that a struct that was built in Go can take the way of a JSON text.
+// JSON returns the object as [Form.Fill] would read it, with null for each field
+// that has its zero value, so that a struct that was built in Go can take the way of a JSON text.
 func (f Form) JSON() strict.Value {
 	object := strict.Value{Kind: strict.Object, Members: make([]strict.Member, len(f))}
 	for i := range f {
