@@ -207,6 +207,51 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestOutage: a full disk is logged once until it heals, and each answer of that
+// time carries the id that the log has. Here it heals for what is small enough.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(tempDir(t), "events.json")
+	_, lines, stderr := spawn(t, 30_000, "-addr", "127.0.0.1:0", "-data", data)
+	create := func(body string) (status int, id string) {
+		t.Helper()
+		req, _ := http.NewRequest("POST", lines["base_url"]+"/events/create", strings.NewReader(body))
+		req.Header.Set("x-service-api-key", lines["api_key"])
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode, resp.Header.Get("X-Request-Id")
+	}
+	large := `{"description":"` + strings.Repeat("x", 8_000) + `",` + newEvent[1:]
+	for status := 201; status == 201; {
+		status, _ = create(large)
+	}
+	var outages []string
+	for range 2 {
+		_, first := create(large)
+		outages = append(outages, first)
+		for range 5 {
+			if status, id := create(large); status != 500 || id != first {
+				t.Errorf("a create in an outage = %d with the id %q, want 500 with %q", status, id, first)
+			}
+		}
+		if status, _ := create(newEvent); status != 201 {
+			t.Errorf("a small create on a disk that is almost full = %d, want 201", status)
+		}
+	}
+	log := stderr.String()
+	if n := strings.Count(log, "answered 500"); n != 2 || outages[0] == outages[1] {
+		t.Errorf("two outages with the ids %q left %d lines in the log, want one each: %s", outages, n, log)
+	}
+	for _, id := range outages {
+		if strings.Count(log, id) != 1 {
+			t.Errorf("the log has not the one line of %s: %s", id, log)
+		}
+	}
+}
+
 // SIGTERM and SIGINT end every server with status 0. A stop does not wait for
 // connections on which no request has begun. What runs gets its answer, but in
 // the double, where nothing is worth waiting for.
