@@ -38,6 +38,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -193,13 +194,12 @@ var (
 	closing        = []string{"close"}
 )
 
-// plainPath reports whether a path means one thing only: it does not end in a
-// slash, none of its elements is empty or begins with a dot (of our routes and
-// ids none does), and no slash or NUL is written as a percent-escape.
+// plainPath reports whether a path means one thing only: nothing in it would be
+// cleaned away, and no slash or NUL is written as a percent-escape.
 func plainPath(u *url.URL) bool {
-	p := u.Path
-	return !strings.HasSuffix(p, "/") && !strings.Contains(p, "//") && !strings.Contains(p, "/.") &&
-		!strings.Contains(p, "\x00") && !strings.Contains(strings.ToUpper(u.RawPath), "%2F")
+	return !strings.HasSuffix(u.Path, "/") && !strings.Contains(u.Path, "//") &&
+		(!strings.Contains(u.Path, "/.") || path.Clean(u.Path) == u.Path) &&
+		!strings.Contains(u.Path, "\x00") && !strings.Contains(strings.ToUpper(u.RawPath), "%2F")
 }
 
 // endpoint runs the checks that all routes share, in the documented order: key,
@@ -248,7 +248,7 @@ func (rt route) allow() string {
 }
 
 // errMethod is the 405 of a route. Its message also names a longer route that has
-// the method: who tries POST /events is looking for POST /events/create.
+// the method: a client that tries POST /events is looking for POST /events/create.
 func (rt route) errMethod(method string) error {
 	e := answer.Method(rt.path, rt.allow())
 	for _, operation := range Operations() {
@@ -284,7 +284,7 @@ func (rt route) query(raw string) (query, error) {
 			return query{}, errQuery
 		}
 		if seen[name] {
-			value = "" // which the rule of no parameter takes
+			value = "" // no rule takes it, and each says "once"
 		}
 		seen[name] = true
 		if problem := q.set(rt, name, value); problem != "" {
@@ -387,12 +387,13 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, caller string,
 	return nil
 }
 
-// list is a list of the API: the rows of a kind that belong to a parent, those
-// with a status or, where that is "", all. Its name tells it from other lists.
+// list is one list of the API: the rows of a kind that belong to a parent, only
+// those with a status where that is not "". A cursor holds its name, so no two
+// lists have the same.
 type list struct{ name, parent, kind, status string }
 
-// list answers a page of a list. It refuses the cursor of another list, which
-// would begin at a place that this one does not have.
+// list answers a page of a list. It refuses the cursor of another list or filter,
+// whose place means nothing in this one.
 func (a *api) list(w http.ResponseWriter, l list, q query) error {
 	if q.after.place != nil && q.after.list != l.name {
 		return errForeign
@@ -495,7 +496,7 @@ func checkMediaType(h http.Header) error {
 const (
 	maxBody   = 1 << 20     // a body
 	maxBodies = 128 << 20   // the buffers of all creates, without smallBody of each
-	smallBody = 64<<10 + 16 // the buffer of a body of 64 KiB, with room to see its end
+	smallBody = 64<<10 + 16 // what every create may have: a body of 64 KiB, and room to see its end
 	maxFirst  = 16 << 10    // the first buffer of a body, however long it is said to be
 	maxReads  = 256<<10 - 1 // what net/http reads of a body that no handler wanted
 	maxDrain  = 16 << 20    // what is read of a body after its request was refused
@@ -512,7 +513,8 @@ type share struct {
 
 // cover makes a share as large as a buffer of size bytes needs, of which the
 // first smallBody bytes are free, or reports that there is not enough memory
-// left. Size 0 gives the share back.
+// left. Size 0 gives the share back. While one share is refused, another that
+// would just have fit may be refused with it.
 func (s *share) cover(size int) bool {
 	more := max(0, int64(size)-smallBody) - s.held
 	if s.free.Add(-more) < 0 && more > 0 {
@@ -524,15 +526,15 @@ func (s *share) cover(size int) bool {
 }
 
 // readBody reads a body into a buffer that doubles as bytes arrive: Content-Length
-// is only a promise, which costs its sender nothing. Each larger buffer is
-// covered by the share before it is made.
+// is only a promise, which costs its sender nothing. The share covers each larger
+// buffer before it is made; the caller gives the share back when it has answered.
 func readBody(w http.ResponseWriter, r *http.Request, memory *share) ([]byte, error) {
 	if r.ContentLength > maxBody {
 		return nil, errTooLarge
 	}
-	// From the first read on the client sends, even if it waited to be told: see refuse.
+	// The first read tells a client that waits for "100 Continue" to send: see refuse.
 	r.Header.Del("Expect")
-	body := make([]byte, 0, 1+min(uint64(r.ContentLength), maxFirst)) // maxFirst where it is -1, unknown
+	body := make([]byte, 0, 1+min(uint64(r.ContentLength), maxFirst)) // -1, unknown, is the largest
 	for {
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
@@ -540,7 +542,7 @@ func readBody(w http.ResponseWriter, r *http.Request, memory *share) ([]byte, er
 		case len(body) > maxBody:
 			return nil, errTooLarge
 		case err == io.EOF:
-			r.Body = http.NoBody // nothing of it is left: see refuse
+			r.Body = http.NoBody // nothing is left to be read away: see refuse
 			return body, nil
 		case err != nil:
 			return nil, answer.BadRequest("the body did not arrive whole; send it again")
@@ -606,8 +608,9 @@ func errMediaType(message string) *answer.Error {
 const serverError = "something went wrong on our side; " +
 	"try again, and tell the operator the X-Request-Id if it stays"
 
-// fail is the one place where an error becomes an answer. It serves the API, the
-// operator and the control API.
+// fail is the one place where an error becomes an answer: an [answer.Error] says
+// it itself, the errors of the store are told apart here, and every other error is
+// a 500. The operator's handler and the control API answer their errors by it, too.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e, hasAnswer := errors.AsType[*answer.Error](err)
 	switch record, isRecord := errors.AsType[*RecordError](err); {

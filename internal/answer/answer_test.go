@@ -24,8 +24,10 @@ func TestErrors(t *testing.T) {
 	}{
 		{"BadRequest", BadRequest(message), 400, "bad_request", written, "", ""},
 		{"NotFound", NotFound(message), 404, "not_found", written, "", ""},
-		{"Unauthorized", Unauthorized("api", message), 401, "unauthorized", written, "Www-Authenticate", `Bearer realm="api"`},
-		{"Method", Method("/a?<b>", "GET, HEAD"), 405, "method_not_allowed", "this method is not allowed on /a?<b>; use GET, HEAD", "Allow", "GET, HEAD"},
+		{"Unauthorized", Unauthorized("api", message), 401, "unauthorized", written,
+			"Www-Authenticate", `Bearer realm="api"`},
+		{"Method", Method("/a?<b>", "GET, HEAD"), 405, "method_not_allowed",
+			"this method is not allowed on /a?<b>; use GET, HEAD", "Allow", "GET, HEAD"},
 		{"TooLarge", TooLarge(message), 413, "payload_too_large", written, "Connection", "close"},
 		{"Error", &Error{Status: 503, Code: "busy", Message: ""}, 503, "busy", "", "", ""},
 	} {
@@ -37,7 +39,7 @@ func TestErrors(t *testing.T) {
 			if w.Code != tt.status || w.Body.String() != body {
 				t.Errorf("Write of %+v\n got %d %s\nwant %d %s", tt.err, w.Code, w.Body, tt.status, body)
 			}
-			want := http.Header{"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))}}
+			want := jsonHeader(len(body))
 			if tt.header != "" {
 				want[tt.header] = []string{tt.has}
 			}
@@ -45,37 +47,48 @@ func TestErrors(t *testing.T) {
 				t.Errorf("Write of %+v has the headers %q, want %q", tt.err, w.Header(), want)
 			}
 			var read struct{ Error struct{ Message string } }
-			if err := json.Unmarshal(w.Body.Bytes(), &read); err != nil || read.Error.Message != tt.err.Error() || tt.err.Error() != tt.err.Message {
+			err := json.Unmarshal(w.Body.Bytes(), &read)
+			if err != nil || read.Error.Message != tt.err.Message || tt.err.Error() != tt.err.Message {
 				t.Errorf("Write of %+v is read as %q, %v", tt.err, read.Error.Message, err)
 			}
 		})
 	}
 }
 
-// check compares an answer whose headers are those of Begin and those given.
-func check(t *testing.T, call string, status int, body string, header http.Header, answer func(http.ResponseWriter)) {
-	t.Helper()
-	w := httptest.NewRecorder()
-	w.Header().Set("Content-Type", "text/plain") // as a wrapper may have it
-	Begin(w.Header())
-	answer(w)
-	header["Cache-Control"], header["X-Content-Type-Options"] = []string{"no-store"}, []string{"nosniff"}
-	if w.Code != status || w.Body.String() != body || !reflect.DeepEqual(w.Header(), header) {
-		t.Errorf("%s\n got %d %q %q\nwant %d %q %q", call, w.Code, w.Body, w.Header(), status, body, header)
-	}
+// jsonHeader is the headers of a JSON text of so many bytes.
+func jsonHeader(size int) http.Header {
+	return http.Header{"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(size)}}
 }
 
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	const text = `{"a":"é<&>"}` // 13 bytes
-	check(t, "Write of a string", 201, text, http.Header{"Content-Type": {"application/json"}, "Content-Length": {"13"}},
-		func(w http.ResponseWriter) { Write(w, 201, text) })
-	check(t, "Write of bytes", 200, text, http.Header{"Content-Type": {"application/json"}, "Content-Length": {"13"}},
-		func(w http.ResponseWriter) { Write(w, 200, []byte(text)) })
-	check(t, "Start", 200, "", http.Header{"Content-Type": {"application/json"}, "Content-Length": {"13"}},
-		func(w http.ResponseWriter) { Start(w, 200, 13) })
-	check(t, "Write of nothing", 200, "", http.Header{"Content-Type": {"application/json"}, "Content-Length": {"0"}},
-		func(w http.ResponseWriter) { Write(w, 200, []byte(nil)) })
+	for _, tt := range []struct {
+		call   string
+		write  func(http.ResponseWriter)
+		status int
+		body   string
+		size   int
+	}{
+		{"Write of a string", func(w http.ResponseWriter) { Write(w, 201, text) }, 201, text, 13},
+		{"Write of bytes", func(w http.ResponseWriter) { Write(w, 200, []byte(text)) }, 200, text, 13},
+		{"Write of nothing", func(w http.ResponseWriter) { Write(w, 200, []byte(nil)) }, 200, "", 0},
+		{"Start", func(w http.ResponseWriter) { Start(w, 200, 13) }, 200, "", 13},
+	} {
+		t.Run(tt.call, func(t *testing.T) {
+			t.Parallel()
+			w := httptest.NewRecorder()
+			w.Header().Set("Content-Type", "text/plain") // as a wrapper may have it
+			Begin(w.Header())
+			tt.write(w)
+			want := jsonHeader(tt.size)
+			want["Cache-Control"], want["X-Content-Type-Options"] = []string{"no-store"}, []string{"nosniff"}
+			if w.Code != tt.status || w.Body.String() != tt.body || !reflect.DeepEqual(w.Header(), want) {
+				t.Errorf("%s\n got %d %q %q\nwant %d %q %q",
+					tt.call, w.Code, w.Body, w.Header(), tt.status, tt.body, want)
+			}
+		})
+	}
 }
 
 // TestRecover: a panic becomes an error with its cause and stack; the panic that
@@ -93,9 +106,10 @@ func TestRecover(t *testing.T) {
 	err, goesOn := recovered(func() { panic("the cause") })
 	if goesOn != nil || err == nil || !strings.HasPrefix(err.Error(), "panic: the cause\n") ||
 		!strings.Contains(err.Error(), "answer_test.go:") {
-		t.Errorf("a panic is passed on as %v, and %v goes on; want an error with the cause and the stack", err, goesOn)
+		t.Errorf("a panic becomes %v, %v goes on; want an error with the cause and the stack", err, goesOn)
 	}
-	if err, goesOn := recovered(func() { panic(http.ErrAbortHandler) }); err != nil || goesOn != http.ErrAbortHandler {
+	err, goesOn = recovered(func() { panic(http.ErrAbortHandler) })
+	if err != nil || goesOn != http.ErrAbortHandler {
 		t.Errorf("http.ErrAbortHandler is passed on as %v, and %v goes on; want it to go on", err, goesOn)
 	}
 	if err, goesOn := recovered(func() {}); err != nil || goesOn != nil {
@@ -113,7 +127,8 @@ func TestStatusWriter(t *testing.T) {
 		calls = append(calls, fmt.Sprintf("%d before %v", status, below.Code))
 	}}
 	Write(w, 404, `{}`)
-	if got := strings.Join(calls, ", "); got != "404 before 200" || below.Code != 404 || below.Body.String() != "{}" {
+	got := strings.Join(calls, ", ")
+	if got != "404 before 200" || below.Code != 404 || below.Body.String() != "{}" {
 		t.Errorf("Write of a 404 is seen as %q and arrives as %d %s", got, below.Code, below.Body)
 	}
 	if err := http.NewResponseController(w).Flush(); err != nil || !below.Flushed {
