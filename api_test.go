@@ -1259,7 +1259,7 @@ func (s *service) fill() (held []*slowCreate) {
 		for {
 			c, a := s.startSlow(size - 1)
 			if c == nil {
-				s.checkErrorForm("POST", base+"/events/create", a)
+				s.checkForm("POST", base+"/events/create", a)
 				if a.status != 503 || a.header.Get("Retry-After") != "1" ||
 					a.header.Get("Connection") != "close" || !strings.Contains(a.body, `"server_error"`) {
 					s.t.Fatalf("beyond the budget = %s, want 503, Retry-After and Connection: close", a)
@@ -1288,6 +1288,7 @@ func TestSlowBodies(t *testing.T) {
 	for name, a := range map[string]answer{
 		"201 a small create":       s.create(newEvent + strings.Repeat(" ", bodyFree-len(newEvent))),
 		"200 a read":               s.do("GET", base+"/events", ""),
+		"503 a create of 128 KiB":  s.create(newEvent + strings.Repeat(" ", 128<<10)),
 		"413 a create of 2 MiB":    s.create(strings.Repeat(" ", 2*bodyLimit)),
 		"401 one without a key":    s.as("").create(strings.Repeat(" ", 128<<10)),
 		"415 one of another type":  s.create(strings.Repeat(" ", 128<<10), "Content-Type: text/plain"),
