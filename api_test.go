@@ -996,6 +996,91 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// TestEmptyStrings: an empty string in a member where it can mean nothing else is
+// "not set", as clients that fill a struct send it; elsewhere it is a text.
+func TestEmptyStrings(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	a := s.create(`{"title":"x",` + onMayDay + `,"timezone":"","location_type":"","visibility":"",
+		"cover_image_url":"","meeting_url":"","description":"","location_city":"","location_country":""}`)
+	if a.status != 201 {
+		t.Fatalf("create with empty strings = %s, want 201", a)
+	}
+	for _, want := range []string{`"timezone":"Europe/London"`, `"location_type":null`,
+		`"visibility":"public"`, `"cover_image_url":null`, `"meeting_url":null`,
+		`"description":""`, `"location_city":""`, `"location_country":""`} {
+		if !strings.Contains(a.body, want) {
+			t.Errorf("create with empty strings = %s, want %s", a, want)
+		}
+	}
+	for _, body := range []string{
+		`{"title":"",` + onMayDay + `}`,
+		`{"title":"x","start_at":"","end_at":"2027-05-01T20:00:00Z"}`,
+		`{"title":"x","start_at":"2027-05-01T18:00:00Z","end_at":""}`,
+		`{"title":"x",` + onMayDay + `,"requires_approval":""}`,
+	} {
+		if a := s.create(body); a.status != 400 {
+			t.Errorf("POST %s = %s, want 400", body, a)
+		}
+	}
+	// Records follow the same rule: here it sets members back.
+	records := `[{"user":{"id":"usr_ada","timezone":"","avatar_url":""}},
+		{"event":{"id":"evt_2","timezone":"","location_type":"","visibility":"","cover_image_url":"",
+			"meeting_url":""}}]`
+	if err := s.store.ApplyJSON([]byte(records)); err != nil {
+		t.Fatalf("ApplyJSON(%s): %v", records, err)
+	}
+	me := s.do("GET", base+"/users/me", "")
+	if !strings.Contains(me.body, `"avatar_url":null`) || !strings.Contains(me.body, `"timezone":null`) {
+		t.Errorf("a user with empty strings = %s, want null", me)
+	}
+	if e := decode[events.Event](t, s.do("GET", base+"/events/evt_2", "")); e.Timezone != "UTC" {
+		t.Errorf("the time zone of an event, set back = %s, want UTC", e.Timezone)
+	}
+}
+
+// TestDateTimes: the texts that clients make of an instant, and what is answered.
+func TestDateTimes(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	tests := []struct{ sent, answered string }{
+		{"2027-05-01T18:00:00Z", "2027-05-01T18:00:00Z"},
+		{"2027-05-01T18:00Z", "2027-05-01T18:00:00Z"},                             // Java, toString
+		{"2027-05-01T18:00+02:00", "2027-05-01T16:00:00Z"},                        // Python, isoformat
+		{"2027-05-01T18:00:00+0200", "2027-05-01T16:00:00Z"},                      // strftime, %z
+		{"2027-05-01T18:00:00+02", "2027-05-01T16:00:00Z"},                        // PostgreSQL
+		{"2027-05-01T18:00-0330", "2027-05-01T21:30:00Z"},                         // both at once
+		{"2027-05-01T18:00:00.000Z", "2027-05-01T18:00:00Z"},                      // JavaScript, toISOString
+		{"2027-05-01T18:00:00.123456789-07:00", "2027-05-02T01:00:00.123456789Z"}, // Go, RFC3339Nano
+		{"2027-05-01t18:00:00.5z", "2027-05-01T18:00:00.5Z"},
+		{"2027-05-01T18:00", ""},
+		{"2027-05-01T18:00:00", ""},
+		{"2027-05-01", ""},
+		{"2027-05-01T18Z", ""},
+		{"2027-05-01T8:00Z", ""},
+		{"2027-05-01 18:00Z", ""},
+		{"2027-05-01T18:00:00,5Z", ""},
+		{"2027-05-01T18:00.5Z", ""},
+		{"2027-05-01T18:00+2", ""},
+		{"2027-05-01T18:00+020", ""},
+		{"2027-05-01T24:00Z", ""},
+		{"2027-05-01T18:00:60Z", ""},
+		{"2027-W17-6T18:00Z", ""},
+		{"20270501T1800Z", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.sent, func(t *testing.T) {
+			a := s.create(`{"title":"x","start_at":"` + tt.sent + `","end_at":"2027-06-01T00:00:00Z"}`)
+			switch {
+			case tt.answered == "" && (a.status != 400 || !strings.HasPrefix(a.message(), "start_at ")):
+				t.Errorf("start_at %s = %s, want 400 and what is wrong with start_at", tt.sent, a)
+			case tt.answered != "" && !strings.Contains(a.body, `"start_at":"`+tt.answered+`"`):
+				t.Errorf("start_at %s = %s, want %s", tt.sent, a, tt.answered)
+			}
+		})
+	}
+}
+
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	s := newService(t, nil)
@@ -1693,11 +1778,15 @@ func (s *service) undo(a answer) {
 	}
 }
 
+// emptyIsUnset are the members in which an empty string is "not set".
+var emptyIsUnset = []string{"timezone", "location_type", "visibility", "cover_image_url", "meeting_url"}
+
 // FuzzBody: no body is answered with a 5xx, what is taken comes back as it was
 // sent, and what is refused changes nothing.
 func FuzzBody(f *testing.F) {
 	for _, body := range []string{
-		newEvent, "", "{}", "null", "[]", `{"title":"a","title":"b"}`, newEvent + "{}",
+		newEvent, "", "{}", "null", "[]", `{"title":"a","timezone":"","visibility":"",` + onMayDay + `}`,
+		`{"title":"a","title":"b"}`, newEvent + "{}",
 		`{"title":"\ud800",` + onMayDay + `}`,
 		`{"title":"é\u0000\n","start_at":"2016-12-31T23:59:60Z","end_at":"2027-05-01t20:00:00.123456789z",
 			"description":"x","timezone":"Europe/Paris","location_type":"virtual","location_city":"a",
@@ -1719,6 +1808,9 @@ func FuzzBody(f *testing.F) {
 			}
 			json.Unmarshal([]byte(a.body), &got)
 			for name, value := range sent {
+				if value == "" && slices.Contains(emptyIsUnset, name) {
+					continue
+				}
 				if value != nil && name != "start_at" && name != "end_at" && got[name] != value {
 					t.Errorf("%s = %q came back as %q", name, value, got[name])
 				}
