@@ -1778,9 +1778,6 @@ func (s *service) undo(a answer) {
 	}
 }
 
-// emptyIsUnset are the members in which an empty string is "not set".
-var emptyIsUnset = []string{"timezone", "location_type", "visibility", "cover_image_url", "meeting_url"}
-
 // FuzzBody: no body is answered with a 5xx, what is taken comes back as it was
 // sent, and what is refused changes nothing.
 func FuzzBody(f *testing.F) {
