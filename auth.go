@@ -15,8 +15,10 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// secretPrefix begins every API key.
-const secretPrefix = "svc_live_"
+const (
+	secretPrefix = "svc_live_" // begins every API key
+	maxSecret    = 255         // bytes of an API key
+)
 
 // Key is an API key without its secret, which no store keeps.
 type Key struct {
@@ -258,54 +260,54 @@ func (s *Store) KeysJSON() ([]byte, error) { return strict.Encode(s.keys()), nil
 
 // keyState is what a server that starts must know of the keys of its store.
 type keyState struct {
-	Exists bool   // there are keys
-	Good   bool   // one of them is not revoked
-	Owner  User   // the user of the first good key, else of the first key, else the first user
+	Owner  User   // the first user of the store
+	Exists bool   // the store had keys, good or revoked ones
 	Known  bool   // the secret that was asked for is that of a good key
-	Secret string // of the key that was made; "" for none
+	Secret string // of the key that was made now, if one was
 }
 
 // firstKey makes the first key of a store that has none, where makeOne says so or a
 // secret is chosen: for the first user of the store or, where there is no user, for
 // a new one. In a store with keys it changes nothing.
 func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error) {
-	owner := ""
+	request := keyRequest{secret: secret, name: "Local Owner", email: "owner@localhost.example"}
 	s.rows.View(func(t *rows.Tx) {
-		known := t.Find(keyName(digest(secret)))
-		state.Known = known != nil && known.Status == ""
 		for r := range t.All() {
-			if owner == "" {
-				owner = r.JSON
+			if request.userID == "" {
+				request = keyRequest{secret: secret, userID: r.ID}
 			}
-			if r.Kind.Prefix != "key" {
-				continue
-			}
-			state.Good = r.Status == ""
-			if state.Good || !state.Exists {
-				owner, state.Exists = t.Find(r.Parent).JSON, true
-			}
-			if state.Good {
+			if state.Exists = r.Kind.Prefix == "key"; state.Exists {
 				break
 			}
 		}
 	})
-	if owner != "" {
+	if !state.Exists && (makeOne || secret != "") {
+		var key Key
+		if state.Secret, key, err = s.issueKey(request); err != nil {
+			return state, err
+		}
+		request.userID = key.UserID
+	}
+	if owner, found := s.profile(request.userID); found {
 		load(state.Owner.form(), owner)
 	}
-	if state.Exists || !makeOne && secret == "" {
-		return state, nil
-	}
-	request := keyRequest{userID: state.Owner.ID, secret: secret}
-	if owner == "" {
-		request.name, request.email = "Local Owner", "owner@localhost.example"
-	}
-	var key Key
-	if state.Secret, key, err = s.issueKey(request); err == nil {
-		owner, _ = s.profile(key.UserID)
-		load(state.Owner.form(), owner)
-		state.Good, state.Known = true, secret != ""
-	}
-	return state, err
+	state.Known = secret != "" && s.keyOwner(secret) != ""
+	return state, nil
+}
+
+// keyOwner is the id of the user that has a good key with this secret, or "".
+func (s *Store) keyOwner(secret string) (userID string) {
+	// Every request comes here, so this is keyName of digest with one allocation. What
+	// is longer than any secret is cut, and still is longer than any secret.
+	var text [maxSecret + 1]byte
+	sum := sha256.Sum256(text[:copy(text[:], secret)])
+	name := string(hex.AppendEncode(append(make([]byte, 0, 80), keyName("")...), sum[:]))
+	s.rows.View(func(t *rows.Tx) {
+		if k := t.Find(name); k != nil && k.Status == "" {
+			userID = k.Parent
+		}
+	})
+	return userID
 }
 
 // caller is the id of the user whose key the request carries. The header
@@ -316,13 +318,7 @@ func (s *Store) caller(r *http.Request) (userID string, err error) {
 	if problem != "" {
 		return "", errUnauthorized(problem)
 	}
-	name := keyName(digest(secret))
-	s.rows.View(func(t *rows.Tx) {
-		if k := t.Find(name); k != nil && k.Status == "" {
-			userID = k.Parent
-		}
-	})
-	if userID == "" {
+	if userID = s.keyOwner(secret); userID == "" {
 		return "", errUnauthorized("invalid API key: no such key, or it was revoked")
 	}
 	return userID, nil

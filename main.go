@@ -474,29 +474,17 @@ func (c *call) fill(ctx context.Context, store *Store) (key keyState, err error)
 	case c.apiKey != "" && !key.Known:
 		report = c.logger.Warn
 		state = "-api-key was not used: the store has keys, and this is none of them or was revoked"
-	case key.Good:
-		state = "this owner has a key"
 	case key.Exists:
-		report = c.logger.Warn
-		state = "every key is revoked"
+		state = "the store has keys"
 	default:
 		state, owner = "the store has no key", "-name NAME -email EMAIL"
 	}
 	if !c.memory { // else no other command reaches the store
-		state += "; to issue another: " + c.issueHint(owner)
+		data := strings.ReplaceAll(c.data, "'", `'\''`)
+		state += "; to issue another: eventsd key issue -data '" + data + "' " + owner
 	}
 	report(state, "name", key.Owner.Name, "email", key.Owner.Email)
 	return key, nil
-}
-
-// issueHint is the command that issues a key for the owner that its flags name.
-func (c *call) issueHint(owner string) string {
-	switch c.data {
-	case "events.json":
-		return "eventsd key issue " + owner
-	default:
-		return "eventsd key issue -data '" + strings.ReplaceAll(c.data, "'", `'\''`) + "' " + owner
-	}
 }
 
 // applySeed applies the file of -seed, if there is one. It may be a pipe that

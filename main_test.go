@@ -146,7 +146,7 @@ func TestServeLines(t *testing.T) {
 				`ready: curl -H "x-service-api-key: \$EVENTSD_API_KEY"` + create + url + "/events/create\n", ""},
 		{"a chosen key, later", []string{"-addr", "127.0.0.1:0", "-data", other, "-api-key", chosen},
 			"base_url: " + url + "\ndata: " + other + "\noperator: " + other + "\\.sock\n" +
-				`ready: curl -H "x-service-api-key: \$EVENTSD_API_KEY" ` + url + "/events\n", "this owner has a key"},
+				`ready: curl -H "x-service-api-key: \$EVENTSD_API_KEY" ` + url + "/events\n", "the store has keys; to issue another: "},
 		{"demo", []string{"demo", "-addr", "127.0.0.1:0"},
 			"base_url: " + url + "\napi_key: svc_live_demo\n" + memory +
 				"ready: curl -H 'x-service-api-key: svc_live_demo' " + url + "/events\n", ""},

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // eventsd is the command as a process of its own.
 func eventsd(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), "EVENTS_TEST_COMMAND=1")
+	cmd.Env = append(os.Environ(), "EVENTS_TEST_COMMAND=1", "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 

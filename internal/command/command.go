@@ -75,7 +75,7 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	p.Args, p.Dashes, p.Given = fs.Args(), before > 0 && rest[before-1] == "--", map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { p.Given[f.Name] = true })
 	if len(p.Args) > 0 && c.Args == "" { // not repeated: it may be a secret whose flag was mistyped
-		return fmt.Errorf("nothing may follow the flags of %s, and a subcommand comes first; see %s help %[1]s",
+		return fmt.Errorf("nothing may follow the flags of %s, a subcommand comes first; see %s help %[1]s",
 			c.Name, p.Name)
 	}
 	if err := p.readEnvironment(fs, getenv); err != nil {

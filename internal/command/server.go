@@ -110,7 +110,7 @@ func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
 		return nil, fmt.Errorf("-addr %q: %w; give HOST:PORT, the host being this machine", addr, err)
 	}
 	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		logger.Info("the address is not loopback: others reach this server; put TLS and limits in front of it",
+		logger.Info("the address is not loopback: others reach this server; put TLS and limits before it",
 			"addr", a.String())
 	}
 	return l, nil
