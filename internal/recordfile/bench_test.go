@@ -15,7 +15,7 @@ func BenchmarkAppend(b *testing.B) {
 			if name == "memory" {
 				o.fs = fixedFS{newMemFS(4096)}
 			}
-			f, err := Open(path, o, nil)
+			f, err := Open(path, o, ignore)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -58,7 +58,7 @@ func (m fixedFS) Open(path string, write bool) (file, error) {
 func BenchmarkOpen(b *testing.B) {
 	const lines = 100_000
 	path := filepath.Join(b.TempDir(), "events.json")
-	f, err := Open(path, options, nil)
+	f, err := Open(path, options, ignore)
 	if err != nil {
 		b.Fatal(err)
 	}

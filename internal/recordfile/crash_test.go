@@ -194,12 +194,7 @@ func (c *crasher) powerLoss(m *memFS, may []string, depth int) {
 // kill looks at what the death of the process within a write leaves: the bytes
 // up to any one.
 func (c *crasher) kill(m *memFS, n *inode, off int64, data []byte, may []string, depth int) {
-	path := ""
-	for name, node := range m.names {
-		if node == n {
-			path = name
-		}
-	}
+	path := m.nameOf(n)
 	for i := range data {
 		if len(data) > c.limit && c.rng.IntN(len(data)) >= c.limit {
 			continue
@@ -211,7 +206,7 @@ func (c *crasher) kill(m *memFS, n *inode, off int64, data []byte, may []string,
 			c.next(left, may, depth-1)
 			continue
 		}
-		left := newMemFS(m.block)
+		left := m.empty()
 		for name, node := range m.names {
 			left.put(name, node.cache)
 		}
@@ -274,10 +269,17 @@ func (c *crasher) commit(size int) string {
 	return `{"r":"` + strings.Repeat(string(rune('a'+c.rng.IntN(26))), 1+c.rng.IntN(2*size)) + `"}`
 }
 
+// disk is one of Unix or of Windows, in turn.
+func (c *crasher) disk(block int) *memFS {
+	m := newMemFS(block)
+	m.windows = c.rng.IntN(4) == 0
+	return m
+}
+
 // aligned crashes one append of size bytes whose closing bracket before it is
 // at align within its block.
 func (c *crasher) aligned(block, align, size int) {
-	p := &process{c: c, m: newMemFS(block), may: []string{""}}
+	p := &process{c: c, m: c.disk(block), may: []string{""}}
 	if !p.open() {
 		return
 	}
@@ -297,7 +299,7 @@ func (c *crasher) aligned(block, align, size int) {
 // life is a few processes one after another with a power loss possible all the
 // time. Some of them fail to sync, and restart on a cache that is not on disk.
 func (c *crasher) life(block int) {
-	p := &process{c: c, m: newMemFS(block), may: []string{""}, depth: 1}
+	p := &process{c: c, m: c.disk(block), may: []string{""}, depth: 1}
 	p.watch()
 	for range 3 {
 		if !p.open() {

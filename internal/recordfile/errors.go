@@ -6,7 +6,6 @@ import (
 	"os"
 )
 
-// The two ways in which writing ends, and the one in which a single commit is refused.
 var (
 	// ErrBroken: a write or a sync failed in a way that leaves open what is on
 	// disk. Nothing is written until the file is opened again.
@@ -15,10 +14,8 @@ var (
 	ErrReadOnly = errors.New("can be read only until a restart")
 	// ErrTooLarge: the records are over MaxCommit.
 	ErrTooLarge = errors.New("too large for one commit")
-)
 
-// The types of error below wrap these, for errors.Is.
-var (
+	// What the types of error below wrap, for errors.Is.
 	ErrDamaged = errors.New("the data file is damaged")
 	ErrFormat  = errors.New("not a data file of this version")
 	ErrLocked  = errors.New("the data file is in use")
@@ -61,11 +58,11 @@ type LockedError struct {
 
 func (e *LockedError) Error() string {
 	who := "another process"
-	switch {
-	case e.PID == os.Getpid():
-		who = fmt.Sprintf("this process (or process %d of another container)", e.PID)
-	case e.PID > 0:
+	if e.PID > 0 {
 		who = fmt.Sprintf("process %d", e.PID)
+	}
+	if e.PID == os.Getpid() {
+		who = "this process, or one of that id in another container"
 	}
 	return fmt.Sprintf("%s is in use by %s, which holds its lock: stop that first", e.File, who)
 }

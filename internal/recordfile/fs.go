@@ -15,15 +15,16 @@ import (
 // fileSystem is all that this package does to a disk, so that tests can crash
 // it, fill it and let it fail.
 type fileSystem interface {
-	Resolve(path string) (string, error)          // absolute, no symbolic link left; a regular file, or none yet
-	Lock(path string) (io.Closer, error)          // a *LockedError if another has it
-	Open(path string, write bool) (file, error)   // that exists
-	Create(path string, like file) (file, error)  // mode 0600, in the place of what is there, with the owner of like, which may be nil
-	Rename(from, to string) error                 // in the place of what is there
-	Remove(path string) error                     // nil if it is missing
-	Names(dir string) (names []string, err error) // sorted
-	SyncDir(dir string) error
-	Same(path string, f file) (bool, error) // whether f is what is at path
+	Resolve(path string) (string, error)         // absolute, links resolved; a regular file or none
+	Lock(path string) (io.Closer, error)         // takes path.lock; *LockedError if another process has it
+	Open(path string, write bool) (file, error)  // what exists; to write, it is locked, too
+	Create(path string, like file) (file, error) // new, locked, mode 0600; like says the owner, if not nil
+	Rename(from, to string) error                // replaces what is at to
+	RenamesOpen() bool                           // whether Rename takes open files; on Windows it does not
+	Remove(path string) error                    // nil if it is missing
+	WithPrefix(path string) ([]string, error)    // the paths that begin with this one, sorted
+	SyncDir(dir file) error                      // makes the names in an open folder durable
+	Size(path string, f file) (int64, error)     // of f; -1 if not f is at path, 0 if nothing is
 }
 
 // file is the part of *os.File that is used.
@@ -36,23 +37,38 @@ type file interface {
 	Sync() error
 }
 
+// closeAll closes those files that are not nil.
+func closeAll(files ...io.Closer) (err error) {
+	for _, f := range files {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	return err
+}
+
 type osFS struct{}
 
-// Resolve refuses a link to nothing: a rename would replace the link.
+// Resolve refuses a link to nothing, because a rename would replace the link, and
+// what is no regular file: opening a pipe would wait.
 func (osFS) Resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
 	}
-	real, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		return real, regular(real)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%s: %w", path, err)
+	if real, err := filepath.EvalSymlinks(path); !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", path, err)
+		}
+		info, err := os.Stat(real)
+		if err == nil && !info.Mode().IsRegular() {
+			err = &FormatError{real, "is a folder or another thing that is not a regular file: " +
+				"give the path of the data file"}
+		}
+		return real, err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return "", fmt.Errorf("%s is a symbolic link that leads to nothing: give the path it should lead to", path)
+		return "", fmt.Errorf("%s is a symbolic link that leads to nothing: give the path to the file", path)
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -61,21 +77,74 @@ func (osFS) Resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), nil
 }
 
-// regular refuses what no data file can be, before a lock is made beside it:
-// opening a pipe would wait.
-func regular(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().IsRegular() {
-		return err
+// Lock takes the lock and leaves the process id in the lock file. That file stays for
+// good: if it were deleted, two processes could each lock one of that name.
+//
+// The folder may belong to another user, who puts there what this process is to
+// overwrite or to give away: a symbolic or hard link, even between two of the calls
+// below. So no link is followed, only a file that was just made here gets another
+// owner, and the rest is asked of the open file, not of its name. A hard link that was
+// deleted after it was opened shows no second name any more; that is why the file
+// must also hold nothing but a process id, or what a crash leaves of one.
+func (osFS) Lock(path string) (io.Closer, error) {
+	name := path + ".lock"
+	refused := fmt.Errorf("%s must be a regular file with one name, which holds a process id, and no link: "+
+		"it was left as it is; see what it is and remove it", name)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		if data, err := os.Stat(path); err == nil {
+			_ = own(f, data) // else who owns the data file could not lock it
+		}
+	} else if errors.Is(err, fs.ErrExist) {
+		f, err = os.OpenFile(name, os.O_RDWR|noFollow, 0)
 	}
-	what := "is not a regular file"
-	if info.IsDir() {
-		what = "is a folder"
+	if err != nil {
+		if info, statErr := os.Lstat(name); statErr == nil && !info.Mode().IsRegular() {
+			err = refused
+		}
+		return nil, err
 	}
-	return &FormatError{path, what + ": give the path of the data file"}
+	info, err := f.Stat()
+	held := make([]byte, 30)
+	n, _ := f.ReadAt(held, 0)
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular() || names(info) != 1 || n == len(held),
+		strings.Trim(string(held[:n]), "0123456789\r\n\x00") != "":
+		err = refused
+	default:
+		err = lock(f)
+	}
+	if locked, ok := errors.AsType[*LockedError](err); ok {
+		_, _ = fmt.Sscan(string(held[:n]), &locked.PID)
+		locked.File = path
+	}
+	if err == nil {
+		if err = f.Truncate(0); err == nil {
+			_, err = fmt.Fprintln(f, os.Getpid())
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return osFile{f}, nil
 }
 
-func (osFS) Open(path string, write bool) (file, error) {
+// osFile is an open file, which may be locked.
+type osFile struct{ *os.File }
+
+// Close releases the lock at once: a child that is being started has a copy of the
+// descriptor, and with it the lock, until it is another program.
+func (f osFile) Close() error {
+	unlock(f.File)
+	return f.File.Close()
+}
+
+// Open locks a file that is to be written. FILE.lock says who holds it; this lock goes
+// with the file itself, so that no second path to it, such as a hard link, and no
+// removal of FILE.lock lets a second server in.
+func (o osFS) Open(path string, write bool) (file, error) {
 	flag := os.O_RDONLY
 	if write {
 		flag = os.O_RDWR
@@ -84,7 +153,20 @@ func (osFS) Open(path string, write bool) (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f, nil
+	if write {
+		size := int64(0)
+		if err = lockData(f); err == nil {
+			size, err = o.Size(path, f)
+		}
+		if size < 0 { // by a rewrite through another path, between opening and locking
+			err = fmt.Errorf("%s was replaced while it was opened: try again", path)
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return osFile{f}, nil
 }
 
 func (o osFS) Create(path string, like file) (file, error) {
@@ -95,21 +177,25 @@ func (o osFS) Create(path string, like file) (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if like == nil {
-		return f, nil
+	if like != nil {
+		var info fs.FileInfo
+		if info, err = like.Stat(); err == nil {
+			err = own(f, info)
+		}
 	}
-	info, err := like.Stat()
 	if err == nil {
-		err = own(f, info)
+		err = lockData(f)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: cannot have the owner of the data file: %w", path, err)
+		err = fmt.Errorf("%s: cannot have the owner of the data file, and a lock: %w", path, err)
 		return nil, errors.Join(err, f.Close(), o.Remove(path))
 	}
-	return f, nil
+	return osFile{f}, nil
 }
 
 func (osFS) Rename(from, to string) error { return os.Rename(from, to) }
+
+func (osFS) RenamesOpen() bool { return renamesOpen }
 
 func (osFS) Remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
@@ -118,74 +204,39 @@ func (osFS) Remove(path string) error {
 	return nil
 }
 
-func (osFS) Names(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
+func (osFS) WithPrefix(path string) (paths []string, err error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), filepath.Base(path)) {
+			paths = append(paths, filepath.Join(filepath.Dir(path), e.Name()))
+		}
 	}
-	return names, err
+	return paths, err
 }
 
-// SyncDir makes names durable. Windows has no such call, as NTFS keeps names in
-// its journal; nor have file systems that answer EINVAL.
-func (osFS) SyncDir(dir string) error {
+// SyncDir does nothing where there is no such call: on Windows, as NTFS keeps names in
+// its journal, and on file systems that answer EINVAL.
+func (osFS) SyncDir(dir file) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
-	d, err := os.Open(dir)
-	if err != nil {
+	if err := dir.Sync(); !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
-	if err = d.Sync(); errors.Is(err, syscall.EINVAL) {
-		err = nil
-	}
-	return errors.Join(err, d.Close())
+	return nil
 }
 
-func (osFS) Same(path string, f file) (bool, error) {
-	now, err := os.Stat(path)
+func (osFS) Size(path string, f file) (int64, error) {
+	there, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return 0, nil
 	}
-	if err != nil {
-		return false, err
+	if err != nil || f == nil {
+		return -1, err
 	}
-	then, err := f.Stat()
-	return err == nil && os.SameFile(now, then), err
+	info, err := f.Stat()
+	if err != nil || !os.SameFile(there, info) {
+		return -1, err
+	}
+	return info.Size(), nil
 }
-
-// Lock takes the lock and leaves the process id in the file. The file stays for
-// good: if it were deleted, two processes could each lock one of that name.
-func (osFS) Lock(path string) (io.Closer, error) {
-	_, missing := os.Lstat(path)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if data, err := os.Stat(strings.TrimSuffix(path, ".lock")); err == nil && missing != nil {
-		_ = own(f, data) // else who owns the data file could not lock it
-	}
-	locked, err := lock(f)
-	switch {
-	case err != nil:
-		err = fmt.Errorf("%s: cannot be locked: %w", path, err)
-	case locked:
-		e := &LockedError{File: path}
-		_, _ = fmt.Fscan(io.NewSectionReader(f, 0, 20), &e.PID)
-		err = e
-	default:
-		if err = f.Truncate(0); err == nil {
-			_, err = fmt.Fprintln(f, os.Getpid())
-		}
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return lockFile{f}, nil
-}
-
-type lockFile struct{ *os.File }
-
-func (l lockFile) Close() error { return errors.Join(unlock(l.File), l.File.Close()) }

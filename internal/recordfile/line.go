@@ -1,7 +1,7 @@
 package recordfile
 
 import (
-	"crypto/rand"
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -44,13 +44,6 @@ type header struct {
 	format, salt string
 }
 
-// newSalt is 64 random bits.
-func newSalt() string {
-	var salt [8]byte
-	_, _ = rand.Read(salt[:]) // never fails
-	return hex.EncodeToString(salt[:])
-}
-
 // salted is what the checksums of all other lines go on from.
 func (h header) salted() uint32 { return crc32.Checksum([]byte(h.salt), castagnoli) }
 
@@ -65,15 +58,8 @@ func (h header) append(b []byte) []byte {
 
 // seal puts the checksum into a line.
 func seal(line []byte, salt uint32) {
-	sum := hexSum(crc32.Update(salt, castagnoli, line[summedAt:]))
-	copy(line[sumAt:], sum[:])
-}
-
-func hexSum(sum uint32) (text [8]byte) {
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], sum)
-	hex.Encode(text[:], b[:])
-	return text
+	sum := crc32.Update(salt, castagnoli, line[summedAt:])
+	hex.Encode(line[sumAt:sumEnd], binary.BigEndian.AppendUint32(nil, sum))
 }
 
 // A checker verifies the lines of one life of a file.
@@ -88,16 +74,9 @@ func (c *checker) sum(line string) bool {
 		return false
 	}
 	c.scratch = append(c.scratch[:0], line[summedAt:]...) // crc32 takes no string
-	sum := hexSum(crc32.Update(c.salt, castagnoli, c.scratch))
-	return string(sum[:]) == line[sumAt:sumEnd]
-}
-
-// commit verifies a line with its comma and takes it apart.
-func (c *checker) commit(line string) (n uint64, records string, ok bool) {
-	if line == "" || line[0] != ',' || !c.sum(line[1:]) {
-		return 0, "", false
-	}
-	return parts(line[1:])
+	sum := crc32.Update(c.salt, castagnoli, c.scratch)
+	c.scratch = hex.AppendEncode(c.scratch[:0], binary.BigEndian.AppendUint32(nil, sum))
+	return string(c.scratch) == line[sumAt:sumEnd]
 }
 
 // find looks for a line that ends where segment does. Where a block or a line end
@@ -105,12 +84,13 @@ func (c *checker) commit(line string) (n uint64, records string, ok bool) {
 // a whole is no line, the last beginning of one in it counts: no record contains
 // one (see the package comment). before is what stands before the line.
 func (c *checker) find(segment string) (before string, n uint64, records string, ok bool) {
-	if n, records, ok = c.commit(segment); ok {
-		return "", n, records, true
+	line := strings.TrimPrefix(segment, ",")
+	if !c.sum(line) {
+		start := max(0, strings.LastIndex(segment, lineStart[:sumAt]))
+		before, line = strings.TrimSuffix(segment[:start], ","), segment[start:]
 	}
-	start := max(0, strings.LastIndex(segment, lineStart[:sumAt]))
-	n, records, ok = parts(segment[start:])
-	return strings.TrimSuffix(segment[:start], ","), n, records, ok && c.sum(segment[start:])
+	n, records, ok = parts(line)
+	return before, n, records, ok && c.sum(line)
 }
 
 // parts takes a line without its comma apart, whatever its checksum.
@@ -126,12 +106,11 @@ func parts(line string) (n uint64, records string, ok bool) {
 // parseHeader returns the header of a file that begins with text, and where it ends.
 // Its error is a [*DamageError] or a [*FormatError].
 func parseHeader(path, text, format string) (h header, end int, err error) {
-	line, _ := strings.CutPrefix(text, opening)
-	if line == text || !strings.HasPrefix(line, lineStart[:sumAt]) {
+	if !strings.HasPrefix(text, opening+lineStart[:sumAt]) {
 		return h, 0, foreign(path, text)
 	}
-	line, _, whole := strings.Cut(line, "\n")
-	damage := &DamageError{File: path, Line: 2, Offset: int64(len(opening)), Reason: "the header's checksum is wrong"}
+	line, _, whole := strings.Cut(text[len(opening):], "\n")
+	damage := &DamageError{path, 2, int64(len(opening)), "the header's checksum is wrong", nil}
 	if !whole || !new(checker).sum(line) {
 		return h, 0, damage
 	}
@@ -154,41 +133,33 @@ var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
 
 // Is reports whether text begins as a data file does.
 func Is(text []byte) bool {
-	return strings.HasPrefix(string(text[:min(len(text), 100)]), opening+lineStart[:sumAt])
+	return bytes.HasPrefix(text, []byte(opening+lineStart[:sumAt]))
 }
 
 // foreign returns the error for a file that does not begin as a data file does.
 func foreign(path, text string) error {
 	squeezed := strings.Join(strings.Fields(text[:min(len(text), 200)]), "")
+	reason := "is not a data file of this program: give another path"
 	switch {
 	case text == "":
-		return &FormatError{path, "is empty, and this program never leaves it so: " +
-			"put a backup in its place, or delete it to begin anew"}
-	case strings.HasPrefix(squeezed, `[{"c":"`):
-		return &DamageError{File: path, Line: 1,
-			Reason: "spaces or line ends were changed, as an editor or formatter does"}
+		reason = "is empty, and this program never leaves it so: " +
+			"put a backup in its place, or delete it to begin anew"
+	case strings.Contains(squeezed, lineStart[:sumAt]):
+		return &DamageError{File: path, Line: 1, Reason: "the beginning is not as it was written: " +
+			"an editor or formatter changes spaces and line ends"}
 	case strings.HasPrefix(squeezed, "["):
-		return &FormatError{path, "is a JSON array without the header of a data file: " +
-			"-seed reads it, into a new data file"}
+		reason = "is a JSON array without the header of a data file: -seed reads it, into a new data file"
 	}
-	return &FormatError{path, "is not a data file of this program: give another path"}
+	return &FormatError{path, reason}
 }
 
 // otherFormat returns the error for a file that another version, or another
 // program, wrote.
 func otherFormat(path, got, want string) error {
-	gotName, gotVersion, _ := strings.Cut(got, "/")
-	wantName, wantVersion, _ := strings.Cut(want, "/")
-	g, err := strconv.Atoi(gotVersion)
-	w, _ := strconv.Atoi(wantVersion)
-	whose, fix := "", "give another path"
-	switch {
-	case gotName != wantName || err != nil:
-	case g > w:
-		whose, fix = " of a newer version of this program", "use that version"
-	default:
-		whose = " of an older version of this program"
-		fix = "eventsd dump with that version, and begin a new data file with the dump as -seed"
+	fix := "give another path"
+	if name, _, _ := strings.Cut(want, "/"); strings.HasPrefix(got, name+"/") {
+		fix = "it is of another version of this program; use that one, " +
+			"or begin a new data file with -seed and what eventsd dump of that one prints"
 	}
-	return &FormatError{path, fmt.Sprintf("has the format %q%s, and this one knows %q: %s", got, whose, want, fix)}
+	return &FormatError{path, fmt.Sprintf("has the format %q, and this program knows %q: %s", got, want, fix)}
 }

@@ -1,26 +1,48 @@
-//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+//go:build unix
 
 package recordfile
 
 import (
+	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 )
 
-// unlock frees the lock at once: a child that is being started has a copy of
-// the descriptor, and with it the lock, until it is another program.
-func unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
+const (
+	renamesOpen = true // a file that is open can be renamed
 
-// lock reports whether another open file has the lock. It ends with f.
-func lock(f *os.File) (locked bool, err error) {
-	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		switch err {
-		case syscall.EINTR:
-			continue
-		case syscall.EWOULDBLOCK:
-			return true, nil
-		}
-		return false, err
+	// noFollow makes opening a symbolic link fail, and opening a pipe not wait.
+	noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+)
+
+// lock takes the lock of f, which ends with f. Its error is a *LockedError where
+// another open file has it.
+func lock(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	switch err {
+	case nil:
+		return nil
+	case syscall.EWOULDBLOCK:
+		return &LockedError{File: f.Name()}
 	}
+	return fmt.Errorf("%s: cannot be locked: %w", f.Name(), err)
+}
+
+func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
+
+// lockData takes the lock of a data file, beside that of FILE.lock.
+func lockData(f *os.File) error { return lock(f) }
+
+// names is how many names a file has.
+func names(info fs.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }
+
+// own gives a new file the owner and group of another: root must not take the data
+// file away from the service. Others cannot give a file away, and need not.
+func own(f *os.File, like fs.FileInfo) error {
+	want := like.Sys().(*syscall.Stat_t)
+	if err := f.Chown(int(want.Uid), int(want.Gid)); os.Geteuid() == 0 {
+		return err
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package recordfile
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"maps"
@@ -22,6 +23,10 @@ type memFS struct {
 	locked map[string]bool
 	logged []string // by files that openContent opened
 	block  int      // bytes that reach the disk together
+
+	// windows, if set, renames only files that are closed, and locks no data file.
+	// Else a file is renamed only while it is open and locked.
+	windows bool
 
 	// fault, if set, is asked before each call; what it returns is done instead.
 	fault func(kind, path string) fault
@@ -47,6 +52,8 @@ type inode struct {
 	disk    []byte
 	pending []change // since the last sync
 	ghost   []byte   // the last that was written at each place, cut or not
+	open    int      // by how many of memFile
+	locked  bool     // by one of them
 }
 
 // change is one write, or a truncation if data is nil.
@@ -63,6 +70,13 @@ type dirOp struct {
 
 func newMemFS(block int) *memFS {
 	return &memFS{names: map[string]*inode{}, disk: map[string]*inode{}, locked: map[string]bool{}, block: block}
+}
+
+// empty is an empty disk of the same kind.
+func (m *memFS) empty() *memFS {
+	c := newMemFS(m.block)
+	c.windows = m.windows
+	return c
 }
 
 // put makes a file that is on disk.
@@ -83,14 +97,15 @@ func (m *memFS) get(path string) []byte {
 
 // clone is the disk as it is, caches and all, after the process has died.
 func (m *memFS) clone() *memFS {
-	c := newMemFS(m.block)
+	c := m.empty()
 	nodes := map[*inode]*inode{}
 	copied := func(n *inode) *inode {
 		if n == nil {
 			return nil
 		}
 		if nodes[n] == nil {
-			nodes[n] = &inode{slices.Clone(n.cache), slices.Clone(n.disk), slices.Clone(n.pending), slices.Clone(n.ghost)}
+			nodes[n] = &inode{cache: slices.Clone(n.cache), disk: slices.Clone(n.disk),
+				pending: slices.Clone(n.pending), ghost: slices.Clone(n.ghost)}
 		}
 		return nodes[n]
 	}
@@ -173,11 +188,25 @@ func (m *memFS) Open(path string, write bool) (file, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if path == "/" {
+		return &memFile{m: m, n: &inode{}, path: path}, nil
+	}
 	n := m.names[path]
 	if n == nil {
 		return nil, pathError("open", path, fs.ErrNotExist)
 	}
-	return &memFile{m: m, n: n, path: path, write: write}, nil
+	if write && n.locked {
+		return nil, &LockedError{File: path}
+	}
+	return m.opened(n, path, write), nil
+}
+
+func (m *memFS) opened(n *inode, path string, write bool) *memFile {
+	n.open++
+	if write && !m.windows {
+		n.locked = true
+	}
+	return &memFile{m: m, n: n, path: path, write: write}
 }
 
 func (m *memFS) Create(path string, _ file) (file, error) {
@@ -189,8 +218,10 @@ func (m *memFS) Create(path string, _ file) (file, error) {
 	defer m.mu.Unlock()
 	n := &inode{}
 	m.dirChange(dirOp{to: path, node: n})
-	return &memFile{m: m, n: n, path: path, write: true}, f.err
+	return m.opened(n, path, true), f.err
 }
+
+func (m *memFS) RenamesOpen() bool { return !m.windows }
 
 func (m *memFS) Rename(from, to string) error {
 	f := m.ask("rename", to)
@@ -199,9 +230,15 @@ func (m *memFS) Rename(from, to string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := m.names[from]
+	n, old := m.names[from], m.names[to]
 	if n == nil {
 		return pathError("rename", from, fs.ErrNotExist)
+	}
+	if m.windows && (n.open > 0 || old != nil && old.open > 0) {
+		return pathError("rename", from, errors.New("the file is open"))
+	}
+	if !m.windows && !(n.locked && (old == nil || old.locked)) {
+		return pathError("rename", from, errors.New("the file is not locked"))
 	}
 	m.dirChange(dirOp{from, to, n})
 	return f.err
@@ -219,42 +256,61 @@ func (m *memFS) Remove(path string) error {
 	return nil
 }
 
-func (m *memFS) Names(dir string) ([]string, error) {
-	if f := m.ask("names", dir); f.err != nil {
+func (m *memFS) WithPrefix(path string) (paths []string, err error) {
+	if f := m.ask("names", path); f.err != nil {
 		return nil, f.err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var names []string
-	for path := range m.names {
-		if filepath.Dir(path) == dir {
-			names = append(names, filepath.Base(path))
+	for name := range m.names {
+		if strings.HasPrefix(name, path) {
+			paths = append(paths, name)
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+	slices.Sort(paths)
+	return paths, nil
 }
 
-func (m *memFS) SyncDir(dir string) error {
-	if f := m.ask("syncdir", dir); f.err != nil {
+func (m *memFS) SyncDir(dir file) error {
+	if f := m.ask("syncdir", "/"); f.err != nil {
 		return f.err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.lie == nil || !m.lie(dir) {
+	if d := dir.(*memFile); d.path != "/" || d.closed {
+		return pathError("sync", d.path, fs.ErrClosed)
+	}
+	if m.lie == nil || !m.lie("/") {
 		m.disk, m.dirOps = maps.Clone(m.names), nil
 	}
 	m.notify()
 	return nil
 }
 
-func (m *memFS) Same(path string, f file) (bool, error) {
-	if f := m.ask("same", path); f.err != nil {
-		return false, f.err
+func (m *memFS) Size(path string, f file) (int64, error) {
+	if f := m.ask("size", path); f.err != nil {
+		return 0, f.err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.names[path] == f.(*memFile).n, nil
+	n := m.names[path]
+	switch {
+	case n == nil:
+		return 0, nil
+	case f == nil || f.(*memFile).n != n:
+		return -1, nil
+	}
+	return int64(len(n.cache)), nil
+}
+
+// nameOf is the name that a file has now.
+func (m *memFS) nameOf(n *inode) string {
+	for path, node := range m.names {
+		if node == n {
+			return path
+		}
+	}
+	return ""
 }
 
 type memFile struct {
@@ -357,7 +413,7 @@ func (f *memFile) Sync() error {
 		return err
 	}
 	switch {
-	case f.m.lie != nil && f.m.lie(f.path):
+	case f.m.lie != nil && f.m.lie(f.m.nameOf(f.n)):
 	case x.err == nil:
 		f.n.sync(f.m.block)
 	case x.after: // as Linux does: the pages count as clean, whatever reached the disk
@@ -373,7 +429,16 @@ func (f *memFile) Sync() error {
 
 func (f *memFile) Close() error {
 	x := f.m.ask("close", f.path)
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if f.closed {
+		return pathError("close", f.path, fs.ErrClosed)
+	}
 	f.closed = true
+	f.n.open--
+	if f.write {
+		f.n.locked = false
+	}
 	return x.err
 }
 
@@ -542,7 +607,7 @@ func (m *memFS) powerLosses(limit int, rng *rand.Rand) func(yield func(*memFS) b
 					continue // another file has the variants
 				}
 				for image := range names[main].images(m.block, limit, rng) {
-					c := newMemFS(m.block)
+					c := m.empty()
 					for _, path := range paths {
 						data := image
 						if path != main {
@@ -557,7 +622,7 @@ func (m *memFS) powerLosses(limit int, rng *rand.Rand) func(yield func(*memFS) b
 					}
 				}
 			}
-			if len(paths) == 0 && !yield(newMemFS(m.block)) {
+			if len(paths) == 0 && !yield(m.empty()) {
 				return
 			}
 		}

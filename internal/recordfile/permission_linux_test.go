@@ -79,18 +79,56 @@ func TestNoPermission(t *testing.T) {
 		defer os.Chmod(path, 0o600)
 	}
 	for call, try := range map[string]func(string) error{
-		"Open":    func(p string) error { _, err := Open(p, options, nil); return err },
-		"Read":    func(p string) error { _, err := Read(p, options, nil); return err },
-		"Salvage": func(p string) error { _, err := Salvage(p, options, nil); return err },
+		"Open":    func(p string) error { _, err := Open(p, options, ignore); return err },
+		"Read":    func(p string) error { _, err := Read(p, options, ignore); return err },
+		"Salvage": func(p string) error { _, err := Salvage(p, options, ignore); return err },
 	} {
-		if err := try(path); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "must own the data file") {
+		err := try(path)
+		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), path) ||
+			strings.Contains(err.Error(), "must own the data file") != (call == "Open") {
 			t.Errorf("%s = %v", call, err)
 		}
 	}
 }
 
+// In a folder in which nothing may be written, a file can be read and salvaged, and the
+// refusal of Open says so.
+func TestReadOnlyFolder(t *testing.T) {
+	path := create(t, []string{"1"}, "2")
+	dir := filepath.Dir(path)
+	ok(t, os.Chmod(path, 0o644))
+	ok(t, os.Remove(path+".lock"))
+	ok(t, os.Chmod(dir, 0o555))
+	defer os.Chmod(dir, 0o755)
+	if os.Geteuid() == 0 {
+		for p := filepath.Dir(dir); p != "/"; p = filepath.Dir(p) {
+			if info, err := os.Stat(p); err != nil || info.Mode()&1 == 0 {
+				ok(t, os.Chmod(p, info.Mode().Perm()|0o011))
+				defer os.Chmod(p, info.Mode().Perm())
+			}
+		}
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		ok(t, syscall.Setfsuid(65534))
+		defer syscall.Setfsuid(0)
+	}
+	_, err := Open(path, options, ignore)
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "eventsd check and eventsd dump -salvage only read it") {
+		t.Errorf("Open = %v", err)
+	}
+	if report, err := Read(path, options, ignore); err != nil || report.Lines != 4 {
+		t.Errorf("Read = %+v, %v", report, err)
+	}
+	if report, err := Salvage(path, options, ignore); err != nil || report.Lines != 4 {
+		t.Errorf("Salvage = %+v, %v", report, err)
+	}
+}
+
 func TestFolderWithoutSync(t *testing.T) {
-	if err := (osFS{}).SyncDir("/proc"); err != nil { // there fsync answers EINVAL
+	proc, err := os.Open("/proc") // where fsync answers EINVAL
+	ok(t, err)
+	defer proc.Close()
+	if err := (osFS{}).SyncDir(proc); err != nil {
 		t.Error(err)
 	}
 }

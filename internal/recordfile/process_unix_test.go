@@ -26,7 +26,7 @@ var killRounds = flag.Int("kill.rounds", 36, "how many processes TestKill kills"
 // The test binary is also the processes that are killed or whose disk is full.
 func TestMain(m *testing.M) {
 	mode, args, _ := strings.Cut(os.Getenv("RECORDFILE_CHILD"), " ")
-	children := map[string]func(args []string) error{"write": childWrite, "full": childFull, "hold": childHold}
+	children := map[string]func(args []string) error{"write": childWrite, "full": childFull, "hold": childHold, "few": childFew}
 	if child := children[mode]; child != nil {
 		if err := child(strings.Split(args, " ")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -154,7 +154,7 @@ func TestKill(t *testing.T) {
 func childFull(args []string) error {
 	commit := []byte(numbered(1, 100))
 	for room := 0; ; room++ {
-		f, err := Open(args[0], options, nil)
+		f, err := Open(args[0], options, ignore)
 		if err != nil {
 			return err
 		}
@@ -226,7 +226,7 @@ func TestFileSizeLimit(t *testing.T) {
 
 // childHold holds the lock until it is killed.
 func childHold(args []string) error {
-	_, err := Open(args[0], options, nil)
+	_, err := Open(args[0], options, ignore)
 	fmt.Println("open")
 	_, _ = io.ReadAll(os.Stdin)
 	if err == nil {
@@ -247,7 +247,7 @@ func TestTwoProcesses(t *testing.T) {
 	if !is || locked.PID != cmd.Process.Pid || !strings.Contains(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)) {
 		t.Errorf("Open = %v, want a LockedError of process %d", err, cmd.Process.Pid)
 	}
-	if _, err := Read(path, options, nil); err != nil {
+	if _, err := Read(path, options, ignore); err != nil {
 		t.Errorf("Read = %v", err)
 	}
 	ok(t, cmd.Process.Signal(syscall.SIGKILL))
@@ -257,6 +257,230 @@ func TestTwoProcesses(t *testing.T) {
 		t.Errorf("commits %q", commits)
 	}
 	ok(t, f.Close())
+}
+
+// Anything at FILE.lock but a regular file with one name and a process id in it is
+// refused and left as it is, as is what it leads to.
+func TestLockFile(t *testing.T) {
+	for name, test := range map[string]struct {
+		put  func(lock, victim string) error
+		good bool
+	}{
+		"symbolic link": {func(lock, victim string) error { return os.Symlink(victim, lock) }, false},
+		"symbolic link to an empty file": {func(lock, victim string) error {
+			return errors.Join(os.Truncate(victim, 0), os.Symlink(victim, lock))
+		}, false},
+		"link to nothing": {func(lock, victim string) error {
+			return os.Symlink(filepath.Join(filepath.Dir(victim), "nothing"), lock)
+		}, false},
+		"link to a folder": {func(lock, victim string) error { return os.Symlink(filepath.Dir(victim), lock) }, false},
+		"hard link":        {func(lock, victim string) error { return os.Link(victim, lock) }, false},
+		"hard link to a process id": {func(lock, victim string) error {
+			return errors.Join(os.WriteFile(victim, []byte("123\n"), 0o640), os.Link(victim, lock))
+		}, false},
+		"folder":           {func(lock, _ string) error { return os.Mkdir(lock, 0o700) }, false},
+		"pipe":             {func(lock, _ string) error { return syscall.Mkfifo(lock, 0o600) }, false},
+		"another file":     {func(lock, victim string) error { return os.Rename(victim, lock) }, false},
+		"many digits":      {func(lock, _ string) error { return os.WriteFile(lock, []byte(strings.Repeat("1", 99)), 0o600) }, false},
+		"empty":            {func(lock, _ string) error { return os.WriteFile(lock, nil, 0o600) }, true},
+		"a process id":     {func(lock, _ string) error { return os.WriteFile(lock, []byte("12345\r\n"), 0o600) }, true},
+		"zeros of a crash": {func(lock, _ string) error { return os.WriteFile(lock, make([]byte, 6), 0o600) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := create(t, []string{"1"})
+			lock, victim := path+".lock", filepath.Join(t.TempDir(), "victim")
+			ok(t, os.Remove(lock))
+			ok(t, os.WriteFile(victim, []byte("precious"), 0o640))
+			ok(t, test.put(lock, victim))
+			look := func() (seen []string) {
+				for _, path := range []string{lock, victim, filepath.Join(filepath.Dir(victim), "nothing")} {
+					info, err := os.Lstat(path)
+					text := ""
+					if err == nil && info.Mode().IsRegular() {
+						text = readFile(t, path)
+					}
+					if err == nil {
+						stat := info.Sys().(*syscall.Stat_t)
+						seen = append(seen, fmt.Sprint(path, info.Mode(), stat.Ino, stat.Nlink, stat.Uid, text))
+					}
+				}
+				return seen
+			}
+			before := look()
+			f, _, err := tryOpen(t, path)
+			if test.good {
+				if err != nil || readFile(t, lock) != fmt.Sprintln(os.Getpid()) {
+					t.Errorf("Open = %v, and the lock holds %q", err, readFile(t, lock))
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), lock) || !strings.Contains(err.Error(), "must be a regular file") {
+				t.Errorf("Open = %v, %v", f, err)
+			}
+			if after := look(); !slices.Equal(before, after) {
+				t.Errorf("there stood %q\nand now    %q", before, after)
+			}
+		})
+	}
+}
+
+// Another user, who owns the folder, changes FILE.lock between a file, links and
+// nothing, as fast as they can. What the links lead to never changes.
+func TestLockRace(t *testing.T) {
+	dir := t.TempDir()
+	path, lock := filepath.Join(dir, "events.json"), filepath.Join(dir, "events.json.lock")
+	victims := []string{filepath.Join(dir, "empty"), filepath.Join(dir, "precious")}
+	ok(t, os.WriteFile(victims[0], nil, 0o640)) // as a lock file may be: only that no link is followed saves it
+	ok(t, os.WriteFile(victims[1], []byte("precious"), 0o640))
+	stop, done := make(chan bool), make(chan int)
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				done <- i
+				return
+			default:
+			}
+			switch i % 4 {
+			case 0:
+				_ = os.Symlink(victims[0], lock+".new")
+				_ = os.Rename(lock+".new", lock)
+			case 1:
+				_ = os.Remove(lock)
+				_ = os.Link(victims[1], lock)
+			case 2:
+				_ = os.Remove(lock)
+			case 3:
+				_ = os.WriteFile(lock, nil, 0o600)
+			}
+		}
+	}()
+	taken := 0
+	for range 3000 {
+		if held, err := (osFS{}).Lock(path); err == nil {
+			taken++
+			ok(t, held.Close())
+		}
+	}
+	close(stop)
+	t.Logf("the lock was taken %d times of 3000, and changed %d times meanwhile", taken, <-done)
+	for i, want := range []string{"", "precious"} {
+		info, err := os.Stat(victims[i])
+		ok(t, err)
+		if got := readFile(t, victims[i]); got != want || info.Mode() != 0o640 {
+			t.Errorf("%s holds %q, %v", victims[i], got, info.Mode())
+		}
+	}
+}
+
+// No other name of the file, and no FILE.lock that was removed, lets a second server
+// in, not even within a rewrite.
+func TestOneServer(t *testing.T) {
+	path := create(t, []string{"1"}, "2")
+	link := filepath.Join(t.TempDir(), "other.json")
+	ok(t, os.Link(path, link))
+	refused := func(what, path string) {
+		t.Helper()
+		_ = os.Remove(path + ".lock")
+		if _, _, err := tryOpen(t, path); !errors.Is(err, ErrLocked) {
+			t.Errorf("%s: the second Open = %v, want a LockedError", what, err)
+		}
+		if _, err := Read(path, options, ignore); err != nil {
+			t.Errorf("%s: Read, which needs no lock, = %v", what, err)
+		}
+	}
+	f, _ := open(t, path)
+	refused("before Settle", path)
+	refused("a hard link", link)
+	ok(t, f.Settle())
+	refused("settled", path)
+	ok(t, f.Rewrite(seq("3")))
+	refused("rewritten", path)
+
+	stop, done := make(chan bool), make(chan string)
+	go func() {
+		tries, problem := 0, ""
+		for ; problem == ""; tries++ {
+			select {
+			case <-stop:
+				done <- problem
+				t.Logf("a second server tried %d times while the first rewrote its file", tries)
+				return
+			default:
+			}
+			_ = os.Remove(path + ".lock")
+			second, err := Open(path, options, ignore)
+			if err == nil {
+				problem = fmt.Sprintf("the file was opened twice: %v", second.Close())
+			} else if !errors.Is(err, ErrLocked) && !strings.Contains(err.Error(), "replaced while it was opened") {
+				problem = err.Error()
+			}
+		}
+		done <- problem
+	}()
+	for range 100 {
+		ok(t, f.Rewrite(seq("4")))
+		ok(t, f.Append([]byte("5")))
+	}
+	close(stop)
+	if problem := <-done; problem != "" {
+		t.Error(problem)
+	}
+	ok(t, f.Close())
+	if f, commits := open(t, path); !slices.Equal(commits, []string{"4", "", "5", ""}) || f.Close() != nil {
+		t.Errorf("commits %q", commits)
+	}
+
+	t.Run("a new file", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "events.json")
+		first, _ := open(t, path)
+		ok(t, os.Remove(path+".lock"))
+		second, _ := open(t, path) // there is no file yet that could be locked
+		ok(t, second.Rewrite(seq("2")))
+		if err := first.Rewrite(seq("1")); !errors.Is(err, ErrBroken) {
+			t.Errorf("Rewrite over the file of another server = %v", err)
+		}
+		ok(t, second.Append([]byte("3")))
+	})
+}
+
+// Where no descriptor is left, a rewrite fails before its rename, and writing goes on.
+func childFew(args []string) error {
+	f, err := Open(args[0], options, ignore)
+	if err != nil {
+		return err
+	}
+	if err := f.Settle(); err != nil {
+		return err
+	}
+	next, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	free := uint64(next.Fd())
+	next.Close()
+	for room := range uint64(2) {
+		limit := syscall.Rlimit{Cur: free + room, Max: free + 1}
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			return err
+		}
+		if err := f.Rewrite(seq("1", "2")); errors.Is(err, syscall.EMFILE) != (room == 0) {
+			return fmt.Errorf("with room for %d more descriptors: Rewrite = %w", room, err)
+		}
+		if err := f.Append([]byte("3")); err != nil {
+			return err
+		}
+	}
+	return f.Close()
+}
+
+func TestFewDescriptors(t *testing.T) {
+	path := create(t, []string{"0"})
+	cmd, _ := child(t, "few", path)
+	ok(t, cmd.Wait())
+	if _, commits := open(t, path); !slices.Equal(commits, []string{"1", "2", "", "3", ""}) {
+		t.Errorf("commits %q", commits)
+	}
 }
 
 // What the real file system says when things are not as they should be.
@@ -271,23 +495,14 @@ func TestRealFileSystem(t *testing.T) {
 	if _, err := o.Create(filepath.Join(dir, "none", "f"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Create in no folder = %v", err)
 	}
-	if err := o.SyncDir(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("SyncDir of no folder = %v", err)
-	}
 	ok(t, syscall.Mkfifo(path, 0o600))
-	if _, err := Read(path, options, nil); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := Read(path, options, ignore); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("Read of a pipe = %v", err)
-	}
-	if _, err := o.Lock(dir); err == nil {
-		t.Error("Lock of a folder")
-	}
-	if _, err := o.Lock("/dev/null"); err == nil {
-		t.Error("Lock of a device, which takes no process id")
 	}
 	f, err := o.Create(filepath.Join(dir, "f"), nil)
 	ok(t, err)
 	ok(t, f.Close())
-	if _, err := lock(f.(*os.File)); err == nil {
+	if err := lock(f.(osFile).File); err == nil {
 		t.Error("lock of a closed file")
 	}
 	t.Run("no working folder", func(t *testing.T) {

@@ -1,9 +1,12 @@
 package recordfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +23,7 @@ type Line struct {
 type Report struct {
 	Size        int64  // of the file, in bytes
 	Lines       int    // commits that verify
-	First, Last uint64 // their numbers
+	First, Last uint64 // their numbers; Salvage gives the last alone
 	Snap        uint64 // the number that ends the snapshot
 	Repair      string // what File.Settle would repair; empty where there is nothing
 	Skipped     []Span // of Salvage
@@ -38,8 +41,7 @@ type Span struct {
 // A server may be writing at the same time. So an end that is not clean is looked
 // at again, until it is or has stayed so for about 100 ms.
 func Read(path string, o Options, replay func(Line) error) (Report, error) {
-	o.setDefaults()
-	f, path, err := openToRead(path, o)
+	f, path, err := openToRead(path, &o)
 	if err != nil {
 		return Report{}, err
 	}
@@ -52,19 +54,45 @@ func Read(path string, o Options, replay func(Line) error) (Report, error) {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
-		err = s.load(f, func(int64, int64) {})
+		repair, err = "", s.load(f, func(int64, int64) {})
 	}
 	return Report{Size: s.size, Lines: int(s.n - s.head.n), First: s.head.n + 1, Last: s.n, Snap: s.head.snap,
 		Repair: repair}, err
 }
 
-func openToRead(path string, o Options) (file, string, error) {
+func openToRead(path string, o *Options) (file, string, error) {
+	o.setDefaults()
 	path, err := o.fs.Resolve(path)
 	if err != nil {
-		return nil, path, explain(err)
+		return nil, path, err
 	}
 	f, err := o.fs.Open(path, false)
-	return f, path, explain(err)
+	return f, path, err
+}
+
+// read gives each, chunk by chunk, what follows the offset from, up to the size that
+// the file has now: a server may be writing behind that. What each gets is longer from
+// call to call, all of it parts of one string. What it refuses at the beginning takes
+// no memory for the rest.
+func read(f file, from int64, each func(text string, size int64) error) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	var all strings.Builder
+	buf := make([]byte, min(chunk, max(0, info.Size()-from)))
+	for {
+		left := max(0, info.Size()-from-int64(all.Len()))
+		n, err := f.ReadAt(buf[:min(chunk, left)], from+int64(all.Len()))
+		if err != nil && err != io.EOF {
+			return err
+		}
+		all.Write(buf[:n])
+		if err := each(all.String(), info.Size()); err != nil || n == 0 || int64(n) == left {
+			return err
+		}
+		all.Grow(int(left) - n)
+	}
 }
 
 // scan takes the lines of a file, in order, while they are right.
@@ -87,20 +115,14 @@ type scan struct {
 func (s *scan) offset() int64 { return s.base + int64(s.pos) }
 func (s *scan) rest() string  { return s.text[s.pos:] }
 
-// load reads what follows the lines that were taken, up to the size that the file
-// has now, and takes its lines: a server may be writing behind that. Text that no
-// later byte can make right, because the rest is longer than any line, is not read
-// to its end.
+// load reads what follows the lines that were taken, and takes its lines. A rest that
+// no later byte can make right, because it is longer than any line, is not read to
+// its end.
 func (s *scan) load(f file, progress func(done, total int64)) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	s.size = info.Size()
-	s.base, s.text, s.pos = s.offset(), "", 0
-	return read(f, s.base, s.size, func(text string, done int64) error {
-		s.text = text
-		progress(done, s.size)
+	s.base, s.pos = s.offset(), 0
+	return read(f, s.base, func(text string, size int64) error {
+		s.text, s.size = text, size
+		progress(s.base+int64(len(text)), size)
 		err := s.walk()
 		if err == nil && len(s.rest()) > maxTail {
 			_, err = s.judge()
@@ -109,26 +131,8 @@ func (s *scan) load(f file, progress func(done, total int64)) error {
 	})
 }
 
-// read gives each what was read so far, all of it parts of one string. What each
-// refuses at the beginning takes no memory for the rest.
-func read(f file, from, to int64, each func(text string, done int64) error) error {
-	var all strings.Builder
-	buf := make([]byte, min(chunk, max(0, to-from)))
-	for at := from; ; {
-		n, err := f.ReadAt(buf[:max(0, min(chunk, to-at))], at)
-		if err != nil && err != io.EOF {
-			return err
-		}
-		at += int64(n)
-		all.Write(buf[:n])
-		if err := each(all.String(), at); err != nil || n == 0 || at == to {
-			return err
-		}
-		all.Grow(int(to - at))
-	}
-}
-
-// walk takes the lines that are whole and right. It stops at the first that is not.
+// walk takes the lines that are whole and right. It stops at the first that is not. A
+// line with a right checksum that is not the next commit was never written there.
 func (s *scan) walk() (err error) {
 	if s.line == 0 {
 		if s.head, s.pos, err = parseHeader(s.path, s.text, s.format); err != nil {
@@ -137,37 +141,30 @@ func (s *scan) walk() (err error) {
 		s.salt, s.n, s.line = s.head.salted(), s.head.n, 3
 	}
 	for {
-		line, _, whole := strings.Cut(s.rest(), "\n")
-		if !whole {
+		text, _, whole := strings.Cut(s.rest(), "\n")
+		line, comma := strings.CutPrefix(text, ",")
+		if !whole || !comma || !s.sum(line) {
 			return nil
 		}
-		n, records, ok := s.commit(line)
+		n, records, ok := parts(line)
 		if !ok || n != s.n+1 {
-			return nil
+			return s.damage("the checksum is right, but this is not commit %d", s.n+1)
 		}
-		if s.replay != nil {
-			if err := s.replay(Line{s.line, s.offset(), records}); err != nil {
-				return s.refused(err)
+		if err := s.replay(Line{s.line, s.offset(), records}); err != nil {
+			damage, ok := errors.AsType[*DamageError](err)
+			if !ok {
+				damage = s.damage("%w", err)
 			}
+			damage.File = s.path
+			return damage
 		}
 		s.n, s.empty = n, records == ""
 		s.line++
-		s.pos += len(line) + 1
+		s.pos += len(text) + 1
 		if n == s.head.snap {
 			s.snapEnd = s.offset()
 		}
 	}
-}
-
-// refused is the error for a line that replay refused.
-func (s *scan) refused(err error) error {
-	damage, ok := errors.AsType[*DamageError](err)
-	if !ok {
-		damage = s.damage(err.Error())
-		damage.Err = err
-	}
-	damage.File = s.path
-	return damage
 }
 
 // judge says whether the rest, which is what follows the last line N that was
@@ -195,65 +192,124 @@ func (s *scan) refused(err error) error {
 // that did not end well, damage to the last commit looks like an unfinished write.
 func (s *scan) judge() (repair string, err error) {
 	rest := s.rest()
+	missing := fmt.Sprintf("commit %d is missing here or was changed", s.n+1)
 	switch {
 	case s.n < s.head.snap:
-		return "", s.damage(fmt.Sprintf("%s, but all up to commit %d was durable", s.why(), s.head.snap))
+		return "", s.damage("%s, but all up to commit %d was durable", missing, s.head.snap)
 	case rest == closing:
 		return "", nil
-	case !s.torn():
+	case strings.HasPrefix(closing, rest):
 		return "the closing bracket was missing", nil
 	case len(rest) > maxTail:
-		return "", s.damage(s.why() + ", and more follows than one write can have left")
+		return "", s.damage("%s, and more follows than one write can have left", missing)
 	}
 	for _, at := range lineHead.FindAllStringSubmatchIndex(rest, -1) {
 		n, _ := strconv.ParseUint(rest[at[2]:at[3]], 10, 64) // with an error: the greatest number
-		if n > s.n+1 {
-			return "", s.otherCommit(n, at[0])
+		line, _, _ := strings.Cut(rest[at[0]:], "\n")
+		if n > s.n+1 || n <= s.n && s.sum(line) {
+			return "", s.damage("%s, but commit %d stands at byte %d, where no crash leaves it",
+				missing, n, s.offset()+int64(at[0]))
 		}
 	}
-	at := 0
-	for segment := range strings.SplitSeq(rest, "\n") {
-		before, n, _, ok := s.find(segment)
-		if ok && n != s.n+1 {
-			return "", s.otherCommit(n, at+len(before))
+	return fmt.Sprintf("the last write is not whole: %d bytes at line %d, byte %d",
+		len(rest), s.line, s.offset()), nil
+}
+
+// damage is the error for the first line that was not taken. What %w stands for is its
+// cause.
+func (s *scan) damage(format string, args ...any) *DamageError {
+	err := fmt.Errorf(format, args...)
+	return &DamageError{s.path, s.line, s.offset(), err.Error(), errors.Unwrap(err)}
+}
+
+// A damaged header may still show the salt.
+var saltForm = regexp.MustCompile(`"salt":"([0-9a-f]{16})"`)
+
+// Salvage reads a damaged file and changes nothing. It calls each for every
+// commit that verifies, wherever it stands, once and in the order of the numbers. It
+// reports what it skipped and which numbers are missing. Where the
+// header is damaged, the salt that stands in it is taken if lines verify with it.
+func Salvage(path string, o Options, each func(Line) error) (r Report, err error) {
+	f, path, err := openToRead(path, &o)
+	if err != nil {
+		return r, err
+	}
+	defer f.Close()
+	var text string
+	err = read(f, 0, func(t string, size int64) error {
+		text, r.Size = t, size
+		o.Progress(int64(len(t)), size)
+		return nil
+	})
+	if err != nil {
+		return r, err
+	}
+	h, _, headerErr := parseHeader(path, text, o.Format)
+	if headerErr != nil {
+		salt := saltForm.FindStringSubmatch(text)
+		if salt == nil || !errors.Is(headerErr, ErrDamaged) {
+			return r, headerErr
 		}
-		at += len(segment) + 1
+		h = header{salt: salt[1]}
 	}
-	return fmt.Sprintf("the last write is not whole: %d bytes at line %d, byte %d", len(rest), s.line, s.offset()), nil
+	r.Snap = h.snap
+
+	type commit struct {
+		Line
+		n uint64
+	}
+	var commits []commit
+	c, unsalted := checker{salt: h.salted()}, checker{} // the latter for the header
+	number, at := 0, int64(0)
+	for segment := range strings.SplitSeq(text, "\n") {
+		number++
+		span := Span{number, at, min(int64(len(segment))+1, r.Size-at), "does not verify"}
+		at += span.Bytes
+		segment = strings.TrimSuffix(segment, "\r")
+		if segment == "" || segment == "[" || segment == "]" {
+			continue
+		}
+		before, n, records, ok := c.find(segment)
+		if ok {
+			span.Bytes = int64(len(before))
+			commits = append(commits, commit{Line{number, span.Offset + span.Bytes, records}, n})
+		}
+		if span.Bytes > 0 && !unsalted.sum(segment) {
+			r.skip(span)
+		}
+	}
+	if len(commits) == 0 && headerErr != nil {
+		return r, headerErr
+	}
+
+	slices.SortStableFunc(commits, func(a, b commit) int { return cmp.Compare(a.n, b.n) })
+	commits = slices.CompactFunc(commits, func(a, b commit) bool { return a.n == b.n })
+	missing := func(to uint64, line int, at int64) {
+		if due := r.Last + 1; due > 1 && due <= to {
+			r.skip(Span{line, at, 0, fmt.Sprintf("commits %d to %d are missing", due, to)})
+		}
+	}
+	r.Last = h.n
+	for i, found := range commits {
+		missing(found.n-1, found.Number, found.Offset)
+		r.Lines, r.Last = i+1, found.n
+		if err := each(found.Line); err != nil {
+			return r, err
+		}
+	}
+	missing(r.Snap, number, r.Size)
+	slices.SortStableFunc(r.Skipped, func(a, b Span) int { return cmp.Compare(a.Offset, b.Offset) })
+	return r, nil
 }
 
-// otherCommit is the error for a commit in the rest that no crash leaves there.
-func (s *scan) otherCommit(n uint64, at int) error {
-	reason := s.why()
-	if at > len(",") { // behind the line that reason is about
-		reason += fmt.Sprintf(", but commit %d follows at byte %d", n, s.offset()+int64(at))
+// skip notes a part that was skipped. Parts that follow one another are one.
+func (r *Report) skip(s Span) {
+	if n := len(r.Skipped) - 1; n >= 0 {
+		before := &r.Skipped[n]
+		if before.Why == s.Why && before.Offset+before.Bytes == s.Offset {
+			before.Bytes += s.Bytes
+			return
+		}
 	}
-	return s.damage(reason)
-}
-
-// torn reports whether the rest is more than a closing bracket or a part of it, so
-// that it is put aside before it is cut.
-func (s *scan) torn() bool { return !strings.HasPrefix(closing, s.rest()) }
-
-func (s *scan) damage(reason string) *DamageError {
-	return &DamageError{File: s.path, Line: s.line, Offset: s.offset(), Reason: reason}
-}
-
-// why says what kept the line at pos from being taken.
-func (s *scan) why() string {
-	line, _, whole := strings.Cut(s.rest(), "\n")
-	n, _, ok := s.commit(line)
-	switch {
-	case !s.torn():
-		return "the commits end here"
-	case !whole:
-		return "the file ends within the line"
-	case ok:
-		return fmt.Sprintf("this is commit %d and not %d", n, s.n+1)
-	case strings.HasSuffix(line, "\r"):
-		return "the line ends with CR LF, so it was edited"
-	case !strings.HasPrefix(line, `,{"c":"`):
-		return "the line does not begin like a commit"
-	}
-	return "the line's checksum is wrong"
+	r.Skipped = append(r.Skipped, s)
 }

@@ -63,11 +63,20 @@
 package recordfile
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
+	"syscall"
+	"time"
 )
 
 const (
@@ -79,6 +88,9 @@ const (
 
 	// chunk is how much is read or written at once, in bytes.
 	chunk = 1 << 20
+
+	// maxTorn is how many files with unfinished writes are kept.
+	maxTorn = 5
 )
 
 // Options of [Open], [Read] and [Salvage].
@@ -109,6 +121,7 @@ type File struct {
 	path string
 	o    Options
 	lock io.Closer // nil once closed
+	dir  file      // the folder, open all the time: no later lack of descriptors can end writing
 	file file      // nil while there is none
 
 	salt    uint32 // the checksum of the salt alone
@@ -120,12 +133,67 @@ type File struct {
 
 	// What Open found, for Settle.
 	tail   string // the commits from snapEnd to end, to be written once more
-	torn   string // an unfinished write behind them, to be put aside and cut
+	rest   string // what stands behind them: the closing bracket, or an unfinished write
 	repair string // what is wrong with the end of the file, in words; empty where nothing is
 
 	settled bool   // Append may write
 	buf     []byte // the line that is being written; kept for its memory
 	err     atomic.Pointer[error]
+}
+
+// Open takes the lock of the file at path, reads the file and calls replay once
+// for each commit, in order. An error from replay refuses the
+// file: a [*DamageError] is returned with its File filled in, any other error
+// becomes the cause of one for that line.
+//
+// Open changes nothing on disk but the lock file, so that its caller can still
+// refuse what was read and leave the file as it is; [File.Settle] repairs what one
+// unfinished write left at the end. A file that is missing is new: the first
+// [File.Rewrite] makes it. Where Open fails it returns a [*LockedError], a
+// [*FormatError], a [*DamageError] or the system's own error.
+func Open(path string, o Options, replay func(Line) error) (*File, error) {
+	o.setDefaults()
+	f := &File{o: o}
+	err := f.open(path, replay)
+	if err == nil {
+		return f, nil
+	}
+	_ = f.Close()
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		err = fmt.Errorf("%w: who runs this must own the data file and be able to write in its folder; "+
+			"eventsd check and eventsd dump -salvage only read it", err)
+	}
+	return nil, err
+}
+
+// open does the work of Open. Where it fails, f holds what is to be closed.
+func (f *File) open(path string, replay func(Line) error) (err error) {
+	if f.path, err = f.o.fs.Resolve(path); err != nil {
+		return err
+	}
+	if f.lock, err = f.o.fs.Lock(f.path); err != nil {
+		return err
+	}
+	if f.dir, err = f.o.fs.Open(filepath.Dir(f.path), false); err != nil {
+		return err
+	}
+	if f.file, err = f.o.fs.Open(f.path, true); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s := scan{path: f.path, format: f.o.Format, replay: replay}
+	if err := s.load(f.file, f.o.Progress); err != nil {
+		return err
+	}
+	if f.repair, err = s.judge(); err != nil {
+		return err
+	}
+	f.salt, f.n, f.empty = s.salt, s.n, s.empty
+	f.end, f.snapEnd, f.size = s.offset(), s.snapEnd, int64(len(s.text))
+	f.tail, f.rest = s.text[f.snapEnd:f.end], s.rest()
+	return nil
 }
 
 // New reports whether there is no file yet: the first [File.Rewrite] makes it.
@@ -149,10 +217,10 @@ func (f *File) Err() error {
 	return nil
 }
 
-// fail ends writing for the life of f.
+// fail ends writing for the life of f. The first reason stays.
 func (f *File) fail(sentinel error, doing string, cause error) error {
 	err := fmt.Errorf("%s: %w: %s: %w", f.path, sentinel, doing, cause)
-	f.err.Store(&err)
+	f.err.CompareAndSwap(nil, &err)
 	return err
 }
 
@@ -165,16 +233,87 @@ func (f *File) Close() error {
 	if f.settled && f.Err() == nil {
 		f.endEmpty()
 	}
-	var err error
-	if f.file != nil {
-		err = f.file.Close()
-	}
-	err = errors.Join(err, f.lock.Close())
+	err := closeAll(f.file, f.dir, f.lock)
 	f.lock, f.settled = nil, false
 	if broken := f.Err(); errors.Is(broken, ErrBroken) {
 		return broken
 	}
 	return err
+}
+
+// Settle makes the end of the file, as [Open] read it, right and durable: what an
+// unfinished write left is put aside and cut, a closing bracket that is missing is
+// added, and the commits behind the snapshot are written once more in their place
+// and synced. An empty commit ends them, as after a clean [File.Close]. Settle or
+// [File.Rewrite] comes before the first [File.Append], and before anything that was
+// read is shown as durable. Where it fails nothing can be written, and [File.Err]
+// says so; reading may go on. On a new file it does nothing.
+func (f *File) Settle() error {
+	if err := f.writable(); err != nil || f.settled || f.New() {
+		return err
+	}
+	if err := f.o.fs.Remove(f.path + ".tmp"); err != nil { // it is not needed: this file is good
+		return f.fail(ErrReadOnly, "removing an unfinished rewrite", err)
+	}
+	if err := f.keepTorn(); err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(io.NewOffsetWriter(f.file, f.snapEnd), min(chunk, len(f.tail)+len(closing)))
+	_, _ = w.WriteString(f.tail) // Flush reports all errors
+	_, _ = w.WriteString(closing)
+	err := w.Flush()
+	size := f.end + int64(len(closing))
+	if err == nil && f.size > size {
+		err = f.file.Truncate(size)
+	}
+	if err != nil {
+		return f.fail(ErrReadOnly, "writing the end of the file again", err)
+	}
+	f.size = size
+	// The name, too: the process that renamed the file may have died before it synced the folder.
+	if err := cmp.Or(f.sync(), f.syncDir()); err != nil {
+		return err
+	}
+	f.setSettled()
+	f.endEmpty()
+	return f.Err()
+}
+
+// setSettled notes, and logs, that the end of the file is right.
+func (f *File) setSettled() {
+	if f.repair != "" {
+		f.o.Logf("%s: repaired: %s", f.path, f.repair)
+	}
+	f.tail, f.repair, f.settled = "", "", true
+}
+
+// keepTorn copies an unfinished write that is about to be cut to a file of its own.
+func (f *File) keepTorn() error {
+	if strings.HasPrefix(closing, f.rest) { // no more than the closing bracket
+		return nil
+	}
+	prefix := f.path + ".torn-"
+	name := prefix + time.Now().UTC().Format("20060102T150405.000000000Z")
+	t, err := f.o.fs.Create(name, f.file)
+	if err == nil {
+		_, err = t.WriteAt([]byte(f.rest), 0)
+		if err = errors.Join(err, t.Sync(), t.Close(), f.o.fs.SyncDir(f.dir)); err != nil {
+			err = errors.Join(err, f.o.fs.Remove(name))
+		}
+	}
+	if err != nil {
+		return f.fail(ErrReadOnly, "putting an unfinished write aside", err)
+	}
+	f.rest = ""
+	f.repair += ", cut and kept in " + name
+	kept, err := f.o.fs.WithPrefix(prefix)
+	for _, old := range kept[:max(0, len(kept)-maxTorn)] {
+		err = errors.Join(err, f.o.fs.Remove(old))
+	}
+	if err != nil {
+		f.o.Logf("%s: old unfinished writes stay: %v", f.path, err)
+	}
+	return nil
 }
 
 // Append commits records, JSON objects joined by commas, as one line. When it
@@ -195,10 +334,7 @@ func (f *File) Append(records []byte) error {
 	f.buf = append(appendCommit(f.buf[:0], f.salt, f.n+1, records), closing...)
 	// How much of it a failed write wrote is not known: os.File.WriteAt may say 0.
 	if _, err := f.file.WriteAt(f.buf, f.end); err != nil {
-		if undoErr := f.undo(); undoErr != nil {
-			return undoErr
-		}
-		return fmt.Errorf("%s: nothing was added: %w", f.path, err)
+		return cmp.Or(f.undo(), fmt.Errorf("%s: nothing was added: %w", f.path, err))
 	}
 	if err := f.sync(); err != nil {
 		return err
@@ -225,10 +361,7 @@ func (f *File) endEmpty() {
 // undo ends the file after its last commit again, where a write failed.
 func (f *File) undo() error {
 	_, err := f.file.WriteAt([]byte(closing), f.end)
-	if err == nil {
-		err = f.file.Truncate(f.size)
-	}
-	if err != nil {
+	if err = errors.Join(err, f.file.Truncate(f.size)); err != nil {
 		return f.fail(ErrBroken, "ending the file after its last commit", err)
 	}
 	return f.sync()
@@ -242,24 +375,32 @@ func (f *File) sync() error {
 	return nil
 }
 
-var errReplaced = errors.New("it was removed or replaced while it was open; " +
-	"keep what is in memory, with eventsd dump, before you stop")
+// syncDir makes the name of the file durable.
+func (f *File) syncDir() error {
+	if err := f.o.fs.SyncDir(f.dir); err != nil {
+		return f.fail(ErrBroken, "sync of the folder", err)
+	}
+	return nil
+}
 
-// writable returns why nothing can be written, or nil. What is written to a file
-// that was replaced would be lost.
+// writable returns why nothing can be written, or nil. The file at the path must be
+// the one that is open, and as long as it was left: what is written to any other
+// would be lost.
 func (f *File) writable() error {
 	if f.lock == nil {
 		return fmt.Errorf("%s: the file is closed", f.path)
 	}
-	if err := f.Err(); err != nil || f.file == nil {
+	if err := f.Err(); err != nil {
 		return err
 	}
-	same, err := f.o.fs.Same(f.path, f.file)
+	size, err := f.o.fs.Size(f.path, f.file)
 	if err != nil {
 		return fmt.Errorf("%s: nothing was added: %w", f.path, err)
 	}
-	if !same {
-		return f.fail(ErrBroken, "looking for the file", errReplaced)
+	if size != f.size {
+		return f.fail(ErrBroken, "looking for the file",
+			errors.New("it was removed or replaced, or its length was changed, while it was open; "+
+				"keep what is in memory, with eventsd dump, before you stop"))
 	}
 	return nil
 }
@@ -273,4 +414,106 @@ func (f *File) check(records []byte) error {
 		return fmt.Errorf("%s: a commit cannot hold a line break", f.path)
 	}
 	return nil
+}
+
+// Rewrite replaces the file by one that holds commits, one line each, as its
+// snapshot. It ranges over commits twice, first to count them. The rename is the
+// commit: on an error before it the old file goes on as it was, after it the file
+// is broken. At a start it may come in the place of [File.Settle].
+func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
+	if err := f.writable(); err != nil {
+		return err
+	}
+	h := header{n: f.n + 1, snap: f.n + 2, format: f.o.Format, salt: fmt.Sprintf("%016x", rand.Uint64())}
+	for records := range commits {
+		if err := f.check(records); err != nil {
+			return err
+		}
+		h.snap++
+	}
+	if err := f.keepTorn(); err != nil {
+		return err
+	}
+	tmp := f.path + ".tmp"
+	t, end, err := f.writeTmp(tmp, h, commits)
+	if err == nil {
+		err = f.replace(tmp, t)
+	}
+	if err != nil && f.Err() == nil {
+		_ = f.o.fs.Remove(tmp) // if that fails, the next start does it
+		err = fmt.Errorf("%s: not rewritten: %w", f.path, err)
+	}
+	if err != nil {
+		return err
+	}
+	f.salt, f.n, f.empty = h.salted(), h.snap, true
+	f.snapEnd, f.end, f.size = end, end, end+int64(len(closing))
+	f.setSettled()
+	return nil
+}
+
+// writeTmp writes the new file and makes it durable. It returns the open file, and
+// where its closing bracket stands.
+func (f *File) writeTmp(tmp string, h header, commits iter.Seq[[]byte]) (t file, end int64, err error) {
+	if t, err = f.o.fs.Create(tmp, f.file); err != nil {
+		return nil, 0, err
+	}
+	w := bufio.NewWriterSize(io.NewOffsetWriter(t, 0), 64<<10)
+	write := func(line []byte) {
+		f.buf = line
+		end += int64(len(line))
+		_, _ = w.Write(line) // Flush reports all errors
+	}
+	n, salt := h.n, h.salted()
+	write(h.append(append(f.buf[:0], opening...)))
+	for records := range commits {
+		n++
+		write(appendCommit(f.buf[:0], salt, n, records))
+	}
+	write(appendCommit(f.buf[:0], salt, n+1, nil))
+	_, _ = w.WriteString(closing)
+	err = w.Flush()
+	if err == nil && n+1 != h.snap {
+		err = errors.New("the commits changed while they were written")
+	}
+	if err == nil {
+		err = t.Sync()
+	}
+	if err != nil {
+		_ = t.Close()
+	}
+	return t, end, err
+}
+
+// replace puts t, which is at tmp, in the place of the file. Both are open and locked
+// during the rename, so that no other process can take the lock of either. Windows
+// renames nothing that is open, and has no lock on the data file.
+func (f *File) replace(tmp string, t file) error {
+	old, reopen := f.file, !f.o.fs.RenamesOpen()
+	if reopen {
+		_ = closeAll(old, t) // all in them was synced
+	}
+	err := f.o.fs.Rename(tmp, f.path)
+	kept, other := t, old
+	if err != nil {
+		kept, other = old, t
+	}
+	if !reopen {
+		_ = closeAll(other)
+	} else if kept != nil {
+		var openErr error
+		if kept, openErr = f.o.fs.Open(f.path, true); openErr != nil {
+			return f.fail(ErrBroken, "opening it again", openErr)
+		}
+	}
+	f.file = kept
+	switch {
+	case err == nil:
+		return f.syncDir()
+	case errors.Is(err, syscall.EIO): // the one with which POSIX leaves open whether it happened
+		return f.fail(ErrBroken, "rename", err)
+	case errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EXDEV):
+		return fmt.Errorf("%w; the file is a mount of its own: mount the folder", err)
+	}
+	return err
 }

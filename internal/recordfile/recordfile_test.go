@@ -47,6 +47,9 @@ func collect(commits *[]string) func(Line) error {
 	}
 }
 
+// ignore is a replay that takes all.
+func ignore(Line) error { return nil }
+
 func ok(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -352,7 +355,7 @@ func TestOpenRepairs(t *testing.T) {
 			t.Parallel() // Read sleeps
 			path := filepath.Join(t.TempDir(), "events.json")
 			ok(t, os.WriteFile(path, []byte(test.text), 0o600))
-			report, err := Read(path, options, nil)
+			report, err := Read(path, options, ignore)
 			if err != nil || (report.Repair != "") != (test.text != whole) ||
 				strings.Contains(report.Repair, "not whole") != test.torn || report.Lines != test.commits {
 				t.Errorf("Read = %+v, %v", report, err)
@@ -450,47 +453,47 @@ func TestOpenRefuses(t *testing.T) {
 		"an array":                {"[]", 0, 0, "-seed reads it"},
 		"a seed":                  {"[\n{\"user\":{\"id\":\"usr_ada\"}}\n]\n", 0, 0, "-seed reads it"},
 		"a seed with spaces":      {" [ {\"user\" : {} } ]", 0, 0, "-seed reads it"},
-		"newer format":            {reseal("events/2", salt, 1, 4), 0, 0, "newer version"},
-		"much newer format":       {reseal("events/10", salt, 1, 4), 0, 0, "newer version"},
-		"older format":            {reseal("events/0", salt, 1, 4), 0, 0, "older version"},
+		"newer format":            {reseal("events/2", salt, 1, 4), 0, 0, "another version of this program"},
+		"much newer format":       {reseal("events/10", salt, 1, 4), 0, 0, "another version of this program"},
+		"older format":            {reseal("events/0", salt, 1, 4), 0, 0, "another version of this program"},
 		"other format":            {reseal("guests/2", salt, 1, 4), 0, 0, `has the format "guests/2"`},
 		"format without a number": {reseal("events/x", salt, 1, 4), 0, 0, `has the format "events/x"`},
 		"newer header": {opening + func() string {
 			line := []byte(lineStart + `1,"format":"events/2","more":{}}`)
 			seal(line, 0)
 			return string(line)
-		}() + "\n", 0, 0, "newer version"},
+		}() + "\n", 0, 0, "another version of this program"},
 		"header cut":             {good[:40], 2, 2, "header"},
-		"header alone":           {lines[0] + lines[1], 3, len(lines[1]) + 2, "end here"},
-		"header and bracket":     {lines[0] + lines[1] + closing, 3, len(lines[1]) + 2, "end here"},
+		"header alone":           {lines[0] + lines[1], 3, len(lines[1]) + 2, "commit 2 is missing here"},
+		"header and bracket":     {lines[0] + lines[1] + closing, 3, len(lines[1]) + 2, "commit 2 is missing here"},
 		"header's bit":           {strings.Replace(good, "snap", "snaq", 1), 2, 2, "header's checksum"},
 		"snapshot before header": {reseal("events/1", salt, 4, 4), 2, 2, "not of the form"},
 		"numbers beyond":         {reseal("events/1", salt, 1<<53+1, 1<<53+2), 2, 2, "not of the form"},
 		"salt too short":         {reseal("events/1", salt[1:], 1, 4), 2, 2, "not of the form"},
-		"CR LF everywhere":       {strings.ReplaceAll(good, "\n", "\r\n"), 1, 0, "were changed"},
-		"formatted":              {strings.ReplaceAll(good, `":`, `": `), 1, 0, "were changed"},
-		"formatted otherwise":    {"[\n  {\n    \"c\": \"00000000\"", 1, 0, "were changed"},
-		"CR LF in one line":      {with(4, strings.Replace(lines[4], "\n", "\r\n", 1)), 5, len(strings.Join(lines[:4], "")), "CR LF"},
-		"a line changed":         {with(3, strings.Replace(lines[3], "2", "7", 1)), 4, len(strings.Join(lines[:3], "")), "checksum is wrong, but all up to commit 4 was durable"},
-		"a later line changed":   {with(5, strings.Replace(lines[5], "3", "7", 1)), 6, len(strings.Join(lines[:5], "")), "checksum is wrong, but commit 6 follows"},
-		"a line with no comma":   {with(5, lines[5][1:]), 6, len(strings.Join(lines[:5], "")), "does not begin like a commit"},
-		"a line gone":            {with(5), 6, len(strings.Join(lines[:5], "")), "commit 6 and not 5; nothing was changed"},
-		"a line twice":           {with(5, lines[5], lines[5]), 7, len(strings.Join(lines[:6], "")), "commit 5 and not 6; nothing was changed"},
-		"the last line alone":    {with(5, lines[6]), 6, len(strings.Join(lines[:5], "")), "commit 6 and not 5; nothing was changed"},
-		"the last line twice":    {with(6, lines[6], lines[6]), 8, len(strings.Join(lines[:7], "")), "commit 6 and not 7"},
-		"two lines swapped":      {strings.Join(slices.Replace(slices.Clone(lines), 5, 7, lines[6], lines[5]), ""), 6, len(strings.Join(lines[:5], "")), "commit 6 and not 5; nothing was changed"},
-		"a line end gone":        {with(5, strings.TrimSuffix(lines[5], "\n")), 6, len(strings.Join(lines[:5], "")), "commit 6 follows"},
-		"snapshot cut":           {strings.Join(lines[:4], "") + closing, 5, len(strings.Join(lines[:4], "")), "commits end here, but all up to commit 4"},
-		"snapshot cut in a line": {strings.Join(lines[:4], "") + lines[4][:9], 5, len(strings.Join(lines[:4], "")), "ends within the line"},
+		"CR LF everywhere":       {strings.ReplaceAll(good, "\n", "\r\n"), 1, 0, "changes spaces and line ends"},
+		"formatted":              {strings.ReplaceAll(good, `":`, `": `), 1, 0, "changes spaces and line ends"},
+		"formatted otherwise":    {"[\n  {\n    \"c\": \"00000000\"", 1, 0, "changes spaces and line ends"},
+		"CR LF in one line":      {with(4, strings.Replace(lines[4], "\n", "\r\n", 1)), 5, len(strings.Join(lines[:4], "")), "commit 4 is missing here or was changed"},
+		"a line changed":         {with(3, strings.Replace(lines[3], "2", "7", 1)), 4, len(strings.Join(lines[:3], "")), "commit 3 is missing here or was changed, but all up to commit 4 was durable"},
+		"a later line changed":   {with(5, strings.Replace(lines[5], "3", "7", 1)), 6, len(strings.Join(lines[:5], "")), "commit 5 is missing here or was changed, but commit 6 stands at byte 208"},
+		"a line with no comma":   {with(5, lines[5][1:]), 6, len(strings.Join(lines[:5], "")), "commit 6 stands at byte 207"},
+		"a line gone":            {with(5), 6, len(strings.Join(lines[:5], "")), "the checksum is right, but this is not commit 5"},
+		"a line twice":           {with(5, lines[5], lines[5]), 7, len(strings.Join(lines[:6], "")), "the checksum is right, but this is not commit 6"},
+		"the last line alone":    {with(5, lines[6]), 6, len(strings.Join(lines[:5], "")), "the checksum is right, but this is not commit 5"},
+		"the last line twice":    {with(6, lines[6], lines[6]), 8, len(strings.Join(lines[:7], "")), "the checksum is right, but this is not commit 7"},
+		"two lines swapped":      {strings.Join(slices.Replace(slices.Clone(lines), 5, 7, lines[6], lines[5]), ""), 6, len(strings.Join(lines[:5], "")), "the checksum is right, but this is not commit 5"},
+		"a line end gone":        {with(5, strings.TrimSuffix(lines[5], "\n")), 6, len(strings.Join(lines[:5], "")), "commit 6 stands at byte 207"},
+		"snapshot cut":           {strings.Join(lines[:4], "") + closing, 5, len(strings.Join(lines[:4], "")), "commit 4 is missing here or was changed, but all up to commit 4"},
+		"snapshot cut in a line": {strings.Join(lines[:4], "") + lines[4][:9], 5, len(strings.Join(lines[:4], "")), "commit 4 is missing here"},
 		"more than one write":    {good + long, 8, len(good) - 2, "more follows than one write"},
-		"another file's lines":   {lines[0] + string(header{n: 1, snap: 4, format: "events/1", salt: "0123456789abcdef"}.append(nil)) + strings.Join(lines[2:], ""), 3, len(lines[1]) + 2, "checksum"},
+		"another file's lines":   {lines[0] + string(header{n: 1, snap: 4, format: "events/1", salt: "0123456789abcdef"}.append(nil)) + strings.Join(lines[2:], ""), 3, len(lines[1]) + 2, "commit 2 is missing here or was changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // Read sleeps
 			path := filepath.Join(t.TempDir(), "events.json")
 			ok(t, os.WriteFile(path, []byte(test.text), 0o600))
 			_, _, openErr := tryOpen(t, path)
-			_, readErr := Read(path, options, nil)
+			_, readErr := Read(path, options, ignore)
 			for call, err := range map[string]error{"Open": openErr, "Read": readErr} {
 				if test.line == 0 {
 					if e, is := errors.AsType[*FormatError](err); !is || e.File != path {
@@ -521,6 +524,56 @@ func TestOpenRefuses(t *testing.T) {
 				t.Error("the lock of a refused file was not given back")
 			} else if _, locked := errors.AsType[*LockedError](err); locked {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// What has a right checksum and was not written by this program is damage, or what it
+// says it is, and panics nowhere.
+func TestForged(t *testing.T) {
+	const salt = "0123456789abcdef"
+	salted := header{salt: salt}.salted()
+	forge := func(salt uint32, text string) string {
+		line := []byte(lineStart[:summedAt] + text)
+		seal(line, salt)
+		return string(line) + "\n"
+	}
+	head := string(header{n: 1, snap: 2, format: "events/1", salt: salt}.append(nil))
+	first := string(appendCommit(nil, salted, 2, nil))
+	for name, text := range map[string]string{
+		"nothing":            head + first + "," + forge(salted, ""),
+		"a brace":            head + first + "," + forge(salted, "}"),
+		"no number":          head + first + "," + forge(salted, `"w":[]}`),
+		"a negative number":  head + first + "," + forge(salted, `"n":-3,"w":[]}`),
+		"a large number":     head + first + "," + forge(salted, `"n":18446744073709551616,"w":[]}`),
+		"the largest number": head + first + "," + forge(salted, `"n":18446744073709551615,"w":[]}`),
+		"an object":          head + first + "," + forge(salted, `"n":3,"w":{}}`),
+		"more members":       head + first + "," + forge(salted, `"n":3,"w":[],"x":1}`),
+		"not closed":         head + first + "," + forge(salted, `"n":3,"w":[`),
+		"overlapping ends":   head + first + "," + forge(salted, `"n":3,"w":[}`),
+		"in the snapshot":    head + "," + forge(salted, `"n":2}`),
+		"an empty header":    forge(0, ""),
+		"no snapshot":        forge(0, `"n":1,"format":"events/1","salt":"`+salt+`","snap":1}`) + first,
+		"a huge snapshot":    forge(0, `"n":1,"format":"events/1","salt":"`+salt+`","snap":18446744073709551615}`) + first,
+		"a quoted salt":      forge(0, `"n":1,"format":"events/1","salt":"\\u0030123456789abcde","snap":2}`) + first,
+		"a backquoted salt":  forge(0, "\"n\":1,\"format\":\"events/1\",\"salt\":`"+salt+"`,\"snap\":2}") + first,
+		"a format of spaces": forge(0, `"n":1,"format":"  ","salt":"`+salt+`","snap":2}`) + first,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "events.json")
+			text := opening + text + closing
+			ok(t, os.WriteFile(path, []byte(text), 0o600))
+			_, _, openErr := tryOpen(t, path)
+			_, readErr := Read(path, options, ignore)
+			for call, err := range map[string]error{"Open": openErr, "Read": readErr} {
+				if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrFormat) {
+					t.Errorf("%s = %v, want damage", call, err)
+				}
+			}
+			report, err := Salvage(path, options, ignore)
+			if err == nil && report.Lines > 2 || readFile(t, path) != text {
+				t.Errorf("Salvage = %+v, %v", report, err)
 			}
 		})
 	}
@@ -612,7 +665,7 @@ func TestPaths(t *testing.T) {
 			t.Errorf("Path = %s, want %s", f.Path(), real)
 		}
 		ok(t, f.Close())
-		if _, err := Read("events.json", options, nil); err != nil {
+		if _, err := Read("events.json", options, ignore); err != nil {
 			t.Error(err)
 		}
 	})
@@ -647,8 +700,8 @@ func TestPaths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for call, err := range map[string]error{
 				"Open":    func() error { _, _, err := tryOpen(t, test.path); return err }(),
-				"Read":    func() error { _, err := Read(test.path, options, nil); return err }(),
-				"Salvage": func() error { _, err := Salvage(test.path, options, nil); return err }(),
+				"Read":    func() error { _, err := Read(test.path, options, ignore); return err }(),
+				"Salvage": func() error { _, err := Salvage(test.path, options, ignore); return err }(),
 			} {
 				if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), test.path) && name != "no such folder" {
 					t.Errorf("%s(%s) = %v, want %q", call, test.path, err, test.says)
@@ -659,7 +712,7 @@ func TestPaths(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Read(filepath.Join(dir, "none.json"), options, nil); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Read(filepath.Join(dir, "none.json"), options, ignore); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Read of nothing = %v", err)
 	}
 }
@@ -667,12 +720,24 @@ func TestPaths(t *testing.T) {
 // A file that was removed or replaced under us takes nothing more: it would be
 // lost, or be written into what somebody else put there.
 func TestReplaced(t *testing.T) {
-	for _, how := range []string{"removed", "replaced", "renamed"} {
+	for _, how := range []string{"removed", "replaced", "renamed", "overwritten", "cut", "grown", "cut before Settle"} {
 		path := create(t, []string{"1"}, "2")
 		before := readFile(t, path)
 		f, _ := open(t, path)
-		ok(t, f.Settle())
+		if how != "cut before Settle" {
+			ok(t, f.Settle())
+		}
+		left := ""
 		switch how {
+		case "overwritten": // as cp does: in place
+			left = killed(t, []string{"1"})
+			ok(t, os.WriteFile(path, []byte(left), 0o600))
+		case "cut", "cut before Settle":
+			left = before[:len(before)-1]
+			ok(t, os.Truncate(path, int64(len(left))))
+		case "grown":
+			left = before + " "
+			ok(t, os.WriteFile(path, []byte(left), 0o600))
 		case "removed":
 			ok(t, os.Remove(path))
 		case "replaced":
@@ -681,13 +746,14 @@ func TestReplaced(t *testing.T) {
 		case "renamed":
 			ok(t, os.Rename(path, path+".old"))
 		}
-		for name, err := range map[string]error{"Append": f.Append([]byte("3")), "Rewrite": f.Rewrite(seq("4")), "Err": f.Err()} {
+		for name, err := range map[string]error{"Settle": f.Settle(), "Append": f.Append([]byte("3")),
+			"Rewrite": f.Rewrite(seq("4")), "Err": f.Err()} {
 			if !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "removed or replaced") {
 				t.Errorf("%s: %s = %v, want ErrBroken", how, name, err)
 			}
 		}
-		if how == "replaced" && readFile(t, path) != before {
-			t.Error("what was put in its place was changed")
+		if how == "replaced" && readFile(t, path) != before || left != "" && readFile(t, path) != left {
+			t.Errorf("%s: what stands there now was changed", how)
 		}
 		if err := f.Close(); !errors.Is(err, ErrBroken) {
 			t.Errorf("%s: Close = %v, has to report it", how, err)
