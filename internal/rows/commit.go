@@ -197,21 +197,23 @@ func (db *DB) apply(changes []change) {
 	} else {
 		each()
 	}
-	db.expire()
 }
 
-// rewrite replaces the file by one that holds the rows, and then the changes.
+// rewrite replaces the file by one that holds the rows, without idempotency keys
+// that have expired, and then the changes.
 func (db *DB) rewrite(changes []change) error {
-	db.apply(nil) // keys that have expired are not written
+	now := db.Now()
 	return db.file.Rewrite(func(yield func([]byte) bool) {
 		var record []byte
-		write := func(c change) bool {
-			record = appendChange(record[:0], c)
+		ok := db.walk(&db.root, func(r *Row) bool {
+			if record = appendChange(record[:0], change{row: r}); r.Key != nil && r.Key.expired(now) {
+				record = AppendRecord(record[:0], r.Kind, r.JSON)
+			}
 			return yield(record)
-		}
-		ok := db.walk(&db.root, func(r *Row) bool { return write(change{row: r}) })
+		})
 		for i := 0; ok && i < len(changes); i++ {
-			ok = write(changes[i])
+			record = appendChange(record[:0], changes[i])
+			ok = yield(record)
 		}
 	})
 }

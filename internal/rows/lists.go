@@ -103,7 +103,6 @@ func (db *DB) applyBulk(apply func()) {
 		l.unsorted = false
 	}
 	db.unsorted = nil
-	slices.SortStableFunc(db.keyed, func(a, b *Row) int { return a.Key.At.Compare(b.Key.At) })
 }
 
 // parentOf is the row that r belongs to, root for one without a parent, and nil
@@ -134,7 +133,6 @@ func (db *DB) put(r *Row) {
 		db.move(parent, r, "", r.Status)
 		if r.Key != nil {
 			db.names[keyName(r.Parent, r.Key.Key)] = r
-			db.keyed = append(db.keyed, r)
 		}
 		if r.Created.After(db.newest) {
 			db.newest = r.Created
@@ -187,7 +185,7 @@ func (db *DB) forget(r *Row) {
 	if r.Name != "" {
 		delete(db.names, r.Name)
 	}
-	if r.Key != nil {
+	if r.Key != nil && db.names[keyName(r.Parent, r.Key.Key)] == r { // else it was used again
 		delete(db.names, keyName(r.Parent, r.Key.Key))
 	}
 	for child := range db.children(r) {
@@ -220,17 +218,4 @@ func (db *DB) walk(r *Row, yield func(*Row) bool) bool {
 		}
 	}
 	return true
-}
-
-// expire forgets idempotency keys that are older than [KeyLifetime].
-func (db *DB) expire() {
-	now := db.Now()
-	for len(db.keyed) > 0 && db.keyed[0].Key.expired(now) {
-		r := db.keyed[0]
-		if name := keyName(r.Parent, r.Key.Key); db.names[name] == r { // else it was deleted
-			delete(db.names, name)
-		}
-		r.Key = nil
-		db.keyed = db.keyed[1:]
-	}
 }

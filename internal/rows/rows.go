@@ -70,14 +70,15 @@ type Row struct {
 	Created time.Time
 	Kind    *Kind
 	JSON    string
-	Key     *IdempotencyKey // that it was created with; nil for none, and once it has expired
+	Key     *IdempotencyKey // that it was created with, or nil
 
 	lists   *list // of its children: the first of a chain
 	deleted bool  // it may still stand in lists, until the end of a change in bulk
 }
 
-// IdempotencyKey is the key of the request that created a row. It lives as long
-// as the row does, but no longer than [KeyLifetime].
+// IdempotencyKey is the key of the request that created a row. It is good as long as
+// the row exists, but no longer than [KeyLifetime]; then it is left out of the file
+// when that is written anew.
 type IdempotencyKey struct {
 	Key  string    `json:"key"`
 	Body string    `json:"body"` // SHA-256 of the request's body, hexadecimal
@@ -132,9 +133,8 @@ type DB struct {
 
 	mu       sync.RWMutex // the state that readers see: guards what follows
 	names    map[string]*Row
-	root     Row    // its children are the rows without a parent
-	keyed    []*Row // with an idempotency key, oldest key first
-	live     int64  // bytes of the file that the rows take, about
+	root     Row   // its children are the rows without a parent
+	live     int64 // bytes of the file that the rows take, about
 	newest   time.Time
 	bulk     bool    // many changes are being applied: lists are put in order at the end
 	unsorted []*list // to be put in order then

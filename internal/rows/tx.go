@@ -73,10 +73,14 @@ func (tx *Tx) Get(prefix, id string) *Row {
 }
 
 // FindKey returns the row that was created with an idempotency key under a parent,
-// or nil: also where the key has expired.
+// or nil: also where the key has expired. Its name may still be that of a row which
+// has been changed, deleted or created anew since, so what counts is that row now.
 func (tx *Tx) FindKey(parent, key string) *Row {
 	r := tx.Find(keyName(parent, key))
-	if r == nil || r.Key == nil || r.Key.expired(tx.db.Now()) {
+	if r != nil {
+		r = tx.Find(r.ID)
+	}
+	if r == nil || r.Parent != parent || r.Key == nil || r.Key.Key != key || r.Key.expired(tx.db.Now()) {
 		return nil
 	}
 	return r
@@ -96,7 +100,9 @@ func (tx *Tx) Put(old *Row, json []byte, key *IdempotencyKey) *Row {
 		panic(err)
 	}
 	if old == nil {
-		r.Key = key
+		if r.Key = key; key != nil {
+			tx.names[keyName(r.Parent, key.Key)] = r
+		}
 		tx.added[r.Parent] = append(tx.added[r.Parent], r.ID)
 	} else if r.Key = old.Key; old.Name != "" && old.Name != r.Name {
 		tx.names[old.Name] = nil
@@ -122,14 +128,11 @@ func (tx *Tx) forget(r *Row) {
 	}
 }
 
-// name makes all names of a row stand for another one, or for nothing.
+// name makes the names of a row stand for another one, or for nothing.
 func (tx *Tx) name(r, now *Row) {
 	tx.names[r.ID] = now
 	if r.Name != "" {
 		tx.names[r.Name] = now
-	}
-	if r.Key != nil {
-		tx.names[keyName(r.Parent, r.Key.Key)] = now
 	}
 }
 
