@@ -222,41 +222,34 @@ func (s *Store) IssueKeyJSON(request []byte) ([]byte, error) {
 	return strict.Encode(map[string]string{"id": key.ID, "key": secret, "user": key.UserID}), nil
 }
 
-// listedKey is a key as an operator sees it.
-type listedKey struct {
-	ID        string     `json:"id"`
-	UserID    string     `json:"user_id"`
-	Name      string     `json:"name"`
-	Email     string     `json:"email"`
-	Hint      *string    `json:"hint"`
-	CreatedAt time.Time  `json:"created_at"`
-	RevokedAt *time.Time `json:"revoked_at"`
-}
-
-// keys lists all keys with their users.
-func (s *Store) keys() []listedKey {
-	var rawKeys, rawUsers []string // to be decoded while others change the store
+// KeysJSON is an array of all keys, each with the name and email of its user. The
+// error is always nil.
+func (s *Store) KeysJSON() ([]byte, error) {
+	var found [][2]string // keys and their users, to be read while others change the store
 	s.rows.View(func(t *rows.Tx) {
-		for r := range t.All() {
+		for r := range t.All(nil) {
 			if r.Kind.Prefix == "key" {
-				rawKeys, rawUsers = append(rawKeys, r.JSON), append(rawUsers, t.Find(r.Parent).JSON)
+				found = append(found, [2]string{r.JSON, t.Find(r.Parent).JSON})
 			}
 		}
 	})
-	all := make([]listedKey, len(rawKeys))
-	for i := range all {
+	list := []byte("[")
+	for i, texts := range found {
 		var k Key
 		var u User
-		load(k.form(), rawKeys[i])
-		load(u.form(), rawUsers[i])
-		all[i] = listedKey{k.ID, u.ID, u.Name, u.Email, k.Hint, k.CreatedAt, k.RevokedAt}
+		load(k.form(), texts[0])
+		load(u.form(), texts[1])
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = form.Form{
+			{Name: "id", Value: &k.ID}, {Name: "user_id", Value: &u.ID}, {Name: "name", Value: &u.Name},
+			{Name: "email", Value: &u.Email}, {Name: "hint", Value: &k.Hint},
+			{Name: "created_at", Value: &k.CreatedAt}, {Name: "revoked_at", Value: &k.RevokedAt},
+		}.Append(list)
 	}
-	return all
+	return append(list, ']'), nil
 }
-
-// KeysJSON is an array of all keys, each with the name and email of its user. The
-// error is always nil.
-func (s *Store) KeysJSON() ([]byte, error) { return strict.Encode(s.keys()), nil }
 
 // keyState is what a server that starts must know of the keys of its store.
 type keyState struct {
@@ -272,7 +265,7 @@ type keyState struct {
 func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error) {
 	request := keyRequest{secret: secret, name: "Local Owner", email: "owner@localhost.example"}
 	s.rows.View(func(t *rows.Tx) {
-		for r := range t.All() {
+		for r := range t.All(nil) {
 			if request.userID == "" {
 				request = keyRequest{secret: secret, userID: r.ID}
 			}
@@ -326,28 +319,18 @@ func (s *Store) caller(r *http.Request) (userID string, err error) {
 
 // credential is the API key of a request, or what is wrong with how it is sent.
 func credential(h http.Header) (secret, problem string) {
-	switch keys := h["X-Service-Api-Key"]; len(keys) {
-	case 0:
-	case 1:
-		if keys[0] == "" {
-			return "", "invalid API key: the header x-service-api-key is empty"
-		}
+	keys, authorization := h["X-Service-Api-Key"], h["Authorization"]
+	switch {
+	case len(keys) == 1:
 		return keys[0], ""
-	default:
-		return "", "invalid API key: the header x-service-api-key came more than once"
-	}
-	switch values := h["Authorization"]; len(values) {
-	case 0:
+	case len(keys) > 1 || len(authorization) > 1:
+		return "", "invalid API key: its header came more than once"
+	case len(authorization) == 0:
 		return "", "missing API key"
-	case 1:
-		scheme, secret, _ := strings.Cut(values[0], " ")
-		if !strings.EqualFold(scheme, "Bearer") {
-			return "", "invalid API key: Authorization is not of the form Bearer <API_KEY>"
-		}
-		if secret = strings.TrimLeft(secret, " "); secret == "" {
-			return "", "invalid API key: nothing stands behind Bearer"
-		}
-		return secret, ""
 	}
-	return "", "invalid API key: the header Authorization came more than once"
+	scheme, secret, _ := strings.Cut(authorization[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", "invalid API key: Authorization is not of the form Bearer <API_KEY>"
+	}
+	return strings.TrimLeft(secret, " "), ""
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -345,53 +344,37 @@ func (s *Store) Records() (records []Record) {
 
 // RecordsJSON is [Store.Records] as a JSON array, one record a line: a seed. The
 // error is always nil.
-func (s *Store) RecordsJSON() ([]byte, error) { return array(s.copies((*rows.Tx).All)), nil }
+func (s *Store) RecordsJSON() ([]byte, error) { return s.UserRecordsJSON("") }
 
-// UserRecordsJSON is the records of the user with this id or email, of its keys
-// and events, and of their guests: an empty array where there is no such user.
-// The error is always nil.
-func (s *Store) UserRecordsJSON(user string) ([]byte, error) {
-	return array(s.copies(func(t *rows.Tx) iter.Seq[*rows.Row] {
-		u := cmp.Or(t.Get("usr", user), t.Find(emailName(user)))
-		if u == nil {
-			return func(func(*rows.Row) bool) {}
-		}
-		return t.Tree(u)
-	})), nil
-}
-
-// copied is what a dump has of a row.
-type copied struct {
-	kind *rows.Kind
-	json string
-}
-
-// copies copies some rows of the store, so that they can be encoded while others
-// change it.
-func (s *Store) copies(some func(*rows.Tx) iter.Seq[*rows.Row]) (all []copied) {
+// UserRecordsJSON is RecordsJSON of the user with this id or email, of its keys and
+// events, and of their guests: an empty array where there is no such user.
+func (s *Store) UserRecordsJSON(user string) (array []byte, err error) {
+	// The records are copied first, so that others can change the store while they
+	// are encoded. The array may be as large as the store, so its memory is taken once.
+	type record struct {
+		kind *rows.Kind
+		json string
+	}
+	var records []record
+	size := len("[\n\n]\n")
 	s.rows.View(func(t *rows.Tx) {
-		for r := range some(t) {
-			all = append(all, copied{r.Kind, r.JSON})
+		u := cmp.Or(t.Get("usr", user), t.Find(emailName(user)))
+		if u == nil && user != "" {
+			return
+		}
+		for r := range t.All(u) {
+			records = append(records, record{r.Kind, r.JSON})
+			size += len(r.JSON) + len(`{"event":},`+"\n")
 		}
 	})
-	return all
-}
-
-// array is records as a JSON array. It may be as large as the store, so its memory
-// is taken once.
-func array(records []copied) []byte {
-	size := len("[\n\n]\n")
-	for _, r := range records {
-		size += len(r.json) + len(`{"event":},`+"\n")
-	}
-	b := append(make([]byte, 0, size), "[\n"...)
+	array = append(make([]byte, 0, size), "[\n"...)
 	for i, r := range records {
 		if i > 0 {
-			b = append(b, ",\n"...)
+			array = append(array, ",\n"...)
 		}
-		b = rows.AppendRecord(b, r.kind, r.json)
+		array = rows.AppendRecord(array, r.kind, r.json)
 	}
-	return append(b, "\n]\n"...)
+	return append(array, "\n]\n"...), nil
 }
 
 // path is the absolute path of the data file; "" in memory.

@@ -144,7 +144,7 @@ func Check(path string, o Options) (Report, error) {
 	found, err := recordfile.Read(path, db.fileOptions(), l.line)
 	report := Report{found, map[string]int{}}
 	err = l.finish(path, err)
-	for r := range db.view.All() {
+	for r := range db.view.All(nil) {
 		report.Count[r.Kind.Name]++
 	}
 	return report, err

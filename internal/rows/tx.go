@@ -189,15 +189,16 @@ func (tx *Tx) Page(parent, prefix, status string, after *Place, limit int, page 
 	return page, next
 }
 
-// All yields all rows, each before those that belong to it: the rows without a
-// parent in their order, each with its children. Pending changes are not in it.
-func (tx *Tx) All() iter.Seq[*Row] {
-	return func(yield func(*Row) bool) { tx.db.walk(&tx.db.root, yield) }
-}
-
-// Tree yields a row and all that belongs to it, as [Tx.All] does.
-func (tx *Tx) Tree(r *Row) iter.Seq[*Row] {
-	return func(yield func(*Row) bool) { _ = yield(r) && tx.db.walk(r, yield) }
+// All yields a row and all that belongs to it or, for nil, all rows. Each comes
+// before its children. Pending changes are not in it.
+func (tx *Tx) All(of *Row) iter.Seq[*Row] {
+	return func(yield func(*Row) bool) {
+		if of == nil {
+			tx.db.walk(&tx.db.root, yield)
+		} else if yield(of) {
+			tx.db.walk(of, yield)
+		}
+	}
 }
 
 // Empty reports whether the database has no rows. Pending changes do not count.
