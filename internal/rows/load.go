@@ -3,13 +3,16 @@ package rows
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"example.com/events/internal/recordfile"
 )
 
 const (
-	fileFormat = "events/1"
-	batchSize  = 512 // changes that the reader of a file hands over at once
+	fileFormat   = "events/1"
+	bytesPerName = 300 // of a data file, about: an event has two names
+	maxAhead     = 8   // batches that may wait to be applied
+	batchSize    = 512 // changes that the reader of a file hands over at once
 )
 
 // Open returns the database that a data file holds, or an empty one where there is
@@ -19,7 +22,7 @@ const (
 func Open(path string, o Options) (*DB, error) {
 	db := New(o)
 	l := newLoader(db)
-	file, err := recordfile.Open(path, db.fileOptions(), l.line)
+	file, err := recordfile.Open(path, l.options(), l.line)
 	if err = l.finish(path, err); err == nil {
 		db.file = file
 		err = db.settle(l.deletes)
@@ -30,9 +33,10 @@ func Open(path string, o Options) (*DB, error) {
 	return db, err
 }
 
-func (db *DB) fileOptions() recordfile.Options {
+func (l *loader) options() recordfile.Options {
 	return recordfile.Options{Format: fileFormat,
-		Logf: func(format string, args ...any) { db.Logger.Warn(fmt.Sprintf(format, args...)) }}
+		Logf:     func(format string, args ...any) { l.db.Logger.Warn(fmt.Sprintf(format, args...)) },
+		Progress: func(_, total int64) { l.size.Store(total) }}
 }
 
 // settle makes durable what was read, before anything of it is shown: where much of
@@ -60,10 +64,12 @@ func (db *DB) settle(deletes bool) error {
 // and hands them over in batches; the other one, insert, applies them.
 type loader struct {
 	db      *DB
-	batch   []loaded // what line has parsed and not handed over yet
-	deletes bool     // a record deletes something
+	batch   []loaded     // what line has parsed and not handed over yet
+	deletes bool         // a record deletes something
+	size    atomic.Int64 // of the file in bytes, before the first line
 	batches chan []loaded
-	mistake chan *recordfile.DamageError // of a record that could not be applied, or nil: sent once, at the end
+	applied chan []loaded                // batches that line can use again
+	mistake chan *recordfile.DamageError // sent at the end: a record that could not be applied, or nil
 }
 
 // loaded is a change and the line that it stands in.
@@ -74,7 +80,9 @@ type loaded struct {
 }
 
 func newLoader(db *DB) *loader {
-	l := &loader{db: db, batches: make(chan []loaded, 8), mistake: make(chan *recordfile.DamageError)}
+	l := &loader{db: db, mistake: make(chan *recordfile.DamageError)}
+	l.batches = make(chan []loaded, maxAhead)
+	l.applied = make(chan []loaded, maxAhead+2) // room for all, with one in either goroutine
 	go l.insert()
 	return l
 }
@@ -90,7 +98,11 @@ func (l *loader) line(line recordfile.Line) error {
 		l.batch = append(l.batch, loaded{c, line.Number, line.Offset})
 		if len(l.batch) == batchSize {
 			l.batches <- l.batch
-			l.batch = make([]loaded, 0, batchSize)
+			select {
+			case l.batch = <-l.applied:
+			default:
+				l.batch = make([]loaded, 0, batchSize)
+			}
 		}
 	}
 	return nil
@@ -114,6 +126,9 @@ func (l *loader) insert() {
 	var mistake *recordfile.DamageError
 	db.applyBulk(func() {
 		for batch := range l.batches {
+			if len(db.names) == 0 {
+				db.names = make(map[string]*Row, l.size.Load()/bytesPerName)
+			}
 			for _, c := range batch {
 				switch {
 				case mistake != nil:
@@ -126,6 +141,7 @@ func (l *loader) insert() {
 					db.put(c.row)
 				}
 			}
+			l.applied <- batch[:0]
 		}
 	})
 	l.mistake <- mistake
@@ -141,7 +157,7 @@ type Report struct {
 func Check(path string, o Options) (Report, error) {
 	db := New(o)
 	l := newLoader(db)
-	found, err := recordfile.Read(path, db.fileOptions(), l.line)
+	found, err := recordfile.Read(path, l.options(), l.line)
 	report := Report{found, map[string]int{}}
 	err = l.finish(path, err)
 	for r := range db.view.All(nil) {
@@ -153,7 +169,8 @@ func Check(path string, o Options) (Report, error) {
 // Salvage calls each with every record of a damaged file that verifies, as a dump
 // has it, and changes nothing.
 func Salvage(path string, each func(record string) error) (Report, error) {
-	found, err := recordfile.Salvage(path, recordfile.Options{Format: fileFormat}, func(line recordfile.Line) error {
+	o := recordfile.Options{Format: fileFormat}
+	found, err := recordfile.Salvage(path, o, func(line recordfile.Line) error {
 		for text := range records(line.Records) {
 			kind, row, _ := split(text)
 			if err := each(`{"` + kind + `":` + row + "}"); err != nil {
