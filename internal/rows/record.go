@@ -165,7 +165,9 @@ func cutString(text string) (value, rest string, ok bool) {
 	if strings.IndexByte(value, '\\') < 0 {
 		return value, rest, true
 	}
-	d := json.NewDecoder(strings.NewReader(text)) // escapes are rare, and read with more care
-	err := d.Decode(&value)
-	return value, text[d.InputOffset():], err == nil
+	// It has escapes, which is rare. The variable keeps value itself off the heap.
+	var decoded string
+	d := json.NewDecoder(strings.NewReader(text))
+	err := d.Decode(&decoded)
+	return decoded, text[d.InputOffset():], err == nil
 }
