@@ -92,7 +92,8 @@ func (t tx) key(v strict.Value) (*rows.Row, []string) {
 		sum = digest(secret)
 	}
 	old := t.known(v, "key", keyName(sum))
-	p := fill(f, v, old)
+	load(f, old)
+	p := f.Fill(v, mode(old))
 	if k.Secret != "" {
 		if k.Digest != "" && k.Digest != sum {
 			p.Add("digest", "is not that of the secret: leave one of them out")
@@ -177,7 +178,7 @@ func (s *Store) issueKey(r keyRequest) (secret string, key Key, err error) {
 			return &RecordError{Kind: "key", Problems: problems}
 		}
 		key = Key{}
-		load(key.form(), row.JSON)
+		load(key.form(), row)
 		return nil
 	})
 	if err != nil {
@@ -195,7 +196,7 @@ func (s *Store) RevokeKey(keyID string) error {
 			return fmt.Errorf("key %q: %w", keyID, ErrNotFound)
 		}
 		var k Key
-		if load(k.form(), r.JSON); k.RevokedAt == nil {
+		if load(k.form(), r); k.RevokedAt == nil {
 			k.RevokedAt = new(later(s.now(), k.CreatedAt))
 			t.put(k.form(), r, nil)
 		}
@@ -225,20 +226,20 @@ func (s *Store) IssueKeyJSON(request []byte) ([]byte, error) {
 // KeysJSON is an array of all keys, each with the name and email of its user. The
 // error is always nil.
 func (s *Store) KeysJSON() ([]byte, error) {
-	var found [][2]string // keys and their users, to be read while others change the store
+	var found [][2]rows.Row // copies of keys and their users, to be read while others change the store
 	s.rows.View(func(t *rows.Tx) {
 		for r := range t.All(nil) {
 			if r.Kind.Prefix == "key" {
-				found = append(found, [2]string{r.JSON, t.Find(r.Parent).JSON})
+				found = append(found, [2]rows.Row{*r, *t.Find(r.Parent)})
 			}
 		}
 	})
 	list := []byte("[")
-	for i, texts := range found {
+	for i, pair := range found {
 		var k Key
 		var u User
-		load(k.form(), texts[0])
-		load(u.form(), texts[1])
+		load(k.form(), &pair[0])
+		load(u.form(), &pair[1])
 		if i > 0 {
 			list = append(list, ',')
 		}
@@ -281,9 +282,7 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 		}
 		request.userID = key.UserID
 	}
-	if owner, found := s.profile(request.userID); found {
-		load(state.Owner.form(), owner)
-	}
+	s.rows.View(func(t *rows.Tx) { load(state.Owner.form(), t.Get("usr", request.userID)) })
 	state.Known = secret != "" && s.keyOwner(secret) != ""
 	return state, nil
 }

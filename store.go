@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -407,6 +408,10 @@ func (s *Store) update(ctx context.Context, f func(tx) error) error {
 	return s.rows.Update(ctx, func(t *rows.Tx) error { return f(tx{Tx: t, s: s}) })
 }
 
+// collectEvery is after how many records of an array their garbage is collected, some
+// 200 MB. By itself that would grow to as much as the whole store before it is.
+const collectEvery = 40_000
+
 // applyAll applies a JSON array of records.
 func (t tx) applyAll(records []byte) error {
 	n := 0
@@ -414,7 +419,9 @@ func (t tx) applyAll(records []byte) error {
 		if err != nil {
 			return &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
 		}
-		n++
+		if n++; n%collectEvery == 0 {
+			runtime.GC()
+		}
 		if err := t.apply(v); err != nil {
 			err.Record = n
 			return err
@@ -502,25 +509,26 @@ func (t tx) known(v strict.Value, prefix, name string) *rows.Row {
 	return t.Find(name)
 }
 
-// fill puts the members of a record into the value of a form: on top of what the
-// old row says, where there is one.
-func fill(f form.Form, v strict.Value, old *rows.Row) *form.Problems {
-	if old == nil {
-		return f.Fill(v, form.New)
+// load reads a row into the value of a form. Nil is a row that says nothing.
+func load(f form.Form, r *rows.Row) {
+	if r == nil {
+		return
 	}
-	load(f, old.JSON)
-	return f.Fill(v, form.Merge)
-}
-
-// load reads a row into the value of a form.
-func load(f form.Form, row string) {
-	v, err := strict.Parse([]byte(row))
+	v, err := strict.Parse([]byte(r.JSON))
 	if err == nil && f.Fill(v, form.Stored).All() != nil {
-		err = errors.New("a stored row is not of its form")
+		err = errors.New("a stored row is not of its form: " + r.ID)
 	}
 	if err != nil {
 		panic(err) // rows are written by forms, so this is a defect
 	}
+}
+
+// mode is how a record fills what was loaded of an old row, or a new value.
+func mode(old *rows.Row) form.Mode {
+	if old == nil {
+		return form.New
+	}
+	return form.Merge
 }
 
 // free adds a problem where another row than the one with this id has a name.
@@ -582,7 +590,8 @@ func (t tx) user(v strict.Value) []string {
 	var u User
 	f := u.form()
 	old := t.known(v, "usr", emailName(text(v, "email")))
-	p := fill(f, v, old)
+	load(f, old)
+	p := f.Fill(v, mode(old))
 	t.free(p, "email", emailName(u.Email), u.ID)
 	if old == nil {
 		t.createdAt(p, &u.CreatedAt)
@@ -600,14 +609,14 @@ func (t tx) user(v strict.Value) []string {
 func (t tx) event(v strict.Value, host string, key *rows.IdempotencyKey) (*rows.Row, []string) {
 	e := Event{HostID: host}
 	f := e.form()
-	var old *rows.Row
-	var p *form.Problems
-	if host != "" {
-		p = f.Fill(v, form.Client)
-	} else {
+	how, old := form.Client, (*rows.Row)(nil)
+	if host == "" {
 		old = t.known(v, "evt", "")
-		p = fill(f, v, old)
+		how = mode(old)
 	}
+	load(f, old)
+	before := e.UpdatedAt
+	p := f.Fill(v, how)
 	if !p.Has("start_at") && !p.Has("end_at") && !e.EndAt.After(e.StartAt) {
 		p.Add("end_at", "must be after start_at")
 	}
@@ -626,7 +635,7 @@ func (t tx) event(v strict.Value, host string, key *rows.IdempotencyKey) (*rows.
 	}
 	if e.Timezone == "" {
 		var u User
-		load(u.form(), hostRow.JSON)
+		load(u.form(), hostRow)
 		e.Timezone = "UTC"
 		if u.Timezone != nil {
 			e.Timezone = *u.Timezone
@@ -640,28 +649,17 @@ func (t tx) event(v strict.Value, host string, key *rows.IdempotencyKey) (*rows.
 			return form.MakeSlug(e.Title) + "-" + made
 		})
 	}
-	t.updatedAt(&e, old)
-	return t.put(f, old, key), nil
-}
-
-// updatedAt sets an event's updated_at, unless a record gave it a new one: to when
-// it was created and, where a member changes, to now.
-func (t tx) updatedAt(e *Event, old *rows.Row) {
-	if old == nil {
-		if e.UpdatedAt.IsZero() {
-			e.UpdatedAt = e.CreatedAt
+	switch isGiven := !e.UpdatedAt.IsZero() && !e.UpdatedAt.Equal(before); {
+	case isGiven: // it stays as the record says
+	case old == nil:
+		e.UpdatedAt = e.CreatedAt
+	default: // it moves if a member has changed
+		e.UpdatedAt = before
+		if t.s.encoded = f.Append(t.s.encoded[:0]); string(t.s.encoded) != old.JSON {
+			e.UpdatedAt = later(t.s.now(), e.CreatedAt)
 		}
-		return
 	}
-	var before Event
-	load(before.form(), old.JSON)
-	if !e.UpdatedAt.IsZero() && !e.UpdatedAt.Equal(before.UpdatedAt) {
-		return
-	}
-	e.UpdatedAt = before.UpdatedAt
-	if string(e.form().Append(nil)) != old.JSON {
-		e.UpdatedAt = later(t.s.now(), e.CreatedAt)
-	}
+	return t.put(f, old, key), nil
 }
 
 // later is the later of two times. What is created by a clock that is ahead must
@@ -677,7 +675,8 @@ func (t tx) guest(v strict.Value) []string {
 	var g Guest
 	f := g.form()
 	old := t.known(v, "gst", guestName(text(v, "event_id"), text(v, "email")))
-	p := fill(f, v, old)
+	load(f, old)
+	p := f.Fill(v, mode(old))
 	event := t.Get("evt", g.EventID)
 	if event == nil {
 		p.Add("event_id", fmt.Sprintf("%q is not known", g.EventID))
@@ -699,7 +698,7 @@ func (t tx) guest(v strict.Value) []string {
 	}
 	if g.Status == "" {
 		var e Event
-		load(e.form(), event.JSON)
+		load(e.form(), event)
 		if g.Status = "approved"; e.RequiresApproval {
 			g.Status = "pending"
 		}

@@ -125,7 +125,8 @@ func (p *process) open() bool {
 		return false
 	}
 	if !slices.Contains(p.may, content) {
-		p.c.fail("wrong content: %s\nmay be %s\nfile %s", brief(content), brief(p.may...), brief(string(p.m.get(dataPath))))
+		p.c.fail("wrong content: %s\nmay be %s\nfile %s", brief(content), brief(p.may...),
+			brief(string(p.m.get(dataPath))))
 		return false
 	}
 	p.f, p.now = f, content
@@ -354,7 +355,7 @@ func TestCrash(t *testing.T) {
 	t.Parallel()
 	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // the heap is tiny
 	start := time.Now()
-	limit, want, step := 11, *crashStates, 1
+	limit, want, step := 10, *crashStates, 1
 	if want > 1_000_000 {
 		limit = 1000
 	}
@@ -371,14 +372,15 @@ func TestCrash(t *testing.T) {
 			c.limit, c.mayLive = limit, 500
 			c.rng = rand.New(rand.NewPCG(uint64(i), uint64(round)))
 			wg.Go(func() {
-				for align := round%step + i*step; align < 512 && len(c.failed) == 0; align += step * len(crashers) {
+				next := step * len(crashers)
+				for align := round%step + i*step; align < 512 && len(c.failed) == 0; align += next {
 					size := 40 + c.rng.IntN(200)
 					if c.rng.IntN(2) == 0 {
 						size += c.rng.IntN(1500)
 					}
 					c.aligned(512, align, size)
 					c.aligned(4096, align*8+round%8, 5*size)
-					if align/step/len(crashers)%32 == 0 {
+					if align/next%32 == 0 {
 						c.life(512)
 						c.life(4096)
 					}

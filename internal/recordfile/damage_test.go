@@ -29,7 +29,8 @@ func newDamaged(t *testing.T, closed bool) (d *damaged, text string) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	d = &damaged{t: t, snap: 9}
 	commit := func() string {
-		return fmt.Sprintf(`{"event":{"id":"evt_%d","title":%q}}`, len(d.commits), strings.Repeat("x", rng.IntN(100)))
+		return fmt.Sprintf(`{"event":{"id":"evt_%d","title":%q}}`, len(d.commits),
+			strings.Repeat("x", rng.IntN(100)))
 	}
 	for range d.snap - 1 {
 		d.commits = append(d.commits, commit())
@@ -73,8 +74,10 @@ func (d *damaged) look(what, text string, fewest, salvaged int) {
 		if string(m.get(dataPath)) != text || len(m.names) > 1 {
 			d.t.Fatalf("%s: refused, but changed", what)
 		}
-	case len(opened) < max(fewest, d.snap) || len(opened) > len(d.commits) || !slices.Equal(opened, d.commits[:len(opened)]):
-		d.t.Fatalf("%s: opened with %d commits, want at least %d and no other\n%s", what, len(opened), fewest, brief(text))
+	case len(opened) < max(fewest, d.snap) || len(opened) > len(d.commits) ||
+		!slices.Equal(opened, d.commits[:len(opened)]):
+		d.t.Fatalf("%s: opened with %d commits, want at least %d and no other\n%s", what, len(opened), fewest,
+			brief(text))
 	default:
 		if len(opened) < len(d.commits) {
 			d.shorter++
@@ -94,7 +97,8 @@ func (d *damaged) look(what, text string, fewest, salvaged int) {
 	found, next := 0, 0
 	_, err = Salvage(dataPath, o, func(l Line) error {
 		i := slices.Index(d.commits[next:], l.Records)
-		if i < 0 || !strings.HasPrefix(strings.TrimPrefix(text[l.Offset:], ","), `{"c":"`) || strings.Count(text[:l.Offset], "\n") != l.Number-1 {
+		if i < 0 || !strings.HasPrefix(strings.TrimPrefix(text[l.Offset:], ","), `{"c":"`) ||
+			strings.Count(text[:l.Offset], "\n") != l.Number-1 {
 			d.t.Fatalf("%s: salvaged %+v", what, l)
 		}
 		next += i + 1
@@ -149,8 +153,10 @@ func testDamageLines(t *testing.T) {
 	}
 	for i := range lines {
 		look(fmt.Sprintf("line %d deleted", i+1), all-1, lines[:i], lines[i+1:])
-		look(fmt.Sprintf("line %d joined to the next", i+1), all-1, lines[:i], []string{strings.TrimSuffix(lines[i], "\n")}, lines[i+1:])
-		look(fmt.Sprintf("line %d with CR LF", i+1), all-1, lines[:i], []string{strings.TrimSuffix(lines[i], "\n") + "\r\n"}, lines[i+1:])
+		look(fmt.Sprintf("line %d joined to the next", i+1), all-1, lines[:i],
+			[]string{strings.TrimSuffix(lines[i], "\n")}, lines[i+1:])
+		look(fmt.Sprintf("line %d with CR LF", i+1), all-1, lines[:i],
+			[]string{strings.TrimSuffix(lines[i], "\n") + "\r\n"}, lines[i+1:])
 		for j := range len(lines) + 1 {
 			look(fmt.Sprintf("line %d again at %d", i+1, j+1), all, lines[:j], lines[i:i+1], lines[j:])
 			if i < j {
@@ -158,7 +164,8 @@ func testDamageLines(t *testing.T) {
 				if j == len(lines) {
 					fewest = 0 // nothing shows that there was more
 				}
-				d.look(fmt.Sprintf("lines %d to %d deleted", i+1, j), strings.Join(slices.Concat(lines[:i], lines[j:]), "")+closing, fewest, 0)
+				d.look(fmt.Sprintf("lines %d to %d deleted", i+1, j),
+					strings.Join(slices.Concat(lines[:i], lines[j:]), "")+closing, fewest, 0)
 			}
 			if i < j && j < len(lines) {
 				swapped := slices.Clone(lines)
@@ -167,7 +174,8 @@ func testDamageLines(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d files with lines deleted, doubled, swapped, joined: %d refused, %d opened without their end", d.states, d.refused, d.shorter)
+	t.Logf("%d files with lines deleted, doubled, swapped, joined: %d refused, %d opened without their end",
+		d.states, d.refused, d.shorter)
 }
 
 func TestDamageTruncated(t *testing.T) {
@@ -237,5 +245,6 @@ func testDamageBlocks(t *testing.T) {
 		}
 		d.look(fmt.Sprintf("%d bytes at %d", size, at), string(b), 0, 0)
 	}
-	t.Logf("%d files with a wrong block: %d refused, %d opened without their end", d.states, d.refused, d.shorter)
+	t.Logf("%d files with a wrong block: %d refused, %d opened without their end", d.states, d.refused,
+		d.shorter)
 }

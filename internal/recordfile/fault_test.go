@@ -24,7 +24,8 @@ func session(c *crasher, m *memFS, broken func(error)) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, errIO) && !errors.Is(err, ErrBroken) && !errors.Is(err, ErrReadOnly) && !strings.Contains(err.Error(), "settle") && !strings.Contains(err.Error(), "closed") {
+		if !errors.Is(err, errIO) && !errors.Is(err, ErrBroken) && !errors.Is(err, ErrReadOnly) &&
+			!strings.Contains(err.Error(), "settle") && !strings.Contains(err.Error(), "closed") {
 			c.fail("not the injected error: %v", err)
 		}
 		broken(err)
@@ -137,7 +138,8 @@ func testFaults(t *testing.T, windows bool, kinds []string) {
 		return true
 	}
 	for _, kind := range kinds {
-		for _, f := range []fault{{err: errIO}, {err: errIO, after: true}, {err: errIO, short: 1}, {err: errIO, short: 40}} {
+		for _, f := range []fault{{err: errIO}, {err: errIO, after: true}, {err: errIO, short: 1},
+			{err: errIO, short: 40}} {
 			if f.short > 0 && kind != "write" {
 				continue
 			}
@@ -179,12 +181,14 @@ func TestSyncFailsOnce(t *testing.T) {
 	ok(t, f.Settle())
 	m.fault = once("sync", 0, fault{err: errIO, after: true})
 	err := f.Append([]byte("3"))
-	if !errors.Is(err, ErrBroken) || !errors.Is(err, errIO) || f.Err() != err || !strings.Contains(err.Error(), "restart") {
+	if !errors.Is(err, ErrBroken) || !errors.Is(err, errIO) || f.Err() != err ||
+		!strings.Contains(err.Error(), "restart") {
 		t.Fatalf("Append = %v, Err = %v", err, f.Err())
 	}
 	calls := 0
 	m.fault = func(string, string) fault { calls++; return fault{} }
-	for name, err := range map[string]error{"Append": f.Append([]byte("4")), "Rewrite": f.Rewrite(seq("5")), "Settle": f.Settle()} {
+	for name, err := range map[string]error{"Append": f.Append([]byte("4")), "Rewrite": f.Rewrite(seq("5")),
+		"Settle": f.Settle()} {
 		if !errors.Is(err, ErrBroken) {
 			t.Errorf("%s after a failed sync = %v", name, err)
 		}
@@ -210,7 +214,8 @@ func TestDiskFull(t *testing.T) {
 		ok(t, f.Settle())
 		before := string(m.get(dataPath))
 		m.fault = once("write", 0, fault{err: syscall.ENOSPC, short: short})
-		if err := f.Append([]byte("3")); !errors.Is(err, syscall.ENOSPC) || f.Err() != nil || !strings.Contains(err.Error(), "nothing was added") {
+		if err := f.Append([]byte("3")); !errors.Is(err, syscall.ENOSPC) || f.Err() != nil ||
+			!strings.Contains(err.Error(), "nothing was added") {
 			t.Fatalf("%d bytes: Append = %v, Err = %v", short, err, f.Err())
 		}
 		if got := string(m.get(dataPath)); got != before {
@@ -244,7 +249,8 @@ func TestNoRoomForEmptyCommit(t *testing.T) {
 			ok(t, f.Settle())
 			ok(t, f.Err())
 		}
-		if len(m.logged) != 1 || !strings.Contains(m.logged[0], "no empty commit was added") || string(m.get(dataPath)) != before {
+		if len(m.logged) != 1 || !strings.Contains(m.logged[0], "no empty commit was added") ||
+			string(m.get(dataPath)) != before {
 			t.Errorf("logged %q, and the file is %s", m.logged, brief(string(m.get(dataPath))))
 		}
 		m.fault = nil
@@ -323,10 +329,12 @@ func TestReadOnly(t *testing.T) {
 			if test.broken {
 				sentinel = ErrBroken
 			}
-			if err := f.Settle(); !errors.Is(err, sentinel) || !errors.Is(err, syscall.ENOSPC) || !errors.Is(f.Err(), sentinel) || !strings.Contains(err.Error(), "restart") {
+			if err := f.Settle(); !errors.Is(err, sentinel) || !errors.Is(err, syscall.ENOSPC) ||
+				!errors.Is(f.Err(), sentinel) || !strings.Contains(err.Error(), "restart") {
 				t.Errorf("Settle = %v, Err = %v, want %v", err, f.Err(), sentinel)
 			}
-			for name, err := range map[string]error{"Append": f.Append([]byte("4")), "Rewrite": f.Rewrite(seq("5"))} {
+			for name, err := range map[string]error{"Append": f.Append([]byte("4")),
+				"Rewrite": f.Rewrite(seq("5"))} {
 				if !errors.Is(err, sentinel) {
 					t.Errorf("%s = %v", name, err)
 				}
@@ -349,7 +357,8 @@ func TestReadOnly(t *testing.T) {
 }
 
 func TestRewriteFails(t *testing.T) {
-	const unix, windows = 1, 2
+	const unix, windows, both = 1, 2, 3
+	busy := pathError("rename", "", syscall.EBUSY)
 	for name, test := range map[string]struct {
 		systems int
 		kind    string
@@ -358,14 +367,14 @@ func TestRewriteFails(t *testing.T) {
 		says    string
 		broken  bool
 	}{
-		"tmp not made":       {unix | windows, "create", 0, fault{err: syscall.ENOSPC}, "no space", false},
-		"no descriptor":      {unix | windows, "create", 0, fault{err: syscall.EMFILE}, "too many open files", false},
-		"tmp not written":    {unix | windows, "write", 0, fault{err: syscall.ENOSPC, short: 10}, "no space", false},
-		"tmp not synced":     {unix | windows, "sync", 0, fault{err: syscall.EIO}, "input/output", false},
-		"a mount of its own": {unix, "rename", 0, fault{err: pathError("rename", "", syscall.EBUSY)}, "mount the folder", false},
+		"tmp not made":       {both, "create", 0, fault{err: syscall.ENOSPC}, "no space", false},
+		"no descriptor":      {both, "create", 0, fault{err: syscall.EMFILE}, "too many open files", false},
+		"tmp not written":    {both, "write", 0, fault{err: syscall.ENOSPC, short: 10}, "no space", false},
+		"tmp not synced":     {both, "sync", 0, fault{err: syscall.EIO}, "input/output", false},
+		"a mount of its own": {unix, "rename", 0, fault{err: busy}, "mount the folder", false},
 		"on another mount":   {unix, "rename", 0, fault{err: syscall.EXDEV}, "mount the folder", false},
-		"not renamed":        {unix | windows, "rename", 0, fault{err: syscall.EACCES}, "not rewritten", false},
-		"folder not synced":  {unix | windows, "syncdir", 0, fault{err: syscall.EIO}, "sync of the folder", true},
+		"not renamed":        {both, "rename", 0, fault{err: syscall.EACCES}, "not rewritten", false},
+		"folder not synced":  {both, "syncdir", 0, fault{err: syscall.EIO}, "sync of the folder", true},
 		"not opened again":   {windows, "open", 0, fault{err: syscall.EMFILE}, "opening it again", true},
 	} {
 		for _, system := range []int{unix, windows} {
@@ -373,7 +382,8 @@ func TestRewriteFails(t *testing.T) {
 				continue
 			}
 			for _, settle := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s/windows=%v,settled=%v", name, system == windows, settle), func(t *testing.T) {
+				what := fmt.Sprintf("%s/windows=%v,settled=%v", name, system == windows, settle)
+				t.Run(what, func(t *testing.T) {
 					m, f := settledOn(t, system == windows)
 					if settle {
 						ok(t, f.Settle())
@@ -381,7 +391,8 @@ func TestRewriteFails(t *testing.T) {
 					m.fault = once(test.kind, test.k, test.f)
 					err := f.Rewrite(seq("new"))
 					m.fault = nil
-					if err == nil || !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), dataPath) ||
+					if err == nil || !strings.Contains(err.Error(), test.says) ||
+						!strings.HasPrefix(err.Error(), dataPath) ||
 						errors.Is(err, ErrBroken) != test.broken || (f.Err() != nil) != test.broken {
 						t.Fatalf("Rewrite = %v, Err = %v", err, f.Err())
 					}
@@ -464,7 +475,8 @@ func TestOldTornFilesStay(t *testing.T) {
 		}}, ignore)
 		ok(t, err)
 		ok(t, f.Settle())
-		if len(logged) != 2 || !strings.Contains(logged[0], "old unfinished writes stay") || !strings.Contains(logged[1], "kept in /events.json.torn-2") {
+		if len(logged) != 2 || !strings.Contains(logged[0], "old unfinished writes stay") ||
+			!strings.Contains(logged[1], "kept in /events.json.torn-2") {
 			t.Errorf("%s: logged %q", kind, logged)
 		}
 	}

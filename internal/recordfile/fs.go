@@ -158,7 +158,7 @@ func (o osFS) Open(path string, write bool) (file, error) {
 		if err = lockData(f); err == nil {
 			size, err = o.Size(path, f)
 		}
-		if size < 0 { // by a rewrite through another path, between opening and locking
+		if err == nil && size < 0 { // by a rewrite through another path, between opening and locking
 			err = fmt.Errorf("%s was replaced while it was opened: try again", path)
 		}
 	}

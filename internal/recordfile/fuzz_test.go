@@ -30,7 +30,8 @@ func sealed(data []byte) []byte {
 func addSeeds(f *testing.F) {
 	h := header{n: 7, snap: 9, format: "events/1", salt: "0123456789abcdef"}
 	file := h.append([]byte(opening))
-	for n, records := range []string{`{"user":{"id":"usr_ada"}}`, ``, `{"event":{}},{"guest":{}}`, `{"c":"00000000","n":9,"w":[]}`} {
+	for n, records := range []string{`{"user":{"id":"usr_ada"}}`, ``, `{"event":{}},{"guest":{}}`,
+		`{"c":"00000000","n":9,"w":[]}`} {
 		file = appendCommit(file, h.salted(), uint64(n)+8, []byte(records))
 	}
 	file = append(file, closing...)
@@ -84,7 +85,8 @@ func FuzzOpen(f *testing.F) {
 		ok(t, f.Append([]byte("one more")))
 		ok(t, f.Close())
 		f, second, err := contents(m)
-		if err != nil || !slices.Equal(filled(second), append(filled(first), "one more")) || second[len(second)-1] != "" {
+		if err != nil || !slices.Equal(filled(second), append(filled(first), "one more")) ||
+			second[len(second)-1] != "" {
 			t.Fatalf("opened with %q, after an append with %q, %v", first, second, err)
 		}
 		ok(t, f.Rewrite(seq(second...)))
@@ -125,7 +127,8 @@ func FuzzSalvage(f *testing.F) {
 			t.Fatalf("%+v, but %d commits", report, len(found))
 		}
 		for i, s := range report.Skipped {
-			if s.Line < 1 || s.Offset < 0 || s.Bytes < 0 || s.Offset+s.Bytes > report.Size || s.Why == "" || i > 0 && s.Offset < report.Skipped[i-1].Offset {
+			if s.Line < 1 || s.Offset < 0 || s.Bytes < 0 || s.Offset+s.Bytes > report.Size || s.Why == "" ||
+				i > 0 && s.Offset < report.Skipped[i-1].Offset {
 				t.Fatalf("skipped %+v of %d bytes", report.Skipped, report.Size)
 			}
 		}

@@ -69,7 +69,8 @@ type dirOp struct {
 }
 
 func newMemFS(block int) *memFS {
-	return &memFS{names: map[string]*inode{}, disk: map[string]*inode{}, locked: map[string]bool{}, block: block}
+	return &memFS{names: map[string]*inode{}, disk: map[string]*inode{}, locked: map[string]bool{},
+		block: block}
 }
 
 // empty is an empty disk of the same kind.
@@ -603,7 +604,8 @@ func (m *memFS) powerLosses(limit int, rng *rand.Rand) func(yield func(*memFS) b
 			}
 			paths := slices.Sorted(maps.Keys(names))
 			for _, main := range paths {
-				if len(names[main].pending) == 0 && (main != paths[0] || slices.ContainsFunc(paths, func(p string) bool { return len(names[p].pending) > 0 })) {
+				if len(names[main].pending) == 0 && (main != paths[0] ||
+					slices.ContainsFunc(paths, func(p string) bool { return len(names[p].pending) > 0 })) {
 					continue // another file has the variants
 				}
 				for image := range names[main].images(m.block, limit, rng) {

@@ -42,7 +42,8 @@ func TestOwner(t *testing.T) {
 	ok(t, err)
 	defer like.Close()
 	tmp := filepath.Join(open777, "like")
-	if made, err := (osFS{}).Create(tmp, statFile{like, info}); err == nil || !strings.Contains(err.Error(), "owner of the data file") {
+	if made, err := (osFS{}).Create(tmp, statFile{like, info}); err == nil ||
+		!strings.Contains(err.Error(), "owner of the data file") {
 		t.Errorf("Create for another user = %v, %v", made, err)
 	}
 	if _, err := os.Stat(tmp); err == nil {
@@ -113,7 +114,8 @@ func TestReadOnlyFolder(t *testing.T) {
 		defer syscall.Setfsuid(0)
 	}
 	_, err := Open(path, options, ignore)
-	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "eventsd check and eventsd dump -salvage only read it") {
+	const says = "eventsd check and eventsd dump -salvage only read it"
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), says) {
 		t.Errorf("Open = %v", err)
 	}
 	if report, err := Read(path, options, ignore); err != nil || report.Lines != 4 {

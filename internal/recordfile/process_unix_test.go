@@ -26,7 +26,8 @@ var killRounds = flag.Int("kill.rounds", 36, "how many processes TestKill kills"
 // The test binary is also the processes that are killed or whose disk is full.
 func TestMain(m *testing.M) {
 	mode, args, _ := strings.Cut(os.Getenv("RECORDFILE_CHILD"), " ")
-	children := map[string]func(args []string) error{"write": childWrite, "full": childFull, "hold": childHold, "few": childFew}
+	children := map[string]func(args []string) error{"write": childWrite, "full": childFull,
+		"hold": childHold, "few": childFew}
 	if child := children[mode]; child != nil {
 		if err := child(strings.Split(args, " ")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -108,7 +109,8 @@ func TestKill(t *testing.T) {
 			}
 			answered, _ := strconv.Atoi(out.Text())
 			most := []int{2, 5, 25}[rng.IntN(3)]
-			timer := time.AfterFunc(time.Duration(rng.IntN(most*1000))*time.Microsecond, func() { _ = cmd.Process.Kill() })
+			timer := time.AfterFunc(time.Duration(rng.IntN(most*1000))*time.Microsecond,
+				func() { _ = cmd.Process.Kill() })
 			for out.Scan() {
 				answered, _ = strconv.Atoi(out.Text())
 			}
@@ -143,7 +145,8 @@ func TestKill(t *testing.T) {
 		}
 		t.Logf("%d bytes: %d commits after the last kill", size, commits)
 	}
-	t.Logf("%d writers were killed, %d of them in the middle of a write; no answered commit was lost", kills, torn)
+	t.Logf("%d writers were killed, %d of them in the middle of a write; no answered commit was lost", kills,
+		torn)
 	if rounds >= 300 && torn == 0 {
 		t.Error("no write was torn: the kills test nothing but the list of commits")
 	}
@@ -191,9 +194,11 @@ func childFull(args []string) error {
 			return err
 		}
 		if !errors.Is(full, syscall.EFBIG) || !errors.Is(rewrite, syscall.EFBIG) || f.Err() != nil {
-			return fmt.Errorf("room for %d bytes: Append = %v, Rewrite = %v, Err = %v", room, full, rewrite, f.Err())
+			return fmt.Errorf("room for %d bytes: Append = %v, Rewrite = %v, Err = %v", room, full, rewrite,
+				f.Err())
 		}
-		if data, err := os.ReadFile(args[0]); err != nil || int64(len(data)) != size || !strings.HasSuffix(string(data), "}\n]\n") {
+		if data, err := os.ReadFile(args[0]); err != nil || int64(len(data)) != size ||
+			!strings.HasSuffix(string(data), "}\n]\n") {
 			return fmt.Errorf("room for %d bytes: the file was left with %d bytes, %v", room, len(data), err)
 		}
 		if err := errors.Join(f.Append(fmt.Append(nil, room)), f.Close()); err != nil {
@@ -244,7 +249,8 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	_, _, err := tryOpen(t, path)
 	locked, is := errors.AsType[*LockedError](err)
-	if !is || locked.PID != cmd.Process.Pid || !strings.Contains(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)) {
+	if !is || locked.PID != cmd.Process.Pid ||
+		!strings.Contains(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)) {
 		t.Errorf("Open = %v, want a LockedError of process %d", err, cmd.Process.Pid)
 	}
 	if _, err := Read(path, options, ignore); err != nil {
@@ -262,6 +268,9 @@ func TestTwoProcesses(t *testing.T) {
 // Anything at FILE.lock but a regular file with one name and a process id in it is
 // refused and left as it is, as is what it leads to.
 func TestLockFile(t *testing.T) {
+	holding := func(text string) func(lock, _ string) error {
+		return func(lock, _ string) error { return os.WriteFile(lock, []byte(text), 0o600) }
+	}
 	for name, test := range map[string]struct {
 		put  func(lock, victim string) error
 		good bool
@@ -273,18 +282,20 @@ func TestLockFile(t *testing.T) {
 		"link to nothing": {func(lock, victim string) error {
 			return os.Symlink(filepath.Join(filepath.Dir(victim), "nothing"), lock)
 		}, false},
-		"link to a folder": {func(lock, victim string) error { return os.Symlink(filepath.Dir(victim), lock) }, false},
-		"hard link":        {func(lock, victim string) error { return os.Link(victim, lock) }, false},
+		"link to a folder": {func(lock, victim string) error {
+			return os.Symlink(filepath.Dir(victim), lock)
+		}, false},
+		"hard link": {func(lock, victim string) error { return os.Link(victim, lock) }, false},
 		"hard link to a process id": {func(lock, victim string) error {
 			return errors.Join(os.WriteFile(victim, []byte("123\n"), 0o640), os.Link(victim, lock))
 		}, false},
 		"folder":           {func(lock, _ string) error { return os.Mkdir(lock, 0o700) }, false},
 		"pipe":             {func(lock, _ string) error { return syscall.Mkfifo(lock, 0o600) }, false},
 		"another file":     {func(lock, victim string) error { return os.Rename(victim, lock) }, false},
-		"many digits":      {func(lock, _ string) error { return os.WriteFile(lock, []byte(strings.Repeat("1", 99)), 0o600) }, false},
-		"empty":            {func(lock, _ string) error { return os.WriteFile(lock, nil, 0o600) }, true},
-		"a process id":     {func(lock, _ string) error { return os.WriteFile(lock, []byte("12345\r\n"), 0o600) }, true},
-		"zeros of a crash": {func(lock, _ string) error { return os.WriteFile(lock, make([]byte, 6), 0o600) }, true},
+		"many digits":      {holding(strings.Repeat("1", 99)), false},
+		"empty":            {holding(""), true},
+		"a process id":     {holding("12345\r\n"), true},
+		"zeros of a crash": {holding("\x00\x00\x00\x00\x00\x00"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := create(t, []string{"1"})
@@ -301,7 +312,8 @@ func TestLockFile(t *testing.T) {
 					}
 					if err == nil {
 						stat := info.Sys().(*syscall.Stat_t)
-						seen = append(seen, fmt.Sprint(path, info.Mode(), stat.Ino, stat.Nlink, stat.Uid, text))
+						seen = append(seen, fmt.Sprint(path, info.Mode(), stat.Ino, stat.Nlink, stat.Uid,
+							text))
 					}
 				}
 				return seen
@@ -314,7 +326,8 @@ func TestLockFile(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), lock) || !strings.Contains(err.Error(), "must be a regular file") {
+			if err == nil || !strings.Contains(err.Error(), lock) ||
+				!strings.Contains(err.Error(), "must be a regular file") {
 				t.Errorf("Open = %v, %v", f, err)
 			}
 			if after := look(); !slices.Equal(before, after) {
@@ -330,7 +343,7 @@ func TestLockRace(t *testing.T) {
 	dir := t.TempDir()
 	path, lock := filepath.Join(dir, "events.json"), filepath.Join(dir, "events.json.lock")
 	victims := []string{filepath.Join(dir, "empty"), filepath.Join(dir, "precious")}
-	ok(t, os.WriteFile(victims[0], nil, 0o640)) // as a lock file may be: only that no link is followed saves it
+	ok(t, os.WriteFile(victims[0], nil, 0o640)) // as a lock file may be: only not following the link saves it
 	ok(t, os.WriteFile(victims[1], []byte("precious"), 0o640))
 	stop, done := make(chan bool), make(chan int)
 	go func() {
@@ -412,7 +425,8 @@ func TestOneServer(t *testing.T) {
 			second, err := Open(path, options, ignore)
 			if err == nil {
 				problem = fmt.Sprintf("the file was opened twice: %v", second.Close())
-			} else if !errors.Is(err, ErrLocked) && !strings.Contains(err.Error(), "replaced while it was opened") {
+			} else if !errors.Is(err, ErrLocked) &&
+				!strings.Contains(err.Error(), "replaced while it was opened") {
 				problem = err.Error()
 			}
 		}
@@ -496,7 +510,8 @@ func TestRealFileSystem(t *testing.T) {
 		t.Errorf("Create in no folder = %v", err)
 	}
 	ok(t, syscall.Mkfifo(path, 0o600))
-	if _, err := Read(path, options, ignore); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := Read(path, options, ignore); err == nil ||
+		!strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("Read of a pipe = %v", err)
 	}
 	f, err := o.Create(filepath.Join(dir, "f"), nil)

@@ -225,10 +225,10 @@ func (s *scan) damage(format string, args ...any) *DamageError {
 // A damaged header may still show the salt.
 var saltForm = regexp.MustCompile(`"salt":"([0-9a-f]{16})"`)
 
-// Salvage reads a damaged file and changes nothing. It calls each for every
-// commit that verifies, wherever it stands, once and in the order of the numbers. It
-// reports what it skipped and which numbers are missing. Where the
-// header is damaged, the salt that stands in it is taken if lines verify with it.
+// Salvage reads a damaged file, takes no lock and changes nothing. It calls each for
+// every commit that verifies, wherever it stands, once and in the order of the numbers.
+// It reports what it skipped and which numbers are missing. Where the header is damaged,
+// the salt that stands in it is taken if lines verify with it.
 func Salvage(path string, o Options, each func(Line) error) (r Report, err error) {
 	f, path, err := openToRead(path, &o)
 	if err != nil {

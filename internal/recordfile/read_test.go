@@ -27,7 +27,8 @@ func TestReadReport(t *testing.T) {
 		return nil
 	})
 	want := Report{Size: int64(len(text)), Lines: 5, First: 2, Last: 6, Snap: 4}
-	if err != nil || fmt.Sprint(report) != fmt.Sprint(want) || !slices.Equal(got, []string{"1", "2", "", "3", ""}) {
+	if err != nil || fmt.Sprint(report) != fmt.Sprint(want) ||
+		!slices.Equal(got, []string{"1", "2", "", "3", ""}) {
 		t.Errorf("Read = %+v, %q, %v, want %+v", report, got, err, want)
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
@@ -64,11 +65,11 @@ func TestReadWhileWriting(t *testing.T) {
 		repair  string
 		damage  bool
 	}{
-		"clean":           {[]string{three}, 5, "", false},
-		"a write":         {[]string{torn, three}, 5, "", false},
-		"several":         {[]string{torn, upTo(6) + lines[6][:3], upTo(6) + lines[6][:9], three}, 5, "", false},
-		"undone":          {[]string{torn, upTo(5) + closing}, 3, "", false},
-		"a hole for once": {[]string{upTo(5) + strings.Repeat("\x00", len(lines[5])) + lines[6], three}, 5, "", false},
+		"clean":       {[]string{three}, 5, "", false},
+		"a write":     {[]string{torn, three}, 5, "", false},
+		"several":     {[]string{torn, upTo(6) + lines[6][:3], upTo(6) + lines[6][:9], three}, 5, "", false},
+		"undone":      {[]string{torn, upTo(5) + closing}, 3, "", false},
+		"a hole once": {[]string{upTo(5) + "\x00\x00\x00" + lines[6], three}, 5, "", false},
 		"all the time": {slices.Collect(func(yield func(string) bool) {
 			for i := range 12 {
 				if !yield(torn + strings.Repeat("x", i)) {
@@ -96,13 +97,16 @@ func TestReadWhileWriting(t *testing.T) {
 				}()
 				var got []string
 				report, err := Read(dataPath, Options{Format: "events/1", fs: m}, collect(&got))
-				if want := []string{"1", "", "2", "3", "4"}[:test.commits]; !slices.Equal(got, want) || report.Lines != len(want) {
+				if want := []string{"1", "", "2", "3", "4"}[:test.commits]; !slices.Equal(got, want) ||
+					report.Lines != len(want) {
 					t.Errorf("commits %q, want %q", got, want)
 				}
-				if _, damage := errors.AsType[*DamageError](err); damage != test.damage || err != nil && !damage {
+				if _, damage := errors.AsType[*DamageError](err); damage != test.damage || err != nil &&
+					!damage {
 					t.Errorf("error %v", err)
 				}
-				if !strings.HasPrefix(report.Repair, test.repair) || test.repair == "" && report.Repair != "" {
+				if !strings.HasPrefix(report.Repair, test.repair) || test.repair == "" &&
+					report.Repair != "" {
 					t.Errorf("report %+v", report)
 				}
 				time.Sleep(time.Second)
@@ -179,7 +183,8 @@ func TestReadStops(t *testing.T) {
 		return fault{}
 	}
 	_, err := Read(dataPath, Options{Format: "events/1", fs: m}, ignore)
-	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "more follows") || reads > maxTail/chunk+1 {
+	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "more follows") ||
+		reads > maxTail/chunk+1 {
 		t.Errorf("Read = %v after %d reads", err, reads)
 	}
 }
@@ -216,28 +221,39 @@ func TestSalvage(t *testing.T) {
 	}
 	at := func(i int) int64 { return int64(len(strings.Join(lines[:i], ""))) }
 	length := func(i int) int64 { return int64(len(lines[i])) }
-	all := []string{"2 1", "3 2", "4 ", "5 3", "6 4"}
+	edited := func(i int, old, new string) string { return with(i, strings.Replace(lines[i], old, new, 1)) }
+	foreign := string(appendCommit(nil, 7, 3, []byte("foreign")))
+	all := []string{"2 1", "3 2", "4 ", "5 3", "6 4"} // number and records
+	without := func(gone ...string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(c string) bool { return slices.Contains(gone, c) })
+	}
+	const wrong = "does not verify"
 	for name, test := range map[string]struct {
 		text    string
 		want    []string
 		skipped []Span
 	}{
-		"whole":                 {good, all, nil},
-		"bracket before":        {good[len(opening):], all, nil},
-		"torn":                  {strings.TrimSuffix(good, closing) + ",{\"c\"", all, []Span{{8, at(7), 5, "does not verify"}}},
-		"no bracket":            {strings.TrimSuffix(good, closing), all, nil},
-		"CR LF":                 {strings.ReplaceAll(good, "\n", "\r\n"), all, nil},
-		"blank lines":           {strings.ReplaceAll(good, "\n", "\n\n"), all, nil},
-		"a line changed":        {with(3, strings.Replace(lines[3], "2", "7", 1)), []string{"2 1", "4 ", "5 3", "6 4"}, []Span{{4, at(3), length(3), "does not verify"}, {5, at(4), 0, "commits 3 to 3 are missing"}}},
-		"two lines changed":     {strings.Join(slices.Replace(slices.Clone(lines), 3, 5, "xx\n", "yyy\n"), ""), []string{"2 1", "5 3", "6 4"}, []Span{{4, at(3), 7, "does not verify"}, {6, at(3) + 7, 0, "commits 3 to 4 are missing"}}},
-		"a line gone":           {with(5), []string{"2 1", "3 2", "4 ", "6 4"}, []Span{{6, at(5), 0, "commits 5 to 5 are missing"}}},
-		"first line gone":       {with(2), all[1:], []Span{{3, at(2), 0, "commits 2 to 2 are missing"}}},
-		"snapshot cut":          {strings.Join(lines[:3], "") + closing, all[:1], []Span{{5, at(3) + 2, 0, "commits 3 to 4 are missing"}}},
-		"a line twice":          {with(5, lines[5], lines[5]), all, nil},
-		"two lines swapped":     {strings.Join(slices.Replace(slices.Clone(lines), 5, 7, lines[6], lines[5]), ""), all, nil},
-		"a line end gone":       {with(5, strings.TrimSuffix(lines[5], "\n")), []string{"2 1", "3 2", "4 ", "6 4"}, []Span{{6, at(5), length(5) - 1, "does not verify"}, {6, at(5) + length(5) - 1, 0, "commits 5 to 5 are missing"}}},
-		"header changed":        {strings.Replace(good, "snap", "snaq", 1), all, []Span{{2, 2, length(1), "does not verify"}}},
-		"foreign lines between": {with(3, lines[3], string(appendCommit(nil, 7, 3, []byte("foreign")))), all, []Span{{5, at(4), int64(len(appendCommit(nil, 7, 3, []byte("foreign")))), "does not verify"}}},
+		"whole":           {good, all, nil},
+		"bracket before":  {good[len(opening):], all, nil},
+		"torn":            {strings.TrimSuffix(good, closing) + `,{"c"`, all, []Span{{8, at(7), 5, wrong}}},
+		"no bracket":      {strings.TrimSuffix(good, closing), all, nil},
+		"CR LF":           {strings.ReplaceAll(good, "\n", "\r\n"), all, nil},
+		"blank lines":     {strings.ReplaceAll(good, "\n", "\n\n"), all, nil},
+		"a line gone":     {with(5), without("5 3"), []Span{{6, at(5), 0, "commits 5 to 5 are missing"}}},
+		"first line gone": {with(2), all[1:], []Span{{3, at(2), 0, "commits 2 to 2 are missing"}}},
+		"a line twice":    {with(5, lines[5], lines[5]), all, nil},
+		"header changed":  {edited(1, "snap", "snaq"), all, []Span{{2, 2, length(1), wrong}}},
+		"a line changed": {edited(3, "2", "7"), without("3 2"),
+			[]Span{{4, at(3), length(3), wrong}, {5, at(4), 0, "commits 3 to 3 are missing"}}},
+		"two lines changed": {good[:at(3)] + "xx\nyyy\n" + good[at(5):], without("3 2", "4 "),
+			[]Span{{4, at(3), 7, wrong}, {6, at(3) + 7, 0, "commits 3 to 4 are missing"}}},
+		"snapshot cut": {good[:at(3)] + closing, all[:1],
+			[]Span{{5, at(3) + 2, 0, "commits 3 to 4 are missing"}}},
+		"two lines swapped": {good[:at(5)] + lines[6] + lines[5] + good[at(7):], all, nil},
+		"a line end gone": {edited(5, "\n", ""), without("5 3"), []Span{{6, at(5), length(5) - 1, wrong},
+			{6, at(5) + length(5) - 1, 0, "commits 5 to 5 are missing"}}},
+		"foreign lines between": {with(3, lines[3], foreign), all,
+			[]Span{{5, at(4), int64(len(foreign)), wrong}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "events.json")
@@ -253,9 +269,11 @@ func TestSalvage(t *testing.T) {
 				return nil
 			})
 			if err != nil || !slices.Equal(got, test.want) || !slices.Equal(report.Skipped, test.skipped) {
-				t.Errorf("Salvage = %q, %v\nskipped %+v\nwant %q\nskipped %+v", got, err, report.Skipped, test.want, test.skipped)
+				t.Errorf("Salvage = %q, %v\nskipped %+v\nwant %q\nskipped %+v", got, err, report.Skipped,
+					test.want, test.skipped)
 			}
-			if report.Lines != len(test.want) || report.Size != int64(len(test.text)) || progress != report.Size || fmt.Sprint(report.Last) != test.want[len(test.want)-1][:1] {
+			if report.Lines != len(test.want) || report.Size != int64(len(test.text)) ||
+				progress != report.Size || fmt.Sprint(report.Last) != test.want[len(test.want)-1][:1] {
 				t.Errorf("report %+v, progress %d", report, progress)
 			}
 			if readFile(t, path) != test.text {
@@ -264,9 +282,10 @@ func TestSalvage(t *testing.T) {
 		})
 	}
 	for name, text := range map[string]string{
-		"empty":           "",
-		"a seed":          "[\n{\"user\":{}}\n]\n",
-		"newer":           with(1, string(header{n: 1, snap: 4, format: "events/2", salt: "0123456789abcdef"}.append(nil))),
+		"empty":  "",
+		"a seed": "[\n{\"user\":{}}\n]\n",
+		"newer": with(1, string(header{n: 1, snap: 4, format: "events/2",
+			salt: "0123456789abcdef"}.append(nil))),
 		"header gone":     with(1),
 		"salt changed":    with(1, strings.Replace(lines[1], `"salt":"`, `"salt":"x`, 1)),
 		"checksums gone":  strings.ReplaceAll(good, `{"c":"`, `{"c":"x`),

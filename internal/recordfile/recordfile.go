@@ -11,8 +11,8 @@
 //	,{"c":"8hex","n":45,"w":[{"event":{…}},{"event":{…}}]}
 //	]
 //
-// The first line is the header, all others are commits. Their members stand in
-// this order, without spaces:
+// The line behind the opening bracket is the header, all others are commits. Their
+// members stand in this order, without spaces:
 //
 //   - c is the checksum: the CRC-32C of the 16 characters of the salt, followed
 //     by the bytes of the line from "n": to its last brace. The header's own
@@ -57,7 +57,8 @@
 //
 // # Files beside it
 //
-//	FILE.lock       the lock, and the id of the process that holds it; never deleted
+//	FILE.lock       the lock, and the id of the process that holds it; never deleted.
+//	                On Unix FILE itself is locked, too
 //	FILE.tmp        a rewrite that was not finished; removed once FILE is found good
 //	FILE.torn-TIME  an unfinished write that was cut; the newest five stay
 package recordfile
@@ -141,10 +142,10 @@ type File struct {
 	err     atomic.Pointer[error]
 }
 
-// Open takes the lock of the file at path, reads the file and calls replay once
-// for each commit, in order. An error from replay refuses the
-// file: a [*DamageError] is returned with its File filled in, any other error
-// becomes the cause of one for that line.
+// Open takes the lock of the file at path, reads the file and calls replay once for
+// each commit, in order. An error from replay refuses the file: a [*DamageError] is
+// returned with its File filled in, any other error becomes the cause of one for
+// that line.
 //
 // Open changes nothing on disk but the lock file, so that its caller can still
 // refuse what was read and leave the file as it is; [File.Settle] repairs what one
@@ -279,12 +280,13 @@ func (f *File) Settle() error {
 	return f.Err()
 }
 
-// setSettled notes, and logs, that the end of the file is right.
+// setSettled notes, and logs, that the end of the file is right. It drops the parts of
+// the string that the file was read into, so that they do not keep its memory.
 func (f *File) setSettled() {
 	if f.repair != "" {
 		f.o.Logf("%s: repaired: %s", f.path, f.repair)
 	}
-	f.tail, f.repair, f.settled = "", "", true
+	f.tail, f.rest, f.repair, f.settled = "", "", "", true
 }
 
 // keepTorn copies an unfinished write that is about to be cut to a file of its own.

@@ -138,7 +138,8 @@ func TestNewFile(t *testing.T) {
 	path := filepath.Join(dir, "events.json")
 	f, commits := open(t, path)
 	if !f.New() || f.Size() != 0 || f.Tail() != 0 || commits != nil || f.Path() != path {
-		t.Errorf("New %v, Size %d, Tail %d, commits %q, Path %s", f.New(), f.Size(), f.Tail(), commits, f.Path())
+		t.Errorf("New %v, Size %d, Tail %d, commits %q, Path %s", f.New(), f.Size(), f.Tail(), commits,
+			f.Path())
 	}
 	ok(t, f.Settle())
 	if err := f.Append([]byte("{}")); err == nil || !strings.Contains(err.Error(), "before") {
@@ -178,7 +179,8 @@ func TestNewFile(t *testing.T) {
 	if _, err := os.Stat(path + ".lock"); err != nil {
 		t.Errorf("the lock file has to stay: %v", err)
 	}
-	for name, err := range map[string]error{"Append": f.Append(nil), "Settle": f.Settle(), "Rewrite": f.Rewrite(seq())} {
+	for name, err := range map[string]error{"Append": f.Append(nil), "Settle": f.Settle(),
+		"Rewrite": f.Rewrite(seq())} {
 		if err == nil || !strings.Contains(err.Error(), "closed") {
 			t.Errorf("%s after Close: %v", name, err)
 		}
@@ -202,7 +204,8 @@ func TestRewrite(t *testing.T) {
 	ok(t, f.Append([]byte("d")))
 	ok(t, f.Close())
 	after := readFile(t, path)
-	if before[:len(opening)+16] == after[:len(opening)+16] || strings.Contains(after, before[strings.Index(before, "salt"):][:24]) {
+	if before[:len(opening)+16] == after[:len(opening)+16] ||
+		strings.Contains(after, before[strings.Index(before, "salt"):][:24]) {
 		t.Error("a rewrite needs a new salt")
 	}
 	if !strings.Contains(after, `"n":7,"format"`) || !strings.Contains(after, `"snap":11}`) {
@@ -265,7 +268,8 @@ func TestEmptyCommit(t *testing.T) {
 			}
 			ok(t, f.Close())
 			if text = readFile(t, path); text != before || strings.Count(text, `"w":[]`) != want {
-				t.Errorf("%s: %d empty commits after Close, want %d:\n%s", what, strings.Count(text, `"w":[]`), want, text)
+				t.Errorf("%s: %d empty commits after Close, want %d:\n%s", what,
+					strings.Count(text, `"w":[]`), want, text)
 			}
 		}
 		return text
@@ -304,7 +308,8 @@ func TestAppendLimits(t *testing.T) {
 	f, _ := open(t, path)
 	ok(t, f.Settle())
 	before := readFile(t, path)
-	if err := f.Append(make([]byte, MaxCommit+1)); !errors.Is(err, ErrTooLarge) || !strings.HasPrefix(err.Error(), path) {
+	if err := f.Append(make([]byte, MaxCommit+1)); !errors.Is(err, ErrTooLarge) ||
+		!strings.HasPrefix(err.Error(), path) {
 		t.Errorf("Append of a byte too many = %v, want ErrTooLarge", err)
 	}
 	if err := f.Append([]byte("{\n}")); err == nil {
@@ -337,15 +342,16 @@ func TestOpenRepairs(t *testing.T) {
 		commits int
 		torn    bool
 	}{
-		"clean":                          {whole, 4, false},
-		"bracket missing":                {strings.TrimSuffix(whole, "]\n"), 4, false},
-		"line end missing":               {strings.TrimSuffix(whole, "\n"), 4, false},
-		"garbage after the bracket":      {whole + "\x00\x00garbage", 4, true},
-		"a comma":                        {strings.TrimSuffix(whole, "]\n") + ",", 4, true},
-		"half a line":                    {whole[:last+20], 3, true},
-		"zeros":                          {whole[:last] + strings.Repeat("\x00", 1000), 3, true},
-		"the next line after a ]":        {whole[:last] + "]" + whole[last+1:], 3, true},
-		"the next line after zeros":      {whole[:last] + strings.Repeat("\x00", 512) + whole[last:], 3, true},
+		"clean":                     {whole, 4, false},
+		"bracket missing":           {strings.TrimSuffix(whole, "]\n"), 4, false},
+		"line end missing":          {strings.TrimSuffix(whole, "\n"), 4, false},
+		"garbage after the bracket": {whole + "\x00\x00garbage", 4, true},
+		"a comma":                   {strings.TrimSuffix(whole, "]\n") + ",", 4, true},
+		"half a line":               {whole[:last+20], 3, true},
+		"zeros":                     {whole[:last] + strings.Repeat("\x00", 1000), 3, true},
+		"the next line after a ]":   {whole[:last] + "]" + whole[last+1:], 3, true},
+		"the next line after zeros": {whole[:last] + strings.Repeat("\x00", 512) + whole[last:], 3,
+			true},
 		"bracket, then a line's rest":    {whole[:last] + "]\n" + whole[last+2:], 3, true},
 		"edited to CR LF in the last":    {whole[:len(whole)-3] + "\r\n]\n", 3, true},
 		"a second bracket":               {whole + "]\n", 4, true},
@@ -374,13 +380,15 @@ func TestOpenRepairs(t *testing.T) {
 			got := readFile(t, path)
 			commitsOfIt, ended := strings.CutSuffix(got, `"w":[]}`+"\n"+closing)
 			commitsOfIt = commitsOfIt[:strings.LastIndex(commitsOfIt, ",{")]
-			if !ended || int64(len(got)) != f.Size() || !json.Valid([]byte(got)) || !strings.HasPrefix(whole, commitsOfIt) {
+			if !ended || int64(len(got)) != f.Size() || !json.Valid([]byte(got)) ||
+				!strings.HasPrefix(whole, commitsOfIt) {
 				t.Errorf("after Settle the file holds\n%s", got)
 			}
 			kept, _ := filepath.Glob(path + ".torn-*")
 			switch {
 			case len(kept) == 1 && test.torn:
-				if rest := readFile(t, kept[0]); !strings.HasSuffix(test.text, rest) || !strings.Contains(report.Repair, fmt.Sprint(" ", len(rest), " bytes")) {
+				if rest := readFile(t, kept[0]); !strings.HasSuffix(test.text, rest) ||
+					!strings.Contains(report.Repair, fmt.Sprint(" ", len(rest), " bytes")) {
 					t.Errorf("put aside: %q", rest)
 				}
 				info, _ := os.Stat(kept[0])
@@ -393,7 +401,8 @@ func TestOpenRepairs(t *testing.T) {
 			ok(t, f.Append([]byte("4")))
 			ok(t, f.Close())
 			_, commits = open(t, path)
-			if len(commits) != test.commits+3 || !slices.Equal(commits[test.commits:], []string{"", "4", ""}) {
+			if len(commits) != test.commits+3 ||
+				!slices.Equal(commits[test.commits:], []string{"", "4", ""}) {
 				t.Errorf("commits %q after one more", commits)
 			}
 		})
@@ -438,6 +447,9 @@ func TestOpenRefuses(t *testing.T) {
 	reseal := func(format, salt string, n, snap uint64) string {
 		return with(1, string(header{n: n, snap: snap, format: format, salt: salt}.append(nil)))
 	}
+	at := func(i int) int { return len(strings.Join(lines[:i], "")) }
+	edited := func(i int, old, new string) string { return with(i, strings.Replace(lines[i], old, new, 1)) }
+	swapped := strings.Join(slices.Concat(lines[:5], []string{lines[6], lines[5]}, lines[7:]), "")
 	salt := good[strings.Index(good, `"salt":"`)+8:][:16]
 	long := strings.Repeat("x", maxTail)
 	for name, test := range map[string]struct {
@@ -464,29 +476,29 @@ func TestOpenRefuses(t *testing.T) {
 			return string(line)
 		}() + "\n", 0, 0, "another version of this program"},
 		"header cut":             {good[:40], 2, 2, "header"},
-		"header alone":           {lines[0] + lines[1], 3, len(lines[1]) + 2, "commit 2 is missing here"},
-		"header and bracket":     {lines[0] + lines[1] + closing, 3, len(lines[1]) + 2, "commit 2 is missing here"},
+		"header alone":           {lines[0] + lines[1], 3, at(2), "commit 2 is missing"},
+		"header and bracket":     {lines[0] + lines[1] + closing, 3, at(2), "commit 2 is missing"},
 		"header's bit":           {strings.Replace(good, "snap", "snaq", 1), 2, 2, "header's checksum"},
 		"snapshot before header": {reseal("events/1", salt, 4, 4), 2, 2, "not of the form"},
 		"numbers beyond":         {reseal("events/1", salt, 1<<53+1, 1<<53+2), 2, 2, "not of the form"},
 		"salt too short":         {reseal("events/1", salt[1:], 1, 4), 2, 2, "not of the form"},
-		"CR LF everywhere":       {strings.ReplaceAll(good, "\n", "\r\n"), 1, 0, "changes spaces and line ends"},
-		"formatted":              {strings.ReplaceAll(good, `":`, `": `), 1, 0, "changes spaces and line ends"},
-		"formatted otherwise":    {"[\n  {\n    \"c\": \"00000000\"", 1, 0, "changes spaces and line ends"},
-		"CR LF in one line":      {with(4, strings.Replace(lines[4], "\n", "\r\n", 1)), 5, len(strings.Join(lines[:4], "")), "commit 4 is missing here or was changed"},
-		"a line changed":         {with(3, strings.Replace(lines[3], "2", "7", 1)), 4, len(strings.Join(lines[:3], "")), "commit 3 is missing here or was changed, but all up to commit 4 was durable"},
-		"a later line changed":   {with(5, strings.Replace(lines[5], "3", "7", 1)), 6, len(strings.Join(lines[:5], "")), "commit 5 is missing here or was changed, but commit 6 stands at byte 208"},
-		"a line with no comma":   {with(5, lines[5][1:]), 6, len(strings.Join(lines[:5], "")), "commit 6 stands at byte 207"},
-		"a line gone":            {with(5), 6, len(strings.Join(lines[:5], "")), "the checksum is right, but this is not commit 5"},
-		"a line twice":           {with(5, lines[5], lines[5]), 7, len(strings.Join(lines[:6], "")), "the checksum is right, but this is not commit 6"},
-		"the last line alone":    {with(5, lines[6]), 6, len(strings.Join(lines[:5], "")), "the checksum is right, but this is not commit 5"},
-		"the last line twice":    {with(6, lines[6], lines[6]), 8, len(strings.Join(lines[:7], "")), "the checksum is right, but this is not commit 7"},
-		"two lines swapped":      {strings.Join(slices.Replace(slices.Clone(lines), 5, 7, lines[6], lines[5]), ""), 6, len(strings.Join(lines[:5], "")), "the checksum is right, but this is not commit 5"},
-		"a line end gone":        {with(5, strings.TrimSuffix(lines[5], "\n")), 6, len(strings.Join(lines[:5], "")), "commit 6 stands at byte 207"},
-		"snapshot cut":           {strings.Join(lines[:4], "") + closing, 5, len(strings.Join(lines[:4], "")), "commit 4 is missing here or was changed, but all up to commit 4"},
-		"snapshot cut in a line": {strings.Join(lines[:4], "") + lines[4][:9], 5, len(strings.Join(lines[:4], "")), "commit 4 is missing here"},
+		"another file's lines":   {reseal("events/1", "0123456789abcdef", 1, 4), 3, at(2), "commit 2 is"},
+		"CR LF everywhere":       {strings.ReplaceAll(good, "\n", "\r\n"), 1, 0, "changes spaces and"},
+		"formatted":              {strings.ReplaceAll(good, `":`, `": `), 1, 0, "changes spaces and"},
+		"formatted otherwise":    {"[\n  {\n    \"c\": \"00000000\"", 1, 0, "changes spaces and"},
+		"CR LF in one line":      {edited(4, "\n", "\r\n"), 5, at(4), "commit 4 is missing here"},
+		"a line changed":         {edited(3, "2", "7"), 4, at(3), "all up to commit 4 was durable"},
+		"a later line changed":   {edited(5, "3", "7"), 6, at(5), "changed, but commit 6 stands at byte 208"},
+		"a line with no comma":   {with(5, lines[5][1:]), 6, at(5), "commit 6 stands at byte 207"},
+		"a line end gone":        {edited(5, "\n", ""), 6, at(5), "commit 6 stands at byte 207"},
+		"a line gone":            {with(5), 6, at(5), "but this is not commit 5"},
+		"a line twice":           {with(5, lines[5], lines[5]), 7, at(6), "but this is not commit 6"},
+		"the last line alone":    {with(5, lines[6]), 6, at(5), "but this is not commit 5"},
+		"the last line twice":    {with(6, lines[6], lines[6]), 8, at(7), "but this is not commit 7"},
+		"two lines swapped":      {swapped, 6, at(5), "but this is not commit 5"},
+		"snapshot cut":           {good[:at(4)] + closing, 5, at(4), "all up to commit 4 was durable"},
+		"snapshot cut in a line": {good[:at(4)+9], 5, at(4), "commit 4 is missing here"},
 		"more than one write":    {good + long, 8, len(good) - 2, "more follows than one write"},
-		"another file's lines":   {lines[0] + string(header{n: 1, snap: 4, format: "events/1", salt: "0123456789abcdef"}.append(nil)) + strings.Join(lines[2:], ""), 3, len(lines[1]) + 2, "commit 2 is missing here or was changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // Read sleeps
@@ -506,11 +518,13 @@ func TestOpenRefuses(t *testing.T) {
 						t.Errorf("%s = %v, want a DamageError", call, err)
 						continue
 					}
-					if e.File != path || e.Line != test.line || e.Offset != int64(test.offset) || !strings.Contains(err.Error(), "dump -salvage") {
+					if e.File != path || e.Line != test.line || e.Offset != int64(test.offset) ||
+						!strings.Contains(err.Error(), "dump -salvage") {
 						t.Errorf("%s = %v, want line %d, byte %d", call, err, test.line, test.offset)
 					}
 				}
-				if !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), path) || strings.Contains(err.Error(), "\n") {
+				if !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), path) ||
+					strings.Contains(err.Error(), "\n") {
 					t.Errorf("%s = %v, want %q in it", call, err, test.says)
 				}
 			}
@@ -539,26 +553,27 @@ func TestForged(t *testing.T) {
 		seal(line, salt)
 		return string(line) + "\n"
 	}
-	head := string(header{n: 1, snap: 2, format: "events/1", salt: salt}.append(nil))
+	const head = `"n":1,"format":"events/1"`
+	good := string(header{n: 1, snap: 2, format: "events/1", salt: salt}.append(nil))
 	first := string(appendCommit(nil, salted, 2, nil))
 	for name, text := range map[string]string{
-		"nothing":            head + first + "," + forge(salted, ""),
-		"a brace":            head + first + "," + forge(salted, "}"),
-		"no number":          head + first + "," + forge(salted, `"w":[]}`),
-		"a negative number":  head + first + "," + forge(salted, `"n":-3,"w":[]}`),
-		"a large number":     head + first + "," + forge(salted, `"n":18446744073709551616,"w":[]}`),
-		"the largest number": head + first + "," + forge(salted, `"n":18446744073709551615,"w":[]}`),
-		"an object":          head + first + "," + forge(salted, `"n":3,"w":{}}`),
-		"more members":       head + first + "," + forge(salted, `"n":3,"w":[],"x":1}`),
-		"not closed":         head + first + "," + forge(salted, `"n":3,"w":[`),
-		"overlapping ends":   head + first + "," + forge(salted, `"n":3,"w":[}`),
-		"in the snapshot":    head + "," + forge(salted, `"n":2}`),
+		"nothing":            good + first + "," + forge(salted, ""),
+		"a brace":            good + first + "," + forge(salted, "}"),
+		"no number":          good + first + "," + forge(salted, `"w":[]}`),
+		"a negative number":  good + first + "," + forge(salted, `"n":-3,"w":[]}`),
+		"a large number":     good + first + "," + forge(salted, `"n":18446744073709551616,"w":[]}`),
+		"the largest number": good + first + "," + forge(salted, `"n":18446744073709551615,"w":[]}`),
+		"an object":          good + first + "," + forge(salted, `"n":3,"w":{}}`),
+		"more members":       good + first + "," + forge(salted, `"n":3,"w":[],"x":1}`),
+		"not closed":         good + first + "," + forge(salted, `"n":3,"w":[`),
+		"overlapping ends":   good + first + "," + forge(salted, `"n":3,"w":[}`),
+		"in the snapshot":    good + "," + forge(salted, `"n":2}`),
 		"an empty header":    forge(0, ""),
-		"no snapshot":        forge(0, `"n":1,"format":"events/1","salt":"`+salt+`","snap":1}`) + first,
-		"a huge snapshot":    forge(0, `"n":1,"format":"events/1","salt":"`+salt+`","snap":18446744073709551615}`) + first,
-		"a quoted salt":      forge(0, `"n":1,"format":"events/1","salt":"\\u0030123456789abcde","snap":2}`) + first,
-		"a backquoted salt":  forge(0, "\"n\":1,\"format\":\"events/1\",\"salt\":`"+salt+"`,\"snap\":2}") + first,
-		"a format of spaces": forge(0, `"n":1,"format":"  ","salt":"`+salt+`","snap":2}`) + first,
+		"no snapshot":        forge(0, head+`,"salt":"0123456789abcdef","snap":1}`) + first,
+		"a huge snapshot":    forge(0, head+`,"salt":"0123456789abcdef","snap":9999999999999999999}`) + first,
+		"a quoted salt":      forge(0, head+`,"salt":"\u0030123456789abcde","snap":2}`) + first,
+		"a backquoted salt":  forge(0, head+",\"salt\":`0123456789abcdef`,\"snap\":2}") + first,
+		"a format of spaces": forge(0, `"n":1,"format":"  ","salt":"0123456789abcdef","snap":2}`) + first,
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "events.json")
@@ -591,7 +606,9 @@ func TestReplayRefuses(t *testing.T) {
 	}
 	_, err := Open(path, options, refuse)
 	e, is := errors.AsType[*DamageError](err)
-	if !is || !errors.Is(err, refusal) || e.Line != 5 || e.Offset != int64(strings.Index(before, `"w":[2]`)-len(`,{"c":"00000000","n":4,`)) || !strings.Contains(err.Error(), refusal.Error()) {
+	if !is || !errors.Is(err, refusal) || e.Line != 5 ||
+		e.Offset != int64(strings.Index(before, `"w":[2]`)-len(`,{"c":"00000000","n":4,`)) ||
+		!strings.Contains(err.Error(), refusal.Error()) {
 		t.Errorf("Open = %v", err)
 	}
 	of := func(Line) error { return &DamageError{Line: 3, Offset: 80, Reason: "a reason", Err: refusal} }
@@ -649,7 +666,8 @@ func TestPaths(t *testing.T) {
 		}
 		dangling := filepath.Join(other, "dangling.json")
 		ok(t, os.Symlink(filepath.Join(other, "nothing.json"), dangling))
-		if _, _, err := tryOpen(t, dangling); err == nil || !strings.Contains(err.Error(), "leads to nothing") {
+		if _, _, err := tryOpen(t, dangling); err == nil ||
+			!strings.Contains(err.Error(), "leads to nothing") {
 			t.Errorf("Open of a link to nothing = %v", err)
 		}
 		loop := filepath.Join(other, "loop.json")
@@ -703,7 +721,8 @@ func TestPaths(t *testing.T) {
 				"Read":    func() error { _, err := Read(test.path, options, ignore); return err }(),
 				"Salvage": func() error { _, err := Salvage(test.path, options, ignore); return err }(),
 			} {
-				if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), test.path) && name != "no such folder" {
+				if err == nil || !strings.Contains(err.Error(), test.says) ||
+					!strings.Contains(err.Error(), test.path) && name != "no such folder" {
 					t.Errorf("%s(%s) = %v, want %q", call, test.path, err, test.says)
 				}
 			}
@@ -720,7 +739,8 @@ func TestPaths(t *testing.T) {
 // A file that was removed or replaced under us takes nothing more: it would be
 // lost, or be written into what somebody else put there.
 func TestReplaced(t *testing.T) {
-	for _, how := range []string{"removed", "replaced", "renamed", "overwritten", "cut", "grown", "cut before Settle"} {
+	for _, how := range []string{"removed", "replaced", "renamed", "overwritten", "cut", "grown",
+		"cut before Settle"} {
 		path := create(t, []string{"1"}, "2")
 		before := readFile(t, path)
 		f, _ := open(t, path)
