@@ -901,7 +901,7 @@ func TestOpenAPILimits(t *testing.T) {
 // provokedElsewhere has the answers that another test provokes, because they need
 // more than a request. That test checks them by checkAnswer, too.
 var provokedElsewhere = map[string]string{
-	"POST /events/create 503": "TestBodiesTogether",
+	"POST /events/create 503": "TestSlowBodies",
 }
 
 // Every status of every operation is answered at least once, and so is each of
