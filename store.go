@@ -118,10 +118,9 @@ var (
 	errCallerDeleted = errors.New("the caller was deleted")
 )
 
-// The forms of the four kinds: the members of their JSON in order, with their
-// rules. A stored row has them in this order, and kinds below names those that it
-// begins with: a new member goes to the end.
-
+// The forms below are the members of each kind's JSON in order, with their rules. A
+// stored row has them in this order, and kinds names those that it begins with: a
+// new member goes to the end.
 var (
 	userID, keyID   = form.ID("usr"), form.ID("key")
 	eventID         = form.ID("evt")
@@ -221,10 +220,9 @@ func guestName(event, email string) string {
 // a file, on disk. [NewStore] and [Open] make one. It is safe for concurrent use.
 //
 // This file has the four kinds and their rules. Package rows keeps the rows: the
-// mutex that guards them in memory is its DB.mu, and its Update makes each change
-// durable before anyone sees it. So every change goes the same way: it is checked
-// against the current state, encoded, appended to the file, waited for until it is
-// durable, and only then published. Nothing ever needs to be rolled back.
+// mutex that guards them in memory is its DB.mu. Every change goes the same way, by
+// its Update: it is checked against the current state, encoded, appended to the
+// file, waited for until it is durable, and only then published.
 type Store struct {
 	cfg  Config
 	rows *rows.DB
@@ -378,8 +376,7 @@ func (s *Store) UserRecordsJSON(user string) (array []byte, err error) {
 	return append(array, "\n]\n"...), nil
 }
 
-// path is the absolute path of the data file; "" in memory.
-func (s *Store) path() string { return s.rows.Path() }
+func (s *Store) path() string { return s.rows.Path() } // "" in memory
 
 // empty reports whether there is nothing in the store.
 func (s *Store) empty() (empty bool) {
@@ -408,9 +405,7 @@ func (s *Store) update(ctx context.Context, f func(tx) error) error {
 	return s.rows.Update(ctx, func(t *rows.Tx) error { return f(tx{Tx: t, s: s}) })
 }
 
-// collectEvery is after how many records of an array their garbage is collected, some
-// 200 MB. By itself that would grow to as much as the whole store before it is.
-const collectEvery = 40_000
+const collectEvery = 40_000 // records whose garbage, 200 MB, is collected before more of an array is read
 
 // applyAll applies a JSON array of records.
 func (t tx) applyAll(records []byte) error {
@@ -662,8 +657,8 @@ func (t tx) event(v strict.Value, host string, key *rows.IdempotencyKey) (*rows.
 	return t.put(f, old, key), nil
 }
 
-// later is the later of two times. What is created by a clock that is ahead must
-// not have been changed before it was created.
+// later is the later of two times: nothing is changed before it was created, even by
+// a clock that was ahead.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -768,11 +763,11 @@ type creation struct {
 // createEvent makes an event of the owner from a request body. An idempotency key
 // that came before with the same body is answered with the event that it made, as
 // that is now; with another body it is errKeyReused.
-func (s *Store) createEvent(ctx context.Context, owner string, body []byte, idempotencyKey string) (creation, error) {
+func (s *Store) createEvent(ctx context.Context, owner string, body []byte, idem string) (creation, error) {
 	v, parseErr := strict.Parse(body)
 	var key *rows.IdempotencyKey
-	if idempotencyKey != "" {
-		key = &rows.IdempotencyKey{Key: idempotencyKey, Body: digest(string(body)), At: s.now()}
+	if idem != "" {
+		key = &rows.IdempotencyKey{Key: idem, Body: digest(string(body)), At: s.now()}
 	}
 	var made creation
 	err := s.update(ctx, func(t tx) error {

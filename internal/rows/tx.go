@@ -164,9 +164,9 @@ func (tx *Tx) Children(id string) (children []*Row) {
 // Page appends to page the texts of at most limit children of a row, from the
 // newest to the oldest, which are of the kind with this prefix and, unless it is
 // "", of this status. Where after is not nil they begin behind that place, whether
-// or not a row stands there. Next is the place of the last one where more follow,
-// else nil. Pending changes are not in it: it is for Views.
-func (tx *Tx) Page(parent, prefix, status string, after *Place, limit int, page []string) (_ []string, next *Place) {
+// or not a row stands there. It returns the place of the last one where more
+// follow, else nil. Pending changes are not in it: it is for Views.
+func (tx *Tx) Page(parent, prefix, status string, after *Place, limit int, page []string) ([]string, *Place) {
 	r := tx.db.names[parent]
 	if r == nil {
 		return page, nil
@@ -183,10 +183,10 @@ func (tx *Tx) Page(parent, prefix, status string, after *Place, limit int, page 
 	for _, r := range slices.Backward(l.rows[start:end]) {
 		page = append(page, r.JSON)
 	}
-	if start > 0 {
-		next = new(l.rows[start].place())
+	if start == 0 {
+		return page, nil
 	}
-	return page, next
+	return page, new(l.rows[start].place())
 }
 
 // All yields a row and all that belongs to it or, for nil, all rows. Each comes
