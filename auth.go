@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base32"
 	"encoding/hex"
 	"fmt"
 	"net/http"
@@ -46,14 +47,19 @@ func (k *Key) form() form.Form {
 // keyName is the second name of a key, by which a request finds it.
 func keyName(digest string) string { return "key:" + digest }
 
-// newID is the random part of an id, slug or secret: what Config.NewID gives,
-// else at least 128 random bits in [a-z2-7] (40 of a slug, which is no secret
-// and is made again where it is taken).
+// idAlphabet has 32 characters that ids, slugs and secrets can all hold.
+var idAlphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// newID is the random part of an id, slug or secret: what Config.NewID gives, else
+// 128 random bits (40 of a slug, which is no secret and is made again where it is
+// taken).
 func (s *Store) newID(kind, owner string) string {
 	if s.cfg.NewID != nil {
 		return s.cfg.NewID(kind, owner)
 	}
-	text := strings.ToLower(rand.Text())
+	random := make([]byte, 16)
+	rand.Read(random) // it never fails
+	text := idAlphabet.EncodeToString(random)
 	if kind == "slug" {
 		return text[:8]
 	}
