@@ -78,8 +78,8 @@ const (
 	New
 	// Client is New for a client, who must not give the server's members.
 	Client
-	// Stored fills a new object from JSON that Append wrote: it was checked when
-	// it was written, so neither rules nor flags matter.
+	// Stored fills a new object from JSON that Append wrote. No member is required,
+	// and no rule is checked: all were when it was written.
 	Stored
 )
 
@@ -113,7 +113,9 @@ func (f Form) Fill(v strict.Value, mode Mode) *Problems {
 			p.Add(f[i].Name, "is required")
 		}
 	}
-	p.addUnknown(unknown, mode)
+	if unknown != nil {
+		p.addUnknown(unknown, mode)
+	}
 	return p
 }
 
@@ -132,40 +134,40 @@ func (m *Member) is(flag Flags) bool { return m.Flags&flag != 0 }
 // fill sets the member to v by the rules of the mode, and returns what is wrong
 // with v as the end of a sentence that begins with the member's name, or "".
 func (m *Member) fill(v strict.Value, mode Mode) (problem string) {
-	if m.is(EmptyIsNull) && v.Kind == strict.String && v.Text == "" && mode != Stored {
+	if m.is(EmptyIsNull) && v.Kind == strict.String && v.Text == "" {
 		v = strict.Value{}
 	}
-	isFixed := m.is(Fixed) && mode == Merge
-	switch {
-	case !isFixed && v.Kind == strict.Null && m.is(Required) && mode != Stored:
-		return "is required and must not be null"
-	case !isFixed:
-		return m.set(v, mode == Stored)
-	case v.Kind == strict.Null:
+	before := "" // what must not change
+	switch isFixed := m.is(Fixed) && mode == Merge; {
+	case isFixed && v.Kind == strict.Null:
 		return "" // the same as leaving it out
+	case isFixed:
+		before = m.get().Text
+	case m.is(Required) && v.Kind == strict.Null:
+		return "is required and must not be null"
 	}
-	before := m.get().Text
-	if problem = m.set(v, false); problem == "" && before != "" && m.get().Text != before {
-		problem = "never changes: it is " + before
+	problem = m.set(v, mode == Stored)
+	if problem == "" && before != "" && m.get().Text != before {
+		return "never changes: it is " + before
 	}
 	return problem
 }
 
 // set puts v where the member is kept and returns what is wrong with v, or "".
-// What was stored is taken without the rule. A field that is a pointer gets a new
-// value: what it pointed to may be shared with another object.
+// What was stored is taken without the rule.
 func (m *Member) set(v strict.Value, isStored bool) (problem string) {
-	field := reflect.ValueOf(m.Value).Elem()
-	field.SetZero()
 	if v.Kind == strict.Null {
+		reflect.ValueOf(m.Value).Elem().SetZero()
 		return ""
 	}
-	if field.Kind() == reflect.Pointer {
-		field.Set(reflect.New(field.Type().Elem()))
-		field = field.Elem()
+	switch at := m.Value.(type) { // what a pointer pointed to may be shared with another object
+	case **string:
+		*at = new(string)
+	case **time.Time:
+		*at = new(time.Time)
 	}
 	var err error
-	switch at := field.Addr().Interface().(type) {
+	switch at := m.target().(type) {
 	case *string:
 		*at = v.Text
 		switch {
@@ -189,44 +191,71 @@ func (m *Member) set(v strict.Value, isStored bool) (problem string) {
 			return "must be a string with a duration, such as 200ms, 1.5s or 2h"
 		}
 	case *time.Time:
-		switch {
-		case v.Kind != strict.String:
-			return "must be a string with a date-time such as 2027-03-01T18:00:00Z, not " + v.Kind.String()
-		case isStored:
-			*at, err = time.Parse(time.RFC3339Nano, v.Text) // in UTC, as it was written
-		default:
+		if isStored {
+			*at, err = time.Parse(time.RFC3339, v.Text) // in UTC, as it was written
+		} else {
 			*at, err = strict.Time(v.Text)
 		}
 		if err != nil {
 			return err.Error()
 		}
-	default:
-		panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
 	}
 	return ""
 }
 
-// get returns what the member holds.
-func (m *Member) get() strict.Value {
-	field := reflect.ValueOf(m.Value).Elem()
-	if field.Kind() == reflect.Pointer {
-		if field = field.Elem(); !field.IsValid() {
-			return strict.Value{}
+// target returns the pointer to what the member holds; it is nil where that is null.
+func (m *Member) target() any {
+	switch at := m.Value.(type) {
+	case **string:
+		return *at
+	case **time.Time:
+		return *at
+	}
+	return m.Value
+}
+
+// append appends what the member holds as JSON, as encoding/json writes it when it
+// does not escape HTML.
+func (m *Member) append(b []byte) []byte {
+	switch at := m.target().(type) {
+	case *string:
+		if at != nil {
+			return appendString(b, *at)
+		}
+	case *bool:
+		return strconv.AppendBool(b, *at)
+	case *int:
+		return strconv.AppendInt(b, int64(*at), 10)
+	case *time.Duration:
+		return appendString(b, at.String())
+	case *time.Time:
+		if at != nil {
+			return append(at.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
+		}
+	default:
+		panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
+	}
+	return append(b, "null"...)
+}
+
+// appendString is [strict.Encode] of a string, at a fraction of its time where there
+// is nothing to escape.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == 0xe2 { // U+2028 and U+2029 begin with 0xe2
+			return append(b, strict.Encode(s)...)
 		}
 	}
-	switch at := field.Addr().Interface().(type) {
-	case *string:
-		return strict.Value{Kind: strict.String, Text: *at}
-	case *bool:
-		return strict.Value{Kind: strict.Bool, Bool: *at}
-	case *int:
-		return strict.Value{Kind: strict.Number, Text: strconv.Itoa(*at)}
-	case *time.Duration:
-		return strict.Value{Kind: strict.String, Text: at.String()}
-	case *time.Time:
-		return strict.Value{Kind: strict.String, Text: at.UTC().Format(time.RFC3339Nano)}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// get returns what the member holds.
+func (m *Member) get() strict.Value {
+	if s, ok := m.target().(*string); ok && s != nil {
+		return strict.Value{Kind: strict.String, Text: *s} // which Fill refuses if it is not UTF-8
 	}
-	panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
+	v, _ := strict.Parse(m.append(nil))
+	return v
 }
 
 // JSON returns the object as [Form.Fill] would read it, with null for each field
@@ -248,34 +277,13 @@ func (f Form) JSON() strict.Value {
 func (f Form) Append(b []byte) []byte {
 	separator := byte('{')
 	for i := range f {
-		if f[i].is(WriteOnly) {
-			continue
-		}
-		b = append(append(append(b, separator, '"'), f[i].Name...), '"', ':')
-		separator = ','
-		switch v := f[i].get(); v.Kind {
-		case strict.Null:
-			b = append(b, "null"...)
-		case strict.Bool:
-			b = strconv.AppendBool(b, v.Bool)
-		case strict.Number:
-			b = append(b, v.Text...)
-		default:
-			b = appendString(b, v.Text)
+		if !f[i].is(WriteOnly) {
+			b = append(append(append(b, separator, '"'), f[i].Name...), '"', ':')
+			b = f[i].append(b)
+			separator = ','
 		}
 	}
 	return append(b, '}')
-}
-
-// appendString is [strict.Encode] of a string, at a fraction of its time where there
-// is nothing to escape.
-func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == 0xe2 { // U+2028 and U+2029 begin with 0xe2
-			return append(b, strict.Encode(s)...)
-		}
-	}
-	return append(append(append(b, '"'), s...), '"')
 }
 
 // Problems is what is wrong with an object, at most one problem a member.
@@ -312,16 +320,22 @@ func (p *Problems) All() []string {
 	return append(all, p.others...)
 }
 
-const maxUnknown = 20 // unknown members that are named one by one
+const maxUnknown = 20 // unknown members that a message names
 
-// addUnknown adds the members of an object that the form does not have, and names
-// those that the mode allows.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
+
+// addUnknown adds members that the form does not have, at most maxUnknown and 40
+// characters of each, and lists those that the mode allows.
 func (p *Problems) addUnknown(names []string, mode Mode) {
-	if len(names) == 0 {
-		return
-	}
 	for _, name := range names[:min(len(names), maxUnknown)] {
-		p.others = append(p.others, printable(name)+" is not known")
+		if !plainName.MatchString(name) {
+			name = fmt.Sprintf("%.40q", name)
+		}
+		p.others = append(p.others, name+" is not known")
+	}
+	last := &p.others[len(p.others)-1]
+	if more := len(names) - maxUnknown; more > 0 {
+		*last += fmt.Sprintf(", nor are %d more", more)
 	}
 	var known []string
 	for _, m := range p.form {
@@ -329,20 +343,5 @@ func (p *Problems) addUnknown(names []string, mode Mode) {
 			known = append(known, m.Name)
 		}
 	}
-	last := &p.others[len(p.others)-1]
-	if more := len(names) - maxUnknown; more > 0 {
-		*last += fmt.Sprintf(", nor are %d more", more)
-	}
 	*last += " (the members are " + strings.Join(known, ", ") + ")"
-}
-
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
-
-// printable returns an unknown name as a message can hold it: quoted where it is
-// not a plain word, and 40 characters of it at most.
-func printable(name string) string {
-	if plainName.MatchString(name) {
-		return name
-	}
-	return fmt.Sprintf("%.40q", name)
 }

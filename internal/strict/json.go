@@ -43,10 +43,9 @@ const (
 )
 
 // String returns the kind as a message names it: "null", "a boolean", "a number",
-// "a string", "an array" or "an object", and "unknown" for any other number.
+// "a string", "an array" or "an object".
 func (k Kind) String() string {
-	names := [...]string{"null", "a boolean", "a number", "a string", "an array", "an object", "unknown"}
-	return names[min(k, Object+1)]
+	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
 // Value is one JSON value. Kind says which of the other fields are used; the
@@ -78,26 +77,15 @@ func (v Value) Member(name string) Value {
 	return Value{}
 }
 
-// SyntaxError says where a text is not the JSON that Parse or Elements takes.
-type SyntaxError struct {
-	Offset  int    // bytes before the place
-	Line    int    // of the place, counted from 1; lines end with \n
-	Column  int    // of the place in its line, in bytes, counted from 1
-	Problem string // what is wrong there and what to do
-}
-
-// Error returns the place and the problem: "line 3, column 7: a string is not
-// closed: …".
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Problem)
-}
-
 // Parse returns the one JSON value that is the whole of data, white space around
 // it aside. Beyond the grammar of RFC 8259 it wants what I-JSON (RFC 7493,
 // section 2.1) wants of the characters: UTF-8 without a mistake or a byte order
 // mark, and surrogate escapes only in pairs. It takes at most MaxDepth levels
 // and MaxValues values. Duplicate member names are kept for the caller to judge,
-// as are numbers of any size. Every error is a *SyntaxError.
+// as are numbers of any size.
+//
+// An error says where the mistake is, what it is and what to do: "line 3, column 7:
+// a string is not closed: …". Lines end with \n; columns are bytes; both count from 1.
 func Parse(data []byte) (Value, error) {
 	p := parser{data: data}
 	p.text.Grow(len(data))
@@ -110,9 +98,8 @@ func Parse(data []byte) (Value, error) {
 
 // Elements yields, one at a time and in order, the elements of the JSON array
 // that is the whole of data, by the rules of Parse, so that a long array never
-// stands in memory as one tree. A mistake is yielded once, as a *SyntaxError with
-// a zero Value, and ends the sequence; the elements before it were yielded by
-// then.
+// stands in memory as one tree. A mistake is yielded once, as an error with a zero
+// Value, and ends the sequence; the elements before it were yielded by then.
 func Elements(data []byte) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		p := parser{data: data, depth: 1}
@@ -122,7 +109,7 @@ func Elements(data []byte) iter.Seq2[Value, error] {
 		for first := true; p.more(first, ']'); first = false {
 			p.count = 0
 			size := p.text.Len() // of the element before: a good guess for this one
-			p.text = strings.Builder{}
+			p.text.Reset()
 			p.text.Grow(size)
 			if v := p.value(); p.err == nil && !yield(v, nil) {
 				return
@@ -153,8 +140,8 @@ type parser struct {
 	pos   int
 	depth int             // open arrays and objects
 	count int             // values read so far
-	text  strings.Builder // the names, strings and numbers read so far, one after the other
-	err   error           // nil or a *SyntaxError
+	text  strings.Builder // the names and strings read so far, one after the other
+	err   error
 }
 
 // finish checks that nothing but white space is left.
@@ -166,12 +153,9 @@ func (p *parser) finish() {
 
 // fail sets the error, unless there is one already.
 func (p *parser) fail(at int, problem string) {
-	if at == len(p.data) {
-		problem = "the text ends too early: " + problem
-	}
 	if p.err == nil {
-		line := 1 + bytes.Count(p.data[:at], []byte("\n"))
-		p.err = &SyntaxError{at, line, at - bytes.LastIndexByte(p.data[:at], '\n'), problem}
+		line, column := 1+bytes.Count(p.data[:at], []byte("\n")), at-bytes.LastIndexByte(p.data[:at], '\n')
+		p.err = fmt.Errorf("line %d, column %d: %s", line, column, problem)
 		p.pos = len(p.data)
 	}
 }
@@ -218,14 +202,17 @@ func (p *parser) value() Value {
 		return Value{}
 	}
 	p.fail(p.pos, "a value is needed here: an object, an array, a number, a string in double quotes, "+
-		"true, false or null; comments and a byte order mark must be left out")
+		"true, false or null; leave out comments, a comma at the end and a byte order mark")
 	return Value{}
 }
 
 // container reads the array or object that begins here.
 func (p *parser) container(kind Kind, end byte) Value {
 	v := Value{Kind: kind}
-	p.enter()
+	p.pos++
+	if p.depth++; p.depth > MaxDepth {
+		p.fail(p.pos-1, fmt.Sprintf("arrays and objects are more than %d deep: make them flatter", MaxDepth))
+	}
 	for first := true; p.more(first, end); first = false {
 		if kind == Array {
 			v.Items = append(v.Items, p.value())
@@ -240,30 +227,15 @@ func (p *parser) container(kind Kind, end byte) Value {
 	return v
 }
 
-// enter moves past the bracket that opens an array or object.
-func (p *parser) enter() {
-	p.pos++
-	if p.depth++; p.depth > MaxDepth {
-		p.fail(p.pos-1, fmt.Sprintf("arrays and objects are more than %d deep: make them flatter", MaxDepth))
-	}
-}
-
 // more reports whether the array or object that is open has another element or
 // member. It moves to it, past the comma, or else past the bracket at the end.
 func (p *parser) more(first bool, end byte) bool {
-	c, comma := p.next(), p.pos
-	switch {
-	case p.err != nil:
+	switch c := p.next(); {
 	case c == end:
 		p.pos++
 		p.depth--
-	case first:
+	case first || p.skip(","):
 		return true
-	case p.skip(","):
-		if p.next() != end {
-			return true
-		}
-		p.fail(comma, "a comma stands before the end: remove it")
 	default:
 		p.fail(p.pos, "a comma or "+string(end)+" is needed here")
 	}
@@ -273,7 +245,7 @@ func (p *parser) more(first bool, end byte) bool {
 // name reads a member's name and the colon after it.
 func (p *parser) name() string {
 	if p.next() != '"' {
-		p.fail(p.pos, "a member's name in double quotes is needed here")
+		p.fail(p.pos, "a member's name in double quotes is needed here; leave out a comma at the end")
 	}
 	name := p.chars()
 	if p.next(); !p.skip(":") {
@@ -312,9 +284,10 @@ func (p *parser) chars() string {
 			}
 			return chars
 		case c == '\\':
-			r, size, problem := unescape(p.data[i:])
-			if problem != "" {
-				p.fail(i, problem)
+			r, size := unescape(p.data[i:])
+			if size == 0 {
+				p.fail(i, `this escape is unknown, or half of a surrogate pair: use \" \\ \/ \b \f \n `+
+					`\r \t, or \u and four hex digits, for both halves of a pair`)
 				return ""
 			}
 			p.text.Write(p.data[copied:i])
@@ -332,23 +305,23 @@ func (p *parser) chars() string {
 }
 
 // unescape returns the character that the escape at the beginning of s stands
-// for, and how many bytes it takes, or what is wrong with it.
-func unescape(s []byte) (r rune, size int, problem string) {
+// for, and how many bytes it takes, which is 0 where it is not valid.
+func unescape(s []byte) (r rune, size int) {
 	if len(s) > 1 {
 		if i := strings.IndexByte(`"\/bfnrt`, s[1]); i >= 0 {
-			return rune("\"\\/\b\f\n\r\t"[i]), 2, ""
+			return rune("\"\\/\b\f\n\r\t"[i]), 2
 		}
 	}
-	if r = unit(s); r < 0 {
-		return 0, 0, `this escape is unknown: use \" \\ \/ \b \f \n \r \t, or \u and four hex digits`
-	}
-	if !utf16.IsSurrogate(r) {
-		return r, 6, ""
+	switch r = unit(s); {
+	case r < 0:
+		return 0, 0
+	case !utf16.IsSurrogate(r):
+		return r, 6
 	}
 	if r = utf16.DecodeRune(r, unit(s[6:])); r == utf8.RuneError {
-		return 0, 0, `a surrogate stands alone: write both halves, \ud800 to \udbff and then \udc00 to \udfff`
+		return 0, 0
 	}
-	return r, 12, ""
+	return r, 12
 }
 
 // unit returns the UTF-16 code unit of the escape of \u and four digits that s

@@ -3,7 +3,6 @@ package strict_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -139,19 +138,18 @@ func TestTooManyValues(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	const (
-		cut, value, comma, trailing = "text ends", "a value is needed", "is needed here", "before the end"
-		name, colon, after          = "name in double quotes", "a colon", "more text after"
-		open, control, escape       = "not closed", "control character", "escape is unknown"
-		alone, notUTF8, number      = "surrogate", "not UTF-8", "not a number"
-		deeply                      = "32 deep"
+		value, comma            = "a value is needed", "] is needed here"
+		name, colon, after, end = "name in double quotes", "a colon", "more text after", "} is needed here"
+		open, control, escape   = "not closed", "control character", "escape is unknown"
+		notUTF8, number, deeply = "not UTF-8", "not a number", "32 deep"
 	)
 	for _, tt := range []struct {
 		in           string
 		line, column int
 		problem      string
 	}{
-		{"", 1, 1, cut},
-		{" \n ", 2, 2, cut},
+		{"", 1, 1, value},
+		{" \n ", 2, 2, value},
 		{"\x00", 1, 1, value},
 		{"\ufeff{}", 1, 1, value},
 		{"\ufeff", 1, 1, value},
@@ -193,10 +191,10 @@ func TestParseRefuses(t *testing.T) {
 		{`"a" "b"`, 1, 5, after},
 		{`""""`, 1, 3, after},
 
-		{"[", 1, 2, cut},
-		{"[1", 1, 3, cut},
-		{"[1,", 1, 4, cut},
-		{"[[1]", 1, 5, cut},
+		{"[", 1, 2, value},
+		{"[1", 1, 3, comma},
+		{"[1,", 1, 4, value},
+		{"[[1]", 1, 5, comma},
 		{"]", 1, 1, value},
 		{"[}", 1, 2, value},
 		{"[1}", 1, 3, comma},
@@ -204,7 +202,7 @@ func TestParseRefuses(t *testing.T) {
 		{"[1:2]", 1, 3, comma},
 		{"[,1]", 1, 2, value},
 		{"[1,,2]", 1, 4, value},
-		{"[1,\n]", 1, 3, trailing},
+		{"[1,\n]", 2, 1, value},
 		{"[1,,]", 1, 4, value},
 		{"[,]", 1, 2, value},
 		{`["a" "b"]`, 1, 6, comma},
@@ -212,18 +210,18 @@ func TestParseRefuses(t *testing.T) {
 
 		{"{", 1, 2, name},
 		{`{"a"`, 1, 5, colon},
-		{`{"a":`, 1, 6, cut},
-		{`{"a":1`, 1, 7, cut},
+		{`{"a":`, 1, 6, value},
+		{`{"a":1`, 1, 7, end},
 		{`{"a":1,`, 1, 8, name},
-		{`{"a":1,}`, 1, 7, trailing},
+		{`{"a":1,}`, 1, 8, name},
 		{`{"a":1,,"b":2}`, 1, 8, name},
 		{`{,}`, 1, 2, name},
 		{`{"a"}`, 1, 5, colon},
 		{`{"a",1}`, 1, 5, colon},
 		{`{"a"::1}`, 1, 6, value},
-		{`{"a":1 "b":2}`, 1, 8, comma},
-		{`{"a":1]`, 1, 7, comma},
-		{`{"a":1;"b":2}`, 1, 7, comma},
+		{`{"a":1 "b":2}`, 1, 8, end},
+		{`{"a":1]`, 1, 7, end},
+		{`{"a":1;"b":2}`, 1, 7, end},
 		{`{"a" "b"}`, 1, 6, colon},
 		{`{a:1}`, 1, 2, name},
 		{`{1:1}`, 1, 2, name},
@@ -284,18 +282,18 @@ func TestParseRefuses(t *testing.T) {
 		{`"\u1_23"`, 1, 2, escape},
 		{`"\u{41}"`, 1, 2, escape},
 
-		{`"\ud800"`, 1, 2, alone},
-		{`"\udfff"`, 1, 2, alone},
-		{`"ab\uD834"`, 1, 4, alone},
-		{`"\ud834\ud834\udd1e"`, 1, 2, alone},
-		{`"\udd1e\ud834"`, 1, 2, alone},
-		{`"\ud834x\udd1e"`, 1, 2, alone},
-		{`"\ud834\n"`, 1, 2, alone},
-		{`"\ud834\u0041"`, 1, 2, alone},
-		{`"\ud834\\udd1e"`, 1, 2, alone},
-		{`"\ud834\udd1`, 1, 2, alone},
-		{`"\ud834\uzzzz"`, 1, 2, alone},
-		{`{"\ud800":1}`, 1, 3, alone},
+		{`"\ud800"`, 1, 2, escape},
+		{`"\udfff"`, 1, 2, escape},
+		{`"ab\uD834"`, 1, 4, escape},
+		{`"\ud834\ud834\udd1e"`, 1, 2, escape},
+		{`"\udd1e\ud834"`, 1, 2, escape},
+		{`"\ud834x\udd1e"`, 1, 2, escape},
+		{`"\ud834\n"`, 1, 2, escape},
+		{`"\ud834\u0041"`, 1, 2, escape},
+		{`"\ud834\\udd1e"`, 1, 2, escape},
+		{`"\ud834\udd1`, 1, 2, escape},
+		{`"\ud834\uzzzz"`, 1, 2, escape},
+		{`{"\ud800":1}`, 1, 3, escape},
 
 		{"\xff", 1, 1, value},
 		{"[\"\xff\"]", 1, 2, notUTF8},
@@ -318,21 +316,11 @@ func TestParseRefuses(t *testing.T) {
 		t.Run(fmt.Sprintf("%.30q", tt.in), func(t *testing.T) {
 			t.Parallel()
 			v, err := strict.Parse([]byte(tt.in))
-			wrong, ok := errors.AsType[*strict.SyntaxError](err)
-			if !ok || wrong.Line != tt.line || wrong.Column != tt.column ||
-				!strings.Contains(wrong.Problem, tt.problem) {
-				t.Fatalf("Parse(%.60q) = %s, %v, want line %d, column %d: …%s…",
-					tt.in, show(v), err, tt.line, tt.column, tt.problem)
-			}
-			lines := strings.SplitAfter(tt.in[:wrong.Offset], "\n")
-			line, column := len(lines), len(lines[len(lines)-1])+1
-			if line != tt.line || column != tt.column {
-				t.Errorf("Parse(%.60q) has Offset %d, which is line %d, column %d; want line %d, column %d",
-					tt.in, wrong.Offset, line, column, tt.line, tt.column)
-			}
-			want := fmt.Sprintf("line %d, column %d: %s", tt.line, tt.column, wrong.Problem)
-			if got := wrong.Error(); got != want || strings.HasSuffix(got, ".") {
-				t.Errorf("Error() = %q, want %q, without a full stop", got, want)
+			got, place := fmt.Sprint(err), fmt.Sprintf("line %d, column %d: ", tt.line, tt.column)
+			if !strings.HasPrefix(got, place) || !strings.Contains(got, tt.problem) ||
+				strings.HasSuffix(got, ".") {
+				t.Errorf("Parse(%.60q) = %s, %s, want %s…%s… without a full stop",
+					tt.in, show(v), got, place, tt.problem)
 			}
 			checkElements(t, []byte(tt.in))
 		})
@@ -377,12 +365,12 @@ func TestElements(t *testing.T) {
 		{"invalid UTF-8 after two", "[1,2,\"\xff\"]", `1 2`, "line 1, column 6: a string is not UTF-8"},
 		{"mistake after two", `[1,2,x,4]`, `1 2`, "line 1, column 6: a value is needed"},
 		{"mistake inside the third", `[1,[2],[3,x],4]`, `1 [2]`, "line 1, column 11: a value is needed"},
-		{"not closed", `[1,2`, `1 2`, "line 1, column 5: the text ends"},
-		{"comma at the end", `[1,2,]`, `1 2`, "line 1, column 5: a comma"},
+		{"not closed", `[1,2`, `1 2`, "line 1, column 5: a comma or ]"},
+		{"comma at the end", `[1,2,]`, `1 2`, "line 1, column 6: a value is needed"},
 		{"text after it", `[1] 2`, `1`, "line 1, column 5: there is more text"},
 		{"an object", `{"a":1}`, ``, "line 1, column 1: a JSON array is needed"},
 		{"a string", ` "[1]"`, ``, "line 1, column 2: a JSON array is needed"},
-		{"nothing", ``, ``, "line 1, column 1: the text ends too early: a JSON array is needed"},
+		{"nothing", ``, ``, "line 1, column 1: a JSON array is needed"},
 		{"as deep as allowed", deep(strict.MaxDepth), deep(strict.MaxDepth - 1), ""},
 		{"the array is a level too", `[0,` + deep(strict.MaxDepth) + `]`,
 			`0`, "line 1, column 35: arrays and objects"},
@@ -426,14 +414,11 @@ func TestElements(t *testing.T) {
 
 func TestKind(t *testing.T) {
 	t.Parallel()
-	names := []string{"null", "a boolean", "a number", "a string", "an array", "an object", "unknown"}
+	names := []string{"null", "a boolean", "a number", "a string", "an array", "an object"}
 	for i, want := range names {
 		if got := strict.Kind(i).String(); got != want {
 			t.Errorf("Kind(%d).String() = %q, want %q", i, got, want)
 		}
-	}
-	if got := strict.Kind(255).String(); got != "unknown" {
-		t.Errorf("Kind(255).String() = %q, want unknown", got)
 	}
 }
 
@@ -444,15 +429,17 @@ func checkParse(t *testing.T, data []byte) {
 	t.Helper()
 	v, err := strict.Parse(data)
 	if err != nil {
-		wrong, ok := errors.AsType[*strict.SyntaxError](err)
-		if !ok || wrong.Offset < 0 || wrong.Offset > len(data) {
-			t.Fatalf("Parse(%q) = %#v, want a *SyntaxError inside the text", data, err)
+		var line, column int
+		lines := bytes.SplitAfter(data, []byte("\n"))
+		_, scanErr := fmt.Sscanf(err.Error(), "line %d, column %d: ", &line, &column)
+		if scanErr != nil || line < 1 || line > len(lines) || column < 1 || column > len(lines[line-1])+1 {
+			t.Fatalf("Parse(%q) = %v, want an error with a place inside the text", data, err)
 		}
 		count := func(s string) int { return bytes.Count(data, []byte(s)) }
-		says := func(s string) bool { return strings.Contains(wrong.Problem, s) }
+		says := func(s string) bool { return strings.Contains(err.Error(), s) }
 		switch {
 		case !json.Valid(data) || !utf8.Valid(data):
-		case says("surrogate") && bytes.HasPrefix(data[wrong.Offset:], []byte(`\u`)):
+		case says("surrogate") && bytes.HasPrefix(lines[line-1][column-1:], []byte(`\u`)):
 		case says("deep") && count("[")+count("{") > strict.MaxDepth:
 		case says("send fewer") && len(data) > strict.MaxValues:
 		default:

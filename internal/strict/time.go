@@ -2,17 +2,9 @@ package strict
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 	"time"
 )
-
-// dateTime is the shape of a date-time: that of RFC 3339, but seconds may be left
-// out, and an offset may lack its colon or its minutes.
-var dateTime = regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d(:?\d\d)?)$`)
-
-// offsets writes an offset with a sign and no colon, Z as + alone.
-var offsets = strings.NewReplacer("Z", "+", "z", "+", ":", "")
 
 // Time returns the instant, in UTC, that the RFC 3339 date-time s names: date, T,
 // time of day and an offset or Z; t and z may be lower-case. It takes two things
@@ -23,57 +15,41 @@ var offsets = strings.NewReplacer("Z", "+", "z", "+", ":", "")
 // 9999, in s and also in UTC.
 //
 // An error is the tail of a sentence whose subject is what holds s: it begins
-// with "must" and says everything that is wrong with s and how to put it right.
+// with "must" and says what a date-time needs.
 func Time(s string) (time.Time, error) {
-	refuse := func(problem string) (time.Time, error) {
-		const rule = "must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00: "
-		return time.Time{}, errors.New(rule + problem)
-	}
-	if !dateTime.MatchString(s) {
-		return refuse("write four digits of the year and two of all else, a T before the time, " +
-			"a point before a fraction of a second, and Z or an offset from UTC at the end")
-	}
-
-	// Each form that the shape allows becomes the longest: 2027-03-01, 18:00:00, +0200.
-	end := strings.LastIndexAny(s, "Zz+-") // the date has hyphens, too, but before
-	date, clock := s[:10], s[11:end]
-	if len(clock) == len("18:00") {
+	// Each form that is taken becomes the longest: 2027-03-01T18:00:00 and +02:00.
+	s = strings.ToUpper(s)
+	end := max(0, strings.LastIndexAny(s, "Z+-")) // the date has hyphens, too, but before
+	clock, offset := s[:end], s[end:]
+	if len(clock) == len("2027-03-01T18:00") {
 		clock += ":00"
 	}
-	offset := (offsets.Replace(s[end:]) + "0000")[:len("+0200")]
-
-	// Two strings of two digits compare as their numbers do.
-	var wrong []string
-	if _, err := time.Parse(time.DateOnly, date); err != nil {
-		wrong = append(wrong, "the month must be 01 to 12 and the day one that the month has")
-	}
-	for _, part := range [...]struct{ name, value, most string }{
-		{"hour", clock[:2], "23"},
-		{"minute", clock[3:5], "59"},
-		{"second", clock[6:8], "60"},
-		{"hour of the offset", offset[1:3], "23"},
-		{"minute of the offset", offset[3:], "59"},
-	} {
-		if part.value > part.most {
-			wrong = append(wrong, "the "+part.name+" must be 00 to "+part.most)
-		}
-	}
-	if wrong != nil {
-		return refuse(strings.Join(wrong, ", "))
+	switch len(offset) {
+	case len("+02"):
+		offset += ":00"
+	case len("+0200"):
+		offset = offset[:3] + ":" + offset[3:]
 	}
 
 	// The time package has no second 60: of a leap second it reads 59, and a second is added.
-	second := clock[6:8]
-	clock = clock[:6] + min(second, "59") + clock[8:]
-	t, err := time.Parse(time.RFC3339Nano, date+"T"+clock+offset[:3]+":"+offset[3:])
-	if t = t.UTC(); second == "60" {
-		if t.Hour() != 23 || t.Minute() != 59 {
-			return refuse("the second can be 60, a leap second, only where it is 23:59 in UTC")
-		}
+	isLeap := len(clock) >= 19 && clock[16:19] == ":60"
+	if isLeap {
+		clock = clock[:16] + ":59" + clock[19:]
+	}
+	t, err := time.Parse(time.RFC3339, clock+offset)
+	if t = t.UTC(); isLeap {
 		t = t.Add(time.Second)
 	}
-	if err != nil || t.Year() < 0 || t.Year() > 9999 {
-		return refuse("the year must be 0000 to 9999 in UTC, too")
+
+	// What time.Parse takes is of the longest form, but the hour may have one digit,
+	// a comma may stand before the fraction, and an offset may be 24:00 or 00:60.
+	ok := err == nil && clock[13] == ':' && !strings.Contains(clock, ",") &&
+		(offset == "Z" || offset[1:3] <= "23" && offset[4:] <= "59") &&
+		(!isLeap || t.Hour() == 0 && t.Minute() == 0) && 0 <= t.Year() && t.Year() <= 9999
+	if !ok {
+		return time.Time{}, errors.New("must be a date-time such as 2027-03-01T18:00:00Z or " +
+			"2027-03-01T18:00:00+02:00: a day and time that exist, with a T between them " +
+			"and Z or an offset from UTC at the end")
 	}
 	return t, nil
 }
