@@ -203,15 +203,18 @@ func (m *Member) set(v strict.Value, isStored bool) (problem string) {
 	return ""
 }
 
-// target returns the pointer to what the member holds; it is nil where that is null.
+// target returns a pointer to the string, bool, int, duration or time that the member
+// holds. It is a nil *string or *time.Time where the member holds null.
 func (m *Member) target() any {
 	switch at := m.Value.(type) {
 	case **string:
 		return *at
 	case **time.Time:
 		return *at
+	case *string, *bool, *int, *time.Duration, *time.Time:
+		return at
 	}
-	return m.Value
+	panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
 }
 
 // append appends what the member holds as JSON, as encoding/json writes it when it
@@ -232,8 +235,6 @@ func (m *Member) append(b []byte) []byte {
 		if at != nil {
 			return append(at.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
 		}
-	default:
-		panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
 	}
 	return append(b, "null"...)
 }
