@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -405,8 +404,6 @@ func (s *Store) update(ctx context.Context, f func(tx) error) error {
 	return s.rows.Update(ctx, func(t *rows.Tx) error { return f(tx{Tx: t, s: s}) })
 }
 
-const collectEvery = 40_000 // records whose garbage, 200 MB, is collected before more of an array is read
-
 // applyAll applies a JSON array of records.
 func (t tx) applyAll(records []byte) error {
 	n := 0
@@ -414,9 +411,7 @@ func (t tx) applyAll(records []byte) error {
 		if err != nil {
 			return &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
 		}
-		if n++; n%collectEvery == 0 {
-			runtime.GC()
-		}
+		n++
 		if err := t.apply(v); err != nil {
 			err.Record = n
 			return err

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
@@ -757,4 +760,61 @@ func FuzzRecords(f *testing.F) {
 			t.Fatalf("the dump makes %s, want %s", got, all)
 		}
 	})
+}
+
+// TestMemory: a long array takes no more memory while it is applied than twice what
+// the loaded store takes, and three times the array. Not parallel to other tests: it
+// measures the memory of the process, with the garbage collector as eventsd sets it.
+func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(200))
+	const n = 150_000
+	array := func(record func(b []byte, i int) []byte) []byte {
+		b := []byte(`[{"user":{"id":"usr_m","name":"M","email":"m@example.com"}}`)
+		for i := range n {
+			b = record(append(b, ','), i)
+		}
+		return append(b, ']')
+	}
+	seed := array(func(b []byte, i int) []byte {
+		return fmt.Appendf(b, `{"event":{"id":"evt_%d","host_id":"usr_m","title":"T","start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z"}}`, i)
+	})
+	changes := array(func(b []byte, i int) []byte { return fmt.Appendf(b, `{"event":{"id":"evt_%d","status":"draft"}}`, i) })
+
+	store := events.NewStore(nil)
+	heap := func() uint64 {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	for name, records := range map[string][]byte{"a seed": seed, "changes": changes} {
+		if name == "changes" {
+			if err := store.ApplyJSON(seed); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.GC()
+		done, peak := make(chan error), uint64(0)
+		go func() { done <- store.ApplyJSON(records) }()
+		for applying := true; applying; {
+			select {
+			case err := <-done:
+				if applying = false; err != nil {
+					t.Fatal(err)
+				}
+			case <-time.After(2 * time.Millisecond):
+				peak = max(peak, heap())
+			}
+		}
+		runtime.GC()
+		loaded := heap()
+		if most := 2*loaded + 3*uint64(len(records)); peak > most {
+			t.Errorf("%s of %d MiB took %d MiB, want at most %d, twice the %d MiB of the store and three times the array",
+				name, len(records)>>20, peak>>20, most>>20, loaded>>20)
+		}
+		t.Logf("%s: peak %d MiB, loaded %d MiB", name, peak>>20, loaded>>20)
+		store = events.NewStore(nil)
+	}
 }

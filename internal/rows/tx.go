@@ -3,6 +3,8 @@ package rows
 import (
 	"iter"
 	"maps"
+	"runtime"
+	"runtime/metrics"
 	"slices"
 	"time"
 )
@@ -108,8 +110,20 @@ func (tx *Tx) Put(old *Row, json []byte, key *IdempotencyKey) *Row {
 		tx.names[old.Name] = nil
 	}
 	tx.name(r, r)
-	tx.changes = append(tx.changes, change{row: r})
+	if tx.changes = append(tx.changes, change{row: r}); len(tx.changes)%1000 == 0 {
+		collectGarbage()
+	}
 	return r
+}
+
+// collectGarbage keeps what an update of very many rows leaves behind at a quarter of
+// the memory in use: by itself it would grow to as much again, or more.
+func collectGarbage() {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	if used, live := sample[0].Value.Uint64(), sample[1].Value.Uint64(); used > live+live/4+32<<20 {
+		runtime.GC()
+	}
 }
 
 // Delete deletes the row with an id, if there is one, and all that belongs to it.
