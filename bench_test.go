@@ -133,3 +133,28 @@ func BenchmarkOpen(b *testing.B) {
 		store.Close()
 	}
 }
+
+// BenchmarkApply merges records into events that exist: a thousand at a time.
+func BenchmarkApply(b *testing.B) {
+	store := events.NewStore(nil)
+	filled(b, store, 100_000)
+	const n = 1000
+	arrays := [2][]byte{}
+	for i, status := range []string{"draft", "published"} {
+		for k := range n {
+			record := fmt.Sprintf(`{"event":{"id":"evt_%012d","status":%q}}`, k*97, status)
+			arrays[i] = append(append(arrays[i], ','), record...)
+		}
+		arrays[i][0] = '['
+		arrays[i] = append(arrays[i], ']')
+	}
+	b.ReportAllocs()
+	round := 0
+	for b.Loop() {
+		if err := store.ApplyJSON(arrays[round%2]); err != nil {
+			b.Fatal(err)
+		}
+		round++
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/record")
+}

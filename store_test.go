@@ -770,7 +770,7 @@ func TestMemory(t *testing.T) {
 		t.Skip("it takes seconds")
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(200))
-	const n = 150_000
+	const n = 60_000
 	array := func(record func(b []byte, i int) []byte) []byte {
 		b := []byte(`[{"user":{"id":"usr_m","name":"M","email":"m@example.com"}}`)
 		for i := range n {
