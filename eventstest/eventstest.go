@@ -113,8 +113,8 @@ func At(start time.Time) Option { return func(o *options) { o.at = start } }
 func AllowUnknownRoutes() Option { return func(o *options) { o.anyRoute = true } }
 
 // NoListener opens no port: only [Server.Client] and [Server.Handler] reach the
-// server, and the client calls it without a goroutine or a socket. So it works
-// in a bubble of testing/synctest, where a fault's delay takes no time.
+// server, and the client's connections stay within the process. So it works in a
+// bubble of testing/synctest, where a fault's delay takes no time.
 func NoListener() Option { return func(o *options) { o.noListener = true } }
 
 // New starts a double on a free loopback port. At the end of the test it closes
@@ -146,17 +146,21 @@ func New(t testing.TB, opts ...Option) *Server {
 	})
 	s.check("the seed", err)
 	s.Owner = s.profile("usr_owner")
-	stop := func() {}
-	if o.noListener {
-		s.URL = "http://eventstest.invalid" + events.BasePath
-		s.client = direct{s.handler}
-	} else {
-		s.URL, stop = s.listen()
-		s.client = network{d, &http.Transport{}, &http.Transport{DisableKeepAlives: true}}
+	srv := newServer(s.handler)
+	s.client = transport(s.handler, !o.noListener)
+	s.URL = "http://eventstest.invalid" + events.BasePath
+	var serving sync.WaitGroup
+	if !o.noListener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		s.check("New", err)
+		s.URL = "http://" + l.Addr().String() + events.BasePath
+		serving.Go(func() { srv.Serve(l) })
 	}
 	t.Cleanup(func() {
 		d.Close()
-		stop()
+		srv.Close()
+		serving.Wait()
+		srv.Close() // a connection may have been accepted just before the port was closed
 		s.ending.Lock()
 		defer s.ending.Unlock()
 		s.ended = true
@@ -165,23 +169,6 @@ func New(t testing.TB, opts ...Option) *Server {
 		}
 	})
 	return s
-}
-
-// listen serves on a free port. Stop closes it and every connection, whatever that
-// waits for, and waits for none of the requests.
-func (s *Server) listen() (url string, stop func()) {
-	s.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	s.check("New", err)
-	srv := &http.Server{Handler: s.handler, DisableGeneralOptionsHandler: true,
-		MaxHeaderBytes: 16 << 10} // as eventsd has it
-	var serving sync.WaitGroup
-	serving.Go(func() { srv.Serve(l) })
-	return "http://" + l.Addr().String() + events.BasePath, func() {
-		srv.Close()
-		serving.Wait()
-		srv.Close() // a connection may have been accepted just before the port was closed
-	}
 }
 
 // check fails the test at once if a call has an error.
