@@ -18,7 +18,7 @@
 //     [Server.NewKey]. All tenants share the one clock: a test that moves it moves
 //     it for all, so give such a test a server of its own.
 //   - [Server.Fail] makes requests go wrong, [Server.Requests] returns what was
-//     called, and a request to a route that the API lacks fails the test.
+//     called, and a request to a route that the API lacks fails the test when it ends.
 //
 // # Faults
 //
@@ -64,19 +64,10 @@ type Server struct {
 	Owner events.User   // the user that it belongs to: usr_owner
 	Store *events.Store // the server's data, to look into and to add to
 
-	t testing.TB
-	*shared
-}
-
-// shared is what the views of a server share.
-type shared struct {
+	t       testing.TB
 	double  *double.Double
 	handler http.Handler
 	client  http.RoundTripper
-
-	ending sync.Mutex // guards the two below, and is held while the test is failed
-	ended  bool
-	late   []string // problems to be reported at the end
 }
 
 // Option is an option of [New].
@@ -114,7 +105,8 @@ func AllowUnknownRoutes() Option { return func(o *options) { o.anyRoute = true }
 
 // NoListener opens no port: only [Server.Client] and [Server.Handler] reach the
 // server, and the client's connections stay within the process. So it works in a
-// bubble of testing/synctest, where a fault's delay takes no time.
+// bubble of testing/synctest, where a fault's delay takes no time. Close the body
+// of each answer there, or its connection outlives the bubble.
 func NoListener() Option { return func(o *options) { o.noListener = true } }
 
 // New starts a double on a free loopback port. At the end of the test it closes
@@ -130,45 +122,58 @@ func New(t testing.TB, opts ...Option) *Server {
 		t.Fatalf("eventstest: At(%v): the year must be 0 to 9999, in UTC", o.at)
 	}
 	d := double.New(events.BasePath, events.Operations(), o.at)
-	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
-	s := &Server{t: t, Store: store, shared: &shared{double: d, handler: d.Handler(events.New(store))}}
+	var mu sync.Mutex
+	var unknown []string // messages about requests to routes that the API lacks
 	if !o.anyRoute {
-		d.Unknown = s.unknown
+		d.Unknown = func(method, path, nearest string) {
+			mu.Lock()
+			defer mu.Unlock()
+			unknown = append(unknown, fmt.Sprintf("eventstest: %s %s: the API has no such route; the nearest "+
+				"is %s under %s (AllowUnknownRoutes allows it)", method, path, nearest, events.BasePath))
+		}
 	}
-	var err error
-	s.Key, err = d.Begin(store, "", func() error {
+	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
+	handler := d.Handler(events.New(store))
+	s := &Server{t: t, Store: store, double: d, handler: handler, client: transport(handler, !o.noListener)}
+	key, err := d.Begin(store, "", func() error {
 		for _, seed := range o.seeds {
-			if err := seed(store); err != nil {
-				return err
-			}
+			s.check("the seed", seed(store))
 		}
 		return nil
 	})
-	s.check("the seed", err)
-	s.Owner = s.profile("usr_owner")
-	srv := newServer(s.handler)
-	s.client = transport(s.handler, !o.noListener)
-	s.URL = "http://eventstest.invalid" + events.BasePath
-	var serving sync.WaitGroup
+	s.check("New", err)
+	s.Key, s.Owner = key, s.profile("usr_owner")
+	host, stop := "eventstest.invalid", func() {}
 	if !o.noListener {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		s.check("New", err)
-		s.URL = "http://" + l.Addr().String() + events.BasePath
-		serving.Go(func() { srv.Serve(l) })
+		host, stop = s.listen()
 	}
+	s.URL = "http://" + host + events.BasePath
 	t.Cleanup(func() {
 		d.Close()
-		srv.Close()
-		serving.Wait()
-		srv.Close() // a connection may have been accepted just before the port was closed
-		s.ending.Lock()
-		defer s.ending.Unlock()
-		s.ended = true
-		for _, problem := range s.late {
-			t.Error(problem)
+		stop()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, problem := range unknown { // only now, as a fuzz test must not be failed while its target runs
+			t.Errorf("%s", problem)
 		}
 	})
 	return s
+}
+
+// listen serves on a free port. Stop closes it and every connection, whatever that
+// waits for, and waits for none of the requests.
+func (s *Server) listen() (host string, stop func()) {
+	s.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	s.check("New", err)
+	srv := newServer(s.handler)
+	var serving sync.WaitGroup
+	serving.Go(func() { srv.Serve(l) })
+	return l.Addr().String(), func() {
+		srv.Close()
+		serving.Wait()
+		srv.Close() // a connection may have been accepted just before the port was closed
+	}
 }
 
 // check fails the test at once if a call has an error.
@@ -186,19 +191,6 @@ func (s *Server) For(t testing.TB) *Server {
 	view := *s
 	view.t = t
 	return &view
-}
-
-// unknown fails the test for a request to a route that the API lacks.
-func (s *Server) unknown(method, path, nearest string) {
-	s.ending.Lock()
-	defer s.ending.Unlock()
-	problem := fmt.Sprintf("eventstest: %s %s: the API has no such route; the nearest is %s under %s "+
-		"(AllowUnknownRoutes allows it)", method, path, nearest, events.BasePath)
-	if _, fuzzing := s.t.(*testing.F); fuzzing { // its methods must not be called while its target runs
-		s.late = append(s.late, problem)
-	} else if !s.ended {
-		s.t.Errorf("%s", problem)
-	}
 }
 
 // profile is the user with an id, whose own record is the first of its records.
@@ -231,8 +223,7 @@ func (s *Server) Client() *http.Client { return &http.Client{Transport: withKey{
 func (s *Server) NewKey(name string) (key string, owner events.User) {
 	s.t.Helper()
 	call := fmt.Sprintf("NewKey(%q)", name)
-	request, err := json.Marshal(map[string]string{"name": name})
-	s.check(call, err)
+	request, _ := json.Marshal(map[string]string{"name": name}) // strings are always JSON
 	answer, err := s.double.IssueKeyJSON(request)
 	s.check(call, err)
 	var issued struct{ Key, User string }
