@@ -281,7 +281,7 @@ func TestTimesAtOnce(t *testing.T) {
 	}
 }
 
-// TestRequestsOf: of some users, of one that is gone, and of nobody.
+// TestRequestsOf: of some users, and of nobody.
 func TestRequestsOf(t *testing.T) {
 	t.Parallel()
 	srv := eventstest.New(t, eventstest.NoListener())
@@ -289,9 +289,6 @@ func TestRequestsOf(t *testing.T) {
 	kurt, kurtOwner := srv.NewKey("Kurt")
 	for _, key := range []string{srv.Key, grace, kurt} {
 		call(t, srv, key, "GET /events", "")
-	}
-	if err := srv.Store.Apply(events.Record{Delete: &events.Ref{User: kurtOwner.ID}}); err != nil {
-		t.Fatal(err)
 	}
 	if r := srv.Requests("", graceOwner.ID, kurtOwner.ID); len(r) != 2 || r[0].User != graceOwner.ID ||
 		r[1].User != kurtOwner.ID {
@@ -611,8 +608,8 @@ func TestFaultsRefused(t *testing.T) {
 		{"GET /events", eventstest.Fault{Status: 399}, "status must be from 400 to 599"},
 		{"GET /events", eventstest.Fault{Status: 600}, "status must be from 400 to 599"},
 		{"GET /events", eventstest.Fault{Status: -1}, "status must be from 400 to 599"},
-		{"GET /events", eventstest.Fault{Status: 500, Times: -1}, "times must not be negative"},
-		{"GET /events", eventstest.Fault{Status: 500, After: -1}, "after must not be negative"},
+		{"GET /events", eventstest.Fault{Status: 500, Times: -1}, "times and delay must not be negative"},
+		{"GET /events", eventstest.Fault{Status: 500, After: -1}, "after, times and delay must"},
 		{"GET /events", eventstest.Fault{Delay: -1}, "delay must not be negative"},
 		{"GET /events", eventstest.Fault{Drop: true, Body: "x"}, "need status"},
 		{"GET /events", eventstest.Fault{Delay: 1, RetryAfter: -1}, "need status"},
@@ -623,10 +620,8 @@ func TestFaultsRefused(t *testing.T) {
 		{"GET /event", eventstest.Fault{Status: 200, Drop: true, Delay: -1, After: -1, Times: -1,
 			User: "usr_nobody"},
 			`operation "GET /event" is not known: the nearest is "GET /events"; status must be from 400 to 599; ` +
-				`after must not be negative: it is how many requests pass first; ` +
-				`times must not be negative: it is how many requests fail then, 0 for all; ` +
-				`delay must not be negative: leave it out for none; status, drop and lose exclude each other: ` +
-				`give one of them; user "usr_nobody" is not known`},
+				`after, times and delay must not be negative; status, drop and lose exclude each other, and ` +
+				`one of them or delay is required; user "usr_nobody" is not known`},
 	} {
 		p := try(t, func(p *probe) {
 			eventstest.New(p, eventstest.NoListener()).Fail(tt.operation,
@@ -648,6 +643,12 @@ func TestUnknownRoutes(t *testing.T) {
 		{"HEAD", "/events", ""},
 		{"GET", "/events/create", "POST /events/create"},
 		{"GET", "/events/evt_1/guests", ""},
+		{"GET", "/%65vents?x=1", ""},
+		{"GET", "/events/a%2fb", "GET /events/{id}"},
+		{"GET", "/events/a%00b", "GET /events/{id}"},
+		{"GET", "/events/./x", "GET /events/{id}"},
+		{"GET", "//events", "GET /events"},
+		{"POST", "/events/evt_1", "GET /events/{id}"},
 		{"GET", "/event", "GET /events"},
 		{"GET", "/event/evt_1", "GET /events/{id}"},
 		{"GET", "/events/evt_1/guest", "GET /events/{id}/guests"},

@@ -29,15 +29,28 @@ func (d *Double) Control(token string, fail answer.Fail) http.Handler {
 	user := map[string]func(string) error{"user": d.KnownUser}
 	filter := map[string]func(string) error{"user": d.KnownUser, "operation": d.KnownOperation}
 	maps.Copy(routes, operator.Routes{
-		"/reset": {"POST": {Query: user, Do: d.postReset}},
+		"/reset": {
+			"POST": {Query: user, Do: func(r operator.Request) ([]byte, error) {
+				return nil, d.Reset(r.Query.Get("user"))
+			}},
+		},
 		"/faults": {
-			"GET":    {Status: http.StatusOK, Query: user, Do: d.getFaults},
-			"PUT":    {Status: http.StatusOK, Query: user, MaxBody: maxControl, Do: d.putFaults},
-			"DELETE": {Query: user, Do: d.deleteFaults},
+			"GET": {Status: http.StatusOK, Query: user, Do: d.getFaults},
+			"PUT": {Status: http.StatusOK, Query: user, MaxBody: maxControl, Do: d.putFaults},
+			"DELETE": {Query: user, Do: func(r operator.Request) ([]byte, error) {
+				d.replaceFaults(faultOf(r.Query.Get("user")))
+				return nil, nil
+			}},
 		},
 		"/requests": {
-			"GET":    {Status: http.StatusOK, Query: filter, Do: d.getRequests},
-			"DELETE": {Query: user, Do: d.deleteRequests},
+			"GET": {Status: http.StatusOK, Query: filter, Do: func(r operator.Request) ([]byte, error) {
+				found := d.Requests(r.Query.Get("operation"), r.Query["user"])
+				return strict.Encode(map[string]any{"data": found}), nil
+			}},
+			"DELETE": {Query: user, Do: func(r operator.Request) ([]byte, error) {
+				d.ClearRequests(r.Query.Get("user"))
+				return nil, nil
+			}},
 		},
 		"/clock": {
 			"GET": {Status: http.StatusOK, Do: d.getClock},
@@ -47,7 +60,7 @@ func (d *Double) Control(token string, fail answer.Fail) http.Handler {
 	serve := operator.Handler(ControlPath, routes, fail)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
-		scheme, sent, _ := strings.Cut(strings.Join(r.Header["Authorization"], ","), " ")
+		scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		same := subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 1
 		switch {
 		case r.Header["Origin"] != nil:
@@ -65,24 +78,16 @@ func (d *Double) Control(token string, fail answer.Fail) http.Handler {
 // IssueKeyJSON is the store's, but takes a name alone, too, and makes a new user
 // of that name each time, with an email that no user has.
 func (d *Double) IssueKeyJSON(request []byte) ([]byte, error) {
-	var user, name, email string
-	members := form.Form{
-		{Name: "user_id", Value: &user},
-		{Name: "name", Value: &name},
-		{Name: "email", Value: &email},
-	}
-	v, err := strict.Parse(request)
-	if err != nil || members.Fill(v, form.New).All() != nil || user != "" || email != "" {
+	var name, email string
+	members := form.Form{{Name: "name", Value: &name}, {Name: "email", Value: &email}}
+	v, _ := strict.Parse(request)
+	if members.Fill(v, form.New).All() != nil || email != "" {
 		return d.Store.IssueKeyJSON(request) // it also refuses what is wrong
 	}
 	for email == "" || d.has(email) {
-		email = d.numbered("email", readable(name)) + mailDomain
+		email = d.NewID("email", name) + mailDomain
 	}
 	return d.Store.IssueKeyJSON(strict.Encode(map[string]string{"name": name, "email": email}))
-}
-
-func (d *Double) postReset(r operator.Request) ([]byte, error) {
-	return nil, d.Reset(r.Query.Get("user"))
 }
 
 // form is a fault as the control API has it.
@@ -116,48 +121,25 @@ func (d *Double) getFaults(r operator.Request) ([]byte, error) {
 }
 
 // putFaults replaces all faults, or with ?user= those of that user, by a list. Of a
-// list with mistakes it sets none.
+// list with a mistake it sets none.
 func (d *Double) putFaults(r operator.Request) ([]byte, error) {
 	user := r.Query.Get("user")
 	var rules []*Rule
-	var problems []string
 	for v, err := range strict.Elements(r.Body) {
 		if err != nil {
 			return nil, answer.BadRequest("the body is not a JSON array of faults: " + err.Error())
 		}
 		f := &Rule{}
-		wrong := f.form().Fill(v, form.Client).All()
-		if f.User = cmp.Or(f.User, user); wrong == nil {
-			wrong = d.problems(f) // what each member is, before what they are together
+		problem := strings.Join(f.form().Fill(v, form.Client).All(), "; ")
+		if f.User = cmp.Or(f.User, user); problem == "" {
+			problem = d.problem(f, user) // what each member is, before what they are together
 		}
-		if user != "" && f.User != user {
-			wrong = append(wrong, "user must be the one of ?user=, or left out")
+		if rules = append(rules, f); problem != "" {
+			return nil, answer.BadRequest(fmt.Sprintf("fault %d: %s", len(rules), problem))
 		}
-		rules = append(rules, f)
-		if wrong != nil {
-			problems = append(problems, fmt.Sprintf("fault %d: %s", len(rules), strings.Join(wrong, "; ")))
-		}
-	}
-	if problems != nil {
-		return nil, answer.BadRequest(strings.Join(problems, "; "))
 	}
 	d.replaceFaults(faultOf(user), rules...)
 	return d.getFaults(r)
-}
-
-func (d *Double) deleteFaults(r operator.Request) ([]byte, error) {
-	d.replaceFaults(faultOf(r.Query.Get("user")))
-	return nil, nil
-}
-
-func (d *Double) getRequests(r operator.Request) ([]byte, error) {
-	found := d.Requests(r.Query.Get("operation"), r.Query["user"])
-	return strict.Encode(map[string]any{"data": found}), nil
-}
-
-func (d *Double) deleteRequests(r operator.Request) ([]byte, error) {
-	d.ClearRequests(r.Query.Get("user"))
-	return nil, nil
 }
 
 func (d *Double) getClock(operator.Request) ([]byte, error) {
@@ -165,22 +147,20 @@ func (d *Double) getClock(operator.Request) ([]byte, error) {
 }
 
 func (d *Double) putClock(r operator.Request) ([]byte, error) {
-	v, err := strict.Parse(r.Body)
-	if err != nil {
-		return nil, answer.BadRequest("the body is not a JSON object: " + err.Error())
-	}
 	var now *time.Time
 	var advance time.Duration
 	members := form.Form{{Name: "now", Value: &now}, {Name: "advance", Value: &advance}}
+	v, err := strict.Parse(r.Body)
 	problems := members.Fill(v, form.New).All()
-	if problems == nil && (len(v.Members) != 1 || v.Members[0].Value.Kind == strict.Null) {
-		problems = []string{`the body must have one member: now, a date-time, or advance, such as "1h"`}
+	switch {
+	case err != nil:
+		err = answer.BadRequest("the body is not a JSON object: " + err.Error())
+	case problems != nil:
+		err = answer.BadRequest(strings.Join(problems, "; "))
+	case len(v.Members) != 1 || v.Members[0].Value.Kind == strict.Null:
+		err = answer.BadRequest(`the body must have one member: now, a date-time, or advance, such as "1h"`)
+	default:
+		err = d.setClock(now, advance)
 	}
-	if problems != nil {
-		return nil, answer.BadRequest(strings.Join(problems, "; "))
-	}
-	if err := d.setClock(now, advance); err != nil {
-		return nil, err
-	}
-	return d.getClock(r)
+	return strict.Encode(map[string]any{"now": d.Now()}), err
 }

@@ -14,11 +14,8 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -48,9 +45,8 @@ type Double struct {
 	// lacks, with the nearest operation. Set it before the first request.
 	Unknown func(method, path, nearest string)
 
-	base       string         // the path under which the operations are
-	operations []string       // such as "GET /events/{id}"
-	routes     *http.ServeMux // finds the operation of a request
+	base       string   // the path under which the operations are
+	operations []string // such as "GET /events/{id}"
 	start      state
 	seed       map[string][][]byte // the events and guests of each user at the start; of "", all records
 
@@ -59,7 +55,7 @@ type Double struct {
 	mu      sync.Mutex
 	state   // as it is now
 	faults  []*Rule
-	met     map[*meeting]bool // requests that met a fault and have not gone on yet
+	met     map[*entry]bool // requests that met a fault and have not gone on yet
 	journal []*entry
 }
 
@@ -85,16 +81,11 @@ type state struct {
 
 // New returns a double whose clock stands at a time. Its server has these
 // operations under a base path: each is a method and a path, such as
-// "GET /events/{id}", and no two have the same path.
+// "GET /events/{id}", and no two have the same path. The patterns of its mux are the
+// base path and the path of an operation.
 func New(base string, operations []string, at time.Time) *Double {
-	d := &Double{base: base, operations: operations, routes: http.NewServeMux(), seed: map[string][][]byte{}}
-	d.state = state{at.Round(0).UTC(), map[string]int{}}
-	d.met = map[*meeting]bool{}
-	for _, operation := range operations {
-		_, path, _ := strings.Cut(operation, " ")
-		d.routes.Handle(base+path, route{operation: operation})
-	}
-	return d
+	return &Double{base: base, operations: operations, seed: map[string][][]byte{},
+		state: state{at.Round(0).UTC(), map[string]int{}}, met: map[*entry]bool{}}
 }
 
 // Begin makes the first user, applies the seed, and makes the first user a key:
@@ -103,46 +94,39 @@ func New(base string, operations []string, at time.Time) *Double {
 func (d *Double) Begin(store Store, secret string, seed func() error) (key string, err error) {
 	d.Store = store
 	first := `[{"user":{"id":"` + ownerID + `","name":"Test Owner","email":"owner` + mailDomain + `"}}]`
-	if err := d.ApplyJSON([]byte(first)); err != nil {
-		return "", err
-	}
-	if err := seed(); err != nil {
+	if err := cmp.Or(d.ApplyJSON([]byte(first)), seed()); err != nil {
 		return "", err
 	}
 	issued := struct{ Key string }{secret}
 	if secret != "" {
 		record := map[string]any{"key": map[string]string{"user_id": ownerID, "secret": secret}}
-		if err := d.ApplyJSON(strict.Encode([]any{record})); err != nil {
-			return "", err
-		}
-	} else if raw, err := d.IssueKeyJSON([]byte(`{"user_id":"` + ownerID + `"}`)); err != nil {
-		return "", err
-	} else if err := json.Unmarshal(raw, &issued); err != nil {
-		return "", err
+		err = d.ApplyJSON(strict.Encode([]any{record}))
+	} else {
+		answer, failed := d.IssueKeyJSON([]byte(`{"user_id":"` + ownerID + `"}`))
+		err = cmp.Or(failed, json.Unmarshal(answer, &issued))
 	}
 	d.start = state{d.now, maps.Clone(d.counts)}
-	return issued.Key, d.keepSeed()
+	return issued.Key, cmp.Or(err, d.keepSeed())
 }
 
 // keepSeed keeps the records that are in the store for resets: all of them, and by
-// user the events and guests. In an array of records an event precedes its guests.
+// user the events and guests. The store returns each user before what belongs to it.
 func (d *Double) keepSeed() error {
 	all, err := d.RecordsJSON()
 	var texts []json.RawMessage
-	var records []map[string]map[string]any // each has one member, such as event, with its members
-	if err := errors.Join(err, json.Unmarshal(all, &texts), json.Unmarshal(all, &records)); err != nil {
+	var records []map[string]struct{ ID string } // each has one member, such as event
+	if err := cmp.Or(err, json.Unmarshal(all, &texts), json.Unmarshal(all, &records)); err != nil {
 		return err
 	}
-	hosts := map[any]any{} // of events, by their ids
+	owner := ""
 	for i, record := range records {
-		event, guest := record["event"], record["guest"]
-		if event != nil {
-			hosts[event["id"]] = event["host_id"]
+		_, isKey := record["key"]
+		if user, isUser := record["user"]; isUser {
+			owner = user.ID
+		} else if !isKey {
+			d.seed[owner] = append(d.seed[owner], texts[i])
 		}
 		d.seed[""] = append(d.seed[""], texts[i])
-		if host, ok := hosts[cmp.Or(event["id"], guest["event_id"])].(string); ok {
-			d.seed[host] = append(d.seed[host], texts[i])
-		}
 	}
 	return nil
 }
@@ -177,16 +161,25 @@ func (d *Double) setClock(from *time.Time, by time.Duration) error {
 // NewID makes the part of an id, slug or secret that must be unique, as the
 // configuration of a store asks for it. It counts by kind and owner, so that no
 // result depends on what is made for other owners: ids are readable, slugs and
-// secrets are hashes. The owner of usr is a name.
+// secrets are hashes. The owner of usr is a name, which is the first id itself; then
+// come name_2, name_3 and so on. So it is for email, which only the double asks for.
 func (d *Double) NewID(kind, owner string) string {
-	if kind == "usr" {
-		return d.numbered(kind, readable(owner))
+	isName := kind == "usr" || kind == "email"
+	if isName {
+		owner = readable(owner)
 	}
-	n := d.count(kind, owner)
-	switch kind {
-	case "slug":
+	d.mu.Lock()
+	d.counts[kind+" "+owner]++
+	n := d.counts[kind+" "+owner]
+	d.mu.Unlock()
+	switch {
+	case isName && n == 1:
+		return owner
+	case isName:
+		return fmt.Sprintf("%s_%d", owner, n)
+	case kind == "slug":
 		return digest(kind, owner, n)[:8]
-	case "secret":
+	case kind == "secret":
 		return digest(kind, owner, n)[:26] // 130 bits
 	}
 	id := strings.TrimPrefix(owner, "usr_")
@@ -194,22 +187,6 @@ func (d *Double) NewID(kind, owner string) string {
 		id = id[:most-9] + "_" + digest(kind, owner, 0)[:8]
 	}
 	return fmt.Sprintf("%s_%06d", id, n)
-}
-
-// count is 1 for the first of a kind and owner, 2 for the second and so on.
-func (d *Double) count(kind, owner string) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.counts[kind+" "+owner]++
-	return d.counts[kind+" "+owner]
-}
-
-// numbered is the name itself the first time, then name_2, name_3 and so on.
-func (d *Double) numbered(kind, name string) string {
-	if n := d.count(kind, name); n > 1 {
-		return name + "_" + strconv.Itoa(n)
-	}
-	return name
 }
 
 // readable is a name in the characters of an id: grace_hopper of "Grace Hopper".
@@ -264,9 +241,10 @@ func (d *Double) Reset(userID string) error {
 	seed := fmt.Appendf(nil, "[%s]", bytes.Join(d.seed[userID], []byte(",")))
 	return d.ReplaceJSON(userID, seed, func() {
 		d.mu.Lock()
-		for m := range d.met { // first, as requests that a removed fault held would go on
-			if userID == "" || m.User == userID {
-				m.end(errReset)
+		for e := range d.met { // first, as requests that a removed fault held would go on
+			if userID == "" || e.User == userID {
+				e.reset = true
+				e.end()
 			}
 		}
 		if userID == "" {

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,99 +33,81 @@ type Rule struct {
 	hits int // those that met it and whose body was read
 }
 
-// meeting is a request that met a fault, until it goes on.
-type meeting struct {
-	*entry
-	rule *Rule
-	held context.Context         // done when the fault no longer holds the request
-	end  context.CancelCauseFunc // ends that, for a reset or any other reason
-}
-
-// errReset is why a fault no longer holds a request: there was a reset. Without it,
-// the fault was cleared or the client went away.
-var errReset = errors.New("the double was reset")
-
-// codes are the codes of the API's errors by status, but for the two that
-// [Fault.write] falls back to.
-var codes = map[int]string{401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
-	413: "payload_too_large", 415: "unsupported_media_type", 422: "idempotency_mismatch", 429: "rate_limited"}
+// codes are the codes of the API's errors by status. A status that is not here has
+// that of 400 or 500.
+var codes = map[int]string{400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found",
+	405: "method_not_allowed", 413: "payload_too_large", 415: "unsupported_media_type",
+	422: "idempotency_mismatch", 429: "rate_limited", 500: "server_error"}
 
 // String is what the fault does, as the header X-Eventsd-Fault and the journal have
 // it: "status 503, delay 200ms", "drop", "lose" or "delay 1s".
 func (f Fault) String() string {
-	delay := "delay " + f.Delay.String()
-	does := "drop"
+	var does []string
 	switch {
 	case f.Status != 0:
-		does = fmt.Sprint("status ", f.Status)
+		does = append(does, fmt.Sprint("status ", f.Status))
+	case f.Drop:
+		does = append(does, "drop")
 	case f.Lose:
-		does = "lose"
-	case !f.Drop:
-		return delay
+		does = append(does, "lose")
 	}
 	if f.Delay > 0 {
-		does += ", " + delay
+		does = append(does, "delay "+f.Delay.String())
 	}
-	return does
+	return strings.Join(does, ", ")
 }
 
 // write answers a request with the fault's status.
 func (f Fault) write(w http.ResponseWriter, message string) {
 	h := w.Header()
-	after := math.Ceil(f.RetryAfter.Seconds())
+	after := (f.RetryAfter + time.Second - 1) / time.Second // rounded up
 	if f.RetryAfter == 0 && (f.Status == 429 || f.Status == 503) {
 		after = 1
 	}
 	if after > 0 {
-		h.Set("Retry-After", strconv.Itoa(int(after)))
+		h.Set("Retry-After", fmt.Sprint(int(after)))
 	}
 	if f.Body == "" {
-		code := "bad_request"
-		if f.Status >= 500 {
-			code = "server_error"
-		}
-		e := &answer.Error{Status: f.Status, Code: cmp.Or(codes[f.Status], code), Message: message}
-		e.Write(w)
+		code := cmp.Or(codes[f.Status], codes[f.Status/100*100])
+		(&answer.Error{Status: f.Status, Code: code, Message: message}).Write(w)
 		return
 	}
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	if strings.HasPrefix(f.Body, "<") {
 		h.Set("Content-Type", "text/html; charset=utf-8")
 	}
-	h.Set("Content-Length", strconv.Itoa(len(f.Body)))
+	h.Set("Content-Length", fmt.Sprint(len(f.Body)))
 	w.WriteHeader(f.Status)
 	io.WriteString(w, f.Body)
 }
 
-// problems are all that is wrong with a rule, each beginning with the member as
-// the control API names it.
-func (d *Double) problems(f *Rule) (all []string) {
+// problem is all that is wrong with a rule, or "": sentences that begin with a
+// member as the control API names it. The rule must be of the user, unless that is "".
+func (d *Double) problem(f *Rule, userID string) string {
+	var all []string
 	refuse := func(wrong bool, problem string) {
 		if wrong {
 			all = append(all, problem)
 		}
 	}
 	operation, user := d.KnownOperation(f.Operation), d.KnownUser(f.User)
+	answers, breaks := f.Status != 0, f.Drop || f.Lose
 	refuse(operation != nil, fmt.Sprint(operation))
-	refuse(f.Status != 0 && (f.Status < 400 || f.Status > 599), "status must be from 400 to 599")
-	refuse((f.Body != "" || f.RetryAfter != 0) && f.Status == 0,
-		"body and retry_after need status: give the status that they are sent with")
-	refuse(f.After < 0, "after must not be negative: it is how many requests pass first")
-	refuse(f.Times < 0, "times must not be negative: it is how many requests fail then, 0 for all")
-	refuse(f.Delay < 0, "delay must not be negative: leave it out for none")
-	refuse(f.Status != 0 && (f.Drop || f.Lose) || f.Drop && f.Lose,
-		"status, drop and lose exclude each other: give one of them")
-	refuse(f.Status == 0 && f.Delay == 0 && !f.Drop && !f.Lose,
-		"status, delay, drop or lose is required: without one nothing goes wrong")
+	refuse(answers && (f.Status < 400 || f.Status > 599), "status must be from 400 to 599")
+	refuse(!answers && (f.Body != "" || f.RetryAfter != 0), "body and retry_after need status")
+	refuse(f.After < 0 || f.Times < 0 || f.Delay < 0, "after, times and delay must not be negative")
+	refuse(answers && breaks || f.Drop && f.Lose || !answers && !breaks && f.Delay == 0,
+		"status, drop and lose exclude each other, and one of them or delay is required")
 	refuse(user != nil, fmt.Sprint(user))
-	return all
+	refuse(userID != "" && f.User != userID, "user must be the one of ?user=, or left out")
+	return strings.Join(all, "; ")
 }
 
 // Fail sets a fault, to be used after those that are set already.
 func (d *Double) Fail(operation string, f Fault) (*Rule, error) {
 	rule := &Rule{Operation: operation, Fault: f}
-	if problems := d.problems(rule); problems != nil {
-		return nil, answer.BadRequest(strings.Join(problems, "; "))
+	if problem := d.problem(rule, ""); problem != "" {
+		return nil, answer.BadRequest(problem)
 	}
 	d.replaceFaults(func(*Rule) bool { return false }, rule)
 	return rule, nil
@@ -145,9 +124,9 @@ func (d *Double) replaceFaults(match func(*Rule) bool, rules ...*Rule) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = append(slices.DeleteFunc(d.faults, match), rules...)
-	for m := range d.met {
-		if match(m.rule) {
-			m.end(nil)
+	for e := range d.met {
+		if match(e.rule) {
+			e.end()
 		}
 	}
 }
@@ -163,24 +142,17 @@ func (d *Double) Hits(rule *Rule) int {
 	return rule.hits
 }
 
-// Breaks reports whether a fault is set that closes connections.
-func (d *Double) Breaks() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.ContainsFunc(d.faults, func(f *Rule) bool { return f.Drop || f.Lose })
-}
-
-// meet finds the first fault for a request and records it, and the user, in the
-// journal. It returns nil where there is none, and for a request that did not come
-// through [Double.Handler].
-func (d *Double) meet(ctx context.Context, operation, userID string) *meeting {
+// meet finds the first fault for a request and records it, the operation and the
+// user in the journal. It returns nil where there is none, and for a request that
+// did not come through [Double.Handler].
+func (d *Double) meet(ctx context.Context, operation, userID string) *entry {
 	e, journaled := ctx.Value(entryKey{}).(*entry)
 	if !journaled {
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e.User = userID
+	e.Operation, e.User = operation, userID
 	for _, f := range d.faults {
 		if f.Operation != operation || f.User != "" && f.User != userID {
 			continue
@@ -189,11 +161,10 @@ func (d *Double) meet(ctx context.Context, operation, userID string) *meeting {
 		if f.came <= f.After || f.Times > 0 && f.came > f.After+f.Times {
 			continue
 		}
-		e.Fault = f.String()
-		held, end := context.WithCancelCause(ctx)
-		m := &meeting{e, f, held, end}
-		d.met[m] = true
-		return m
+		e.Fault, e.rule = f.String(), f
+		e.held, e.end = context.WithTimeout(ctx, f.Delay)
+		d.met[e] = true
+		return e
 	}
 	return nil
 }
@@ -205,27 +176,26 @@ const maxRead = 16 << 20
 // Intercept answers a request as the first fault for it says, and leaves it to
 // next where there is none.
 func (d *Double) Intercept(op, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
-	m := d.meet(r.Context(), op, userID)
-	if m == nil {
+	e := d.meet(r.Context(), op, userID)
+	if e == nil {
 		next(w, r)
 		return
 	}
 	// Now the journal has the body, and net/http notices when the client goes away.
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRead))
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
-	w.Header().Set("X-Eventsd-Fault", m.rule.String())
-	switch reset := d.wait(m, w); {
+	w.Header().Set("X-Eventsd-Fault", e.rule.String())
+	switch reset := d.wait(e, w); {
 	case reset:
 		w.Header().Set("X-Eventsd-Fault", "reset")
-		unavailable := Fault{Status: http.StatusServiceUnavailable}
-		unavailable.write(w, "a reset came while a fault held this request; nothing was done")
-	case r.Context().Err() != nil || m.rule.Drop: // the client went away, or is meant to get no answer
+		Fault{Status: http.StatusServiceUnavailable}.write(w, "a reset came before this was done")
+	case r.Context().Err() != nil || e.rule.Drop: // the client went away, or is to get no answer
 		panic(http.ErrAbortHandler)
-	case m.rule.Lose:
-		next(&answer.StatusWriter{ResponseWriter: discard{w.Header()}, Seen: m.setStatus}, r)
+	case e.rule.Lose:
+		next(lost{w, e}, r)
 		panic(http.ErrAbortHandler)
-	case m.rule.Status != 0:
-		m.rule.write(w, "a fault that a test has set; nothing was done")
+	case e.rule.Status != 0:
+		e.rule.write(w, "a fault that a test has set; nothing was done")
 	default:
 		next(w, r)
 	}
@@ -233,27 +203,25 @@ func (d *Double) Intercept(op, userID string, w http.ResponseWriter, r *http.Req
 
 // wait counts the hit and holds the request until the fault's delay is over, the
 // fault is cleared or the client goes away. It reports whether a reset came instead.
-func (d *Double) wait(m *meeting, w http.ResponseWriter) (reset bool) {
-	defer m.end(nil)
+func (d *Double) wait(e *entry, w http.ResponseWriter) (reset bool) {
 	d.mu.Lock()
-	m.rule.hits++
+	e.rule.hits++
 	d.mu.Unlock()
-	if m.rule.Delay > 0 {
-		// Without this, net/http takes the end of the time to read for the client's end.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-		timed, stop := context.WithTimeout(m.held, m.rule.Delay)
-		<-timed.Done()
-		stop()
-	}
+	// Without this, net/http takes the end of the time to read for the client's end.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	<-e.held.Done()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.met, m)
-	return context.Cause(m.held) == errReset
+	e.end()
+	delete(d.met, e)
+	return e.reset
 }
 
-// discard is a writer that a lost answer is written to.
-type discard struct{ header http.Header }
+// lost is a writer of an answer that is lost: only the journal gets its status.
+type lost struct {
+	http.ResponseWriter
+	entry *entry
+}
 
-func (w discard) Header() http.Header         { return w.header }
-func (w discard) Write(p []byte) (int, error) { return len(p), nil }
-func (w discard) WriteHeader(int)             {}
+func (w lost) Write(p []byte) (int, error) { return len(p), nil }
+func (w lost) WriteHeader(status int)      { w.entry.finish(w.entry.Operation, status) }

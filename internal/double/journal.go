@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,16 +34,21 @@ type Request struct {
 // entry is a request while the server works on it. Double.mu guards it.
 type entry struct {
 	Request
-	d *Double
+	d     *Double
+	rule  *Rule              // the fault that it met; nil without one, as are the next two
+	held  context.Context    // done when the fault no longer holds the request
+	end   context.CancelFunc // ends that early
+	reset bool               // whether a reset did
 }
 
 // entryKey is the key of the *entry in the context of a request.
 type entryKey struct{}
 
-// Handler serves next and records each request in the journal.
+// Handler serves next, which must be the handler of the server, and records each
+// request in the journal.
 func (d *Double) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &entry{d: d, Request: Request{Time: d.Now(), Method: r.Method, Operation: d.operation(r),
+		e := &entry{d: d, Request: Request{Time: d.Now(), Method: r.Method,
 			Path: answer.Redact(r.URL.EscapedPath()), Query: answer.Redact(r.URL.RawQuery),
 			Header: answer.RedactHeader(r.Header)}}
 		d.mu.Lock()
@@ -52,14 +56,14 @@ func (d *Double) Handler(next http.Handler) http.Handler {
 			d.journal = d.journal[1:]
 		}
 		d.mu.Unlock()
-		if e.Operation == "" && r.Method != http.MethodOptions && d.Unknown != nil {
-			d.Unknown(e.Method, e.Path, d.nearest(e.Method+" "+strings.TrimPrefix(e.Path, d.base)))
-		}
 		r = r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
-		if r.ContentLength != 0 {
-			r.Body = io.NopCloser(io.TeeReader(r.Body, e))
-		}
-		next.ServeHTTP(&answer.StatusWriter{ResponseWriter: w, Seen: e.setStatus}, r)
+		r.Body = io.NopCloser(io.TeeReader(r.Body, e))
+		next.ServeHTTP(&answer.StatusWriter{ResponseWriter: w, Seen: func(status int) {
+			e.finish(d.operation(r), status)
+			if e.Operation == "" && r.Method != http.MethodOptions && d.Unknown != nil {
+				d.Unknown(e.Method, e.Path, d.nearest(e.Method+" "+strings.TrimPrefix(e.Path, d.base)))
+			}
+		}}, r)
 	})
 }
 
@@ -71,11 +75,12 @@ func (e *entry) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// setStatus records the status of the answer before the client can see it.
-func (e *entry) setStatus(status int) {
+// finish records the operation and the status of the answer, before the client can
+// see it.
+func (e *entry) finish(operation string, status int) {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
-	e.Status = status
+	e.Operation, e.Status = operation, status
 }
 
 // Entry returns what the journal has of a request that [Double.Handler] serves, as
@@ -120,26 +125,15 @@ func (d *Double) ClearRequests(userID string) {
 	d.journal = slices.DeleteFunc(d.journal, func(e *entry) bool { return userID == "" || e.User == userID })
 }
 
-// route is the handler of an operation in [Double.routes], where it is only ever
-// looked up: the API has a handler of its own.
-type route struct {
-	http.Handler
-	operation string
-}
-
-// operation is the one that a request belongs to, or "". A path that the API does
-// not take as it is belongs to none: one that a ServeMux would redirect, and one
-// with a slash or NUL hidden in a percent-escape.
+// operation is the one that a request belongs to, or "". The mux of the server has
+// set the pattern of the request by then, if it knows the path.
 func (d *Double) operation(r *http.Request) string {
-	h, _ := d.routes.Handler(r)
-	found, _ := h.(route)
-	method, _, _ := strings.Cut(found.operation, " ")
-	path := strings.ToUpper(r.URL.EscapedPath())
-	if r.Method != method && (r.Method != "HEAD" || method != "GET") ||
-		strings.Contains(path, "%2F") || strings.Contains(path, "%00") {
+	method := strings.Replace(r.Method, http.MethodHead, http.MethodGet, 1)
+	operation := method + " " + strings.TrimPrefix(r.Pattern, d.base)
+	if !slices.Contains(d.operations, operation) {
 		return ""
 	}
-	return found.operation
+	return operation
 }
 
 // KnownOperation returns an error that names the nearest operation unless there is
@@ -152,57 +146,31 @@ func (d *Double) KnownOperation(operation string) error {
 	return answer.BadRequest(fmt.Sprintf(unknown, operation, d.nearest(operation)))
 }
 
-// nearest is the operation that was probably meant by "METHOD /path": the one with
-// that very path, but for POST /events the one below it that has the method; else
-// the one that the request takes the fewest edits to become.
+// nearest is the operation that was probably meant by "METHOD /path": the one that
+// shares most pieces of three letters with it, of those that it lacks as few as can
+// be. It counts, too, whether the request is the beginning of the operation, as
+// POST /events is of POST /events/create, and whether the paths are equally deep,
+// as those of /event/evt_1 and /events/{id} are.
 func (d *Double) nearest(request string) (nearest string) {
-	method, path, _ := strings.Cut(request, " ")
-	least := math.MaxInt
+	request = strings.TrimSuffix(request, "/")
+	most := 0
 	for _, operation := range d.operations {
-		_, pattern, _ := strings.Cut(operation, " ")
-		n := edits(method+" "+withParameters(path, pattern), operation)
-		switch {
-		case operation == request, path != "" && strings.HasPrefix(operation, request+"/"):
-			return operation
-		case path == pattern:
-			n = 0
+		text := strings.ReplaceAll(operation, "{id}", "") + "." // the dot stands for the end
+		likeness := -len(text)
+		for i := range len(text) - 2 {
+			if strings.Contains(request+".", text[i:i+3]) {
+				likeness += 2
+			}
 		}
-		if n < least {
-			nearest, least = operation, n
+		if strings.HasPrefix(operation, request) {
+			likeness += 10
+		}
+		if strings.Count(operation, "/") == strings.Count(request, "/") {
+			likeness += 3
+		}
+		if nearest == "" || likeness > most {
+			nearest, most = operation, likeness
 		}
 	}
 	return nearest
-}
-
-// withParameters is a path with the parameters of a pattern in their places:
-// /event/{id} of /event/evt_1 and /events/{id}.
-func withParameters(path, pattern string) string {
-	have, want := strings.Split(path, "/"), strings.Split(pattern, "/")
-	for i := range min(len(have), len(want)) {
-		if strings.HasPrefix(want[i], "{") && have[i] != "" {
-			have[i] = want[i]
-		}
-	}
-	return strings.Join(have, "/")
-}
-
-// edits is the Levenshtein distance of a and b: how many bytes must be put in, left
-// out or changed. Of each prefix of a, row has the distances to the prefixes of b.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0] // the distance of the prefixes that are one shorter
-		row[0] = i + 1
-		for j := range len(b) {
-			n := before
-			if a[i] != b[j] {
-				n = 1 + min(before, row[j], row[j+1])
-			}
-			before, row[j+1] = row[j+1], n
-		}
-	}
-	return row[len(b)]
 }
