@@ -38,19 +38,17 @@ func RedactHeader(h http.Header) http.Header {
 	h = h.Clone()
 	for name, values := range h {
 		for i, value := range values {
-			if !strings.EqualFold(name, "X-Service-Api-Key") && !strings.EqualFold(name, "Authorization") {
-				values[i] = Redact(value)
-				continue
+			values[i] = Redact(value)
+			if strings.EqualFold(name, "X-Service-Api-Key") || strings.EqualFold(name, "Authorization") {
+				scheme := bearer.FindString(value)
+				values[i] = scheme + "…" + tail(value[len(scheme):])
 			}
-			scheme := ""
-			if len(value) > len("Bearer ") && strings.EqualFold(value[:len("Bearer ")], "Bearer ") {
-				scheme = value[:len("Bearer ")]
-			}
-			values[i] = scheme + "…" + tail(value[len(scheme):])
 		}
 	}
 	return h
 }
+
+var bearer = regexp.MustCompile("(?i)^bearer ")
 
 // tail is the last four characters of a key, fewer where it has less than eight,
 // as they would tell most of it.
