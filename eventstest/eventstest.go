@@ -343,5 +343,6 @@ func (s *Server) Reset() {
 // as they are. It fails the test at once if there is no such user.
 func (s *Server) ResetUser(id string) {
 	s.t.Helper()
-	s.check("ResetUser", s.double.Reset(cmp.Or(id, "no id")))
+	s.check("ResetUser", s.double.KnownUser(cmp.Or(id, "no id")))
+	s.check("ResetUser", s.double.Reset(id))
 }

@@ -29,11 +29,9 @@ func (d *Double) Control(token string, fail answer.Fail) http.Handler {
 	user := map[string]func(string) error{"user": d.KnownUser}
 	filter := map[string]func(string) error{"user": d.KnownUser, "operation": d.KnownOperation}
 	maps.Copy(routes, operator.Routes{
-		"/reset": {
-			"POST": {Query: user, Do: func(r operator.Request) ([]byte, error) {
-				return nil, d.Reset(r.Query.Get("user"))
-			}},
-		},
+		"/reset": {"POST": {Query: user, Do: func(r operator.Request) ([]byte, error) {
+			return nil, d.Reset(r.Query.Get("user"))
+		}}},
 		"/faults": {
 			"GET": {Status: http.StatusOK, Query: user, Do: d.getFaults},
 			"PUT": {Status: http.StatusOK, Query: user, MaxBody: maxControl, Do: d.putFaults},

@@ -85,13 +85,10 @@ func (e *entry) finish(operation string, status int) {
 
 // Entry returns what the journal has of a request that [Double.Handler] serves, as
 // far as it has come: for a line of a log.
-func (d *Double) Entry(r *http.Request) (found Request) {
-	if e, ok := r.Context().Value(entryKey{}).(*entry); ok {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		found = e.copy()
-	}
-	return found
+func (d *Double) Entry(r *http.Request) Request {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return r.Context().Value(entryKey{}).(*entry).copy()
 }
 
 // copy returns the request for others to keep. The body is only redacted here, as a
