@@ -81,8 +81,9 @@ type state struct {
 
 // New returns a double whose clock stands at a time. Its server has these
 // operations under a base path: each is a method and a path, such as
-// "GET /events/{id}", and no two have the same path. The patterns of its mux are the
-// base path and the path of an operation.
+// "GET /events/{id}", and no two have the same path. The server routes by an
+// [http.ServeMux] whose patterns are the base path and the path of an operation: the
+// journal takes the operation of a request from there.
 func New(base string, operations []string, at time.Time) *Double {
 	return &Double{base: base, operations: operations, seed: map[string][][]byte{},
 		state: state{at.Round(0).UTC(), map[string]int{}}, met: map[*entry]bool{}}
@@ -102,8 +103,8 @@ func (d *Double) Begin(store Store, secret string, seed func() error) (key strin
 		record := map[string]any{"key": map[string]string{"user_id": ownerID, "secret": secret}}
 		err = d.ApplyJSON(strict.Encode([]any{record}))
 	} else {
-		answer, failed := d.IssueKeyJSON([]byte(`{"user_id":"` + ownerID + `"}`))
-		err = cmp.Or(failed, json.Unmarshal(answer, &issued))
+		raw, failed := d.IssueKeyJSON([]byte(`{"user_id":"` + ownerID + `"}`))
+		err = cmp.Or(failed, json.Unmarshal(raw, &issued))
 	}
 	d.start = state{d.now, maps.Clone(d.counts)}
 	return issued.Key, cmp.Or(err, d.keepSeed())

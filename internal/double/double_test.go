@@ -99,5 +99,4 @@ func TestJournalRedacted(t *testing.T) {
 	if !maps.EqualFunc(got.Header, want, slices.Equal) {
 		t.Errorf("the journal has the headers %q, want %q", got.Header, want)
 	}
-
 }

@@ -162,7 +162,7 @@ func (d *Double) meet(ctx context.Context, operation, userID string) *entry {
 			continue
 		}
 		e.Fault, e.rule = f.String(), f
-		e.held, e.end = context.WithTimeout(ctx, f.Delay)
+		e.held, e.end = context.WithTimeout(ctx, f.Delay) // at once without a delay
 		d.met[e] = true
 		return e
 	}

@@ -143,11 +143,11 @@ func (d *Double) KnownOperation(operation string) error {
 	return answer.BadRequest(fmt.Sprintf(unknown, operation, d.nearest(operation)))
 }
 
-// nearest is the operation that was probably meant by "METHOD /path": the one that
-// shares most pieces of three letters with it, of those that it lacks as few as can
-// be. It counts, too, whether the request is the beginning of the operation, as
-// POST /events is of POST /events/create, and whether the paths are equally deep,
-// as those of /event/evt_1 and /events/{id} are.
+// nearest is the operation that was probably meant by "METHOD /path": the one with
+// the most pieces of three letters that the request has, too, and the fewest that it
+// lacks. More likely is also one that the request is the beginning of, as POST /events
+// is of POST /events/create, and one whose path is as deep, as that of GET /events/{id}
+// is for GET /event/evt_1. The weights are such that usual mistakes are understood.
 func (d *Double) nearest(request string) (nearest string) {
 	request = strings.TrimSuffix(request, "/")
 	most := 0
