@@ -28,6 +28,7 @@ type list struct {
 	rows     []*Row
 	next     *list // of the same parent
 	unsorted bool  // see [DB.applyBulk]
+	sorted   int   // of an unsorted list: how many rows at its beginning are in order
 }
 
 // list returns the list of r's children of a kind and a status. Where there is none
@@ -61,8 +62,8 @@ func (db *DB) addTo(l *list, r *Row) {
 	case n == 0 || compare(l.rows[n-1], r.place()) < 0:
 		l.rows = append(l.rows, r)
 	case db.bulk:
-		l.rows = append(l.rows, r)
 		db.unsort(l)
+		l.rows = append(l.rows, r)
 	default:
 		l.rows = slices.Insert(l.rows, l.position(r.place()), r)
 	}
@@ -82,7 +83,7 @@ func (db *DB) removeFrom(l *list, r *Row) {
 // unsort leaves a list to be put in order at the end of a change in bulk.
 func (db *DB) unsort(l *list) {
 	if !l.unsorted {
-		l.unsorted = true
+		l.unsorted, l.sorted = true, len(l.rows)
 		db.unsorted = append(db.unsorted, l)
 	}
 }
@@ -95,14 +96,26 @@ func (db *DB) applyBulk(apply func()) {
 	apply()
 	db.bulk = false
 	for _, l := range db.unsorted {
-		l.rows = slices.DeleteFunc(l.rows, func(r *Row) bool {
-			return r.deleted || l.status != "" && l.status != r.Status
-		})
-		slices.SortFunc(l.rows, func(a, b *Row) int { return compare(a, b.place()) })
-		l.rows = slices.Compact(l.rows) // a row whose status changed and changed back stands in it twice
-		l.unsorted = false
+		l.sort()
 	}
 	db.unsorted = nil
+}
+
+// sort puts a list in order after changes in bulk. The rows at its beginning still
+// are; those behind them are sorted, and the two merged. A row that is deleted or
+// has another status now leaves the list, and one that left and came back stands in
+// it once.
+func (l *list) sort() {
+	leaves := func(r *Row) bool { return r.deleted || l.status != "" && l.status != r.Status }
+	old, added := slices.DeleteFunc(l.rows[:l.sorted], leaves), slices.DeleteFunc(l.rows[l.sorted:], leaves)
+	slices.SortFunc(added, func(a, b *Row) int { return compare(a, b.place()) })
+	merged := make([]*Row, 0, len(old)+len(added))
+	for _, r := range added {
+		before, _ := slices.BinarySearchFunc(old, r.place(), compare)
+		merged = append(append(merged, old[:before]...), r)
+		old = old[before:]
+	}
+	l.rows, l.unsorted = slices.Compact(append(merged, old...)), false
 }
 
 // parentOf is the row that r belongs to, root for one without a parent, and nil
