@@ -1,7 +1,9 @@
 // Command dist makes what a release page needs: for each system an archive with
 // the binary and the README, and SHA256SUMS, which `sha256sum -c` reads.
 //
-//	.ci/dist VERSION [FOLDER]     such as .ci/dist v1.2.3; the folder is dist if not given
+//	.ci/dist VERSION [FOLDER [SYSTEM/ARCHITECTURE ...]]
+//
+// The folder is dist if it is not given, and the systems are all of those below.
 //
 // The same source, version and Go release make the same bytes on every run and on
 // every machine: the binaries hold no path and no time, and the files in the
@@ -19,17 +21,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 )
 
-var (
-	systems       = []string{"darwin", "linux", "windows"}
-	architectures = []string{"amd64", "arm64"}
+var systems = []string{
+	"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64", "windows/arm64",
+}
 
-	// modified is the time of every file in the archives. The time of the build
-	// would make them different on each run.
-	modified = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-)
+// modified is the time of every file in the archives. The time of the build would
+// make them different on each run.
+var modified = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -39,13 +41,15 @@ func main() {
 }
 
 func run(args []string) error {
-	isVersion := regexp.MustCompile(`^v\d+\.\d+\.\d+[0-9A-Za-z.+-]*$`).MatchString
-	if len(args) < 1 || len(args) > 2 || !isVersion(args[0]) {
-		return fmt.Errorf("give a version such as v1.2.3, and a folder if it is not to be dist")
+	if len(args) == 0 || !regexp.MustCompile(`^v\d+\.\d+\.\d+[0-9A-Za-z.+-]*$`).MatchString(args[0]) {
+		return fmt.Errorf("give a version such as v1.2.3")
 	}
 	version, folder := args[0], "dist"
-	if len(args) == 2 {
+	if len(args) > 1 {
 		folder = args[1]
+	}
+	if len(args) > 2 {
+		systems = args[2:]
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -56,37 +60,33 @@ func run(args []string) error {
 	}
 	var sums bytes.Buffer
 	for _, system := range systems {
-		for _, arch := range architectures {
-			name := fmt.Sprintf("eventsd_%s_%s_%s", version, system, arch)
-			binary, err := build(system, arch, version)
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			files := []file{{name + "/README.md", 0o644, readme}, {name + "/eventsd", 0o755, binary}}
-			var archive []byte
-			if system == "windows" {
-				files[1].name += ".exe"
-				archive, err = zipped(files)
-				name += ".zip"
-			} else {
-				archive, err = tarred(files)
-				name += ".tar.gz"
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			if err := os.WriteFile(filepath.Join(folder, name), archive, 0o644); err != nil {
-				return err
-			}
-			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(archive), name)
+		goos, goarch, _ := strings.Cut(system, "/")
+		binary, err := build(goos, goarch, version)
+		if err != nil {
+			return fmt.Errorf("%s: %w", system, err)
 		}
+		name := fmt.Sprintf("eventsd_%s_%s_%s", version, goos, goarch)
+		files := []file{{name + "/README.md", 0o644, readme}, {name + "/eventsd", 0o755, binary}}
+		pack, ending := tarred, ".tar.gz"
+		if goos == "windows" {
+			files[1].name += ".exe"
+			pack, ending = zipped, ".zip"
+		}
+		archive, err := pack(files)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, name+ending), archive, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", system, err)
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(archive), name+ending)
 	}
 	fmt.Print(sums.String())
 	return os.WriteFile(filepath.Join(folder, "SHA256SUMS"), sums.Bytes(), 0o644)
 }
 
 // build returns the binary for a system.
-func build(system, arch, version string) ([]byte, error) {
+func build(goos, goarch, version string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "dist")
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func build(system, arch, version string) ([]byte, error) {
 	out := filepath.Join(dir, "eventsd")
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags", "-s -w -X example.com/events.version="+version, "-o", out, "./cmd/eventsd")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return nil, err
