@@ -113,9 +113,7 @@ func (t tx) key(v strict.Value) (*rows.Row, []string) {
 		p.Add("user_id", fmt.Sprintf("%q is not known", k.UserID))
 	}
 	t.free(p, "digest", keyName(k.Digest), k.ID)
-	if old == nil {
-		t.createdAt(p, &k.CreatedAt)
-	}
+	t.createdAt(p, &k.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return nil, problems
 	}

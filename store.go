@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -280,22 +281,21 @@ func (s *Store) Err() error { return s.rows.Err() }
 // slugs, creation times and parents never change. A guest without an id is known
 // by event and email, a key by its digest, a user by its email.
 func (s *Store) Apply(records ...Record) error {
-	return s.update(context.Background(), func(t tx) error {
-		for i, r := range records {
-			if err := t.apply(recordValue(r)); err != nil {
-				err.Record = i + 1
-				return err
+	values := func(yield func(strict.Value, error) bool) {
+		for _, r := range records {
+			if !yield(recordValue(r), nil) {
+				return
 			}
 		}
-		return nil
-	})
+	}
+	return s.update(context.Background(), func(t tx) error { return t.applyAll(values) })
 }
 
 // ApplyJSON is [Store.Apply] for a JSON array of records, but merges: what a
 // record leaves out stays as it is, and null sets a member back to its default.
 // So applying the same array twice changes nothing.
 func (s *Store) ApplyJSON(records []byte) error {
-	return s.update(context.Background(), func(t tx) error { return t.applyAll(records) })
+	return s.update(context.Background(), func(t tx) error { return t.applyAll(strict.Elements(records)) })
 }
 
 // applySeed is ApplyJSON for a seed, which may be the dump of a store whose clock
@@ -304,7 +304,7 @@ func (s *Store) ApplyJSON(records []byte) error {
 func (s *Store) applySeed(records []byte) (ahead time.Time, err error) {
 	err = s.update(context.Background(), func(t tx) error {
 		t.ahead = &ahead
-		return t.applyAll(records)
+		return t.applyAll(strict.Elements(records))
 	})
 	return ahead, err
 }
@@ -320,7 +320,7 @@ func (s *Store) ReplaceJSON(userID string, records []byte, then func()) error {
 				t.Delete(child.ID)
 			}
 		}
-		if err := t.applyAll(records); err != nil {
+		if err := t.applyAll(strict.Elements(records)); err != nil {
 			return err
 		}
 		then()
@@ -404,10 +404,10 @@ func (s *Store) update(ctx context.Context, f func(tx) error) error {
 	return s.rows.Update(ctx, func(t *rows.Tx) error { return f(tx{Tx: t, s: s}) })
 }
 
-// applyAll applies a JSON array of records.
-func (t tx) applyAll(records []byte) error {
+// applyAll applies the records of an array.
+func (t tx) applyAll(records iter.Seq2[strict.Value, error]) error {
 	n := 0
-	for v, err := range strict.Elements(records) {
+	for v, err := range records {
 		if err != nil {
 			return &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
 		}
@@ -530,9 +530,10 @@ func (t tx) free(p *form.Problems, member, name, id string) {
 
 // createdAt checks the created_at of a new row, or sets it: later than every one
 // before, so that the order of a list is total, unless the clock was configured.
-func (t tx) createdAt(p *form.Problems, at *time.Time) {
+func (t tx) createdAt(p *form.Problems, at *time.Time, old *rows.Row) {
 	now := t.s.now()
 	switch {
+	case old != nil:
 	case at.IsZero():
 		if *at = now; t.s.cfg.Now == nil && !now.After(t.s.last) {
 			*at = t.s.last.Truncate(time.Microsecond).Add(time.Microsecond)
@@ -583,9 +584,7 @@ func (t tx) user(v strict.Value) []string {
 	load(f, old)
 	p := f.Fill(v, mode(old))
 	t.free(p, "email", emailName(u.Email), u.ID)
-	if old == nil {
-		t.createdAt(p, &u.CreatedAt)
-	}
+	t.createdAt(p, &u.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return problems
 	}
@@ -614,12 +613,8 @@ func (t tx) event(v strict.Value, host string, key *rows.IdempotencyKey) (*rows.
 	if hostRow == nil {
 		p.Add("host_id", fmt.Sprintf("%q is not known", e.HostID))
 	}
-	if e.Slug != "" {
-		t.free(p, "slug", e.Slug, e.ID)
-	}
-	if old == nil {
-		t.createdAt(p, &e.CreatedAt)
-	}
+	t.free(p, "slug", e.Slug, e.ID)
+	t.createdAt(p, &e.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return nil, problems
 	}
@@ -680,9 +675,7 @@ func (t tx) guest(v strict.Value) []string {
 	if g.Status == "invited" && text(v, "registered_at") != "" {
 		p.Add("registered_at", "must be null while the status is invited")
 	}
-	if old == nil {
-		t.createdAt(p, &g.CreatedAt)
-	}
+	t.createdAt(p, &g.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return problems
 	}
@@ -706,16 +699,13 @@ func (t tx) guest(v strict.Value) []string {
 func (t tx) delete(v strict.Value) []string {
 	name, id, _ := onlyMember(v)
 	for _, kind := range kinds {
-		if kind.Name != name {
-			continue
+		if kind.Name == name && strings.HasPrefix(id.Text, kind.Prefix+"_") {
+			t.Delete(id.Text)
+			return nil
 		}
-		if id.Kind != strict.String || !strings.HasPrefix(id.Text, kind.Prefix+"_") {
-			return []string{name + " must be an id that begins with " + kind.Prefix + "_"}
-		}
-		t.Delete(id.Text)
-		return nil
 	}
-	return []string{"must be an object with exactly one member: user, key, event or guest"}
+	return []string{"must be an object with exactly one member, user, key, event or guest, " +
+		"and in it an id that begins with usr_, key_, evt_ or gst_"}
 }
 
 // What the handlers ask for. Each call sees only what belongs to the caller.

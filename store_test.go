@@ -30,6 +30,8 @@ func dump(t testing.TB, store *events.Store) string {
 
 func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
+	const deleteForm = "must be an object with exactly one member, user, key, event or guest, " +
+		"and in it an id that begins with usr_, key_, evt_ or gst_"
 	const times = `"start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z"`
 	tests := []struct{ name, records, want string }{
 		{"not JSON", `[{"user":`, "the records are not a JSON array: line 1, column 10"},
@@ -83,9 +85,9 @@ func TestApplyRefuses(t *testing.T) {
 		{"guest's email taken", `[{"guest":{"id":"gst_3","email":"Grace@example.com"}}]`, "guest: email is taken by gst_1"},
 		{"guest status", `[{"guest":{"id":"gst_3","status":"here"}}]`, "guest: status must be invited, pending, approved, declined, waitlist or cancelled"},
 		{"registered while invited", `[{"guest":{"id":"gst_2","registered_at":"2026-04-02T00:00:00Z"}}]`, "guest: registered_at must be null while the status is invited"},
-		{"delete of a wrong id", `[{"delete":{"guest":"evt_1"}}]`, "record 1: delete: guest must be an id that begins with gst_"},
-		{"delete of two", `[{"delete":{"guest":"gst_1","event":"evt_1"}}]`, "record 1: delete: must be an object with exactly one member: user, key, event or guest"},
-		{"delete of a number", `[{"delete":{"guest":5}}]`, "delete: guest must be an id that begins with gst_"},
+		{"delete of a wrong id", `[{"delete":{"guest":"evt_1"}}]`, "record 1: delete: " + deleteForm},
+		{"delete of two", `[{"delete":{"guest":"gst_1","event":"evt_1"}}]`, "record 1: delete: " + deleteForm},
+		{"delete of a number", `[{"delete":{"guest":5}}]`, "delete: " + deleteForm},
 		{"deleted before", `[{"delete":{"event":"evt_1"}},{"guest":{"event_id":"evt_1","name":"x"}}]`, `record 2: guest: event_id "evt_1" is not known`},
 		{"deleted with its user", `[{"delete":{"user":"usr_ada"}},{"guest":{"event_id":"evt_1","name":"x"}}]`, `record 2: guest: event_id "evt_1" is not known`},
 		{"made and deleted before", `[{"event":{"id":"evt_n","host_id":"usr_bob","title":"x",` + times + `}},{"delete":{"user":"usr_bob"}},{"guest":{"event_id":"evt_n","name":"x"}}]`, `record 3: guest: event_id "evt_n" is not known`},
