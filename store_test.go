@@ -2,10 +2,12 @@ package events_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -762,6 +764,62 @@ func FuzzRecords(f *testing.F) {
 			t.Fatalf("the dump makes %s, want %s", got, all)
 		}
 	})
+}
+
+// TestSeedFromTheFuture: a dump of a store whose clock was ahead is taken as a seed,
+// which is reported; what comes after it is later still, and nothing is changed
+// before it was created. An apply refuses such records, and so does a seed of a store
+// with a clock of its own.
+func TestSeedFromTheFuture(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := time.Now().UTC().Add(48 * time.Hour).Truncate(time.Second)
+	ahead := at.Format(time.RFC3339)
+	dump := `[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com","created_at":"` + ahead + `"}},` +
+		`{"key":{"id":"key_ada","user_id":"usr_ada","secret":"svc_live_ada","created_at":"` + ahead + `"}},` +
+		`{"event":{"id":"evt_1","host_id":"usr_ada","title":"Tea","created_at":"` + ahead + `",` +
+		`"start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z"}}]`
+	if err := events.NewStore(nil).ApplyJSON([]byte(dump)); err == nil ||
+		!strings.Contains(err.Error(), "created_at must not be later than now") {
+		t.Errorf("ApplyJSON of a record from the future = %v", err)
+	}
+	seed, data := filepath.Join(dir, "seed.json"), filepath.Join(dir, "events.json")
+	if err := os.WriteFile(seed, []byte(dump), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, nil, "-addr", "127.0.0.1:0", "-data", data, "-seed", seed)
+	p.stop()
+	if log := p.stderr.String(); !strings.Contains(log, "the seed has records from the future") {
+		t.Errorf("the log does not report records from the future: %s", log)
+	}
+	store, err := events.Open(data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	err = store.ApplyJSON([]byte(`[{"event":{"id":"evt_1","title":"More tea"}},{"event":{"host_id":"usr_ada",` +
+		`"title":"New","start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z"}}]`))
+	if err := errors.Join(err, store.RevokeKey("key_ada")); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range store.Records() {
+		switch {
+		case r.Event != nil && r.Event.UpdatedAt.Before(r.Event.CreatedAt):
+			t.Errorf("%s was changed at %v, before it was created at %v", r.Event.ID, r.Event.UpdatedAt, r.Event.CreatedAt)
+		case r.Event != nil && r.Event.Title == "New" && !r.Event.CreatedAt.After(at):
+			t.Errorf("a new event was created at %v, want after %s", r.Event.CreatedAt, ahead)
+		case r.Key != nil && (r.Key.RevokedAt == nil || r.Key.RevokedAt.Before(r.Key.CreatedAt)):
+			t.Errorf("the key was revoked at %v, before it was created", r.Key.RevokedAt)
+		}
+	}
+	var out, errs strings.Builder
+	args := []string{"double", "-addr", "127.0.0.1:0", "-time", "2026-01-01T00:00:00Z", "-seed", seed}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if code := events.Run(ctx, args, func(string) string { return "" }, nil, &out, &errs); code != 2 ||
+		!strings.Contains(errs.String(), "created_at must not be later than now") {
+		t.Errorf("a double with a seed from after its -time ends with %d, %s", code, &errs)
+	}
 }
 
 // TestMemory: a long array takes no more memory while it is applied than twice what
