@@ -585,9 +585,9 @@ func check(path string) (report string, err error) {
 
 // salvage is [operator.Files.Salvage].
 func salvage(path string, found func(text string) error, skipped func(part string)) error {
-	report, err := rows.Salvage(path, found)
-	for _, s := range report.Skipped {
-		skipped(fmt.Sprintf("line %d at byte %d, %d bytes: %s", s.Line, s.Offset, s.Bytes, s.Why))
+	wrong, err := rows.Salvage(path, found)
+	for _, s := range wrong {
+		skipped(fmt.Sprintf("line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes))
 	}
 	return err
 }

@@ -27,7 +27,7 @@ func ExampleOpen() {
 			fmt.Println(err)
 			return
 		}
-		if f.New() {
+		if f.Size() == 0 { // there is no file yet
 			err = f.Rewrite(slices.Values([][]byte{[]byte(`{"user":1}`)}))
 		} else {
 			err = f.Settle()

@@ -1,6 +1,7 @@
 package recordfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +17,8 @@ import (
 // it, fill it and let it fail.
 type fileSystem interface {
 	Resolve(path string) (string, error)         // absolute, links resolved; a regular file or none
-	Lock(path string) (io.Closer, error)         // takes path.lock; *LockedError if another process has it
-	Open(path string, write bool) (file, error)  // what exists; to write, it is locked, too
+	Lock(path string) (io.Closer, error)         // takes path.lock; ErrLocked if another process has it
+	Open(path string, flag int) (file, error)    // what exists; with os.O_RDWR it is locked, too
 	Create(path string, like file) (file, error) // new, locked, mode 0600; like says the owner, if not nil
 	Rename(from, to string) error                // replaces what is at to
 	RenamesOpen() bool                           // whether Rename takes open files; on Windows it does not
@@ -62,8 +63,8 @@ func (osFS) Resolve(path string) (string, error) {
 		}
 		info, err := os.Stat(real)
 		if err == nil && !info.Mode().IsRegular() {
-			err = &FormatError{real, "is a folder or another thing that is not a regular file: " +
-				"give the path of the data file"}
+			err = fmt.Errorf("%s: %w: it is a folder or another thing that is not a regular file",
+				real, ErrFormat)
 		}
 		return real, err
 	}
@@ -107,22 +108,23 @@ func (osFS) Lock(path string) (io.Closer, error) {
 	info, err := f.Stat()
 	held := make([]byte, 30)
 	n, _ := f.ReadAt(held, 0)
+	pid := strings.Trim(string(held[:n]), "\r\n\x00")
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular() || names(info) != 1 || n == len(held),
-		strings.Trim(string(held[:n]), "0123456789\r\n\x00") != "":
+		strings.Trim(pid, "0123456789") != "":
 		err = refused
 	default:
 		err = lock(f)
 	}
-	if locked, ok := errors.AsType[*LockedError](err); ok {
-		_, _ = fmt.Sscan(string(held[:n]), &locked.PID)
-		locked.File = path
+	if errors.Is(err, ErrLocked) {
+		err = fmt.Errorf("%w (process %s)", err, cmp.Or(pid, "unknown"))
 	}
 	if err == nil {
-		if err = f.Truncate(0); err == nil {
-			_, err = fmt.Fprintln(f, os.Getpid())
-		}
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(f, os.Getpid())
 	}
 	if err != nil {
 		_ = f.Close()
@@ -141,19 +143,15 @@ func (f osFile) Close() error {
 	return f.File.Close()
 }
 
-// Open locks a file that is to be written. FILE.lock says who holds it; this lock goes
+// Open locks a file that is opened for writing. FILE.lock says who holds it; this lock goes
 // with the file itself, so that no second path to it, such as a hard link, and no
 // removal of FILE.lock lets a second server in.
-func (o osFS) Open(path string, write bool) (file, error) {
-	flag := os.O_RDONLY
-	if write {
-		flag = os.O_RDWR
-	}
+func (o osFS) Open(path string, flag int) (file, error) {
 	f, err := os.OpenFile(path, flag, 0)
 	if err != nil {
 		return nil, err
 	}
-	if write {
+	if flag == os.O_RDWR {
 		size := int64(0)
 		if err = lockData(f); err == nil {
 			size, err = o.Size(path, f)

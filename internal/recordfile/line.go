@@ -79,18 +79,19 @@ func (c *checker) sum(line string) bool {
 	return string(c.scratch) == line[sumAt:sumEnd]
 }
 
-// find looks for a line that ends where segment does. Where a block or a line end
-// was lost, the beginning of another line can stand before it, so where segment as
-// a whole is no line, the last beginning of one in it counts: no record contains
-// one (see the package comment). before is what stands before the line.
-func (c *checker) find(segment string) (before string, n uint64, records string, ok bool) {
-	line := strings.TrimPrefix(segment, ",")
+// around is what can stand around a line: its comma and line end, in any form.
+const around = ",\r\n"
+
+// find returns what may be a line at the end of text, without what stands around it.
+// Where a block or a line end was lost, the beginning of another line can stand before
+// it, so where the whole does not verify, the last beginning of a line counts: no string
+// in a record contains one (see the package comment).
+func (c *checker) find(text string) (line string) {
+	line = strings.Trim(text, around)
 	if !c.sum(line) {
-		start := max(0, strings.LastIndex(segment, lineStart[:sumAt]))
-		before, line = strings.TrimSuffix(segment[:start], ","), segment[start:]
+		line = line[max(0, strings.LastIndex(line, lineStart[:sumAt])):]
 	}
-	n, records, ok = parts(line)
-	return before, n, records, ok && c.sum(line)
+	return line
 }
 
 // parts takes a line without its comma apart, whatever its checksum.
@@ -104,13 +105,20 @@ func parts(line string) (n uint64, records string, ok bool) {
 }
 
 // parseHeader returns the header of a file that begins with text, and where it ends.
-// Its error is a [*DamageError] or a [*FormatError].
+// Its error is a [*DamageError] or wraps [ErrFormat].
 func parseHeader(path, text, format string) (h header, end int, err error) {
 	if !strings.HasPrefix(text, opening+lineStart[:sumAt]) {
-		return h, 0, foreign(path, text)
+		squeezed := strings.Join(strings.Fields(text[:min(len(text), 200)]), "")
+		if strings.Contains(squeezed, lineStart[:sumAt]) {
+			return h, 0, &DamageError{path, 1, 0, "the beginning is not as it was written: " +
+				"an editor or formatter changes spaces and line ends"}
+		}
+		return h, 0, fmt.Errorf("%s: %w: it is empty, or begins without the header of one; "+
+			"give another path, or read a JSON array of records with -seed into a new data file",
+			path, ErrFormat)
 	}
 	line, _, whole := strings.Cut(text[len(opening):], "\n")
-	damage := &DamageError{path, 2, int64(len(opening)), "the header's checksum is wrong", nil}
+	damage := &DamageError{path, 2, int64(len(opening)), "the header's checksum is wrong"}
 	if !whole || !new(checker).sum(line) {
 		return h, 0, damage
 	}
@@ -118,7 +126,9 @@ func parseHeader(path, text, format string) (h header, end int, err error) {
 	known, _ := fmt.Sscanf(line[summedAt:], `"n":%d,"format":%q,"salt":%q,"snap":%d}`,
 		&h.n, &h.format, &h.salt, &h.snap)
 	if known >= 2 && h.format != format {
-		return h, 0, otherFormat(path, h.format, format)
+		return h, 0, fmt.Errorf("%s: %w: it has the format %q, and this program knows %q; begin a new "+
+			"data file with -seed and what eventsd dump of the version that wrote it prints",
+			path, ErrFormat, h.format, format)
 	}
 	end = len(opening) + len(line) + 1
 	if string(h.append([]byte(opening))) != text[:end] || len(h.salt) != 16 || h.snap <= h.n || h.n > 1<<53 {
@@ -134,32 +144,4 @@ var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
 // Is reports whether text begins as a data file does.
 func Is(text []byte) bool {
 	return bytes.HasPrefix(text, []byte(opening+lineStart[:sumAt]))
-}
-
-// foreign returns the error for a file that does not begin as a data file does.
-func foreign(path, text string) error {
-	squeezed := strings.Join(strings.Fields(text[:min(len(text), 200)]), "")
-	reason := "is not a data file of this program: give another path"
-	switch {
-	case text == "":
-		reason = "is empty, and this program never leaves it so: " +
-			"put a backup in its place, or delete it to begin anew"
-	case strings.Contains(squeezed, lineStart[:sumAt]):
-		return &DamageError{File: path, Line: 1, Reason: "the beginning is not as it was written: " +
-			"an editor or formatter changes spaces and line ends"}
-	case strings.HasPrefix(squeezed, "["):
-		reason = "is a JSON array without the header of a data file: -seed reads it, into a new data file"
-	}
-	return &FormatError{path, reason}
-}
-
-// otherFormat returns the error for a file that another version, or another
-// program, wrote.
-func otherFormat(path, got, want string) error {
-	fix := "give another path"
-	if name, _, _ := strings.Cut(want, "/"); strings.HasPrefix(got, name+"/") {
-		fix = "it is of another version of this program; use that one, " +
-			"or begin a new data file with -seed and what eventsd dump of that one prints"
-	}
-	return &FormatError{path, fmt.Sprintf("has the format %q, and this program knows %q: %s", got, want, fix)}
 }

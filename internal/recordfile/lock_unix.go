@@ -3,7 +3,6 @@
 package recordfile
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -16,17 +15,17 @@ const (
 	noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 )
 
-// lock takes the lock of f, which ends with f. Its error is a *LockedError where
-// another open file has it.
+// lock takes the lock of f, which ends with f. Its error wraps ErrLocked where another
+// open file has it.
 func lock(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	switch err {
 	case nil:
 		return nil
 	case syscall.EWOULDBLOCK:
-		return &LockedError{File: f.Name()}
+		err = ErrLocked
 	}
-	return fmt.Errorf("%s: cannot be locked: %w", f.Name(), err)
+	return &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
 }
 
 func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

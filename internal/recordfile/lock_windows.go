@@ -1,7 +1,6 @@
 package recordfile
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -15,8 +14,8 @@ const (
 
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
-// lock takes the lock of f, which ends with f. Its error is a *LockedError where
-// another open file has it. Windows keeps others from reading what is locked, so
+// lock takes the lock of f, which ends with f. Its error wraps ErrLocked where another
+// open file has it. Windows keeps others from reading what is locked, so
 // the lock is on one byte that is far behind the process id.
 func lock(f *os.File) error {
 	const (
@@ -30,9 +29,9 @@ func lock(f *os.File) error {
 	case ok != 0:
 		return nil
 	case err == lockViolation || err == syscall.ERROR_IO_PENDING:
-		return &LockedError{File: f.Name()}
+		err = ErrLocked
 	}
-	return fmt.Errorf("%s: cannot be locked: %w", f.Name(), err)
+	return &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
 }
 
 // unlock leaves it to the close, which releases the lock.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -169,7 +170,7 @@ func (m *memFS) Lock(path string) (io.Closer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.locked[path] {
-		return nil, &LockedError{File: path, PID: 1}
+		return nil, pathError("lock", path, ErrLocked)
 	}
 	m.locked[path] = true
 	return memLock{m, path}, nil
@@ -183,7 +184,8 @@ func (l memLock) Close() error {
 	return f.err
 }
 
-func (m *memFS) Open(path string, write bool) (file, error) {
+func (m *memFS) Open(path string, flag int) (file, error) {
+	write := flag == os.O_RDWR
 	if f := m.ask("open", path); f.err != nil {
 		return nil, f.err
 	}
@@ -197,7 +199,7 @@ func (m *memFS) Open(path string, write bool) (file, error) {
 		return nil, pathError("open", path, fs.ErrNotExist)
 	}
 	if write && n.locked {
-		return nil, &LockedError{File: path}
+		return nil, pathError("lock", path, ErrLocked)
 	}
 	return m.opened(n, path, write), nil
 }

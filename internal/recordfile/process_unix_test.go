@@ -79,7 +79,7 @@ func childWrite(args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.New() {
+	if f.file == nil {
 		err = f.Rewrite(seq())
 	} else {
 		err = f.Settle()
@@ -161,7 +161,7 @@ func childFull(args []string) error {
 		if err != nil {
 			return err
 		}
-		if f.New() {
+		if f.file == nil {
 			err = f.Rewrite(seq())
 		} else {
 			err = f.Settle()
@@ -248,10 +248,8 @@ func TestTwoProcesses(t *testing.T) {
 		t.Fatal("the other process did not open the file")
 	}
 	_, _, err := tryOpen(t, path)
-	locked, is := errors.AsType[*LockedError](err)
-	if !is || locked.PID != cmd.Process.Pid ||
-		!strings.Contains(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)) {
-		t.Errorf("Open = %v, want a LockedError of process %d", err, cmd.Process.Pid)
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint("process ", cmd.Process.Pid)) {
+		t.Errorf("Open = %v, want ErrLocked by process %d", err, cmd.Process.Pid)
 	}
 	if _, err := Read(path, options, ignore); err != nil {
 		t.Errorf("Read = %v", err)
@@ -396,7 +394,7 @@ func TestOneServer(t *testing.T) {
 		t.Helper()
 		_ = os.Remove(path + ".lock")
 		if _, _, err := tryOpen(t, path); !errors.Is(err, ErrLocked) {
-			t.Errorf("%s: the second Open = %v, want a LockedError", what, err)
+			t.Errorf("%s: the second Open = %v, want ErrLocked", what, err)
 		}
 		if _, err := Read(path, options, ignore); err != nil {
 			t.Errorf("%s: Read, which needs no lock, = %v", what, err)

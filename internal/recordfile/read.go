@@ -1,12 +1,11 @@
 package recordfile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,25 +15,17 @@ import (
 type Line struct {
 	Number  int    // of the line in the file, counted from 1
 	Offset  int64  // where it begins, in bytes
+	Size    int64  // of the file, in bytes
 	Records string // JSON objects joined by commas; a part of the one string that the file was read into
 }
 
-// A Report says what [Read] or [Salvage] found.
+// A Report says what [Read] found.
 type Report struct {
 	Size        int64  // of the file, in bytes
 	Lines       int    // commits that verify
-	First, Last uint64 // their numbers; Salvage gives the last alone
+	First, Last uint64 // their numbers
 	Snap        uint64 // the number that ends the snapshot
 	Repair      string // what File.Settle would repair; empty where there is nothing
-	Skipped     []Span // of Salvage
-}
-
-// A Span is a part of a file that does not verify.
-type Span struct {
-	Line   int   // the first, counted from 1
-	Offset int64 // where it begins, in bytes
-	Bytes  int64 // its length; 0 where commits are missing
-	Why    string
 }
 
 // Read reads the file by the rules of [Open], takes no lock and changes nothing.
@@ -47,14 +38,14 @@ func Read(path string, o Options, replay func(Line) error) (Report, error) {
 	}
 	defer f.Close()
 	s := scan{path: path, format: o.Format, replay: replay}
-	err = s.load(f, o.Progress)
+	err = s.load(f)
 	repair := ""
 	for look := 0; err == nil; look++ {
 		if repair, err = s.judge(); repair == "" && err == nil || look == 10 {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
-		repair, err = "", s.load(f, func(int64, int64) {})
+		repair, err = "", s.load(f)
 	}
 	return Report{Size: s.size, Lines: int(s.n - s.head.n), First: s.head.n + 1, Last: s.n, Snap: s.head.snap,
 		Repair: repair}, err
@@ -66,7 +57,7 @@ func openToRead(path string, o *Options) (file, string, error) {
 	if err != nil {
 		return nil, path, err
 	}
-	f, err := o.fs.Open(path, false)
+	f, err := o.fs.Open(path, os.O_RDONLY)
 	return f, path, err
 }
 
@@ -118,11 +109,10 @@ func (s *scan) rest() string  { return s.text[s.pos:] }
 // load reads what follows the lines that were taken, and takes its lines. A rest that
 // no later byte can make right, because it is longer than any line, is not read to
 // its end.
-func (s *scan) load(f file, progress func(done, total int64)) error {
+func (s *scan) load(f file) error {
 	s.base, s.pos = s.offset(), 0
 	return read(f, s.base, func(text string, size int64) error {
 		s.text, s.size = text, size
-		progress(s.base+int64(len(text)), size)
 		err := s.walk()
 		if err == nil && len(s.rest()) > maxTail {
 			_, err = s.judge()
@@ -150,10 +140,10 @@ func (s *scan) walk() (err error) {
 		if !ok || n != s.n+1 {
 			return s.damage("the checksum is right, but this is not commit %d", s.n+1)
 		}
-		if err := s.replay(Line{s.line, s.offset(), records}); err != nil {
+		if err := s.replay(Line{s.line, s.offset(), s.size, records}); err != nil {
 			damage, ok := errors.AsType[*DamageError](err)
 			if !ok {
-				damage = s.damage("%w", err)
+				damage = s.damage("%v", err)
 			}
 			damage.File = s.path
 			return damage
@@ -215,101 +205,73 @@ func (s *scan) judge() (repair string, err error) {
 		len(rest), s.line, s.offset()), nil
 }
 
-// damage is the error for the first line that was not taken. What %w stands for is its
-// cause.
+// damage is the error for the first line that was not taken.
 func (s *scan) damage(format string, args ...any) *DamageError {
-	err := fmt.Errorf(format, args...)
-	return &DamageError{s.path, s.line, s.offset(), err.Error(), errors.Unwrap(err)}
+	return &DamageError{s.path, s.line, s.offset(), fmt.Sprintf(format, args...)}
+}
+
+// A Span is a part of a file that does not verify.
+type Span struct {
+	Line          int // the first, counted from 1
+	Offset, Bytes int // where it begins, and its length
 }
 
 // A damaged header may still show the salt.
 var saltForm = regexp.MustCompile(`"salt":"([0-9a-f]{16})"`)
 
-// Salvage reads a damaged file, takes no lock and changes nothing. It calls each for
-// every commit that verifies, wherever it stands, once and in the order of the numbers.
-// It reports what it skipped and which numbers are missing. Where the header is damaged,
-// the salt that stands in it is taken if lines verify with it.
-func Salvage(path string, o Options, each func(Line) error) (r Report, err error) {
+// Salvage reads a damaged file, takes no lock and changes nothing. It calls each with
+// the records of every commit that verifies, wherever it stands, in the order of the
+// file. It returns the parts that do not verify; parts that follow one another are one.
+// Where the header is damaged, the salt that stands in it is taken if lines verify
+// with it.
+func Salvage(path string, o Options, each func(records string) error) (skipped []Span, err error) {
 	f, path, err := openToRead(path, &o)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
 	defer f.Close()
 	var text string
-	err = read(f, 0, func(t string, size int64) error {
-		text, r.Size = t, size
-		o.Progress(int64(len(t)), size)
+	err = read(f, 0, func(t string, _ int64) error {
+		text = t
 		return nil
 	})
 	if err != nil {
-		return r, err
+		return nil, err
 	}
 	h, _, headerErr := parseHeader(path, text, o.Format)
 	if headerErr != nil {
 		salt := saltForm.FindStringSubmatch(text)
 		if salt == nil || !errors.Is(headerErr, ErrDamaged) {
-			return r, headerErr
+			return nil, headerErr
 		}
-		h = header{salt: salt[1]}
+		h.salt = salt[1]
 	}
-	r.Snap = h.snap
-
-	type commit struct {
-		Line
-		n uint64
-	}
-	var commits []commit
 	c, unsalted := checker{salt: h.salted()}, checker{} // the latter for the header
-	number, at := 0, int64(0)
-	for segment := range strings.SplitSeq(text, "\n") {
+	found, number, at := false, 0, 0
+	for rest := range strings.SplitAfterSeq(text, "\n") {
 		number++
-		span := Span{number, at, min(int64(len(segment))+1, r.Size-at), "does not verify"}
-		at += span.Bytes
-		segment = strings.TrimSuffix(segment, "\r")
-		if segment == "" || segment == "[" || segment == "]" {
+		begin := at
+		at += len(rest)
+		line := c.find(rest)
+		if _, records, ok := parts(line); ok && c.sum(line) {
+			found = true
+			if err := each(records); err != nil {
+				return skipped, err
+			}
+			rest, _, _ = strings.Cut(rest, line)
+		}
+		wrong := strings.Trim(rest, around)
+		if wrong == "" || wrong == "[" || wrong == "]" || unsalted.sum(wrong) {
 			continue
 		}
-		before, n, records, ok := c.find(segment)
-		if ok {
-			span.Bytes = int64(len(before))
-			commits = append(commits, commit{Line{number, span.Offset + span.Bytes, records}, n})
-		}
-		if span.Bytes > 0 && !unsalted.sum(segment) {
-			r.skip(span)
+		if n := len(skipped); n > 0 && skipped[n-1].Offset+skipped[n-1].Bytes == begin {
+			skipped[n-1].Bytes += len(rest)
+		} else {
+			skipped = append(skipped, Span{number, begin, len(rest)})
 		}
 	}
-	if len(commits) == 0 && headerErr != nil {
-		return r, headerErr
+	if !found && headerErr != nil {
+		return nil, headerErr
 	}
-
-	slices.SortStableFunc(commits, func(a, b commit) int { return cmp.Compare(a.n, b.n) })
-	commits = slices.CompactFunc(commits, func(a, b commit) bool { return a.n == b.n })
-	missing := func(to uint64, line int, at int64) {
-		if due := r.Last + 1; due > 1 && due <= to {
-			r.skip(Span{line, at, 0, fmt.Sprintf("commits %d to %d are missing", due, to)})
-		}
-	}
-	r.Last = h.n
-	for i, found := range commits {
-		missing(found.n-1, found.Number, found.Offset)
-		r.Lines, r.Last = i+1, found.n
-		if err := each(found.Line); err != nil {
-			return r, err
-		}
-	}
-	missing(r.Snap, number, r.Size)
-	slices.SortStableFunc(r.Skipped, func(a, b Span) int { return cmp.Compare(a.Offset, b.Offset) })
-	return r, nil
-}
-
-// skip notes a part that was skipped. Parts that follow one another are one.
-func (r *Report) skip(s Span) {
-	if n := len(r.Skipped) - 1; n >= 0 {
-		before := &r.Skipped[n]
-		if before.Why == s.Why && before.Offset+before.Bytes == s.Offset {
-			before.Bytes += s.Bytes
-			return
-		}
-	}
-	r.Skipped = append(r.Skipped, s)
+	return skipped, nil
 }

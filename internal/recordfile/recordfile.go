@@ -73,6 +73,7 @@ import (
 	"io/fs"
 	"iter"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -96,9 +97,8 @@ const (
 
 // Options of [Open], [Read] and [Salvage].
 type Options struct {
-	Format   string                           // of the header, "events/1"; a greater number is a newer format
-	Logf     func(format string, args ...any) // takes repairs and warnings, one line each; nil discards them
-	Progress func(done, total int64)          // takes the bytes read so far, after each MiB; may be nil
+	Format string                           // of the header, "events/1"; a greater number is a newer format
+	Logf   func(format string, args ...any) // takes repairs and warnings, one line each; nil discards them
 
 	fs fileSystem // nil is the real one
 }
@@ -106,9 +106,6 @@ type Options struct {
 func (o *Options) setDefaults() {
 	if o.Logf == nil {
 		o.Logf = func(string, ...any) {}
-	}
-	if o.Progress == nil {
-		o.Progress = func(int64, int64) {}
 	}
 	if o.fs == nil {
 		o.fs = osFS{}
@@ -144,14 +141,14 @@ type File struct {
 
 // Open takes the lock of the file at path, reads the file and calls replay once for
 // each commit, in order. An error from replay refuses the file: a [*DamageError] is
-// returned with its File filled in, any other error becomes the cause of one for
+// returned with its File filled in, any other error becomes the reason of one for
 // that line.
 //
 // Open changes nothing on disk but the lock file, so that its caller can still
 // refuse what was read and leave the file as it is; [File.Settle] repairs what one
 // unfinished write left at the end. A file that is missing is new: the first
-// [File.Rewrite] makes it. Where Open fails it returns a [*LockedError], a
-// [*FormatError], a [*DamageError] or the system's own error.
+// [File.Rewrite] makes it. Where Open fails its error is a [*DamageError], wraps
+// [ErrLocked] or [ErrFormat], or is the system's own.
 func Open(path string, o Options, replay func(Line) error) (*File, error) {
 	o.setDefaults()
 	f := &File{o: o}
@@ -175,17 +172,17 @@ func (f *File) open(path string, replay func(Line) error) (err error) {
 	if f.lock, err = f.o.fs.Lock(f.path); err != nil {
 		return err
 	}
-	if f.dir, err = f.o.fs.Open(filepath.Dir(f.path), false); err != nil {
+	if f.dir, err = f.o.fs.Open(filepath.Dir(f.path), os.O_RDONLY); err != nil {
 		return err
 	}
-	if f.file, err = f.o.fs.Open(f.path, true); errors.Is(err, fs.ErrNotExist) {
+	if f.file, err = f.o.fs.Open(f.path, os.O_RDWR); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	s := scan{path: f.path, format: f.o.Format, replay: replay}
-	if err := s.load(f.file, f.o.Progress); err != nil {
+	if err := s.load(f.file); err != nil {
 		return err
 	}
 	if f.repair, err = s.judge(); err != nil {
@@ -196,9 +193,6 @@ func (f *File) open(path string, replay func(Line) error) (err error) {
 	f.tail, f.rest = s.text[f.snapEnd:f.end], s.rest()
 	return nil
 }
-
-// New reports whether there is no file yet: the first [File.Rewrite] makes it.
-func (f *File) New() bool { return f.file == nil && f.end == 0 }
 
 // Path is the absolute path of the file, symbolic links resolved.
 func (f *File) Path() string { return f.path }
@@ -250,7 +244,7 @@ func (f *File) Close() error {
 // read is shown as durable. Where it fails nothing can be written, and [File.Err]
 // says so; reading may go on. On a new file it does nothing.
 func (f *File) Settle() error {
-	if err := f.writable(); err != nil || f.settled || f.New() {
+	if err := f.writable(); err != nil || f.settled || f.file == nil {
 		return err
 	}
 	if err := f.o.fs.Remove(f.path + ".tmp"); err != nil { // it is not needed: this file is good
@@ -504,7 +498,7 @@ func (f *File) replace(tmp string, t file) error {
 		_ = closeAll(other)
 	} else if kept != nil {
 		var openErr error
-		if kept, openErr = f.o.fs.Open(f.path, true); openErr != nil {
+		if kept, openErr = f.o.fs.Open(f.path, os.O_RDWR); openErr != nil {
 			return f.fail(ErrBroken, "opening it again", openErr)
 		}
 	}

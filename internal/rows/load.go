@@ -3,7 +3,6 @@ package rows
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"example.com/events/internal/recordfile"
 )
@@ -35,8 +34,7 @@ func Open(path string, o Options) (*DB, error) {
 
 func (l *loader) options() recordfile.Options {
 	return recordfile.Options{Format: fileFormat,
-		Logf:     func(format string, args ...any) { l.db.Logger.Warn(fmt.Sprintf(format, args...)) },
-		Progress: func(_, total int64) { l.size.Store(total) }}
+		Logf: func(format string, args ...any) { l.db.Logger.Warn(fmt.Sprintf(format, args...)) }}
 }
 
 // settle makes durable what was read, before anything of it is shown: where much of
@@ -64,9 +62,9 @@ func (db *DB) settle(deletes bool) error {
 // and hands them over in batches; the other one, insert, applies them.
 type loader struct {
 	db      *DB
-	batch   []loaded     // what line has parsed and not handed over yet
-	deletes bool         // a record deletes something
-	size    atomic.Int64 // of the file in bytes, before the first line
+	batch   []loaded // what line has parsed and not handed over yet
+	deletes bool     // a record deletes something
+	size    int64    // of the file in bytes; set before the first batch is handed over
 	batches chan []loaded
 	applied chan []loaded                // batches that line can use again
 	mistake chan *recordfile.DamageError // sent at the end: a record that could not be applied, or nil
@@ -89,6 +87,9 @@ func newLoader(db *DB) *loader {
 
 // line takes one line of the file.
 func (l *loader) line(line recordfile.Line) error {
+	if l.size == 0 {
+		l.size = line.Size
+	}
 	for text := range records(line.Records) {
 		c, err := l.db.parse(text)
 		if err != nil {
@@ -127,7 +128,7 @@ func (l *loader) insert() {
 	db.applyBulk(func() {
 		for batch := range l.batches {
 			if len(db.names) == 0 {
-				db.names = make(map[string]*Row, l.size.Load()/bytesPerName)
+				db.names = make(map[string]*Row, l.size/bytesPerName)
 			}
 			for _, c := range batch {
 				switch {
@@ -147,7 +148,7 @@ func (l *loader) insert() {
 	l.mistake <- mistake
 }
 
-// Report is what [Check] and [Salvage] found.
+// Report is what [Check] found.
 type Report struct {
 	recordfile.Report
 	Count map[string]int // of rows, by the names of their kinds
@@ -167,11 +168,10 @@ func Check(path string, o Options) (Report, error) {
 }
 
 // Salvage calls each with every record of a damaged file that verifies, as a dump
-// has it, and changes nothing.
-func Salvage(path string, each func(record string) error) (Report, error) {
-	o := recordfile.Options{Format: fileFormat}
-	found, err := recordfile.Salvage(path, o, func(line recordfile.Line) error {
-		for text := range records(line.Records) {
+// has it, and changes nothing. It returns the parts of the file that do not verify.
+func Salvage(path string, each func(record string) error) ([]recordfile.Span, error) {
+	return recordfile.Salvage(path, recordfile.Options{Format: fileFormat}, func(line string) error {
+		for text := range records(line) {
 			kind, row, _ := split(text)
 			if err := each(`{"` + kind + `":` + row + "}"); err != nil {
 				return err
@@ -179,7 +179,6 @@ func Salvage(path string, each func(record string) error) (Report, error) {
 		}
 		return nil
 	})
-	return Report{Report: found}, err
 }
 
 // IsDataFile reports whether a text begins as a data file does.
