@@ -141,12 +141,7 @@ func (s *scan) walk() (err error) {
 			return s.damage("the checksum is right, but this is not commit %d", s.n+1)
 		}
 		if err := s.replay(Line{s.line, s.offset(), s.size, records}); err != nil {
-			damage, ok := errors.AsType[*DamageError](err)
-			if !ok {
-				damage = s.damage("%v", err)
-			}
-			damage.File = s.path
-			return damage
+			return s.damage("%v", err)
 		}
 		s.n, s.empty = n, records == ""
 		s.line++

@@ -140,9 +140,8 @@ type File struct {
 }
 
 // Open takes the lock of the file at path, reads the file and calls replay once for
-// each commit, in order. An error from replay refuses the file: a [*DamageError] is
-// returned with its File filled in, any other error becomes the reason of one for
-// that line.
+// each commit, in order. An error from replay refuses the file: it becomes the reason of
+// a [*DamageError] for that line.
 //
 // Open changes nothing on disk but the lock file, so that its caller can still
 // refuse what was read and leave the file as it is; [File.Settle] repairs what one
@@ -363,18 +362,17 @@ func (f *File) undo() error {
 	return f.sync()
 }
 
-// sync is tried once: a second one could succeed although the first lost bytes.
-func (f *File) sync() error {
-	if err := f.file.Sync(); err != nil {
-		return f.fail(ErrBroken, "sync", err)
-	}
-	return nil
-}
+// sync makes the bytes of the file durable.
+func (f *File) sync() error { return f.synced("sync", f.file.Sync()) }
 
 // syncDir makes the name of the file durable.
-func (f *File) syncDir() error {
-	if err := f.o.fs.SyncDir(f.dir); err != nil {
-		return f.fail(ErrBroken, "sync of the folder", err)
+func (f *File) syncDir() error { return f.synced("sync of the folder", f.o.fs.SyncDir(f.dir)) }
+
+// synced ends writing where a sync has failed. It is not tried again: a second one could
+// succeed although the first lost bytes.
+func (f *File) synced(doing string, err error) error {
+	if err != nil {
+		return f.fail(ErrBroken, doing, err)
 	}
 	return nil
 }
@@ -494,16 +492,16 @@ func (f *File) replace(tmp string, t file) error {
 	if err != nil {
 		kept, other = old, t
 	}
+	var openErr error
 	if !reopen {
 		_ = closeAll(other)
 	} else if kept != nil {
-		var openErr error
-		if kept, openErr = f.o.fs.Open(f.path, os.O_RDWR); openErr != nil {
-			return f.fail(ErrBroken, "opening it again", openErr)
-		}
+		kept, openErr = f.o.fs.Open(f.path, os.O_RDWR)
 	}
 	f.file = kept
 	switch {
+	case openErr != nil:
+		return f.fail(ErrBroken, "opening it again", openErr)
 	case err == nil:
 		return f.syncDir()
 	case errors.Is(err, syscall.EIO): // the one with which POSIX leaves open whether it happened

@@ -614,16 +614,6 @@ func TestReplayRefuses(t *testing.T) {
 		!strings.Contains(err.Error(), refusal.Error()) {
 		t.Errorf("Open = %v", err)
 	}
-	of := func(Line) error { return &DamageError{Line: 3, Offset: 80, Reason: "a reason"} }
-	for call, err := range map[string]error{
-		"Open": func() error { _, err := Open(path, options, of); return err }(),
-		"Read": func() error { _, err := Read(path, options, of); return err }(),
-	} { // of a line before that one: the caller may work behind
-		want := DamageError{path, 3, 80, "a reason"}
-		if e, is := errors.AsType[*DamageError](err); !is || *e != want {
-			t.Errorf("%s = %+v, want %+v", call, err, want)
-		}
-	}
 	if _, err = Read(path, options, refuse); !errors.Is(err, ErrDamaged) {
 		t.Errorf("Read = %v", err)
 	}
