@@ -267,12 +267,9 @@ type query struct {
 }
 
 // query reads the query string, which may hold each of the route's parameters
-// once and nothing else. It refuses what [url.ParseQuery] refuses. All problems
-// are reported in one message.
-func (rt route) query(raw string) (query, error) {
-	q := query{limit: defaultLimit}
-	var problems []string
-	seen := map[string]bool{}
+// once and nothing else. It refuses what [url.ParseQuery] refuses, without the
+// memory that this takes.
+func (rt route) query(raw string) (q query, err error) {
 	for pair := range strings.SplitSeq(raw, "&") {
 		if pair == "" {
 			continue
@@ -281,24 +278,18 @@ func (rt route) query(raw string) (query, error) {
 		name, badName := url.QueryUnescape(name)
 		value, badValue := url.QueryUnescape(value)
 		if badName != nil || badValue != nil || strings.Contains(pair, ";") {
-			return query{}, errQuery
+			return q, errQuery
 		}
-		if seen[name] {
-			value = "" // no rule takes it, and each says "once"
-		}
-		seen[name] = true
 		if problem := q.set(rt, name, value); problem != "" {
-			problems = append(problems, problem)
+			return q, answer.BadRequest(problem)
 		}
 	}
-	if problems == nil {
-		return q, nil
-	}
-	problems = slices.Compact(slices.Sorted(slices.Values(problems)))
-	return query{}, answer.BadRequest(strings.Join(problems[:min(len(problems), 10)], "; "))
+	q.limit = cmp.Or(q.limit, defaultLimit)
+	return q, nil
 }
 
-// set sets one parameter by its rule, or returns what is wrong with it.
+// set sets one parameter by its rule, or returns what is wrong with it. What is set
+// already came before in this query.
 func (q *query) set(rt route, name, value string) (problem string) {
 	switch {
 	case !slices.Contains(rt.params, name):
@@ -306,19 +297,22 @@ func (q *query) set(rt route, name, value string) (problem string) {
 		return fmt.Sprintf("%.60q is not a query parameter of %s %s: it takes %s",
 			name, rt.method, rt.path, takes)
 	case name == "status":
-		if q.status = value; value != "draft" && value != "published" {
+		if q.status != "" || value != "draft" && value != "published" {
 			return "status must be draft or published, given once; leave it out for both"
 		}
+		q.status = value
 	case name == "limit":
 		n, err := strconv.ParseUint(value, 10, 16)
-		if q.limit = int(n); err != nil || q.limit < 1 || q.limit > rt.most {
+		if q.limit != 0 || err != nil || n < 1 || int(n) > rt.most {
 			return fmt.Sprintf("limit must be a whole number from 1 to %d, in digits, given once", rt.most)
 		}
+		q.limit = int(n)
 	case name == "cursor":
-		var ok bool
-		if q.after, ok = parseCursor(value); !ok {
+		after, ok := parseCursor(value)
+		if q.after.place != nil || !ok {
 			return "cursor must be the next_cursor of an answer, as it came and once; leave it out to begin"
 		}
+		q.after = after
 	}
 	return ""
 }

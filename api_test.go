@@ -841,10 +841,7 @@ func TestQueries(t *testing.T) {
 		{"/events?cursor=MQ%3D%3D", 400, "cursor must"},
 		{"/events?cursor=x&cursor=y", 400, "cursor must be the next_cursor"},
 		{"/events/evt_nowhere/guests?cursor=x", 400, "cursor must"},
-		{"/events?status=live&limit=0&x", 400, // all problems in one message, in the order of the alphabet
-			`"x" is not a query parameter of GET /events: it takes status, limit, cursor; ` +
-				"limit must be a whole number from 1 to 100, in digits, given once; " +
-				"status must be draft or published, given once; leave it out for both"},
+		{"/events?limit=0&x", 400, "limit must"}, // the first problem answers
 	}
 	for _, tt := range tests {
 		t.Run(tt.target, func(t *testing.T) {
