@@ -90,10 +90,10 @@ type Config struct {
 type api struct {
 	store   *Store
 	mux     *http.ServeMux
-	unknown http.HandlerFunc // answers a path under BasePath that no route has
-	bodies  atomic.Int64     // bytes that bodies of creates may take: see share
-	outage  outage           // the last time that the store could not write
-	pages   sync.Pool        // of *pageWriter, which lists use in turn
+	unknown http.HandlerFunc       // answers a path under BasePath that no route has
+	bodies  atomic.Int64           // bytes that large bodies of creates hold: see readBody
+	outage  atomic.Pointer[outage] // the last one, or nil
+	pages   sync.Pool              // of *pageWriter, which lists use in turn
 }
 
 // route is one endpoint: a path, its one method, and what answers it.
@@ -133,7 +133,6 @@ func New(store *Store) http.Handler {
 
 func newAPI(store *Store) *api {
 	a := &api{store: store, mux: http.NewServeMux()}
-	a.bodies.Store(maxBodies)
 	a.pages.New = func() any { return &pageWriter{out: bufio.NewWriterSize(nil, partSize)} }
 	for _, route := range a.routes() {
 		a.mux.HandleFunc(BasePath+route.path, a.endpoint(route))
@@ -356,9 +355,9 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, caller string,
 	if err := checkMediaType(r.Header); err != nil {
 		return err
 	}
-	memory := share{free: &a.bodies}
-	defer memory.cover(0)
-	body, err := readBody(w, r, &memory)
+	var held int64
+	defer func() { a.bodies.Add(-held) }()
+	body, err := a.readBody(w, r, &held)
 	if err != nil {
 		return err
 	}
@@ -489,40 +488,23 @@ func checkMediaType(h http.Header) error {
 // The limits of bodies, in bytes.
 const (
 	maxBody   = 1 << 20     // a body
-	maxBodies = 128 << 20   // the buffers of all creates, without smallBody of each
+	maxBodies = 128 << 20   // the buffers of all creates, beyond smallBody of each: see readBody
 	smallBody = 64<<10 + 16 // what every create may have: a body of 64 KiB, and room to see its end
 	maxFirst  = 16 << 10    // the first buffer of a body, however long it is said to be
 	maxReads  = 256<<10 - 1 // what net/http reads of a body that no handler wanted
 	maxDrain  = 16 << 20    // what is read of a body after its request was refused
 )
 
-// share is what one request holds of the memory that all creates share, so that
-// many large bodies at once cannot use up the memory of the machine. A client may
-// send all but the last byte of its body and wait; a disk may be slow, so that
-// bodies wait which have arrived. Unbounded, 400 of them would hold 400 MiB.
-type share struct {
-	free *atomic.Int64 // bytes that no share holds
-	held int64
-}
-
-// cover makes a share as large as a buffer of size bytes needs, of which the
-// first smallBody bytes are free, or reports that there is not enough memory
-// left. Size 0 gives the share back. While one share is refused, another that
-// would just have fit may be refused with it.
-func (s *share) cover(size int) bool {
-	more := max(0, int64(size)-smallBody) - s.held
-	if s.free.Add(-more) < 0 && more > 0 {
-		s.free.Add(more)
-		return false
-	}
-	s.held += more
-	return true
-}
-
 // readBody reads a body into a buffer that doubles as bytes arrive: Content-Length
-// is only a promise, which costs its sender nothing. The share covers each larger
-// buffer before it is made; the caller gives the share back when it has answered.
-func readBody(w http.ResponseWriter, r *http.Request, memory *share) ([]byte, error) {
+// is only a promise, which costs its sender nothing.
+//
+// All creates share the memory of their buffers beyond the first smallBody bytes of
+// each, so that many large bodies at once cannot use up the memory of the machine. A
+// client may send all but the last byte of its body and wait; a disk may be slow, so
+// that bodies wait which have arrived. Unbounded, 400 of them would hold 400 MiB.
+// What this body holds is counted in held before its buffer is made. The caller gives
+// it back when it has answered, also that of a body which was refused.
+func (a *api) readBody(w http.ResponseWriter, r *http.Request, held *int64) ([]byte, error) {
 	if r.ContentLength > maxBody {
 		return nil, errTooLarge
 	}
@@ -544,7 +526,9 @@ func readBody(w http.ResponseWriter, r *http.Request, memory *share) ([]byte, er
 			continue
 		}
 		size := min(2*cap(body)+1, maxBody+1)
-		if !memory.cover(size) {
+		more := max(0, int64(size)-smallBody) - *held
+		*held += more
+		if a.bodies.Add(more) > maxBodies {
 			w.Header()["Connection"] = closing
 			return nil, errBusy
 		}
@@ -629,7 +613,6 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 // outage is a time in which the store cannot write, such as while a disk is full.
 // It ends with the next commit.
 type outage struct {
-	mu      sync.Mutex
 	id      string // of the first request that failed
 	commits uint64 // of the store until then
 }
@@ -638,18 +621,15 @@ type outage struct {
 // outage every create fails for one cause, so only the first of them is logged,
 // and the others get its id.
 func (a *api) logged(r *http.Request, err error) (id string) {
-	id = rand.Text()
+	now := &outage{rand.Text(), a.store.rows.Commits()}
 	if errors.Is(err, ErrNotWritten) {
-		a.outage.mu.Lock()
-		defer a.outage.mu.Unlock()
-		commits := a.store.rows.Commits()
-		if a.outage.id != "" && a.outage.commits == commits {
-			return a.outage.id
+		last := a.outage.Load()
+		if last != nil && last.commits >= now.commits || !a.outage.CompareAndSwap(last, now) {
+			return a.outage.Load().id
 		}
-		a.outage.id, a.outage.commits = id, commits
 	}
-	a.store.cfg.Logger.Error("answered 500", "id", id, "route", r.Pattern, "error", err)
-	return id
+	a.store.cfg.Logger.Error("answered 500", "id", now.id, "route", r.Pattern, "error", err)
+	return now.id
 }
 
 // refuse answers with an error in such a way that a client which is still sending
