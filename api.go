@@ -55,9 +55,8 @@ import (
 const BasePath = "/api/public/v1"
 
 const (
-	defaultLimit   = 50        // items of a page
-	partSize       = 128 << 10 // bytes of a page that are joined in memory before they are written
-	maxIdempotency = 255       // characters of an Idempotency-Key
+	defaultLimit = 50        // items of a page
+	partSize     = 128 << 10 // bytes of a page that are joined in memory before they are written
 )
 
 //go:embed openapi.json
@@ -205,6 +204,16 @@ func plainPath(u *url.URL) bool {
 // route, method, query. A route without a path is the one that does not exist.
 func (a *api) endpoint(rt route) http.HandlerFunc {
 	operation := rt.method + " " + rt.path
+	allow := strings.Replace(rt.method, "GET", "GET, HEAD", 1) + ", OPTIONS"
+	serve := func(caller string, w http.ResponseWriter, r *http.Request) {
+		q, err := rt.query(r.URL.RawQuery)
+		if err == nil {
+			err = rt.handle(w, r, caller, q)
+		}
+		if err != nil {
+			a.fail(w, r, err)
+		}
+	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller, err := a.store.caller(r)
 		switch {
@@ -213,43 +222,24 @@ func (a *api) endpoint(rt route) http.HandlerFunc {
 		case rt.path == "":
 			a.fail(w, r, errNoRoute)
 		case r.Method == "OPTIONS":
-			w.Header()["Allow"] = []string{rt.allow()}
+			w.Header()["Allow"] = []string{allow}
 			w.WriteHeader(http.StatusNoContent)
 		case r.Method != rt.method && (r.Method != "HEAD" || rt.method != "GET"):
-			a.fail(w, r, rt.errMethod(r.Method))
+			a.fail(w, r, rt.errMethod(r.Method, allow))
 		case a.store.cfg.Intercept != nil:
 			a.store.cfg.Intercept(operation, caller, w, r, func(w http.ResponseWriter, r *http.Request) {
-				a.serve(rt, caller, w, r)
+				serve(caller, w, r)
 			})
 		default:
-			a.serve(rt, caller, w, r)
+			serve(caller, w, r)
 		}
 	}
 }
 
-// serve reads the query and lets the route answer.
-func (a *api) serve(rt route, caller string, w http.ResponseWriter, r *http.Request) {
-	q, err := rt.query(r.URL.RawQuery)
-	if err == nil {
-		err = rt.handle(w, r, caller, q)
-	}
-	if err != nil {
-		a.fail(w, r, err)
-	}
-}
-
-// allow is the value of the header Allow on a route.
-func (rt route) allow() string {
-	if rt.method == "GET" {
-		return "GET, HEAD, OPTIONS"
-	}
-	return rt.method + ", OPTIONS"
-}
-
 // errMethod is the 405 of a route. Its message also names a longer route that has
 // the method: a client that tries POST /events is looking for POST /events/create.
-func (rt route) errMethod(method string) error {
-	e := answer.Method(rt.path, rt.allow())
+func (rt route) errMethod(method, allow string) error {
+	e := answer.Method(rt.path, allow)
 	for _, operation := range Operations() {
 		if strings.HasPrefix(operation, method+" "+rt.path+"/") {
 			e.Message += ", or " + operation
@@ -352,8 +342,8 @@ func (a *api) listGuests(w http.ResponseWriter, r *http.Request, caller string, 
 }
 
 func (a *api) createEvent(w http.ResponseWriter, r *http.Request, caller string, _ query) error {
-	if err := checkMediaType(r.Header); err != nil {
-		return err
+	if !isJSON(r.Header) {
+		return errMediaType
 	}
 	var held int64
 	defer func() { a.bodies.Add(-held) }()
@@ -472,17 +462,11 @@ func (p *pageWriter) write(w http.ResponseWriter, next cursor) {
 // jsonType is application/json, which is in UTF-8 whether it says so or not.
 var jsonType = regexp.MustCompile(`(?i)^application/json\s*(;\s*charset=("utf-8"|utf-8)\s*)*(;\s*)?$`)
 
-// checkMediaType refuses a body that says that it is not JSON (RFC 9110, 8.3).
-func checkMediaType(h http.Header) error {
-	if strings.Join(h["Content-Encoding"], "") != "" {
-		return errMediaType("Content-Encoding is not supported; send the body as it is")
-	}
+// isJSON reports whether a body is JSON by its headers (RFC 9110, 8.3 and 8.4). One
+// that comes without them is.
+func isJSON(h http.Header) bool {
 	media := strings.Join(h["Content-Type"], ", ")
-	if media != "" && media != "application/json" && !jsonType.MatchString(media) {
-		const hint = "with curl, add -H 'Content-Type: application/json'"
-		return errMediaType("Content-Type must be application/json, in UTF-8; " + hint)
-	}
-	return nil
+	return strings.Join(h["Content-Encoding"], "") == "" && (media == "" || jsonType.MatchString(media))
 }
 
 // The limits of bodies, in bytes.
@@ -536,21 +520,21 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request, held *int64) ([]b
 	}
 }
 
-// idempotencyForm is the form of an Idempotency-Key: visible ASCII characters, bare
-// or as a string of RFC 8941, in which a backslash stands before each quote and
+// idempotencyForm is the form of an Idempotency-Key: 1 to 255 visible ASCII characters,
+// bare or as a string of RFC 8941, in which a backslash stands before each quote and
 // each backslash.
-var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]*|"([!#-\[\]-~]|\\["\\])+")$`)
+var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$`)
 
 // idempotencyKey reads the header Idempotency-Key. No header is the empty key.
 func idempotencyKey(values []string) (key string, err error) {
-	if len(values) == 0 {
+	key = strings.Join(values, " ") // the form has no space, so it refuses two values
+	switch {
+	case values == nil:
 		return "", nil
-	}
-	if key = values[0]; strings.HasPrefix(key, `"`) {
-		key, err = strconv.Unquote(key) // knows more escapes, which the form does not
-	}
-	if err != nil || len(values) > 1 || len(key) > maxIdempotency || !idempotencyForm.MatchString(values[0]) {
+	case !idempotencyForm.MatchString(key):
 		return "", errKeyForm
+	case key[0] == '"':
+		return strconv.Unquote(key) // it knows more escapes, which the form does not
 	}
 	return key, nil
 }
@@ -565,7 +549,11 @@ var (
 	errForeign = answer.BadRequest("cursor belongs to another list or filter; use it where it came from")
 	errKeyForm = answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
 		"characters, bare or in double quotes")
-	errTooLarge = answer.TooLarge("the body must have at most 1 MiB (1,048,576 bytes)")
+	errTooLarge  = answer.TooLarge("the body must have at most 1 MiB (1,048,576 bytes)")
+	errMediaType = &answer.Error{Status: 415, Code: "unsupported_media_type",
+		Header: "Accept", Value: "application/json",
+		Message: "the body must be application/json, in UTF-8, and without a Content-Encoding; " +
+			"with curl, add -H 'Content-Type: application/json'"}
 	errMismatch = &answer.Error{Status: 422, Code: "idempotency_mismatch",
 		Message: "this Idempotency-Key came before with another body; use a new key for a new event"}
 	errBusy = &answer.Error{Status: 503, Code: "server_error", Header: "Retry-After", Value: "1",
@@ -576,15 +564,6 @@ func errUnauthorized(problem string) *answer.Error {
 	how := "; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>"
 	return answer.Unauthorized("events", problem+how)
 }
-
-func errMediaType(message string) *answer.Error {
-	return &answer.Error{Status: 415, Code: "unsupported_media_type", Message: message,
-		Header: "Accept", Value: "application/json"}
-}
-
-// serverError is the message of a 500. Its cause is in the log alone.
-const serverError = "something went wrong on our side; " +
-	"try again, and tell the operator the X-Request-Id if it stays"
 
 // fail is the one place where an error becomes an answer: an [answer.Error] says
 // it itself, the errors of the store are told apart here, and every other error is
@@ -603,9 +582,10 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = errUnauthorized("invalid API key: its user was deleted")
 	case errors.Is(err, context.Canceled):
 		panic(http.ErrAbortHandler) // the client has gone: nobody is left to answer
-	default:
-		e = &answer.Error{Status: 500, Code: "server_error", Message: serverError,
-			Header: "X-Request-Id", Value: a.logged(r, err)}
+	default: // the cause is in the log alone
+		e = &answer.Error{Status: 500, Code: "server_error", Header: "X-Request-Id", Value: a.logged(r, err),
+			Message: "something went wrong on our side; " +
+				"try again, and tell the operator the X-Request-Id if it stays"}
 	}
 	refuse(w, r, e)
 }
