@@ -60,7 +60,7 @@ func Run(
 		Name: "eventsd", About: "eventsd serves the public REST API of an events networking service.",
 		Stdin: stdin, Stdout: stdout, Stderr: stderr, Redact: answer.Redact,
 	}
-	files := operator.Files{Open: c.openForOperator, Records: readRecords, Check: check, Salvage: salvage}
+	files := operator.Files{Open: c.openForOperator, Records: readRecords, Salvage: salvage}
 	c.Commands = append(c.commands(), operator.Commands(&c.Program, files)...)
 	err := c.Program.Run(args, getenv)
 	if errors.Is(err, ErrNotWritten) {
@@ -96,6 +96,8 @@ func (c *call) commands() []command.Command {
 			Summary: "exit 0 if the server with the same flags and environment answers"},
 		{Name: "version", Run: c.version,
 			Summary: "print the version"},
+		{Name: "check", Flags: c.dataFlag, Run: c.check,
+			Summary: "read the data file, say what is in it and change nothing"},
 	}
 }
 
@@ -109,9 +111,13 @@ func (c *call) serverFlags(fs *flag.FlagSet, addr string) {
 	fs.BoolVar(&c.verbose, "v", false, "log a line for each request")
 }
 
+func (c *call) dataFlag(fs *flag.FlagSet) {
+	fs.StringVar(&c.data, "data", "events.json", "the data `FILE`")
+}
+
 func (c *call) serveFlags(fs *flag.FlagSet) {
 	c.serverFlags(fs, "127.0.0.1:8080")
-	fs.StringVar(&c.data, "data", "events.json", "the data `FILE`")
+	c.dataFlag(fs)
 	fs.BoolVar(&c.memory, "memory", false, "keep everything in memory, without a file")
 	fs.StringVar(&c.seed, "seed", "", "`FILE` with an array of records for a store that is empty")
 	fs.BoolVar(&c.firstKey, "first-key", true, "where the store has no key, make one and show it")
@@ -161,9 +167,15 @@ type service struct {
 	wait    time.Duration // for the requests that run when it stops
 }
 
+// errStopped is the error of a server that was stopped before it was ready.
+var errStopped = command.Failed(errors.New("stopped before it was ready"))
+
 // host runs a server from its start to its end. It listens before it calls start:
 // no key must be made and shown for a server that cannot serve.
 func (c *call) host(start func(context.Context, net.Listener, *Config) (*service, error)) (err error) {
+	if problem := secretRule(c.apiKey); c.apiKey != "" && problem != "" {
+		return errors.New("-api-key " + problem) // which does not repeat the secret
+	}
 	if c.logger, err = c.Logger(c.log, c.verbose); err != nil {
 		return err
 	}
@@ -186,18 +198,17 @@ func (c *call) host(start func(context.Context, net.Listener, *Config) (*service
 	}
 	defer file.Remove()
 	s, err := start(ctx, l, &Config{Logger: c.logger, NewEventStatus: c.status})
-	switch withChild := len(c.Args) > 0; {
-	case errors.Is(err, context.Canceled) && withChild:
-		return command.Failed(errors.New("stopped before the command was started"))
-	case errors.Is(err, context.Canceled): // stopped while it started
+	if errors.Is(err, errStopped) && len(c.Args) == 0 {
 		return nil
-	case err != nil:
-		return err
-	case withChild:
-		err = command.Serve(c.ctx, s.wait, s.servers, func() error { return c.runChild(ctx, s.ready, file) })
-	default:
-		err = command.Serve(ctx, s.wait, s.servers, func() error { return s.ready.Print(c.Stdout, file) })
 	}
+	if err != nil {
+		return err
+	}
+	until, ready := ctx, func() error { return s.ready.Print(c.Stdout, file) }
+	if len(c.Args) > 0 { // a signal is for the command, whose end ends the server
+		until, ready = c.ctx, func() error { return c.runChild(ctx, s.ready, file) }
+	}
+	err = command.Serve(until, s.wait, s.servers, ready)
 	file.Remove() // before the lock of the data file is released to the next server
 	if err = errors.Join(err, cmp.Or(s.store.Err(), s.store.Close())); err == nil {
 		c.logger.Info("stopped")
@@ -207,68 +218,48 @@ func (c *call) host(start func(context.Context, net.Listener, *Config) (*service
 
 // serve serves the store of the data file, and its operator on a socket.
 func (c *call) serve() error {
-	if err := c.checkServeFlags(); err != nil {
-		return err
-	}
-	return c.host(func(ctx context.Context, l net.Listener, cfg *Config) (*service, error) {
-		store, key, err := c.open(ctx, cfg)
-		if err != nil {
-			return nil, err
-		}
-		a := newAPI(store)
-		s := c.newService(l, a, c.logged(a, nil), "svc_live_…", "The operator of this server issues keys.")
-		s.ready.Ready = c.curl(s.ready.BaseURL, key)
-		if c.apiKey == "" {
-			s.ready.Key = key.Secret
-		}
-		if store.path() != "" {
-			c.addOperator(s, a)
-		}
-		return s, nil
-	})
-}
-
-// checkServeFlags checks the flags that only serve has.
-func (c *call) checkServeFlags() error {
-	ready, _ := filepath.Abs(c.readyFile)
-	data, _ := filepath.Abs(c.data)
 	switch {
 	case c.status != "draft" && c.status != "published":
 		return fmt.Errorf("-new-event-status must be draft or published, not %q", c.status)
-	case c.readyFile != "" && ready == data:
+	case filepath.Clean(c.readyFile) == filepath.Clean(c.data):
 		return errors.New("-ready-file must be a file of its own, not that of -data, as it is removed")
 	case c.Given["memory"] && c.memory && c.Given["data"]:
 		return errors.New("-memory and -data exclude each other; give one of them")
 	case c.Given["data"]:
 		c.memory = false // the flag wins over EVENTSD_MEMORY
 	}
-	return c.checkAPIKey()
+	return c.host(func(ctx context.Context, l net.Listener, cfg *Config) (*service, error) {
+		store, err := NewStore(cfg), error(nil)
+		if !c.memory {
+			store, err = Open(c.data, cfg)
+		}
+		if err != nil {
+			return nil, err
+		}
+		key, err := c.fill(ctx, store)
+		if err != nil {
+			return nil, errors.Join(err, store.Close())
+		}
+		a := newAPI(store)
+		s := c.newService(l, a, command.Logged(a, c.logger, nil), "svc_live_…",
+			"The operator of this server issues keys.")
+		c.addOperator(s, a)
+		switch {
+		case c.apiKey != "" && key.Known:
+			s.ready.Ready = curl(s.ready.BaseURL, "$EVENTSD_API_KEY")
+		case key.Secret != "":
+			s.ready.Key = key.Secret
+			s.ready.Ready = curl(s.ready.BaseURL, key.Secret)
+		default:
+			s.ready.Ready = curl(s.ready.BaseURL, "$KEY")
+		}
+		return s, nil
+	})
 }
 
-// checkAPIKey refuses a chosen secret that breaks the rule, and does not repeat it.
-func (c *call) checkAPIKey() error {
-	if problem := secretRule(c.apiKey); c.apiKey != "" && problem != "" {
-		return errors.New("-api-key " + problem)
-	}
-	return nil
-}
-
-// curl is a line to paste: it creates the first event where a key was made just
-// now, and lists events otherwise. It holds no secret that was chosen.
-func (c *call) curl(base string, key keyState) string {
-	header := `"x-service-api-key: $KEY"`
-	switch {
-	case c.apiKey != "" && key.Known:
-		header = `"x-service-api-key: $EVENTSD_API_KEY"`
-	case key.Secret != "":
-		header = "'x-service-api-key: " + key.Secret + "'"
-	}
-	if key.Secret == "" {
-		return "curl -H " + header + " " + base + "/events"
-	}
-	const event = `{"title":"Hello","start_at":"2030-01-01T18:00:00Z","end_at":"2030-01-01T20:00:00Z"}`
-	header += " -H 'Content-Type: application/json'"
-	return "curl -H " + header + " -d '" + event + "' " + base + "/events/create"
+// curl is a line to paste that lists events.
+func curl(base, key string) string {
+	return `curl -H "x-service-api-key: ` + key + `" ` + base + "/events"
 }
 
 func (c *call) demo() error {
@@ -278,10 +269,10 @@ func (c *call) demo() error {
 			return nil, err
 		}
 		a := newAPI(store)
-		s := c.newService(l, a, c.logged(a, nil), demoKey,
+		s := c.newService(l, a, command.Logged(a, c.logger, nil), demoKey,
 			"This is a demo: everyone knows its key, and when it stops it forgets everything.")
-		s.ready.Key = demoKey
-		s.ready.Ready = "curl -H 'x-service-api-key: " + demoKey + "' " + s.ready.BaseURL + "/events"
+		c.addOperator(s, a)
+		s.ready.Key, s.ready.Ready = demoKey, curl(s.ready.BaseURL, demoKey)
 		return s, nil
 	})
 }
@@ -300,9 +291,6 @@ func (c *call) double() error {
 	case c.Dashes && c.untilEOF:
 		return errors.New("-until-eof excludes a command: the double ends with it")
 	}
-	if err := c.checkAPIKey(); err != nil {
-		return err
-	}
 	return c.host(func(ctx context.Context, l net.Listener, cfg *Config) (*service, error) {
 		d := double.New(BasePath, Operations(), start)
 		d.Unknown = func(method, path, nearest string) {
@@ -319,24 +307,23 @@ func (c *call) double() error {
 			e := d.Entry(r)
 			return []any{"user", e.User, "fault", e.Fault}
 		}
-		s := c.newService(l, a, d.Handler(c.logged(a, entry)), "svc_live_…",
+		s := c.newService(l, a, d.Handler(command.Logged(a, c.logger, entry)), "svc_live_…",
 			"This is a test double. Its control API is at <code>{root}"+double.ControlPath+"</code>.")
-		srv := s.servers[0]
-		api, control := srv.Handler, c.logged(d.Control(token, a.fail), nil)
+		srv, control := s.servers[0], command.Logged(d.Control(token, a.fail), c.logger, nil)
+		public := srv.Handler
 		srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/") {
 				control.ServeHTTP(w, r)
 			} else {
-				api.ServeHTTP(w, r)
+				public.ServeHTTP(w, r)
 			}
 		})
 		srv.WriteTimeout = 0 // a fault may hold a request for longer
 		srv.RegisterOnShutdown(d.Close)
-		url := strings.TrimSuffix(s.ready.BaseURL, BasePath) + double.ControlPath
-		s.ready = command.Ready{
-			BaseURL: s.ready.BaseURL, Key: key, ControlURL: url, ControlToken: token, PID: s.ready.PID,
-			Ready: "curl -H 'Authorization: Bearer " + token + `' -d '{"name":"Grace"}' ` + url + "/keys",
-		}
+		s.ready.Key, s.ready.ControlToken = key, token
+		s.ready.ControlURL = strings.TrimSuffix(s.ready.BaseURL, BasePath) + double.ControlPath
+		s.ready.Ready = "curl -H 'Authorization: Bearer " + token + `' -d '{"name":"Grace"}' ` +
+			s.ready.ControlURL + "/keys"
 		s.wait = 0 // nothing in it is worth waiting for
 		return s, nil
 	})
@@ -360,7 +347,7 @@ func (c *call) newService(l net.Listener, a *api, next http.Handler, key, note s
 	return &service{
 		store:   a.store,
 		servers: []*command.Server{command.NewServer(l, c.withPages(a, next, key, note), c.logger)},
-		ready:   command.Ready{BaseURL: base, Data: "memory", Operator: "off (memory)", PID: os.Getpid()},
+		ready:   command.Ready{BaseURL: base, PID: os.Getpid()},
 		wait:    command.StopTimeout,
 	}
 }
@@ -368,7 +355,10 @@ func (c *call) newService(l net.Listener, a *api, next http.Handler, key, note s
 // addOperator adds a server for the operator to a service whose store is on a
 // file, if its socket can be made.
 func (c *call) addOperator(s *service, a *api) {
-	s.ready.Data = s.store.path()
+	if s.ready.Data = s.store.path(); s.ready.Data == "" {
+		s.ready.Data, s.ready.Operator = "memory", "off (memory)"
+		return
+	}
 	s.ready.Operator = command.SocketPath(s.ready.Data)
 	socket, err := command.Socket(s.ready.Operator)
 	if err != nil {
@@ -376,16 +366,8 @@ func (c *call) addOperator(s *service, a *api) {
 		return
 	}
 	routes := operator.StoreRoutes(s.store, func(string) string { return s.ready.BaseURL })
-	handler := c.logged(operator.Handler("", routes, a.fail), nil)
+	handler := command.Logged(operator.Handler("", routes, a.fail), c.logger, nil)
 	s.servers = append(s.servers, command.NewServer(socket, handler, c.logger))
-}
-
-// logged logs a line for each request with -v.
-func (c *call) logged(h http.Handler, more func(*http.Request) []any) http.Handler {
-	if c.verbose {
-		return command.Logged(h, c.logger, more)
-	}
-	return h
 }
 
 var errNotWriting = &answer.Error{Status: http.StatusServiceUnavailable, Code: "server_error",
@@ -394,59 +376,43 @@ var errNotWriting = &answer.Error{Status: http.StatusServiceUnavailable, Code: "
 // withPages serves what needs no key, and leaves every other path to next.
 func (c *call) withPages(a *api, next http.Handler, key, note string) http.Handler {
 	page := strings.NewReplacer("{note}", note, "{key}", key).Replace(pageHTML)
-	pages := map[string]http.HandlerFunc{
-		"/": func(w http.ResponseWriter, r *http.Request) {
-			root := html.EscapeString("http://" + r.Host[:min(len(r.Host), 255)])
-			if r.Header.Get("X-Forwarded-Proto") == "https" {
-				root = "https" + root[len("http"):]
-			}
-			page := strings.NewReplacer("{root}", root, "{base}", root+BasePath).Replace(page)
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			w.Header().Set("Content-Length", strconv.Itoa(len(page)))
-			w.WriteHeader(http.StatusOK)
-			_, _ = io.WriteString(w, page) // where that fails, the client has gone
-		},
-		"/openapi.json": func(w http.ResponseWriter, _ *http.Request) {
-			answer.Write(w, http.StatusOK, openAPI)
-		},
-		"/healthz": func(w http.ResponseWriter, r *http.Request) {
-			if a.store.Err() != nil {
-				a.fail(w, r, errNotWriting)
-				return
-			}
-			answer.Write(w, http.StatusOK, `{"status":"ok"}`)
-		},
-	}
-	own := c.logged(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer answer.Recover(w, r, a.fail)
+	pages := command.Logged(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin(w, r)
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			a.fail(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
-			return
+		case r.URL.Path == "/":
+			writePage(w, r, page)
+		case r.URL.Path == "/openapi.json":
+			answer.Write(w, http.StatusOK, openAPI)
+		case a.store.Err() != nil:
+			a.fail(w, r, errNotWriting)
+		default:
+			answer.Write(w, http.StatusOK, `{"status":"ok"}`)
 		}
-		pages[r.URL.Path](w, r)
-	}), nil)
+	}), c.logger, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if pages[r.URL.Path] != nil {
-			own.ServeHTTP(w, r)
-		} else {
+		switch r.URL.Path {
+		case "/", "/openapi.json", "/healthz":
+			pages.ServeHTTP(w, r)
+		default:
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// open opens the store that the flags name, with its seed and its first key.
-func (c *call) open(ctx context.Context, cfg *Config) (store *Store, key keyState, err error) {
-	store, closeStore := NewStore(cfg), func() error { return nil }
-	if !c.memory {
-		if store, closeStore, err = openFile(c.data, cfg); err != nil {
-			return nil, key, err
-		}
+// writePage answers with the page for people, in which the URLs are those of the
+// host that it was asked for.
+func writePage(w http.ResponseWriter, r *http.Request, page string) {
+	root := html.EscapeString("http://" + r.Host[:min(len(r.Host), 255)])
+	if r.Header.Get("X-Forwarded-Proto") == "https" {
+		root = "https" + root[len("http"):]
 	}
-	if key, err = c.fill(ctx, store); err != nil {
-		return nil, key, errors.Join(err, closeStore())
-	}
-	return store, key, nil
+	page = strings.NewReplacer("{root}", root, "{base}", root+BasePath).Replace(page)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+	w.WriteHeader(http.StatusOK)
+	_, _ = io.WriteString(w, page) // where that fails, the client has gone
 }
 
 // fill applies the seed to a store without data and makes the first key of one
@@ -457,33 +423,22 @@ func (c *call) fill(ctx context.Context, store *Store) (key keyState, err error)
 	} else if err := c.applySeed(ctx, store); err != nil {
 		return key, err
 	}
-	if ctx.Err() != nil { // else the key might never be shown
-		return key, context.Canceled
-	}
-	if key, err = store.firstKey(c.apiKey, c.firstKey || c.apiKey != ""); err != nil {
+	if key, err = store.firstKey(c.apiKey, c.firstKey); err != nil {
 		return key, err
 	}
-	if c.seed != "" && !key.Exists {
-		c.logger.Info("the store has no key after the seed", "seed", c.seed)
-	}
-	report, owner := c.logger.Info, "-user "+key.Owner.ID
-	var state string
+	state := "the store has keys"
 	switch {
 	case key.Secret != "":
-		state = "made the first key"
+		state = "made the first key, as the store had none"
 	case c.apiKey != "" && !key.Known:
-		report = c.logger.Warn
 		state = "-api-key was not used: the store has keys, and this is none of them or was revoked"
-	case key.Exists:
-		state = "the store has keys"
-	default:
-		state, owner = "the store has no key", "-name NAME -email EMAIL"
+	case !key.Exists:
+		state = "the store has no key"
 	}
-	if !c.memory { // else no other command reaches the store
-		data := strings.ReplaceAll(c.data, "'", `'\''`)
-		state += "; to issue another: eventsd key issue -data '" + data + "' " + owner
+	if !c.memory && key.Owner.ID != "" { // else no other command reaches the store, or nobody has a key
+		state += "; to issue another: eventsd key issue -data '" + c.data + "' -user " + key.Owner.ID
 	}
-	report(state, "name", key.Owner.Name, "email", key.Owner.Email)
+	c.logger.Info(state, "name", key.Owner.Name, "email", key.Owner.Email)
 	return key, nil
 }
 
@@ -494,16 +449,17 @@ func (c *call) applySeed(ctx context.Context, store *Store) error {
 		return nil
 	}
 	var records []byte
-	var err error
-	read := make(chan struct{})
+	read := make(chan error, 1)
 	go func() {
-		defer close(read)
+		var err error
 		records, err = readRecords(c.seed)
+		read <- err
 	}()
+	var err error
 	select {
 	case <-ctx.Done():
-		return context.Canceled
-	case <-read:
+		return errStopped
+	case err = <-read:
 	}
 	var ahead time.Time
 	if err == nil {
@@ -528,24 +484,6 @@ func readRecords(path string) ([]byte, error) {
 	return records, err
 }
 
-// openFile opens a data file, or makes a new one. The function that closes it
-// removes a new one to which nothing was added.
-func openFile(path string, cfg *Config) (store *Store, closeStore func() error, err error) {
-	isNew := errors.Is(exists(path), os.ErrNotExist)
-	if store, err = Open(path, cfg); err != nil {
-		return nil, nil, err
-	}
-	return store, func() error {
-		switch file := store.path(); {
-		case isNew && store.empty():
-			os.Remove(file) // while its lock is ours
-		case isNew:
-			store.cfg.Logger.Info("made a new data file", "data", file)
-		}
-		return store.Close()
-	}, nil
-}
-
 func exists(path string) error {
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("%w; give the -data of the server", err)
@@ -555,39 +493,54 @@ func exists(path string) error {
 
 // openForOperator is [operator.Files.Open].
 func (c *call) openForOperator(path string, create bool) (operator.Store, func() error, error) {
-	if err := exists(path); err != nil && !create {
-		return nil, nil, err
+	missing := exists(path)
+	if missing != nil && !create {
+		return nil, nil, missing
 	}
 	logger, err := c.Logger("text", false)
 	if err != nil {
 		return nil, nil, err
 	}
-	return openFile(path, &Config{Logger: logger})
+	store, err := Open(path, &Config{Logger: logger})
+	if err != nil {
+		return nil, nil, err
+	}
+	return store, func() error {
+		if missing != nil && exists(path) == nil {
+			logger.Info("made a new data file", "data", store.path())
+		}
+		return store.Close()
+	}, nil
 }
 
-// check is [operator.Files.Check].
-func check(path string) (report string, err error) {
-	if err := exists(path); err != nil {
-		return "", err
+// check reads the data file and says what is in it. That it is damaged is what
+// this was to find, so it ends with status 1.
+func (c *call) check() error {
+	if err := exists(c.data); err != nil {
+		return err
 	}
-	r, err := rows.Check(path, NewStore(nil).options())
-	if errors.Is(err, ErrFormat) || errors.Is(err, os.ErrPermission) {
-		return "", err
+	r, err := rows.Check(c.data, NewStore(nil).options())
+	if errors.Is(err, ErrDamaged) {
+		return command.Failed(err)
 	}
 	if err != nil {
-		return "", command.Failed(err)
+		return err
 	}
-	return fmt.Sprintf("file: %s\nbytes: %d\nlines: %d\ncommits: %d to %d, the snapshot up to %d\n"+
-		"users: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
-		path, r.Size, r.Lines, r.First, r.Last, r.Snap,
-		r.Count["user"], r.Count["key"], r.Count["event"], r.Count["guest"], cmp.Or(r.Repair, "clean")), nil
+	_, err = fmt.Fprintf(c.Stdout, "file: %s\nbytes: %d\nlines: %d\n"+
+		"commits: %d to %d, the snapshot up to %d\nusers: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
+		command.Printable(c.data), r.Size, r.Lines, r.First, r.Last, r.Snap,
+		r.Count["user"], r.Count["key"], r.Count["event"], r.Count["guest"], cmp.Or(r.Repair, "clean"))
+	return command.Failed(err)
 }
 
 // salvage is [operator.Files.Salvage].
-func salvage(path string, found func(text string) error, skipped func(part string)) error {
-	wrong, err := rows.Salvage(path, found)
+func salvage(path string) (records, skipped []string, err error) {
+	wrong, err := rows.Salvage(path, func(record string) error {
+		records = append(records, record)
+		return nil
+	})
 	for _, s := range wrong {
-		skipped(fmt.Sprintf("line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes))
+		skipped = append(skipped, fmt.Sprintf("line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes))
 	}
-	return err
+	return records, skipped, err
 }

@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	if limit, err := strconv.ParseUint(os.Getenv("EVENTS_TEST_FSIZE"), 10, 64); err == nil {
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+		err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit})
+		if err != nil {
 			panic(err)
 		}
 	}
@@ -460,7 +461,7 @@ func TestDoubleCommand(t *testing.T) {
 		{"a seed that is refused", []string{"-seed", bad}, "touch " + started, 2,
 			"", `eventsd: the seed .*bad.json: record 1: .*\n`},
 		{"a port that is taken", []string{"-addr", l.Addr().String()}, "touch " + started, 2,
-			"", `eventsd: the address .* is taken;.*\n`},
+			"", `eventsd: -addr .*; give HOST:PORT .*\n`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -25,6 +25,7 @@ const leftRunning = 100 * time.Millisecond
 func (p *Program) Child(ctx, starting context.Context, args, variables []string) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer close(signals)
 	defer signal.Stop(signals)
 	if starting.Err() != nil {
 		return Failed(errors.New("stopped before the command was started"))
@@ -39,9 +40,15 @@ func (p *Program) Child(ctx, starting context.Context, args, variables []string)
 	case err != nil:
 		return exitError{err, 126}
 	}
-	ended := make(chan struct{})
-	defer close(ended)
-	go handOn(cmd.Process, signals, ended, isTerminal(p.Stdin))
+	terminal := isTerminal(p.Stdin)
+	go func() {
+		for s := range signals {
+			// The keys of a terminal send theirs to the whole process group.
+			if !terminal || s != os.Interrupt && s != syscall.SIGQUIT {
+				_ = cmd.Process.Signal(s) // fails where it has just ended, and on Windows
+			}
+		}
+	}()
 	_ = cmd.Wait() // the status has all that matters of its error
 	status := cmd.ProcessState.ExitCode()
 	if w, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
@@ -50,32 +57,11 @@ func (p *Program) Child(ctx, starting context.Context, args, variables []string)
 	return exitError{errors.New(""), status}
 }
 
-// handOn hands signals on to a process until it has ended, but for those of the
-// keys of a terminal, which sends them to the whole process group.
-func handOn(process *os.Process, signals <-chan os.Signal, ended <-chan struct{}, terminal bool) {
-	for {
-		select {
-		case s := <-signals:
-			if !terminal || s != os.Interrupt && s != syscall.SIGQUIT {
-				_ = process.Signal(s) // fails where it has just ended, and on Windows
-			}
-		case <-ended:
-			return
-		}
-	}
-}
-
 // isTerminal reports whether a stream is a terminal: of the character devices,
 // any but the one that programs are given in place of a stream.
 func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
+	f, _ := stream.(*os.File) // nil, of which Stat fails, where it is no file
 	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
+	null, _ := os.Stat(os.DevNull)
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !os.SameFile(info, null)
 }

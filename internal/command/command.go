@@ -48,25 +48,30 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	p.Commands = append(p.Commands, Command{
 		Name: "help", Args: "[SUBCOMMAND]", Summary: "explain " + p.Name + " or a subcommand", Run: p.help,
 	})
-	c, rest := p.Commands[0], args
+	first := p.Commands[0].Name
 	switch {
 	case len(args) == 0:
-	case asksHelp(args[0]):
-		return p.help()
+		args = []string{first}
+	case slices.Contains([]string{"-h", "-help", "--help"}, args[0]):
+		args = []string{"help"}
+	case args[0] == "help" && len(args) > 1 && !strings.HasPrefix(args[1], "-"):
+		args = append(slices.Clone(args[1:]), "-h")
 	case args[0] == "-version" || args[0] == "--version":
-		c, rest, _ = p.find([]string{"version"})
-	case !strings.HasPrefix(args[0], "-"):
-		var found bool
-		if c, rest, found = p.find(args); !found && len(args) > 1 && asksHelp(args[1]) {
-			p.Args = args[:1]
-			return p.help()
-		} else if !found {
-			return p.unknown(args)
-		}
+		args = []string{"version"}
+	case strings.HasPrefix(args[0], "-"):
+		args = append([]string{first}, args...)
 	}
-	fs := c.flagSet()
+	c, rest, found := p.find(args)
+	if !found { // only one word is repeated: behind it may be a secret
+		return fmt.Errorf("unknown subcommand %q; see %s help", args[0], p.Name)
+	}
+	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // Exit prints the error
+	if c.Flags != nil {
+		c.Flags(fs)
+	}
 	if err := fs.Parse(rest); errors.Is(err, flag.ErrHelp) {
-		p.explain(c)
+		p.explain(c, fs)
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("%w; see %s help %s", err, p.Name, c.Name)
@@ -84,8 +89,6 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	return c.Run()
 }
 
-func asksHelp(arg string) bool { return slices.Contains([]string{"-h", "-help", "--help"}, arg) }
-
 // find returns the subcommand whose words args begin with, and the other args.
 func (p *Program) find(args []string) (c Command, rest []string, found bool) {
 	for _, c := range p.Commands {
@@ -97,82 +100,37 @@ func (p *Program) find(args []string) (c Command, rest []string, found bool) {
 	return c, nil, false
 }
 
-func (c Command) flagSet() *flag.FlagSet {
-	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // we print the error
-	if c.Flags != nil {
-		c.Flags(fs)
-	}
-	return fs
-}
-
 // readEnvironment sets the flags that were not given from their variables.
 func (p *Program) readEnvironment(fs *flag.FlagSet, getenv func(string) string) (err error) {
 	fs.VisitAll(func(f *flag.Flag) {
-		value := getenv(p.variable(f))
+		name := strings.ToUpper(p.Name + "_" + strings.ReplaceAll(f.Name, "-", "_"))
+		value := getenv(name)
 		if value == "" || p.Given[f.Name] || err != nil {
 			return
 		}
 		if fs.Set(f.Name, value) != nil { // only a flag that is on or off refuses a value
-			err = fmt.Errorf("invalid value %q of %s; it must be true or false", value, p.variable(f))
+			err = fmt.Errorf("invalid value %q of %s; it must be true or false", value, name)
 		}
 	})
 	return err
 }
 
-// variable is the name of a flag in the environment.
-func (p *Program) variable(f *flag.Flag) string {
-	return strings.ToUpper(p.Name + "_" + strings.ReplaceAll(f.Name, "-", "_"))
-}
-
-// unknown is the error for a subcommand that does not exist, or whose second word
-// is missing. It repeats no flag, as one may hold a secret.
-func (p *Program) unknown(args []string) error {
-	var longer []string
-	for _, c := range p.Commands {
-		if strings.HasPrefix(c.Name, args[0]+" ") {
-			longer = append(longer, c.Name)
-		}
-	}
-	if longer != nil {
-		return fmt.Errorf("give one of %s; see %s help %s", strings.Join(longer, ", "), p.Name, args[0])
-	}
-	return fmt.Errorf("unknown subcommand %q; see %s help", args[0], p.Name)
-}
-
-// help explains the subcommand that the arguments name, or lists those that
-// begin with them.
+// help lists the subcommands.
 func (p *Program) help() error {
-	list := p.Commands
-	if name := strings.Join(p.Args, " "); name != "" {
-		if c, rest, found := p.find(p.Args); found && len(rest) == 0 {
-			p.explain(c)
-			return nil
-		}
-		other := func(c Command) bool { return !strings.HasPrefix(c.Name, name+" ") }
-		if list = slices.DeleteFunc(slices.Clone(list), other); len(list) == 0 {
-			return p.unknown(p.Args)
-		}
-	}
 	fmt.Fprintf(p.Stdout, "%s\n\nUsage: %s [SUBCOMMAND] [FLAGS]\n\n", p.About, p.Name)
-	for _, c := range list {
+	for _, c := range p.Commands {
 		fmt.Fprintf(p.Stdout, "  %-12s %s\n", c.Name, c.Summary)
 	}
-	fmt.Fprintf(p.Stdout, "\nSee %s help SUBCOMMAND for its flags. Each flag can also be set in the\n"+
-		"environment, -data as %s_DATA and so on; the flag wins.\n", p.Name, strings.ToUpper(p.Name))
+	fmt.Fprintf(p.Stdout, "\nSee %s help SUBCOMMAND for its flags.\n", p.Name)
 	return nil
 }
 
 // explain prints the help of one subcommand.
-func (p *Program) explain(c Command) {
+func (p *Program) explain(c Command, fs *flag.FlagSet) {
 	usage := strings.Fields(p.Name + " " + c.Name + " [FLAGS] " + c.Args)
 	fmt.Fprintf(p.Stdout, "%s %s: %s\n\nUsage: %s\n", p.Name, c.Name, c.Summary, strings.Join(usage, " "))
-	c.flagSet().VisitAll(func(f *flag.Flag) {
-		value, usage := flag.UnquoteUsage(f)
-		if f.DefValue != "" && f.DefValue != "false" {
-			usage += " (default " + f.DefValue + ")"
-		}
-		name := strings.TrimSpace("-" + f.Name + " " + value)
-		fmt.Fprintf(p.Stdout, "  %-24s %s; %s\n", name, usage, p.variable(f))
-	})
+	fs.SetOutput(p.Stdout)
+	fs.PrintDefaults()
+	fmt.Fprintf(p.Stdout, "\nEach flag can also be set in the environment, -data as %s_DATA and so on;\n"+
+		"the flag wins.\n", strings.ToUpper(p.Name))
 }

@@ -52,11 +52,8 @@ func (p *Program) Notice(text string) {
 // out of every message and value before they are encoded.
 func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	o := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if err, ok := a.Value.Any().(error); ok {
-			a.Value = slog.StringValue(err.Error())
-		}
-		if a.Value.Kind() == slog.KindString {
-			a.Value = slog.StringValue(Plain(p.Redact(a.Value.String())))
+		if kind := a.Value.Kind(); kind == slog.KindString || kind == slog.KindAny {
+			a.Value = slog.StringValue(Printable(p.Redact(a.Value.String())))
 		}
 		return a
 	}}
@@ -72,25 +69,14 @@ func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	return nil, fmt.Errorf("-log must be text or json, not %q", format)
 }
 
-// Printable is s with a question mark in the place of each character that could
-// steer a terminal: control and format characters, tabs and line ends among them.
-// Records and requests come from strangers, who could otherwise overwrite what a
-// person has read.
-func Printable(s string) string { return strings.Map(printable, s) }
-
-// Plain is [Printable] for a text of several lines: it keeps tabs and line ends.
-func Plain(text string) string {
+// Printable is s with a question mark in the place of each control and format
+// character but tabs and line ends. Records and requests come from strangers, whose
+// escape sequences could otherwise overwrite on a terminal what a person has read.
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
+		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
 			return r
 		}
-		return printable(r)
-	}, text)
-}
-
-func printable(r rune) rune {
-	if !unicode.IsPrint(r) {
 		return '?'
-	}
-	return r
+	}, s)
 }

@@ -30,24 +30,22 @@ type Ready struct {
 	PID          int    `json:"pid"`
 }
 
-// Print prints the lines. The file, which may be nil, is written before the last
-// of them: a script that waits for either finds both.
+// Print writes the file, which may be nil, and prints the lines: a script that
+// waits for the last of them finds both.
 func (r Ready) Print(stdout io.Writer, file *ReadyFile) error {
-	for _, line := range [][2]string{
-		{"base_url", r.BaseURL}, {"api_key", r.Key}, {"data", r.Data}, {"operator", r.Operator},
-		{"control_url", r.ControlURL}, {"control_token", r.ControlToken},
-	} {
-		if line[1] == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(stdout, "%s: %s\n", line[0], line[1]); err != nil {
-			return err
-		}
-	}
 	if err := file.write(r); err != nil {
 		return fmt.Errorf("-ready-file: %w", err)
 	}
-	_, err := fmt.Fprintf(stdout, "ready: %s\n", r.Ready)
+	lines := ""
+	for _, line := range [][2]string{
+		{"base_url", r.BaseURL}, {"api_key", r.Key}, {"data", r.Data}, {"operator", r.Operator},
+		{"control_url", r.ControlURL}, {"control_token", r.ControlToken}, {"ready", r.Ready},
+	} {
+		if line[1] != "" {
+			lines += line[0] + ": " + line[1] + "\n"
+		}
+	}
+	_, err := io.WriteString(stdout, lines)
 	return err
 }
 
@@ -76,15 +74,9 @@ func NewReadyFile(path string) (*ReadyFile, error) {
 	return &ReadyFile{path: path, tmp: tmp}, nil
 }
 
-const maxReady = 64 << 10 // bytes of a ready file, and far more than it takes
-
 // readReady reads a ready file. An empty file counts as one: mktemp makes it.
 func readReady(path string) (r Ready, err error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return r, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxReady {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return r, fs.ErrInvalid
 	}
 	content, err := os.ReadFile(path)
@@ -118,7 +110,6 @@ func (f *ReadyFile) Remove() {
 	if now, _ := os.ReadFile(f.path); f.content != nil && bytes.Equal(now, f.content) {
 		os.Remove(f.path)
 	}
-	f.content = nil
 }
 
 // Health asks the server at an address whether it is well, and returns which
@@ -128,11 +119,9 @@ func Health(addr, readyFile string) (asked string, err error) {
 	if r, err := readReady(readyFile); err == nil && strings.HasSuffix(addr, ":0") {
 		asked = r.BaseURL
 	}
-	u, err := url.Parse(asked)
-	if err != nil {
-		return "", fmt.Errorf("-addr %q is not HOST:PORT", addr)
+	if u, err := url.Parse(asked); err == nil {
+		asked = "http://" + u.Host // without the path of a base URL
 	}
-	asked = "http://" + u.Host
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{}} // by no proxy
 	resp, err := client.Get(asked + "/healthz")
 	if err != nil {

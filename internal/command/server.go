@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,77 +15,52 @@ import (
 	"example.com/events/internal/answer"
 )
 
-// The timeouts and limits of every server.
-const (
-	headerTimeout = 5 * time.Second
-	readTimeout   = 10 * time.Second
-	writeTimeout  = 30 * time.Second
-	idleTimeout   = 120 * time.Second
-	maxHeader     = 16 << 10 // bytes
-
-	// StopTimeout is how long a stop usually waits for the requests that run.
-	StopTimeout = 8 * time.Second // Docker kills after 10
-)
+// StopTimeout is how long a stop usually waits for the requests that run.
+const StopTimeout = 8 * time.Second // Docker kills after 10
 
 // Server is an HTTP server and the listener that it serves.
 type Server struct {
 	*http.Server
 	Listener net.Listener
-
-	mu       sync.Mutex
-	fresh    map[net.Conn]bool // connections on which no request has begun
-	stopping bool
 }
 
-// NewServer returns a server for HTTP/1 with the limits.
+// NewServer returns a server for HTTP/1 with the limits. A stop closes the
+// connections on which no request has begun: net/http would wait up to 5 s for
+// their first byte, which the spare connection of a browser or the probe of a port
+// never sends.
 func NewServer(l net.Listener, h http.Handler, logger *slog.Logger) *Server {
-	s := &Server{Listener: l, fresh: map[net.Conn]bool{}}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	s.Server = &http.Server{
+	stopping, stop := context.WithCancel(context.Background())
+	var fresh sync.Map // from a connection without a request to what keeps a stop from closing it
+	srv := &http.Server{
 		Handler:                      h,
 		DisableGeneralOptionsHandler: true,
-		ReadHeaderTimeout:            headerTimeout,
-		ReadTimeout:                  readTimeout,
-		WriteTimeout:                 writeTimeout,
-		IdleTimeout:                  idleTimeout,
-		MaxHeaderBytes:               maxHeader,
+		ReadHeaderTimeout:            5 * time.Second,
+		ReadTimeout:                  10 * time.Second,
+		WriteTimeout:                 30 * time.Second,
+		IdleTimeout:                  120 * time.Second,
+		MaxHeaderBytes:               16 << 10, // bytes
 		ErrorLog:                     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 		Protocols:                    protocols,
-		ConnState:                    s.track,
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			if state == http.StateNew { // perhaps accepted while the stop began: then it is closed now
+				fresh.Store(conn, context.AfterFunc(stopping, func() { conn.Close() }))
+			} else if keep, found := fresh.LoadAndDelete(conn); found {
+				keep.(func() bool)()
+			}
+		},
 	}
-	s.RegisterOnShutdown(s.closeFresh)
-	return s
+	srv.RegisterOnShutdown(stop)
+	return &Server{srv, l}
 }
 
-// track keeps account of the connections on which no request has begun. A stop
-// closes them: net/http would wait up to 5 s for their first byte, which the
-// spare connection of a browser or the probe of a port never sends.
-func (s *Server) track(conn net.Conn, state http.ConnState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case state != http.StateNew:
-		delete(s.fresh, conn)
-	case s.stopping:
-		conn.Close() // accepted while the stop began
-	default:
-		s.fresh[conn] = true
-	}
-}
-
-func (s *Server) closeFresh() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopping = true
-	for conn := range s.fresh {
-		conn.Close()
-	}
-}
-
-// Logged logs a line for each request that h answers, without query and body.
+// Logged logs a debug line for each request that h answers, without query and body.
 // More, if it is not nil, returns further names and values for the line.
 func Logged(h http.Handler, logger *slog.Logger, more func(*http.Request) []any) http.Handler {
+	if !logger.Enabled(context.Background(), slog.LevelDebug) {
+		return h
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start, status := time.Now(), 0
 		defer func() {
@@ -103,11 +77,8 @@ func Logged(h http.Handler, logger *slog.Logger, more func(*http.Request) []any)
 // Listen listens on HOST:PORT, the value of -addr.
 func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("the address %s is taken; stop what uses it, or give another with -addr", addr)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("-addr %q: %w; give HOST:PORT, the host being this machine", addr, err)
+		return nil, fmt.Errorf("-addr %q: %w; give HOST:PORT of this machine, the port being free", addr, err)
 	}
 	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 		logger.Info("the address is not loopback: others reach this server; put TLS and limits before it",

@@ -25,7 +25,8 @@ func TestSocketPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	for data, want := range map[string]string{
-		"real/data": "real/data.sock", "link": "real/data.sock", "folder/data": "real/data.sock", "none": "none.sock",
+		"real/data": "real/data.sock", "link": "real/data.sock", "folder/data": "real/data.sock",
+		"none": "none.sock",
 	} {
 		if got := SocketPath(filepath.Join(dir, data)); got != filepath.Join(dir, want) {
 			t.Errorf("SocketPath(%s) = %s, want %s", data, got, want)

@@ -5,143 +5,68 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
+
+	"example.com/events/internal/command"
 )
 
-// How long the client waits for the running server.
-const (
-	dialTimeout  = time.Second
-	quietTimeout = 10 * time.Second // without a byte in either direction
-	applyTimeout = 60 * time.Second // the same, once the records are sent: they may be many
-)
+// timeout is how long a subcommand waits for the running server. It is long, as a
+// dump or an array of records may be large and its disk slow.
+const timeout = time.Minute
 
-// Dial returns the store of the server that listens on a Unix socket, or an
-// error where none answers.
-func Dial(socket string) (Store, error) {
-	dial := func() (net.Conn, error) { return net.DialTimeout("unix", socket, dialTimeout) }
-	conn, err := dial()
-	if err != nil {
-		return nil, err
-	}
-	conn.Close()
-	return client{dial}, nil
+// ask sends a request to the routes that [StoreRoutes] returns. The path is a key
+// of that table, in which the id stands for {id}.
+type ask func(method, path, id string, body []byte) (answer []byte, err error)
+
+// ask is the [ask] of routes in this process.
+func (routes Routes) ask(method, path, id string, body []byte) ([]byte, error) {
+	return routes[path][method].Do(Request{ID: id, Body: body})
 }
 
-// A ServerError is a failure of the running server, not of what it was asked.
-type ServerError struct {
-	Message string
-	ID      string // of the request in the server's log, or ""
-}
-
-func (e *ServerError) Error() string {
-	if e.ID == "" {
-		return "the running server " + e.Message
-	}
-	return "the running server failed: its log has the cause under the id " + e.ID
-}
-
-// client is the store of a running server.
-type client struct{ dial func() (net.Conn, error) }
-
-// watched is a reader that reports each Read, and whether it was the last.
-type watched struct {
-	io.Reader
-	report func(last bool)
-}
-
-func (w watched) Read(p []byte) (int, error) {
-	n, err := w.Reader.Read(p)
-	w.report(err != nil)
-	return n, err
-}
-
-// do sends a request and returns the body of its answer. It gives up where the
-// server stays silent. Where no answer came although the whole request was sent,
-// the error says what may have happened.
-func (c client) do(method, path string, body []byte, mayHave string) ([]byte, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	silence := time.AfterFunc(quietTimeout, cancel)
-	var sent atomic.Bool
-	upload := watched{bytes.NewReader(body), func(last bool) {
-		silence.Reset(quietTimeout)
-		if last && method == http.MethodPost && path == "/records" {
-			silence.Reset(applyTimeout)
-		}
-		sent.Store(last)
+// askServer returns the [ask] of a running server to which there is a connection.
+func askServer(conn net.Conn) ask {
+	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails only on a closed connection
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return conn, nil
 	}}
-	req, err := http.NewRequestWithContext(ctx, method, "http://operator"+path, upload)
-	if err != nil {
-		return nil, err
-	}
-	req.ContentLength = int64(len(body))
-	failed := func(how string, err error) error {
-		if ctx.Err() != nil {
-			err = errors.New("it was silent for too long")
+	return func(method, path, id string, body []byte) (answer []byte, err error) {
+		path = strings.Replace(path, "{id}", url.PathEscape(id), 1)
+		req, err := http.NewRequest(method, "http://operator"+path, bytes.NewReader(body))
+		if err != nil {
+			return nil, err
 		}
-		if !sent.Load() {
-			mayHave = ""
+		resp, err := transport.RoundTrip(req)
+		if err == nil {
+			defer resp.Body.Close()
+			answer, err = io.ReadAll(resp.Body)
 		}
-		return &ServerError{Message: how + ": " + err.Error() + mayHave}
+		if err != nil {
+			return nil, command.Failed(fmt.Errorf("the running server gave no whole answer: %w; "+
+				"what it was to change may have been changed", err))
+		}
+		if resp.StatusCode < http.StatusMultipleChoices {
+			return answer, nil
+		}
+		var e struct{ Error struct{ Message string } }
+		if json.Unmarshal(answer, &e) != nil || resp.StatusCode >= http.StatusInternalServerError {
+			return nil, command.Failed(fmt.Errorf("the running server answered %s: its log has the cause "+
+				"under the id %s", resp.Status, resp.Header.Get("X-Request-Id")))
+		}
+		return nil, errors.New(e.Error.Message)
 	}
-	dial := func(context.Context, string, string) (net.Conn, error) { return c.dial() }
-	resp, err := (&http.Transport{DialContext: dial, DisableKeepAlives: true}).RoundTrip(req)
+}
+
+// into asks and decodes the answer.
+func (a ask) into(answer any, method, path, id string, body []byte) error {
+	raw, err := a(method, path, id, body)
 	if err != nil {
-		return nil, failed("did not answer", err)
+		return err
 	}
-	defer resp.Body.Close()
-	var b bytes.Buffer
-	b.Grow(int(max(0, resp.ContentLength)) + bytes.MinRead) // a dump may be large
-	download := watched{resp.Body, func(bool) { silence.Reset(quietTimeout) }}
-	if _, err := b.ReadFrom(download); err != nil {
-		return nil, failed("broke off its answer", err)
-	}
-	if resp.StatusCode >= 300 {
-		return nil, refusal(resp, b.Bytes())
-	}
-	return b.Bytes(), nil
-}
-
-// refusal is the error of an answer that is no success.
-func refusal(resp *http.Response, body []byte) error {
-	var e struct{ Error struct{ Message string } }
-	if json.Unmarshal(body, &e) != nil || e.Error.Message == "" {
-		return &ServerError{Message: "answered " + resp.Status + ": " + strings.TrimSpace(string(body))}
-	}
-	if resp.StatusCode >= 500 {
-		return &ServerError{e.Error.Message, resp.Header.Get("X-Request-Id")}
-	}
-	return errors.New(e.Error.Message)
-}
-
-func (c client) IssueKeyJSON(request []byte) ([]byte, error) {
-	return c.do("POST", "/keys", request, "; the key may have been issued")
-}
-
-func (c client) KeysJSON() ([]byte, error) {
-	keys, err := c.do("GET", "/keys", nil, "")
-	if err != nil {
-		return nil, err
-	}
-	var list struct{ Data json.RawMessage }
-	err = json.Unmarshal(keys, &list)
-	return list.Data, err
-}
-
-func (c client) RevokeKey(id string) error {
-	_, err := c.do("DELETE", "/keys/"+url.PathEscape(id), nil, "; the key may have been revoked")
-	return err
-}
-
-func (c client) RecordsJSON() ([]byte, error) { return c.do("GET", "/records", nil, "") }
-
-func (c client) ApplyJSON(records []byte) error {
-	_, err := c.do("POST", "/records", records, "; the records may have been applied")
-	return err
+	return json.Unmarshal(raw, answer)
 }

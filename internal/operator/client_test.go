@@ -3,55 +3,58 @@ package operator
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"example.com/events/internal/answer"
+	"example.com/events/internal/command"
 )
+
+// status is the exit status of a program that ends with an error: 1 where the
+// server failed, 2 where it refused.
+func status(err error) int {
+	p := &command.Program{Stderr: io.Discard, Redact: func(text string) string { return text }}
+	return p.Exit(err)
+}
 
 // The client gives up on a server that is silent, and says what may have happened.
 // The clock is that of the bubble, so no test waits.
 func TestClientGivesUp(t *testing.T) {
 	t.Parallel()
 	large := bytes.Repeat([]byte("1,"), 1<<20)
-	apply := func(c client) error { return c.ApplyJSON(large) }
-	dump := func(c client) error { _, err := c.RecordsJSON(); return err }
-	issue := func(c client) error { _, err := c.IssueKeyJSON([]byte("{}")); return err }
-	readAll := func(r *http.Request) { io.Copy(io.Discard, r.Body) }
+	readAll := func(r *http.Request, _ net.Conn) { io.Copy(io.Discard, r.Body) }
 	for _, tt := range []struct {
-		name  string
-		call  func(client) error
-		serve func(r *http.Request, conn net.Conn) // then it is silent
-		after time.Duration
-		want  string // the end of the error; empty: there is none
+		name, method string
+		body         []byte
+		serve        func(r *http.Request, conn net.Conn) // then it is silent
+		after        time.Duration
+		fails        bool
 	}{
-		{"an apply of which nothing is read", apply, func(*http.Request, net.Conn) {},
-			quietTimeout, "did not answer: it was silent for too long"},
-		{"an apply of which a part is read, slowly", apply, func(r *http.Request, _ net.Conn) {
-			for range 5 {
-				time.Sleep(quietTimeout - time.Second)
-				io.CopyN(io.Discard, r.Body, 100<<10)
-			}
-		}, 6*quietTimeout - 5*time.Second, "did not answer: it was silent for too long"},
-		{"an apply that is read", apply, func(r *http.Request, _ net.Conn) { readAll(r) },
-			applyTimeout, "did not answer: it was silent for too long; the records may have been applied"},
-		{"an apply that takes long", apply, func(r *http.Request, conn net.Conn) {
-			readAll(r)
-			time.Sleep(applyTimeout - time.Second)
+		{"an apply of which nothing is read", "POST", large, func(*http.Request, net.Conn) {}, timeout, true},
+		{"an apply of which a part is read", "POST", large, func(r *http.Request, _ net.Conn) {
+			time.Sleep(time.Second)
+			io.CopyN(io.Discard, r.Body, 100<<10)
+		}, timeout, true},
+		{"an apply that is read", "POST", large, readAll, timeout, true},
+		{"an apply that takes long", "POST", large, func(r *http.Request, conn net.Conn) {
+			readAll(r, conn)
+			time.Sleep(timeout - time.Second)
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-		}, applyTimeout - time.Second, ""},
-		{"a key", issue, func(r *http.Request, _ net.Conn) { readAll(r) },
-			quietTimeout, "did not answer: it was silent for too long; the key may have been issued"},
-		{"a dump", dump, func(*http.Request, net.Conn) {},
-			quietTimeout, "did not answer: it was silent for too long"},
-		{"a dump that begins", dump, func(_ *http.Request, conn net.Conn) {
-			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[")
-			time.Sleep(quietTimeout - time.Second)
-			io.WriteString(conn, "1,")
-		}, 2*quietTimeout - time.Second, "broke off its answer: it was silent for too long"},
+		}, timeout - time.Second, false},
+		{"a dump", "GET", nil, func(*http.Request, net.Conn) {}, timeout, true},
+		{"a dump that begins", "GET", nil, func(_ *http.Request, conn net.Conn) {
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[1,")
+		}, timeout, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -66,12 +69,14 @@ func TestClientGivesUp(t *testing.T) {
 					tt.serve(r, theirs)
 				}()
 				start := time.Now()
-				err := tt.call(client{func() (net.Conn, error) { return ours, nil }})
+				_, err := askServer(ours)(tt.method, "/records", "", tt.body)
 				took := time.Since(start)
+				ours.Close()
 				theirs.Close()
-				if _, isFailure := err.(*ServerError); err != nil && !isFailure || (err == nil) != (tt.want == "") ||
-					err != nil && !strings.HasSuffix(err.Error(), tt.want) {
-					t.Errorf("the error is %v, want %q", err, tt.want)
+				const want = "the running server gave no whole answer: "
+				if tt.fails && (status(err) != 1 || !strings.HasPrefix(err.Error(), want) ||
+					!strings.Contains(err.Error(), "timeout")) || !tt.fails && err != nil {
+					t.Errorf("the error is %v, want one: %v", err, tt.fails)
 				}
 				if took != tt.after {
 					t.Errorf("it came after %v, want %v", took, tt.after)
@@ -81,13 +86,142 @@ func TestClientGivesUp(t *testing.T) {
 	}
 }
 
-func TestCount(t *testing.T) {
+// shortDir is a folder whose sockets have a path that is short enough.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("neither sockets nor symbolic links")
+	}
+	dir, err := os.MkdirTemp("", "o")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// serve returns the data file beside whose socket a handler is served.
+func serve(t *testing.T, h http.Handler) (data string) {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(h)
+	srv.Listener.Close()
+	data = filepath.Join(shortDir(t), "d")
+	var err error
+	if srv.Listener, err = net.Listen("unix", command.SocketPath(data)); err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return data
+}
+
+// requests are those that the subcommands send, and what a store is asked by them.
+var requests = []struct{ method, path, id, body, asked, want string }{
+	{"POST", "/keys", "", `{"name":"Ada"}`, `issue {"name":"Ada"}`, issued},
+	{"GET", "/keys", "", "", "keys", `{"data":[{"id":"key_1"}]}`},
+	{"DELETE", "/keys/{id}", "key 1?%2F#", "", "revoke key 1?%2F#", ""},
+	{"GET", "/records", "", "", "records", "[\n1,\n2]\n"},
+	{"POST", "/records", "", "[1]", "apply [1]", `{"applied":1}`},
+}
+
+// What is asked of a running server and of a file comes to the same.
+func TestAsk(t *testing.T) {
 	t.Parallel()
-	for array, want := range map[string]int{
-		"[]": 0, " [ ] ": 0, "[1]": 1, `[{"user":{"name":"],["}},[2],"3"]`: 3, "": 0, "[1,": 1,
-	} {
-		if got := count([]byte(array)); got != want {
-			t.Errorf("count(%q) = %d, want %d", array, got, want)
+	s := &store{}
+	base := func(string) string { return "http://example.com" } // whatever the host is on a socket
+	routes := StoreRoutes(s, base)
+	tools := map[string]*tool{
+		"server": {data: serve(t, Handler("", routes, fail))},
+		"file":   {data: filepath.Join(shortDir(t), "d")},
+	}
+	tools["file"].files.Open = func(path string, create bool) (Store, func() error, error) {
+		return s, func() error { return nil }, nil
+	}
+	for name, tool := range tools {
+		for _, r := range requests {
+			want := r.want
+			if name == "file" {
+				want = strings.Replace(want, "http://example.com", "", 1)
+			}
+			err := tool.withStore(true, func(a ask) error {
+				got, err := a(r.method, r.path, r.id, []byte(r.body))
+				if string(got) != want || s.asked != r.asked {
+					t.Errorf("%s: asked %q, answered %q; want %q, %q", name, s.asked, got, r.asked, want)
+				}
+				return err
+			})
+			if err != nil {
+				t.Errorf("%s: %s %s: %v", name, r.method, r.path, err)
+			}
 		}
+	}
+	const id = "its log has the cause under the id id_1"
+	for _, err := range []error{answer.NotFound(`key "1": not found`), errors.New("the disk is full")} {
+		s.err = err
+		_, refused := errors.AsType[*answer.Error](err)
+		for _, r := range requests {
+			err := tools["server"].withStore(false, func(a ask) error {
+				got, err := a(r.method, r.path, r.id, []byte(r.body))
+				if got != nil {
+					t.Errorf("%s %s = %s", r.method, r.path, got)
+				}
+				return err
+			})
+			if refused && (status(err) != 2 || err.Error() != s.err.Error()) ||
+				!refused && (status(err) != 1 || !strings.Contains(err.Error(), id)) {
+				t.Errorf("%s %s = %v where the store says %v", r.method, r.path, err, s.err)
+			}
+		}
+	}
+}
+
+// A server that fails is reported as one, whatever it is.
+func TestServerFails(t *testing.T) {
+	t.Parallel()
+	const broken = "the running server gave no whole answer: "
+	for name, tt := range map[string]struct {
+		want  string
+		serve http.HandlerFunc
+	}{
+		"another program": {"the running server answered 502 Bad Gateway: ",
+			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no upstream", 502) }},
+		"no answer": {broken, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
+		"half an answer": {broken, func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, "[")
+			http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}},
+	} {
+		tool := &tool{data: serve(t, tt.serve)}
+		for _, r := range requests {
+			err := tool.withStore(false, func(a ask) error {
+				_, err := a(r.method, r.path, r.id, []byte(r.body))
+				return err
+			})
+			if status(err) != 1 || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("%s: %s %s = %v, want %s", name, r.method, r.path, err, tt.want)
+			}
+		}
+	}
+}
+
+// A socket that a dead server left does not keep a subcommand from the file.
+func TestDeadSocket(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(shortDir(t), "d")
+	dead, err := net.Listen("unix", command.SocketPath(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.(*net.UnixListener).SetUnlinkOnClose(false)
+	dead.Close()
+	opened := errors.New("the file was opened")
+	tool := &tool{data: data}
+	tool.files.Open = func(string, bool) (Store, func() error, error) { return nil, nil, opened }
+	if err := tool.withStore(false, nil); err != opened {
+		t.Errorf("withStore = %v, want %v", err, opened)
 	}
 }

@@ -1,7 +1,8 @@
 // Package operator is what the operator of a service does with keys and
-// records, the same on an open store and, through a Unix socket, on that of a
-// running server: one interface, one handler, one client (client.go), and the
-// subcommands that a person types (commands.go).
+// records: a table of routes over a store, the handler that serves them, and the
+// subcommands that a person types (commands.go). A subcommand sends its requests
+// to the running server through a Unix socket (client.go). Where none runs, it
+// calls the same routes on a store that it has opened itself.
 //
 //	POST   /keys       {"name","email"} or {"user_id"} -> 201 {"id","key","user","base_url"}
 //	GET    /keys       -> {"data":[…]}
@@ -14,7 +15,6 @@ package operator
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"example.com/events/internal/answer"
+	"example.com/events/internal/strict"
 )
 
 // Store is what an operator works on, in raw JSON. It is safe for concurrent use.
@@ -89,21 +90,14 @@ func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 			"GET": {Status: http.StatusOK, Do: func(Request) ([]byte, error) { return store.RecordsJSON() }},
 			"POST": {Status: http.StatusOK, MaxBody: maxRecords, Do: func(r Request) ([]byte, error) {
 				err := store.ApplyJSON(r.Body)
-				return fmt.Appendf(nil, `{"applied":%d}`, count(r.Body)), err
+				applied := 0
+				for range strict.Elements(r.Body) {
+					applied++
+				}
+				return fmt.Appendf(nil, `{"applied":%d}`, applied), err
 			}},
 		},
 	}
-}
-
-// count is the number of elements of a JSON array that a store has taken.
-func count(array []byte) (n int) {
-	elements := json.NewDecoder(bytes.NewReader(array))
-	_, _ = elements.Token() // the opening bracket
-	var element json.RawMessage
-	for elements.More() && elements.Decode(&element) == nil {
-		n++
-	}
-	return n
 }
 
 // Handler serves routes under a path. Fail answers errors: an [answer.Error],
@@ -148,12 +142,13 @@ func Handler(base string, routes Routes, fail answer.Fail) http.Handler {
 func (rt Route) serve(w http.ResponseWriter, r *http.Request) (body []byte, err error) {
 	request := Request{ID: r.PathValue("id"), Host: r.Host}
 	if request.Query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-		return nil, answer.BadRequest("the query is malformed" + rt.parameters())
+		return nil, answer.BadRequest("the query is malformed: encode what is not a letter or a digit")
 	}
 	for name, values := range request.Query {
 		check := rt.Query[name]
 		if check == nil || len(values) > 1 || values[0] == "" {
-			return nil, answer.BadRequest("the query must be empty" + rt.parameters())
+			return nil, answer.BadRequest(fmt.Sprintf("%.60q must be one of the query parameters %q, "+
+				"given once and with a value", name, slices.Sorted(maps.Keys(rt.Query))))
 		}
 		if err := check(values[0]); err != nil {
 			return nil, err
@@ -162,7 +157,7 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) (body []byte, err 
 	request.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, max(rt.MaxBody, 1)))
 	switch {
 	case rt.MaxBody == 0 && (err != nil || len(request.Body) > 0):
-		return nil, answer.BadRequest("the body must be empty on this route" + rt.parameters())
+		return nil, answer.BadRequest("the body must be empty on this route")
 	case err != nil:
 		const message = "the body must arrive whole and have at most %d MiB; send it in parts"
 		return nil, answer.TooLarge(fmt.Sprintf(message, rt.MaxBody>>20))
@@ -170,13 +165,4 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) (body []byte, err 
 	// The work may take longer than an answer may; a writer without deadlines needs none.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	return rt.Do(request)
-}
-
-// parameters ends a message about the query or the body with what the query takes.
-func (rt Route) parameters() string {
-	if rt.Query == nil {
-		return ""
-	}
-	names := strings.Join(slices.Sorted(maps.Keys(rt.Query)), " and ")
-	return "; the query takes " + names + ", each once and not empty"
 }
