@@ -1,8 +1,8 @@
 package operator
 
 import (
+	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,16 +32,14 @@ func (routes Routes) ask(method, path, id string, body []byte) ([]byte, error) {
 // askServer returns the [ask] of a running server to which there is a connection.
 func askServer(conn net.Conn) ask {
 	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails only on a closed connection
-	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-		return conn, nil
-	}}
 	return func(method, path, id string, body []byte) (answer []byte, err error) {
 		path = strings.Replace(path, "{id}", url.PathEscape(id), 1)
 		req, err := http.NewRequest(method, "http://operator"+path, bytes.NewReader(body))
 		if err != nil {
 			return nil, err
 		}
-		resp, err := transport.RoundTrip(req)
+		_ = req.Write(conn) // where it fails, a refusal may have come before the end
+		resp, err := http.ReadResponse(bufio.NewReader(conn), req)
 		if err == nil {
 			defer resp.Body.Close()
 			answer, err = io.ReadAll(resp.Body)

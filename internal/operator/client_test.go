@@ -208,6 +208,21 @@ func TestServerFails(t *testing.T) {
 	}
 }
 
+// A body that is refused before all of it was sent gets its answer nevertheless.
+func TestRefusedEarly(t *testing.T) {
+	t.Parallel()
+	routes := StoreRoutes(&store{}, func(string) string { return "" })
+	tool := &tool{data: serve(t, Handler("", routes, fail))}
+	err := tool.withStore(false, func(a ask) error {
+		_, err := a("POST", "/keys", "", make([]byte, 16*maxBody))
+		return err
+	})
+	const want = "the body must arrive whole and have at most 1 MiB"
+	if status(err) != 2 || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("a large body is refused with %v, want %s", err, want)
+	}
+}
+
 // A socket that a dead server left does not keep a subcommand from the file.
 func TestDeadSocket(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,7 @@ package operator
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -141,14 +142,15 @@ func Handler(base string, routes Routes, fail answer.Fail) http.Handler {
 // serve checks the query and the body of a request and does what it asks for.
 func (rt Route) serve(w http.ResponseWriter, r *http.Request) (body []byte, err error) {
 	request := Request{ID: r.PathValue("id"), Host: r.Host}
+	takes := cmp.Or(strings.Join(slices.Sorted(maps.Keys(rt.Query)), " and "), "nothing")
+	errQuery := answer.BadRequest("the query takes " + takes + ": each at most once, with a value, encoded")
 	if request.Query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-		return nil, answer.BadRequest("the query is malformed: encode what is not a letter or a digit")
+		return nil, errQuery
 	}
 	for name, values := range request.Query {
 		check := rt.Query[name]
 		if check == nil || len(values) > 1 || values[0] == "" {
-			return nil, answer.BadRequest(fmt.Sprintf("%.60q must be one of the query parameters %q, "+
-				"given once and with a value", name, slices.Sorted(maps.Keys(rt.Query))))
+			return nil, errQuery
 		}
 		if err := check(values[0]); err != nil {
 			return nil, err
@@ -157,7 +159,7 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) (body []byte, err 
 	request.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, max(rt.MaxBody, 1)))
 	switch {
 	case rt.MaxBody == 0 && (err != nil || len(request.Body) > 0):
-		return nil, answer.BadRequest("the body must be empty on this route")
+		return nil, answer.BadRequest("the body must be empty; the query takes " + takes)
 	case err != nil:
 		const message = "the body must arrive whole and have at most %d MiB; send it in parts"
 		return nil, answer.TooLarge(fmt.Sprintf(message, rt.MaxBody>>20))
