@@ -519,7 +519,7 @@ func (c *call) check() error {
 	if err := exists(c.data); err != nil {
 		return err
 	}
-	r, err := rows.Check(c.data, NewStore(nil).options())
+	r, count, err := rows.Check(c.data, NewStore(nil).options())
 	if errors.Is(err, ErrDamaged) {
 		return command.Failed(err)
 	}
@@ -529,7 +529,7 @@ func (c *call) check() error {
 	_, err = fmt.Fprintf(c.Stdout, "file: %s\nbytes: %d\nlines: %d\n"+
 		"commits: %d to %d, the snapshot up to %d\nusers: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
 		command.Printable(c.data), r.Size, r.Lines, r.First, r.Last, r.Snap,
-		r.Count["user"], r.Count["key"], r.Count["event"], r.Count["guest"], cmp.Or(r.Repair, "clean"))
+		count["user"], count["key"], count["event"], count["guest"], cmp.Or(r.Repair, "clean"))
 	return command.Failed(err)
 }
 
@@ -540,7 +540,8 @@ func salvage(path string) (records, skipped []string, err error) {
 		return nil
 	})
 	for _, s := range wrong {
-		skipped = append(skipped, fmt.Sprintf("line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes))
+		part := fmt.Sprintf("line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes)
+		skipped = append(skipped, part)
 	}
 	return records, skipped, err
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"sync"
 
 	"example.com/events/internal/recordfile"
 )
@@ -15,16 +14,6 @@ const (
 	bulkChanges = 256      // changes of a commit from which on they are applied in bulk
 	minOutdated = 64 << 20 // bytes of the file that are outdated before it is compacted
 )
-
-// queue is the updates that wait for their commit. While there are any, one
-// goroutine commits them: it owns the file.
-type queue struct {
-	places chan struct{} // holds one value for each update that waits or is committed
-
-	mu         sync.Mutex // guards the two below
-	waiting    []*update
-	committing bool // the goroutine runs
-}
 
 // update is one call of [DB.Update].
 type update struct {
@@ -48,39 +37,37 @@ func (db *DB) Update(ctx context.Context, f func(*Tx) error) error {
 		db.commit([]*update{u})
 		return u.err
 	}
-	q := &db.queue
 	select {
-	case q.places <- struct{}{}:
+	case db.places <- struct{}{}:
 	default: // all are taken; looking at ctx takes time, so it is only done here
 		select {
-		case q.places <- struct{}{}:
+		case db.places <- struct{}{}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	u.done = make(chan struct{})
-	q.mu.Lock()
-	q.waiting = append(q.waiting, u)
-	if !q.committing {
-		q.committing = true
+	db.queueing.Lock()
+	db.waiting = append(db.waiting, u)
+	if !db.committing {
+		db.committing = true
 		go db.commitWaiting()
 	}
-	q.mu.Unlock()
+	db.queueing.Unlock()
 	<-u.done
-	<-q.places
+	<-db.places
 	return u.err
 }
 
 // commitWaiting commits updates until none waits.
 func (db *DB) commitWaiting() {
-	q := &db.queue
 	for {
 		runtime.Gosched() // whoever is about to wait shares this commit and its sync
-		q.mu.Lock()
-		waiting := q.waiting
-		q.waiting = nil
-		q.committing = len(waiting) > 0
-		q.mu.Unlock()
+		db.queueing.Lock()
+		waiting := db.waiting
+		db.waiting = nil
+		db.committing = len(waiting) > 0
+		db.queueing.Unlock()
 		if len(waiting) == 0 {
 			return
 		}

@@ -23,7 +23,7 @@ func Open(path string, o Options) (*DB, error) {
 	l := newLoader(db)
 	file, err := recordfile.Open(path, l.options(), l.line)
 	if err = l.finish(path, err); err == nil {
-		db.file = file
+		db.file, db.path = file, file.Path()
 		err = db.settle(l.deletes)
 	}
 	if err != nil && file != nil {
@@ -148,23 +148,18 @@ func (l *loader) insert() {
 	l.mistake <- mistake
 }
 
-// Report is what [Check] found.
-type Report struct {
-	recordfile.Report
-	Count map[string]int // of rows, by the names of their kinds
-}
-
-// Check reads a data file by the rules of [Open] and changes nothing.
-func Check(path string, o Options) (Report, error) {
+// Check reads a data file by the rules of [Open] and changes nothing. It reports what
+// it found, and how many rows there are of each kind, by its name.
+func Check(path string, o Options) (recordfile.Report, map[string]int, error) {
 	db := New(o)
 	l := newLoader(db)
-	found, err := recordfile.Read(path, l.options(), l.line)
-	report := Report{found, map[string]int{}}
+	report, err := recordfile.Read(path, l.options(), l.line)
 	err = l.finish(path, err)
+	count := map[string]int{}
 	for r := range db.view.All(nil) {
-		report.Count[r.Kind.Name]++
+		count[r.Kind.Name]++
 	}
-	return report, err
+	return report, count, err
 }
 
 // Salvage calls each with every record of a damaged file that verifies, as a dump

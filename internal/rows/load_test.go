@@ -45,7 +45,7 @@ func TestForgedFiles(t *testing.T) {
 			before, _ := os.ReadFile(path)
 			for name, open := range map[string]func() error{
 				"Open":  func() error { _, err := Open(path, testOptions()); return err },
-				"Check": func() error { _, err := Check(path, testOptions()); return err },
+				"Check": func() error { _, _, err := Check(path, testOptions()); return err },
 			} {
 				err := open()
 				damage, ok := errors.AsType[*recordfile.DamageError](err)
@@ -99,8 +99,8 @@ func TestCheck(t *testing.T) {
 	db := opened(t, path)
 	db.mustUpdate(t, put(fact{id: "usr_1"}, fact{id: "evt_1", parent: "usr_1"}, fact{id: "evt_2", parent: "usr_1"}))
 	db.Close()
-	report, err := Check(path, testOptions())
-	if err != nil || fmt.Sprint(report.Count) != "map[event:2 user:1]" {
-		t.Errorf("Check = %v, %v, want two events and a user", report.Count, err)
+	_, count, err := Check(path, testOptions())
+	if err != nil || fmt.Sprint(count) != "map[event:2 user:1]" {
+		t.Errorf("Check = %v, %v, want two events and a user", count, err)
 	}
 }

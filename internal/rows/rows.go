@@ -119,8 +119,13 @@ var (
 type DB struct {
 	Options
 	file  *recordfile.File // nil in memory
-	queue queue            // updates that wait for their commit
+	path  string           // of the file
 	view  Tx               // of every View: it has no changes
+
+	places     chan struct{} // a value for each update that waits or is committed
+	queueing   sync.Mutex    // guards the two below
+	waiting    []*update
+	committing bool // a goroutine commits what waits, and owns the file meanwhile
 
 	commits atomic.Uint64 // that were written
 
@@ -147,7 +152,7 @@ func New(o Options) *DB {
 	db.view.db = db
 	db.batch = newTx(db, nil)
 	db.own = newTx(db, db.batch)
-	db.queue.places = make(chan struct{}, maxQueue)
+	db.places = make(chan struct{}, maxQueue)
 	return db
 }
 
@@ -160,12 +165,7 @@ func (db *DB) View(f func(*Tx)) {
 }
 
 // Path is the absolute path of the data file, symbolic links resolved; "" in memory.
-func (db *DB) Path() string {
-	if db.file == nil {
-		return ""
-	}
-	return db.file.Path()
-}
+func (db *DB) Path() string { return db.path }
 
 // Err is nil, or why nothing can be written any more. Reads go on.
 func (db *DB) Err() error {

@@ -322,7 +322,7 @@ func TestFullQueue(t *testing.T) {
 	t.Parallel()
 	db := opened(t, filepath.Join(t.TempDir(), "events.json"))
 	for range maxQueue {
-		db.queue.places <- struct{}{}
+		db.places <- struct{}{}
 	}
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -333,7 +333,7 @@ func TestFullQueue(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Update = %v, want context.Canceled", err)
 	}
-	<-db.queue.places
+	<-db.places
 	db.mustUpdate(t, put(fact{id: "usr_1"}))
 }
 
