@@ -118,9 +118,9 @@ var (
 // DB is a database. It is safe for concurrent use.
 type DB struct {
 	Options
-	file  *recordfile.File // nil in memory
-	path  string           // of the file
-	view  Tx               // of every View: it has no changes
+	file *recordfile.File // nil in memory
+	path string           // of the file
+	view Tx               // of every View: it has no changes
 
 	places     chan struct{} // a value for each update that waits or is committed
 	queueing   sync.Mutex    // guards the two below
