@@ -29,8 +29,6 @@ import (
 	"crypto/rand"
 	_ "embed"
 	"encoding/base64"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -60,7 +58,7 @@ const (
 )
 
 //go:embed openapi.json
-var openAPI []byte
+var openAPI string
 
 // Config says how a store and its handler differ from the usual. The zero value
 // of each member is the usual.
@@ -89,10 +87,11 @@ type Config struct {
 type api struct {
 	store   *Store
 	mux     *http.ServeMux
-	unknown http.HandlerFunc       // answers a path under BasePath that no route has
-	bodies  atomic.Int64           // bytes that large bodies of creates hold: see readBody
-	outage  atomic.Pointer[outage] // the last one, or nil
-	pages   sync.Pool              // of *pageWriter, which lists use in turn
+	unknown http.HandlerFunc // answers a path under BasePath that no route has
+	bodies  atomic.Int64     // bytes that large bodies of creates hold: see readBody
+	outage  atomic.Uint64    // the number of the last time that the store could not write: see logged
+	run     string           // tells the outages of this process from those of others
+	pages   sync.Pool        // of *pageWriter, which lists use in turn
 }
 
 // route is one endpoint: a path, its one method, and what answers it.
@@ -131,7 +130,7 @@ func New(store *Store) http.Handler {
 }
 
 func newAPI(store *Store) *api {
-	a := &api{store: store, mux: http.NewServeMux()}
+	a := &api{store: store, mux: http.NewServeMux(), run: rand.Text()}
 	a.pages.New = func() any { return &pageWriter{out: bufio.NewWriterSize(nil, partSize)} }
 	for _, route := range a.routes() {
 		a.mux.HandleFunc(BasePath+route.path, a.endpoint(route))
@@ -195,8 +194,7 @@ var (
 // plainPath reports whether a path means one thing only: nothing in it would be
 // cleaned away, and no slash or NUL is written as a percent-escape.
 func plainPath(u *url.URL) bool {
-	return !strings.HasSuffix(u.Path, "/") && !strings.Contains(u.Path, "//") &&
-		(!strings.Contains(u.Path, "/.") || path.Clean(u.Path) == u.Path) &&
+	return path.Clean(u.Path) == u.Path &&
 		!strings.Contains(u.Path, "\x00") && !strings.Contains(strings.ToUpper(u.RawPath), "%2F")
 }
 
@@ -330,7 +328,7 @@ func (a *api) getOpenAPI(w http.ResponseWriter, _ *http.Request, _ string, _ que
 }
 
 func (a *api) listEvents(w http.ResponseWriter, _ *http.Request, caller string, q query) error {
-	return a.list(w, list{"events:" + caller + ":" + q.status, caller, "evt", q.status}, q)
+	return a.list(w, "events:"+caller+":"+q.status, caller, "evt", q)
 }
 
 func (a *api) listGuests(w http.ResponseWriter, r *http.Request, caller string, q query) error {
@@ -338,7 +336,7 @@ func (a *api) listGuests(w http.ResponseWriter, r *http.Request, caller string, 
 	if !found {
 		return errNoEvent
 	}
-	return a.list(w, list{"guests:" + id, id, "gst", ""}, q)
+	return a.list(w, "guests:"+id, id, "gst", q)
 }
 
 func (a *api) createEvent(w http.ResponseWriter, r *http.Request, caller string, _ query) error {
@@ -347,7 +345,7 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, caller string,
 	}
 	var held int64
 	defer func() { a.bodies.Add(-held) }()
-	body, err := a.readBody(w, r, &held)
+	body, err := a.readBody(r, &held)
 	if err != nil {
 		return err
 	}
@@ -370,22 +368,18 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, caller string,
 	return nil
 }
 
-// list is one list of the API: the rows of a kind that belong to a parent, only
-// those with a status where that is not "". A cursor holds its name, so no two
-// lists have the same.
-type list struct{ name, parent, kind, status string }
-
-// list answers a page of a list. It refuses the cursor of another list or filter,
-// whose place means nothing in this one.
-func (a *api) list(w http.ResponseWriter, l list, q query) error {
-	if q.after.place != nil && q.after.list != l.name {
+// list answers a page of a list: of the rows of a kind that belong to a parent. A
+// cursor holds the name of its list, so no two lists have the same; that of another
+// list or filter is refused, as its place means nothing in this one.
+func (a *api) list(w http.ResponseWriter, name, parent, kind string, q query) error {
+	if q.after.place != nil && q.after.list != name {
 		return errForeign
 	}
 	p := a.pages.Get().(*pageWriter)
 	defer a.pages.Put(p)
-	items, next := a.store.page(l.parent, l.kind, l.status, q.after.place, q.limit, p.items[:0])
-	p.items = items
-	p.write(w, cursor{l.name, next})
+	next := cursor{list: name}
+	p.items, next.place = a.store.page(parent, kind, q.status, q.after.place, q.limit, p.items[:0])
+	p.write(w, next)
 	return nil
 }
 
@@ -408,7 +402,7 @@ func (c cursor) append(text []byte) []byte {
 	b = append(append(b, c.list...), ' ')
 	b = append(c.place.Created.UTC().AppendFormat(b, time.RFC3339Nano), ' ')
 	b = append(append(b, c.place.ID...), ' ')
-	b = hex.AppendEncode(b, binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(b)))
+	b = fmt.Appendf(b, "%08x", crc32.ChecksumIEEE(b))
 	return base64.RawURLEncoding.AppendEncode(text, b)
 }
 
@@ -488,7 +482,7 @@ const (
 // that bodies wait which have arrived. Unbounded, 400 of them would hold 400 MiB.
 // What this body holds is counted in held before its buffer is made. The caller gives
 // it back when it has answered, also that of a body which was refused.
-func (a *api) readBody(w http.ResponseWriter, r *http.Request, held *int64) ([]byte, error) {
+func (a *api) readBody(r *http.Request, held *int64) ([]byte, error) {
 	if r.ContentLength > maxBody {
 		return nil, errTooLarge
 	}
@@ -513,7 +507,6 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request, held *int64) ([]b
 		more := max(0, int64(size)-smallBody) - *held
 		*held += more
 		if a.bodies.Add(more) > maxBodies {
-			w.Header()["Connection"] = closing
 			return nil, errBusy
 		}
 		body = append(make([]byte, 0, size), body...)
@@ -528,12 +521,10 @@ var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\[
 // idempotencyKey reads the header Idempotency-Key. No header is the empty key.
 func idempotencyKey(values []string) (key string, err error) {
 	key = strings.Join(values, " ") // the form has no space, so it refuses two values
-	switch {
-	case values == nil:
-		return "", nil
-	case !idempotencyForm.MatchString(key):
+	if values != nil && !idempotencyForm.MatchString(key) {
 		return "", errKeyForm
-	case key[0] == '"':
+	}
+	if strings.HasPrefix(key, `"`) {
 		return strconv.Unquote(key) // it knows more escapes, which the form does not
 	}
 	return key, nil
@@ -550,13 +541,12 @@ var (
 	errKeyForm = answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
 		"characters, bare or in double quotes")
 	errTooLarge  = answer.TooLarge("the body must have at most 1 MiB (1,048,576 bytes)")
-	errMediaType = &answer.Error{Status: 415, Code: "unsupported_media_type",
-		Header: "Accept", Value: "application/json",
-		Message: "the body must be application/json, in UTF-8, and without a Content-Encoding; " +
+	errMediaType = &answer.Error{Status: 415, Header: http.Header{"Accept": {"application/json"}},
+		Message: "Content-Type must be application/json, in UTF-8, without a Content-Encoding; " +
 			"with curl, add -H 'Content-Type: application/json'"}
-	errMismatch = &answer.Error{Status: 422, Code: "idempotency_mismatch",
+	errMismatch = &answer.Error{Status: 422,
 		Message: "this Idempotency-Key came before with another body; use a new key for a new event"}
-	errBusy = &answer.Error{Status: 503, Code: "server_error", Header: "Retry-After", Value: "1",
+	errBusy = &answer.Error{Status: 503, Header: http.Header{"Retry-After": {"1"}, "Connection": closing},
 		Message: "large bodies take all the memory that they may have; send this one again later"}
 )
 
@@ -583,33 +573,30 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, context.Canceled):
 		panic(http.ErrAbortHandler) // the client has gone: nobody is left to answer
 	default: // the cause is in the log alone
-		e = &answer.Error{Status: 500, Code: "server_error", Header: "X-Request-Id", Value: a.logged(r, err),
+		e = &answer.Error{Status: 500, Header: http.Header{"X-Request-Id": {a.logged(r, err)}},
 			Message: "something went wrong on our side; " +
 				"try again, and tell the operator the X-Request-Id if it stays"}
 	}
 	refuse(w, r, e)
 }
 
-// outage is a time in which the store cannot write, such as while a disk is full.
-// It ends with the next commit.
-type outage struct {
-	id      string // of the first request that failed
-	commits uint64 // of the store until then
-}
-
-// logged logs the cause of a 500 under an id for the header X-Request-Id. In an
-// outage every create fails for one cause, so only the first of them is logged,
-// and the others get its id.
+// logged logs the cause of a 500 under an id for the header X-Request-Id.
+//
+// While the store cannot write, such as while a disk is full, every create fails for
+// one cause. Such an outage ends with the next commit, so the number of commits until
+// then tells outages apart. All answers of one have the same id, and only the first of
+// them is logged.
 func (a *api) logged(r *http.Request, err error) (id string) {
-	now := &outage{rand.Text(), a.store.rows.Commits()}
+	id = rand.Text()
 	if errors.Is(err, ErrNotWritten) {
-		last := a.outage.Load()
-		if last != nil && last.commits >= now.commits || !a.outage.CompareAndSwap(last, now) {
-			return a.outage.Load().id
+		outage := a.store.rows.Commits() + 1 // 0 is none
+		id = fmt.Sprintf("%s-%d", a.run, outage)
+		if a.outage.Swap(outage) == outage {
+			return id
 		}
 	}
-	a.store.cfg.Logger.Error("answered 500", "id", now.id, "route", r.Pattern, "error", err)
-	return now.id
+	a.store.cfg.Logger.Error("answered 500", "id", id, "route", r.Pattern, "error", err)
+	return id
 }
 
 // refuse answers with an error in such a way that a client which is still sending

@@ -136,7 +136,7 @@ func (c *call) doubleFlags(fs *flag.FlagSet) {
 }
 
 func (c *call) openapi() error {
-	_, err := c.Stdout.Write(openAPI)
+	_, err := io.WriteString(c.Stdout, openAPI)
 	return command.Failed(err)
 }
 
@@ -370,7 +370,7 @@ func (c *call) addOperator(s *service, a *api) {
 	s.servers = append(s.servers, command.NewServer(socket, handler, c.logger))
 }
 
-var errNotWriting = &answer.Error{Status: http.StatusServiceUnavailable, Code: "server_error",
+var errNotWriting = &answer.Error{Status: http.StatusServiceUnavailable,
 	Message: "the data file cannot be written; the log says why"}
 
 // withPages serves what needs no key, and leaves every other path to next.

@@ -6,8 +6,10 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -18,50 +20,54 @@ import (
 // Error is an error that knows how it is answered. Its message is for the client:
 // it begins in lower case and says what is wrong and what to do about it.
 type Error struct {
-	Status  int    `json:"-"`
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Header  string `json:"-"` // the name of one more header of the answer, or ""
-	Value   string `json:"-"` // and its value
+	Status  int
+	Message string
+	Header  http.Header // more headers of the answer, their names in the canonical form
 }
 
 func (e *Error) Error() string { return e.Message }
 
+// codes are the codes of errors by status. A status that is not among them has the
+// code of 400 or 500, whichever its first digit says.
+var codes = map[int]string{400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found",
+	405: "method_not_allowed", 413: "payload_too_large", 415: "unsupported_media_type",
+	422: "idempotency_mismatch", 429: "rate_limited", 500: "server_error"}
+
+// Write answers with the error.
+func (e *Error) Write(w http.ResponseWriter) {
+	code := cmp.Or(codes[e.Status], codes[e.Status/100*100])
+	body := map[string]map[string]string{"error": {"code": code, "message": e.Message}}
+	maps.Copy(w.Header(), e.Header)
+	Write(w, e.Status, string(strict.Encode(body)))
+}
+
 // BadRequest is a 400.
 func BadRequest(message string) *Error {
-	return &Error{Status: http.StatusBadRequest, Code: "bad_request", Message: message}
+	return &Error{Status: http.StatusBadRequest, Message: message}
 }
 
 // NotFound is a 404.
 func NotFound(message string) *Error {
-	return &Error{Status: http.StatusNotFound, Code: "not_found", Message: message}
+	return &Error{Status: http.StatusNotFound, Message: message}
 }
 
 // Unauthorized is a 401 with its challenge (RFC 9110, section 11.6.1).
 func Unauthorized(realm, message string) *Error {
 	challenge := `Bearer realm="` + realm + `"`
-	return &Error{http.StatusUnauthorized, "unauthorized", message, "WWW-Authenticate", challenge}
+	return &Error{http.StatusUnauthorized, message, http.Header{"Www-Authenticate": {challenge}}}
 }
 
 // Method is a 405 on a path that allows other methods, which allow lists in the
 // form of the header Allow: "GET, HEAD".
 func Method(path, allow string) *Error {
 	message := "this method is not allowed on " + path + "; use " + allow
-	return &Error{http.StatusMethodNotAllowed, "method_not_allowed", message, "Allow", allow}
+	return &Error{http.StatusMethodNotAllowed, message, http.Header{"Allow": {allow}}}
 }
 
 // TooLarge is a 413. It closes the connection, as the rest of the body is not
 // wanted.
 func TooLarge(message string) *Error {
-	return &Error{http.StatusRequestEntityTooLarge, "payload_too_large", message, "Connection", "close"}
-}
-
-// Write answers with the error.
-func (e *Error) Write(w http.ResponseWriter) {
-	if e.Header != "" {
-		w.Header().Set(e.Header, e.Value)
-	}
-	Write(w, e.Status, strict.Encode(map[string]*Error{"error": e}))
+	return &Error{http.StatusRequestEntityTooLarge, message, http.Header{"Connection": {"close"}}}
 }
 
 // The values of headers that many answers share. They are only ever read, so one
@@ -89,14 +95,9 @@ func Start(w http.ResponseWriter, status, size int) {
 
 // Write answers with a whole JSON text. An error of the connection is dropped:
 // the client has gone, so nobody is left to report it to.
-func Write[B string | []byte](w http.ResponseWriter, status int, body B) {
+func Write(w http.ResponseWriter, status int, body string) {
 	Start(w, status, len(body))
-	switch body := any(body).(type) {
-	case string:
-		io.WriteString(w, body)
-	case []byte:
-		w.Write(body)
-	}
+	io.WriteString(w, body)
 }
 
 // Fail answers an error: an [*Error] as it says, any other one as a 500 whose
@@ -107,11 +108,9 @@ type Fail func(w http.ResponseWriter, r *http.Request, err error)
 // the stack. A panic with [http.ErrAbortHandler] goes on: by it net/http closes
 // the connection without an answer.
 func Recover(w http.ResponseWriter, r *http.Request, fail Fail) {
-	p := recover()
-	if p == http.ErrAbortHandler {
+	if p := recover(); p == http.ErrAbortHandler {
 		panic(p)
-	}
-	if p != nil {
+	} else if p != nil {
 		fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	}
 }

@@ -29,7 +29,10 @@ func TestErrors(t *testing.T) {
 		{"Method", Method("/a?<b>", "GET, HEAD"), 405, "method_not_allowed",
 			"this method is not allowed on /a?<b>; use GET, HEAD", "Allow", "GET, HEAD"},
 		{"TooLarge", TooLarge(message), 413, "payload_too_large", written, "Connection", "close"},
-		{"Error", &Error{Status: 503, Code: "busy", Message: ""}, 503, "busy", "", "", ""},
+		{"a status with a code", &Error{Status: 429}, 429, "rate_limited", "", "", ""},
+		{"another status of the client", &Error{Status: 409}, 409, "bad_request", "", "", ""},
+		{"another status of the server", &Error{Status: 503, Header: http.Header{"Retry-After": {"1"}}},
+			503, "server_error", "", "Retry-After", "1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -70,9 +73,8 @@ func TestBodies(t *testing.T) {
 		body   string
 		size   int
 	}{
-		{"Write of a string", func(w http.ResponseWriter) { Write(w, 201, text) }, 201, text, 13},
-		{"Write of bytes", func(w http.ResponseWriter) { Write(w, 200, []byte(text)) }, 200, text, 13},
-		{"Write of nothing", func(w http.ResponseWriter) { Write(w, 200, []byte(nil)) }, 200, "", 0},
+		{"Write", func(w http.ResponseWriter) { Write(w, 201, text) }, 201, text, 13},
+		{"Write of nothing", func(w http.ResponseWriter) { Write(w, 200, "") }, 200, "", 0},
 		{"Start", func(w http.ResponseWriter) { Start(w, 200, 13) }, 200, "", 13},
 	} {
 		t.Run(tt.call, func(t *testing.T) {

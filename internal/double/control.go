@@ -62,7 +62,7 @@ func (d *Double) Control(token string, fail answer.Fail) http.Handler {
 		same := subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 1
 		switch {
 		case r.Header["Origin"] != nil:
-			fail(w, r, &answer.Error{Status: http.StatusForbidden, Code: "forbidden",
+			fail(w, r, &answer.Error{Status: http.StatusForbidden,
 				Message: "a request with an Origin comes from a browser, which this API does not serve"})
 		case !strings.EqualFold(scheme, "Bearer") || !same:
 			fail(w, r, answer.Unauthorized("control",

@@ -2,7 +2,6 @@ package double
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -33,12 +32,6 @@ type Rule struct {
 	hits int // those that met it and whose body was read
 }
 
-// codes are the codes of the API's errors by status. A status that is not here has
-// that of 400 or 500.
-var codes = map[int]string{400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found",
-	405: "method_not_allowed", 413: "payload_too_large", 415: "unsupported_media_type",
-	422: "idempotency_mismatch", 429: "rate_limited", 500: "server_error"}
-
 // String is what the fault does, as the header X-Eventsd-Fault and the journal have
 // it: "status 503, delay 200ms", "drop", "lose" or "delay 1s".
 func (f Fault) String() string {
@@ -68,8 +61,7 @@ func (f Fault) write(w http.ResponseWriter, message string) {
 		h.Set("Retry-After", fmt.Sprint(int(after)))
 	}
 	if f.Body == "" {
-		code := cmp.Or(codes[f.Status], codes[f.Status/100*100])
-		(&answer.Error{Status: f.Status, Code: code, Message: message}).Write(w)
+		(&answer.Error{Status: f.Status, Message: message}).Write(w)
 		return
 	}
 	h.Set("Content-Type", "text/plain; charset=utf-8")

@@ -119,7 +119,8 @@ func Handler(base string, routes Routes, fail answer.Fail) http.Handler {
 			case body == nil:
 				w.WriteHeader(http.StatusNoContent)
 			default:
-				answer.Write(w, route.Status, body)
+				answer.Start(w, route.Status, len(body))
+				_, _ = w.Write(body) // the client may have gone
 			}
 		})
 	}

@@ -44,8 +44,8 @@ const issued = `{"id":"key_1","key":"secret","user":"usr_1","base_url":"http://e
 func fail(w http.ResponseWriter, _ *http.Request, err error) {
 	e, ok := errors.AsType[*answer.Error](err)
 	if !ok {
-		e = &answer.Error{Status: 500, Code: "server_error", Message: "something went wrong",
-			Header: "X-Request-Id", Value: "id_1"}
+		header := http.Header{"X-Request-Id": {"id_1"}}
+		e = &answer.Error{Status: 500, Message: "something went wrong", Header: header}
 	}
 	e.Write(w)
 }
