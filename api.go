@@ -203,6 +203,8 @@ func plainPath(u *url.URL) bool {
 func (a *api) endpoint(rt route) http.HandlerFunc {
 	operation := rt.method + " " + rt.path
 	allow := strings.Replace(rt.method, "GET", "GET, HEAD", 1) + ", OPTIONS"
+	errMethod := answer.Method(rt.path, allow)
+	errMethod.Message += "; GET " + BasePath + "/openapi describes all endpoints"
 	serve := func(caller string, w http.ResponseWriter, r *http.Request) {
 		q, err := rt.query(r.URL.RawQuery)
 		if err == nil {
@@ -223,7 +225,7 @@ func (a *api) endpoint(rt route) http.HandlerFunc {
 			w.Header()["Allow"] = []string{allow}
 			w.WriteHeader(http.StatusNoContent)
 		case r.Method != rt.method && (r.Method != "HEAD" || rt.method != "GET"):
-			a.fail(w, r, rt.errMethod(r.Method, allow))
+			a.fail(w, r, errMethod)
 		case a.store.cfg.Intercept != nil:
 			a.store.cfg.Intercept(operation, caller, w, r, func(w http.ResponseWriter, r *http.Request) {
 				serve(caller, w, r)
@@ -232,18 +234,6 @@ func (a *api) endpoint(rt route) http.HandlerFunc {
 			serve(caller, w, r)
 		}
 	}
-}
-
-// errMethod is the 405 of a route. Its message also names a longer route that has
-// the method: a client that tries POST /events is looking for POST /events/create.
-func (rt route) errMethod(method, allow string) error {
-	e := answer.Method(rt.path, allow)
-	for _, operation := range Operations() {
-		if strings.HasPrefix(operation, method+" "+rt.path+"/") {
-			e.Message += ", or " + operation
-		}
-	}
-	return e
 }
 
 // query is what the query parameters of a request ask for.

@@ -748,7 +748,7 @@ func TestRoutes(t *testing.T) {
 	})
 	t.Run("the likeliest mistake", func(t *testing.T) {
 		a := s.do("POST", base+"/events", newEvent)
-		const way = "use GET, HEAD, OPTIONS, or POST /events/create"
+		const way = "use GET, HEAD, OPTIONS; GET " + base + "/openapi describes all endpoints"
 		if a.status != 405 || !strings.HasSuffix(a.message(), way) {
 			t.Errorf("POST /events = %s, want 405 with %q", a, way)
 		}
