@@ -82,13 +82,12 @@ func (db *DB) commitWaiting() {
 func (db *DB) commit(waiting []*update) (rest []*update) {
 	db.writer.Lock()
 	defer db.writer.Unlock()
-	taken := db.gather(waiting)
-	err := db.write()
-	if err == nil && len(db.batch.changes) > 0 {
-		db.apply(db.batch.changes)
+	taken, changes := db.gather(waiting)
+	err := db.write(changes)
+	if err == nil && len(changes) > 0 {
+		db.apply(changes)
 		db.commits.Add(1)
 	}
-	db.batch = db.batch.reset(nil)
 	for _, u := range taken {
 		if err != nil && (u.err == nil || u.joined) { // what made it fail may never have been
 			u.err = err
@@ -104,20 +103,21 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 }
 
 // gather runs updates until their changes fill one commit, whose records are then
-// in db.line. It returns those that it ran. One whose changes alone are more than
-// a commit holds is taken alone: db.line is longer than a commit then, and does
-// not hold all of its records.
-func (db *DB) gather(waiting []*update) (taken []*update) {
+// in db.line. It returns those that it ran, and their changes. One whose changes
+// alone are more than a commit holds is taken alone: db.line is longer than a commit
+// then, and does not hold all of its records.
+func (db *DB) gather(waiting []*update) (taken []*update, changes []change) {
+	var batch *Tx // of the updates so far that have changed something
 	db.line = db.line[:0]
 	for i, u := range waiting {
-		u.joined = len(db.batch.changes) > 0
-		db.own = db.own.reset(db.batch)
-		if u.err = db.run(u.change); u.err != nil {
+		own := newTx(db, batch)
+		u.joined = batch != nil
+		if u.err = db.run(u.change, own); u.err != nil {
 			continue
 		}
 		before := len(db.line)
 		if db.file != nil {
-			for _, c := range db.own.changes {
+			for _, c := range own.changes {
 				if len(db.line) <= recordfile.MaxCommit {
 					db.line = appendChange(db.line, c)
 				}
@@ -127,22 +127,24 @@ func (db *DB) gather(waiting []*update) (taken []*update) {
 		switch {
 		case full && u.joined: // it is the first of the next commit
 			db.line = db.line[:before]
-			return waiting[:i]
+			return waiting[:i], changes
 		case u.joined:
-			db.batch.merge(db.own)
-		default: // nothing to merge with
-			db.batch, db.own = db.own, db.batch
-			db.batch.base = nil
+			batch.merge(own)
+		case len(own.changes) > 0:
+			batch = own
+		}
+		if batch != nil {
+			changes = batch.changes
 		}
 		if full {
-			return waiting[:i+1]
+			return waiting[:i+1], changes
 		}
 	}
-	return waiting
+	return waiting, changes
 }
 
-// run runs one update on the pending changes. A panic in it fails it alone.
-func (db *DB) run(change func(*Tx) error) (err error) {
+// run runs one update. A panic in it fails it alone.
+func (db *DB) run(change func(*Tx) error, tx *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -151,17 +153,17 @@ func (db *DB) run(change func(*Tx) error) (err error) {
 	if db.closed {
 		return ErrClosed
 	}
-	return change(db.own)
+	return change(tx)
 }
 
-// write makes the pending changes durable, where there is a file.
-func (db *DB) write() error {
+// write makes changes durable, whose records are in db.line, where there is a file.
+func (db *DB) write(changes []change) error {
 	switch {
-	case db.file == nil || len(db.batch.changes) == 0:
+	case db.file == nil || len(changes) == 0:
 		return nil
 	case len(db.line) > recordfile.MaxCommit || len(db.names) == 0:
 		db.line = nil // it has grown large
-		return notWritten(db.rewrite(db.batch.changes))
+		return notWritten(db.rewrite(changes))
 	}
 	return notWritten(db.file.Append(db.line))
 }

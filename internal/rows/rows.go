@@ -131,8 +131,6 @@ type DB struct {
 
 	writer    sync.Mutex // held by the commit that is being made; guards what follows
 	closed    bool
-	batch     *Tx    // the changes of that commit
-	own       *Tx    // the changes of the update that runs
 	line      []byte // the records of that commit
 	compactAt int64  // bytes of the file that may be outdated before it is compacted
 
@@ -150,8 +148,6 @@ type DB struct {
 func New(o Options) *DB {
 	db := &DB{Options: o, names: map[string]*Row{}, compactAt: minOutdated}
 	db.view.db = db
-	db.batch = newTx(db, nil)
-	db.own = newTx(db, db.batch)
 	db.places = make(chan struct{}, maxQueue)
 	return db
 }

@@ -31,22 +31,6 @@ func newTx(db *DB, base *Tx) *Tx {
 	return &Tx{db: db, base: base, names: map[string]*Row{}, added: map[string][]string{}}
 }
 
-// maxReused is how many names a Tx may have changed for its memory to be used
-// again: to clear a map takes time by the most that it ever held.
-const maxReused = 1024
-
-// reset returns a Tx without changes: tx itself, or a new one where tx is large.
-func (tx *Tx) reset(base *Tx) *Tx {
-	if len(tx.names) > maxReused {
-		return newTx(tx.db, base)
-	}
-	clear(tx.changes)
-	clear(tx.names)
-	clear(tx.added)
-	tx.base, tx.changes = base, tx.changes[:0]
-	return tx
-}
-
 // merge adds the changes of another Tx, which came later.
 func (tx *Tx) merge(later *Tx) {
 	tx.changes = append(tx.changes, later.changes...)
