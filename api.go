@@ -89,8 +89,8 @@ type api struct {
 	mux     *http.ServeMux
 	unknown http.HandlerFunc // answers a path under BasePath that no route has
 	bodies  atomic.Int64     // bytes that large bodies of creates hold: see readBody
-	outage  atomic.Uint64    // the number of the last time that the store could not write: see logged
-	run     string           // tells the outages of this process from those of others
+	outage  atomic.Uint64    // the last time that the store could not write: see logged
+	run     string           // begins the id of each such outage
 	pages   sync.Pool        // of *pageWriter, which lists use in turn
 }
 
@@ -265,8 +265,8 @@ func (rt route) query(raw string) (q query, err error) {
 	return q, nil
 }
 
-// set sets one parameter by its rule, or returns what is wrong with it. What is set
-// already came before in this query.
+// set sets one parameter by its rule, or returns what is wrong with it. A parameter
+// that is set already is given for the second time.
 func (q *query) set(rt route, name, value string) (problem string) {
 	switch {
 	case !slices.Contains(rt.params, name):
@@ -342,9 +342,6 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, caller string,
 	key, err := idempotencyKey(r.Header["Idempotency-Key"])
 	if err != nil {
 		return err
-	}
-	if len(body) == 0 {
-		return answer.BadRequest("the body is required: a JSON object with title, start_at and end_at")
 	}
 	e, err := a.store.createEvent(r.Context(), caller, body, key)
 	if err != nil {
@@ -605,12 +602,13 @@ func (a *api) logged(r *http.Request, err error) (id string) {
 // have no rest that could arrive: one that was read to its end, and one whose
 // sender waits for "100 Continue" and was not told so.
 func refuse(w http.ResponseWriter, r *http.Request, e *answer.Error) {
-	closes := r.Close || w.Header()["Connection"] != nil || r.ContentLength > maxReads
+	h := w.Header()
+	closes := r.Close || r.ContentLength > maxReads || h["Connection"] != nil || e.Header["Connection"] != nil
 	if !closes || r.ContentLength == 0 || r.Body == http.NoBody || r.Header["Expect"] != nil {
 		e.Write(w)
 		return
 	}
-	w.Header()["Connection"] = closing
+	h["Connection"] = closing
 	control := http.NewResponseController(w)
 	control.EnableFullDuplex() // else net/http reads before it answers
 	e.Write(w)

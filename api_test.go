@@ -933,7 +933,7 @@ func TestBodies(t *testing.T) {
 		status     int
 		message    string
 	}{
-		{"empty", "", 400, "body is required"},
+		{"empty", "", 400, "not a JSON object"},
 		{"white space", "  \n", 400, "not a JSON object"},
 		{"null", "null", 400, "the body must be a JSON object, not null"},
 		{"array", "[" + newEvent + "]", 400, "the body must be a JSON object, not an array"},
@@ -1312,6 +1312,9 @@ func (s *service) startSlow(n int) (*slowCreate, answer) {
 	case <-c.waiting:
 		return c, answer{}
 	case a := <-c.answer:
+		if !c.w.Flushed {
+			s.t.Errorf("%s was not sent before the rest of the body was read", a)
+		}
 		return nil, a
 	}
 }
@@ -1386,7 +1389,7 @@ func TestSlowBodies(t *testing.T) {
 	defer srv.Close()
 	large := strings.NewReader(strings.Repeat(" ", bodyLimit))
 	status, header, _ := s.sendFirst(srv, "POST", "/events/create", "", large)
-	if status != 503 || header.Get("Retry-After") != "1" {
+	if status != 503 || header.Get("Retry-After") != "1" || header.Get("Connection") != "close" {
 		t.Errorf("a create beyond the budget over TCP = %d %v, want 503", status, header)
 	}
 
