@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -60,7 +59,7 @@ func Run(
 		Name: "eventsd", About: "eventsd serves the public REST API of an events networking service.",
 		Stdin: stdin, Stdout: stdout, Stderr: stderr, Redact: answer.Redact,
 	}
-	files := operator.Files{Open: c.openForOperator, Records: readRecords, Salvage: salvage}
+	files := operator.Files{Open: c.openForOperator, Records: c.readRecords, Salvage: c.salvage}
 	c.Commands = append(c.commands(), operator.Commands(&c.Program, files)...)
 	err := c.Program.Run(args, getenv)
 	if errors.Is(err, ErrNotWritten) {
@@ -90,7 +89,7 @@ func (c *call) commands() []command.Command {
 			Summary: "serve a built-in example from memory, with a curl line to try"},
 		{Name: "double", Args: "[-- COMMAND ARGS]", Flags: c.doubleFlags, Run: c.double,
 			Summary: "serve a test double from memory, alone or for as long as a command runs"},
-		{Name: "openapi", Run: c.openapi,
+		{Name: "openapi", Run: func() error { return c.Print(string(openAPI)) },
 			Summary: "print openapi.json"},
 		{Name: "health", Flags: c.serveFlags, Run: c.health,
 			Summary: "exit 0 if the server with the same flags and environment answers"},
@@ -119,7 +118,7 @@ func (c *call) serveFlags(fs *flag.FlagSet) {
 	c.serverFlags(fs, "127.0.0.1:8080")
 	c.dataFlag(fs)
 	fs.BoolVar(&c.memory, "memory", false, "keep everything in memory, without a file")
-	fs.StringVar(&c.seed, "seed", "", "`FILE` with an array of records for a store that is empty")
+	fs.StringVar(&c.seed, "seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
 	fs.BoolVar(&c.firstKey, "first-key", true, "where the store has no key, make one and show it")
 	fs.StringVar(&c.apiKey, "api-key", "", "`SECRET` of the first key, in place of a random one")
 	fs.StringVar(&c.status, "new-event-status", "published", "`STATUS` of a new event: draft or published")
@@ -127,17 +126,12 @@ func (c *call) serveFlags(fs *flag.FlagSet) {
 
 func (c *call) doubleFlags(fs *flag.FlagSet) {
 	c.serverFlags(fs, "127.0.0.1:0")
-	start := double.Start.Format(time.RFC3339)
-	fs.StringVar(&c.seed, "seed", "", "`FILE` with an array of records to begin with")
-	fs.StringVar(&c.start, "time", start, "`TIME` at which the clock stands at the start, in RFC 3339")
+	fs.StringVar(&c.seed, "seed", "", "`FILE` with an array of records to begin with, or - for stdin")
+	fs.StringVar(&c.start, "time", double.Start.Format(time.RFC3339),
+		"`TIME` at which the clock stands at the start, in RFC 3339")
 	fs.StringVar(&c.apiKey, "api-key", "", "`SECRET` of the first key, in place of a made one")
 	fs.StringVar(&c.controlToken, "control-token", "", "`TOKEN` of the control API, in place of a random one")
 	fs.BoolVar(&c.untilEOF, "until-eof", false, "stop when standard input ends")
-}
-
-func (c *call) openapi() error {
-	_, err := io.WriteString(c.Stdout, openAPI)
-	return command.Failed(err)
 }
 
 func (c *call) version() error {
@@ -145,42 +139,45 @@ func (c *call) version() error {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		module, stamped = info.Main.Path, info.Main.Version
 	}
-	_, err := fmt.Fprintf(c.Stdout, "eventsd %s %s %s %s/%s\n", module, cmp.Or(version, stamped, "(devel)"),
-		runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return command.Failed(err)
+	return c.Print(fmt.Sprintf("eventsd %s %s %s %s/%s\n", module, cmp.Or(version, stamped, "(devel)"),
+		runtime.Version(), runtime.GOOS, runtime.GOARCH))
 }
 
 // health asks the server that the same flags and environment would start.
 func (c *call) health() error {
 	asked, err := command.Health(c.addr, c.readyFile)
-	if err == nil {
-		_, err = fmt.Fprintln(c.Stdout, "ok: "+asked)
+	if err != nil {
+		return command.Failed(err)
 	}
-	return command.Failed(err)
+	return c.Print("ok: " + asked + "\n")
 }
 
 // service is a server that is about to serve.
 type service struct {
-	store   *Store
-	servers []*command.Server
-	ready   command.Ready
-	wait    time.Duration // for the requests that run when it stops
+	Config    // of its store
+	store     *Store
+	ready     command.Ready
+	key, note string                  // on the page for people
+	wrap      func(*api) http.Handler // returns what serves the API
+	wait      time.Duration           // for the requests that run when it stops
 }
 
-// errStopped is the error of a server that was stopped before it was ready.
-var errStopped = command.Failed(errors.New("stopped before it was ready"))
-
-// host runs a server from its start to its end. It listens before it calls start:
-// no key must be made and shown for a server that cannot serve.
-func (c *call) host(start func(context.Context, net.Listener, *Config) (*service, error)) (err error) {
+// host runs a server from its start to its end. It listens before it calls start,
+// which completes the service: no key must be made and shown for a server that
+// cannot serve. A stop does not wait for start, which may read a seed from a pipe
+// that nobody writes to: it leaves no more behind than a crash.
+func (c *call) host(start func(*service) error) (err error) {
 	if problem := secretRule(c.apiKey); c.apiKey != "" && problem != "" {
 		return errors.New("-api-key " + problem) // which does not repeat the secret
 	}
 	if c.logger, err = c.Logger(c.log, c.verbose); err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(command.StopSignal(c.ctx))
+	ctx, stop := context.WithCancel(c.ctx)
 	defer stop()
+	if len(c.Args) == 0 { // else signals are for the command that runs beside it
+		ctx = command.StopSignal(ctx)
+	}
 	if c.untilEOF {
 		go func() {
 			_, _ = io.Copy(io.Discard, c.Stdin)
@@ -197,18 +194,29 @@ func (c *call) host(start func(context.Context, net.Listener, *Config) (*service
 		return err
 	}
 	defer file.Remove()
-	s, err := start(ctx, l, &Config{Logger: c.logger, NewEventStatus: c.status})
-	if errors.Is(err, errStopped) && len(c.Args) == 0 {
-		return nil
+	s := &service{
+		Config: Config{Logger: c.logger, NewEventStatus: c.status},
+		ready: command.Ready{BaseURL: command.URL(l.Addr().String(), "localhost") + BasePath,
+			Data: "memory", Operator: "off (memory)"},
+		key:  "svc_live_…",
+		wrap: func(a *api) http.Handler { return command.Logged(a, c.logger, nil) },
+		wait: command.StopTimeout,
 	}
-	if err != nil {
-		return err
+	started := make(chan error, 1)
+	go func() { started <- start(s) }()
+	select {
+	case <-ctx.Done():
+		return command.Failed(c.ctx.Err()) // nil after a signal
+	case err := <-started:
+		if err != nil {
+			return err
+		}
 	}
-	until, ready := ctx, func() error { return s.ready.Print(c.Stdout, file) }
-	if len(c.Args) > 0 { // a signal is for the command, whose end ends the server
-		until, ready = c.ctx, func() error { return c.runChild(ctx, s.ready, file) }
+	ready := func() error { return s.ready.Print(c.Stdout, file) }
+	if len(c.Args) > 0 {
+		ready = func() error { return c.runChild(s.ready, file) }
 	}
-	err = command.Serve(until, s.wait, s.servers, ready)
+	err = command.Serve(ctx, s.wait, c.servers(l, s), ready)
 	file.Remove() // before the lock of the data file is released to the next server
 	if err = errors.Join(err, cmp.Or(s.store.Err(), s.store.Close())); err == nil {
 		c.logger.Info("stopped")
@@ -216,7 +224,27 @@ func (c *call) host(start func(context.Context, net.Listener, *Config) (*service
 	return command.Failed(err)
 }
 
-// serve serves the store of the data file, and its operator on a socket.
+// servers are a server for the API with what people and probes ask for beside it,
+// and one for the operator where the store is on a file and a socket can be made.
+func (c *call) servers(l net.Listener, s *service) []*command.Server {
+	a := newAPI(s.store)
+	servers := []*command.Server{command.NewServer(l, c.withPages(a, s), c.logger)}
+	if s.store.path() == "" {
+		return servers
+	}
+	s.ready.Data = s.store.path()
+	s.ready.Operator = command.SocketPath(s.ready.Data)
+	socket, err := command.Socket(s.ready.Operator)
+	if err != nil {
+		s.ready.Operator = "off (" + err.Error() + ")"
+		return servers
+	}
+	routes := operator.StoreRoutes(s.store, func(string) string { return s.ready.BaseURL })
+	handler := command.Logged(operator.Handler("", routes, a.fail), c.logger, nil)
+	return append(servers, command.NewServer(socket, handler, c.logger))
+}
+
+// serve serves the store of the data file.
 func (c *call) serve() error {
 	switch {
 	case c.status != "draft" && c.status != "published":
@@ -228,32 +256,23 @@ func (c *call) serve() error {
 	case c.Given["data"]:
 		c.memory = false // the flag wins over EVENTSD_MEMORY
 	}
-	return c.host(func(ctx context.Context, l net.Listener, cfg *Config) (*service, error) {
-		store, err := NewStore(cfg), error(nil)
-		if !c.memory {
-			store, err = Open(c.data, cfg)
+	return c.host(func(s *service) (err error) {
+		if s.store = NewStore(&s.Config); !c.memory {
+			if s.store, err = Open(c.data, &s.Config); err != nil {
+				return err
+			}
 		}
+		key, err := c.fill(s.store)
 		if err != nil {
-			return nil, err
+			return errors.Join(err, s.store.Close())
 		}
-		key, err := c.fill(ctx, store)
-		if err != nil {
-			return nil, errors.Join(err, store.Close())
+		secret := cmp.Or(key.Secret, "$KEY")
+		if s.ready.Key = key.Secret; c.apiKey != "" && key.Known { // chosen, so it is not shown
+			s.ready.Key, secret = "", "$EVENTSD_API_KEY"
 		}
-		a := newAPI(store)
-		s := c.newService(l, a, command.Logged(a, c.logger, nil), "svc_live_…",
-			"The operator of this server issues keys.")
-		c.addOperator(s, a)
-		switch {
-		case c.apiKey != "" && key.Known:
-			s.ready.Ready = curl(s.ready.BaseURL, "$EVENTSD_API_KEY")
-		case key.Secret != "":
-			s.ready.Key = key.Secret
-			s.ready.Ready = curl(s.ready.BaseURL, key.Secret)
-		default:
-			s.ready.Ready = curl(s.ready.BaseURL, "$KEY")
-		}
-		return s, nil
+		s.ready.Ready = curl(s.ready.BaseURL, secret)
+		s.note = "The operator of this server issues keys."
+		return nil
 	})
 }
 
@@ -263,17 +282,12 @@ func curl(base, key string) string {
 }
 
 func (c *call) demo() error {
-	return c.host(func(_ context.Context, l net.Listener, cfg *Config) (*service, error) {
-		store := NewStore(cfg)
-		if err := store.ApplyJSON(demoSeed); err != nil {
-			return nil, err
-		}
-		a := newAPI(store)
-		s := c.newService(l, a, command.Logged(a, c.logger, nil), demoKey,
-			"This is a demo: everyone knows its key, and when it stops it forgets everything.")
-		c.addOperator(s, a)
+	return c.host(func(s *service) error {
+		s.store = NewStore(&s.Config)
+		s.key = demoKey
+		s.note = "This is a demo: everyone knows its key, and when it stops it forgets everything."
 		s.ready.Key, s.ready.Ready = demoKey, curl(s.ready.BaseURL, demoKey)
-		return s, nil
+		return s.store.ApplyJSON(demoSeed)
 	})
 }
 
@@ -291,91 +305,60 @@ func (c *call) double() error {
 	case c.Dashes && c.untilEOF:
 		return errors.New("-until-eof excludes a command: the double ends with it")
 	}
-	return c.host(func(ctx context.Context, l net.Listener, cfg *Config) (*service, error) {
+	return c.host(func(s *service) error {
 		d := double.New(BasePath, Operations(), start)
 		d.Unknown = func(method, path, nearest string) {
 			c.logger.Warn("the API has no such route", "method", method, "path", path, "nearest", nearest)
 		}
-		cfg.Now, cfg.NewID, cfg.Intercept = d.Now, d.NewID, d.Intercept
-		store := NewStore(cfg)
-		key, err := d.Begin(store, c.apiKey, func() error { return c.applySeed(ctx, store) })
-		if err != nil {
-			return nil, err
-		}
-		a := newAPI(store)
-		entry := func(r *http.Request) []any {
-			e := d.Entry(r)
-			return []any{"user", e.User, "fault", e.Fault}
-		}
-		s := c.newService(l, a, d.Handler(command.Logged(a, c.logger, entry)), "svc_live_…",
-			"This is a test double. Its control API is at <code>{root}"+double.ControlPath+"</code>.")
-		srv, control := s.servers[0], command.Logged(d.Control(token, a.fail), c.logger, nil)
-		public := srv.Handler
-		srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/") {
-				control.ServeHTTP(w, r)
-			} else {
-				public.ServeHTTP(w, r)
-			}
-		})
-		srv.WriteTimeout = 0 // a fault may hold a request for longer
-		srv.RegisterOnShutdown(d.Close)
-		s.ready.Key, s.ready.ControlToken = key, token
-		s.ready.ControlURL = strings.TrimSuffix(s.ready.BaseURL, BasePath) + double.ControlPath
-		s.ready.Ready = "curl -H 'Authorization: Bearer " + token + `' -d '{"name":"Grace"}' ` +
-			s.ready.ControlURL + "/keys"
+		s.Now, s.NewID, s.Intercept = d.Now, d.NewID, d.Intercept
+		s.store = NewStore(&s.Config)
+		key, err := d.Begin(s.store, c.apiKey, func() error { return c.applySeed(s.store) })
+		s.wrap = func(a *api) http.Handler { return c.withControl(a, d, token) }
+		s.note = "This is a test double. Its control API is at <code>{root}" + double.ControlPath + "</code>."
+		url := strings.TrimSuffix(s.ready.BaseURL, BasePath) + double.ControlPath
+		s.ready = command.Ready{BaseURL: s.ready.BaseURL, Key: key, ControlURL: url, ControlToken: token,
+			Ready: "curl -H 'Authorization: Bearer " + token + `' -d '{"name":"Grace"}' ` + url + "/keys"}
 		s.wait = 0 // nothing in it is worth waiting for
-		return s, nil
+		return err
+	})
+}
+
+// withControl serves the API as a double does, and its control API.
+func (c *call) withControl(a *api, d *double.Double, token string) http.Handler {
+	control := command.Logged(d.Control(token, a.fail), c.logger, nil)
+	next := d.Handler(command.Logged(a, c.logger, func(r *http.Request) []any {
+		e := d.Entry(r)
+		return []any{"user", e.User, "fault", e.Fault}
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/") {
+			control.ServeHTTP(w, r)
+			return
+		}
+		// A fault may hold a request for longer than an answer may take.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+		next.ServeHTTP(w, r)
 	})
 }
 
 // runChild runs the command that follows "--" beside a double.
-func (c *call) runChild(starting context.Context, ready command.Ready, file *command.ReadyFile) error {
+func (c *call) runChild(ready command.Ready, file *command.ReadyFile) error {
 	if err := ready.Print(io.Discard, file); err != nil {
 		return err
 	}
-	return c.Child(c.ctx, starting, c.Args, []string{
+	return c.Child(c.ctx, c.Args, []string{
 		"EVENTS_BASE_URL=" + ready.BaseURL, "EVENTS_API_KEY=" + ready.Key,
 		"EVENTS_CONTROL_URL=" + ready.ControlURL, "EVENTS_CONTROL_TOKEN=" + ready.ControlToken,
 	})
 }
 
-// newService returns a service with a server for the API and what people and
-// probes ask for beside it. Key and note stand on the page.
-func (c *call) newService(l net.Listener, a *api, next http.Handler, key, note string) *service {
-	base := command.URL(l.Addr().String(), "localhost") + BasePath
-	return &service{
-		store:   a.store,
-		servers: []*command.Server{command.NewServer(l, c.withPages(a, next, key, note), c.logger)},
-		ready:   command.Ready{BaseURL: base, PID: os.Getpid()},
-		wait:    command.StopTimeout,
-	}
-}
-
-// addOperator adds a server for the operator to a service whose store is on a
-// file, if its socket can be made.
-func (c *call) addOperator(s *service, a *api) {
-	if s.ready.Data = s.store.path(); s.ready.Data == "" {
-		s.ready.Data, s.ready.Operator = "memory", "off (memory)"
-		return
-	}
-	s.ready.Operator = command.SocketPath(s.ready.Data)
-	socket, err := command.Socket(s.ready.Operator)
-	if err != nil {
-		s.ready.Operator = "off (" + err.Error() + ")"
-		return
-	}
-	routes := operator.StoreRoutes(s.store, func(string) string { return s.ready.BaseURL })
-	handler := command.Logged(operator.Handler("", routes, a.fail), c.logger, nil)
-	s.servers = append(s.servers, command.NewServer(socket, handler, c.logger))
-}
-
 var errNotWriting = &answer.Error{Status: http.StatusServiceUnavailable,
 	Message: "the data file cannot be written; the log says why"}
 
-// withPages serves what needs no key, and leaves every other path to next.
-func (c *call) withPages(a *api, next http.Handler, key, note string) http.Handler {
-	page := strings.NewReplacer("{note}", note, "{key}", key).Replace(pageHTML)
+// withPages serves the API and, beside it, what needs no key.
+func (c *call) withPages(a *api, s *service) http.Handler {
+	next := s.wrap(a)
+	page := strings.NewReplacer("{note}", s.note, "{key}", s.key).Replace(pageHTML)
 	pages := command.Logged(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin(w, r)
 		switch {
@@ -385,7 +368,7 @@ func (c *call) withPages(a *api, next http.Handler, key, note string) http.Handl
 			writePage(w, r, page)
 		case r.URL.Path == "/openapi.json":
 			answer.Write(w, http.StatusOK, openAPI)
-		case a.store.Err() != nil:
+		case s.store.Err() != nil:
 			a.fail(w, r, errNotWriting)
 		default:
 			answer.Write(w, http.StatusOK, `{"status":"ok"}`)
@@ -404,23 +387,19 @@ func (c *call) withPages(a *api, next http.Handler, key, note string) http.Handl
 // writePage answers with the page for people, in which the URLs are those of the
 // host that it was asked for.
 func writePage(w http.ResponseWriter, r *http.Request, page string) {
-	root := html.EscapeString("http://" + r.Host[:min(len(r.Host), 255)])
-	if r.Header.Get("X-Forwarded-Proto") == "https" {
-		root = "https" + root[len("http"):]
-	}
+	root := html.EscapeString(cmp.Or(r.Header.Get("X-Forwarded-Proto"), "http") + "://" + r.Host)
 	page = strings.NewReplacer("{root}", root, "{base}", root+BasePath).Replace(page)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
 	w.WriteHeader(http.StatusOK)
 	_, _ = io.WriteString(w, page) // where that fails, the client has gone
 }
 
 // fill applies the seed to a store without data and makes the first key of one
 // without keys. It reports what it did not do, and how to issue a key.
-func (c *call) fill(ctx context.Context, store *Store) (key keyState, err error) {
+func (c *call) fill(store *Store) (key keyState, err error) {
 	if c.seed != "" && !store.empty() {
 		c.logger.Warn("the seed was skipped, as the store has data: it needs a new -data", "seed", c.seed)
-	} else if err := c.applySeed(ctx, store); err != nil {
+	} else if err := c.applySeed(store); err != nil {
 		return key, err
 	}
 	if key, err = store.firstKey(c.apiKey, c.firstKey); err != nil {
@@ -442,25 +421,12 @@ func (c *call) fill(ctx context.Context, store *Store) (key keyState, err error)
 	return key, nil
 }
 
-// applySeed applies the file of -seed, if there is one. It may be a pipe that
-// nobody writes to: a stop does not wait for it.
-func (c *call) applySeed(ctx context.Context, store *Store) error {
+// applySeed applies the file of -seed, if there is one.
+func (c *call) applySeed(store *Store) error {
 	if c.seed == "" {
 		return nil
 	}
-	var records []byte
-	read := make(chan error, 1)
-	go func() {
-		var err error
-		records, err = readRecords(c.seed)
-		read <- err
-	}()
-	var err error
-	select {
-	case <-ctx.Done():
-		return errStopped
-	case err = <-read:
-	}
+	records, err := c.readRecords(c.seed)
 	var ahead time.Time
 	if err == nil {
 		ahead, err = store.applySeed(records)
@@ -475,38 +441,31 @@ func (c *call) applySeed(ctx context.Context, store *Store) error {
 	return nil
 }
 
-// readRecords reads an array of records, which a data file is not.
-func readRecords(path string) ([]byte, error) {
-	records, err := os.ReadFile(path)
-	if err == nil && rows.IsDataFile(records) {
+// readRecords reads an array of records, which a data file is not, from a file or,
+// for "-", from standard input.
+func (c *call) readRecords(path string) (records []byte, err error) {
+	if path == "-" {
+		return io.ReadAll(c.Stdin)
+	}
+	if records, err = os.ReadFile(path); err == nil && rows.IsDataFile(records) {
 		err = fmt.Errorf("%s is a data file, not an array of records; eventsd dump makes one of it", path)
 	}
 	return records, err
 }
 
-func exists(path string) error {
-	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("%w; give the -data of the server", err)
-	}
-	return nil
-}
-
 // openForOperator is [operator.Files.Open].
 func (c *call) openForOperator(path string, create bool) (operator.Store, func() error, error) {
-	missing := exists(path)
+	_, missing := os.Stat(path)
 	if missing != nil && !create {
-		return nil, nil, missing
+		return nil, nil, fmt.Errorf("%w; give the -data of the server", missing)
 	}
-	logger, err := c.Logger("text", false)
-	if err != nil {
-		return nil, nil, err
-	}
+	logger, _ := c.Logger("text", false) // an error is one of the format
 	store, err := Open(path, &Config{Logger: logger})
 	if err != nil {
 		return nil, nil, err
 	}
 	return store, func() error {
-		if missing != nil && exists(path) == nil {
+		if _, err := os.Stat(path); err == nil && missing != nil {
 			logger.Info("made a new data file", "data", store.path())
 		}
 		return store.Close()
@@ -516,9 +475,6 @@ func (c *call) openForOperator(path string, create bool) (operator.Store, func()
 // check reads the data file and says what is in it. That it is damaged is what
 // this was to find, so it ends with status 1.
 func (c *call) check() error {
-	if err := exists(c.data); err != nil {
-		return err
-	}
 	r, count, err := rows.Check(c.data, NewStore(nil).options())
 	if errors.Is(err, ErrDamaged) {
 		return command.Failed(err)
@@ -526,22 +482,25 @@ func (c *call) check() error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.Stdout, "file: %s\nbytes: %d\nlines: %d\n"+
+	return c.Print(fmt.Sprintf("file: %s\nbytes: %d\nlines: %d\n"+
 		"commits: %d to %d, the snapshot up to %d\nusers: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
 		command.Printable(c.data), r.Size, r.Lines, r.First, r.Last, r.Snap,
-		count["user"], count["key"], count["event"], count["guest"], cmp.Or(r.Repair, "clean"))
-	return command.Failed(err)
+		count["user"], count["key"], count["event"], count["guest"], cmp.Or(r.Repair, "clean")))
 }
 
-// salvage is [operator.Files.Salvage].
-func salvage(path string) (records, skipped []string, err error) {
+// salvage is [operator.Files.Salvage]. It prints nothing on stdout where there is no
+// record: an empty array would look like a seed.
+func (c *call) salvage(path string) error {
+	var records []string
 	wrong, err := rows.Salvage(path, func(record string) error {
 		records = append(records, record)
 		return nil
 	})
-	for _, s := range wrong {
-		part := fmt.Sprintf("line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes)
-		skipped = append(skipped, part)
+	if records != nil {
+		err = errors.Join(err, c.Print("[\n"+strings.Join(records, ",\n")+"\n]\n"))
 	}
-	return records, skipped, err
+	for _, s := range wrong {
+		c.Notice(fmt.Sprintf("skipped line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes))
+	}
+	return err
 }

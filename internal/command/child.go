@@ -20,16 +20,12 @@ const leftRunning = 100 * time.Millisecond
 // streams of the program and in its process group. Signals are handed on to it.
 // The error ends the program with the status that a shell would give: that of the
 // command, 128 and the number of the signal that ended it, 127 where it does not
-// exist, 126 where it cannot be run. The command is not started where starting,
-// the context of what came before it, is done.
-func (p *Program) Child(ctx, starting context.Context, args, variables []string) error {
+// exist, 126 where it cannot be run.
+func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer close(signals)
 	defer signal.Stop(signals)
-	if starting.Err() != nil {
-		return Failed(errors.New("stopped before the command was started"))
-	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), variables...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, p.Stderr

@@ -48,10 +48,9 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	p.Commands = append(p.Commands, Command{
 		Name: "help", Args: "[SUBCOMMAND]", Summary: "explain " + p.Name + " or a subcommand", Run: p.help,
 	})
-	first := p.Commands[0].Name
 	switch {
 	case len(args) == 0:
-		args = []string{first}
+		args = []string{p.Commands[0].Name}
 	case slices.Contains([]string{"-h", "-help", "--help"}, args[0]):
 		args = []string{"help"}
 	case args[0] == "help" && len(args) > 1 && !strings.HasPrefix(args[1], "-"):
@@ -59,11 +58,16 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	case args[0] == "-version" || args[0] == "--version":
 		args = []string{"version"}
 	case strings.HasPrefix(args[0], "-"):
-		args = append([]string{first}, args...)
+		args = append([]string{p.Commands[0].Name}, args...)
 	}
 	c, rest, found := p.find(args)
 	if !found { // only one word is repeated: behind it may be a secret
-		return fmt.Errorf("unknown subcommand %q; see %s help", args[0], p.Name)
+		var names []string
+		for _, c := range p.Commands {
+			names = append(names, c.Name)
+		}
+		return fmt.Errorf("unknown subcommand %q; it must be one of %s; see %s help",
+			args[0], strings.Join(names, ", "), p.Name)
 	}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // Exit prints the error
@@ -80,8 +84,7 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	p.Args, p.Dashes, p.Given = fs.Args(), before > 0 && rest[before-1] == "--", map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { p.Given[f.Name] = true })
 	if len(p.Args) > 0 && c.Args == "" { // not repeated: it may be a secret whose flag was mistyped
-		return fmt.Errorf("nothing may follow the flags of %s, a subcommand comes first; see %s help %[1]s",
-			c.Name, p.Name)
+		return fmt.Errorf("nothing may follow the flags of %s; see %s help %[1]s", c.Name, p.Name)
 	}
 	if err := p.readEnvironment(fs, getenv); err != nil {
 		return err
@@ -105,10 +108,8 @@ func (p *Program) readEnvironment(fs *flag.FlagSet, getenv func(string) string) 
 	fs.VisitAll(func(f *flag.Flag) {
 		name := strings.ToUpper(p.Name + "_" + strings.ReplaceAll(f.Name, "-", "_"))
 		value := getenv(name)
-		if value == "" || p.Given[f.Name] || err != nil {
-			return
-		}
-		if fs.Set(f.Name, value) != nil { // only a flag that is on or off refuses a value
+		if value != "" && !p.Given[f.Name] && err == nil && fs.Set(f.Name, value) != nil {
+			// Only a flag that is on or off refuses a value.
 			err = fmt.Errorf("invalid value %q of %s; it must be true or false", value, name)
 		}
 	})

@@ -49,6 +49,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"TOOL_ADDR": "env:1", "TOOL_DRY_RUN": "true"}
 	bad := map[string]string{"TOOL_DRY_RUN": "perhaps", "TOOL_ADDR": ""}
+	const known = "; it must be one of serve, key list, key show, version, help; see tool help"
 	const nothing = "there is nothing to show"
 	for _, tt := range []struct {
 		vars map[string]string
@@ -79,22 +80,22 @@ func TestRun(t *testing.T) {
 		{bad, []string{"key", "list"}, `list addr=list:1 dry=false args=[] given=map[]`, ""},
 		{bad, nil, "", `invalid value "perhaps" of TOOL_DRY_RUN; it must be true or false`},
 
-		{nil, []string{"server"}, "", `unknown subcommand "server"; see tool help`},
-		{nil, []string{"key"}, "", `unknown subcommand "key"; see tool help`},
-		{nil, []string{"key", "lost", "a"}, "", `unknown subcommand "key"; see tool help`},
-		{nil, []string{"bogus", "-h"}, "", `unknown subcommand "bogus"; see tool help`},
-		{nil, []string{""}, "", `unknown subcommand ""; see tool help`},
+		{nil, []string{"server"}, "", `unknown subcommand "server"` + known},
+		{nil, []string{"key"}, "", `unknown subcommand "key"` + known},
+		{nil, []string{"key", "lost", "a"}, "", `unknown subcommand "key"` + known},
+		{nil, []string{"bogus", "-h"}, "", `unknown subcommand "bogus"` + known},
+		{nil, []string{""}, "", `unknown subcommand ""` + known},
 		{nil, []string{"-dry-run", "secret", "b"}, "",
-			`nothing may follow the flags of serve, a subcommand comes first; see tool help serve`},
+			`nothing may follow the flags of serve; see tool help serve`},
 		{nil, []string{"key", "list", "a"}, "",
-			`nothing may follow the flags of key list, a subcommand comes first; see tool help key list`},
+			`nothing may follow the flags of key list; see tool help key list`},
 		{nil, []string{"-port", "80"}, "", `flag provided but not defined: -port; see tool help serve`},
 		{nil, []string{"key", "list", "-dry-run"}, "",
 			`flag provided but not defined: -dry-run; see tool help key list`},
 		{nil, []string{"-addr"}, "", `flag needs an argument: -addr; see tool help serve`},
 		{nil, []string{"-dry-run=maybe"}, "",
 			`invalid boolean value "maybe" for -dry-run: parse error; see tool help serve`},
-		{nil, []string{"help", "me"}, "", `unknown subcommand "me"; see tool help`},
+		{nil, []string{"help", "me"}, "", `unknown subcommand "me"` + known},
 	} {
 		did, printed, err := run(tt.vars, tt.args...)
 		same := did == tt.did && printed == "" && fmt.Sprint(err) == cmp.Or(tt.err, "<nil>")

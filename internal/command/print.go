@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"unicode"
@@ -40,6 +41,12 @@ func (p *Program) Exit(err error) (status int) {
 		p.Notice(p.Redact(text))
 	}
 	return status
+}
+
+// Print prints a text on stdout. What cannot be printed has failed.
+func (p *Program) Print(text string) error {
+	_, err := io.WriteString(p.Stdout, text)
+	return Failed(err)
 }
 
 // Notice prints a line for people on stderr.

@@ -30,7 +30,7 @@ type Ready struct {
 	PID          int    `json:"pid"`
 }
 
-// Print writes the file, which may be nil, and prints the lines: a script that
+// Print writes the file and prints the lines: a script that
 // waits for the last of them finds both.
 func (r Ready) Print(stdout io.Writer, file *ReadyFile) error {
 	if err := file.write(r); err != nil {
@@ -49,19 +49,18 @@ func (r Ready) Print(stdout io.Writer, file *ReadyFile) error {
 	return err
 }
 
-// ReadyFile is the ready file of a server that starts. Nil is none.
+// ReadyFile is the ready file of a server that starts. Its zero value is none.
 type ReadyFile struct {
-	path    string
-	tmp     *os.File // beside it, to be renamed once it is whole
-	content []byte   // as it was written; nil before
+	path, tmp string // the second is beside the first, to be renamed once it is whole
+	content   []byte // as it was written; nil before
 }
 
 // NewReadyFile removes the ready file of an earlier server and makes sure that
 // one can be written. A wrong path must not cost a file: it refuses one at which
-// something else than a ready file is.
+// something else than a ready file is. For "" it returns the zero value.
 func NewReadyFile(path string) (*ReadyFile, error) {
 	if path == "" {
-		return nil, nil
+		return &ReadyFile{}, nil
 	}
 	if _, err := readReady(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("-ready-file: %s is there and is no ready file; give another path", path)
@@ -70,8 +69,9 @@ func NewReadyFile(path string) (*ReadyFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-ready-file: %s cannot be made: %w", path, errors.Unwrap(err))
 	}
+	tmp.Close()
 	os.Remove(path)
-	return &ReadyFile{path: path, tmp: tmp}, nil
+	return &ReadyFile{path: path, tmp: tmp.Name()}, nil
 }
 
 // readReady reads a ready file. An empty file counts as one: mktemp makes it.
@@ -87,27 +87,22 @@ func readReady(path string) (r Ready, err error) {
 }
 
 func (f *ReadyFile) write(r Ready) error {
-	if f == nil {
+	if f.path == "" {
 		return nil
 	}
-	content := append(strict.Encode(r), '\n')
-	_, err := f.tmp.Write(content)
-	if err = errors.Join(err, f.tmp.Close()); err != nil {
+	r.PID = os.Getpid()
+	f.content = append(strict.Encode(r), '\n')
+	if err := os.WriteFile(f.tmp, f.content, 0o600); err != nil {
 		return err
 	}
-	f.content = content
-	return os.Rename(f.tmp.Name(), f.path)
+	return os.Rename(f.tmp, f.path)
 }
 
 // Remove removes the file if it is still as it was written: the next server may
 // have one at the same path by then.
 func (f *ReadyFile) Remove() {
-	if f == nil {
-		return
-	}
-	f.tmp.Close()
-	os.Remove(f.tmp.Name()) // where it was not renamed
-	if now, _ := os.ReadFile(f.path); f.content != nil && bytes.Equal(now, f.content) {
+	os.Remove(f.tmp) // where it was not renamed
+	if now, err := os.ReadFile(f.path); err == nil && bytes.Equal(now, f.content) {
 		os.Remove(f.path)
 	}
 }

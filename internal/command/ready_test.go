@@ -65,7 +65,7 @@ func TestPrintFails(t *testing.T) {
 	r, closed := io.Pipe()
 	r.Close()
 	path := filepath.Join(t.TempDir(), "ready.json")
-	if err := (Ready{BaseURL: "http://b"}).Print(closed, nil); err != io.ErrClosedPipe {
+	if err := (Ready{BaseURL: "http://b"}).Print(closed, &ReadyFile{}); err != io.ErrClosedPipe {
 		t.Errorf("Print with stdout closed = %v", err)
 	}
 	file := must(NewReadyFile(path))
@@ -87,7 +87,7 @@ func TestPrintFails(t *testing.T) {
 // A server removes its own ready file alone.
 func TestRemove(t *testing.T) {
 	t.Parallel()
-	(*ReadyFile)(nil).Remove()
+	new(ReadyFile).Remove()
 	const earlier, next = `{"ready":"of an earlier server","pid":1}`, `{"ready":"of the next server","pid":1}`
 	ours := Ready{Ready: "curl", PID: os.Getpid()}
 	for _, tt := range []struct {
@@ -198,7 +198,7 @@ func TestHealth(t *testing.T) {
 		{":0", "well", ""},
 		{"127.0.0.1:0", "well", ""},
 		{"127.0.0.1:0", "ill", "http://127.0.0.1" + ill + " answered 503"},
-		{"localhost" + ill, "well", "http://localhost" + ill + " answered 503 Service Unavailable: it cannot"},
+		{"localhost" + ill, "well", "http://localhost" + ill + " answered 503 Service Unavailable: it"},
 		{nobody, "well", "no answer from http://" + nobody + ": "},
 		{":0", "none", "no answer from http://127.0.0.1:0: "},
 		{":0", "cut", "no answer from http://127.0.0.1:0: "},

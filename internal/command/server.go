@@ -29,8 +29,6 @@ type Server struct {
 // their first byte, which the spare connection of a browser or the probe of a port
 // never sends.
 func NewServer(l net.Listener, h http.Handler, logger *slog.Logger) *Server {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
 	stopping, stop := context.WithCancel(context.Background())
 	var fresh sync.Map // from a connection without a request to what keeps a stop from closing it
 	srv := &http.Server{
@@ -42,7 +40,6 @@ func NewServer(l net.Listener, h http.Handler, logger *slog.Logger) *Server {
 		IdleTimeout:                  120 * time.Second,
 		MaxHeaderBytes:               16 << 10, // bytes
 		ErrorLog:                     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-		Protocols:                    protocols,
 		ConnState: func(conn net.Conn, state http.ConnState) {
 			if state == http.StateNew { // perhaps accepted while the stop began: then it is closed now
 				fresh.Store(conn, context.AfterFunc(stopping, func() { conn.Close() }))

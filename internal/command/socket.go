@@ -2,13 +2,10 @@ package command
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 )
-
-const maxSocketPath = 103 // bytes, without the NUL that ends it: the least of the systems
 
 // SocketPath is the path of the operator's socket beside a data file: beside the
 // file itself where the path is a link, so that every link leads to one server.
@@ -23,9 +20,6 @@ func SocketPath(data string) string {
 // is at the path is replaced: its process has ended, as the caller holds the lock
 // of the data file.
 func Socket(path string) (net.Listener, error) {
-	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("the path of the socket is longer than %d bytes", maxSocketPath)
-	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket {
 		os.Remove(path)
 	}

@@ -16,9 +16,24 @@ import (
 	"example.com/events/internal/command"
 )
 
-// timeout is how long a subcommand waits for the running server. It is long, as a
-// dump or an array of records may be large and its disk slow.
-const timeout = time.Minute
+// How long the client waits for the running server.
+const (
+	quietTimeout = 10 * time.Second // without a byte in either direction
+	applyTimeout = 60 * time.Second // once the records are sent: they may be many
+)
+
+// liveConn is a connection that fails when nothing has moved on it for too long.
+type liveConn struct{ net.Conn }
+
+func (c liveConn) Read(p []byte) (int, error)  { return c.moved(c.Conn.Read(p)) }
+func (c liveConn) Write(p []byte) (int, error) { return c.moved(c.Conn.Write(p)) }
+
+func (c liveConn) moved(n int, err error) (int, error) {
+	if err == nil {
+		err = c.SetDeadline(time.Now().Add(quietTimeout))
+	}
+	return n, err
+}
 
 // ask sends a request to the routes that [StoreRoutes] returns. The path is a key
 // of that table, in which the id stands for {id}.
@@ -31,22 +46,28 @@ func (routes Routes) ask(method, path, id string, body []byte) ([]byte, error) {
 
 // askServer returns the [ask] of a running server to which there is a connection.
 func askServer(conn net.Conn) ask {
-	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails only on a closed connection
+	conn = liveConn{conn}
 	return func(method, path, id string, body []byte) (answer []byte, err error) {
-		path = strings.Replace(path, "{id}", url.PathEscape(id), 1)
-		req, err := http.NewRequest(method, "http://operator"+path, bytes.NewReader(body))
+		target := "http://operator" + strings.Replace(path, "{id}", url.PathEscape(id), 1)
+		req, err := http.NewRequest(method, target, bytes.NewReader(body))
 		if err != nil {
 			return nil, err
 		}
-		_ = req.Write(conn) // where it fails, a refusal may have come before the end
+		_ = conn.SetDeadline(time.Now().Add(quietTimeout)) // fails only on a closed connection
+		doubt := ""
+		// Where this fails, nothing was applied, and a refusal may have come already.
+		if req.Write(conn) == nil && method != http.MethodGet {
+			doubt = "; it may have been applied"
+			if path == "/records" {
+				_ = conn.SetDeadline(time.Now().Add(applyTimeout))
+			}
+		}
 		resp, err := http.ReadResponse(bufio.NewReader(conn), req)
 		if err == nil {
-			defer resp.Body.Close()
 			answer, err = io.ReadAll(resp.Body)
 		}
 		if err != nil {
-			return nil, command.Failed(fmt.Errorf("the running server gave no whole answer: %w; "+
-				"what it was to change may have been changed", err))
+			return nil, command.Failed(fmt.Errorf("the running server did not answer: %w%s", err, doubt))
 		}
 		if resp.StatusCode < http.StatusMultipleChoices {
 			return answer, nil

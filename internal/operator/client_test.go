@@ -34,27 +34,36 @@ func TestClientGivesUp(t *testing.T) {
 	large := bytes.Repeat([]byte("1,"), 1<<20)
 	readAll := func(r *http.Request, _ net.Conn) { io.Copy(io.Discard, r.Body) }
 	for _, tt := range []struct {
-		name, method string
-		body         []byte
-		serve        func(r *http.Request, conn net.Conn) // then it is silent
-		after        time.Duration
-		fails        bool
+		name, method, path string
+		body               []byte
+		serve              func(r *http.Request, conn net.Conn) // then it is silent
+		after              time.Duration
+		want               string // the end of the error; empty: there is none
 	}{
-		{"an apply of which nothing is read", "POST", large, func(*http.Request, net.Conn) {}, timeout, true},
-		{"an apply of which a part is read", "POST", large, func(r *http.Request, _ net.Conn) {
-			time.Sleep(time.Second)
-			io.CopyN(io.Discard, r.Body, 100<<10)
-		}, timeout, true},
-		{"an apply that is read", "POST", large, readAll, timeout, true},
-		{"an apply that takes long", "POST", large, func(r *http.Request, conn net.Conn) {
+		{"an apply of which nothing is read", "POST", "/records", large, func(*http.Request, net.Conn) {},
+			quietTimeout, "timeout"},
+		{"an apply of which a part is read, slowly", "POST", "/records", large,
+			func(r *http.Request, _ net.Conn) {
+				for range 5 {
+					time.Sleep(quietTimeout - time.Second)
+					io.CopyN(io.Discard, r.Body, 100<<10)
+				}
+			}, 6*quietTimeout - 5*time.Second, "timeout"},
+		{"an apply that is read", "POST", "/records", large, readAll,
+			applyTimeout, "timeout; it may have been applied"},
+		{"an apply that takes long", "POST", "/records", large, func(r *http.Request, conn net.Conn) {
 			readAll(r, conn)
-			time.Sleep(timeout - time.Second)
+			time.Sleep(applyTimeout - time.Second)
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-		}, timeout - time.Second, false},
-		{"a dump", "GET", nil, func(*http.Request, net.Conn) {}, timeout, true},
-		{"a dump that begins", "GET", nil, func(_ *http.Request, conn net.Conn) {
-			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[1,")
-		}, timeout, true},
+		}, applyTimeout - time.Second, ""},
+		{"a key", "POST", "/keys", []byte("{}"), readAll,
+			quietTimeout, "timeout; it may have been applied"},
+		{"a dump", "GET", "/records", nil, func(*http.Request, net.Conn) {}, quietTimeout, "timeout"},
+		{"a dump that begins", "GET", "/records", nil, func(_ *http.Request, conn net.Conn) {
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[")
+			time.Sleep(quietTimeout - time.Second)
+			io.WriteString(conn, "1,")
+		}, 2*quietTimeout - time.Second, "timeout"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -69,14 +78,13 @@ func TestClientGivesUp(t *testing.T) {
 					tt.serve(r, theirs)
 				}()
 				start := time.Now()
-				_, err := askServer(ours)(tt.method, "/records", "", tt.body)
+				_, err := askServer(ours)(tt.method, tt.path, "", tt.body)
 				took := time.Since(start)
 				ours.Close()
 				theirs.Close()
-				const want = "the running server gave no whole answer: "
-				if tt.fails && (status(err) != 1 || !strings.HasPrefix(err.Error(), want) ||
-					!strings.Contains(err.Error(), "timeout")) || !tt.fails && err != nil {
-					t.Errorf("the error is %v, want one: %v", err, tt.fails)
+				if (err == nil) != (tt.want == "") || err != nil &&
+					(status(err) != 1 || !strings.HasSuffix(err.Error(), tt.want)) {
+					t.Errorf("the error is %v, want %q", err, tt.want)
 				}
 				if took != tt.after {
 					t.Errorf("it came after %v, want %v", took, tt.after)
@@ -181,7 +189,7 @@ func TestAsk(t *testing.T) {
 // A server that fails is reported as one, whatever it is.
 func TestServerFails(t *testing.T) {
 	t.Parallel()
-	const broken = "the running server gave no whole answer: "
+	const broken = "the running server did not answer: "
 	for name, tt := range map[string]struct {
 		want  string
 		serve http.HandlerFunc

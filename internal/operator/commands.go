@@ -7,8 +7,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -22,11 +22,12 @@ type Files struct {
 	// Open opens the store of a data file, which no server may have open, to be
 	// closed after use. The file may only be missing where create is set.
 	Open func(path string, create bool) (store Store, closeStore func() error, err error)
-	// Records reads an array of records from a file, and refuses a data file.
+	// Records reads an array of records from a file, or from standard input where the
+	// path is "-", and refuses a data file.
 	Records func(path string) ([]byte, error)
-	// Salvage returns every record of a damaged data file that can still be read,
-	// and a description of each part that cannot.
-	Salvage func(path string) (records, skipped []string, err error)
+	// Salvage prints every record of a damaged data file that can still be read, as
+	// an array, and on stderr what was skipped.
+	Salvage func(path string) error
 }
 
 // tool is the subcommands of one run of a program.
@@ -93,42 +94,23 @@ func (t *tool) withStore(create bool, do func(ask) error) error {
 	return errors.Join(do(StoreRoutes(store, noURL).ask), closeStore())
 }
 
-// print prints on stdout. What cannot be printed has failed.
-func (t *tool) print(text []byte) error {
-	_, err := t.Stdout.Write(text)
-	return command.Failed(err)
-}
-
 func (t *tool) keyIssue() error {
 	if (t.user == "") == (t.email == "") || t.user != "" && t.name != "" {
 		return errors.New("key issue takes -user ID, or -email EMAIL and, where that is new, -name NAME")
 	}
 	request := strict.Encode(map[string]string{"user_id": t.user, "name": t.name, "email": t.email})
 	return t.withStore(t.email != "", func(a ask) error {
-		var issued struct {
-			ID   string `json:"id"`
-			Key  string `json:"key"`
-			User string `json:"user"`
-		}
+		var issued map[string]string
 		if err := a.into(&issued, "POST", "/keys", "", request); err != nil {
 			return err
 		}
-		t.Notice("issued " + issued.ID + " for " + issued.User + "; the secret is shown this once")
+		delete(issued, "base_url") // of no use here
+		t.Notice("issued " + issued["id"] + " for " + issued["user"] + "; the secret is shown this once")
 		if t.json {
-			return t.print(append(strict.Encode(issued), '\n'))
+			return t.Print(string(strict.Encode(issued)) + "\n")
 		}
-		return t.print([]byte(issued.Key + "\n"))
+		return t.Print(issued["key"] + "\n")
 	})
-}
-
-// key is a key in a list of keys. What is null there is empty here.
-type key struct {
-	ID          string
-	UserID      string `json:"user_id"`
-	Name, Email string // of the user
-	Hint        string
-	CreatedAt   string `json:"created_at"`
-	RevokedAt   string `json:"revoked_at"`
 }
 
 func (t *tool) keyList() error {
@@ -138,24 +120,25 @@ func (t *tool) keyList() error {
 			return err
 		}
 		if t.json {
-			return t.print(append(list.Data, '\n'))
+			return t.Print(string(list.Data) + "\n")
 		}
-		var keys []key
+		var keys []map[string]string // of which null is ""
 		if err := json.Unmarshal(list.Data, &keys); err != nil {
 			return err
 		}
 		var table bytes.Buffer
 		tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tREVOKED")
-		for _, k := range keys {
-			revoked := cmp.Or(k.RevokedAt, "-")
-			row := []string{k.ID, k.UserID, k.Name, k.Email, "…" + k.Hint, k.CreatedAt, revoked}
-			for i, cell := range row {
-				row[i] = command.Printable(strings.Join(strings.Fields(cell), " ")) // one line
+		members := []string{"id", "user_id", "name", "email", "hint", "created_at", "revoked_at"}
+		for _, key := range keys {
+			var row []string
+			for _, member := range members {
+				cell := strings.Fields(key[member]) // of a name that may have line ends
+				row = append(row, cmp.Or(strings.Join(cell, " "), "-"))
 			}
 			fmt.Fprintln(tw, strings.Join(row, "\t"))
 		}
-		return errors.Join(tw.Flush(), t.print(table.Bytes()))
+		return errors.Join(tw.Flush(), t.Print(command.Printable(table.String())))
 	})
 }
 
@@ -169,11 +152,11 @@ func (t *tool) keyRevoke() error {
 		if _, err := a("DELETE", "/keys/{id}", id, nil); err != nil {
 			return err
 		}
-		var list struct{ Data []key }
+		var list struct{ Data []map[string]string }
 		err := a.into(&list, "GET", "/keys", "", nil)
 		for _, k := range list.Data {
-			if k.ID == id {
-				t.Notice(fmt.Sprintf("revoked %s of %s, %s (%s)", id, k.Name, k.Email, k.UserID))
+			if k["id"] == id {
+				t.Notice(fmt.Sprintf("revoked %s of %s, %s (%s)", id, k["name"], k["email"], k["user_id"]))
 			}
 		}
 		return err
@@ -184,13 +167,7 @@ func (t *tool) apply() error {
 	if len(t.Args) > 1 {
 		return errors.New("apply takes one FILE after its flags, or - for standard input")
 	}
-	var records []byte
-	var err error
-	if len(t.Args) == 0 || t.Args[0] == "-" {
-		records, err = io.ReadAll(t.Stdin)
-	} else {
-		records, err = t.files.Records(t.Args[0])
-	}
+	records, err := t.files.Records(slices.Concat(t.Args, []string{"-"})[0])
 	if err != nil {
 		return err
 	}
@@ -206,27 +183,13 @@ func (t *tool) apply() error {
 
 func (t *tool) dump() error {
 	if t.salvage {
-		return t.dumpDamaged()
+		return t.files.Salvage(t.data)
 	}
 	return t.withStore(false, func(a ask) error {
 		records, err := a("GET", "/records", "", nil)
 		if err != nil {
 			return err
 		}
-		return t.print(records)
+		return t.Print(string(records))
 	})
-}
-
-// dumpDamaged prints the records that can still be read, and on stderr what was
-// skipped. It prints nothing where there is no record: an empty array would look
-// like a seed.
-func (t *tool) dumpDamaged() error {
-	records, skipped, err := t.files.Salvage(t.data)
-	for _, part := range skipped {
-		t.Notice("skipped " + part)
-	}
-	if len(records) > 0 {
-		err = errors.Join(err, t.print([]byte("[\n"+strings.Join(records, ",\n")+"\n]\n")))
-	}
-	return err
 }
