@@ -500,7 +500,8 @@ func (c *call) salvage(path string) error {
 		err = errors.Join(err, c.Print("[\n"+strings.Join(records, ",\n")+"\n]\n"))
 	}
 	for _, s := range wrong {
-		c.Notice(fmt.Sprintf("skipped line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes))
+		const skipped = "skipped line %d at byte %d, %d bytes: does not verify"
+		c.Notice(fmt.Sprintf(skipped, s.Line, s.Offset, s.Bytes))
 	}
 	return err
 }
