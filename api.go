@@ -204,7 +204,11 @@ func (a *api) endpoint(rt route) http.HandlerFunc {
 	operation := rt.method + " " + rt.path
 	allow := strings.Replace(rt.method, "GET", "GET, HEAD", 1) + ", OPTIONS"
 	errMethod := answer.Method(rt.path, allow)
-	errMethod.Message += "; GET " + BasePath + "/openapi describes all endpoints"
+	for _, other := range a.routes() { // POST /events is a common mistake
+		if other.method != rt.method && strings.HasPrefix(other.path, rt.path+"/") {
+			errMethod.Message += ", or " + other.method + " " + other.path
+		}
+	}
 	serve := func(caller string, w http.ResponseWriter, r *http.Request) {
 		q, err := rt.query(r.URL.RawQuery)
 		if err == nil {

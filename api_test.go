@@ -20,6 +20,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -500,8 +501,12 @@ func TestListAllocations(t *testing.T) {
 			handler.ServeHTTP(w, r)
 		}))
 	}
-	if w.status != 200 || got > 6 {
-		t.Errorf("GET /events?limit=50 = %d with %v allocations, want 200 with at most 6", w.status, got)
+	most := 6.0
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		most = 7 // the race detector lets a sync.Pool forget what it holds
+	}
+	if w.status != 200 || got > most {
+		t.Errorf("GET /events?limit=50 = %d with %v allocations, want 200 with at most %v", w.status, got, most)
 	}
 }
 
@@ -748,7 +753,7 @@ func TestRoutes(t *testing.T) {
 	})
 	t.Run("the likeliest mistake", func(t *testing.T) {
 		a := s.do("POST", base+"/events", newEvent)
-		const way = "use GET, HEAD, OPTIONS; GET " + base + "/openapi describes all endpoints"
+		const way = "use GET, HEAD, OPTIONS, or POST /events/create"
 		if a.status != 405 || !strings.HasSuffix(a.message(), way) {
 			t.Errorf("POST /events = %s, want 405 with %q", a, way)
 		}

@@ -97,24 +97,24 @@ func TestBodies(t *testing.T) {
 // aborts a handler goes on, and no panic is no error.
 func TestRecover(t *testing.T) {
 	t.Parallel()
-	recovered := func(panics func()) (err error, goesOn any) {
+	recovered := func(panics func()) (goesOn any, err error) {
 		defer func() { goesOn = recover() }()
 		func() {
 			defer Recover(nil, nil, func(_ http.ResponseWriter, _ *http.Request, e error) { err = e })
 			panics()
 		}()
-		return err, nil
+		return nil, err
 	}
-	err, goesOn := recovered(func() { panic("the cause") })
+	goesOn, err := recovered(func() { panic("the cause") })
 	if goesOn != nil || err == nil || !strings.HasPrefix(err.Error(), "panic: the cause\n") ||
 		!strings.Contains(err.Error(), "answer_test.go:") {
 		t.Errorf("a panic becomes %v, %v goes on; want an error with the cause and the stack", err, goesOn)
 	}
-	err, goesOn = recovered(func() { panic(http.ErrAbortHandler) })
+	goesOn, err = recovered(func() { panic(http.ErrAbortHandler) })
 	if err != nil || goesOn != http.ErrAbortHandler {
 		t.Errorf("http.ErrAbortHandler is passed on as %v, and %v goes on; want it to go on", err, goesOn)
 	}
-	if err, goesOn := recovered(func() {}); err != nil || goesOn != nil {
+	if goesOn, err := recovered(func() {}); err != nil || goesOn != nil {
 		t.Errorf("no panic is passed on as %v, and %v goes on", err, goesOn)
 	}
 }
