@@ -36,16 +36,16 @@ func (r Ready) Print(stdout io.Writer, file *ReadyFile) error {
 	if err := file.write(r); err != nil {
 		return fmt.Errorf("-ready-file: %w", err)
 	}
-	lines := ""
+	var lines strings.Builder
 	for _, line := range [][2]string{
 		{"base_url", r.BaseURL}, {"api_key", r.Key}, {"data", r.Data}, {"operator", r.Operator},
 		{"control_url", r.ControlURL}, {"control_token", r.ControlToken}, {"ready", r.Ready},
 	} {
 		if line[1] != "" {
-			lines += line[0] + ": " + line[1] + "\n"
+			lines.WriteString(line[0] + ": " + line[1] + "\n")
 		}
 	}
-	_, err := io.WriteString(stdout, lines)
+	_, err := io.WriteString(stdout, lines.String())
 	return err
 }
 
