@@ -195,7 +195,7 @@ func TestServerFails(t *testing.T) {
 		serve http.HandlerFunc
 	}{
 		"another program": {"the running server answered 502 Bad Gateway: ",
-			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no upstream", 502) }},
+			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no upstream", http.StatusBadGateway) }},
 		"no answer": {broken, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 		"half an answer": {broken, func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, "[")
