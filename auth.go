@@ -286,9 +286,11 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 		}
 		request.userID = key.UserID
 	}
-	s.rows.View(func(t *rows.Tx) { load(state.Owner.form(), t.Get("usr", request.userID)) })
 	state.Known = secret != "" && s.keyOwner(secret) != ""
-	return state, nil
+	return state, s.update(context.Background(), func(t tx) error { // it returns what load panics with
+		load(state.Owner.form(), t.Get("usr", request.userID))
+		return nil
+	})
 }
 
 // keyOwner is the id of the user that has a good key with this secret, or "".

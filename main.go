@@ -455,8 +455,7 @@ func (c *call) readRecords(path string) (records []byte, err error) {
 
 // openForOperator is [operator.Files.Open].
 func (c *call) openForOperator(path string, create bool) (operator.Store, func() error, error) {
-	_, missing := os.Stat(path)
-	if missing != nil && !create {
+	if _, missing := os.Stat(path); missing != nil && !create {
 		return nil, nil, fmt.Errorf("%w; give the -data of the server", missing)
 	}
 	logger, _ := c.Logger("text", false) // an error is one of the format
@@ -464,12 +463,7 @@ func (c *call) openForOperator(path string, create bool) (operator.Store, func()
 	if err != nil {
 		return nil, nil, err
 	}
-	return store, func() error {
-		if _, err := os.Stat(path); err == nil && missing != nil {
-			logger.Info("made a new data file", "data", store.path())
-		}
-		return store.Close()
-	}, nil
+	return store, store.Close, nil
 }
 
 // check reads the data file and says what is in it. That it is damaged is what

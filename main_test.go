@@ -384,7 +384,7 @@ func TestMistakes(t *testing.T) {
 		for i, told := range []bool{true, false} {
 			args := []string{"key", "issue", "-data", file, "-name", "x", "-email", "x@example.com"}
 			code, out, stderr := command(nil, "", args...)
-			notice := strings.Contains(stderr, `"made a new data file" data=`+file)
+			notice := strings.Contains(stderr, `"making a new data file" data=`+file)
 			if code != 0 || !strings.HasPrefix(out, "svc_live_") || notice != told {
 				t.Errorf("key issue %d = %d, %q", i, code, stderr)
 			}

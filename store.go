@@ -248,8 +248,8 @@ func newStore(cfg *Config) *Store {
 	return s
 }
 
-// Open returns the store that the data file at path holds, or an empty one with
-// a new file where there is none. It takes a lock because of which a second Open
+// Open returns the store that the data file at path holds, or an empty one where
+// there is none: the first change makes the file. It takes a lock because of which a second Open
 // of the same file, in this process or another, is refused; [Store.Close] frees
 // it. A file that is damaged, of another program or of a newer version is refused
 // and left as it is; the error says where and what to do, and is [ErrInUse],
@@ -342,13 +342,15 @@ func (s *Store) Records() (records []Record) {
 
 // RecordsJSON is [Store.Records] as a JSON array, one record a line: a seed. The
 // error is always nil.
-func (s *Store) RecordsJSON() ([]byte, error) { return s.UserRecordsJSON("") }
+func (s *Store) RecordsJSON() ([]byte, error) { return s.recordsJSON("", true) }
 
 // UserRecordsJSON is RecordsJSON of the user with this id or email, of its keys and
 // events, and of their guests: an empty array where there is no such user.
-func (s *Store) UserRecordsJSON(user string) (array []byte, err error) {
-	// The records are copied first, so that others can change the store while they
-	// are encoded. The array may be as large as the store, so its memory is taken once.
+func (s *Store) UserRecordsJSON(user string) ([]byte, error) { return s.recordsJSON(user, false) }
+
+// recordsJSON copies the records of a user, or all, so that others can change the
+// store while they are encoded: in memory that is taken once, as it may be much.
+func (s *Store) recordsJSON(user string, all bool) (array []byte, err error) {
 	type record struct {
 		kind *rows.Kind
 		json string
@@ -357,7 +359,7 @@ func (s *Store) UserRecordsJSON(user string) (array []byte, err error) {
 	size := len("[\n\n]\n")
 	s.rows.View(func(t *rows.Tx) {
 		u := cmp.Or(t.Get("usr", user), t.Find(emailName(user)))
-		if u == nil && user != "" {
+		if u == nil && !all {
 			return
 		}
 		for r := range t.All(u) {
@@ -505,11 +507,8 @@ func load(f form.Form, r *rows.Row) {
 		return
 	}
 	v, err := strict.Parse([]byte(r.JSON))
-	if err == nil && f.Fill(v, form.Stored).All() != nil {
-		err = errors.New("a stored row is not of its form: " + r.ID)
-	}
-	if err != nil {
-		panic(err) // rows are written by forms, so this is a defect
+	if err != nil || f.Fill(v, form.Stored).All() != nil {
+		panic(fmt.Errorf("%w: %s is not of its form", ErrDamaged, r.ID)) // forged, as a form wrote it
 	}
 }
 
@@ -538,7 +537,7 @@ func (t tx) createdAt(p *form.Problems, at *time.Time, old *rows.Row) {
 		if *at = now; t.s.cfg.Now == nil && !now.After(t.s.last) {
 			*at = t.s.last.Truncate(time.Microsecond).Add(time.Microsecond)
 		}
-	case at.After(now) && (t.ahead == nil || t.s.cfg.Now != nil):
+	case at.After(now) && (t.ahead == nil || t.s.cfg.Now != nil || at.Year() == 9999):
 		p.Add("created_at", "must not be later than now")
 		return
 	case at.After(now):
@@ -723,7 +722,8 @@ func (s *Store) profile(userID string) (raw string, found bool) {
 // event is the event that ref, an id or a slug, names, if the caller hosts it.
 func (s *Store) event(caller, ref string) (id, raw string, found bool) {
 	s.rows.View(func(t *rows.Tx) {
-		if e := t.Find(ref); e != nil && e.Parent == caller && e.Kind.Prefix == "evt" {
+		e := t.Find(ref)
+		if e != nil && e.Parent == caller && e.Kind.Prefix == "evt" && (e.ID == ref || e.Name == ref) {
 			id, raw, found = e.ID, e.JSON, true
 		}
 	})
@@ -752,11 +752,12 @@ func (s *Store) createEvent(ctx context.Context, owner string, body []byte, idem
 	v, parseErr := strict.Parse(body)
 	var key *rows.IdempotencyKey
 	if idem != "" {
-		key = &rows.IdempotencyKey{Key: idem, Body: digest(string(body)), At: s.now()}
+		key = &rows.IdempotencyKey{Key: idem, Body: digest(string(body))}
 	}
 	var made creation
 	err := s.update(ctx, func(t tx) error {
 		if key != nil {
+			key.At = s.now()
 			if e := t.FindKey(owner, key.Key); e != nil {
 				made = creation{e.ID, e.JSON, true}
 				if e.Key.Body != key.Body {

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"example.com/events"
+	"example.com/events/internal/recordfile"
 )
 
 // dump is the store as text, a record a line.
@@ -819,6 +820,52 @@ func TestSeedFromTheFuture(t *testing.T) {
 	if code := events.Run(ctx, args, func(string) string { return "" }, nil, &out, &errs); code != 2 ||
 		!strings.Contains(errs.String(), "created_at must not be later than now") {
 		t.Errorf("a double with a seed from after its -time ends with %d, %s", code, &errs)
+	}
+}
+
+// TestNamesOfRows: an event is found by its id and its slug, and by no other name that
+// the store has for it.
+func TestNamesOfRows(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	a := s.as("svc_live_ada").do("POST", base+"/events/create", newEvent, "Idempotency-Key: k1")
+	if a.status != 201 {
+		t.Fatal(a)
+	}
+	for _, name := range []string{"idempotency:usr_ada:k1", "email:ada@example.com", "usr_ada", ""} {
+		for _, path := range []string{"/events/" + name, "/events/" + name + "/guests"} {
+			if a := s.as("svc_live_ada").do("GET", base+path, ""); a.status != 404 {
+				t.Errorf("GET %s = %s, want 404", path, a)
+			}
+		}
+	}
+	if got, _ := s.store.UserRecordsJSON(""); string(got) != "[\n\n]\n" {
+		t.Errorf("the records of no user are %s", got)
+	}
+}
+
+// TestForgedRow: a row whose beginning is right and whose rest is no JSON, with a right
+// checksum, ends a start with a message, and not with a panic.
+func TestForgedRow(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.json")
+	f, err := recordfile.Open(path, recordfile.Options{Format: "events/1"}, func(recordfile.Line) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := `{"user":{"id":"usr_1","name":"A","email":"a@example.com","avatar_url":null,"timezone":null,` +
+		`"created_at":"2027-01-01T00:00:00Z",5}}`
+	err = f.Rewrite(func(yield func([]byte) bool) { yield([]byte(row)) })
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs strings.Builder
+	args := []string{"-addr", "127.0.0.1:0", "-data", path}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	code := events.Run(ctx, args, func(string) string { return "" }, nil, &out, &errs)
+	if last := errs.String(); code == 0 || !strings.Contains(last, "usr_1 is not of its form") || strings.Contains(last, "goroutine") {
+		t.Errorf("exit status %d, stdout %q, stderr %s", code, &out, last)
 	}
 }
 

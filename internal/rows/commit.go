@@ -2,6 +2,7 @@ package rows
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -143,11 +144,14 @@ func (db *DB) gather(waiting []*update) (taken []*update, changes []change) {
 	return waiting, changes
 }
 
-// run runs one update. A panic in it fails it alone.
+// run runs one update. A panic in it fails it alone, be it a defect or a row that is
+// found damaged.
 func (db *DB) run(change func(*Tx) error, tx *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			if err, _ = p.(error); !errors.Is(err, ErrDamaged) {
+				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			}
 		}
 	}()
 	if db.closed {
@@ -162,7 +166,9 @@ func (db *DB) write(changes []change) error {
 	case db.file == nil || len(changes) == 0:
 		return nil
 	case len(db.line) > recordfile.MaxCommit || len(db.names) == 0:
-		db.line = nil // it has grown large
+		if db.line = nil; db.file.Size() == 0 {
+			db.Logger.Info("making a new data file", "data", db.path)
+		}
 		return notWritten(db.rewrite(changes))
 	}
 	return notWritten(db.file.Append(db.line))
@@ -218,9 +224,7 @@ func (db *DB) compact() {
 		return
 	}
 	if err := db.rewrite(nil); err != nil {
-		db.compactAt = db.outdated() + minOutdated
 		db.Logger.Error("the data file was not compacted", "error", err)
-		return
 	}
-	db.compactAt = minOutdated
+	db.compactAt = db.outdated() + minOutdated
 }

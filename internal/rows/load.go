@@ -109,12 +109,13 @@ func (l *loader) line(line recordfile.Line) error {
 	return nil
 }
 
-// finish waits until all is applied. It returns what the reading of the file
-// returned or, where that was nil, the mistake of a record that could not be applied.
+// finish waits until all is applied. It returns the error of reading the file or the
+// mistake of a record that could not be applied, whichever stands first.
 func (l *loader) finish(path string, err error) error {
 	l.batches <- l.batch
 	close(l.batches)
-	if mistake := <-l.mistake; err == nil && mistake != nil {
+	damage, later := errors.AsType[*recordfile.DamageError](err)
+	if mistake := <-l.mistake; mistake != nil && (err == nil || later && mistake.Line < damage.Line) {
 		mistake.File = path
 		return mistake
 	}
@@ -138,6 +139,9 @@ func (l *loader) insert() {
 				case db.parentOf(c.row) == nil:
 					mistake = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: fmt.Sprintf(
 						"%.80s belongs to %.80q, which is not in the file", c.row.ID, c.row.Parent)}
+				case c.row.Name != "" && db.names[c.row.Name] != nil && db.names[c.row.Name].ID != c.row.ID:
+					mistake = &recordfile.DamageError{Line: c.number, Offset: c.offset,
+						Reason: fmt.Sprintf("%.80s has a name that is taken", c.row.ID)}
 				default:
 					db.put(c.row)
 				}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/events/internal/recordfile"
 )
@@ -22,6 +23,10 @@ func TestForgedFiles(t *testing.T) {
 		{"an unknown kind", `{"poll":{"id":"pol_1"}}`, errForm.Error()},
 		{"a parent that is not there", event, `evt_1 belongs to "usr_1", which is not in the file`},
 		{"a parent that was deleted", user + `,{"delete":{"user":"usr_1"}},` + event, "which is not in the file"},
+		{"a name that is another row's id", user + `,{"event":` +
+			string(fact{id: "evt_1", parent: "usr_1", name: "usr_1"}.json()) + `}`, "evt_1 has a name that is taken"},
+		{"a name that two rows have", user + `,{"user":` + string(fact{id: "usr_2", name: "ada"}.json()) + `}`,
+			"usr_2 has a name that is taken"},
 		{"a parent of another kind", user + `,{"guest":` + string(fact{id: "gst_1", parent: "usr_1"}.json()) + `}`, errForm.Error()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,5 +107,28 @@ func TestCheck(t *testing.T) {
 	_, count, err := Check(path, testOptions())
 	if err != nil || fmt.Sprint(count) != "map[event:2 user:1]" {
 		t.Errorf("Check = %v, %v, want two events and a user", count, err)
+	}
+}
+
+// TestCompactionCountsKeys: the idempotency keys in a file are alive, so a file that
+// holds little but keys is not written anew with each commit.
+func TestCompactionCountsKeys(t *testing.T) {
+	t.Parallel()
+	db := opened(t, filepath.Join(t.TempDir(), "events.json"))
+	db.mustUpdate(t, put(fact{id: "usr_1"}))
+	n := 0
+	for range 5 {
+		db.mustUpdate(t, func(tx *Tx) error {
+			for range 2000 {
+				n++
+				key := fmt.Sprint(n, strings.Repeat(`\`, 245))
+				tx.Put(nil, fact{id: fmt.Sprint("evt_", n), parent: "usr_1"}.json(),
+					&IdempotencyKey{Key: key, Body: strings.Repeat("a", 64), At: time.Now()})
+			}
+			return nil
+		})
+	}
+	if outdated := db.outdated(); outdated > 0 {
+		t.Errorf("%d of %d bytes count as outdated, and none are", outdated, db.file.Size())
 	}
 }

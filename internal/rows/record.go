@@ -27,8 +27,14 @@ import (
 const idempotencyMember = `,"idempotency":`
 
 // size is about how many bytes a row takes in the file, with what a line and a
-// record have around it.
-func size(r *Row) int64 { return int64(len(r.JSON)) + 64 }
+// record have around it, and at most: else what is alive would count as outdated.
+func size(r *Row) int64 {
+	n := len(r.JSON) + 64
+	if r.Key != nil {
+		n += 2*len(r.Key.Key) + 150 // each character may be escaped
+	}
+	return int64(n)
+}
 
 // appendChange appends the record of a change, with a comma before it where it is
 // not the first.
