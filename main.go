@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -249,6 +250,8 @@ func (c *call) serve() error {
 	switch {
 	case c.status != "draft" && c.status != "published":
 		return fmt.Errorf("-new-event-status must be draft or published, not %q", c.status)
+	case c.data == "":
+		return errors.New("-data is empty: give the path of the data file")
 	case filepath.Clean(c.readyFile) == filepath.Clean(c.data):
 		return errors.New("-ready-file must be a file of its own, not that of -data, as it is removed")
 	case c.Given["memory"] && c.memory && c.Given["data"]:
@@ -390,6 +393,7 @@ func writePage(w http.ResponseWriter, r *http.Request, page string) {
 	root := html.EscapeString(cmp.Or(r.Header.Get("X-Forwarded-Proto"), "http") + "://" + r.Host)
 	page = strings.NewReplacer("{root}", root, "{base}", root+BasePath).Replace(page)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
 	w.WriteHeader(http.StatusOK)
 	_, _ = io.WriteString(w, page) // where that fails, the client has gone
 }
@@ -414,8 +418,12 @@ func (c *call) fill(store *Store) (key keyState, err error) {
 	case !key.Exists:
 		state = "the store has no key"
 	}
-	if !c.memory && key.Owner.ID != "" { // else no other command reaches the store, or nobody has a key
-		state += "; to issue another: eventsd key issue -data '" + c.data + "' -user " + key.Owner.ID
+	owner := "-name NAME -email EMAIL"
+	if key.Owner.ID != "" {
+		owner = "-user " + key.Owner.ID
+	}
+	if !c.memory { // else no other command reaches the store
+		state += "; to issue one: eventsd key issue -data '" + c.data + "' " + owner
 	}
 	c.logger.Info(state, "name", key.Owner.Name, "email", key.Owner.Email)
 	return key, nil

@@ -131,7 +131,7 @@ func TestServeLines(t *testing.T) {
 			baseURL + "api_key: " + key + "\n" + on(data) + ready(key), "made the first key"},
 		{"later", []string{"serve", "-addr", "127.0.0.1:0", "-data", data},
 			baseURL + on(data) + ready(`\$KEY`),
-			"to issue another: eventsd key issue -data '" + data + "' -user usr_"},
+			"to issue one: eventsd key issue -data '" + data + "' -user usr_"},
 		{"later, with a key that it does not have",
 			[]string{"-addr", "127.0.0.1:0", "-data", data, "-api-key", chosen},
 			baseURL + on(data) + ready(`\$KEY`), "-api-key was not used: the store has keys"},
@@ -143,7 +143,7 @@ func TestServeLines(t *testing.T) {
 			[]string{"-addr", "127.0.0.1:0", "-data", other, "-api-key", chosen, "-first-key=false"},
 			baseURL + on(other) + ready(`\$EVENTSD_API_KEY`), "made the first key"},
 		{"a chosen key, later", []string{"-addr", "127.0.0.1:0", "-data", other, "-api-key", chosen},
-			baseURL + on(other) + ready(`\$EVENTSD_API_KEY`), "the store has keys; to issue another: "},
+			baseURL + on(other) + ready(`\$EVENTSD_API_KEY`), "the store has keys; to issue one: "},
 		{"demo", []string{"demo", "-addr", "127.0.0.1:0"},
 			baseURL + "api_key: svc_live_demo\n" + memory + ready("svc_live_demo"), ""},
 		{"double", []string{"double", "-api-key", chosen, "-control-token", "t"},
@@ -292,7 +292,7 @@ func TestMistakes(t *testing.T) {
 		want string // contained in the line
 	}{
 		{"subcommand", []string{"server"}, "key revoke, apply, dump, help; see eventsd help"},
-		{"half a subcommand", []string{"key"}, `unknown subcommand "key"; it must be one of serve, demo,`},
+		{"half a subcommand", []string{"key"}, `unknown subcommand "key"; it must be one of key issue, key list, key revoke; see eventsd help`},
 		{"a data file for a seed", []string{any, "-memory", "-seed", in("running.json")},
 			"is a data file, not an array of records"},
 		{"check of nothing", []string{"check", "-data", in("none.json")}, "none.json: no such file"},

@@ -136,7 +136,9 @@ func New(t testing.TB, opts ...Option) *Server {
 	s := &Server{t: t, Store: store, double: d, handler: handler, client: transport(handler, !o.noListener)}
 	key, err := d.Begin(store, "", func() error {
 		for _, seed := range o.seeds {
-			s.check("the seed", seed(store))
+			if err := seed(store); err != nil {
+				return fmt.Errorf("the seed: %w", err)
+			}
 		}
 		return nil
 	})

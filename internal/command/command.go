@@ -62,9 +62,14 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	}
 	c, rest, found := p.find(args)
 	if !found { // only one word is repeated: behind it may be a secret
-		var names []string
+		var names, longer []string
 		for _, c := range p.Commands {
-			names = append(names, c.Name)
+			if names = append(names, c.Name); strings.HasPrefix(c.Name, args[0]+" ") {
+				longer = append(longer, c.Name)
+			}
+		}
+		if longer != nil {
+			names = longer
 		}
 		return fmt.Errorf("unknown subcommand %q; it must be one of %s; see %s help",
 			args[0], strings.Join(names, ", "), p.Name)

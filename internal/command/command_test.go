@@ -81,8 +81,8 @@ func TestRun(t *testing.T) {
 		{bad, nil, "", `invalid value "perhaps" of TOOL_DRY_RUN; it must be true or false`},
 
 		{nil, []string{"server"}, "", `unknown subcommand "server"` + known},
-		{nil, []string{"key"}, "", `unknown subcommand "key"` + known},
-		{nil, []string{"key", "lost", "a"}, "", `unknown subcommand "key"` + known},
+		{nil, []string{"key"}, "", `unknown subcommand "key"; it must be one of key list, key show; see tool help`},
+		{nil, []string{"key", "lost", "a"}, "", `unknown subcommand "key"; it must be one of key list, key show; see tool help`},
 		{nil, []string{"bogus", "-h"}, "", `unknown subcommand "bogus"` + known},
 		{nil, []string{""}, "", `unknown subcommand ""` + known},
 		{nil, []string{"-dry-run", "secret", "b"}, "",

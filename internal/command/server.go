@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -73,7 +74,8 @@ func Logged(h http.Handler, logger *slog.Logger, more func(*http.Request) []any)
 
 // Listen listens on HOST:PORT, the value of -addr.
 func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
+	// An empty address must be a mistake: for net it is any port of all interfaces.
+	l, err := net.Listen("tcp", cmp.Or(addr, "nothing"))
 	if err != nil {
 		return nil, fmt.Errorf("-addr %q: %w; give HOST:PORT of this machine, the port being free", addr, err)
 	}
