@@ -63,23 +63,27 @@ var openAPI string
 // Config says how a store and its handler differ from the usual. The zero value
 // of each member is the usual.
 type Config struct {
-	// Now is the clock. Nil is the machine's, in whole microseconds, nudged so
-	// that no two creation times are equal; a clock given here is taken as it is.
+	// Now is the clock; a clock given here is taken as it is. Nil is the machine's,
+	// in whole microseconds. The creation times that a store takes from it are
+	// moved forward as needed, so that no two of them are equal. Records that come
+	// with a created_at keep it, and theirs may be equal.
 	Now func() time.Time
-	// NewID makes what is unique: kind is usr, key, evt or gst for the part of an
-	// id behind "usr_" and so on, slug for the end of a slug, secret for the part
-	// of an API key behind its prefix. The owner is a user's id, of usr its name.
-	// It is called again where the result is taken. Nil is random.
+	// NewID makes what is unique. The kind is usr, key, evt or gst for the part of
+	// an id after "usr_" and so on, slug for the end of a slug, and secret for the
+	// part of an API key after its prefix. The owner is the id of the user whom it
+	// belongs to; for kind usr it is the user's name. NewID is called again if the
+	// result is in use already. Nil is random.
 	NewID func(kind, owner string) string
 	// Logger gets what an operator must know: the cause of each 500, repairs of
 	// the data file. It never gets a key or a body. Nil discards.
 	Logger *slog.Logger
 	// NewEventStatus is the status of an event that comes without one: draft or
-	// published. Empty, or anything else, is published.
+	// published. Empty, and any other value but draft, means published.
 	NewEventStatus string
-	// Intercept runs once the key, route and method of a request are known, in
-	// the place of next, which answers as usual. The operation is the method and
-	// path of a route, such as "GET /events/{id}", also of a HEAD. Nil is next.
+	// Intercept replaces the handler next, which answers as usual, and may call
+	// it. It runs once the key, route and method of a request were checked. The
+	// operation is the method and path of the route, such as "GET /events/{id}",
+	// also if the method of the request is HEAD. Nil calls next.
 	Intercept func(operation, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc)
 }
 
@@ -89,7 +93,7 @@ type api struct {
 	mux     *http.ServeMux
 	unknown http.HandlerFunc // answers a path under BasePath that no route has
 	bodies  atomic.Int64     // bytes that large bodies of creates hold: see readBody
-	outage  atomic.Uint64    // the last time that the store could not write: see logged
+	outage  atomic.Uint64    // number of the commit that the last logged outage prevented; 0: none yet
 	run     string           // begins the id of each such outage
 	pages   sync.Pool        // of *pageWriter, which lists use in turn
 }
@@ -98,7 +102,7 @@ type api struct {
 type route struct {
 	method, path string
 	params       []string // the query parameters that it takes
-	most         int      // the most items of a page, where limit is one of them
+	most         int      // the most items of a page, if limit is one of them
 	handle       func(w http.ResponseWriter, r *http.Request, caller string, q query) error
 }
 
@@ -417,7 +421,7 @@ type pageWriter struct {
 
 // write answers with the items. The buffer takes a page of the usual size; a
 // longer one goes out in parts, so that a client which reads slowly holds little
-// memory. The list goes on behind next, whose place is nil where it ends.
+// memory. The list goes on behind next, whose place is nil if it ends.
 func (p *pageWriter) write(w http.ResponseWriter, next cursor) {
 	const begin = `{"data":[`
 	p.end = append(p.end[:0], `],"has_more":false,"next_cursor":null}`...)
@@ -458,21 +462,23 @@ func isJSON(h http.Header) bool {
 const (
 	maxBody   = 1 << 20     // a body
 	maxBodies = 128 << 20   // the buffers of all creates, beyond smallBody of each: see readBody
-	smallBody = 64<<10 + 16 // what every create may have: a body of 64 KiB, and room to see its end
+	smallBody = 64<<10 + 16 // what each create holds freely: a body of 64 KiB, and room to see its end
 	maxFirst  = 16 << 10    // the first buffer of a body, however long it is said to be
 	maxReads  = 256<<10 - 1 // what net/http reads of a body that no handler wanted
 	maxDrain  = 16 << 20    // what is read of a body after its request was refused
 )
 
-// readBody reads a body into a buffer that doubles as bytes arrive: Content-Length
-// is only a promise, which costs its sender nothing.
+// readBody reads a body. Each create may hold smallBody bytes freely; what it holds
+// beyond that counts towards maxBodies, which all creates share. This request's share
+// is added to held, before the memory is allocated. The caller returns the share when
+// it has answered, also if the body was refused.
 //
-// All creates share the memory of their buffers beyond the first smallBody bytes of
-// each, so that many large bodies at once cannot use up the memory of the machine. A
-// client may send all but the last byte of its body and wait; a disk may be slow, so
-// that bodies wait which have arrived. Unbounded, 400 of them would hold 400 MiB.
-// What this body holds is counted in held before its buffer is made. The caller gives
-// it back when it has answered, also that of a body which was refused.
+// Without the limit, many large bodies at once could use up the memory of the machine:
+// 400 clients that send all but the last byte and then wait would hold 400 MiB. So
+// would bodies that have arrived and wait for a slow disk.
+//
+// The buffer doubles as bytes arrive. It is not made as long as Content-Length says,
+// because that is only a promise, which costs its sender nothing.
 func (a *api) readBody(r *http.Request, held *int64) ([]byte, error) {
 	if r.ContentLength > maxBody {
 		return nil, errTooLarge
@@ -509,14 +515,15 @@ func (a *api) readBody(r *http.Request, held *int64) ([]byte, error) {
 // each backslash.
 var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$`)
 
-// idempotencyKey reads the header Idempotency-Key. No header is the empty key.
+// idempotencyKey reads the header Idempotency-Key. Without the header it returns "".
+// A key is the same bare and in quotes: k and "k".
 func idempotencyKey(values []string) (key string, err error) {
 	key = strings.Join(values, " ") // the form has no space, so it refuses two values
 	if values != nil && !idempotencyForm.MatchString(key) {
 		return "", errKeyForm
 	}
 	if strings.HasPrefix(key, `"`) {
-		return strconv.Unquote(key) // it knows more escapes, which the form does not
+		return strconv.Unquote(key) // Unquote accepts more escapes; the pattern has refused them
 	}
 	return key, nil
 }
@@ -593,16 +600,16 @@ func (a *api) logged(r *http.Request, err error) (id string) {
 // refuse answers with an error in such a way that a client which is still sending
 // its body gets to see it.
 //
-// Most clients send all of a body before they read. Where a server closes a
+// Most clients send all of a body before they read. If a server closes a
 // connection on which bytes arrive that it has not read, TCP resets it, and the
 // reset may take the answer away from the client. Example: a POST of 10 MiB with
 // a wrong key is refused after its headers; its client would see "connection
 // reset by peer" in place of the 401.
 //
-// Where a connection stays open, net/http sees to that: it reads up to maxReads
-// bytes of a body that the handler left. Where the connection will be closed it
-// reads nothing. So there the answer is sent first, and the rest of the body is
-// read behind it, up to maxDrain bytes and the server's time to read. Two bodies
+// If a connection stays open, net/http sees to that: it reads up to maxReads
+// bytes of a body that the handler left. If the connection will be closed, it
+// reads nothing. So then the answer is sent first, and the rest of the body is
+// read after it, up to maxDrain bytes and the server's time to read. Two bodies
 // have no rest that could arrive: one that was read to its end, and one whose
 // sender waits for "100 Continue" and was not told so.
 func refuse(w http.ResponseWriter, r *http.Request, e *answer.Error) {

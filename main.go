@@ -39,7 +39,7 @@ const demoKey = "svc_live_demo"
 //go:embed internal/page.html
 var pageHTML string
 
-// version is set by the linker where the build knows no tag:
+// version is set by the linker if the build knows no tag:
 // -ldflags "-X example.com/events.version=v1.2.3".
 var version string
 
@@ -120,7 +120,7 @@ func (c *call) serveFlags(fs *flag.FlagSet) {
 	c.dataFlag(fs)
 	fs.BoolVar(&c.memory, "memory", false, "keep everything in memory, without a file")
 	fs.StringVar(&c.seed, "seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
-	fs.BoolVar(&c.firstKey, "first-key", true, "where the store has no key, make one and show it")
+	fs.BoolVar(&c.firstKey, "first-key", true, "if the store has no key, make one and show it")
 	fs.StringVar(&c.apiKey, "api-key", "", "`SECRET` of the first key, in place of a random one")
 	fs.StringVar(&c.status, "new-event-status", "published", "`STATUS` of a new event: draft or published")
 }
@@ -163,11 +163,11 @@ type service struct {
 	wait      time.Duration           // for the requests that run when it stops
 }
 
-// host runs a server from its start to its end. It listens before it calls start,
+// runServer runs a server from its start to its end. It listens before it calls start,
 // which completes the service: no key must be made and shown for a server that
 // cannot serve. A stop does not wait for start, which may read a seed from a pipe
 // that nobody writes to: it leaves no more behind than a crash.
-func (c *call) host(start func(*service) error) (err error) {
+func (c *call) runServer(start func(*service) error) (err error) {
 	if problem := secretRule(c.apiKey); c.apiKey != "" && problem != "" {
 		return errors.New("-api-key " + problem) // which does not repeat the secret
 	}
@@ -226,7 +226,7 @@ func (c *call) host(start func(*service) error) (err error) {
 }
 
 // servers are a server for the API with what people and probes ask for beside it,
-// and one for the operator where the store is on a file and a socket can be made.
+// and one for the operator if the store is on a file and a socket can be made.
 func (c *call) servers(l net.Listener, s *service) []*command.Server {
 	a := newAPI(s.store)
 	servers := []*command.Server{command.NewServer(l, c.withPages(a, s), c.logger)}
@@ -259,7 +259,7 @@ func (c *call) serve() error {
 	case c.Given["data"]:
 		c.memory = false // the flag wins over EVENTSD_MEMORY
 	}
-	return c.host(func(s *service) (err error) {
+	return c.runServer(func(s *service) (err error) {
 		if s.store = NewStore(&s.Config); !c.memory {
 			if s.store, err = Open(c.data, &s.Config); err != nil {
 				return err
@@ -285,7 +285,7 @@ func curl(base, key string) string {
 }
 
 func (c *call) demo() error {
-	return c.host(func(s *service) error {
+	return c.runServer(func(s *service) error {
 		s.store = NewStore(&s.Config)
 		s.key = demoKey
 		s.note = "This is a demo: everyone knows its key, and when it stops it forgets everything."
@@ -308,7 +308,7 @@ func (c *call) double() error {
 	case c.Dashes && c.untilEOF:
 		return errors.New("-until-eof excludes a command: the double ends with it")
 	}
-	return c.host(func(s *service) error {
+	return c.runServer(func(s *service) error {
 		d := double.New(BasePath, Operations(), start)
 		d.Unknown = func(method, path, nearest string) {
 			c.logger.Warn("the API has no such route", "method", method, "path", path, "nearest", nearest)
@@ -395,7 +395,7 @@ func writePage(w http.ResponseWriter, r *http.Request, page string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
 	w.WriteHeader(http.StatusOK)
-	_, _ = io.WriteString(w, page) // where that fails, the client has gone
+	_, _ = io.WriteString(w, page) // if that fails, the client has gone
 }
 
 // fill applies the seed to a store without data and makes the first key of one
@@ -490,7 +490,7 @@ func (c *call) check() error {
 		count["user"], count["key"], count["event"], count["guest"], cmp.Or(r.Repair, "clean")))
 }
 
-// salvage is [operator.Files.Salvage]. It prints nothing on stdout where there is no
+// salvage is [operator.Files.Salvage]. It prints nothing on stdout if there is no
 // record: an empty array would look like a seed.
 func (c *call) salvage(path string) error {
 	var records []string
