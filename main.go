@@ -48,10 +48,10 @@ var version string
 // read from getenv, -new-event-status from EVENTSD_NEW_EVENT_STATUS and so on.
 // A server stops when ctx is done, or at SIGINT or SIGTERM.
 //
-// The status is 0; 2 for what was refused, a mistake or a file; 1 for what failed
-// or was found, such as a file that could not be written, damage that check
-// found, a server that is not well; and after "double -- COMMAND" that of the
-// command. An error is one line on stderr.
+// The status is 0 on success. It is 2 if something was refused, such as a bad flag
+// or a damaged file. It is 1 if something failed, such as writing a file, or if
+// check finds damage, or health a server that is not well. After "double -- COMMAND"
+// it is that of the command. An error is one line on stderr.
 func Run(
 	ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {
@@ -225,7 +225,7 @@ func (c *call) runServer(start func(*service) error) (err error) {
 	return command.Failed(err)
 }
 
-// servers are a server for the API with what people and probes ask for beside it,
+// servers returns a server for the API and the pages beside it, for people and probes,
 // and one for the operator if the store is on a file and a socket can be made.
 func (c *call) servers(l net.Listener, s *service) []*command.Server {
 	a := newAPI(s.store)
@@ -358,7 +358,7 @@ func (c *call) runChild(ready command.Ready, file *command.ReadyFile) error {
 var errNotWriting = &answer.Error{Status: http.StatusServiceUnavailable,
 	Message: "the data file cannot be written; the log says why"}
 
-// withPages serves the API and, beside it, what needs no key.
+// withPages serves the API and, beside it, the paths that need no key.
 func (c *call) withPages(a *api, s *service) http.Handler {
 	next := s.wrap(a)
 	page := strings.NewReplacer("{note}", s.note, "{key}", s.key).Replace(pageHTML)
@@ -474,8 +474,8 @@ func (c *call) openForOperator(path string, create bool) (operator.Store, func()
 	return store, store.Close, nil
 }
 
-// check reads the data file and says what is in it. That it is damaged is what
-// this was to find, so it ends with status 1.
+// check reads the data file and prints what is in it. It ends with status 1 if the
+// file is damaged, and not with 2: it has found what it looks for.
 func (c *call) check() error {
 	r, count, err := rows.Check(c.data, NewStore(nil).options())
 	if errors.Is(err, ErrDamaged) {
