@@ -107,7 +107,7 @@ var (
 	ErrDamaged = rows.ErrDamaged
 	// ErrFormat: the file is not a data file, or one of another version.
 	ErrFormat = rows.ErrFormat
-	// ErrNotWritten: a change is not on disk, or whether it is cannot be known.
+	// ErrNotWritten: a change is not on disk, or it is unknown whether it is.
 	ErrNotWritten = rows.ErrNotWritten
 	// ErrClosed: the store is closed and takes no more changes.
 	ErrClosed = rows.ErrClosed
@@ -228,8 +228,10 @@ type Store struct {
 	rows *rows.DB
 
 	// Updates run one at a time, so they share this without a lock:
-	last    time.Time // the newest created_at
-	encoded []byte    // the row that is being made, for its memory
+	// The latest created_at so far. It may be ahead of the newest row, as updates that
+	// fail move it, too. That is harmless: it only moves forward.
+	last    time.Time
+	encoded []byte // a buffer that put and event reuse
 }
 
 // NewStore returns an empty store in memory. A nil cfg is the zero [Config].
@@ -268,8 +270,9 @@ func (s *Store) options() rows.Options {
 	return rows.Options{Kinds: kinds, Now: s.now, Logger: s.cfg.Logger}
 }
 
-// Close waits for the change that is being made, refuses those that come later, and
-// frees the file. Reads go on. The error says where a write failed for good.
+// Close waits for the commit in progress and releases the file. Changes that are still
+// queued, and later ones, get [ErrClosed]. Reads go on. The error is why writing had
+// ended before, if it had, or why the file could not be closed.
 func (s *Store) Close() error { return s.rows.Close() }
 
 // Err is nil, or why the store can no longer write. Reads go on.
@@ -527,8 +530,9 @@ func (t tx) free(p *form.Problems, member, name, id string) {
 	}
 }
 
-// createdAt checks the created_at of a new row, or sets it: later than every one
-// before, so that the order of a list is total, unless the clock was configured.
+// createdAt checks the created_at of a new row, or sets it. Unless the clock is a
+// configured one, it sets it later than every created_at before it, so that lists
+// show the order of creation.
 func (t tx) createdAt(p *form.Problems, at *time.Time, old *rows.Row) {
 	now := t.s.now()
 	switch {
@@ -747,7 +751,9 @@ type creation struct {
 
 // createEvent makes an event of the owner from a request body. An idempotency key
 // that came before with the same body is answered with the event that it made, as
-// that is now; with another body it is errKeyReused.
+// that is now; with another body it is errKeyReused. The body is parsed first, but its
+// error is returned last, so that a key that was used with another body is 422 even
+// if this body is not valid, which alone is 400.
 func (s *Store) createEvent(ctx context.Context, owner string, body []byte, idem string) (creation, error) {
 	v, parseErr := strict.Parse(body)
 	var key *rows.IdempotencyKey
@@ -759,10 +765,10 @@ func (s *Store) createEvent(ctx context.Context, owner string, body []byte, idem
 		if key != nil {
 			key.At = s.now()
 			if e := t.FindKey(owner, key.Key); e != nil {
-				made = creation{e.ID, e.JSON, true}
 				if e.Key.Body != key.Body {
 					return errKeyReused
 				}
+				made = creation{e.ID, e.JSON, true}
 				return nil
 			}
 		}

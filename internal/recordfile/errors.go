@@ -6,8 +6,8 @@ import (
 )
 
 var (
-	// ErrBroken: a write or a sync failed in a way that leaves open what is on
-	// disk. Nothing is written until the file is opened again.
+	// ErrBroken: a write, a rename or a sync failed, and it is unknown what is on disk.
+	// Nothing is written until the file is opened again.
 	ErrBroken = errors.New("writing has ended until a restart")
 	// ErrReadOnly: the file was read but could not be made ready for writing.
 	ErrReadOnly = errors.New("can be read only until a restart")
@@ -22,7 +22,8 @@ var (
 )
 
 // A DamageError says where a file stops being right, and why no crash can have
-// left it so. The file was not changed.
+// left it so. The file was not changed. Line 1 of a file is its opening bracket, line
+// 2 the header, and line 3 the first commit.
 type DamageError struct {
 	File   string
 	Line   int   // counted from 1

@@ -18,14 +18,14 @@ import (
 type fileSystem interface {
 	Resolve(path string) (string, error)         // absolute, links resolved; a regular file or none
 	Lock(path string) (io.Closer, error)         // takes path.lock; ErrLocked if another process has it
-	Open(path string, flag int) (file, error)    // what exists; with os.O_RDWR it is locked, too
+	Open(path string, flag int) (file, error)    // opens an existing file; os.O_RDWR also locks it
 	Create(path string, like file) (file, error) // new, locked, mode 0600; like says the owner, if not nil
 	Rename(from, to string) error                // replaces what is at to
 	RenamesOpen() bool                           // whether Rename takes open files; on Windows it does not
 	Remove(path string) error                    // nil if it is missing
 	WithPrefix(path string) ([]string, error)    // the paths that begin with this one, sorted
 	SyncDir(dir file) error                      // makes the names in an open folder durable
-	Size(path string, f file) (int64, error)     // of f; -1 if not f is at path, 0 if nothing is
+	Size(path string, f file) (int64, error)     // of f; -1 if the file at path is not f, 0 if there is none
 }
 
 // file is the part of *os.File that is used.

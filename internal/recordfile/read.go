@@ -97,7 +97,7 @@ type scan struct {
 	base    int64  // where text begins in the file
 	text    string // what was read
 	pos     int    // where in text the first line that was not taken begins
-	line    int    // the number of that line in the file; 0 before the header
+	line    int    // the number of that line: 1 is the bracket, 2 the header; 0 if nothing was taken
 	n       uint64 // the number of the last commit that was taken
 	empty   bool   // that commit holds no records
 	snapEnd int64  // where the snapshot ends in the file
@@ -152,29 +152,29 @@ func (s *scan) walk() (err error) {
 	}
 }
 
-// judge says whether the rest, which is what follows the last line N that was
-// taken, is clean (repair is empty), is what one unfinished write can have left
-// (repair says what), or is damage (err).
+// judge says whether the rest, which is what follows the last commit N that was
+// accepted, is clean (repair is empty), is what one unfinished write can have left
+// (repair says what), or is damage (err). N is a commit's number, not a line's.
 //
-// Each line is written after the one before it was synced. So a crash while line
-// N+1 is written leaves all lines up to N and, behind them, blocks of line N+1 in
+// Each commit is written after the one before it was synced. So a crash while commit
+// N+1 is written leaves all commits up to N and, behind them, blocks of commit N+1 in
 // any order, blocks of the closing bracket, and whatever the disk held in their
-// place: zeros, lines of an older life of the file, which have lower numbers and
-// another salt, or an earlier N+1 that was undone. It leaves no line with a number
-// of N+2 or more, not even the head of one, {"c":"8hex","n":M, with M above N+1.
-// It leaves no line up to N once more, and no gap in what a rewrite wrote. Where
-// line 44 is the last that was taken, and the snapshot ends at it or before:
+// place: zeros, commits of an older generation of the file, which have lower numbers
+// and another salt, or an earlier N+1 that was undone. It leaves no commit with a
+// number of N+2 or more, not even the head of one, {"c":"8hex","n":M, with M above
+// N+1. It leaves no commit up to N once more, and no gap in what a rewrite wrote. If
+// commit 44 is the last that was accepted, and the snapshot ends at it or before:
 //
 //	]                                      clean
 //	(nothing), or ] without its line end   the closing bracket is missing
 //	,{"c":"0123abcd","n":45,"w":[{"ev      an unfinished write
 //	(zeros)ent":{…}}]}                     an unfinished write
 //	,{"c":"0123abcd","n":45,"w":[{"EVENT": damage, with the line that follows:
-//	,{"c":"4567cdef","n":46,"w":[]}        line 45 was durable before 46 was written
+//	,{"c":"4567cdef","n":46,"w":[]}        commit 45 was durable before 46 was written
 //
-// So that there is such a line behind the last records, [File.Close] adds an empty
-// commit, and [File.Settle] does where a crash kept Close from it. Of a process
-// that did not end well, damage to the last commit looks like an unfinished write.
+// So that there is such a commit after the last records, [File.Close] adds an empty
+// one, and [File.Settle] does if a crash kept Close from it. If the process did not
+// end well, damage to the last commit looks like an unfinished write.
 func (s *scan) judge() (repair string, err error) {
 	rest := s.rest()
 	missing := fmt.Sprintf("commit %d is missing here or was changed", s.n+1)

@@ -11,16 +11,18 @@
 //	,{"c":"8hex","n":45,"w":[{"event":{…}},{"event":{…}}]}
 //	]
 //
-// The line behind the opening bracket is the header, all others are commits. Their
+// The line after the opening bracket is the header, all others are commits. Their
 // members stand in this order, without spaces:
 //
 //   - c is the checksum: the CRC-32C of the 16 characters of the salt, followed
 //     by the bytes of the line from "n": to its last brace. The header's own
 //     checksum has no salt before it.
-//   - n is the number of the line. It rises by one from line to line, and goes on
-//     through rewrites: an older life of the file has lower numbers.
+//   - n is the number of the commit, which is not the number of its line in the
+//     file. The header has one, too. It rises by one from line to line, and goes on
+//     through rewrites: an older generation of the file has lower numbers. Each
+//     rewrite begins a generation.
 //   - salt is random and new whenever the file is rewritten, so that a block of
-//     an older life of the file, which a disk may still hold, never verifies.
+//     an older generation, which a disk may still hold, never verifies.
 //   - snap is the number of the empty commit that ends the snapshot, which is
 //     what the last rewrite wrote. The snapshot was made durable as a whole
 //     before the file had its name, so a crash cannot tear it.
@@ -28,15 +30,16 @@
 //     so no string in a record can look like the beginning of a line, {"c":".
 //
 // A line begins with its comma, and the next line overwrites only the closing
-// bracket: no byte of a commit that was answered is written again with another
-// value.
+// bracket and what follows it. So no byte of a durable commit is ever overwritten
+// with another value.
 //
 // # Crashes and damage
 //
 // A crash can leave the last write in pieces, in any order: the disk writes
-// blocks, not lines. So [Open] takes the lines while they are right. What one
-// unfinished write can have left behind the last of them is put aside and cut;
-// the method judge says how that is decided. Everything else is damage, which
+// blocks, not lines. So [Open] accepts the lines while they are right. What one
+// unfinished write can have left after the last of them is put aside and cut;
+// the method judge says how that is decided. A last commit that is whole stays,
+// even if nobody was told that it is durable. Everything else is damage, which
 // hardware, a defect or an editor makes and no crash does: such a file is
 // refused and left as it is, because cutting it could lose what was answered.
 //
@@ -85,7 +88,7 @@ const (
 	// MaxCommit is how many bytes of records one commit holds at most.
 	MaxCommit = 4 << 20
 
-	// maxTail is the longest rest that one unfinished write can leave, in bytes.
+	// maxTail is the most that one unfinished write can leave after the last commit, in bytes.
 	maxTail = MaxCommit + 8<<10
 
 	// chunk is how much is read or written at once, in bytes.
@@ -112,7 +115,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// A File is an open data file and its lock. Its life is [Open], then [File.Settle]
+// A File is an open data file and its lock. The order of calls is [Open], [File.Settle]
 // or [File.Rewrite], then any number of [File.Append] and Rewrite, then [File.Close].
 // One goroutine at a time may use it; only [File.Err] is safe for concurrent use.
 type File struct {
@@ -199,7 +202,7 @@ func (f *File) Path() string { return f.path }
 // Size is the length of the file in bytes.
 func (f *File) Size() int64 { return f.size }
 
-// Tail is how many bytes of commits were added since the last rewrite.
+// Tail is how many bytes of commits were appended since the last rewrite.
 func (f *File) Tail() int64 { return f.end - f.snapEnd }
 
 // Err is nil, or why nothing can be written any more until the file is opened
@@ -211,17 +214,18 @@ func (f *File) Err() error {
 	return nil
 }
 
-// fail ends writing for the life of f. The first reason stays.
+// fail ends writing through f. The first reason stays.
 func (f *File) fail(sentinel error, doing string, cause error) error {
 	err := fmt.Errorf("%s: %w: %s: %w", f.path, sentinel, doing, cause)
 	f.err.CompareAndSwap(nil, &err)
 	return err
 }
 
-// Close ends the file with an empty commit, where it was settled and has none there
-// yet, and releases the lock. It returns what broke the file, if something did.
+// Close ends the file with an empty commit, if it was settled and has none there yet,
+// and releases the lock. It returns what broke the file, if something did. Closing a
+// nil or a closed file does nothing.
 func (f *File) Close() error {
-	if f.lock == nil {
+	if f == nil || f.lock == nil {
 		return nil
 	}
 	if f.settled && f.Err() == nil {
@@ -313,9 +317,11 @@ func (f *File) keepTorn() error {
 
 // Append commits records, JSON objects joined by commas, as one line. When it
 // returns nil they are on disk, whole. An error that wraps neither [ErrBroken]
-// nor [ErrReadOnly] left the file as it was, and later calls may succeed: a full
-// disk heals. After ErrBroken the commit may or may not be there at the next
-// [Open], but never a part of it.
+// nor [ErrReadOnly] left the file as it was, and later calls may succeed: a disk
+// that refused the write because it was full may have room again. If a full disk shows
+// only at the sync (a quota, delayed or thin allocation), the sync has failed, which is
+// ErrBroken. After ErrBroken the commit may or may not be there at the next [Open],
+// but never a part of it.
 func (f *File) Append(records []byte) error {
 	if err := f.writable(); err != nil {
 		return err
@@ -327,7 +333,8 @@ func (f *File) Append(records []byte) error {
 		return err
 	}
 	f.buf = append(appendCommit(f.buf[:0], f.salt, f.n+1, records), closing...)
-	// How much of it a failed write wrote is not known: os.File.WriteAt may say 0.
+	// How much of it a failed write wrote is not known: os.File.WriteAt may return 0
+	// although it wrote something. So undo assumes that any part of it was written.
 	if _, err := f.file.WriteAt(f.buf, f.end); err != nil {
 		return cmp.Or(f.undo(), fmt.Errorf("%s: nothing was added: %w", f.path, err))
 	}
@@ -411,9 +418,10 @@ func (f *File) check(records []byte) error {
 }
 
 // Rewrite replaces the file by one that holds commits, one line each, as its
-// snapshot. It ranges over commits twice, first to count them. The rename is the
-// commit: on an error before it the old file goes on as it was, after it the file
-// is broken. At a start it may come in the place of [File.Settle].
+// snapshot. It ranges over commits twice, first to count them. The rename makes it
+// take effect. An error before it leaves the old file in use. If the outcome of the
+// rename or of the folder's sync is uncertain, no more is written: see [ErrBroken].
+// At a start Rewrite may be called instead of [File.Settle].
 func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 	if err := f.writable(); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	maxQueue    = 4096     // updates that wait at a time; more wait for a place among them
-	bulkChanges = 256      // changes of a commit from which on they are applied in bulk
+	maxQueue    = 4096     // updates that wait or are committed at a time; more block in Update
+	bulkChanges = 256      // a commit of more changes than these is published in bulk
 	minOutdated = 64 << 20 // bytes of the file that are outdated before it is compacted
 )
 
@@ -26,12 +26,14 @@ type update struct {
 
 // Update calls f, which changes the database. It returns once the changes are on
 // disk and Views see them, or with the error of f, and nothing is changed then.
-// An error that is [ErrNotWritten] says that the changes could not be made durable.
+// [ErrNotWritten] means that the changes are not visible now. After a failed sync
+// they may still be found at the next start.
 //
 // Updates that wait at the same time share one commit. For that, f may be called
 // a second time, when what it changed does not fit into the same commit; and an f
 // that fails because of a change that in the end was not written is reported as
-// not written. When ctx is done, Update stops waiting for a place in the queue.
+// not written. When ctx is done, Update stops waiting for one of the slots of the
+// queue. Once it has a slot, it waits for the commit, even if ctx is done.
 func (db *DB) Update(ctx context.Context, f func(*Tx) error) error {
 	u := &update{change: f}
 	if db.file == nil {
@@ -79,7 +81,12 @@ func (db *DB) commitWaiting() {
 }
 
 // commit makes one commit of as many updates as fit into one, at least one, and
-// returns the others.
+// returns the others. Its callers are released before the file is compacted; the
+// next commit waits for that.
+//
+// Every update that succeeded fails with the commit, even one that changed nothing:
+// it may have seen rows that were not written. For the same reason an update that
+// failed after it saw changes of the commit gets the error of the commit.
 func (db *DB) commit(waiting []*update) (rest []*update) {
 	db.writer.Lock()
 	defer db.writer.Unlock()
@@ -90,7 +97,7 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 		db.commits.Add(1)
 	}
 	for _, u := range taken {
-		if err != nil && (u.err == nil || u.joined) { // what made it fail may never have been
+		if err != nil && (u.err == nil || u.joined) {
 			u.err = err
 		}
 		if u.done != nil {
@@ -104,9 +111,10 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 }
 
 // gather runs updates until their changes fill one commit, whose records are then
-// in db.line. It returns those that it ran, and their changes. One whose changes
-// alone are more than a commit holds is taken alone: db.line is longer than a commit
-// then, and does not hold all of its records.
+// in db.line. It returns the updates of this commit and their changes. The update
+// that did not fit is not one of them: it is run again in the next commit. An update
+// whose changes alone are more than a commit holds is taken alone: db.line is longer
+// than a commit then, and does not hold all of its records.
 func (db *DB) gather(waiting []*update) (taken []*update, changes []change) {
 	var batch *Tx // of the updates so far that have changed something
 	db.line = db.line[:0]
@@ -160,7 +168,9 @@ func (db *DB) run(change func(*Tx) error, tx *Tx) (err error) {
 	return change(tx)
 }
 
-// write makes changes durable, whose records are in db.line, where there is a file.
+// write makes changes durable, if there is a file. Their records are in db.line. It
+// writes a new file if they do not fit into one commit, and if the database is empty:
+// then there may be no file yet, and Append needs one with a header.
 func (db *DB) write(changes []change) error {
 	switch {
 	case db.file == nil || len(changes) == 0:
@@ -174,7 +184,7 @@ func (db *DB) write(changes []change) error {
 	return notWritten(db.file.Append(db.line))
 }
 
-// apply makes changes that are durable visible to readers.
+// apply publishes durable changes to readers.
 func (db *DB) apply(changes []change) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -213,12 +223,12 @@ func (db *DB) rewrite(changes []change) error {
 	})
 }
 
-// outdated is how many bytes of the file say what is not so any more, about.
+// outdated is about how many bytes of the file hold changes that later ones replaced.
 func (db *DB) outdated() int64 { return db.file.Size() - db.live }
 
-// compact rewrites the file once more of it is outdated than alive. Changes wait
-// meanwhile, reads go on. Where it fails, the file stays as it is, and it is tried
-// again once as much again is outdated.
+// compact rewrites the file when its outdated part exceeds both compactAt, at first
+// 64 MiB, and the live part. The next commit waits meanwhile, reads go on. If it fails,
+// the file stays as it is, and it is tried again when 64 MiB more are outdated.
 func (db *DB) compact() {
 	if db.file == nil || db.outdated() < db.compactAt || db.outdated() < db.live || db.file.Err() != nil {
 		return

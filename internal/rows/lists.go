@@ -90,7 +90,7 @@ func (db *DB) unsort(l *list) {
 
 // applyBulk calls apply, which changes many rows, and puts the lists in order
 // afterwards. One by one, each change in the middle of a list would move all that
-// stand behind it: a million of them would take the square of that.
+// follow it: for a million of them that takes time that grows with their square.
 func (db *DB) applyBulk(apply func()) {
 	db.bulk = true
 	apply()
@@ -119,7 +119,7 @@ func (l *list) sort() {
 }
 
 // parentOf is the row that r belongs to, root for one without a parent, and nil
-// where its parent is not in the database or of another kind than it must be.
+// if its parent is not in the database or of another kind than it must be.
 func (db *DB) parentOf(r *Row) *Row {
 	if r.Parent == "" && r.Kind.Parent == "" {
 		return &db.root
@@ -133,9 +133,8 @@ func (db *DB) parentOf(r *Row) *Row {
 	return db.parent
 }
 
-// put applies one change: r is new, or takes the place of the row with its id. That
-// row is changed where it stands, as it has children and stands in lists; its
-// parent and its time of creation never change.
+// put inserts r, or replaces the row with its id. That row is changed in place, as it
+// has children and is in lists. Its parent and its time of creation never change.
 func (db *DB) put(r *Row) {
 	now := db.names[r.ID]
 	if now == nil {
@@ -175,8 +174,7 @@ func (db *DB) move(parent, r *Row, from, to string) {
 	}
 }
 
-// delete applies one change: the row with this id is deleted, with all that
-// belongs to it.
+// delete deletes the row with this id and all that belongs to it.
 func (db *DB) delete(id string) {
 	r := db.names[id]
 	if r == nil {
@@ -188,8 +186,8 @@ func (db *DB) delete(id string) {
 	db.move(parent, r, r.Status, "")
 }
 
-// forget takes a row and all that belongs to it out of the names. The lists of
-// its children are forgotten with it.
+// forget removes a row and all that belongs to it from the names. The lists of its
+// children are released with it.
 func (db *DB) forget(r *Row) {
 	db.parent = nil // it may be this one
 	db.live -= size(r)

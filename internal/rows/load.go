@@ -14,10 +14,10 @@ const (
 	batchSize    = 512 // changes that the reader of a file hands over at once
 )
 
-// Open returns the database that a data file holds, or an empty one where there is
-// none: the first change makes the file. The file is locked until [DB.Close]. A file that is in
-// use, damaged, of another program or of a newer version is refused and left as it
-// is: the error is [ErrLocked], [ErrDamaged] or [ErrFormat] and says what to do.
+// Open returns the database that a data file holds, or an empty one if there is no
+// file: the first change makes it. The file is locked until [DB.Close]. A file that
+// is in use, damaged, of another program or of a newer version is refused and left as
+// it is: the error is [ErrLocked], [ErrDamaged] or [ErrFormat] and says what to do.
 func Open(path string, o Options) (*DB, error) {
 	db := New(o)
 	l := newLoader(db)
@@ -26,10 +26,10 @@ func Open(path string, o Options) (*DB, error) {
 		db.file, db.path = file, file.Path()
 		err = db.settle(l.deletes)
 	}
-	if err != nil && file != nil {
-		err = errors.Join(err, file.Close())
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
-	return db, err
+	return db, nil
 }
 
 func (l *loader) options() recordfile.Options {
@@ -37,9 +37,11 @@ func (l *loader) options() recordfile.Options {
 		Logf: func(format string, args ...any) { l.db.Logger.Warn(fmt.Sprintf(format, args...)) }}
 }
 
-// settle makes durable what was read, before anything of it is shown: where much of
-// the file is outdated, or something in it was deleted, by writing a new one. Where
-// the file cannot be written the database can be read only, which Err says.
+// settle makes durable what was read, before anything of it is shown. It writes a new
+// file if more than half of the file is outdated or something in it was deleted, or if
+// more than half of it was appended since the last rewrite: writing that again, as
+// recordfile's Settle does, would cost as much. If the file cannot be written, the
+// database can only be read, and Err returns why.
 func (db *DB) settle(deletes bool) error {
 	f := db.file
 	if deletes || db.outdated() > f.Size()/2 || f.Tail() > f.Size()/2 {

@@ -76,16 +76,16 @@ type Row struct {
 	deleted bool  // it may still stand in lists, until the end of a change in bulk
 }
 
-// IdempotencyKey is the key of the request that created a row. It is good as long as
-// the row exists, but no longer than [KeyLifetime]; then it is left out of the file
-// when that is written anew.
+// IdempotencyKey is the key of the request that created a row. It is valid for
+// [KeyLifetime] while the row exists. A later rewrite drops it from the file; in
+// memory it stays until its row is deleted.
 type IdempotencyKey struct {
 	Key  string    `json:"key"`
 	Body string    `json:"body"` // SHA-256 of the request's body, hexadecimal
 	At   time.Time `json:"at"`
 }
 
-// KeyLifetime is how long an idempotency key is kept.
+// KeyLifetime is how long an idempotency key is valid.
 const KeyLifetime = 24 * time.Hour
 
 func (k *IdempotencyKey) expired(now time.Time) bool { return !now.Before(k.At.Add(KeyLifetime)) }
@@ -101,7 +101,7 @@ type Options struct {
 	Logger *slog.Logger     // gets repairs and failures of the data file
 }
 
-// What [Open] and [DB.Update] return errors of.
+// The errors that those of [Open] and [DB.Update] can wrap.
 var (
 	// ErrLocked: another process, or another DB of this one, has the data file.
 	ErrLocked = recordfile.ErrLocked
@@ -109,7 +109,7 @@ var (
 	ErrDamaged = recordfile.ErrDamaged
 	// ErrFormat: the file is not a data file, or one of another version.
 	ErrFormat = recordfile.ErrFormat
-	// ErrNotWritten: a change is not on disk, or whether it is cannot be known.
+	// ErrNotWritten: a change is not on disk, or it is unknown whether it is.
 	ErrNotWritten = errors.New("not written to the data file")
 	// ErrClosed: the database is closed and takes no more changes.
 	ErrClosed = errors.New("the store is closed")
@@ -122,19 +122,22 @@ type DB struct {
 	path string           // of the file
 	view Tx               // of every View: it has no changes
 
-	places     chan struct{} // a value for each update that waits or is committed
+	places     chan struct{} // a semaphore: one slot for each update that waits or is committed
 	queueing   sync.Mutex    // guards the two below
 	waiting    []*update
 	committing bool // a goroutine commits what waits, and owns the file meanwhile
 
-	commits atomic.Uint64 // that were written
+	commits atomic.Uint64 // that took effect
 
-	writer    sync.Mutex // held by the commit that is being made; guards what follows
+	writer    sync.Mutex // held by the commit in progress; guards the three fields below
 	closed    bool
 	line      []byte // the records of that commit
 	compactAt int64  // bytes of the file that may be outdated before it is compacted
 
-	mu       sync.RWMutex // the state that readers see: guards what follows
+	// The state that readers see. The fields below mu change only while both writer and
+	// mu are held, so a holder of either may read them. The loader of Open needs neither:
+	// it runs before the DB is shared.
+	mu       sync.RWMutex
 	names    map[string]*Row
 	root     Row   // its children are the rows without a parent
 	live     int64 // bytes of the file that the rows take, about
@@ -171,12 +174,13 @@ func (db *DB) Err() error {
 	return notWritten(db.file.Err())
 }
 
-// Commits is how many commits were written, so that one can see whether any was
-// since a time.
+// Commits is how many commits took effect, in memory or on disk. Two calls return the
+// same number if nothing changed between them.
 func (db *DB) Commits() uint64 { return db.commits.Load() }
 
-// Close waits for the commit that is being made, refuses changes that come later,
-// and closes the file. Reads go on. The error says where writing failed for good.
+// Close waits for the commit in progress and closes the file. Updates that are still
+// queued, and later ones, get [ErrClosed]. Reads go on. The error is why writing had
+// ended before, if it had, or why the file could not be closed.
 func (db *DB) Close() error {
 	db.writer.Lock()
 	defer db.writer.Unlock()

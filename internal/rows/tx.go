@@ -59,8 +59,8 @@ func (tx *Tx) Get(prefix, id string) *Row {
 }
 
 // FindKey returns the row that was created with an idempotency key under a parent,
-// or nil: also where the key has expired. Its name may still be that of a row which
-// has been changed, deleted or created anew since, so what counts is that row now.
+// or nil, also if the key has expired. The name of the key may lead to an old version
+// of the row, so the row is looked up again by its id.
 func (tx *Tx) FindKey(parent, key string) *Row {
 	r := tx.Find(keyName(parent, key))
 	if r != nil {
@@ -72,11 +72,11 @@ func (tx *Tx) FindKey(parent, key string) *Row {
 	return r
 }
 
-// Put puts a row, for which json stands, in the place of old; where old is nil it
-// is a new one, created with the key, which may be nil too. Its parent must be in
-// the database and its names must not be another row's: that is for the caller to
-// check. It panics where its kind cannot read json, which is a mistake of the
-// caller's; Update returns that panic as an error.
+// Put stores json as a row: replacing old, or as a new row if old is nil. A new row
+// is created with the key, which may be nil, too. The row's parent must be in the
+// database and its names must not be another row's: the caller has to check that. Put
+// panics if the kind of the row cannot read json, which is a defect of the caller.
+// Update returns that panic as an error.
 func (tx *Tx) Put(old *Row, json []byte, key *IdempotencyKey) *Row {
 	if old != nil && old.JSON == string(json) {
 		return old
