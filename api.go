@@ -564,7 +564,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = answer.BadRequest(record.Error())
 	case errors.Is(err, ErrNotFound):
 		e = answer.NotFound(err.Error())
-	case errors.Is(err, errKeyReused):
+	case errors.Is(err, errIdempotencyMismatch):
 		e = errMismatch
 	case errors.Is(err, errCallerDeleted):
 		e = errUnauthorized("invalid API key: its user was deleted")
@@ -587,7 +587,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (a *api) logged(r *http.Request, err error) (id string) {
 	id = rand.Text()
 	if errors.Is(err, ErrNotWritten) {
-		outage := a.store.rows.Commits() + 1 // 0 is none
+		outage := a.store.db.Commits() + 1 // 0 is none
 		id = fmt.Sprintf("%s-%d", a.run, outage)
 		if a.outage.Swap(outage) == outage {
 			return id

@@ -44,8 +44,8 @@ func (k *Key) form() form.Form {
 	}
 }
 
-// keyName is the second name of a key, by which a request finds it.
-func keyName(digest string) string { return "key:" + digest }
+// apiKeyName is the second name of a key, by which a request finds it.
+func apiKeyName(digest string) string { return "key:" + digest }
 
 // idAlphabet has 32 characters that ids, slugs and secrets can all hold.
 var idAlphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
@@ -97,7 +97,7 @@ func (t tx) key(v strict.Value) (*rows.Row, []string) {
 	if secret := text(v, "secret"); secret != "" {
 		sum = digest(secret)
 	}
-	old := t.known(v, "key", keyName(sum))
+	old := t.existing(v, "key", apiKeyName(sum))
 	load(f, old)
 	p := f.Fill(v, mode(old))
 	if k.Secret != "" {
@@ -112,7 +112,7 @@ func (t tx) key(v strict.Value) (*rows.Row, []string) {
 	if t.Get("usr", k.UserID) == nil {
 		p.Add("user_id", fmt.Sprintf("%q is not known", k.UserID))
 	}
-	t.free(p, "digest", keyName(k.Digest), k.ID)
+	t.checkNotTaken(p, "digest", apiKeyName(k.Digest), k.ID)
 	t.createdAt(p, &k.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return nil, problems
@@ -173,7 +173,7 @@ func (s *Store) issueKey(r keyRequest) (secret string, key Key, err error) {
 		if secret = r.secret; secret == "" {
 			t.unique("secret", u.ID, nil, func(made string) string {
 				secret = secretPrefix + made
-				return keyName(digest(secret))
+				return apiKeyName(digest(secret))
 			})
 		}
 		k := Key{UserID: u.ID, Secret: secret}
@@ -231,7 +231,7 @@ func (s *Store) IssueKeyJSON(request []byte) ([]byte, error) {
 // error is always nil.
 func (s *Store) KeysJSON() ([]byte, error) {
 	var found [][2]rows.Row // copies of keys and their users, to be read while others change the store
-	s.rows.View(func(t *rows.Tx) {
+	s.db.View(func(t *rows.Tx) {
 		for r := range t.All(nil) {
 			if r.Kind.Prefix == "key" {
 				found = append(found, [2]rows.Row{*r, *t.Find(r.Parent)})
@@ -269,7 +269,7 @@ type keyState struct {
 // a new one. In a store with keys it changes nothing.
 func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error) {
 	request := keyRequest{secret: secret, name: "Local Owner", email: "owner@localhost.example"}
-	s.rows.View(func(t *rows.Tx) {
+	s.db.View(func(t *rows.Tx) {
 		for r := range t.All(nil) {
 			if request.userID == "" {
 				request = keyRequest{secret: secret, userID: r.ID}
@@ -295,12 +295,12 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 
 // keyOwner is the id of the user that has a good key with this secret, or "".
 func (s *Store) keyOwner(secret string) (userID string) {
-	// Every request comes here, so this is keyName of digest with one allocation. What
+	// Every request comes here, so this is apiKeyName of digest with one allocation. What
 	// is longer than any secret is cut, and still is longer than any secret.
 	var text [maxSecret + 1]byte
 	sum := sha256.Sum256(text[:copy(text[:], secret)])
-	name := string(hex.AppendEncode(append(make([]byte, 0, 80), keyName("")...), sum[:]))
-	s.rows.View(func(t *rows.Tx) {
+	name := string(hex.AppendEncode(append(make([]byte, 0, 80), apiKeyName("")...), sum[:]))
+	s.db.View(func(t *rows.Tx) {
 		if k := t.Find(name); k != nil && k.Status == "" {
 			userID = k.Parent
 		}

@@ -112,8 +112,8 @@ var (
 	// ErrClosed: the store is closed and takes no more changes.
 	ErrClosed = rows.ErrClosed
 
-	// errKeyReused: the idempotency key came before with another body.
-	errKeyReused = errors.New("the idempotency key was used with another body")
+	// errIdempotencyMismatch: the idempotency key came before with another body.
+	errIdempotencyMismatch = errors.New("the idempotency key was used with another body")
 	// errCallerDeleted: the caller was deleted after its API key was checked.
 	errCallerDeleted = errors.New("the caller was deleted")
 )
@@ -194,7 +194,7 @@ var kinds = []rows.Kind{
 	{Name: "key", Prefix: "key", Parent: "usr",
 		Head: []string{"id", "user_id", "digest", "hint?", "created_at", "revoked_at?"},
 		Read: func(r *rows.Row, v [6]string) {
-			if r.ID, r.Parent, r.Name = v[0], v[1], keyName(v[2]); v[5] != "" {
+			if r.ID, r.Parent, r.Name = v[0], v[1], apiKeyName(v[2]); v[5] != "" {
 				r.Status = "revoked"
 			}
 		}},
@@ -224,8 +224,8 @@ func guestName(event, email string) string {
 // its Update: it is checked against the current state, encoded, appended to the
 // file, waited for until it is durable, and only then published.
 type Store struct {
-	cfg  Config
-	rows *rows.DB
+	cfg Config
+	db  *rows.DB
 
 	// Updates run one at a time, so they share this without a lock:
 	// The latest created_at so far. It may be ahead of the newest row, as updates that
@@ -237,7 +237,7 @@ type Store struct {
 // NewStore returns an empty store in memory. A nil cfg is the zero [Config].
 func NewStore(cfg *Config) *Store {
 	s := newStore(cfg)
-	s.rows = rows.New(s.options())
+	s.db = rows.New(s.options())
 	return s
 }
 
@@ -259,10 +259,10 @@ func newStore(cfg *Config) *Store {
 func Open(path string, cfg *Config) (*Store, error) {
 	s := newStore(cfg)
 	var err error
-	if s.rows, err = rows.Open(path, s.options()); err != nil {
+	if s.db, err = rows.Open(path, s.options()); err != nil {
 		return nil, err
 	}
-	s.rows.View(func(t *rows.Tx) { s.last = t.Newest() })
+	s.db.View(func(t *rows.Tx) { s.last = t.Newest() })
 	return s, nil
 }
 
@@ -273,10 +273,10 @@ func (s *Store) options() rows.Options {
 // Close waits for the commit in progress and releases the file. Changes that are still
 // queued, and later ones, get [ErrClosed]. Reads go on. The error is why writing had
 // ended before, if it had, or why the file could not be closed.
-func (s *Store) Close() error { return s.rows.Close() }
+func (s *Store) Close() error { return s.db.Close() }
 
 // Err is nil, or why the store can no longer write. Reads go on.
-func (s *Store) Err() error { return s.rows.Err() }
+func (s *Store) Err() error { return s.db.Err() }
 
 // Apply puts records into the store in their order: all of them, or none and a
 // [*RecordError]. On a file they are durable when it returns. A record replaces
@@ -360,7 +360,7 @@ func (s *Store) recordsJSON(user string, all bool) (array []byte, err error) {
 	}
 	var records []record
 	size := len("[\n\n]\n")
-	s.rows.View(func(t *rows.Tx) {
+	s.db.View(func(t *rows.Tx) {
 		u := cmp.Or(t.Get("usr", user), t.Find(emailName(user)))
 		if u == nil && !all {
 			return
@@ -380,11 +380,11 @@ func (s *Store) recordsJSON(user string, all bool) (array []byte, err error) {
 	return append(array, "\n]\n"...), nil
 }
 
-func (s *Store) path() string { return s.rows.Path() } // "" in memory
+func (s *Store) path() string { return s.db.Path() } // "" in memory
 
 // empty reports whether there is nothing in the store.
 func (s *Store) empty() (empty bool) {
-	s.rows.View(func(t *rows.Tx) { empty = t.Empty() })
+	s.db.View(func(t *rows.Tx) { empty = t.Empty() })
 	return empty
 }
 
@@ -406,7 +406,7 @@ type tx struct {
 
 // update runs f, which changes the store, all or nothing. It may be called twice.
 func (s *Store) update(ctx context.Context, f func(tx) error) error {
-	return s.rows.Update(ctx, func(t *rows.Tx) error { return f(tx{Tx: t, s: s}) })
+	return s.db.Update(ctx, func(t *rows.Tx) error { return f(tx{Tx: t, s: s}) })
 }
 
 // applyAll applies the records of an array.
@@ -495,9 +495,9 @@ func recordValue(r Record) strict.Value {
 	return v
 }
 
-// known returns the row that a record is about: the one with its id or, where it
+// existing returns the row that a record is about: the one with its id or, where it
 // has none, with the second name that its members give it. Nil is a new one.
-func (t tx) known(v strict.Value, prefix, name string) *rows.Row {
+func (t tx) existing(v strict.Value, prefix, name string) *rows.Row {
 	if id := v.Member("id"); id.Kind != strict.Null {
 		return t.Get(prefix, id.Text)
 	}
@@ -523,8 +523,8 @@ func mode(old *rows.Row) form.Mode {
 	return form.Merge
 }
 
-// free adds a problem where another row than the one with this id has a name.
-func (t tx) free(p *form.Problems, member, name, id string) {
+// checkNotTaken adds a problem where another row than the one with this id has a name.
+func (t tx) checkNotTaken(p *form.Problems, member, name, id string) {
 	if r := t.Find(name); r != nil && r.ID != id {
 		p.Add(member, "is taken by "+r.ID)
 	}
@@ -583,10 +583,10 @@ func (t tx) put(f form.Form, old *rows.Row, key *rows.IdempotencyKey) *rows.Row 
 func (t tx) user(v strict.Value) []string {
 	var u User
 	f := u.form()
-	old := t.known(v, "usr", emailName(text(v, "email")))
+	old := t.existing(v, "usr", emailName(text(v, "email")))
 	load(f, old)
 	p := f.Fill(v, mode(old))
-	t.free(p, "email", emailName(u.Email), u.ID)
+	t.checkNotTaken(p, "email", emailName(u.Email), u.ID)
 	t.createdAt(p, &u.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return problems
@@ -603,7 +603,7 @@ func (t tx) event(v strict.Value, host string, key *rows.IdempotencyKey) (*rows.
 	f := e.form()
 	how, old := form.Client, (*rows.Row)(nil)
 	if host == "" {
-		old = t.known(v, "evt", "")
+		old = t.existing(v, "evt", "")
 		how = mode(old)
 	}
 	load(f, old)
@@ -616,7 +616,7 @@ func (t tx) event(v strict.Value, host string, key *rows.IdempotencyKey) (*rows.
 	if hostRow == nil {
 		p.Add("host_id", fmt.Sprintf("%q is not known", e.HostID))
 	}
-	t.free(p, "slug", e.Slug, e.ID)
+	t.checkNotTaken(p, "slug", e.Slug, e.ID)
 	t.createdAt(p, &e.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return nil, problems
@@ -662,7 +662,7 @@ func later(a, b time.Time) time.Time {
 func (t tx) guest(v strict.Value) []string {
 	var g Guest
 	f := g.form()
-	old := t.known(v, "gst", guestName(text(v, "event_id"), text(v, "email")))
+	old := t.existing(v, "gst", guestName(text(v, "event_id"), text(v, "email")))
 	load(f, old)
 	p := f.Fill(v, mode(old))
 	event := t.Get("evt", g.EventID)
@@ -673,7 +673,7 @@ func (t tx) guest(v strict.Value) []string {
 		p.Add("name", "or email is required")
 	}
 	if g.Email != nil {
-		t.free(p, "email", guestName(g.EventID, *g.Email), g.ID)
+		t.checkNotTaken(p, "email", guestName(g.EventID, *g.Email), g.ID)
 	}
 	if g.Status == "invited" && text(v, "registered_at") != "" {
 		p.Add("registered_at", "must be null while the status is invited")
@@ -715,7 +715,7 @@ func (t tx) delete(v strict.Value) []string {
 
 // profile is the user with this id.
 func (s *Store) profile(userID string) (raw string, found bool) {
-	s.rows.View(func(t *rows.Tx) {
+	s.db.View(func(t *rows.Tx) {
 		if u := t.Get("usr", userID); u != nil {
 			raw, found = u.JSON, true
 		}
@@ -725,7 +725,7 @@ func (s *Store) profile(userID string) (raw string, found bool) {
 
 // event is the event that ref, an id or a slug, names, if the caller hosts it.
 func (s *Store) event(caller, ref string) (id, raw string, found bool) {
-	s.rows.View(func(t *rows.Tx) {
+	s.db.View(func(t *rows.Tx) {
 		e := t.Find(ref)
 		if e != nil && e.Parent == caller && e.Kind.Prefix == "evt" && (e.ID == ref || e.Name == ref) {
 			id, raw, found = e.ID, e.JSON, true
@@ -738,7 +738,7 @@ func (s *Store) event(caller, ref string) (id, raw string, found bool) {
 // first: events with a status or, where it is "", both, or guests.
 func (s *Store) page(parent, prefix, status string, after *rows.Place, limit int, raws []string) (
 	page []string, next *rows.Place) {
-	s.rows.View(func(t *rows.Tx) { page, next = t.Page(parent, prefix, status, after, limit, raws) })
+	s.db.View(func(t *rows.Tx) { page, next = t.Page(parent, prefix, status, after, limit, raws) })
 	return page, next
 }
 
@@ -751,9 +751,8 @@ type creation struct {
 
 // createEvent makes an event of the owner from a request body. An idempotency key
 // that came before with the same body is answered with the event that it made, as
-// that is now; with another body it is errKeyReused. The body is parsed first, but its
-// error is returned last, so that a key that was used with another body is 422 even
-// if this body is not valid, which alone is 400.
+// that is now; with another body it is errIdempotencyMismatch. The parse error waits
+// until that was checked, so that a known key is 422 before a body is judged 400.
 func (s *Store) createEvent(ctx context.Context, owner string, body []byte, idem string) (creation, error) {
 	v, parseErr := strict.Parse(body)
 	var key *rows.IdempotencyKey
@@ -764,9 +763,9 @@ func (s *Store) createEvent(ctx context.Context, owner string, body []byte, idem
 	err := s.update(ctx, func(t tx) error {
 		if key != nil {
 			key.At = s.now()
-			if e := t.FindKey(owner, key.Key); e != nil {
-				if e.Key.Body != key.Body {
-					return errKeyReused
+			if e := t.FindIdempotent(owner, key.Key); e != nil {
+				if e.Idempotency.Body != key.Body {
+					return errIdempotencyMismatch
 				}
 				made = creation{e.ID, e.JSON, true}
 				return nil

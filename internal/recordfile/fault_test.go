@@ -268,7 +268,7 @@ func TestNoRoomForEmptyCommit(t *testing.T) {
 }
 
 // If the bracket cannot be put back, the file is broken and the next Open repairs it.
-func TestRollbackFails(t *testing.T) {
+func TestUndoFails(t *testing.T) {
 	for _, kind := range []string{"write", "truncate", "sync"} {
 		m, f := settled(t)
 		ok(t, f.Settle())

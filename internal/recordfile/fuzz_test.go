@@ -20,7 +20,7 @@ func sealed(data []byte) []byte {
 		seal(line, salt)
 		if i == 1 {
 			if h, _, err := parseHeader("", opening+string(line)+"\n", "events/1"); err == nil {
-				salt = h.salted()
+				salt = h.saltSum()
 			}
 		}
 	}
@@ -32,7 +32,7 @@ func addSeeds(f *testing.F) {
 	file := h.append([]byte(opening))
 	for n, records := range []string{`{"user":{"id":"usr_ada"}}`, ``, `{"event":{}},{"guest":{}}`,
 		`{"c":"00000000","n":9,"w":[]}`} {
-		file = appendCommit(file, h.salted(), uint64(n)+8, []byte(records))
+		file = appendCommit(file, h.saltSum(), uint64(n)+8, []byte(records))
 	}
 	file = append(file, closing...)
 	for _, fix := range []bool{false, true} {

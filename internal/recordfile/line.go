@@ -44,8 +44,8 @@ type header struct {
 	format, salt string
 }
 
-// salted is what the checksums of all other lines go on from.
-func (h header) salted() uint32 { return crc32.Checksum([]byte(h.salt), castagnoli) }
+// saltSum is what the checksums of all other lines go on from.
+func (h header) saltSum() uint32 { return crc32.Checksum([]byte(h.salt), castagnoli) }
 
 // append appends the line with its line end.
 func (h header) append(b []byte) []byte {
@@ -68,8 +68,8 @@ type checker struct {
 	scratch []byte
 }
 
-// sum reports whether the checksum of a line without its comma is right.
-func (c *checker) sum(line string) bool {
+// verifies reports whether the checksum of a line without its comma is right.
+func (c *checker) verifies(line string) bool {
 	if len(line) < summedAt || line[:sumAt] != lineStart[:sumAt] {
 		return false
 	}
@@ -88,7 +88,7 @@ const around = ",\r\n"
 // in a record contains one (see the package comment).
 func (c *checker) find(text string) (line string) {
 	line = strings.Trim(text, around)
-	if !c.sum(line) {
+	if !c.verifies(line) {
 		line = line[max(0, strings.LastIndex(line, lineStart[:sumAt])):]
 	}
 	return line
@@ -119,7 +119,7 @@ func parseHeader(path, text, format string) (h header, end int, err error) {
 	}
 	line, _, whole := strings.Cut(text[len(opening):], "\n")
 	damage := &DamageError{path, 2, int64(len(opening)), "the header's checksum is wrong"}
-	if !whole || !new(checker).sum(line) {
+	if !whole || !new(checker).verifies(line) {
 		return h, 0, damage
 	}
 	// Sscanf lets more through than the one form, so the header is made again and compared.

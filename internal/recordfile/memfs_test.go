@@ -507,7 +507,7 @@ var oldLife, noise = func() (life, noise []byte) {
 	h := header{n: 1, snap: 2, format: "events/1", salt: "0123456789abcdef"}
 	life = h.append([]byte(opening))
 	for n := uint64(2); len(life) < 64<<10; n++ {
-		life = appendCommit(life, h.salted(), n, []byte(strings.Repeat("old", int(n)%30)))
+		life = appendCommit(life, h.saltSum(), n, []byte(strings.Repeat("old", int(n)%30)))
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 64 << 10 {

@@ -114,7 +114,7 @@ func (s *scan) load(f file) error {
 	return read(f, s.base, func(text string, size int64) error {
 		s.text, s.size = text, size
 		err := s.walk()
-		if err == nil && len(s.rest()) > maxTail {
+		if err == nil && len(s.rest()) > maxUnfinished {
 			_, err = s.judge()
 		}
 		return err
@@ -128,12 +128,12 @@ func (s *scan) walk() (err error) {
 		if s.head, s.pos, err = parseHeader(s.path, s.text, s.format); err != nil {
 			return err
 		}
-		s.salt, s.n, s.line = s.head.salted(), s.head.n, 3
+		s.salt, s.n, s.line = s.head.saltSum(), s.head.n, 3
 	}
 	for {
 		text, _, whole := strings.Cut(s.rest(), "\n")
 		line, comma := strings.CutPrefix(text, ",")
-		if !whole || !comma || !s.sum(line) {
+		if !whole || !comma || !s.verifies(line) {
 			return nil
 		}
 		n, records, ok := parts(line)
@@ -185,13 +185,13 @@ func (s *scan) judge() (repair string, err error) {
 		return "", nil
 	case strings.HasPrefix(closing, rest):
 		return "the closing bracket was missing", nil
-	case len(rest) > maxTail:
+	case len(rest) > maxUnfinished:
 		return "", s.damage("%s, and more follows than one write can have left", missing)
 	}
 	for _, at := range lineHead.FindAllStringSubmatchIndex(rest, -1) {
 		n, _ := strconv.ParseUint(rest[at[2]:at[3]], 10, 64) // with an error: the greatest number
 		line, _, _ := strings.Cut(rest[at[0]:], "\n")
-		if n > s.n+1 || n <= s.n && s.sum(line) {
+		if n > s.n+1 || n <= s.n && s.verifies(line) {
 			return "", s.damage("%s, but commit %d stands at byte %d, where no crash leaves it",
 				missing, n, s.offset()+int64(at[0]))
 		}
@@ -241,14 +241,14 @@ func Salvage(path string, o Options, each func(records string) error) (skipped [
 		}
 		h.salt = salt[1]
 	}
-	c, unsalted := checker{salt: h.salted()}, checker{} // the latter for the header
+	c, unsalted := checker{salt: h.saltSum()}, checker{} // the latter for the header
 	found, number, at := false, 0, 0
 	for rest := range strings.SplitAfterSeq(text, "\n") {
 		number++
 		begin := at
 		at += len(rest)
 		line := c.find(rest)
-		if _, records, ok := parts(line); ok && c.sum(line) {
+		if _, records, ok := parts(line); ok && c.verifies(line) {
 			found = true
 			if err := each(records); err != nil {
 				return skipped, err
@@ -256,7 +256,7 @@ func Salvage(path string, o Options, each func(records string) error) (skipped [
 			rest, _, _ = strings.Cut(rest, line)
 		}
 		wrong := strings.Trim(rest, around)
-		if wrong == "" || wrong == "[" || wrong == "]" || unsalted.sum(wrong) {
+		if wrong == "" || wrong == "[" || wrong == "]" || unsalted.verifies(wrong) {
 			continue
 		}
 		if n := len(skipped); n > 0 && skipped[n-1].Offset+skipped[n-1].Bytes == begin {

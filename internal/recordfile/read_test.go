@@ -174,7 +174,7 @@ func TestReadStops(t *testing.T) {
 	m, f := settled(t)
 	ok(t, f.Close())
 	n := m.names[dataPath]
-	n.cache = append(n.cache, make([]byte, 4*maxTail)...)
+	n.cache = append(n.cache, make([]byte, 4*maxUnfinished)...)
 	reads := 0
 	m.fault = func(kind, _ string) fault {
 		if kind == "read" {
@@ -184,7 +184,7 @@ func TestReadStops(t *testing.T) {
 	}
 	_, err := Read(dataPath, Options{Format: "events/1", fs: m}, ignore)
 	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "more follows") ||
-		reads > maxTail/chunk+1 {
+		reads > maxUnfinished/chunk+1 {
 		t.Errorf("Read = %v after %d reads", err, reads)
 	}
 }

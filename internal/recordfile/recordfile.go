@@ -88,8 +88,8 @@ const (
 	// MaxCommit is how many bytes of records one commit holds at most.
 	MaxCommit = 4 << 20
 
-	// maxTail is the most that one unfinished write can leave after the last commit, in bytes.
-	maxTail = MaxCommit + 8<<10
+	// maxUnfinished is the most that one unfinished write can leave after the last commit, in bytes.
+	maxUnfinished = MaxCommit + 8<<10
 
 	// chunk is how much is read or written at once, in bytes.
 	chunk = 1 << 20
@@ -133,9 +133,9 @@ type File struct {
 	size    int64  // of the file, as it was read or as the last write left it
 
 	// What Open found, for Settle.
-	tail   string // the commits from snapEnd to end, to be written once more
-	rest   string // what stands behind them: the closing bracket, or an unfinished write
-	repair string // what is wrong with the end of the file, in words; empty where nothing is
+	appended string // the commits from snapEnd to end, to be written once more
+	rest     string // what stands behind them: the closing bracket, or an unfinished write
+	repair   string // what is wrong with the end of the file, in words; empty where nothing is
 
 	settled bool   // Append may write
 	buf     []byte // the line that is being written; kept for its memory
@@ -192,7 +192,7 @@ func (f *File) open(path string, replay func(Line) error) (err error) {
 	}
 	f.salt, f.n, f.empty = s.salt, s.n, s.empty
 	f.end, f.snapEnd, f.size = s.offset(), s.snapEnd, int64(len(s.text))
-	f.tail, f.rest = s.text[f.snapEnd:f.end], s.rest()
+	f.appended, f.rest = s.text[f.snapEnd:f.end], s.rest()
 	return nil
 }
 
@@ -202,8 +202,8 @@ func (f *File) Path() string { return f.path }
 // Size is the length of the file in bytes.
 func (f *File) Size() int64 { return f.size }
 
-// Tail is how many bytes of commits were appended since the last rewrite.
-func (f *File) Tail() int64 { return f.end - f.snapEnd }
+// BytesSinceRewrite is how many bytes of commits were appended since the last rewrite.
+func (f *File) BytesSinceRewrite() int64 { return f.end - f.snapEnd }
 
 // Err is nil, or why nothing can be written any more until the file is opened
 // again: it wraps [ErrBroken] or [ErrReadOnly]. It is safe for concurrent use.
@@ -256,8 +256,8 @@ func (f *File) Settle() error {
 	if err := f.keepTorn(); err != nil {
 		return err
 	}
-	w := bufio.NewWriterSize(io.NewOffsetWriter(f.file, f.snapEnd), min(chunk, len(f.tail)+len(closing)))
-	_, _ = w.WriteString(f.tail) // Flush reports all errors
+	w := bufio.NewWriterSize(io.NewOffsetWriter(f.file, f.snapEnd), min(chunk, len(f.appended)+len(closing)))
+	_, _ = w.WriteString(f.appended) // Flush reports all errors
 	_, _ = w.WriteString(closing)
 	err := w.Flush()
 	size := f.end + int64(len(closing))
@@ -283,7 +283,7 @@ func (f *File) setSettled() {
 	if f.repair != "" {
 		f.o.Logf("%s: repaired: %s", f.path, f.repair)
 	}
-	f.tail, f.rest, f.repair, f.settled = "", "", "", true
+	f.appended, f.rest, f.repair, f.settled = "", "", "", true
 }
 
 // keepTorn copies an unfinished write that is about to be cut to a file of its own.
@@ -448,7 +448,7 @@ func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 	if err != nil {
 		return err
 	}
-	f.salt, f.n, f.empty = h.salted(), h.snap, true
+	f.salt, f.n, f.empty = h.saltSum(), h.snap, true
 	f.snapEnd, f.end, f.size = end, end, end+int64(len(closing))
 	f.setSettled()
 	return nil
@@ -466,7 +466,7 @@ func (f *File) writeTmp(tmp string, h header, commits iter.Seq[[]byte]) (t file,
 		end += int64(len(line))
 		_, _ = w.Write(line) // Flush reports all errors
 	}
-	n, salt := h.n, h.salted()
+	n, salt := h.n, h.saltSum()
 	write(h.append(append(f.buf[:0], opening...)))
 	for records := range commits {
 		n++

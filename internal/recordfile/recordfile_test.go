@@ -140,8 +140,9 @@ func TestNewFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "events.json")
 	f, commits := open(t, path)
-	if f.Size() != 0 || f.Tail() != 0 || commits != nil || f.Path() != path {
-		t.Errorf("Size %d, Tail %d, commits %q, Path %s", f.Size(), f.Tail(), commits, f.Path())
+	if f.Size() != 0 || f.BytesSinceRewrite() != 0 || commits != nil || f.Path() != path {
+		t.Errorf("Size %d, BytesSinceRewrite %d, commits %q, Path %s",
+			f.Size(), f.BytesSinceRewrite(), commits, f.Path())
 	}
 	ok(t, f.Settle())
 	if err := f.Append([]byte("{}")); err == nil || !strings.Contains(err.Error(), "before") {
@@ -155,12 +156,12 @@ func TestNewFile(t *testing.T) {
 		t.Errorf("the lock holds %q, want the process id", pid)
 	}
 	ok(t, f.Rewrite(seq()))
-	if f.Tail() != 0 || f.Size() != int64(len(readFile(t, path))) {
-		t.Errorf("Tail %d, Size %d after the first Rewrite", f.Tail(), f.Size())
+	if f.BytesSinceRewrite() != 0 || f.Size() != int64(len(readFile(t, path))) {
+		t.Errorf("BytesSinceRewrite %d, Size %d after the first Rewrite", f.BytesSinceRewrite(), f.Size())
 	}
 	ok(t, f.Append([]byte("{}")))
-	if f.Tail() == 0 || f.Size() != int64(len(readFile(t, path))) {
-		t.Errorf("Tail %d, Size %d after Append", f.Tail(), f.Size())
+	if f.BytesSinceRewrite() == 0 || f.Size() != int64(len(readFile(t, path))) {
+		t.Errorf("BytesSinceRewrite %d, Size %d after Append", f.BytesSinceRewrite(), f.Size())
 	}
 	ok(t, f.Close())
 	ok(t, f.Close())
@@ -453,7 +454,7 @@ func TestOpenRefuses(t *testing.T) {
 	edited := func(i int, old, new string) string { return with(i, strings.Replace(lines[i], old, new, 1)) }
 	swapped := strings.Join(slices.Concat(lines[:5], []string{lines[6], lines[5]}, lines[7:]), "")
 	salt := good[strings.Index(good, `"salt":"`)+8:][:16]
-	long := strings.Repeat("x", maxTail)
+	long := strings.Repeat("x", maxUnfinished)
 	for name, test := range map[string]struct {
 		text   string
 		line   int // of a DamageError; 0 for ErrFormat
@@ -549,7 +550,7 @@ func TestOpenRefuses(t *testing.T) {
 // says it is, and panics nowhere.
 func TestForged(t *testing.T) {
 	const salt = "0123456789abcdef"
-	salted := header{salt: salt}.salted()
+	salted := header{salt: salt}.saltSum()
 	forge := func(salt uint32, text string) string {
 		line := []byte(lineStart[:summedAt] + text)
 		seal(line, salt)

@@ -18,7 +18,7 @@ const (
 
 // update is one call of [DB.Update].
 type update struct {
-	change func(*Tx) error
+	fn     func(*Tx) error
 	err    error         // of the call
 	joined bool          // it saw changes of updates before it in the same commit
 	done   chan struct{} // closed once err is final
@@ -35,16 +35,16 @@ type update struct {
 // not written. When ctx is done, Update stops waiting for one of the slots of the
 // queue. Once it has a slot, it waits for the commit, even if ctx is done.
 func (db *DB) Update(ctx context.Context, f func(*Tx) error) error {
-	u := &update{change: f}
+	u := &update{fn: f}
 	if db.file == nil {
 		db.commit([]*update{u})
 		return u.err
 	}
 	select {
-	case db.places <- struct{}{}:
+	case db.slots <- struct{}{}:
 	default: // all are taken; looking at ctx takes time, so it is only done here
 		select {
-		case db.places <- struct{}{}:
+		case db.slots <- struct{}{}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -58,7 +58,7 @@ func (db *DB) Update(ctx context.Context, f func(*Tx) error) error {
 	}
 	db.queueing.Unlock()
 	<-u.done
-	<-db.places
+	<-db.slots
 	return u.err
 }
 
@@ -93,7 +93,7 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 	taken, changes := db.gather(waiting)
 	err := db.write(changes)
 	if err == nil && len(changes) > 0 {
-		db.apply(changes)
+		db.publish(changes)
 		db.commits.Add(1)
 	}
 	for _, u := range taken {
@@ -111,31 +111,31 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 }
 
 // gather runs updates until their changes fill one commit, whose records are then
-// in db.line. It returns the updates of this commit and their changes. The update
+// in db.records. It returns the updates of this commit and their changes. The update
 // that did not fit is not one of them: it is run again in the next commit. An update
-// whose changes alone are more than a commit holds is taken alone: db.line is longer
-// than a commit then, and does not hold all of its records.
+// whose changes alone are more than a commit holds is the only one in its commit:
+// db.records is longer than a commit then, and does not hold all of its records.
 func (db *DB) gather(waiting []*update) (taken []*update, changes []change) {
 	var batch *Tx // of the updates so far that have changed something
-	db.line = db.line[:0]
+	db.records = db.records[:0]
 	for i, u := range waiting {
 		own := newTx(db, batch)
 		u.joined = batch != nil
-		if u.err = db.run(u.change, own); u.err != nil {
+		if u.err = db.run(u.fn, own); u.err != nil {
 			continue
 		}
-		before := len(db.line)
+		before := len(db.records)
 		if db.file != nil {
 			for _, c := range own.changes {
-				if len(db.line) <= recordfile.MaxCommit {
-					db.line = appendChange(db.line, c)
+				if len(db.records) <= recordfile.MaxCommit {
+					db.records = appendChange(db.records, c)
 				}
 			}
 		}
-		full := len(db.line) > recordfile.MaxCommit
+		full := len(db.records) > recordfile.MaxCommit
 		switch {
 		case full && u.joined: // it is the first of the next commit
-			db.line = db.line[:before]
+			db.records = db.records[:before]
 			return waiting[:i], changes
 		case u.joined:
 			batch.merge(own)
@@ -154,7 +154,7 @@ func (db *DB) gather(waiting []*update) (taken []*update, changes []change) {
 
 // run runs one update. A panic in it fails it alone, be it a defect or a row that is
 // found damaged.
-func (db *DB) run(change func(*Tx) error, tx *Tx) (err error) {
+func (db *DB) run(fn func(*Tx) error, tx *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			if err, _ = p.(error); !errors.Is(err, ErrDamaged) {
@@ -165,27 +165,27 @@ func (db *DB) run(change func(*Tx) error, tx *Tx) (err error) {
 	if db.closed {
 		return ErrClosed
 	}
-	return change(tx)
+	return fn(tx)
 }
 
-// write makes changes durable, if there is a file. Their records are in db.line. It
+// write makes changes durable, if there is a file. Their records are in db.records. It
 // writes a new file if they do not fit into one commit, and if the database is empty:
 // then there may be no file yet, and Append needs one with a header.
 func (db *DB) write(changes []change) error {
 	switch {
 	case db.file == nil || len(changes) == 0:
 		return nil
-	case len(db.line) > recordfile.MaxCommit || len(db.names) == 0:
-		if db.line = nil; db.file.Size() == 0 {
+	case len(db.records) > recordfile.MaxCommit || len(db.names) == 0:
+		if db.records = nil; db.file.Size() == 0 {
 			db.Logger.Info("making a new data file", "data", db.path)
 		}
 		return notWritten(db.rewrite(changes))
 	}
-	return notWritten(db.file.Append(db.line))
+	return notWritten(db.file.Append(db.records))
 }
 
-// apply publishes durable changes to readers.
-func (db *DB) apply(changes []change) {
+// publish publishes durable changes to readers.
+func (db *DB) publish(changes []change) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	each := func() {
@@ -198,7 +198,7 @@ func (db *DB) apply(changes []change) {
 		}
 	}
 	if len(changes) > bulkChanges {
-		db.applyBulk(each)
+		db.publishBulk(each)
 	} else {
 		each()
 	}
@@ -211,7 +211,7 @@ func (db *DB) rewrite(changes []change) error {
 	return db.file.Rewrite(func(yield func([]byte) bool) {
 		var record []byte
 		ok := db.walk(&db.root, func(r *Row) bool {
-			if record = appendChange(record[:0], change{row: r}); r.Key != nil && r.Key.expired(now) {
+			if record = appendChange(record[:0], change{row: r}); r.Idempotency.expired(now) {
 				record = AppendRecord(record[:0], r.Kind, r.JSON)
 			}
 			return yield(record)

@@ -27,7 +27,7 @@ type list struct {
 	status   string
 	rows     []*Row
 	next     *list // of the same parent
-	unsorted bool  // see [DB.applyBulk]
+	unsorted bool  // see [DB.publishBulk]
 	sorted   int   // of an unsorted list: how many rows at its beginning are in order
 }
 
@@ -88,12 +88,12 @@ func (db *DB) unsort(l *list) {
 	}
 }
 
-// applyBulk calls apply, which changes many rows, and puts the lists in order
+// publishBulk calls change, which changes many rows, and puts the lists in order
 // afterwards. One by one, each change in the middle of a list would move all that
 // follow it: for a million of them that takes time that grows with their square.
-func (db *DB) applyBulk(apply func()) {
+func (db *DB) publishBulk(change func()) {
 	db.bulk = true
-	apply()
+	change()
 	db.bulk = false
 	for _, l := range db.unsorted {
 		l.sort()
@@ -136,30 +136,30 @@ func (db *DB) parentOf(r *Row) *Row {
 // put inserts r, or replaces the row with its id. That row is changed in place, as it
 // has children and is in lists. Its parent and its time of creation never change.
 func (db *DB) put(r *Row) {
-	now := db.names[r.ID]
-	if now == nil {
-		now = r
+	current := db.names[r.ID]
+	if current == nil {
+		current = r
 		db.names[r.ID] = r
 		parent := db.parentOf(r)
 		db.addTo(parent.list(r.Kind, "", true), r)
 		db.move(parent, r, "", r.Status)
-		if r.Key != nil {
-			db.names[keyName(r.Parent, r.Key.Key)] = r
+		if r.Idempotency != nil {
+			db.names[idempotencyName(r.Parent, r.Idempotency.Key)] = r
 		}
 		if r.Created.After(db.newest) {
 			db.newest = r.Created
 		}
 	} else {
-		db.live -= size(now)
-		db.move(db.parentOf(now), now, now.Status, r.Status)
-		if now.Name != r.Name {
-			delete(db.names, now.Name)
+		db.live -= size(current)
+		db.move(db.parentOf(current), current, current.Status, r.Status)
+		if current.Name != r.Name {
+			delete(db.names, current.Name)
 		}
-		now.Name, now.Status, now.JSON = r.Name, r.Status, r.JSON
+		current.Name, current.Status, current.JSON = r.Name, r.Status, r.JSON
 	}
-	db.live += size(now)
-	if now.Name != "" {
-		db.names[now.Name] = now
+	db.live += size(current)
+	if current.Name != "" {
+		db.names[current.Name] = current
 	}
 }
 
@@ -181,14 +181,14 @@ func (db *DB) delete(id string) {
 		return
 	}
 	parent := db.parentOf(r)
-	db.forget(r)
+	db.unbind(r)
 	db.removeFrom(parent.list(r.Kind, "", false), r)
 	db.move(parent, r, r.Status, "")
 }
 
-// forget removes a row and all that belongs to it from the names. The lists of its
+// unbind removes a row and all that belongs to it from the names. The lists of its
 // children are released with it.
-func (db *DB) forget(r *Row) {
+func (db *DB) unbind(r *Row) {
 	db.parent = nil // it may be this one
 	db.live -= size(r)
 	r.deleted = true
@@ -196,11 +196,12 @@ func (db *DB) forget(r *Row) {
 	if r.Name != "" {
 		delete(db.names, r.Name)
 	}
-	if r.Key != nil && db.names[keyName(r.Parent, r.Key.Key)] == r { // else it was used again
-		delete(db.names, keyName(r.Parent, r.Key.Key))
+	// Once the key has expired, another row may have been created with it.
+	if r.Idempotency != nil && db.names[idempotencyName(r.Parent, r.Idempotency.Key)] == r {
+		delete(db.names, idempotencyName(r.Parent, r.Idempotency.Key))
 	}
 	for child := range db.children(r) {
-		db.forget(child)
+		db.unbind(child)
 	}
 }
 

@@ -44,7 +44,7 @@ func (l *loader) options() recordfile.Options {
 // database can only be read, and Err returns why.
 func (db *DB) settle(deletes bool) error {
 	f := db.file
-	if deletes || db.outdated() > f.Size()/2 || f.Tail() > f.Size()/2 {
+	if deletes || db.outdated() > f.Size()/2 || f.BytesSinceRewrite() > f.Size()/2 {
 		err := db.rewrite(nil)
 		if err == nil {
 			return nil
@@ -69,7 +69,7 @@ type loader struct {
 	size    int64    // of the file in bytes; set before the first batch is handed over
 	batches chan []loaded
 	applied chan []loaded                // batches that line can use again
-	mistake chan *recordfile.DamageError // sent at the end: a record that could not be applied, or nil
+	damage  chan *recordfile.DamageError // sent at the end: a record that could not be applied, or nil
 }
 
 // loaded is a change and the line that it stands in.
@@ -80,7 +80,7 @@ type loaded struct {
 }
 
 func newLoader(db *DB) *loader {
-	l := &loader{db: db, mistake: make(chan *recordfile.DamageError)}
+	l := &loader{db: db, damage: make(chan *recordfile.DamageError)}
 	l.batches = make(chan []loaded, maxAhead)
 	l.applied = make(chan []loaded, maxAhead+2) // room for all, with one in either goroutine
 	go l.insert()
@@ -111,38 +111,39 @@ func (l *loader) line(line recordfile.Line) error {
 	return nil
 }
 
-// finish waits until all is applied. It returns the error of reading the file or the
-// mistake of a record that could not be applied, whichever stands first.
+// finish waits until all is applied. It returns the error of reading the file, or that
+// of a record that could not be applied, whichever comes first in the file.
 func (l *loader) finish(path string, err error) error {
 	l.batches <- l.batch
 	close(l.batches)
-	damage, later := errors.AsType[*recordfile.DamageError](err)
-	if mistake := <-l.mistake; mistake != nil && (err == nil || later && mistake.Line < damage.Line) {
-		mistake.File = path
-		return mistake
+	other, ok := errors.AsType[*recordfile.DamageError](err)
+	if damage := <-l.damage; damage != nil && (err == nil || ok && damage.Line < other.Line) {
+		damage.File = path
+		return damage
 	}
 	return err
 }
 
-// insert applies batches until there are no more, but nothing behind a mistake.
+// insert applies batches until there are no more, but nothing after a record that
+// could not be applied.
 func (l *loader) insert() {
 	db := l.db
-	var mistake *recordfile.DamageError
-	db.applyBulk(func() {
+	var damage *recordfile.DamageError
+	db.publishBulk(func() {
 		for batch := range l.batches {
 			if len(db.names) == 0 {
 				db.names = make(map[string]*Row, l.size/bytesPerName)
 			}
 			for _, c := range batch {
 				switch {
-				case mistake != nil:
+				case damage != nil:
 				case c.delete:
 					db.delete(c.row.ID)
 				case db.parentOf(c.row) == nil:
-					mistake = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: fmt.Sprintf(
+					damage = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: fmt.Sprintf(
 						"%.80s belongs to %.80q, which is not in the file", c.row.ID, c.row.Parent)}
 				case c.row.Name != "" && db.names[c.row.Name] != nil && db.names[c.row.Name].ID != c.row.ID:
-					mistake = &recordfile.DamageError{Line: c.number, Offset: c.offset,
+					damage = &recordfile.DamageError{Line: c.number, Offset: c.offset,
 						Reason: fmt.Sprintf("%.80s has a name that is taken", c.row.ID)}
 				default:
 					db.put(c.row)
@@ -151,7 +152,7 @@ func (l *loader) insert() {
 			l.applied <- batch[:0]
 		}
 	})
-	l.mistake <- mistake
+	l.damage <- damage
 }
 
 // Check reads a data file by the rules of [Open] and changes nothing. It reports what

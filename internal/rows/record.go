@@ -30,8 +30,8 @@ const idempotencyMember = `,"idempotency":`
 // record have around it, and at most: else what is alive would count as outdated.
 func size(r *Row) int64 {
 	n := len(r.JSON) + 64
-	if r.Key != nil {
-		n += 2*len(r.Key.Key) + 150 // each character may be escaped
+	if r.Idempotency != nil {
+		n += 2*len(r.Idempotency.Key) + 150 // each character may be escaped
 	}
 	return int64(n)
 }
@@ -47,8 +47,8 @@ func appendChange(b []byte, c change) []byte {
 		return fmt.Appendf(b, `{"delete":{"%s":"%s"}}`, r.Kind.Name, r.ID)
 	}
 	b = AppendRecord(b, r.Kind, r.JSON)
-	if r.Key != nil {
-		b = append(append(b[:len(b)-1], idempotencyMember...), strict.Encode(r.Key)...)
+	if r.Idempotency != nil {
+		b = append(append(b[:len(b)-1], idempotencyMember...), strict.Encode(r.Idempotency)...)
 		b = append(b, '}')
 	}
 	return b
@@ -114,18 +114,18 @@ func (db *DB) parse(record string) (change, error) {
 		}
 		return change{row: r, delete: true}, nil
 	}
-	r, err := db.read(row)
+	r, err := db.parseRow(row)
 	if err != nil || r.Kind.Name != name {
 		return change{}, errForm
 	}
 	if key != "" {
-		err = json.Unmarshal([]byte(key), &r.Key)
+		err = json.Unmarshal([]byte(key), &r.Idempotency)
 	}
 	return change{row: r}, err
 }
 
-// read returns the row that a text stands for, of which it reads the head alone.
-func (db *DB) read(text string) (*Row, error) {
+// parseRow returns the row that a text stands for, of which it reads the head alone.
+func (db *DB) parseRow(text string) (*Row, error) {
 	prefix, _, _ := strings.Cut(strings.TrimPrefix(text, `{"id":"`), "_")
 	r := &Row{Kind: db.kindOf(prefix), JSON: text}
 	if r.Kind == nil || !strings.HasSuffix(text, "}") {

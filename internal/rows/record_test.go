@@ -31,7 +31,7 @@ func trickyChanges(s string) []change {
 		return r
 	}
 	keyed := row("evt_1", "usr_1", s, s, s)
-	keyed.Key = &IdempotencyKey{Key: s, Body: s, At: at}
+	keyed.Idempotency = &IdempotencyKey{Key: s, Body: s, At: at}
 	unnamed := row("gst_1", "evt_1", "", "", s)
 	unnamed.JSON = strings.Replace(unnamed.JSON, `"name":"","status":""`, `"name":null,"status":null`, 1)
 	return []change{
@@ -82,11 +82,11 @@ func TestRecordForm(t *testing.T) {
 	t.Parallel()
 	db := New(testOptions())
 	event := string(fact{id: "evt_1", parent: "usr_1", name: "tea", created: 1}.json())
-	r, err := db.read(event)
+	r, err := db.parseRow(event)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Key = &IdempotencyKey{Key: "<k>", Body: "0f", At: time.Unix(0, 0).UTC()}
+	r.Idempotency = &IdempotencyKey{Key: "<k>", Body: "0f", At: time.Unix(0, 0).UTC()}
 	line := []byte("before")
 	for _, c := range []change{{row: r}, {row: r, delete: true}} {
 		line = appendChange(line, c)
@@ -104,7 +104,7 @@ func TestForgedRecords(t *testing.T) {
 	user := string(fact{id: "usr_1", name: "ada", created: 1}.json())
 	event := string(fact{id: "evt_1", parent: "usr_1", name: "tea", status: "a", created: 1}.json())
 	for i := range event {
-		if _, err := db.read(event[:i]); err == nil {
+		if _, err := db.parseRow(event[:i]); err == nil {
 			t.Errorf("read(%s) = nil, want an error", event[:i])
 		}
 	}

@@ -67,10 +67,10 @@ type Row struct {
 	Name   string // a second name by which it is found, or "": never equal to an id
 	Status string // what lists of it can be filtered by, or ""
 
-	Created time.Time
-	Kind    *Kind
-	JSON    string
-	Key     *IdempotencyKey // that it was created with, or nil
+	Created     time.Time
+	Kind        *Kind
+	JSON        string
+	Idempotency *IdempotencyKey // that it was created with, or nil
 
 	lists   *list // of its children: the first of a chain
 	deleted bool  // it may still stand in lists, until the end of a change in bulk
@@ -88,11 +88,12 @@ type IdempotencyKey struct {
 // KeyLifetime is how long an idempotency key is valid.
 const KeyLifetime = 24 * time.Hour
 
-func (k *IdempotencyKey) expired(now time.Time) bool { return !now.Before(k.At.Add(KeyLifetime)) }
+// expired reports whether there is a key and it has expired.
+func (k *IdempotencyKey) expired(now time.Time) bool { return k != nil && now.Sub(k.At) >= KeyLifetime }
 
-// keyName is the name under which the row of an idempotency key is found. Ids
+// idempotencyName is the name under which the row of an idempotency key is found. Ids
 // have no colon and second names do not begin so, so it is never another name.
-func keyName(parent, key string) string { return "idempotency:" + parent + ":" + key }
+func idempotencyName(parent, key string) string { return "idempotency:" + parent + ":" + key }
 
 // Options of [New], [Open] and [Check].
 type Options struct {
@@ -122,7 +123,7 @@ type DB struct {
 	path string           // of the file
 	view Tx               // of every View: it has no changes
 
-	places     chan struct{} // a semaphore: one slot for each update that waits or is committed
+	slots      chan struct{} // a semaphore: one slot for each update that waits or is committed
 	queueing   sync.Mutex    // guards the two below
 	waiting    []*update
 	committing bool // a goroutine commits what waits, and owns the file meanwhile
@@ -131,7 +132,7 @@ type DB struct {
 
 	writer    sync.Mutex // held by the commit in progress; guards the three fields below
 	closed    bool
-	line      []byte // the records of that commit
+	records   []byte // the records of that commit
 	compactAt int64  // bytes of the file that may be outdated before it is compacted
 
 	// The state that readers see. The fields below mu change only while both writer and
@@ -151,7 +152,7 @@ type DB struct {
 func New(o Options) *DB {
 	db := &DB{Options: o, names: map[string]*Row{}, compactAt: minOutdated}
 	db.view.db = db
-	db.places = make(chan struct{}, maxQueue)
+	db.slots = make(chan struct{}, maxQueue)
 	return db
 }
 
@@ -184,9 +185,8 @@ func (db *DB) Commits() uint64 { return db.commits.Load() }
 func (db *DB) Close() error {
 	db.writer.Lock()
 	defer db.writer.Unlock()
-	wasClosed := db.closed
 	db.closed = true
-	if wasClosed || db.file == nil {
+	if db.file == nil {
 		return nil
 	}
 	return notWritten(db.file.Close())

@@ -152,7 +152,7 @@ func TestModel(t *testing.T) {
 					if round%20 == 19 {
 						changes = 400 // in bulk
 					}
-					updates = append(updates, &update{change: func(tx *Tx) error {
+					updates = append(updates, &update{fn: func(tx *Tx) error {
 						tried := maps.Clone(m)
 						for range changes {
 							number++
@@ -276,7 +276,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		db.mustUpdate(t, func(tx *Tx) error {
 			for i := range 4 {
 				for _, user := range []string{"usr_1", "usr_2"} {
-					if r := tx.FindKey(user, fmt.Sprintf("<%d\">", i)); r != nil {
+					if r := tx.FindIdempotent(user, fmt.Sprintf("<%d\">", i)); r != nil {
 						all += r.ID + " "
 					}
 				}
@@ -322,7 +322,7 @@ func TestFullQueue(t *testing.T) {
 	t.Parallel()
 	db := opened(t, filepath.Join(t.TempDir(), "events.json"))
 	for range maxQueue {
-		db.places <- struct{}{}
+		db.slots <- struct{}{}
 	}
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -333,7 +333,7 @@ func TestFullQueue(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Update = %v, want context.Canceled", err)
 	}
-	<-db.places
+	<-db.slots
 	db.mustUpdate(t, put(fact{id: "usr_1"}))
 }
 
@@ -349,7 +349,7 @@ func TestFailedCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	putNew := func(id string) *update {
-		return &update{change: func(tx *Tx) error {
+		return &update{fn: func(tx *Tx) error {
 			if tx.Find(id) != nil {
 				return errRefused
 			}
@@ -384,7 +384,7 @@ func TestSplitCommits(t *testing.T) {
 	db.mustUpdate(t, put(fact{id: "usr_1"}))
 	long, total := strings.Repeat("x", 50_000), 0
 	putMany := func(n int) *update {
-		return &update{change: func(tx *Tx) error {
+		return &update{fn: func(tx *Tx) error {
 			for range n {
 				total++
 				id := fmt.Sprint("evt_", total)
@@ -422,10 +422,10 @@ func TestPanic(t *testing.T) {
 	t.Parallel()
 	db := New(testOptions())
 	updates := []*update{
-		{change: put(fact{id: "usr_1"})},
-		{change: func(tx *Tx) error { tx.Delete("usr_1"); panic("a defect") }},
-		{change: func(tx *Tx) error { tx.Put(nil, []byte("{}"), nil); return nil }},
-		{change: put(fact{id: "evt_1", parent: "usr_1"})},
+		{fn: put(fact{id: "usr_1"})},
+		{fn: func(tx *Tx) error { tx.Delete("usr_1"); panic("a defect") }},
+		{fn: func(tx *Tx) error { tx.Put(nil, []byte("{}"), nil); return nil }},
+		{fn: put(fact{id: "evt_1", parent: "usr_1"})},
 	}
 	db.commit(updates)
 	for i, want := range []string{"", "panic: a defect", "panic: " + errForm.Error(), ""} {

@@ -58,15 +58,16 @@ func (tx *Tx) Get(prefix, id string) *Row {
 	return nil
 }
 
-// FindKey returns the row that was created with an idempotency key under a parent,
-// or nil, also if the key has expired. The name of the key may lead to an old version
-// of the row, so the row is looked up again by its id.
-func (tx *Tx) FindKey(parent, key string) *Row {
-	r := tx.Find(keyName(parent, key))
+// FindIdempotent returns the row that was created with an idempotency key under a
+// parent, or nil, also if the key has expired. The name of the key may lead to an old
+// version of the row, so the row is looked up again by its id.
+func (tx *Tx) FindIdempotent(parent, key string) *Row {
+	r := tx.Find(idempotencyName(parent, key))
 	if r != nil {
 		r = tx.Find(r.ID)
 	}
-	if r == nil || r.Parent != parent || r.Key == nil || r.Key.Key != key || r.Key.expired(tx.db.Now()) {
+	if r == nil || r.Parent != parent || r.Idempotency == nil || r.Idempotency.Key != key ||
+		r.Idempotency.expired(tx.db.Now()) {
 		return nil
 	}
 	return r
@@ -81,19 +82,19 @@ func (tx *Tx) Put(old *Row, json []byte, key *IdempotencyKey) *Row {
 	if old != nil && old.JSON == string(json) {
 		return old
 	}
-	r, err := tx.db.read(string(json))
+	r, err := tx.db.parseRow(string(json))
 	if err != nil {
 		panic(err)
 	}
 	if old == nil {
-		if r.Key = key; key != nil {
-			tx.names[keyName(r.Parent, key.Key)] = r
+		if r.Idempotency = key; key != nil {
+			tx.names[idempotencyName(r.Parent, key.Key)] = r
 		}
 		tx.added[r.Parent] = append(tx.added[r.Parent], r.ID)
-	} else if r.Key = old.Key; old.Name != "" && old.Name != r.Name {
+	} else if r.Idempotency = old.Idempotency; old.Name != "" && old.Name != r.Name {
 		tx.names[old.Name] = nil
 	}
-	tx.name(r, r)
+	tx.bind(r, r)
 	if tx.changes = append(tx.changes, change{row: r}); len(tx.changes)%1000 == 0 {
 		collectGarbage()
 	}
@@ -113,24 +114,25 @@ func collectGarbage() {
 // Delete deletes the row with an id, if there is one, and all that belongs to it.
 func (tx *Tx) Delete(id string) {
 	if r := tx.Find(id); r != nil && r.ID == id {
-		tx.forget(r)
+		tx.unbind(r)
 		tx.changes = append(tx.changes, change{row: r, delete: true})
 	}
 }
 
-// forget makes the names of a row, and of all that belongs to it, stand for nothing.
-func (tx *Tx) forget(r *Row) {
-	tx.name(r, nil)
+// unbind makes the names of a row, and of all that belongs to it, stand for nothing.
+func (tx *Tx) unbind(r *Row) {
+	tx.bind(r, nil)
 	for _, child := range tx.Children(r.ID) {
-		tx.forget(child)
+		tx.unbind(child)
 	}
 }
 
-// name makes the names of a row stand for another one, or for nothing.
-func (tx *Tx) name(r, now *Row) {
-	tx.names[r.ID] = now
+// bind makes the names of a row stand for its current version or, if that is nil, for
+// nothing.
+func (tx *Tx) bind(r, current *Row) {
+	tx.names[r.ID] = current
 	if r.Name != "" {
-		tx.names[r.Name] = now
+		tx.names[r.Name] = current
 	}
 }
 
