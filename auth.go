@@ -134,14 +134,6 @@ func (s *Store) IssueKey(userID string) (secret string, key Key, err error) {
 // email, who is made with the name where there is none. The secret may be chosen.
 type keyRequest struct{ userID, name, email, secret string }
 
-func (r *keyRequest) form() form.Form {
-	return form.Form{
-		{Name: "user_id", Value: &r.userID},
-		{Name: "name", Value: &r.name},
-		{Name: "email", Value: &r.email},
-	}
-}
-
 // user finds or makes the user that a key is asked for.
 func (r keyRequest) user(t tx) (*rows.Row, error) {
 	switch byID := r.userID != ""; {
@@ -201,7 +193,7 @@ func (s *Store) RevokeKey(keyID string) error {
 		}
 		var k Key
 		if load(k.form(), r); k.RevokedAt == nil {
-			k.RevokedAt = new(later(s.now(), k.CreatedAt))
+			k.RevokedAt = new(latest(s.now(), k.CreatedAt))
 			t.put(k.form(), r, nil)
 		}
 		return nil
@@ -212,12 +204,16 @@ func (s *Store) RevokeKey(keyID string) error {
 // {"name","email"} for the user with that email, who is made where there is
 // none. It returns {"id","key","user"}: the key's id, its secret, its user's id.
 func (s *Store) IssueKeyJSON(request []byte) ([]byte, error) {
-	v, err := strict.Parse(request)
-	if err != nil {
-		return nil, &RecordError{Kind: "key", Problems: []string{err.Error()}}
-	}
 	var r keyRequest
-	if problems := r.form().Fill(v, form.New).All(); problems != nil {
+	members := form.Form{
+		{Name: "user_id", Value: &r.userID}, {Name: "name", Value: &r.name}, {Name: "email", Value: &r.email},
+	}
+	v, err := strict.Parse(request)
+	problems := members.Fill(v, form.New).All()
+	if err != nil {
+		problems = []string{err.Error()}
+	}
+	if problems != nil {
 		return nil, &RecordError{Kind: "key", Problems: problems}
 	}
 	secret, key, err := s.issueKey(r)

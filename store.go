@@ -397,6 +397,10 @@ func (s *Store) now() time.Time {
 	return time.Now().UTC().Truncate(time.Microsecond)
 }
 
+// latest is the latest of some times. Nothing is changed before it was created, for
+// example, even by a clock that was ahead.
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+
 // tx is an update of the store: the rows with the changes so far, and the rules.
 type tx struct {
 	*rows.Tx
@@ -545,7 +549,7 @@ func (t tx) createdAt(p *form.Problems, at *time.Time, old *rows.Row) {
 		p.Add("created_at", "must not be later than now")
 		return
 	case at.After(now):
-		*t.ahead = later(*t.ahead, *at)
+		*t.ahead = latest(*t.ahead, *at)
 	}
 	if at.After(t.s.last) {
 		t.s.last = *at
@@ -644,19 +648,10 @@ func (t tx) event(v strict.Value, host string, key *rows.IdempotencyKey) (*rows.
 	default: // it moves if a member has changed
 		e.UpdatedAt = before
 		if t.s.encoded = f.Append(t.s.encoded[:0]); string(t.s.encoded) != old.JSON {
-			e.UpdatedAt = later(t.s.now(), e.CreatedAt)
+			e.UpdatedAt = latest(t.s.now(), e.CreatedAt)
 		}
 	}
 	return t.put(f, old, key), nil
-}
-
-// later is the later of two times: nothing is changed before it was created, even by
-// a clock that was ahead.
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 func (t tx) guest(v strict.Value) []string {

@@ -139,23 +139,22 @@ func (tx *Tx) bind(r, current *Row) {
 // Children returns the rows that belong to the row with an id, in no order: for ""
 // the rows without a parent. One that was deleted and put again may come twice.
 func (tx *Tx) Children(id string) (children []*Row) {
-	add := func(childID string) {
-		if child := tx.Find(childID); child != nil && child.Parent == id {
-			children = append(children, child)
-		}
-	}
-	r := tx.db.names[id]
+	parent := tx.db.names[id]
 	if id == "" {
-		r = &tx.db.root
+		parent = &tx.db.root
 	}
-	if r != nil {
-		for child := range tx.db.children(r) {
-			add(child.ID)
+	var ids []string
+	if parent != nil {
+		for child := range tx.db.children(parent) {
+			ids = append(ids, child.ID)
 		}
 	}
 	for t := tx; t != nil; t = t.base {
-		for _, childID := range t.added[id] {
-			add(childID)
+		ids = append(ids, t.added[id]...)
+	}
+	for _, childID := range ids {
+		if child := tx.Find(childID); child != nil && child.Parent == id {
+			children = append(children, child)
 		}
 	}
 	return children
