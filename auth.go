@@ -51,8 +51,8 @@ func apiKeyName(digest string) string { return "key:" + digest }
 var idAlphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // newID is the random part of an id, slug or secret: what Config.NewID gives, else
-// 128 random bits (40 of a slug, which is no secret and is made again where it is
-// taken).
+// 128 random bits (40 of a slug, which is no secret and is made again if it is in
+// use).
 func (s *Store) newID(kind, owner string) string {
 	if s.cfg.NewID != nil {
 		return s.cfg.NewID(kind, owner)
@@ -73,7 +73,7 @@ func digest(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hint is the end of a secret by which a person tells keys apart; nil where the
+// hint is the end of a secret by which a person tells keys apart; nil if the
 // secret is so short that its end would give away too much.
 func hint(secret string) *string {
 	if len(secret) < len(secretPrefix)+16 {
@@ -122,7 +122,7 @@ func (t tx) key(v strict.Value) (*rows.Row, []string) {
 }
 
 // IssueKey makes an API key for a user and returns its secret, which is shown
-// this once and kept nowhere. [ErrNotFound] where there is no such user.
+// this once and kept nowhere. The error is [ErrNotFound] if there is no such user.
 func (s *Store) IssueKey(userID string) (secret string, key Key, err error) {
 	if userID == "" {
 		return "", Key{}, fmt.Errorf("no user is named: %w", ErrNotFound)
@@ -131,7 +131,7 @@ func (s *Store) IssueKey(userID string) (secret string, key Key, err error) {
 }
 
 // keyRequest asks for a key: for the user with the id, or for the one with the
-// email, who is made with the name where there is none. The secret may be chosen.
+// email, who is made with the name if there is none. The secret may be chosen.
 type keyRequest struct{ userID, name, email, secret string }
 
 // user finds or makes the user that a key is asked for.
@@ -184,7 +184,7 @@ func (s *Store) issueKey(r keyRequest) (secret string, key Key, err error) {
 }
 
 // RevokeKey ends an API key: it is refused from the next request on, for good.
-// Revoking it again changes nothing. [ErrNotFound] where there is no such key.
+// Revoking it again changes nothing. The error is [ErrNotFound] if there is no such key.
 func (s *Store) RevokeKey(keyID string) error {
 	return s.update(context.Background(), func(t tx) error {
 		r := t.Get("key", keyID)
@@ -201,7 +201,7 @@ func (s *Store) RevokeKey(keyID string) error {
 }
 
 // IssueKeyJSON is [Store.IssueKey] for an operator's request: {"user_id"}, or
-// {"name","email"} for the user with that email, who is made where there is
+// {"name","email"} for the user with that email, who is made if there is
 // none. It returns {"id","key","user"}: the key's id, its secret, its user's id.
 func (s *Store) IssueKeyJSON(request []byte) ([]byte, error) {
 	var r keyRequest
@@ -255,13 +255,13 @@ func (s *Store) KeysJSON() ([]byte, error) {
 // keyState is what a server that starts must know of the keys of its store.
 type keyState struct {
 	Owner  User   // the first user of the store
-	Exists bool   // the store had keys, good or revoked ones
-	Known  bool   // the secret that was asked for is that of a good key
+	Exists bool   // the store had keys, valid or revoked ones
+	Known  bool   // the secret that was asked for is that of a valid key
 	Secret string // of the key that was made now, if one was
 }
 
-// firstKey makes the first key of a store that has none, where makeOne says so or a
-// secret is chosen: for the first user of the store or, where there is no user, for
+// firstKey makes the first key of a store that has none, if makeOne is true or a
+// secret is chosen: for the first user of the store or, if there is no user, for
 // a new one. In a store with keys it changes nothing.
 func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error) {
 	request := keyRequest{secret: secret, name: "Local Owner", email: "owner@localhost.example"}
@@ -289,7 +289,7 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 	})
 }
 
-// keyOwner is the id of the user that has a good key with this secret, or "".
+// keyOwner is the id of the user that has a valid key with this secret, or "".
 func (s *Store) keyOwner(secret string) (userID string) {
 	// Every request comes here, so this is apiKeyName of digest with one allocation. What
 	// is longer than any secret is cut, and still is longer than any secret.
@@ -305,7 +305,7 @@ func (s *Store) keyOwner(secret string) (userID string) {
 }
 
 // caller is the id of the user whose key the request carries. The header
-// x-service-api-key decides where it is present, even if it is wrong;
+// x-service-api-key decides if it is present, even if it is wrong;
 // Authorization is read only when it is absent.
 func (s *Store) caller(r *http.Request) (userID string, err error) {
 	secret, problem := credential(r.Header)

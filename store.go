@@ -83,8 +83,8 @@ type Ref struct {
 // A RecordError says which record was refused and everything that is wrong with it.
 type RecordError struct {
 	Record   int      // its place in the array, counted from 1; 0 for the array as a whole
-	Kind     string   // user, key, event, guest or delete; empty where the record does not say
-	Problems []string // each begins with the name of a member where one is at fault
+	Kind     string   // user, key, event, guest or delete; empty if the record does not say
+	Problems []string // each begins with the name of a member if one is at fault
 }
 
 func (e *RecordError) Error() string {
@@ -119,8 +119,8 @@ var (
 )
 
 // The forms below are the members of each kind's JSON in order, with their rules. A
-// stored row has them in this order, and kinds names those that it begins with: a
-// new member goes to the end.
+// stored row has them in this order, and Kind.Head lists the first of them: append new
+// members at the end.
 var (
 	userID, keyID   = form.ID("usr"), form.ID("key")
 	eventID         = form.ID("evt")
@@ -182,11 +182,12 @@ func (g *Guest) form() form.Form {
 }
 
 // kinds is what the database must know of the rows: how ids begin, what belongs to
-// what, and with which members a row begins, that tell its names, its parent, its
-// status and when it was created.
+// what, and the leading members of a row, out of which Read takes its names, its
+// parent, its status and when it was created.
 //
-// A row is found by its id and by a second name. An event's is its slug. The others
-// have a colon, which neither ids nor slugs have, so none is ever another's.
+// A row is found by its id and by a second name, a unique alternate one. An event's is
+// its slug. The others have a colon, which neither ids nor slugs have, so no two kinds
+// ever share a name.
 var kinds = []rows.Kind{
 	{Name: "user", Prefix: "usr",
 		Head: []string{"id", "name", "email", "avatar_url?", "timezone?", "created_at"},
@@ -216,7 +217,7 @@ func guestName(event, email string) string {
 	return "guest:" + event + ":" + strings.ToLower(email)
 }
 
-// Store keeps users, keys, events and guests, in memory and, where it was opened on
+// Store keeps users, keys, events and guests, in memory and, if it was opened on
 // a file, on disk. [NewStore] and [Open] make one. It is safe for concurrent use.
 //
 // This file has the four kinds and their rules. Package rows keeps the rows: the
@@ -250,12 +251,12 @@ func newStore(cfg *Config) *Store {
 	return s
 }
 
-// Open returns the store that the data file at path holds, or an empty one where
-// there is none: the first change makes the file. It takes a lock because of which a second Open
-// of the same file, in this process or another, is refused; [Store.Close] frees
-// it. A file that is damaged, of another program or of a newer version is refused
-// and left as it is; the error says where and what to do, and is [ErrInUse],
-// [ErrDamaged] or [ErrFormat] where it is one of those.
+// Open returns the store that the data file at path holds, or an empty one if there is
+// no file: the first change makes it. Open locks the file, so a second Open of it, in
+// this process or another, is refused; [Store.Close] releases the lock. A file that is
+// damaged, of another program or of a newer version is refused and left as it is; the
+// error wraps [ErrInUse], [ErrDamaged] or [ErrFormat] if it is one of those, and says
+// what to do.
 func Open(path string, cfg *Config) (*Store, error) {
 	s := newStore(cfg)
 	var err error
@@ -302,7 +303,7 @@ func (s *Store) ApplyJSON(records []byte) error {
 }
 
 // applySeed is ApplyJSON for a seed, which may be the dump of a store whose clock
-// was ahead: a created_at later than now is taken, unless the clock is a configured
+// was ahead: a created_at later than now is accepted, unless the clock is a configured
 // one. It returns the latest of those, or the zero time.
 func (s *Store) applySeed(records []byte) (ahead time.Time, err error) {
 	err = s.update(context.Background(), func(t tx) error {
@@ -314,7 +315,7 @@ func (s *Store) applySeed(records []byte) (ahead time.Time, err error) {
 
 // ReplaceJSON deletes the events of a user, with their guests, and applies records,
 // in one step. For the user "" it deletes everything in the store. It calls then at
-// the end of that step: once the records are taken, and before any other change
+// the end of that step: once the records are accepted, and before any other change
 // begins. It is how a test double goes back to its start while it is in use.
 func (s *Store) ReplaceJSON(userID string, records []byte, then func()) error {
 	return s.update(context.Background(), func(t tx) error {
@@ -348,11 +349,11 @@ func (s *Store) Records() (records []Record) {
 func (s *Store) RecordsJSON() ([]byte, error) { return s.recordsJSON("", true) }
 
 // UserRecordsJSON is RecordsJSON of the user with this id or email, of its keys and
-// events, and of their guests: an empty array where there is no such user.
+// events, and of their guests: an empty array if there is no such user.
 func (s *Store) UserRecordsJSON(user string) ([]byte, error) { return s.recordsJSON(user, false) }
 
 // recordsJSON copies the records of a user, or all, so that others can change the
-// store while they are encoded: in memory that is taken once, as it may be much.
+// store while they are encoded. Its memory is allocated once, as it may be much.
 func (s *Store) recordsJSON(user string, all bool) (array []byte, err error) {
 	type record struct {
 		kind *rows.Kind
@@ -499,8 +500,8 @@ func recordValue(r Record) strict.Value {
 	return v
 }
 
-// existing returns the row that a record is about: the one with its id or, where it
-// has none, with the second name that its members give it. Nil is a new one.
+// existing returns the row that a record is about: the one with its id or, if it has
+// none, with the second name that its members give it. Nil means a new row.
 func (t tx) existing(v strict.Value, prefix, name string) *rows.Row {
 	if id := v.Member("id"); id.Kind != strict.Null {
 		return t.Get(prefix, id.Text)
@@ -508,7 +509,7 @@ func (t tx) existing(v strict.Value, prefix, name string) *rows.Row {
 	return t.Find(name)
 }
 
-// load reads a row into the value of a form. Nil is a row that says nothing.
+// load reads a row into the value of a form. A nil row changes nothing.
 func load(f form.Form, r *rows.Row) {
 	if r == nil {
 		return
@@ -527,7 +528,7 @@ func mode(old *rows.Row) form.Mode {
 	return form.Merge
 }
 
-// checkNotTaken adds a problem where another row than the one with this id has a name.
+// checkNotTaken adds a problem if a row with another id has the name.
 func (t tx) checkNotTaken(p *form.Problems, member, name, id string) {
 	if r := t.Find(name); r != nil && r.ID != id {
 		p.Add(member, "is taken by "+r.ID)
@@ -556,15 +557,15 @@ func (t tx) createdAt(p *form.Problems, at *time.Time, old *rows.Row) {
 	}
 }
 
-// makeID sets an id where none was given.
+// makeID sets an id if none was given.
 func (t tx) makeID(id *string, prefix, owner string, rule form.Rule) {
 	if *id == "" {
 		*id = t.unique(prefix, owner, rule, func(made string) string { return prefix + "_" + made })
 	}
 }
 
-// unique returns a name that is not taken. It panics, which Update returns as an
-// error, where Config.NewID makes none that the rule, which may be nil, allows.
+// unique returns a name that is not in use. If Config.NewID makes none that the rule
+// allows, it panics, which Update returns as an error. The rule may be nil.
 func (t tx) unique(kind, owner string, rule form.Rule, whole func(made string) string) string {
 	for range 1_000_000 {
 		name := whole(t.s.newID(kind, owner))
@@ -600,7 +601,7 @@ func (t tx) user(v strict.Value) []string {
 	return nil
 }
 
-// event puts an event: from a record or, where host is not "", a new one from a
+// event puts an event: from a record or, if host is not "", a new one from a
 // request of that host.
 func (t tx) event(v strict.Value, host string, key *rows.IdempotencyKey) (*rows.Row, []string) {
 	e := Event{HostID: host}
@@ -730,7 +731,7 @@ func (s *Store) event(caller, ref string) (id, raw string, found bool) {
 }
 
 // page appends to raws a page of what belongs to a user or an event, the newest
-// first: events with a status or, where it is "", both, or guests.
+// first: guests, or events with a status, which is "" for both.
 func (s *Store) page(parent, prefix, status string, after *rows.Place, limit int, raws []string) (
 	page []string, next *rows.Place) {
 	s.db.View(func(t *rows.Tx) { page, next = t.Page(parent, prefix, status, after, limit, raws) })

@@ -212,7 +212,7 @@ func (osFS) WithPrefix(path string) (paths []string, err error) {
 	return paths, err
 }
 
-// SyncDir does nothing where there is no such call: on Windows, as NTFS keeps names in
+// SyncDir does nothing if there is no such call: on Windows, as NTFS keeps names in
 // its journal, and on file systems that answer EINVAL.
 func (osFS) SyncDir(dir file) error {
 	if runtime.GOOS == "windows" {

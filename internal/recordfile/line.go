@@ -44,7 +44,7 @@ type header struct {
 	format, salt string
 }
 
-// saltSum is what the checksums of all other lines go on from.
+// saltSum is the CRC-32C of the salt, which the checksums of all other lines continue.
 func (h header) saltSum() uint32 { return crc32.Checksum([]byte(h.salt), castagnoli) }
 
 // append appends the line with its line end.
@@ -62,7 +62,7 @@ func seal(line []byte, salt uint32) {
 	hex.Encode(line[sumAt:sumEnd], binary.BigEndian.AppendUint32(nil, sum))
 }
 
-// A checker verifies the lines of one life of a file.
+// A checker verifies the lines of one generation of a file.
 type checker struct {
 	salt    uint32 // the checksum of the salt alone
 	scratch []byte
@@ -84,7 +84,7 @@ const around = ",\r\n"
 
 // find returns what may be a line at the end of text, without what stands around it.
 // Where a block or a line end was lost, the beginning of another line can stand before
-// it, so where the whole does not verify, the last beginning of a line counts: no string
+// it, so if the whole does not verify, the last beginning of a line counts: no string
 // in a record contains one (see the package comment).
 func (c *checker) find(text string) (line string) {
 	line = strings.Trim(text, around)

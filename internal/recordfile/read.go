@@ -25,7 +25,7 @@ type Report struct {
 	Lines       int    // commits that verify
 	First, Last uint64 // their numbers
 	Snap        uint64 // the number that ends the snapshot
-	Repair      string // what File.Settle would repair; empty where there is nothing
+	Repair      string // what File.Settle would repair; empty if there is nothing
 }
 
 // Read reads the file by the rules of [Open], takes no lock and changes nothing.
@@ -62,7 +62,7 @@ func openToRead(path string, o *Options) (file, string, error) {
 }
 
 // read gives each, chunk by chunk, what follows the offset from, up to the size that
-// the file has now: a server may be writing behind that. What each gets is longer from
+// the file has now: a server may be writing after that. What each gets is longer from
 // call to call, all of it parts of one string. What it refuses at the beginning takes
 // no memory for the rest.
 func read(f file, from int64, each func(text string, size int64) error) error {
@@ -86,7 +86,7 @@ func read(f file, from int64, each func(text string, size int64) error) error {
 	}
 }
 
-// scan takes the lines of a file, in order, while they are right.
+// scan accepts the lines of a file, in order, while they are right.
 type scan struct {
 	checker
 	path    string
@@ -96,9 +96,9 @@ type scan struct {
 	size    int64
 	base    int64  // where text begins in the file
 	text    string // what was read
-	pos     int    // where in text the first line that was not taken begins
-	line    int    // the number of that line: 1 is the bracket, 2 the header; 0 if nothing was taken
-	n       uint64 // the number of the last commit that was taken
+	pos     int    // where in text the first line that was not accepted begins
+	line    int    // the number of that line: 1 is the bracket, 2 the header; 0 before both are accepted
+	n       uint64 // the number of the last commit that was accepted
 	empty   bool   // that commit holds no records
 	snapEnd int64  // where the snapshot ends in the file
 }
@@ -106,7 +106,7 @@ type scan struct {
 func (s *scan) offset() int64 { return s.base + int64(s.pos) }
 func (s *scan) rest() string  { return s.text[s.pos:] }
 
-// load reads what follows the lines that were taken, and takes its lines. A rest that
+// load reads what follows the lines that were accepted, and accepts more. A rest that
 // no later byte can make right, because it is longer than any line, is not read to
 // its end.
 func (s *scan) load(f file) error {
@@ -121,7 +121,7 @@ func (s *scan) load(f file) error {
 	})
 }
 
-// walk takes the lines that are whole and right. It stops at the first that is not. A
+// walk accepts the lines that are whole and right. It stops at the first that is not. A
 // line with a right checksum that is not the next commit was never written there.
 func (s *scan) walk() (err error) {
 	if s.line == 0 {
@@ -157,7 +157,7 @@ func (s *scan) walk() (err error) {
 // (repair says what), or is damage (err). N is a commit's number, not a line's.
 //
 // Each commit is written after the one before it was synced. So a crash while commit
-// N+1 is written leaves all commits up to N and, behind them, blocks of commit N+1 in
+// N+1 is written leaves all commits up to N and, after them, blocks of commit N+1 in
 // any order, blocks of the closing bracket, and whatever the disk held in their
 // place: zeros, commits of an older generation of the file, which have lower numbers
 // and another salt, or an earlier N+1 that was undone. It leaves no commit with a
@@ -200,7 +200,7 @@ func (s *scan) judge() (repair string, err error) {
 		len(rest), s.line, s.offset()), nil
 }
 
-// damage is the error for the first line that was not taken.
+// damage is the error for the first line that was not accepted.
 func (s *scan) damage(format string, args ...any) *DamageError {
 	return &DamageError{s.path, s.line, s.offset(), fmt.Sprintf(format, args...)}
 }
@@ -217,8 +217,8 @@ var saltForm = regexp.MustCompile(`"salt":"([0-9a-f]{16})"`)
 // Salvage reads a damaged file, takes no lock and changes nothing. It calls each with
 // the records of every commit that verifies, wherever it stands, in the order of the
 // file. It returns the parts that do not verify; parts that follow one another are one.
-// Where the header is damaged, the salt that stands in it is taken if lines verify
-// with it.
+// If the header is damaged, the salt that it still shows is used, if lines verify with
+// it.
 func Salvage(path string, o Options, each func(records string) error) (skipped []Span, err error) {
 	f, path, err := openToRead(path, &o)
 	if err != nil {

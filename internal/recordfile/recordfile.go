@@ -18,9 +18,9 @@
 //     by the bytes of the line from "n": to its last brace. The header's own
 //     checksum has no salt before it.
 //   - n is the number of the commit, which is not the number of its line in the
-//     file. The header has one, too. It rises by one from line to line, and goes on
-//     through rewrites: an older generation of the file has lower numbers. Each
-//     rewrite begins a generation.
+//     file. The header has one, too. Each line's n is one more than that of the line
+//     before. A rewrite begins a new generation of the file and goes on counting, so
+//     an older generation has lower numbers.
 //   - salt is random and new whenever the file is rewritten, so that a block of
 //     an older generation, which a disk may still hold, never verifies.
 //   - snap is the number of the empty commit that ends the snapshot, which is
@@ -53,7 +53,7 @@
 // package issues, where any blocks of 512 or 4,096 bytes are lost and the others
 // kept. They cannot show that a disk keeps what it says it has flushed and leaves
 // the bytes around a write alone, nor what network file systems do. Lines that
-// are missing at the end, behind the snapshot, look as if they had never been
+// are missing at the end, after the snapshot, look as if they had never been
 // there. A file system that shows blocks of deleted files after a crash (FAT, ext4
 // with data=writeback) may show a part of a rewrite that failed, with numbers that
 // look like damage: the file is refused then, and nothing is lost.
@@ -134,8 +134,8 @@ type File struct {
 
 	// What Open found, for Settle.
 	appended string // the commits from snapEnd to end, to be written once more
-	rest     string // what stands behind them: the closing bracket, or an unfinished write
-	repair   string // what is wrong with the end of the file, in words; empty where nothing is
+	rest     string // what follows them: the closing bracket, or an unfinished write
+	repair   string // what is wrong with the end of the file, in words; empty if nothing is
 
 	settled bool   // Append may write
 	buf     []byte // the line that is being written; kept for its memory
@@ -149,7 +149,7 @@ type File struct {
 // Open changes nothing on disk but the lock file, so that its caller can still
 // refuse what was read and leave the file as it is; [File.Settle] repairs what one
 // unfinished write left at the end. A file that is missing is new: the first
-// [File.Rewrite] makes it. Where Open fails its error is a [*DamageError], wraps
+// [File.Rewrite] makes it. If Open fails, its error is a [*DamageError], wraps
 // [ErrLocked] or [ErrFormat], or is the system's own.
 func Open(path string, o Options, replay func(Line) error) (*File, error) {
 	o.setDefaults()
@@ -166,7 +166,7 @@ func Open(path string, o Options, replay func(Line) error) (*File, error) {
 	return nil, err
 }
 
-// open does the work of Open. Where it fails, f holds what is to be closed.
+// open does the work of Open. If it fails, f holds what is to be closed.
 func (f *File) open(path string, replay func(Line) error) (err error) {
 	if f.path, err = f.o.fs.Resolve(path); err != nil {
 		return err
@@ -241,11 +241,11 @@ func (f *File) Close() error {
 
 // Settle makes the end of the file, as [Open] read it, right and durable: what an
 // unfinished write left is put aside and cut, a closing bracket that is missing is
-// added, and the commits behind the snapshot are written once more in their place
+// added, and the commits after the snapshot are written once more in their place
 // and synced. An empty commit ends them, as after a clean [File.Close]. Settle or
 // [File.Rewrite] comes before the first [File.Append], and before anything that was
-// read is shown as durable. Where it fails nothing can be written, and [File.Err]
-// says so; reading may go on. On a new file it does nothing.
+// read is shown as durable. If it fails, nothing can be written, and [File.Err]
+// returns why; reading may go on. On a new file it does nothing.
 func (f *File) Settle() error {
 	if err := f.writable(); err != nil || f.settled || f.file == nil {
 		return err
@@ -348,7 +348,7 @@ func (f *File) Append(records []byte) error {
 	return nil
 }
 
-// endEmpty adds an empty commit where the last one holds records, so that damage to
+// endEmpty adds an empty commit if the last one holds records, so that damage to
 // those can be told from an unfinished write, which nothing follows: see judge. A
 // file without room for it is as good as before.
 func (f *File) endEmpty() {
@@ -360,7 +360,7 @@ func (f *File) endEmpty() {
 	}
 }
 
-// undo ends the file after its last commit again, where a write failed.
+// undo ends the file after its last commit again, when a write failed.
 func (f *File) undo() error {
 	_, err := f.file.WriteAt([]byte(closing), f.end)
 	if err = errors.Join(err, f.file.Truncate(f.size)); err != nil {
@@ -375,7 +375,7 @@ func (f *File) sync() error { return f.synced("sync", f.file.Sync()) }
 // syncDir makes the name of the file durable.
 func (f *File) syncDir() error { return f.synced("sync of the folder", f.o.fs.SyncDir(f.dir)) }
 
-// synced ends writing where a sync has failed. It is not tried again: a second one could
+// synced ends writing if a sync has failed. It is not tried again: a second one could
 // succeed although the first lost bytes.
 func (f *File) synced(doing string, err error) error {
 	if err != nil {

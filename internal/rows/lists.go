@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Place is where a row stands in a list: rows are ordered by their time of
+// Place is the position of a row in a list: rows are ordered by their time of
 // creation and then by their id.
 type Place struct {
 	Created time.Time
@@ -20,7 +20,7 @@ func compare(r *Row, p Place) int {
 	return cmp.Or(r.Created.Compare(p.Created), cmp.Compare(r.ID, p.ID))
 }
 
-// list is the children of one row that are of one kind and, where status is not
+// list is the children of one row that are of one kind and, if status is not
 // "", of one status: from the oldest to the newest.
 type list struct {
 	kind     *Kind
@@ -31,9 +31,9 @@ type list struct {
 	sorted   int   // of an unsorted list: how many rows at its beginning are in order
 }
 
-// list returns the list of r's children of a kind and a status. Where there is none
-// it makes one, or returns nil. A row has few lists, so they are a chain that is
-// searched from its beginning.
+// list returns the list of r's children of a kind and a status. If there is none, it
+// makes one if makeOne is true, and returns nil if not. A row has few lists, so they
+// are a chain that is searched from its beginning.
 func (r *Row) list(kind *Kind, status string, makeOne bool) *list {
 	l := r.lists
 	for l != nil && (l.kind != kind || l.status != status) {
@@ -69,8 +69,8 @@ func (db *DB) addTo(l *list, r *Row) {
 	}
 }
 
-// removeFrom takes a row out of a list. In bulk the list is only marked: at the
-// end, a row that is deleted or has another status by then leaves it.
+// removeFrom removes a row from a list. In bulk the list is only marked: at the end,
+// a row that is deleted or has another status by then is removed from it.
 func (db *DB) removeFrom(l *list, r *Row) {
 	if db.bulk {
 		db.unsort(l)
@@ -102,9 +102,9 @@ func (db *DB) publishBulk(change func()) {
 }
 
 // sort puts a list in order after changes in bulk. The rows at its beginning still
-// are; those behind them are sorted, and the two merged. A row that is deleted or
-// has another status now leaves the list, and one that left and came back stands in
-// it once.
+// are in order; those after them are sorted, and the two merged. A row that is deleted
+// or has another status now is removed, and one that was removed and added again is in
+// the list once.
 func (l *list) sort() {
 	leaves := func(r *Row) bool { return r.deleted || l.status != "" && l.status != r.Status }
 	old, added := slices.DeleteFunc(l.rows[:l.sorted], leaves), slices.DeleteFunc(l.rows[l.sorted:], leaves)
@@ -163,8 +163,8 @@ func (db *DB) put(r *Row) {
 	}
 }
 
-// move takes a row out of its parent's list of one status, and puts it into that of
-// another one. There is no list of the status "".
+// move moves a row from its parent's list of one status to the list of another one.
+// There is no list of the status "".
 func (db *DB) move(parent, r *Row, from, to string) {
 	if from != "" && from != to {
 		db.removeFrom(parent.list(r.Kind, from, false), r)

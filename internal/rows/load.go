@@ -10,7 +10,7 @@ import (
 const (
 	fileFormat   = "events/1"
 	bytesPerName = 300 // of a data file, about: an event has two names
-	maxAhead     = 8   // batches that may wait to be applied
+	maxAhead     = 8   // batches that may wait to be inserted
 	batchSize    = 512 // changes that the reader of a file hands over at once
 )
 
@@ -61,7 +61,7 @@ func (db *DB) settle(deletes bool) error {
 
 // loader puts the records of a file into a database. Two goroutines share the
 // work: the one that reads and verifies the file calls line, which parses records
-// and hands them over in batches; the other one, insert, applies them.
+// and hands them over in batches; the other one, insert, puts them into the database.
 type loader struct {
 	db      *DB
 	batch   []loaded // what line has parsed and not handed over yet
@@ -69,7 +69,7 @@ type loader struct {
 	size    int64    // of the file in bytes; set before the first batch is handed over
 	batches chan []loaded
 	applied chan []loaded                // batches that line can use again
-	damage  chan *recordfile.DamageError // sent at the end: a record that could not be applied, or nil
+	damage  chan *recordfile.DamageError // sent at the end: a record that could not be inserted, or nil
 }
 
 // loaded is a change and the line that it stands in.
@@ -111,8 +111,8 @@ func (l *loader) line(line recordfile.Line) error {
 	return nil
 }
 
-// finish waits until all is applied. It returns the error of reading the file, or that
-// of a record that could not be applied, whichever comes first in the file.
+// finish waits until all is inserted. It returns the error of reading the file, or that
+// of a record that could not be inserted, whichever comes first in the file.
 func (l *loader) finish(path string, err error) error {
 	l.batches <- l.batch
 	close(l.batches)
@@ -124,8 +124,8 @@ func (l *loader) finish(path string, err error) error {
 	return err
 }
 
-// insert applies batches until there are no more, but nothing after a record that
-// could not be applied.
+// insert inserts batches until there are no more, but nothing after a record that could
+// not be inserted.
 func (l *loader) insert() {
 	db := l.db
 	var damage *recordfile.DamageError

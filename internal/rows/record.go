@@ -18,16 +18,17 @@ import (
 //	{"delete":{"guest":"gst_9"}}
 //
 // A file of a million rows must be read in a second or two, so its records are not
-// parsed as JSON in general: they are cut up at known places. That is safe because
-// checksums say that this program wrote them, in exactly this form, and because of
-// how JSON quotes: inside of a string every quote is escaped as \", so an unescaped
-// quote ends the string. Behind the end of a string stands one of , : ] } and never
-// a letter. So no text inside of a string can look like the beginning of a member
-// that follows on a brace, `},"a`: the quote in it would have to be escaped.
+// parsed as JSON in general: they are cut up at separators. That is safe because
+// checksums show that this program wrote them, in exactly this form, and because each
+// separator that is searched for in a row contains an unescaped quote before a letter.
+// In valid JSON a quote inside a string is escaped, and a quote that ends a string is
+// followed by one of , : ] } and never by a letter. So a separator cannot occur in a
+// string or across its end. For example, a title that is the text }},{"event is written
+// as "}},{\"event", in which the separator }},{"e does not occur.
 const idempotencyMember = `,"idempotency":`
 
-// size is about how many bytes a row takes in the file, with what a line and a
-// record have around it, and at most: else what is alive would count as outdated.
+// size is about how many bytes a row takes in the file, with what a line and a record
+// have around it. It is not too small: else live rows would count as outdated.
 func size(r *Row) int64 {
 	n := len(r.JSON) + 64
 	if r.Idempotency != nil {
@@ -36,8 +37,8 @@ func size(r *Row) int64 {
 	return int64(n)
 }
 
-// appendChange appends the record of a change, with a comma before it where it is
-// not the first.
+// appendChange appends the record of a change, with a comma before it if it is not the
+// first.
 func appendChange(b []byte, c change) []byte {
 	if len(b) > 0 {
 		b = append(b, ',')
@@ -74,8 +75,8 @@ func records(line string) iter.Seq[string] {
 	}
 }
 
-// recordEnd is where the first record of a line ends: before a `,{"` that follows
-// on two braces and is followed by the first letter of a kind.
+// recordEnd is where the first record of a line ends: before a `,{"` that comes after
+// two braces and before the first letter of a kind.
 func recordEnd(line string) int {
 	const between = `}},{"`
 	for from := 0; ; {
@@ -90,7 +91,7 @@ func recordEnd(line string) int {
 	}
 }
 
-// split cuts a record up into the name of its kind, its row and, where it has one,
+// split cuts a record up into the name of its kind, its row and, if it has one,
 // its idempotency key.
 func split(record string) (kind, row, key string) {
 	kind, row, _ = strings.Cut(strings.TrimPrefix(record, `{"`), `":`)

@@ -1,4 +1,4 @@
-// Package rows is a small database of JSON objects: in memory, and durable where
+// Package rows is a small database of JSON objects: in memory, and durable if
 // it has a data file (package recordfile). It has the shape of bbolt: [DB.View]
 // reads one state, [DB.Update] changes it, all or nothing.
 //
@@ -14,18 +14,19 @@
 // little that it needs: how to read a row's id, its parent, its second name, its
 // status and its time of creation out of the text.
 //
-// A row is found by its id and by its second name, which both are unique. It
-// belongs to at most one other row, its parent, and is deleted with it. Each row
-// has ordered lists of its children: one for each kind and, of children with a
-// status, one more for each kind and status.
+// A row is found by its id and by its second name: an alternate name of any form,
+// which a row may have and no two rows share. A row belongs to at most one other
+// row, its parent, and is deleted with it. Each row has ordered lists of its
+// children: one for each kind and, of children with a status, one more for each
+// kind and status.
 //
 // # How a change becomes durable
 //
 // Updates run one after the other, each on the state that the ones before it
 // leave. What an update puts and deletes is kept aside as pending changes, which
-// are simply dropped where the update fails. Updates that wait at the same time
+// are simply dropped if the update fails. Updates that wait at the same time
 // share one commit: their changes are written to the file as one line, synced
-// once, and only then applied to what readers see. So a reader sees nothing that
+// once, and only then published to readers. So a reader sees nothing that
 // is not on disk, and nothing ever has to be rolled back.
 package rows
 
@@ -47,10 +48,10 @@ type Kind struct {
 	Prefix string // of its ids, before the underscore: "evt" in evt_1
 	Parent string // prefix of the kind of row that these belong to; "" for none
 
-	// Head is the names of the members that a row begins with. They are strings;
-	// one whose name has a question mark behind it here may be null. One of them is
-	// created_at. Read sets what the database must know of a row from their values,
-	// where null is "".
+	// Head is the names of the leading members of a row, in order. Their values are
+	// strings. A question mark after a name means that its value may be null. One of
+	// them is created_at. Read sets what the database must know of a row from these
+	// values, in which null is "".
 	Head []string
 	Read func(r *Row, head [maxHead]string)
 }
@@ -59,7 +60,7 @@ type Kind struct {
 const maxHead = 6
 
 // Row is one row. Nobody but its database changes it, and only while no View
-// runs: what a row says is good until the View or Update that found it returns.
+// runs: its fields are valid until the View or Update that found it returns.
 type Row struct {
 	// Read sets these. The id begins with the kind's prefix and an underscore.
 	ID     string
@@ -73,7 +74,7 @@ type Row struct {
 	Idempotency *IdempotencyKey // that it was created with, or nil
 
 	lists   *list // of its children: the first of a chain
-	deleted bool  // it may still stand in lists, until the end of a change in bulk
+	deleted bool  // it may still be in lists, until the end of a change in bulk
 }
 
 // IdempotencyKey is the key of the request that created a row. It is valid for
@@ -92,7 +93,8 @@ const KeyLifetime = 24 * time.Hour
 func (k *IdempotencyKey) expired(now time.Time) bool { return k != nil && now.Sub(k.At) >= KeyLifetime }
 
 // idempotencyName is the name under which the row of an idempotency key is found. Ids
-// have no colon and second names do not begin so, so it is never another name.
+// have no colon, and no second name begins with "idempotency:", so it is never
+// another row's name.
 func idempotencyName(parent, key string) string { return "idempotency:" + parent + ":" + key }
 
 // Options of [New], [Open] and [Check].
@@ -143,7 +145,7 @@ type DB struct {
 	root     Row   // its children are the rows without a parent
 	live     int64 // bytes of the file that the rows take, about
 	newest   time.Time
-	bulk     bool    // many changes are being applied: lists are put in order at the end
+	bulk     bool    // many changes are being published: lists are put in order at the end
 	unsorted []*list // to be put in order then
 	parent   *Row    // the last one that was looked up, as many rows in turn have the same
 }
@@ -199,7 +201,7 @@ func notWritten(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotWritten, err)
 }
 
-// kindOf is the kind of the row with an id, or nil where no kind has its prefix.
+// kindOf is the kind of the row with an id, or nil if no kind has its prefix.
 func (db *DB) kindOf(id string) *Kind {
 	prefix, _, _ := strings.Cut(id, "_")
 	for i := range db.Kinds {

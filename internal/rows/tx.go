@@ -10,14 +10,14 @@ import (
 )
 
 // Tx is the state that a View or an Update sees. In an Update that is the state of
-// the database with changes on top of it, which are made but not applied yet: those
+// the database with changes on top of it, which are made but not published yet: those
 // of the updates before it in the same commit, and its own. It is for one
-// goroutine, and good until the function that it was given to returns.
+// goroutine, and valid until the function that it was given to returns.
 type Tx struct {
 	db      *DB
 	base    *Tx                 // the changes of the updates before it, or nil
 	changes []change            // its own, in their order
-	names   map[string]*Row     // what names stand for after them; nil: for nothing any more
+	names   map[string]*Row     // the rows that names lead to after them; nil: to none any more
 	added   map[string][]string // ids of new rows, by their parents' ids
 }
 
@@ -119,7 +119,7 @@ func (tx *Tx) Delete(id string) {
 	}
 }
 
-// unbind makes the names of a row, and of all that belongs to it, stand for nothing.
+// unbind makes the names of a row, and of all that belongs to it, lead to no row.
 func (tx *Tx) unbind(r *Row) {
 	tx.bind(r, nil)
 	for _, child := range tx.Children(r.ID) {
@@ -127,8 +127,8 @@ func (tx *Tx) unbind(r *Row) {
 	}
 }
 
-// bind makes the names of a row stand for its current version or, if that is nil, for
-// nothing.
+// bind makes the names of a row lead to its current version or, if that is nil, to no
+// row.
 func (tx *Tx) bind(r, current *Row) {
 	tx.names[r.ID] = current
 	if r.Name != "" {
@@ -162,9 +162,9 @@ func (tx *Tx) Children(id string) (children []*Row) {
 
 // Page appends to page the texts of at most limit children of a row, from the
 // newest to the oldest, which are of the kind with this prefix and, unless it is
-// "", of this status. Where after is not nil they begin behind that place, whether
-// or not a row stands there. It returns the place of the last one where more
-// follow, else nil. Pending changes are not in it: it is for Views.
+// "", of this status. If after is not nil they begin after that place, whether or not
+// a row is there. If more follow, it returns the place of the last one, else nil.
+// Pending changes are not in it: it is for Views.
 func (tx *Tx) Page(parent, prefix, status string, after *Place, limit int, page []string) ([]string, *Place) {
 	r := tx.db.names[parent]
 	if r == nil {
