@@ -1248,12 +1248,12 @@ func textsFor(name string, member *schema) []string {
 			all = append(all, strings.Repeat(char, n))
 		}
 	}
-	if name == "description" {
-		for _, n := range []int{50_000, 50_001} {
-			all = append(all, strings.Repeat("x", n), strings.Repeat("\U0001F600", n))
-		}
-	}
 	member.reach(func(s *schema) {
+		if s.MaxLength != nil {
+			for _, n := range []int{*s.MaxLength - 1, *s.MaxLength, *s.MaxLength + 1} {
+				all = append(all, strings.Repeat("x", n), strings.Repeat("\U0001F600", n))
+			}
+		}
 		for _, value := range s.Enum {
 			all = append(all, value, value+"s", " "+value, strings.ToUpper(value))
 		}
