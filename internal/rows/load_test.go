@@ -49,7 +49,13 @@ func TestForgedFiles(t *testing.T) {
 			}
 			before, _ := os.ReadFile(path)
 			for name, open := range map[string]func() error{
-				"Open":  func() error { _, err := Open(path, testOptions()); return err },
+				"Open": func() error {
+					db, err := Open(path, testOptions())
+					if db != nil {
+						t.Error("Open returned a database with its error")
+					}
+					return err
+				},
 				"Check": func() error { _, _, err := Check(path, testOptions()); return err },
 			} {
 				err := open()
