@@ -18,7 +18,8 @@ type Tx struct {
 	base    *Tx                 // the changes of the updates before it, or nil
 	changes []change            // its own, in their order
 	names   map[string]*Row     // the rows that names lead to after them; nil: to none any more
-	added   map[string][]string // ids of new rows, by their parents' ids
+	added   map[string][]string // ids of the rows in its changes, by their parents' ids
+	indexed int                 // how many changes are in added: most updates never need it
 }
 
 // change puts a row, or deletes it with all that belongs to it.
@@ -35,9 +36,6 @@ func newTx(db *DB, base *Tx) *Tx {
 func (tx *Tx) merge(later *Tx) {
 	tx.changes = append(tx.changes, later.changes...)
 	maps.Copy(tx.names, later.names)
-	for parent, ids := range later.added {
-		tx.added[parent] = append(tx.added[parent], ids...)
-	}
 }
 
 // Find returns the row that has an id or a second name, or nil.
@@ -90,7 +88,6 @@ func (tx *Tx) Put(old *Row, json []byte, key *IdempotencyKey) *Row {
 		if r.Idempotency = key; key != nil {
 			tx.names[idempotencyName(r.Parent, key.Key)] = r
 		}
-		tx.added[r.Parent] = append(tx.added[r.Parent], r.ID)
 	} else if r.Idempotency = old.Idempotency; old.Name != "" && old.Name != r.Name {
 		tx.names[old.Name] = nil
 	}
@@ -137,7 +134,7 @@ func (tx *Tx) bind(r, current *Row) {
 }
 
 // Children returns the rows that belong to the row with an id, in no order: for ""
-// the rows without a parent. One that was deleted and put again may come twice.
+// the rows without a parent. One that was changed in this commit may come twice.
 func (tx *Tx) Children(id string) (children []*Row) {
 	parent := tx.db.names[id]
 	if id == "" {
@@ -150,6 +147,10 @@ func (tx *Tx) Children(id string) (children []*Row) {
 		}
 	}
 	for t := tx; t != nil; t = t.base {
+		for _, c := range t.changes[t.indexed:] {
+			t.added[c.row.Parent] = append(t.added[c.row.Parent], c.row.ID)
+		}
+		t.indexed = len(t.changes)
 		ids = append(ids, t.added[id]...)
 	}
 	for _, childID := range ids {
