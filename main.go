@@ -230,10 +230,10 @@ func (c *call) runServer(start func(*service) error) (err error) {
 func (c *call) servers(l net.Listener, s *service) []*command.Server {
 	a := newAPI(s.store)
 	servers := []*command.Server{command.NewServer(l, c.withPages(a, s), c.logger)}
-	if s.store.path() == "" {
+	if s.store.db.Path() == "" {
 		return servers
 	}
-	s.ready.Data = s.store.path()
+	s.ready.Data = s.store.db.Path()
 	s.ready.Operator = command.SocketPath(s.ready.Data)
 	socket, err := command.Socket(s.ready.Operator)
 	if err != nil {

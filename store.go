@@ -381,8 +381,6 @@ func (s *Store) recordsJSON(user string, all bool) (array []byte, err error) {
 	return append(array, "\n]\n"...), nil
 }
 
-func (s *Store) path() string { return s.db.Path() } // "" in memory
-
 // empty reports whether there is nothing in the store.
 func (s *Store) empty() (empty bool) {
 	s.db.View(func(t *rows.Tx) { empty = t.Empty() })
