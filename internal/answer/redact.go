@@ -10,14 +10,14 @@ import (
 const keyPrefix = "svc_live_" // every API key begins with it
 
 // apiKey finds an API key in a text, up to what can end one in a URL, a header or
-// a body. Any character of its prefix may be written as in a URL (%5F for the
-// underscore, also encoded again: %255F) or in JSON (\u005f).
+// a body. Any of its characters may be written as in a URL (%5F for the underscore,
+// also encoded again: %255F) or in JSON (\u005f).
 var apiKey = func() *regexp.Regexp {
 	var prefix strings.Builder
 	for _, c := range keyPrefix {
 		fmt.Fprintf(&prefix, `(?:%c|(?i:%%(?:25)*%02x|\\u00%02x))`, c, c, c)
 	}
-	return regexp.MustCompile(prefix.String() + "([^\\s\"'`&;,/\\\\<>]+)")
+	return regexp.MustCompile(prefix.String() + "((?:[^\\s\"'`&;,/\\\\<>]|\\\\u00[[:xdigit:]]{2})+)")
 }()
 
 // Redact returns a text with every API key in it cut to an ellipsis and its last

@@ -77,6 +77,7 @@ func FuzzRedact(f *testing.F) {
 	f.Add("/a?k=", uint64(0), "&b")
 	f.Add(`{"k":"`, uint64(1<<3|1<<40), `"}`)
 	f.Add("svc_live_", ^uint64(0), "svc_live_x")
+	f.Add("svc_live_0000", ^uint64(75), "0") // a key right behind another one
 	f.Fuzz(func(t *testing.T, before string, how uint64, after string) {
 		const key = "svc_live_0123456789abcdefghij"
 		var b strings.Builder
@@ -84,9 +85,6 @@ func FuzzRedact(f *testing.F) {
 			const hex = "0123456789ABCDEF"
 			high, low := hex[key[i]>>4:][:1], hex[key[i]&15:][:1]
 			forms := []string{key[i : i+1], "%" + high + low, "%25" + high + low, `\u00` + high + low}
-			if i >= len("svc_live_") { // behind the prefix only how a URL has it is one word
-				forms[3] = forms[0]
-			}
 			b.WriteString(forms[how>>(2*i)&3])
 		}
 		if got := answer.Redact(before + b.String() + after); strings.Contains(got, b.String()) {
