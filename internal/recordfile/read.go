@@ -1,6 +1,7 @@
 package recordfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -63,8 +64,9 @@ func openToRead(path string, o *Options) (file, string, error) {
 
 // read gives each, chunk by chunk, what follows the offset from, up to the size that
 // the file has now: a server may be writing after that. What each gets is longer from
-// call to call, all of it parts of one string. What it refuses at the beginning takes
-// no memory for the rest.
+// call to call, all of it parts of one string. While each looks at a chunk, the next one
+// is read. Only the first chunk is waited for, so that a file which is refused at its
+// beginning takes no memory for the rest.
 func read(f file, from int64, each func(text string, size int64) error) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -72,17 +74,23 @@ func read(f file, from int64, each func(text string, size int64) error) error {
 	}
 	var all strings.Builder
 	buf := make([]byte, min(chunk, max(0, info.Size()-from)))
+	looked := make(chan error, 1) // what each returned for the chunk before
+	looked <- nil
 	for {
 		left := max(0, info.Size()-from-int64(all.Len()))
 		n, err := f.ReadAt(buf[:min(chunk, left)], from+int64(all.Len()))
-		if err != nil && err != io.EOF {
-			return err
-		}
 		all.Write(buf[:n])
-		if err := each(all.String(), info.Size()); err != nil || n == 0 || int64(n) == left {
-			return err
+		if refused := <-looked; refused != nil || err != nil && err != io.EOF {
+			return cmp.Or(refused, err)
 		}
-		all.Grow(int(left) - n)
+		go func(text string) { looked <- each(text, info.Size()) }(all.String())
+		if last := n == 0 || int64(n) == left; last || all.Len() == n {
+			if err := <-looked; err != nil || last {
+				return err
+			}
+			looked <- nil
+			all.Grow(int(left) - n)
+		}
 	}
 }
 
