@@ -188,20 +188,15 @@ func (db *DB) write(changes []change) error {
 func (db *DB) publish(changes []change) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	each := func() {
-		for _, c := range changes {
-			if c.delete {
-				db.delete(c.row.ID)
-			} else {
-				db.put(c.row)
-			}
+	db.bulk = len(changes) > bulkChanges
+	for _, c := range changes {
+		if c.delete {
+			db.delete(c.row.ID)
+		} else {
+			db.put(c.row)
 		}
 	}
-	if len(changes) > bulkChanges {
-		db.publishBulk(each)
-	} else {
-		each()
-	}
+	db.endBulk()
 }
 
 // rewrite replaces the file by one that holds the rows, without idempotency keys

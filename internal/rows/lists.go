@@ -27,7 +27,7 @@ type list struct {
 	status   string
 	rows     []*Row
 	next     *list // of the same parent
-	unsorted bool  // see [DB.publishBulk]
+	unsorted bool  // see [DB.endBulk]
 	sorted   int   // of an unsorted list: how many rows at its beginning are in order
 }
 
@@ -88,12 +88,10 @@ func (db *DB) unsort(l *list) {
 	}
 }
 
-// publishBulk calls change, which changes many rows, and puts the lists in order
-// afterwards. One by one, each change in the middle of a list would move all that
-// follow it: for a million of them that takes time that grows with their square.
-func (db *DB) publishBulk(change func()) {
-	db.bulk = true
-	change()
+// endBulk ends a change in bulk, of many rows, and puts the lists in order. One by one,
+// each change in the middle of a list would move all that follow it: for a million of
+// them that takes time that grows with their square.
+func (db *DB) endBulk() {
 	db.bulk = false
 	for _, l := range db.unsorted {
 		l.sort()

@@ -3,6 +3,7 @@ package rows
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"example.com/events/internal/recordfile"
 )
@@ -10,8 +11,8 @@ import (
 const (
 	fileFormat   = "events/1"
 	bytesPerName = 300 // of a data file, about: an event has two names
-	maxAhead     = 8   // batches that may wait to be inserted
-	batchSize    = 512 // changes that the reader of a file hands over at once
+	batchSize    = 512 // changes that are handed over at once
+	maxBatches   = 8   // that are filled, wait or are inserted at a time
 )
 
 // Open returns the database that a data file holds, or an empty one if there is no
@@ -19,8 +20,8 @@ const (
 // is in use, damaged, of another program or of a newer version is refused and left as
 // it is: the error is [ErrLocked], [ErrDamaged] or [ErrFormat] and says what to do.
 func Open(path string, o Options) (*DB, error) {
-	db := New(o)
-	l := newLoader(db)
+	l := newLoader(o)
+	db := l.db
 	file, err := recordfile.Open(path, l.options(), l.line)
 	if err = l.finish(path, err); err == nil {
 		db.file, db.path = file, file.Path()
@@ -59,17 +60,18 @@ func (db *DB) settle(deletes bool) error {
 	return err
 }
 
-// loader puts the records of a file into a database. Two goroutines share the
-// work: the one that reads and verifies the file calls line, which parses records
-// and hands them over in batches; the other one, insert, puts them into the database.
+// loader puts the records of a file into a database. Two goroutines share the work:
+// the one that reads and verifies the file calls line, which parses records into
+// batches; the other one, insert, puts the batches into the database.
 type loader struct {
 	db      *DB
-	batch   []loaded // what line has parsed and not handed over yet
+	batch   []loaded // what line has parsed and not handed over yet; nil before the first line
 	deletes bool     // a record deletes something
-	size    int64    // of the file in bytes; set before the first batch is handed over
-	batches chan []loaded
-	applied chan []loaded                // batches that line can use again
-	damage  chan *recordfile.DamageError // sent at the end: a record that could not be inserted, or nil
+
+	full, free chan []loaded // the batches to be inserted, and those that line can fill again
+
+	inserting sync.WaitGroup          // the goroutine that inserts
+	damage    *recordfile.DamageError // a record that could not be inserted, or nil
 }
 
 // loaded is a change and the line that it stands in.
@@ -79,18 +81,21 @@ type loaded struct {
 	offset int64
 }
 
-func newLoader(db *DB) *loader {
-	l := &loader{db: db, damage: make(chan *recordfile.DamageError)}
-	l.batches = make(chan []loaded, maxAhead)
-	l.applied = make(chan []loaded, maxAhead+2) // room for all, with one in either goroutine
-	go l.insert()
+func newLoader(o Options) *loader {
+	l := &loader{db: New(o), full: make(chan []loaded, maxBatches)}
+	l.free = make(chan []loaded, maxBatches+1) // room for all, and for the nil that finish may hand over
+	for range maxBatches {
+		l.free <- make([]loaded, 0, batchSize)
+	}
+	l.inserting.Go(l.insert)
 	return l
 }
 
 // line takes one line of the file.
 func (l *loader) line(line recordfile.Line) error {
-	if l.size == 0 {
-		l.size = line.Size
+	if l.batch == nil {
+		l.db.names = make(map[string]*Row, line.Size/bytesPerName)
+		l.batch = <-l.free
 	}
 	for text := range records(line.Records) {
 		c, err := l.db.parse(text)
@@ -98,14 +103,9 @@ func (l *loader) line(line recordfile.Line) error {
 			return err
 		}
 		l.deletes = l.deletes || c.delete
-		l.batch = append(l.batch, loaded{c, line.Number, line.Offset})
-		if len(l.batch) == batchSize {
-			l.batches <- l.batch
-			select {
-			case l.batch = <-l.applied:
-			default:
-				l.batch = make([]loaded, 0, batchSize)
-			}
+		if l.batch = append(l.batch, loaded{c, line.Number, line.Offset}); len(l.batch) == batchSize {
+			l.full <- l.batch
+			l.batch = <-l.free
 		}
 	}
 	return nil
@@ -114,12 +114,14 @@ func (l *loader) line(line recordfile.Line) error {
 // finish waits until all is inserted. It returns the error of reading the file, or that
 // of a record that could not be inserted, whichever comes first in the file.
 func (l *loader) finish(path string, err error) error {
-	l.batches <- l.batch
-	close(l.batches)
+	l.full <- l.batch
+	close(l.full)
+	l.inserting.Wait()
+	l.db.endBulk()
 	other, ok := errors.AsType[*recordfile.DamageError](err)
-	if damage := <-l.damage; damage != nil && (err == nil || ok && damage.Line < other.Line) {
-		damage.File = path
-		return damage
+	if l.damage != nil && (err == nil || ok && l.damage.Line < other.Line) {
+		l.damage.File = path
+		return l.damage
 	}
 	return err
 }
@@ -128,42 +130,35 @@ func (l *loader) finish(path string, err error) error {
 // not be inserted.
 func (l *loader) insert() {
 	db := l.db
-	var damage *recordfile.DamageError
-	db.publishBulk(func() {
-		for batch := range l.batches {
-			if len(db.names) == 0 {
-				db.names = make(map[string]*Row, l.size/bytesPerName)
+	db.bulk = true // until finish
+	for batch := range l.full {
+		for _, c := range batch {
+			switch {
+			case l.damage != nil:
+			case c.delete:
+				db.delete(c.row.ID)
+			case db.parentOf(c.row) == nil:
+				l.damage = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: fmt.Sprintf(
+					"%.80s belongs to %.80q, which is not in the file", c.row.ID, c.row.Parent)}
+			case c.row.Name != "" && db.names[c.row.Name] != nil && db.names[c.row.Name].ID != c.row.ID:
+				l.damage = &recordfile.DamageError{Line: c.number, Offset: c.offset,
+					Reason: fmt.Sprintf("%.80s has a name that is taken", c.row.ID)}
+			default:
+				db.put(c.row)
 			}
-			for _, c := range batch {
-				switch {
-				case damage != nil:
-				case c.delete:
-					db.delete(c.row.ID)
-				case db.parentOf(c.row) == nil:
-					damage = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: fmt.Sprintf(
-						"%.80s belongs to %.80q, which is not in the file", c.row.ID, c.row.Parent)}
-				case c.row.Name != "" && db.names[c.row.Name] != nil && db.names[c.row.Name].ID != c.row.ID:
-					damage = &recordfile.DamageError{Line: c.number, Offset: c.offset,
-						Reason: fmt.Sprintf("%.80s has a name that is taken", c.row.ID)}
-				default:
-					db.put(c.row)
-				}
-			}
-			l.applied <- batch[:0]
 		}
-	})
-	l.damage <- damage
+		l.free <- batch[:0]
+	}
 }
 
 // Check reads a data file by the rules of [Open] and changes nothing. It reports what
 // it found, and how many rows there are of each kind, by its name.
 func Check(path string, o Options) (recordfile.Report, map[string]int, error) {
-	db := New(o)
-	l := newLoader(db)
+	l := newLoader(o)
 	report, err := recordfile.Read(path, l.options(), l.line)
 	err = l.finish(path, err)
 	count := map[string]int{}
-	for r := range db.view.All(nil) {
+	for r := range l.db.view.All(nil) {
 		count[r.Kind.Name]++
 	}
 	return report, count, err
