@@ -455,7 +455,8 @@ var jsonType = regexp.MustCompile(`(?i)^application/json\s*(;\s*charset=("utf-8"
 // that comes without them is.
 func isJSON(h http.Header) bool {
 	media := strings.Join(h["Content-Type"], ", ")
-	return strings.Join(h["Content-Encoding"], "") == "" && (media == "" || jsonType.MatchString(media))
+	return strings.Join(h["Content-Encoding"], "") == "" &&
+		(media == "" || media == "application/json" || jsonType.MatchString(media)) // the usual ones first
 }
 
 // The limits of bodies, in bytes.

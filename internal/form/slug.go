@@ -16,10 +16,11 @@ const MaxSlug = 48
 // "event" where the title has no letter or digit that can be kept.
 func MakeSlug(title string) string {
 	var b strings.Builder
+	b.Grow(len(title))
 	for _, r := range strings.ToLower(title) {
 		switch {
 		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
-			b.WriteRune(r)
+			b.WriteByte(byte(r))
 		case ascii()[r] != "":
 			b.WriteString(ascii()[r])
 		case !unicode.Is(unicode.M, r):
