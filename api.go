@@ -23,7 +23,6 @@
 package events
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -135,7 +134,7 @@ func New(store *Store) http.Handler {
 
 func newAPI(store *Store) *api {
 	a := &api{store: store, mux: http.NewServeMux(), run: rand.Text()}
-	a.pages.New = func() any { return &pageWriter{out: bufio.NewWriterSize(nil, partSize)} }
+	a.pages.New = func() any { return &pageWriter{part: make([]byte, 0, partSize)} }
 	for _, route := range a.routes() {
 		a.mux.HandleFunc(BasePath+route.path, a.endpoint(route))
 	}
@@ -416,10 +415,10 @@ func parseCursor(text string) (c cursor, ok bool) {
 type pageWriter struct {
 	items []string // JSON texts
 	end   []byte   // what follows the items
-	out   *bufio.Writer
+	part  []byte   // empty; its memory takes what is written at once
 }
 
-// write answers with the items. The buffer takes a page of the usual size; a
+// write answers with the items. The memory takes a page of the usual size; a
 // longer one goes out in parts, so that a client which reads slowly holds little
 // memory. The list goes on behind next, whose place is nil if it ends.
 func (p *pageWriter) write(w http.ResponseWriter, next cursor) {
@@ -434,18 +433,19 @@ func (p *pageWriter) write(w http.ResponseWriter, next cursor) {
 		size += len(item)
 	}
 	answer.Start(w, http.StatusOK, size)
-	p.out.Reset(w)
-	p.out.WriteString(begin)
+	part := append(p.part, begin...)
 	for i, item := range p.items {
 		if i > 0 {
-			p.out.WriteByte(',')
+			part = append(part, ',')
 		}
-		p.out.WriteString(item)
+		if len(part)+len(item) > partSize {
+			w.Write(part)
+			part = part[:0]
+		}
+		part = append(part, item...)
 	}
-	p.out.Write(p.end)
-	p.out.Flush()
-	p.out.Reset(nil) // what waits for the next page keeps neither the connection
-	clear(p.items)   // nor a deleted event in memory
+	w.Write(append(part, p.end...))
+	clear(p.items) // what waits for the next page keeps no deleted event in memory
 }
 
 // jsonType is application/json, which is in UTF-8 whether it says so or not.
