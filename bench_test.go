@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -58,17 +59,25 @@ func request(method, target, body string) *http.Request {
 		Header: http.Header{"X-Service-Api-Key": {"svc_live_ada"}}, Body: io.NopCloser(strings.NewReader(body))}
 }
 
+// BenchmarkRead has reads of which each takes more steps than the one before: the key,
+// the path, the query and the list, the cursor, and then longer lists.
 func BenchmarkRead(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		store := events.NewStore(nil)
 		filled(b, store, n)
 		handler := events.New(store)
-		for _, target := range []string{
-			"/events/evt_000000000777", "/events?limit=50", "/events?limit=100", "/events?limit=50&status=draft",
+		page := httptest.NewRecorder()
+		handler.ServeHTTP(page, request("GET", "/events?limit=1", ""))
+		_, cursor, _ := strings.Cut(page.Body.String(), `"next_cursor":"`)
+		cursor, _, _ = strings.Cut(cursor, `"`)
+		for _, read := range [][2]string{
+			{"me", "/users/me"}, {"one", "/events/evt_000000000777"}, {"list1", "/events?limit=1"},
+			{"cursor", "/events?limit=1&cursor=" + cursor}, {"list50", "/events?limit=50"},
+			{"list100", "/events?limit=100"}, {"drafts50", "/events?limit=50&status=draft"},
 		} {
-			b.Run(fmt.Sprintf("%d%s", n, target), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/%d", read[0], n), func(b *testing.B) {
 				b.ReportAllocs()
-				r := request("GET", target, "")
+				r := request("GET", read[1], "")
 				w := &discard{header: http.Header{}}
 				for b.Loop() {
 					clear(w.header)
