@@ -959,3 +959,48 @@ func TestDataFile(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkOpen is the start with a file of 100,000 events.
+func BenchmarkOpen(b *testing.B) {
+	path := b.TempDir() + "/events.json"
+	store, err := events.Open(path, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	filled(b, store, 100_000)
+	if err := store.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		store, err := events.Open(path, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		store.Close()
+	}
+}
+
+// BenchmarkApply merges records into events that exist: a thousand at a time.
+func BenchmarkApply(b *testing.B) {
+	store := events.NewStore(nil)
+	filled(b, store, 100_000)
+	const n = 1000
+	arrays := [2][]byte{}
+	for i, status := range []string{"draft", "published"} {
+		for k := range n {
+			record := fmt.Sprintf(`{"event":{"id":"evt_%012d","status":%q}}`, k*97, status)
+			arrays[i] = append(append(arrays[i], ','), record...)
+		}
+		arrays[i][0] = '['
+		arrays[i] = append(arrays[i], ']')
+	}
+	b.ReportAllocs()
+	round := 0
+	for b.Loop() {
+		if err := store.ApplyJSON(arrays[round%2]); err != nil {
+			b.Fatal(err)
+		}
+		round++
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/record")
+}
