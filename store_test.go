@@ -785,6 +785,20 @@ func TestSeedFromTheFuture(t *testing.T) {
 		t.Errorf("ApplyJSON of a record from the future = %v", err)
 	}
 	seed, data := filepath.Join(dir, "seed.json"), filepath.Join(dir, "events.json")
+	// After the year 9999 there is no date-time: nothing could be created later than in it.
+	last := strings.ReplaceAll(dump, ahead, "9999-01-01T00:00:00Z")
+	if err := os.WriteFile(seed, []byte(last), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs strings.Builder
+	args := []string{"-addr", "127.0.0.1:0", "-memory", "-seed", seed}
+	none := func(string) string { return "" }
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if code := events.Run(ctx, args, none, nil, &out, &errs); code != 2 ||
+		!strings.Contains(errs.String(), "created_at must not be later than now") {
+		t.Errorf("a seed from the year 9999 ends with %d, %s", code, &errs)
+	}
 	if err := os.WriteFile(seed, []byte(dump), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -813,11 +827,9 @@ func TestSeedFromTheFuture(t *testing.T) {
 			t.Errorf("the key was revoked at %v, before it was created", r.Key.RevokedAt)
 		}
 	}
-	var out, errs strings.Builder
-	args := []string{"double", "-addr", "127.0.0.1:0", "-time", "2026-01-01T00:00:00Z", "-seed", seed}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if code := events.Run(ctx, args, func(string) string { return "" }, nil, &out, &errs); code != 2 ||
+	errs.Reset()
+	args = []string{"double", "-addr", "127.0.0.1:0", "-time", "2026-01-01T00:00:00Z", "-seed", seed}
+	if code := events.Run(ctx, args, none, nil, &out, &errs); code != 2 ||
 		!strings.Contains(errs.String(), "created_at must not be later than now") {
 		t.Errorf("a double with a seed from after its -time ends with %d, %s", code, &errs)
 	}

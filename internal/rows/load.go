@@ -111,15 +111,15 @@ func (l *loader) line(line recordfile.Line) error {
 	return nil
 }
 
-// finish waits until all is inserted. It returns the error of reading the file, or that
-// of a record that could not be inserted, whichever comes first in the file.
+// finish waits until all is inserted. It returns the error of a record that could not
+// be inserted or, if there is none, that of reading the file: reading had ended there,
+// so every record that was to be inserted comes before it.
 func (l *loader) finish(path string, err error) error {
 	l.full <- l.batch
 	close(l.full)
 	l.inserting.Wait()
 	l.db.endBulk()
-	other, ok := errors.AsType[*recordfile.DamageError](err)
-	if l.damage != nil && (err == nil || ok && l.damage.Line < other.Line) {
+	if l.damage != nil {
 		l.damage.File = path
 		return l.damage
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // TestForgedFiles: a file whose checksums are right, and which holds what is no
-// record of ours, is damage, told with its line, and is left as it is.
+// record of ours, is damage, reported with its line, the first of two, and left as it is.
 func TestForgedFiles(t *testing.T) {
 	t.Parallel()
 	user := `{"user":` + string(fact{id: "usr_1", name: "ada"}.json()) + `}`
@@ -36,7 +36,7 @@ func TestForgedFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines := []string{`{"user":` + string(fact{id: "usr_0", name: "bob"}.json()) + `}`, tt.records}
+			lines := []string{`{"user":` + string(fact{id: "usr_0", name: "bob"}.json()) + `}`, tt.records, "5"}
 			err = f.Rewrite(func(yield func([]byte) bool) {
 				for _, line := range lines {
 					if !yield([]byte(line)) {
