@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -285,5 +286,81 @@ func TestSalvage(t *testing.T) {
 		if skipped != nil || !errors.Is(err, ErrFormat) && !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: Salvage = %+v, %v", name, skipped, err)
 		}
+	}
+}
+
+// What is refused at its beginning is read no further, and what is refused before a
+// place that cannot be read is refused, not unreadable.
+func TestReadRefusal(t *testing.T) {
+	m, f := settled(t)
+	ok(t, f.Settle())
+	for range 16 {
+		ok(t, f.Append([]byte(strings.Repeat("x", chunk/4))))
+	}
+	ok(t, f.Close())
+	for name, test := range map[string]struct{ refuse, fails, reads int }{ // the offset of a line, and the read
+		"at the beginning":   {0, 99, 1},
+		"while one is read":  {chunk, 99, 3},
+		"before a bad block": {chunk, 2, 3},
+	} {
+		reads := 0
+		m.fault = func(kind, _ string) fault {
+			if kind != "read" {
+				return fault{}
+			}
+			if reads++; reads > test.fails {
+				return fault{err: errIO}
+			}
+			return fault{}
+		}
+		_, err := Read(dataPath, Options{Format: "events/1", fs: m}, func(l Line) error {
+			if l.Offset >= int64(test.refuse) {
+				return errors.New("not this one")
+			}
+			return nil
+		})
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "not this one") || reads != test.reads {
+			t.Errorf("%s: Read = %v after %d reads, want %d", name, err, reads, test.reads)
+		}
+	}
+}
+
+// A file that becomes shorter while it is read ends where it ends.
+func TestReadWhileShrinking(t *testing.T) {
+	m, f := settled(t)
+	ok(t, f.Settle())
+	for range 8 {
+		ok(t, f.Append([]byte(strings.Repeat("x", chunk/4))))
+	}
+	ok(t, f.Close())
+	reads := 0
+	m.fault = func(kind, _ string) fault {
+		if kind == "read" {
+			if reads++; reads == 2 {
+				m.names[dataPath].cache = m.names[dataPath].cache[:chunk]
+			}
+		}
+		return fault{}
+	}
+	report, err := Read(dataPath, Options{Format: "events/1", fs: m}, ignore)
+	if err != nil || !strings.Contains(report.Repair, "not whole") {
+		t.Errorf("Read = %+v, %v", report, err)
+	}
+}
+
+// A file is read into memory of about its size, whatever its length.
+func TestReadMemory(t *testing.T) {
+	m, f := settled(t)
+	ok(t, f.Settle())
+	for range 64 {
+		ok(t, f.Append([]byte(strings.Repeat("x", chunk/4))))
+	}
+	ok(t, f.Close())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	report, err := Read(dataPath, Options{Format: "events/1", fs: m}, ignore)
+	runtime.ReadMemStats(&after)
+	if used := int64(after.TotalAlloc - before.TotalAlloc); err != nil || used > report.Size+6*chunk {
+		t.Errorf("%d bytes for a file of %d, %v", used, report.Size, err)
 	}
 }

@@ -10,9 +10,10 @@ import (
 
 const (
 	fileFormat   = "events/1"
-	bytesPerName = 300 // of a data file, about: an event has two names
-	batchSize    = 512 // changes that are handed over at once
-	maxBatches   = 8   // that are filled, wait or are inserted at a time
+	bytesPerName = 300     // of a data file, about: an event has two names
+	maxNames     = 1 << 23 // that room is made for at once, as the size of a file may be false
+	batchSize    = 512     // changes that are handed over at once
+	maxBatches   = 8       // that are filled, wait or are inserted at a time
 )
 
 // Open returns the database that a data file holds, or an empty one if there is no
@@ -94,7 +95,7 @@ func newLoader(o Options) *loader {
 // line takes one line of the file.
 func (l *loader) line(line recordfile.Line) error {
 	if l.batch == nil {
-		l.db.names = make(map[string]*Row, line.Size/bytesPerName)
+		l.db.names = make(map[string]*Row, min(line.Size/bytesPerName, maxNames))
 		l.batch = <-l.free
 	}
 	for text := range records(line.Records) {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestForgedFiles: a file whose checksums are right, and which holds what is no
-// record of ours, is damage, reported with its line, the first of two, and left as it is.
+// record of ours, is damage, reported with its line, and left as it is.
 func TestForgedFiles(t *testing.T) {
 	t.Parallel()
 	user := `{"user":` + string(fact{id: "usr_1", name: "ada"}.json()) + `}`
@@ -36,7 +36,7 @@ func TestForgedFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines := []string{`{"user":` + string(fact{id: "usr_0", name: "bob"}.json()) + `}`, tt.records, "5"}
+			lines := []string{`{"user":` + string(fact{id: "usr_0", name: "bob"}.json()) + `}`, tt.records}
 			err = f.Rewrite(func(yield func([]byte) bool) {
 				for _, line := range lines {
 					if !yield([]byte(line)) {
@@ -136,5 +136,83 @@ func TestCompactionCountsKeys(t *testing.T) {
 	}
 	if outdated := db.outdated(); outdated > 0 {
 		t.Errorf("%d of %d bytes count as outdated, and none are", outdated, db.file.Size())
+	}
+}
+
+// TestLoadLarge: a file of more changes than the loader's batches hold together is
+// loaded as it was written: what it replaced and deleted does not come back.
+func TestLoadLarge(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.json")
+	db := opened(t, path)
+	db.mustUpdate(t, put(fact{id: "usr_1"}, fact{id: "evt_gone", parent: "usr_1"}, fact{id: "evt_old", parent: "usr_1"}))
+	db.mustUpdate(t, put(fact{id: "evt_old", parent: "usr_1", number: 1}))
+	const n = 3 * maxBatches * batchSize
+	for i := 0; i < n; i += batchSize {
+		var facts []fact
+		for j := range batchSize {
+			facts = append(facts, fact{id: fmt.Sprint("evt_", i+j), parent: "usr_1", created: int64(n - i - j)})
+		}
+		db.mustUpdate(t, put(facts...))
+		if i == batchSize { // after the first batch, and long before it is filled again
+			db.mustUpdate(t, put(fact{id: "evt_old", parent: "usr_1", number: 2}))
+			db.mustUpdate(t, func(tx *Tx) error {
+				tx.Delete("evt_gone")
+				return nil
+			})
+		}
+	}
+	want := pages(&db.view, "usr_1", "evt", "", 200)
+	db.Close()
+	db = opened(t, path)
+	if got := pages(&db.view, "usr_1", "evt", "", 200); got != want || db.view.Find("evt_gone") != nil {
+		t.Error("the list is not what it was before")
+	}
+	if db.bulk || db.unsorted != nil {
+		t.Error("the change in bulk has not ended")
+	}
+}
+
+// TestLoadsInBulk: rows out of order are sorted at the end of a load, not one by one.
+func TestLoadsInBulk(t *testing.T) {
+	l := newLoader(testOptions())
+	records := `{"user":` + string(fact{id: "usr_1", created: 2}.json()) + `},{"user":` + string(fact{id: "usr_2", created: 1}.json()) + `}`
+	if err := l.line(recordfile.Line{Number: 3, Records: records}); err != nil {
+		t.Fatal(err)
+	}
+	l.full <- l.batch
+	close(l.full)
+	l.inserting.Wait()
+	if len(l.db.unsorted) != 1 {
+		t.Errorf("%d lists are left to be sorted, want 1", len(l.db.unsorted))
+	}
+}
+
+// TestFirstDamage: of several wrong records, the first in the file is reported,
+// whichever of the two goroutines finds it.
+func TestFirstDamage(t *testing.T) {
+	t.Parallel()
+	orphan := func(id string) string { return `{"event":` + string(fact{id: id, parent: "usr_9"}.json()) + `}` }
+	for _, tt := range []struct {
+		lines  []string
+		reason string
+	}{
+		{[]string{orphan("evt_1"), orphan("evt_2")}, "evt_1 belongs"},
+		{[]string{orphan("evt_1"), `5`}, "evt_1 belongs"},
+		{[]string{orphan("evt_1") + `,{"poll":{"id":"pol_1"}}`}, "evt_1 belongs"},
+		{[]string{`5`, orphan("evt_1")}, errForm.Error()},
+	} {
+		l := newLoader(testOptions())
+		var err error
+		for i, records := range tt.lines {
+			if err = l.line(recordfile.Line{Number: 3 + i, Records: records}); err != nil {
+				err = &recordfile.DamageError{Line: 3 + i, Reason: err.Error()} // as recordfile does
+				break
+			}
+		}
+		damage, ok := errors.AsType[*recordfile.DamageError](l.finish("a path", err))
+		if !ok || damage.Line != 3 || damage.Reason == "" || !strings.HasPrefix(damage.Reason, tt.reason) {
+			t.Errorf("%q: %v, want line 3: %s", tt.lines, damage, tt.reason)
+		}
 	}
 }

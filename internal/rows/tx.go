@@ -17,7 +17,7 @@ type Tx struct {
 	db      *DB
 	base    *Tx                 // the changes of the updates before it, or nil
 	changes []change            // its own, in their order
-	names   map[string]*Row     // the rows that names lead to after them; nil: to none any more
+	names   map[string]*Row     // what each changed name leads to now; nil: to no row any more
 	added   map[string][]string // ids of the rows in its changes, by their parents' ids
 	indexed int                 // how many changes are in added: most updates never need it
 }
