@@ -12,10 +12,10 @@
 // the events it hosts and lists their guests. openapi.json beside this file
 // describes every request and answer; it is also served by the API.
 //
-// A [Store] is safe for concurrent use. On a file, what was answered with 201,
-// and what [Store.Apply] returned from, is on disk; two stores in one process
-// share nothing. Package eventstest has the test double: this server, in memory,
-// with a clock and ids that repeat, and faults on request.
+// A [Store] is safe for concurrent use. On a file, an event that was answered with
+// 201, and records for which [Store.Apply] returned nil, are on disk. Two stores in
+// one process share nothing. Package eventstest has the test double: this server, in
+// memory, with a clock and ids that repeat, and faults on request.
 //
 // Limits: bodies of 1 MiB, lists of 100 events and 200 guests a page, one
 // process a file. Members and headers may be added to answers within v1; nothing
@@ -60,18 +60,19 @@ const (
 var openAPI string
 
 // Config says how a store and its handler differ from the usual. The zero value
-// of each member is the usual.
+// of each member is the usual. A store calls Now and NewID while it makes a change, one
+// at a time, so they must not change that store. Calls of Intercept run concurrently.
 type Config struct {
 	// Now is the clock; a clock given here is taken as it is. Nil is the machine's,
-	// in whole microseconds. The creation times that a store takes from it are
+	// in whole microseconds: the creation times that a store takes from that one are
 	// moved forward as needed, so that no two of them are equal. Records that come
 	// with a created_at keep it, and theirs may be equal.
 	Now func() time.Time
 	// NewID makes what is unique. The kind is usr, key, evt or gst for the part of
 	// an id after "usr_" and so on, slug for the end of a slug, and secret for the
-	// part of an API key after its prefix. The owner is the id of the user whom it
-	// belongs to; for kind usr it is the user's name. NewID is called again if the
-	// result is in use already. Nil is random.
+	// part of an API key after its prefix. The owner is the id of the user that the
+	// result belongs to; for kind usr it is the user's name. NewID is called again if
+	// the result is in use already. Nil is random.
 	NewID func(kind, owner string) string
 	// Logger gets what an operator must know: the cause of each 500, repairs of
 	// the data file. It never gets a key or a body. Nil discards.
@@ -167,17 +168,18 @@ func begin(w http.ResponseWriter, r *http.Request) {
 	answer.Begin(h)
 	h["Access-Control-Allow-Origin"] = anyOrigin
 	h["Access-Control-Expose-Headers"] = exposedHeaders
-	// A request with a length and chunks may hide a second one behind its body, so
-	// none is read after it. net/http does not show the chunks of HTTP/1.0.
+	// A request with both a length and chunks may hide a second one behind its body.
+	// net/http shows neither the length then, nor the chunks of HTTP/1.0. So after any
+	// request that may be such a one, the connection is closed.
 	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
 		h["Connection"] = closing
 	}
 }
 
 // preflight answers a browser that asks whether a page of another origin may send
-// a request (Fetch, section 4.8). It carries no key, and the answer tells nothing
-// about a path. The star allows the headers that tracing scripts add to every
-// request of a page; it counts as no credentials are allowed.
+// a request (Fetch, section 4.8). Such a question carries no key, and the answer is the
+// same for every path. The star allows the headers that tracing scripts add to every
+// request of a page. It is valid because no credentials are allowed.
 func preflight(w http.ResponseWriter) {
 	w.Header().Set("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
 	w.Header().Set("Access-Control-Allow-Headers",
@@ -294,7 +296,7 @@ func (q *query) set(rt route, name, value string) (problem string) {
 	case name == "cursor":
 		after, ok := parseCursor(value)
 		if q.after.place != nil || !ok {
-			return "cursor must be the next_cursor of an answer, as it came and once; leave it out to begin"
+			return "cursor must be the next_cursor of a page, unchanged and given once; leave it out to begin"
 		}
 		q.after = after
 	}
@@ -362,9 +364,9 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, caller string,
 	return nil
 }
 
-// list answers a page of a list: of the rows of a kind that belong to a parent. A
-// cursor holds the name of its list, so no two lists have the same; that of another
-// list or filter is refused, as its place means nothing in this one.
+// list answers a page of a list: the rows of a kind that belong to a parent. No two
+// lists have the same name. A cursor holds the name of its list, and a cursor of another
+// list or filter is refused, because its place means nothing in this one.
 func (a *api) list(w http.ResponseWriter, name, parent, kind string, q query) error {
 	if q.after.place != nil && q.after.list != name {
 		return errForeign
@@ -418,9 +420,9 @@ type pageWriter struct {
 	part  []byte   // empty; its memory takes what is written at once
 }
 
-// write answers with the items. The memory takes a page of the usual size; a
-// longer one goes out in parts, so that a client which reads slowly holds little
-// memory. The list goes on behind next, whose place is nil if it ends.
+// write answers with the items. A page of the usual size is written at once, a longer
+// one in parts, so that a client that reads slowly holds little memory. The next page
+// begins behind the place of next, which is nil if the list ends here.
 func (p *pageWriter) write(w http.ResponseWriter, next cursor) {
 	const begin = `{"data":[`
 	p.end = append(p.end[:0], `],"has_more":false,"next_cursor":null}`...)
@@ -554,9 +556,9 @@ func errUnauthorized(problem string) *answer.Error {
 	return answer.Unauthorized("events", problem+how)
 }
 
-// fail is the one place where an error becomes an answer: an [answer.Error] says
-// it itself, the errors of the store are told apart here, and every other error is
-// a 500. The operator's handler and the control API answer their errors by it, too.
+// fail is the one place where an error becomes an answer. An [answer.Error] is one
+// already, the errors of the store get theirs here, and every other error is a 500. The
+// operator's handler and the control API answer their errors by it, too.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e, hasAnswer := errors.AsType[*answer.Error](err)
 	switch record, isRecord := errors.AsType[*RecordError](err); {
@@ -574,7 +576,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	default: // the cause is in the log alone
 		e = &answer.Error{Status: 500, Header: http.Header{"X-Request-Id": {a.logged(r, err)}},
 			Message: "something went wrong on our side; " +
-				"try again, and tell the operator the X-Request-Id if it stays"}
+				"try again, and give the operator the X-Request-Id if it happens again"}
 	}
 	refuse(w, r, e)
 }

@@ -122,7 +122,7 @@ func (t tx) key(v strict.Value) (*rows.Row, []string) {
 }
 
 // IssueKey makes an API key for a user and returns its secret, which is shown
-// this once and kept nowhere. The error is [ErrNotFound] if there is no such user.
+// this once and kept nowhere. The error wraps [ErrNotFound] if there is no such user.
 func (s *Store) IssueKey(userID string) (secret string, key Key, err error) {
 	if userID == "" {
 		return "", Key{}, fmt.Errorf("no user is named: %w", ErrNotFound)
@@ -184,7 +184,7 @@ func (s *Store) issueKey(r keyRequest) (secret string, key Key, err error) {
 }
 
 // RevokeKey ends an API key: it is refused from the next request on, for good.
-// Revoking it again changes nothing. The error is [ErrNotFound] if there is no such key.
+// Revoking it again changes nothing. The error wraps [ErrNotFound] if there is no such key.
 func (s *Store) RevokeKey(keyID string) error {
 	return s.update(context.Background(), func(t tx) error {
 		r := t.Get("key", keyID)
@@ -283,7 +283,7 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 		request.userID = key.UserID
 	}
 	state.Known = secret != "" && s.keyOwner(secret) != ""
-	return state, s.update(context.Background(), func(t tx) error { // it returns what load panics with
+	return state, s.update(context.Background(), func(t tx) error { // update returns a panic of load
 		load(state.Owner.form(), t.Get("usr", request.userID))
 		return nil
 	})

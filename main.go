@@ -97,7 +97,7 @@ func (c *call) commands() []command.Command {
 		{Name: "version", Run: c.version,
 			Summary: "print the version"},
 		{Name: "check", Flags: c.dataFlag, Run: c.check,
-			Summary: "read the data file, say what is in it and change nothing"},
+			Summary: "read the data file, print what is in it and change nothing"},
 	}
 }
 
@@ -402,7 +402,7 @@ func writePage(w http.ResponseWriter, r *http.Request, page string) {
 // without keys. It reports what it did not do, and how to issue a key.
 func (c *call) fill(store *Store) (key keyState, err error) {
 	if c.seed != "" && !store.empty() {
-		c.logger.Warn("the seed was skipped, as the store has data: it needs a new -data", "seed", c.seed)
+		c.logger.Warn("the seed was skipped, as the store has data: give a new -data", "seed", c.seed)
 	} else if err := c.applySeed(store); err != nil {
 		return key, err
 	}

@@ -49,7 +49,8 @@ type Event struct {
 	MeetingURL       *string   `json:"meeting_url"`     // http or https, at most 2,048 characters
 }
 
-// Guest is one person on an event's guest list.
+// Guest is one person on an event's guest list. At least one of Email and Name is not
+// nil. Status is invited, pending, approved, declined, waitlist or cancelled.
 type Guest struct {
 	ID           string     `json:"id"`       // gst_…
 	EventID      string     `json:"event_id"` // the event
@@ -58,7 +59,7 @@ type Guest struct {
 	Name         *string    `json:"name"`  // 1 to 255 characters
 	Status       string     `json:"status"`
 	RegisteredAt *time.Time `json:"registered_at"` // nil while invited
-	CheckedInAt  *time.Time `json:"checked_in_at"`
+	CheckedInAt  *time.Time `json:"checked_in_at"` // nil until then
 }
 
 // Record is one record of a seed, a dump or an [Store.Apply]: exactly one of
@@ -182,8 +183,8 @@ func (g *Guest) form() form.Form {
 }
 
 // kinds is what the database must know of the rows: how ids begin, what belongs to
-// what, and the leading members of a row, out of which Read takes its names, its
-// parent, its status and when it was created.
+// what, and the leading members of a row, from which Read takes its id, its second
+// name, its parent and its status. The database itself reads created_at.
 //
 // A row is found by its id and by a second name, a unique alternate one. An event's is
 // its slug. The others have a colon, which neither ids nor slugs have, so no two kinds
@@ -228,9 +229,9 @@ type Store struct {
 	cfg Config
 	db  *rows.DB
 
-	// Updates run one at a time, so they share this without a lock:
-	// The latest created_at so far. It may be ahead of the newest row, as updates that
-	// fail move it, too. That is harmless: it only moves forward.
+	// Updates run one at a time, so they share the two fields below without a lock.
+	// The first is the latest created_at so far. It may be ahead of the newest row, as
+	// updates that fail move it, too. That is harmless: it only moves forward.
 	last    time.Time
 	encoded []byte // a buffer that put and event reuse
 }
@@ -279,11 +280,12 @@ func (s *Store) Close() error { return s.db.Close() }
 // Err is nil, or why the store can no longer write. Reads go on.
 func (s *Store) Err() error { return s.db.Err() }
 
-// Apply puts records into the store in their order: all of them, or none and a
-// [*RecordError]. On a file they are durable when it returns. A record replaces
-// the one that has its id, and a member with the zero value gets its default; ids,
-// slugs, creation times and parents never change. A guest without an id is known
-// by event and email, a key by its digest, a user by its email.
+// Apply puts records into the store in their order: all of them or none. The error is a
+// [*RecordError] if a record is refused, and wraps [ErrNotWritten] or [ErrClosed] if
+// nothing can be written. On a file the records are durable when Apply returns nil. A
+// record replaces the one that has its id, and a member with the zero value gets its
+// default; ids, slugs, creation times and parents never change. A guest without an id is
+// known by event and email, a key by its digest, a user by its email.
 func (s *Store) Apply(records ...Record) error {
 	values := func(yield func(strict.Value, error) bool) {
 		for _, r := range records {
@@ -314,9 +316,10 @@ func (s *Store) applySeed(records []byte) (ahead time.Time, err error) {
 }
 
 // ReplaceJSON deletes the events of a user, with their guests, and applies records,
-// in one step. For the user "" it deletes everything in the store. It calls then at
-// the end of that step: once the records are accepted, and before any other change
-// begins. It is how a test double goes back to its start while it is in use.
+// in one step. For the user "" it deletes everything in the store. At the end of that
+// step it calls the function then: the records are accepted, and no other change has
+// begun. A test double goes back to its start by it, while it is in use. It is meant for
+// a store in memory: on a file, then may be called twice, and also if writing fails.
 func (s *Store) ReplaceJSON(userID string, records []byte, then func()) error {
 	return s.update(context.Background(), func(t tx) error {
 		for _, child := range t.Children(userID) {
@@ -407,7 +410,7 @@ type tx struct {
 	ahead *time.Time // of a seed: its latest created_at that is later than now
 }
 
-// update runs f, which changes the store, all or nothing. It may be called twice.
+// update runs f, which changes the store, all or nothing. f may be called twice.
 func (s *Store) update(ctx context.Context, f func(tx) error) error {
 	return s.db.Update(ctx, func(t *rows.Tx) error { return f(tx{Tx: t, s: s}) })
 }
@@ -514,7 +517,7 @@ func load(f form.Form, r *rows.Row) {
 	}
 	v, err := strict.Parse([]byte(r.JSON))
 	if err != nil || f.Fill(v, form.Stored).All() != nil {
-		panic(fmt.Errorf("%w: %s is not of its form", ErrDamaged, r.ID)) // forged, as a form wrote it
+		panic(fmt.Errorf("%w: %s is not of its form", ErrDamaged, r.ID)) // only a forged row is not
 	}
 }
 
@@ -534,8 +537,8 @@ func (t tx) checkNotTaken(p *form.Problems, member, name, id string) {
 }
 
 // createdAt checks the created_at of a new row, or sets it. Unless the clock is a
-// configured one, it sets it later than every created_at before it, so that lists
-// show the order of creation.
+// configured one, the time that is set is later than every created_at so far, so that
+// lists show the order of creation.
 func (t tx) createdAt(p *form.Problems, at *time.Time, old *rows.Row) {
 	now := t.s.now()
 	switch {
@@ -562,8 +565,9 @@ func (t tx) makeID(id *string, prefix, owner string, rule form.Rule) {
 	}
 }
 
-// unique returns a name that is not in use. If Config.NewID makes none that the rule
-// allows, it panics, which Update returns as an error. The rule may be nil.
+// unique returns a name that is not in use. It panics, which Update returns as an error,
+// if Config.NewID makes one that the rule does not allow, or a million in turn that are
+// in use. The rule may be nil.
 func (t tx) unique(kind, owner string, rule form.Rule, whole func(made string) string) string {
 	for range 1_000_000 {
 		name := whole(t.s.newID(kind, owner))
@@ -727,8 +731,9 @@ func (s *Store) event(caller, ref string) (id, raw string, found bool) {
 	return id, raw, found
 }
 
-// page appends to raws a page of what belongs to a user or an event, the newest
-// first: guests, or events with a status, which is "" for both.
+// page appends to raws a page of the events of a user, of one status or, for "", of
+// both, or a page of the guests of an event: the newest first. If more follow, next is
+// the place of the last one.
 func (s *Store) page(parent, prefix, status string, after *rows.Place, limit int, raws []string) (
 	page []string, next *rows.Place) {
 	s.db.View(func(t *rows.Tx) { page, next = t.Page(parent, prefix, status, after, limit, raws) })
@@ -744,8 +749,8 @@ type creation struct {
 
 // createEvent makes an event of the owner from a request body. An idempotency key
 // that came before with the same body is answered with the event that it made, as
-// that is now; with another body it is errIdempotencyMismatch. The parse error waits
-// until that was checked, so that a known key is 422 before a body is judged 400.
+// that is now; with another body it is errIdempotencyMismatch. That is checked before a
+// body that is not JSON is refused: a known key with such a body is 422 and not 400.
 func (s *Store) createEvent(ctx context.Context, owner string, body []byte, idem string) (creation, error) {
 	v, parseErr := strict.Parse(body)
 	var key *rows.IdempotencyKey

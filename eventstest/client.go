@@ -28,10 +28,10 @@ func (t withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 // transport returns what the clients of a server send their requests by: over
 // sockets or, without a listener, over connections within the process.
 //
-// Each request has a connection of its own. Over one that was used before, Go's
-// transport sends a GET, or a request with an Idempotency-Key, again by itself
-// where the connection is closed without an answer; then a fault that closes
-// connections would not count the same each time.
+// Each request has a connection of its own. If one that was used before is closed
+// without an answer, Go's transport sends a GET, or a request with an Idempotency-Key,
+// again by itself. Then a fault that closes connections would not count the same each
+// time.
 func transport(h http.Handler, listens bool) *http.Transport {
 	t := &http.Transport{MaxIdleConnsPerHost: -1}
 	if !listens {
@@ -47,14 +47,14 @@ func transport(h http.Handler, listens bool) *http.Transport {
 	return t
 }
 
-// newServer returns a server that takes of a request what eventsd takes.
+// newServer returns a server that accepts the same requests as eventsd.
 func newServer(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, DisableGeneralOptionsHandler: true, MaxHeaderBytes: 16 << 10}
 }
 
 // pipe is a listener for one connection, with a server of its own: what serves the
-// connection is then in the same bubble of testing/synctest as the client, also
-// where the double was made outside.
+// connection is then in the same bubble of testing/synctest as the client, also if
+// the double was made outside.
 type pipe chan net.Conn
 
 func (p pipe) Accept() (net.Conn, error) {

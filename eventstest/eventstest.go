@@ -185,9 +185,9 @@ func (s *Server) check(call string, err error) {
 	}
 }
 
-// For is the same server for a subtest or a fuzz target: its methods fail t, as
-// they must where the test of [New] does not run meanwhile. The end of the server,
-// and requests to routes that the API lacks, stay with the test of New.
+// For returns the same server for a subtest or a fuzz target: its methods fail t. They
+// must not fail the test of [New], which waits meanwhile. But the server ends with the
+// test of New, and requests to routes that the API lacks fail that test.
 func (s *Server) For(t testing.TB) *Server {
 	view := *s
 	view.t = t
@@ -293,16 +293,16 @@ type Request struct {
 	Path      string      // as it was sent, with /api/public/v1
 	Query     string      // as it was sent, without the question mark
 	Header    http.Header // of the request
-	Operation string      // such as "GET /events/{id}"; "" where the API lacks the route
-	Status    int         // the answer's, also of one that was lost; 0 where there was none
-	User      string      // id of the key's owner; "" where the key, route or method was not right
+	Operation string      // such as "GET /events/{id}"; "" if the API lacks the route
+	Status    int         // the answer's, also of one that was lost; 0 if there was none
+	User      string      // id of the key's owner; "" if the key, route or method was not right
 	Body      string      // what was read of it, at most 64 KiB
 	Fault     string      // what a fault did, such as "status 503, delay 200ms" or "lose"; "" without one
 }
 
-// Requests returns those of the newest 1,000 requests that are of an operation, or
-// of all where it is "", oldest first: of some users, if their ids are given. It
-// fails the test at once if there is no such operation or user.
+// Requests returns the newest 1,000 requests, oldest first: only those of the
+// operation, unless it is "", and only those of the users whose ids are given, if any.
+// It fails the test at once if there is no such operation or user.
 func (s *Server) Requests(operation string, userID ...string) []Request {
 	s.t.Helper()
 	if operation != "" {

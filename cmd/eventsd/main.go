@@ -12,7 +12,7 @@ import (
 
 func main() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200) // what is stored stays: looking through it half as often pays
+		debug.SetGCPercent(200) // collect half as often as usual: what is stored is never garbage
 	}
 	os.Exit(events.Run(context.Background(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
 }

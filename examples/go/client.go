@@ -25,9 +25,9 @@ type Event struct {
 
 const tries = 3
 
-// Create creates an event of one hour. It tries again where it has no answer,
-// or one of the server's errors: with one Idempotency-Key for all tries, so that
-// there is one event however many of them came through.
+// Create creates an event of one hour. It tries again if there is no answer, or an
+// error of the server. All tries have the same Idempotency-Key, so there is one event
+// however many of them reach the server.
 func (c *Client) Create(ctx context.Context, title string, start time.Time) (event Event, err error) {
 	body, err := json.Marshal(map[string]any{"title": title, "start_at": start,
 		"end_at": start.Add(time.Hour)})

@@ -15,9 +15,8 @@ export class Client {
     return (await response.json()).data
   }
 
-  // Tries again where it has no answer, or one of the server's errors: with one
-  // Idempotency-Key for all tries, so that there is one event however many of
-  // them came through.
+  // Tries again if there is no answer, or an error of the server. All tries have the
+  // same Idempotency-Key, so there is one event however many of them reach the server.
   async create(event) {
     const idempotencyKey = randomUUID()
     for (let attempt = 1; ; attempt++) {

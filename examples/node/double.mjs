@@ -9,14 +9,14 @@ export async function startDouble() {
   const { EVENTS_BASE_URL, EVENTS_CONTROL_URL, EVENTS_CONTROL_TOKEN, EVENTSD = 'eventsd' } = process.env
   if (EVENTS_CONTROL_URL) return steer(EVENTS_BASE_URL, EVENTS_CONTROL_URL, EVENTS_CONTROL_TOKEN)
   const child = spawn(EVENTSD, ['double', '-until-eof'], { stdio: ['pipe', 'pipe', 'inherit'] })
-  await once(child, 'spawn') // throws where there is no such program
+  await once(child, 'spawn') // throws if there is no such program
   const lines = {}
   for await (const line of createInterface({ input: child.stdout })) {
     const [name, value] = line.split(/: (.*)/)
     lines[name] = value
     if (name === 'ready') break // it listens by now
   }
-  if (!lines.ready) throw new Error('eventsd ended before it was ready; it said why on stderr')
+  if (!lines.ready) throw new Error('eventsd ended before it was ready; stderr has the reason')
   // The double ends when its standard input does: with this process, however that
   // ends. So nothing needs to stop it, and this process does not wait for it.
   for (const handle of [child, child.stdin, child.stdout]) handle.unref()

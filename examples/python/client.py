@@ -17,9 +17,9 @@ class Client:
         return self._send("GET", "/events")["data"]
 
     def create(self, event):
-        """Tries again where it has no answer, or one of the server's errors:
-        with one Idempotency-Key for all tries, so that there is one event
-        however many of them came through."""
+        """Tries again if there is no answer, or an error of the server. All tries
+        have the same Idempotency-Key, so there is one event however many of them
+        reach the server."""
         idempotency_key = str(uuid.uuid4())
         for attempt in range(1, TRIES + 1):
             try:

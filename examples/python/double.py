@@ -26,7 +26,7 @@ class Double:
                 break
         else:
             self.stop()
-            raise RuntimeError("eventsd ended before it was ready; it said why on stderr")
+            raise RuntimeError("eventsd ended before it was ready; stderr has the reason")
         self.base_url, self.control_url, self.token = lines["base_url"], lines["control_url"], lines["control_token"]
 
     def stop(self):

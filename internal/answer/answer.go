@@ -1,6 +1,6 @@
 // Package answer writes the answers of every handler in this program: of the
-// API, of the operator's handler and of the control API. An answer has its
-// length and goes out whole. Errors have one form:
+// API, of the operator's handler and of the control API. Every answer with a body has
+// a Content-Length. Errors have one form:
 //
 //	{"error":{"code":"not_found","message":"…"}}
 package answer
@@ -57,8 +57,8 @@ func Unauthorized(realm, message string) *Error {
 	return &Error{http.StatusUnauthorized, message, http.Header{"Www-Authenticate": {challenge}}}
 }
 
-// Method is a 405 on a path that allows other methods, which allow lists in the
-// form of the header Allow: "GET, HEAD".
+// Method is a 405 on a path that allows other methods. The argument allow lists those
+// in the form of the header Allow: "GET, HEAD".
 func Method(path, allow string) *Error {
 	message := "this method is not allowed on " + path + "; use " + allow
 	return &Error{http.StatusMethodNotAllowed, message, http.Header{"Allow": {allow}}}

@@ -32,8 +32,8 @@ func Redact(text string) string {
 }
 
 // RedactHeader returns a copy of the header fields of a request without its API
-// keys. What stands in the two fields that carry a key is cut whole, so that a
-// key with a mistake in it is not kept either.
+// keys. Of the two fields that carry a key, nothing is kept but the scheme Bearer and
+// the end of the value, so that a key with a mistake in it is not kept either.
 func RedactHeader(h http.Header) http.Header {
 	h = h.Clone()
 	for name, values := range h {
@@ -50,6 +50,6 @@ func RedactHeader(h http.Header) http.Header {
 
 var bearer = regexp.MustCompile("(?i)^bearer ")
 
-// tail is the last four characters of a key, fewer where it has less than eight,
-// as they would tell most of it.
+// tail is the last four characters of a key. It is fewer if the key has less than
+// eight, because four would be most of it.
 func tail(key string) string { return key[min(len(key), max(4, len(key)-4)):] }

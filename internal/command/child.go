@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// leftRunning is how long to wait for output of processes that a command has
-// left running, where its streams are not files: those are handed to it as they
-// are, and nothing is waited for.
+// leftRunning is how long to wait for output of processes that a command has left
+// running, if its streams are not files. Files are handed to the command as they are,
+// and nothing is waited for.
 const leftRunning = 100 * time.Millisecond
 
 // Child runs a command with further variables in its environment, on the
 // streams of the program and in its process group. Signals are handed on to it.
 // The error ends the program with the status that a shell would give: that of the
-// command, 128 and the number of the signal that ended it, 127 where it does not
-// exist, 126 where it cannot be run.
+// command, 128 and the number of the signal that ended it, 127 if it does not exist, or
+// 126 if it cannot be run.
 func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
@@ -41,7 +41,7 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 		for s := range signals {
 			// The keys of a terminal send theirs to the whole process group.
 			if !terminal || s != os.Interrupt && s != syscall.SIGQUIT {
-				_ = cmd.Process.Signal(s) // fails where it has just ended, and on Windows
+				_ = cmd.Process.Signal(s) // fails if the command has just ended, and on Windows
 			}
 		}
 	}()
@@ -53,10 +53,10 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	return exitError{errors.New(""), status}
 }
 
-// isTerminal reports whether a stream is a terminal: of the character devices,
-// any but the one that programs are given in place of a stream.
+// isTerminal reports whether a stream is a terminal: a character device other than
+// os.DevNull, which programs are given in place of a stream.
 func isTerminal(stream any) bool {
-	f, _ := stream.(*os.File) // nil, of which Stat fails, where it is no file
+	f, _ := stream.(*os.File) // nil if it is no file, and then Stat fails
 	info, err := f.Stat()
 	null, _ := os.Stat(os.DevNull)
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !os.SameFile(info, null)

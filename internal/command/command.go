@@ -41,9 +41,9 @@ type Command struct {
 	Run     func() error
 }
 
-// Run runs the subcommand that args name: the first of Commands where they name
-// none. A flag that args do not give is read from its variable in the
-// environment. The error is for [Program.Exit].
+// Run runs the subcommand that args name, or the first of Commands if they name none. A
+// flag that args do not give is read from its variable in the environment. The error is
+// for [Program.Exit].
 func (p *Program) Run(args []string, getenv func(string) string) error {
 	p.Commands = append(p.Commands, Command{
 		Name: "help", Args: "[SUBCOMMAND]", Summary: "explain " + p.Name + " or a subcommand", Run: p.help,

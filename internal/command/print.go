@@ -17,9 +17,9 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// Failed marks an error as one of what went wrong, such as a full disk: the
-// program ends with status 1, while what it refuses ends it with 2. An error that
-// has a status keeps it.
+// Failed marks an error as a failure, such as a full disk: the program ends with status
+// 1. An error that is not marked, such as a bad flag, ends it with 2. An error that has a
+// status keeps it.
 func Failed(err error) error {
 	if _, marked := errors.AsType[exitError](err); marked || err == nil {
 		return err
@@ -43,7 +43,7 @@ func (p *Program) Exit(err error) (status int) {
 	return status
 }
 
-// Print prints a text on stdout. What cannot be printed has failed.
+// Print prints a text on stdout. An error of it is marked by [Failed].
 func (p *Program) Print(text string) error {
 	_, err := io.WriteString(p.Stdout, text)
 	return Failed(err)
@@ -55,7 +55,7 @@ func (p *Program) Notice(text string) {
 }
 
 // Logger returns a logger that writes to stderr, as text or as JSON, with debug
-// lines where it is verbose. It takes secrets, and what could steer a terminal,
+// lines if verbose is set. It takes secrets, and what could steer a terminal,
 // out of every message and value before they are encoded.
 func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	o := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -76,9 +76,11 @@ func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	return nil, fmt.Errorf("-log must be text or json, not %q", format)
 }
 
-// Printable is s with a question mark in the place of each control and format
-// character but tabs and line ends. Records and requests come from strangers, whose
-// escape sequences could otherwise overwrite on a terminal what a person has read.
+// Printable is s with a question mark in the place of each character that
+// [unicode.IsPrint] does not count as printable, such as a control character or a space
+// other than the ASCII one, but not of tabs and line ends. Records and requests come from
+// strangers, whose escape sequences could otherwise overwrite on a terminal what a person
+// has read.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' || r == '\t' {

@@ -30,8 +30,8 @@ type Ready struct {
 	PID          int    `json:"pid"`
 }
 
-// Print writes the file and prints the lines: a script that
-// waits for the last of them finds both.
+// Print writes the file, then prints the lines: a script that waits for the last line
+// finds the file, too.
 func (r Ready) Print(stdout io.Writer, file *ReadyFile) error {
 	if err := file.write(r); err != nil {
 		return fmt.Errorf("-ready-file: %w", err)
@@ -56,8 +56,8 @@ type ReadyFile struct {
 }
 
 // NewReadyFile removes the ready file of an earlier server and makes sure that
-// one can be written. A wrong path must not cost a file: it refuses one at which
-// something else than a ready file is. For "" it returns the zero value.
+// one can be written. It refuses a path at which any other file is, so that a wrong path
+// never deletes a file. For "" it returns the zero value.
 func NewReadyFile(path string) (*ReadyFile, error) {
 	if path == "" {
 		return &ReadyFile{}, nil
@@ -101,14 +101,14 @@ func (f *ReadyFile) write(r Ready) error {
 // Remove removes the file if it is still as it was written: the next server may
 // have one at the same path by then.
 func (f *ReadyFile) Remove() {
-	os.Remove(f.tmp) // where it was not renamed
+	os.Remove(f.tmp) // if it was not renamed
 	if now, err := os.ReadFile(f.path); err == nil && bytes.Equal(now, f.content) {
 		os.Remove(f.path)
 	}
 }
 
-// Health asks the server at an address whether it is well, and returns which
-// address it asked. Of port 0 a ready file knows which port it became.
+// Health asks the server at an address whether it is well, and returns the URL that it
+// asked. If the port is 0, it takes the real one from the ready file.
 func Health(addr, readyFile string) (asked string, err error) {
 	asked = URL(addr, "127.0.0.1")
 	if r, err := readReady(readyFile); err == nil && strings.HasSuffix(addr, ":0") {

@@ -86,7 +86,8 @@ func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
 	return l, nil
 }
 
-// URL is where a client reaches an address: at local where it is a wildcard.
+// URL is the URL at which a client reaches an address, with the host local if the host
+// of the address is a wildcard.
 func URL(addr, local string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
@@ -124,7 +125,7 @@ func Serve(ctx context.Context, wait time.Duration, servers []*Server, ready fun
 		if srv.Shutdown(finish) != nil {
 			srv.Close()
 		}
-		srv.Listener.Close() // where the stop came before Serve
+		srv.Listener.Close() // if the stop came before Serve
 	}
 	return err
 }

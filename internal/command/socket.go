@@ -8,7 +8,7 @@ import (
 )
 
 // SocketPath is the path of the operator's socket beside a data file: beside the
-// file itself where the path is a link, so that every link leads to one server.
+// file itself if the path is a link, so that every link leads to one server.
 func SocketPath(data string) string {
 	if target, err := filepath.EvalSymlinks(data); err == nil {
 		data = target

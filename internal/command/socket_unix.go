@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// listenUnix gives the socket its mode before it has a name, where the system
-// can do that (Linux): nobody else can connect in between.
+// listenUnix gives the socket its mode before it has a name, if the system can do
+// that (Linux): nobody else can connect in between.
 func listenUnix(path string) (net.Listener, error) {
 	c := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
 		return conn.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })

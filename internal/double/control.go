@@ -130,7 +130,7 @@ func (d *Double) putFaults(r operator.Request) ([]byte, error) {
 		f := &Rule{}
 		problem := strings.Join(f.form().Fill(v, form.Client).All(), "; ")
 		if f.User = cmp.Or(f.User, user); problem == "" {
-			problem = d.problem(f, user) // what each member is, before what they are together
+			problem = d.problem(f, user) // only if each member by itself is right
 		}
 		if rules = append(rules, f); problem != "" {
 			return nil, answer.BadRequest(fmt.Sprintf("fault %d: %s", len(rules), problem))

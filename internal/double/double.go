@@ -31,7 +31,7 @@ const (
 	mailDomain = "@double.example" // of users that are made by name alone
 )
 
-// Start is when the clock of a double starts where no other time is given.
+// Start is when the clock of a double starts if no other time is given.
 var Start = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Double is the state of a test double beside its store. It is safe for
@@ -63,8 +63,8 @@ type Double struct {
 type Store interface {
 	operator.Store
 	// UserRecordsJSON returns an array of the records of the user with this id or
-	// email, of its keys and events, and of their guests. It is empty where there is
-	// no such user.
+	// email, of its keys and events, and of their guests. It is empty if there is no
+	// such user.
 	UserRecordsJSON(user string) ([]byte, error)
 	// ReplaceJSON deletes the events of a user with their guests and applies an
 	// array of records, in one step; of "" it deletes everything in the store first.
@@ -90,7 +90,7 @@ func New(base string, operations []string, at time.Time) *Double {
 }
 
 // Begin makes the first user, applies the seed, and makes the first user a key:
-// with this secret or, where it is "", with one that is the same in every double.
+// with this secret or, if it is "", with one that is the same in every double.
 // What the store then holds is what [Double.Reset] goes back to.
 func (d *Double) Begin(store Store, secret string, seed func() error) (key string, err error) {
 	d.Store = store
@@ -162,8 +162,9 @@ func (d *Double) setClock(from *time.Time, by time.Duration) error {
 // NewID makes the part of an id, slug or secret that must be unique, as the
 // configuration of a store asks for it. It counts by kind and owner, so that no
 // result depends on what is made for other owners: ids are readable, slugs and
-// secrets are hashes. The owner of usr is a name, which is the first id itself; then
-// come name_2, name_3 and so on. So it is for email, which only the double asks for.
+// secrets are hashes. For kind usr the owner is a name: the first id is that name, and
+// then come name_2, name_3 and so on. The same holds for the kind email, which only the
+// double asks for.
 func (d *Double) NewID(kind, owner string) string {
 	isName := kind == "usr" || kind == "email"
 	if isName {
@@ -191,8 +192,8 @@ func (d *Double) NewID(kind, owner string) string {
 }
 
 // readable is a name in the characters of an id: grace_hopper of "Grace Hopper".
-// A long one is cut, and a hash of the whole name keeps it apart from others. The
-// slug is made of "x " and the name, as one without a usable letter then is "x".
+// A long one is cut, and a hash of the whole name keeps it apart from others. "x " is
+// put before the name, so that the slug of a name without a usable letter is "x".
 func readable(name string) string {
 	s, found := strings.CutPrefix(form.MakeSlug("x "+name), "x-")
 	if !found {
@@ -230,7 +231,8 @@ func (d *Double) KnownUser(id string) error {
 // be done after it.
 //
 // It is one step beside whatever else goes on. The store replaces the records in
-// one change and, before any other change begins, lets go what is here. The store
+// one change. Before any other change begins, it calls the function below, which ends
+// the requests that faults hold and resets the state of the double. The store
 // makes ids, and reads the clock, within its changes alone, which run one after
 // the other. So a create that comes at the same time is done either before, with
 // the old counters, and is deleted, or after, with the new ones: no id is skipped

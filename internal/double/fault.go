@@ -105,13 +105,13 @@ func (d *Double) Fail(operation string, f Fault) (*Rule, error) {
 	return rule, nil
 }
 
-// faultOf matches the faults that are limited to a user, or all faults where it is "".
+// faultOf matches the faults that are limited to a user or, for "", all faults.
 func faultOf(userID string) func(*Rule) bool {
 	return func(f *Rule) bool { return userID == "" || f.User == userID }
 }
 
-// replaceFaults puts rules in the place of those that match, and behind the others.
-// Requests that the removed ones hold go on.
+// replaceFaults removes the faults that match, and adds rules at the end of the list.
+// Requests that the removed faults hold go on.
 func (d *Double) replaceFaults(match func(*Rule) bool, rules ...*Rule) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,7 +135,7 @@ func (d *Double) Hits(rule *Rule) int {
 }
 
 // meet finds the first fault for a request and records it, the operation and the
-// user in the journal. It returns nil where there is none, and for a request that
+// user in the journal. It returns nil if there is no fault, and for a request that
 // did not come through [Double.Handler].
 func (d *Double) meet(ctx context.Context, operation, userID string) *entry {
 	e, journaled := ctx.Value(entryKey{}).(*entry)
@@ -154,7 +154,7 @@ func (d *Double) meet(ctx context.Context, operation, userID string) *entry {
 			continue
 		}
 		e.Fault, e.rule = f.String(), f
-		e.held, e.end = context.WithTimeout(ctx, f.Delay) // at once without a delay
+		e.held, e.end = context.WithTimeout(ctx, f.Delay) // done at once if there is no delay
 		d.met[e] = true
 		return e
 	}
@@ -166,14 +166,15 @@ func (d *Double) meet(ctx context.Context, operation, userID string) *entry {
 const maxRead = 16 << 20
 
 // Intercept answers a request as the first fault for it says, and leaves it to
-// next where there is none.
+// next if there is none.
 func (d *Double) Intercept(op, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 	e := d.meet(r.Context(), op, userID)
 	if e == nil {
 		next(w, r)
 		return
 	}
-	// Now the journal has the body, and net/http notices when the client goes away.
+	// Once the body is read, the journal has it, and net/http notices when the client goes
+	// away.
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRead))
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
 	w.Header().Set("X-Eventsd-Fault", e.rule.String())
@@ -199,7 +200,7 @@ func (d *Double) wait(e *entry, w http.ResponseWriter) (reset bool) {
 	d.mu.Lock()
 	e.rule.hits++
 	d.mu.Unlock()
-	// Without this, net/http takes the end of the time to read for the client's end.
+	// Otherwise, net/http would take the end of the read timeout for the client's end.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	<-e.held.Done()
 	d.mu.Lock()

@@ -99,9 +99,8 @@ func (e *entry) copy() Request {
 	return c
 }
 
-// Requests returns a copy of those of the newest 1,000 requests that are of an
-// operation, or of all where it is "", and of some users, or of all without any:
-// the oldest first.
+// Requests returns copies of the newest 1,000 requests, the oldest first: only those of
+// the operation, unless it is "", and only those of the users, if any are given.
 func (d *Double) Requests(operation string, users []string) []Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -143,11 +142,11 @@ func (d *Double) KnownOperation(operation string) error {
 	return answer.BadRequest(fmt.Sprintf(unknown, operation, d.nearest(operation)))
 }
 
-// nearest is the operation that was probably meant by "METHOD /path": the one with
-// the most pieces of three letters that the request has, too, and the fewest that it
-// lacks. More likely is also one that the request is the beginning of, as POST /events
-// is of POST /events/create, and one whose path is as deep, as that of GET /events/{id}
-// is for GET /event/evt_1. The weights are such that usual mistakes are understood.
+// nearest is the operation that was probably meant by "METHOD /path": the one that
+// shares the most pieces of three letters with the request and has the fewest others. An
+// operation is also likelier if it begins with the request, as POST /events/create does
+// with POST /events, and if its path is as deep, as that of GET /events/{id} is for
+// GET /event/evt_1. The weights are such that usual mistakes are understood.
 func (d *Double) nearest(request string) (nearest string) {
 	request = strings.TrimSuffix(request, "/")
 	most := 0

@@ -51,7 +51,7 @@ type Member struct {
 	//	**time.Time    a date-time or null
 	Value any
 
-	Rule  Rule // of a string; nil where any will do
+	Rule  Rule // of a string; nil if any will do
 	Flags Flags
 }
 
@@ -85,7 +85,7 @@ const (
 
 // Fill puts the members of v, which should be a JSON object, into the struct of
 // the form and returns what is wrong with them. Members that v does not have stay
-// as they are. Where there are problems the struct is of no use.
+// as they are. If there are problems, the struct is of no use.
 func (f Form) Fill(v strict.Value, mode Mode) *Problems {
 	if v.Kind != strict.Object {
 		return &Problems{others: []string{"must be a JSON object, not " + v.Kind.String()}}
@@ -204,7 +204,7 @@ func (m *Member) set(v strict.Value, isStored bool) (problem string) {
 }
 
 // target returns a pointer to the string, bool, int, duration or time that the member
-// holds. It is a nil *string or *time.Time where the member holds null.
+// holds. It is a nil *string or *time.Time if the member holds null.
 func (m *Member) target() any {
 	switch at := m.Value.(type) {
 	case **string:
@@ -239,8 +239,8 @@ func (m *Member) append(b []byte) []byte {
 	return append(b, "null"...)
 }
 
-// appendString is [strict.Encode] of a string, at a fraction of its time where there
-// is nothing to escape.
+// appendString is [strict.Encode] of a string, at a fraction of its time if there is
+// nothing to escape.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == 0xe2 { // U+2028 and U+2029 begin with 0xe2
@@ -259,8 +259,9 @@ func (m *Member) get() strict.Value {
 	return v
 }
 
-// JSON returns the object as [Form.Fill] would read it, with null for each field
-// that has its zero value, so that a struct that was built in Go can take the way of a JSON text.
+// JSON returns the object as [Form.Fill] would read it, with null for each field that
+// has its zero value, so that a struct that was built in Go passes the checks of a JSON
+// text.
 func (f Form) JSON() strict.Value {
 	object := strict.Value{Kind: strict.Object, Members: make([]strict.Member, len(f))}
 	for i := range f {

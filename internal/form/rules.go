@@ -16,7 +16,8 @@ import (
 // with parameters are made once and kept in variables.
 type Rule func(string) string
 
-// check is the rule that isGood reports true. The problem says what the string must be.
+// check is the rule that isGood must be true of a string. The problem says what the
+// string must be.
 func check(isGood func(string) bool, problem string) Rule {
 	return func(s string) string {
 		if isGood(s) {
@@ -54,7 +55,7 @@ func ID(kind string) Rule {
 	return Match(kind+`_[A-Za-z0-9_-]{1,64}`, "must be "+kind+"_ and 1 to 64 of A-Z a-z 0-9 _ -")
 }
 
-// Title is the rule of what a person must be able to read.
+// Title is the rule of a title: 1 to 255 characters, not only white space.
 func Title(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return "must have 1 to 255 characters, not only white space"
@@ -62,7 +63,8 @@ func Title(s string) string {
 	return titleLength(s)
 }
 
-// Email is the rule of an address: one @, with something on both sides.
+// Email is the rule of an email address: one @ with something on both sides, and at most
+// 254 characters.
 func Email(s string) string { return cmp.Or(address(s), addressLength(s)) }
 
 var (

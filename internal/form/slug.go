@@ -13,7 +13,7 @@ const MaxSlug = 48
 // MakeSlug returns the title as lower-case words of [a-z0-9] with one hyphen
 // between them, at most [MaxSlug] characters: Latin letters lose their accents,
 // combining marks are dropped, and everything else separates words. It returns
-// "event" where the title has no letter or digit that can be kept.
+// "event" if the title has no letter or digit that can be kept.
 func MakeSlug(title string) string {
 	var b strings.Builder
 	b.Grow(len(title))

@@ -55,7 +55,7 @@ func askServer(conn net.Conn) ask {
 		}
 		_ = conn.SetDeadline(time.Now().Add(quietTimeout)) // fails only on a closed connection
 		doubt := ""
-		// Where this fails, nothing was applied, and a refusal may have come already.
+		// If this fails, nothing was applied, and a refusal may have come already.
 		if req.Write(conn) == nil && method != http.MethodGet {
 			doubt = "; it may have been applied"
 			if path == "/records" {

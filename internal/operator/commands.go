@@ -20,9 +20,9 @@ import (
 // Files is what the subcommands need of the program to work on a data file.
 type Files struct {
 	// Open opens the store of a data file, which no server may have open, to be
-	// closed after use. The file may only be missing where create is set.
+	// closed after use. A file that is missing is an error unless create is set.
 	Open func(path string, create bool) (store Store, closeStore func() error, err error)
-	// Records reads an array of records from a file, or from standard input where the
+	// Records reads an array of records from a file, or from standard input if the
 	// path is "-", and refuses a data file.
 	Records func(path string) ([]byte, error)
 	// Salvage prints every record of a damaged data file that can still be read, as
@@ -50,7 +50,7 @@ func Commands(p *command.Program, files Files) []command.Command {
 		Summary: "make an API key for a user and print it: it is shown this once",
 		Flags: func(fs *flag.FlagSet) {
 			data(fs)
-			fs.StringVar(&t.name, "name", "", "`NAME` of the user where the email is new")
+			fs.StringVar(&t.name, "name", "", "`NAME` of the user, if the email is new")
 			fs.StringVar(&t.email, "email", "", "`EMAIL` of the user")
 			fs.StringVar(&t.user, "user", "", "`ID` of an existing user, in place of an email")
 			fs.BoolVar(&t.json, "json", false, "print the ids of the key and its user, too, as JSON")
@@ -78,8 +78,8 @@ func Commands(p *command.Program, files Files) []command.Command {
 	}}
 }
 
-// withStore runs do on the store of the running server or, where none runs, on the
-// data file, which may only be missing where create is set.
+// withStore runs do on the store of the running server or, if none runs, on the data
+// file. A file that is missing is an error unless create is set.
 func (t *tool) withStore(create bool, do func(ask) error) error {
 	conn, err := net.DialTimeout("unix", command.SocketPath(t.data), time.Second)
 	if err == nil {
@@ -96,7 +96,7 @@ func (t *tool) withStore(create bool, do func(ask) error) error {
 
 func (t *tool) keyIssue() error {
 	if (t.user == "") == (t.email == "") || t.user != "" && t.name != "" {
-		return errors.New("key issue takes -user ID, or -email EMAIL and, where that is new, -name NAME")
+		return errors.New("key issue takes -user ID, or -email EMAIL and, if that is new, -name NAME")
 	}
 	request := strict.Encode(map[string]string{"user_id": t.user, "name": t.name, "email": t.email})
 	return t.withStore(t.email != "", func(a ask) error {
@@ -142,7 +142,7 @@ func (t *tool) keyList() error {
 	})
 }
 
-// keyRevoke revokes a key and says whose it was.
+// keyRevoke revokes a key and reports whose it was.
 func (t *tool) keyRevoke() error {
 	if len(t.Args) != 1 || !strings.HasPrefix(t.Args[0], "key_") {
 		return errors.New("key revoke takes one ID after its flags: key_…, as eventsd key list shows it")

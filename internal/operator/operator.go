@@ -1,7 +1,7 @@
 // Package operator is what the operator of a service does with keys and
 // records: a table of routes over a store, the handler that serves them, and the
 // subcommands that a person types (commands.go). A subcommand sends its requests
-// to the running server through a Unix socket (client.go). Where none runs, it
+// to the running server through a Unix socket (client.go). If no server runs, it
 // calls the same routes on a store that it has opened itself.
 //
 //	POST   /keys       {"name","email"} or {"user_id"} -> 201 {"id","key","user","base_url"}
@@ -33,11 +33,12 @@ import (
 // Store is what an operator works on, in raw JSON. It is safe for concurrent use.
 type Store interface {
 	// IssueKeyJSON makes a key from {"user_id"}, or from {"name","email"} for the
-	// user with that email, who is made where there is none. It returns
+	// user with that email, who is made if there is none. It returns
 	// {"id","key","user"}, the key being the secret.
 	IssueKeyJSON(request []byte) ([]byte, error)
 	// KeysJSON returns an array of keys without secrets.
 	KeysJSON() ([]byte, error)
+	// RevokeKey ends the key with an id, for good.
 	RevokeKey(id string) error
 	// RecordsJSON returns an array of records, ApplyJSON takes one.
 	RecordsJSON() ([]byte, error)
@@ -102,7 +103,7 @@ func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 }
 
 // Handler serves routes under a path. Fail answers errors: an [answer.Error],
-// or what the store said.
+// or what the store returned.
 func Handler(base string, routes Routes, fail answer.Fail) http.Handler {
 	mux := http.NewServeMux()
 	for path, methods := range routes {

@@ -136,8 +136,8 @@ func (osFS) Lock(path string) (io.Closer, error) {
 // osFile is an open file, which may be locked.
 type osFile struct{ *os.File }
 
-// Close releases the lock at once: a child that is being started has a copy of the
-// descriptor, and with it the lock, until it is another program.
+// Close releases the lock at once. Closing alone would not: a child process that is
+// being started has a copy of the descriptor, and so the lock, until its exec.
 func (f osFile) Close() error {
 	unlock(f.File)
 	return f.File.Close()
@@ -185,7 +185,7 @@ func (o osFS) Create(path string, like file) (file, error) {
 		err = lockData(f)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: cannot have the owner of the data file, and a lock: %w", path, err)
+		err = fmt.Errorf("%s: cannot be given the owner of the data file, or be locked: %w", path, err)
 		return nil, errors.Join(err, f.Close(), o.Remove(path))
 	}
 	return osFile{f}, nil

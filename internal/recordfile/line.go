@@ -38,7 +38,7 @@ func appendCommit(b []byte, salt uint32, n uint64, records []byte) []byte {
 	return append(b, '\n')
 }
 
-// header is the first line.
+// header is the line after the opening bracket, line 2 of the file.
 type header struct {
 	n, snap      uint64
 	format, salt string

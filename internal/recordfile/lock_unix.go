@@ -15,8 +15,8 @@ const (
 	noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 )
 
-// lock takes the lock of f, which ends with f. Its error wraps ErrLocked if another
-// open file has it.
+// lock takes the lock of f, which is released when f is closed. Its error wraps
+// ErrLocked if another open file has it.
 func lock(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	switch err {

@@ -14,9 +14,9 @@ const (
 
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
-// lock takes the lock of f, which ends with f. Its error wraps ErrLocked if another
-// open file has it. Windows keeps others from reading what is locked, so
-// the lock is on one byte that is far behind the process id.
+// lock takes the lock of f, which is released when f is closed. Its error wraps
+// ErrLocked if another open file has it. Windows keeps others from reading what is
+// locked, so the lock is on one byte that is far behind the process id.
 func lock(f *os.File) error {
 	const (
 		failImmediately = 1

@@ -31,7 +31,7 @@ type Report struct {
 
 // Read reads the file by the rules of [Open], takes no lock and changes nothing.
 // A server may be writing at the same time. So an end that is not clean is looked
-// at again, until it is or has stayed so for about 100 ms.
+// at again until it is clean, for at most about 100 ms.
 func Read(path string, o Options, replay func(Line) error) (Report, error) {
 	f, path, err := openToRead(path, &o)
 	if err != nil {
@@ -62,10 +62,10 @@ func openToRead(path string, o *Options) (file, string, error) {
 	return f, path, err
 }
 
-// read gives each, chunk by chunk, what follows the offset from, up to the size that
-// the file has now: a server may be writing after that. What each gets is longer from
-// call to call, all of it parts of one string. While each looks at a chunk, the next one
-// is read. Only the first chunk is waited for, so that a file which is refused at its
+// read reads the file in chunks, beginning at the offset from, up to the size that the
+// file has now: a server may be writing after that. After each chunk it calls the
+// function each with all of the text so far. While that call works, the next chunk is
+// read. Only the first call is waited for, so that a file which is refused at its
 // beginning takes no memory for the rest.
 func read(f file, from int64, each func(text string, size int64) error) error {
 	info, err := f.Stat()
@@ -170,8 +170,8 @@ func (s *scan) walk() (err error) {
 // place: zeros, commits of an older generation of the file, which have lower numbers
 // and another salt, or an earlier N+1 that was undone. It leaves no commit with a
 // number of N+2 or more, not even the head of one, {"c":"8hex","n":M, with M above
-// N+1. It leaves no commit up to N once more, and no gap in what a rewrite wrote. If
-// commit 44 is the last that was accepted, and the snapshot ends at it or before:
+// N+1. It leaves no second copy of a commit up to N, and no gap in what a rewrite wrote.
+// If commit 44 is the last that was accepted, and the snapshot ends at it or before:
 //
 //	]                                      clean
 //	(nothing), or ] without its line end   the closing bracket is missing

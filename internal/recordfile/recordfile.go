@@ -39,7 +39,7 @@
 // blocks, not lines. So [Open] accepts the lines while they are right. What one
 // unfinished write can have left after the last of them is put aside and cut;
 // the method judge says how that is decided. A last commit that is whole stays,
-// even if nobody was told that it is durable. Everything else is damage, which
+// even if its [File.Append] never returned. Everything else is damage, which
 // hardware, a defect or an editor makes and no crash does: such a file is
 // refused and left as it is, because cutting it could lose what was answered.
 //
@@ -143,8 +143,8 @@ type File struct {
 }
 
 // Open takes the lock of the file at path, reads the file and calls replay once for
-// each commit, in order. An error from replay refuses the file: it becomes the reason of
-// a [*DamageError] for that line.
+// each commit, in order, from goroutines of its own and never from two at once. An error
+// from replay refuses the file: it becomes the reason of a [*DamageError] for that line.
 //
 // Open changes nothing on disk but the lock file, so that its caller can still
 // refuse what was read and leave the file as it is; [File.Settle] repairs what one
@@ -525,7 +525,7 @@ var (
 	// Nothing is written until the file is opened again.
 	ErrBroken = errors.New("writing has ended until a restart")
 	// ErrReadOnly: the file was read but could not be made ready for writing.
-	ErrReadOnly = errors.New("can be read only until a restart")
+	ErrReadOnly = errors.New("read-only until a restart")
 	// ErrTooLarge: the records are over MaxCommit.
 	ErrTooLarge = errors.New("too large for one commit")
 	// ErrFormat: the file is of another program, or of another version of this one.

@@ -67,7 +67,7 @@ type Member struct {
 }
 
 // Member returns the value of the first member of an Object with a name, and Null
-// where there is none.
+// if there is none.
 func (v Value) Member(name string) Value {
 	for _, m := range v.Members {
 		if m.Name == name {
@@ -122,7 +122,7 @@ func Elements(data []byte) iter.Seq2[Value, error] {
 }
 
 // Encode returns x as JSON. Unlike json.Marshal it leaves <, > and & as they
-// are. It panics where x holds what JSON cannot: a channel, a NaN.
+// are. It panics if x holds what JSON cannot: a channel, a NaN.
 func Encode(x any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -305,7 +305,7 @@ func (p *parser) chars() string {
 }
 
 // unescape returns the character that the escape at the beginning of s stands
-// for, and how many bytes it takes, which is 0 where it is not valid.
+// for, and how many bytes the escape takes, which is 0 if it is not valid.
 func unescape(s []byte) (r rune, size int) {
 	if len(s) > 1 {
 		if i := strings.IndexByte(`"\/bfnrt`, s[1]); i >= 0 {

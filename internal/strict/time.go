@@ -10,8 +10,8 @@ import (
 // time of day and an offset or Z; t and z may be lower-case. It takes two things
 // more, which ISO 8601 allows and clients send: seconds may be left out
 // (2027-03-01T18:00Z), and an offset may be +hhmm or +hh. Of a fraction it keeps
-// the nanoseconds and cuts what is finer. A leap second (:60) is taken where it
-// is 23:59 in UTC, on any day, as the second that follows. The years are 0000 to
+// the nanoseconds and cuts what is finer. A leap second (:60) is taken if it is
+// at 23:59 in UTC, on any day, as the second that follows. The years are 0000 to
 // 9999, in s and also in UTC.
 //
 // An error is the tail of a sentence whose subject is what holds s: it begins
