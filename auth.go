@@ -150,7 +150,7 @@ func (r keyRequest) user(t tx) (*rows.Row, error) {
 	case t.Find(emailName(r.email)) == nil:
 		u := User{Name: r.name, Email: r.email}
 		if problems := t.user(u.form().JSON()); problems != nil {
-			return nil, &RecordError{Kind: "user", Problems: problems}
+			return nil, &RecordError{Kind: "user", Problems: append(problems, "no user has this email yet")}
 		}
 	}
 	return t.Find(emailName(r.email)), nil

@@ -86,7 +86,7 @@ func (c *call) commands() []command.Command {
 	return []command.Command{
 		{Name: "serve", Flags: c.serveFlags, Run: c.serve,
 			Summary: "serve the API; also without a subcommand"},
-		{Name: "demo", Flags: c.demoFlags, Run: c.demo,
+		{Name: "demo", Flags: func(fs *flag.FlagSet) { c.serverFlags(fs, "127.0.0.1:8080") }, Run: c.demo,
 			Summary: "serve a built-in example from memory, with a curl line to try"},
 		{Name: "double", Args: "[-- COMMAND ARGS]", Flags: c.doubleFlags, Run: c.double,
 			Summary: "serve a test double from memory, alone or for as long as a command runs"},
@@ -100,8 +100,6 @@ func (c *call) commands() []command.Command {
 			Summary: "read the data file, print what is in it and change nothing"},
 	}
 }
-
-func (c *call) demoFlags(fs *flag.FlagSet) { c.serverFlags(fs, "127.0.0.1:8080") }
 
 // serverFlags declares the flags of every server.
 func (c *call) serverFlags(fs *flag.FlagSet, addr string) {
@@ -168,7 +166,7 @@ type service struct {
 // cannot serve. A stop does not wait for start, which may read a seed from a pipe
 // that nobody writes to: it leaves no more behind than a crash.
 func (c *call) runServer(start func(*service) error) (err error) {
-	if problem := secretRule(c.apiKey); c.apiKey != "" && problem != "" {
+	if problem := secretRule(c.apiKey); (c.apiKey != "" || c.Given["api-key"]) && problem != "" {
 		return errors.New("-api-key " + problem) // which does not repeat the secret
 	}
 	if c.logger, err = c.Logger(c.log, c.verbose); err != nil {
@@ -494,7 +492,7 @@ func (c *call) check() error {
 // record: an empty array would look like a seed.
 func (c *call) salvage(path string) error {
 	var records []string
-	wrong, err := rows.Salvage(path, func(record string) error {
+	wrong, missing, err := rows.Salvage(path, func(record string) error {
 		records = append(records, record)
 		return nil
 	})
@@ -502,8 +500,11 @@ func (c *call) salvage(path string) error {
 		err = errors.Join(err, c.Print("[\n"+strings.Join(records, ",\n")+"\n]\n"))
 	}
 	for _, s := range wrong {
-		const skipped = "skipped line %d at byte %d, %d bytes: does not verify"
-		c.Notice(fmt.Sprintf(skipped, s.Line, s.Offset, s.Bytes))
+		c.Notice("skipped line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes)
+	}
+	if missing > 0 {
+		c.Notice("%d or more commits are missing: keys that they revoked are valid in the output, and "+
+			"records that they deleted are back in it; look through it before you use it", missing)
 	}
 	return err
 }

@@ -923,7 +923,8 @@ func TestDamage(t *testing.T) {
 		t.Errorf("the damaged file was changed")
 	}
 	code, out, stderr = command(env, "", "dump", "-salvage")
-	if code != 0 || !strings.Contains(stderr, "skipped "+line) || strings.Contains(out, "Hoppe") {
+	if code != 0 || !strings.Contains(stderr, "skipped "+line) || strings.Contains(out, "Hoppe") ||
+		!strings.Contains(stderr, "eventsd: 1 or more commits are missing") {
 		t.Fatalf("dump -salvage = %d %s, want 0 and what was skipped: %s", code, stderr, out)
 	}
 	saved := events.NewStore(nil)

@@ -38,7 +38,7 @@ func (p *Program) Exit(err error) (status int) {
 		status = e.status
 	}
 	if text := strings.Trim(err.Error(), "\n"); text != "" {
-		p.Notice(p.Redact(text))
+		p.Notice("%s", p.Redact(text))
 	}
 	return status
 }
@@ -49,9 +49,10 @@ func (p *Program) Print(text string) error {
 	return Failed(err)
 }
 
-// Notice prints a line for people on stderr.
-func (p *Program) Notice(text string) {
-	fmt.Fprintf(p.Stderr, "%s: %s\n", p.Name, Printable(strings.ReplaceAll(text, "\n", "; ")))
+// Notice prints a line for people on stderr. Format and args are those of [fmt.Printf].
+func (p *Program) Notice(format string, args ...any) {
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
+	fmt.Fprintf(p.Stderr, "%s: %s\n", p.Name, Printable(text))
 }
 
 // Logger returns a logger that writes to stderr, as text or as JSON, with debug

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,7 +26,7 @@ func Socket(path string) (net.Listener, error) {
 	}
 	l, err := listenUnix(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; its folder must be writable, and its path at most 100 bytes long", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())

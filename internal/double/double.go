@@ -222,7 +222,7 @@ func (d *Double) KnownUser(id string) error {
 	if id == "" || strings.HasPrefix(id, "usr_") && d.has(id) {
 		return nil
 	}
-	return answer.NotFound(fmt.Sprintf("user %.80q is not known; its id begins with usr_", id))
+	return answer.NotFound(fmt.Sprintf("user %.80q is not known: no seed and no call for a key made it", id))
 }
 
 // Reset takes a known user's events, guests, faults, journal and counters back to the

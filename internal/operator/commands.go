@@ -90,8 +90,8 @@ func (t *tool) withStore(create bool, do func(ask) error) error {
 	if err != nil {
 		return err
 	}
-	noURL := func(string) string { return "" } // no server has one
-	return errors.Join(do(StoreRoutes(store, noURL).ask), closeStore())
+	// No server runs, so there is no base URL.
+	return errors.Join(do(StoreRoutes(store, func(string) string { return "" }).ask), closeStore())
 }
 
 func (t *tool) keyIssue() error {
@@ -105,7 +105,7 @@ func (t *tool) keyIssue() error {
 			return err
 		}
 		delete(issued, "base_url") // of no use here
-		t.Notice("issued " + issued["id"] + " for " + issued["user"] + "; the secret is shown this once")
+		t.Notice("issued %s for %s; the secret is shown this once", issued["id"], issued["user"])
 		if t.json {
 			return t.Print(string(strict.Encode(issued)) + "\n")
 		}
@@ -156,7 +156,7 @@ func (t *tool) keyRevoke() error {
 		err := a.into(&list, "GET", "/keys", "", nil)
 		for _, k := range list.Data {
 			if k["id"] == id {
-				t.Notice(fmt.Sprintf("revoked %s of %s, %s (%s)", id, k["name"], k["email"], k["user_id"]))
+				t.Notice("revoked %s of %s, %s (%s)", id, k["name"], k["email"], k["user_id"])
 			}
 		}
 		return err
@@ -175,7 +175,7 @@ func (t *tool) apply() error {
 		var done struct{ Applied int }
 		err := a.into(&done, "POST", "/records", "", records)
 		if err == nil {
-			t.Notice(fmt.Sprintf("applied %d records", done.Applied))
+			t.Notice("applied %d records", done.Applied)
 		}
 		return err
 	})

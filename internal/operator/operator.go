@@ -152,7 +152,7 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) (body []byte, err 
 	for name, values := range request.Query {
 		check := rt.Query[name]
 		if check == nil || len(values) > 1 || values[0] == "" {
-			return nil, errQuery
+			return nil, answer.BadRequest(fmt.Sprintf("%s; see %.60q", errQuery.Message, name))
 		}
 		if err := check(values[0]); err != nil {
 			return nil, err

@@ -95,7 +95,7 @@ func (d *damaged) look(what, text string, fewest, salvaged int) {
 	}
 	m.put(dataPath, []byte(text))
 	var all []string
-	_, err = Salvage(dataPath, o, func(records string) error {
+	_, _, err = Salvage(dataPath, o, func(records string) error {
 		if !slices.Contains(d.commits, records) {
 			d.t.Fatalf("%s: salvaged %s", what, records)
 		}

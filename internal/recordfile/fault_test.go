@@ -78,7 +78,7 @@ func session(c *crasher, m *memFS, broken func(error)) {
 		} else if !slices.Contains(p.may, read.String()) {
 			c.fail("Read gave %s, may be %s", brief(read.String()), brief(p.may...))
 		}
-		_, err = Salvage(dataPath, Options{Format: "events/1", fs: m}, skip)
+		_, _, err = Salvage(dataPath, Options{Format: "events/1", fs: m}, skip)
 		step(err)
 		step(p.f.Close())
 	}

@@ -111,7 +111,7 @@ func FuzzSalvage(f *testing.F) {
 		m.put(dataPath, data)
 		var found []string
 		behind := data
-		skipped, err := Salvage(dataPath, Options{Format: "events/1", fs: m}, func(records string) error {
+		skipped, _, err := Salvage(dataPath, Options{Format: "events/1", fs: m}, func(records string) error {
 			_, after, ok := bytes.Cut(behind, []byte(`,"w":[`+records+"]}"))
 			if !ok {
 				t.Fatalf("%q does not stand behind %q", records, found)

@@ -82,7 +82,7 @@ func TestNoPermission(t *testing.T) {
 	for call, try := range map[string]func(string) error{
 		"Open":    func(p string) error { _, err := Open(p, options, ignore); return err },
 		"Read":    func(p string) error { _, err := Read(p, options, ignore); return err },
-		"Salvage": func(p string) error { _, err := Salvage(p, options, skip); return err },
+		"Salvage": func(p string) error { _, _, err := Salvage(p, options, skip); return err },
 	} {
 		err := try(path)
 		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), path) ||
@@ -121,7 +121,7 @@ func TestReadOnlyFolder(t *testing.T) {
 	if report, err := Read(path, options, ignore); err != nil || report.Lines != 4 {
 		t.Errorf("Read = %+v, %v", report, err)
 	}
-	if skipped, err := Salvage(path, options, skip); err != nil || skipped != nil {
+	if skipped, _, err := Salvage(path, options, skip); err != nil || skipped != nil {
 		t.Errorf("Salvage = %+v, %v", skipped, err)
 	}
 }

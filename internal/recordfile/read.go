@@ -225,12 +225,13 @@ var saltForm = regexp.MustCompile(`"salt":"([0-9a-f]{16})"`)
 // Salvage reads a damaged file, takes no lock and changes nothing. It calls each with
 // the records of every commit that verifies, wherever it stands, in the order of the
 // file. It returns the parts that do not verify; parts that follow one another are one.
-// If the header is damaged, the salt that it still shows is used, if lines verify with
-// it.
-func Salvage(path string, o Options, each func(records string) error) (skipped []Span, err error) {
+// It also returns how many commits are missing by the numbers of the others and of the
+// header. Others that were at the end of the file may be missing, too. If the header is
+// damaged, the salt that it still shows is used, if lines verify with it.
+func Salvage(path string, o Options, each func(string) error) (skipped []Span, missing int, err error) {
 	f, path, err := openToRead(path, &o)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer f.Close()
 	var text string
@@ -239,27 +240,30 @@ func Salvage(path string, o Options, each func(records string) error) (skipped [
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	h, _, headerErr := parseHeader(path, text, o.Format)
 	if headerErr != nil {
 		salt := saltForm.FindStringSubmatch(text)
 		if salt == nil || !errors.Is(headerErr, ErrDamaged) {
-			return nil, headerErr
+			return nil, 0, headerErr
 		}
-		h.salt = salt[1]
+		h = header{salt: salt[1]}
 	}
-	c, unsalted := checker{salt: h.saltSum()}, checker{} // the latter for the header
-	found, number, at := false, 0, 0
+	c, unsalted := checker{salt: h.saltSum()}, checker{}     // the latter for the header
+	first, last, count, number, at := h.n+1, h.snap, 0, 0, 0 // the first three are of commits
 	for rest := range strings.SplitAfterSeq(text, "\n") {
 		number++
 		begin := at
 		at += len(rest)
 		line := c.find(rest)
-		if _, records, ok := parts(line); ok && c.verifies(line) {
-			found = true
+		if n, records, ok := parts(line); ok && c.verifies(line) {
+			if count == 0 && headerErr != nil {
+				first = n
+			}
+			last, count = max(last, n), count+1
 			if err := each(records); err != nil {
-				return skipped, err
+				return skipped, 0, err
 			}
 			rest, _, _ = strings.Cut(rest, line)
 		}
@@ -273,8 +277,8 @@ func Salvage(path string, o Options, each func(records string) error) (skipped [
 			skipped = append(skipped, Span{number, begin, len(rest)})
 		}
 	}
-	if !found && headerErr != nil {
-		return nil, headerErr
+	if count == 0 && headerErr != nil {
+		return nil, 0, headerErr
 	}
-	return skipped, nil
+	return skipped, max(0, int(last-first)+1-count), nil
 }

@@ -196,7 +196,7 @@ func TestReadFails(t *testing.T) {
 	for kind, k := range map[string]int{"resolve": 0, "open": 0, "stat": 0, "read": 0} {
 		for call, try := range map[string]func(Options) error{
 			"Read":    func(o Options) error { _, err := Read(dataPath, o, ignore); return err },
-			"Salvage": func(o Options) error { _, err := Salvage(dataPath, o, skip); return err },
+			"Salvage": func(o Options) error { _, _, err := Salvage(dataPath, o, skip); return err },
 		} {
 			m.fault = once(kind, k, fault{err: pathError(kind, dataPath, fs.ErrPermission)})
 			if err := try(Options{Format: "events/1", fs: m}); !errors.Is(err, fs.ErrPermission) {
@@ -228,41 +228,43 @@ func TestSalvage(t *testing.T) {
 		text    string
 		want    []string
 		skipped []Span
+		missing int
 	}{
-		"whole":           {good, all, nil},
-		"bracket before":  {good[len(opening):], all, nil},
-		"torn":            {strings.TrimSuffix(good, closing) + `,{"c"`, all, []Span{{8, at(7), 5}}},
-		"no bracket":      {strings.TrimSuffix(good, closing), all, nil},
-		"CR LF":           {strings.ReplaceAll(good, "\n", "\r\n"), all, nil},
-		"blank lines":     {strings.ReplaceAll(good, "\n", "\n\n"), all, nil},
-		"a line gone":     {with(5), []string{"1", "2", "", "4"}, nil},
-		"first line gone": {with(2), all[1:], nil},
-		"a line twice":    {with(5, lines[5], lines[5]), []string{"1", "2", "", "3", "3", "4"}, nil},
-		"header changed":  {edited(1, "snap", "snaq"), all, []Span{{2, 2, len(lines[1])}}},
+		"whole":           {good, all, nil, 0},
+		"bracket before":  {good[len(opening):], all, nil, 0},
+		"torn":            {strings.TrimSuffix(good, closing) + `,{"c"`, all, []Span{{8, at(7), 5}}, 0},
+		"no bracket":      {strings.TrimSuffix(good, closing), all, nil, 0},
+		"CR LF":           {strings.ReplaceAll(good, "\n", "\r\n"), all, nil, 0},
+		"blank lines":     {strings.ReplaceAll(good, "\n", "\n\n"), all, nil, 0},
+		"a line gone":     {with(5), []string{"1", "2", "", "4"}, nil, 1},
+		"first line gone": {with(2), all[1:], nil, 1},
+		"a line twice":    {with(5, lines[5], lines[5]), []string{"1", "2", "", "3", "3", "4"}, nil, 0},
+		"header changed":  {edited(1, "snap", "snaq"), all, []Span{{2, 2, len(lines[1])}}, 0},
 		"a line changed": {edited(3, "2", "7"), []string{"1", "", "3", "4"},
-			[]Span{{4, at(3), len(lines[3])}}},
+			[]Span{{4, at(3), len(lines[3])}}, 1},
 		"two lines changed": {good[:at(3)] + "xx\nyyy\n" + good[at(5):], []string{"1", "3", "4"},
-			[]Span{{4, at(3), 7}}},
+			[]Span{{4, at(3), 7}}, 2},
 		"two places changed": {good[:at(2)] + "xx\n" + lines[3] + "yyy\n" + good[at(5):],
-			[]string{"2", "3", "4"}, []Span{{3, at(2), 3}, {5, at(2) + 3 + len(lines[3]), 4}}},
-		"snapshot cut": {good[:at(3)] + closing, all[:1], nil},
+			[]string{"2", "3", "4"}, []Span{{3, at(2), 3}, {5, at(2) + 3 + len(lines[3]), 4}}, 2},
+		"snapshot cut": {good[:at(3)] + closing, all[:1], nil, 2},
 		"two lines swapped": {good[:at(5)] + lines[6] + lines[5] + good[at(7):],
-			[]string{"1", "2", "", "4", "3"}, nil},
+			[]string{"1", "2", "", "4", "3"}, nil, 0},
 		"a line end gone": {edited(5, "\n", ""), []string{"1", "2", "", "4"},
-			[]Span{{6, at(5), len(lines[5])}}}, // with the comma in the place of the line end
-		"a foreign line between": {with(3, lines[3], foreign), all, []Span{{5, at(4), len(foreign)}}},
+			[]Span{{6, at(5), len(lines[5])}}, 1}, // with the comma in the place of the line end
+		"a foreign line between": {with(3, lines[3], foreign), all, []Span{{5, at(4), len(foreign)}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "events.json")
 			ok(t, os.WriteFile(path, []byte(test.text), 0o400))
 			var got []string
-			skipped, err := Salvage(path, options, func(records string) error {
+			skipped, missing, err := Salvage(path, options, func(records string) error {
 				got = append(got, records)
 				return nil
 			})
-			if err != nil || !slices.Equal(got, test.want) || !slices.Equal(skipped, test.skipped) {
-				t.Errorf("Salvage = %q, skipped %+v, %v\nwant %q, skipped %+v", got, skipped, err, test.want,
-					test.skipped)
+			if err != nil || !slices.Equal(got, test.want) || !slices.Equal(skipped, test.skipped) ||
+				missing != test.missing {
+				t.Errorf("Salvage = %q, skipped %+v, %d missing, %v\nwant %q, skipped %+v, %d missing",
+					got, skipped, missing, err, test.want, test.skipped, test.missing)
 			}
 			if readFile(t, path) != test.text {
 				t.Error("Salvage changed the file")
@@ -282,7 +284,7 @@ func TestSalvage(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "events.json")
 		ok(t, os.WriteFile(path, []byte(text), 0o600))
-		skipped, err := Salvage(path, options, func(string) error { t.Error("a line verified"); return nil })
+		skipped, _, err := Salvage(path, options, func(string) error { t.Error("a line verified"); return nil })
 		if skipped != nil || !errors.Is(err, ErrFormat) && !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: Salvage = %+v, %v", name, skipped, err)
 		}

@@ -548,8 +548,8 @@ type DamageError struct {
 
 func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed: "+
-		"get out what verifies with eventsd dump -salvage, and begin a new data file with that "+
-		"or with a dump from before as -seed", e.File, e.Line, e.Offset, e.Reason)
+		"get out what verifies with eventsd dump -salvage -data '%[1]s', and begin a new data file with "+
+		"that or with a dump from before as -seed", e.File, e.Line, e.Offset, e.Reason)
 }
 
 func (e *DamageError) Unwrap() error { return ErrDamaged }

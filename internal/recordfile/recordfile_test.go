@@ -590,7 +590,7 @@ func TestForged(t *testing.T) {
 				}
 			}
 			lines := 0
-			skipped, err := Salvage(path, options, func(string) error { lines++; return nil })
+			skipped, _, err := Salvage(path, options, func(string) error { lines++; return nil })
 			if err == nil && lines > 2 || readFile(t, path) != text {
 				t.Errorf("Salvage = %+v, %v, and %d lines", skipped, err, lines)
 			}
@@ -618,7 +618,7 @@ func TestReplayRefuses(t *testing.T) {
 	if _, err = Read(path, options, refuse); !errors.Is(err, ErrDamaged) {
 		t.Errorf("Read = %v", err)
 	}
-	if _, err = Salvage(path, options, func(string) error { return refusal }); !errors.Is(err, refusal) {
+	if _, _, err = Salvage(path, options, func(string) error { return refusal }); !errors.Is(err, refusal) {
 		t.Errorf("Salvage = %v", err)
 	}
 	if readFile(t, path) != before {
@@ -713,7 +713,7 @@ func TestPaths(t *testing.T) {
 			for call, err := range map[string]error{
 				"Open":    func() error { _, _, err := tryOpen(t, test.path); return err }(),
 				"Read":    func() error { _, err := Read(test.path, options, ignore); return err }(),
-				"Salvage": func() error { _, err := Salvage(test.path, options, skip); return err }(),
+				"Salvage": func() error { _, _, err := Salvage(test.path, options, skip); return err }(),
 			} {
 				if err == nil || !strings.Contains(err.Error(), test.says) ||
 					!strings.Contains(err.Error(), test.path) && name != "no such folder" {

@@ -166,8 +166,9 @@ func Check(path string, o Options) (recordfile.Report, map[string]int, error) {
 }
 
 // Salvage calls each with every record of a damaged file that verifies, as a dump
-// has it, and changes nothing. It returns the parts of the file that do not verify.
-func Salvage(path string, each func(record string) error) ([]recordfile.Span, error) {
+// has it, and changes nothing. It returns the parts of the file that do not verify, and
+// how many commits are missing at least.
+func Salvage(path string, each func(record string) error) ([]recordfile.Span, int, error) {
 	return recordfile.Salvage(path, recordfile.Options{Format: fileFormat}, func(line string) error {
 		for text := range records(line) {
 			kind, row, _ := split(text)

@@ -104,7 +104,7 @@ func Elements(data []byte) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		p := parser{data: data, depth: 1}
 		if p.next(); !p.skip("[") {
-			p.fail(p.pos, "a JSON array is needed: begin it with [")
+			p.fail(p.pos, "a JSON array is needed: begin it with [, in UTF-8 without a byte order mark")
 		}
 		for first := true; p.more(first, ']'); first = false {
 			p.count = 0
