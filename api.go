@@ -203,8 +203,10 @@ func plainPath(u *url.URL) bool {
 		!strings.Contains(u.Path, "\x00") && !strings.Contains(strings.ToUpper(u.RawPath), "%2F")
 }
 
-// endpoint runs the checks that all routes share, in the documented order: key,
-// route, method, query. A route without a path is the one that does not exist.
+// endpoint runs the checks that all routes share, in the order that the description in
+// openapi.json gives: key, route, method, query. OPTIONS is answered before the method
+// is checked, and Intercept is called before the query is. A route without a path is the
+// one that does not exist.
 func (a *api) endpoint(rt route) http.HandlerFunc {
 	operation := rt.method + " " + rt.path
 	allow := strings.Replace(rt.method, "GET", "GET, HEAD", 1) + ", OPTIONS"
@@ -384,8 +386,8 @@ func (a *api) list(w http.ResponseWriter, name, parent, kind string, q query) er
 //
 //	1 events:usr_ada:draft 2027-01-02T03:04:05Z evt_1 8hex
 //
-// which is a version, the name of the list, the created_at and id of the item at
-// the place, and the CRC-32 of all before, by which a cursor that was cut or
+// which is a version, the name of the list (of all events: "events:usr_ada:"), the
+// created_at and id of the item at the place, and the CRC-32 of all before, by which a cursor that was cut or
 // changed on its way is refused.
 type cursor struct {
 	list  string

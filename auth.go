@@ -100,7 +100,9 @@ func (t tx) key(v strict.Value) (*rows.Row, []string) {
 	old := t.existing(v, "key", apiKeyName(sum))
 	load(f, old)
 	p := f.Fill(v, mode(old))
+	given := "digest"
 	if k.Secret != "" {
+		given = "secret"
 		if k.Digest != "" && k.Digest != sum {
 			p.Add("digest", "is not that of the secret: leave one of them out")
 		}
@@ -112,7 +114,7 @@ func (t tx) key(v strict.Value) (*rows.Row, []string) {
 	if t.Get("usr", k.UserID) == nil {
 		p.Add("user_id", fmt.Sprintf("%q is not known", k.UserID))
 	}
-	t.checkNotTaken(p, "digest", apiKeyName(k.Digest), k.ID)
+	t.checkNotTaken(p, given, apiKeyName(k.Digest), k.ID)
 	t.createdAt(p, &k.CreatedAt, old)
 	if problems := p.All(); problems != nil {
 		return nil, problems
@@ -283,7 +285,8 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 		request.userID = key.UserID
 	}
 	state.Known = secret != "" && s.keyOwner(secret) != ""
-	return state, s.update(context.Background(), func(t tx) error { // update returns a panic of load
+	// An update and not a View, as it returns a panic of load as an error.
+	return state, s.update(context.Background(), func(t tx) error {
 		load(state.Owner.form(), t.Get("usr", request.userID))
 		return nil
 	})

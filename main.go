@@ -75,9 +75,9 @@ type call struct {
 	ctx    context.Context
 	logger *slog.Logger // of a server
 
-	addr, data, seed, status, readyFile, log string
-	apiKey, start, controlToken              string
-	memory, firstKey, untilEOF, verbose      bool
+	addr, data, seed, newStatus, readyFile, log string
+	apiKey, startTime, controlToken             string
+	memory, firstKey, untilEOF, verbose         bool
 }
 
 // commands are the subcommands, but for the operator's. The first of them is what
@@ -120,13 +120,13 @@ func (c *call) serveFlags(fs *flag.FlagSet) {
 	fs.StringVar(&c.seed, "seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
 	fs.BoolVar(&c.firstKey, "first-key", true, "if the store has no key, make one and show it")
 	fs.StringVar(&c.apiKey, "api-key", "", "`SECRET` of the first key, in place of a random one")
-	fs.StringVar(&c.status, "new-event-status", "published", "`STATUS` of a new event: draft or published")
+	fs.StringVar(&c.newStatus, "new-event-status", "published", "`STATUS` of a new event: draft or published")
 }
 
 func (c *call) doubleFlags(fs *flag.FlagSet) {
 	c.serverFlags(fs, "127.0.0.1:0")
 	fs.StringVar(&c.seed, "seed", "", "`FILE` with an array of records to begin with, or - for stdin")
-	fs.StringVar(&c.start, "time", double.Start.Format(time.RFC3339),
+	fs.StringVar(&c.startTime, "time", double.Start.Format(time.RFC3339),
 		"`TIME` at which the clock stands at the start, in RFC 3339")
 	fs.StringVar(&c.apiKey, "api-key", "", "`SECRET` of the first key, in place of a made one")
 	fs.StringVar(&c.controlToken, "control-token", "", "`TOKEN` of the control API, in place of a random one")
@@ -194,7 +194,7 @@ func (c *call) runServer(start func(*service) error) (err error) {
 	}
 	defer file.Remove()
 	s := &service{
-		Config: Config{Logger: c.logger, NewEventStatus: c.status},
+		Config: Config{Logger: c.logger, NewEventStatus: c.newStatus},
 		ready: command.Ready{BaseURL: command.URL(l.Addr().String(), "localhost") + BasePath,
 			Data: "memory", Operator: "off (memory)"},
 		key:  "svc_live_…",
@@ -211,11 +211,11 @@ func (c *call) runServer(start func(*service) error) (err error) {
 			return err
 		}
 	}
-	ready := func() error { return s.ready.Print(c.Stdout, file) }
+	meanwhile := func() error { return s.ready.Print(c.Stdout, file) }
 	if len(c.Args) > 0 {
-		ready = func() error { return c.runChild(s.ready, file) }
+		meanwhile = func() error { return c.runChild(s.ready, file) }
 	}
-	err = command.Serve(ctx, s.wait, c.servers(l, s), ready)
+	err = command.Serve(ctx, s.wait, c.servers(l, s), meanwhile)
 	file.Remove() // before the lock of the data file is released to the next server
 	if err = errors.Join(err, cmp.Or(s.store.Err(), s.store.Close())); err == nil {
 		c.logger.Info("stopped")
@@ -246,8 +246,8 @@ func (c *call) servers(l net.Listener, s *service) []*command.Server {
 // serve serves the store of the data file.
 func (c *call) serve() error {
 	switch {
-	case c.status != "draft" && c.status != "published":
-		return fmt.Errorf("-new-event-status must be draft or published, not %q", c.status)
+	case c.newStatus != "draft" && c.newStatus != "published":
+		return fmt.Errorf("-new-event-status must be draft or published, not %q", c.newStatus)
 	case c.data == "":
 		return errors.New("-data is empty: give the path of the data file")
 	case filepath.Clean(c.readyFile) == filepath.Clean(c.data):
@@ -295,11 +295,11 @@ func (c *call) demo() error {
 // double serves a test double, with the control API beside it.
 func (c *call) double() error {
 	token := cmp.Or(c.controlToken, rand.Text())
-	start, err := strict.Time(c.start)
+	start, err := strict.Time(c.startTime)
 	switch {
 	case err != nil:
 		return fmt.Errorf("-time %w", err)
-	case !form.Visible(token) || strings.ContainsRune(token, '\''):
+	case !form.Visible(token) || strings.Contains(token, "'"):
 		return errors.New("-control-token must have visible ASCII characters only, and no single quote")
 	case c.Dashes != (len(c.Args) > 0):
 		return errors.New("double takes a command behind --, as in eventsd double -- npm test, or neither")

@@ -577,7 +577,8 @@ func TestOperator(t *testing.T) {
 				t.Errorf("key issue -json printed %s", line)
 			}
 			third := issued.Key
-			reported("issued " + issued.ID + " for " + issued.User + "; the secret is shown this once")
+			reported("issued " + issued.ID + " of Ada Lovelace, ada@example.com (" + issued.User +
+				"); the secret is shown this once")
 			whose := keys[0].ID + " of Ada Lovelace, ada@example.com (" + keys[0].UserID + ")"
 			run("", "key", "revoke", keys[0].ID)
 			reported("revoked " + whose)

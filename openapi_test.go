@@ -576,7 +576,7 @@ func TestOpenAPISchemas(t *testing.T) {
 		}
 		for _, value := range s.Enum {
 			if !strings.Contains(s.Description, "`"+value+"`: ") {
-				t.Errorf("%s does not say what %q means", s.at, value)
+				t.Errorf("the description of the schema of %s does not say what `%s`: means", s.at, value)
 			}
 		}
 		if strings.ContainsFunc(s.Pattern, func(r rune) bool { return r < ' ' || r > '~' }) {

@@ -479,24 +479,18 @@ func text(v strict.Value, name string) string {
 // recordValue is a record as the JSON that it stands for.
 func recordValue(r Record) strict.Value {
 	v := strict.Value{Kind: strict.Object}
-	add := func(name string, value strict.Value) {
-		v.Members = append(v.Members, strict.Member{Name: name, Value: value})
+	add := func(kind string, isSet bool, form func() form.Form) {
+		if isSet {
+			v.Members = append(v.Members, strict.Member{Name: kind, Value: form().JSON()})
+		}
 	}
-	if r.User != nil {
-		add("user", r.User.form().JSON())
-	}
-	if r.Key != nil {
-		add("key", r.Key.form().JSON())
-	}
-	if r.Event != nil {
-		add("event", r.Event.form().JSON())
-	}
-	if r.Guest != nil {
-		add("guest", r.Guest.form().JSON())
-	}
+	add("user", r.User != nil, r.User.form)
+	add("key", r.Key != nil, r.Key.form)
+	add("event", r.Event != nil, r.Event.form)
+	add("guest", r.Guest != nil, r.Guest.form)
 	if r.Delete != nil {
 		ref, _ := strict.Parse(strict.Encode(r.Delete)) // valid: it was just encoded
-		add("delete", ref)
+		v.Members = append(v.Members, strict.Member{Name: "delete", Value: ref})
 	}
 	return v
 }

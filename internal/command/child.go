@@ -18,9 +18,9 @@ const leftRunning = 100 * time.Millisecond
 
 // Child runs a command with further variables in its environment, on the
 // streams of the program and in its process group. Signals are handed on to it.
-// The error ends the program with the status that a shell would give: that of the
-// command, 128 and the number of the signal that ended it, 127 if it does not exist, or
-// 126 if it cannot be run.
+// There always is an error, also if the command succeeds. It ends the program with the
+// status that a shell would give: that of the command, 128 and the number of the signal
+// that ended it, 127 if it does not exist, or 126 if it cannot be run.
 func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)

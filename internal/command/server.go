@@ -104,15 +104,17 @@ func StopSignal(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Serve runs servers until ctx is done or one of them fails. It calls ready once
-// they serve; an error of it stops them too. A stop takes no more connections
-// and gives the requests that run as long as wait to finish.
-func Serve(ctx context.Context, wait time.Duration, servers []*Server, ready func() error) error {
+// Serve runs servers until ctx is done or one of them fails. It calls meanwhile once
+// they serve; an error of it stops them too. It may take as long as it likes: that of a
+// double with a command runs the command and ends with an error. Until it returns,
+// neither the end of ctx nor a failed server is noticed. A stop takes no more
+// connections and gives the requests that run as long as wait to finish.
+func Serve(ctx context.Context, wait time.Duration, servers []*Server, meanwhile func() error) error {
 	failed := make(chan error, len(servers))
 	for _, srv := range servers {
 		go func() { failed <- srv.Serve(srv.Listener) }()
 	}
-	err := ready()
+	err := meanwhile()
 	if err == nil {
 		select {
 		case err = <-failed:

@@ -105,12 +105,25 @@ func (t *tool) keyIssue() error {
 			return err
 		}
 		delete(issued, "base_url") // of no use here
-		t.Notice("issued %s for %s; the secret is shown this once", issued["id"], issued["user"])
+		text := issued["key"]
 		if t.json {
-			return t.Print(string(strict.Encode(issued)) + "\n")
+			text = string(strict.Encode(issued))
 		}
-		return t.Print(issued["key"] + "\n")
+		err := t.Print(text + "\n") // first of all, as nothing shows it again
+		return errors.Join(err, t.report(a, "issued", issued["id"], "; the secret is shown this once"))
 	})
+}
+
+// report prints what was done to a key, and whose key it is.
+func (t *tool) report(a ask, done, id, more string) error {
+	var list struct{ Data []map[string]string }
+	err := a.into(&list, "GET", "/keys", "", nil)
+	for _, k := range list.Data {
+		if k["id"] == id {
+			t.Notice("%s %s of %s, %s (%s)%s", done, id, k["name"], k["email"], k["user_id"], more)
+		}
+	}
+	return err
 }
 
 func (t *tool) keyList() error {
@@ -152,14 +165,7 @@ func (t *tool) keyRevoke() error {
 		if _, err := a("DELETE", "/keys/{id}", id, nil); err != nil {
 			return err
 		}
-		var list struct{ Data []map[string]string }
-		err := a.into(&list, "GET", "/keys", "", nil)
-		for _, k := range list.Data {
-			if k["id"] == id {
-				t.Notice("revoked %s of %s, %s (%s)", id, k["name"], k["email"], k["user_id"])
-			}
-		}
-		return err
+		return t.report(a, "revoked", id, "")
 	})
 }
 

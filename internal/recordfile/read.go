@@ -17,7 +17,7 @@ type Line struct {
 	Number  int    // of the line in the file, counted from 1
 	Offset  int64  // where it begins, in bytes
 	Size    int64  // of the file, in bytes
-	Records string // JSON objects joined by commas; a part of the one string that the file was read into
+	Records string // JSON objects joined by commas; a part of the text that the file was read into
 }
 
 // A Report says what [Read] found.
@@ -74,7 +74,10 @@ func read(f file, from int64, each func(text string, size int64) error) error {
 	}
 	var all strings.Builder
 	buf := make([]byte, min(chunk, max(0, info.Size()-from)))
-	looked := make(chan error, 1) // what each returned for the chunk before
+	// What each returned for the chunk before. It is received before anything else is
+	// done with that chunk, and before read returns. Writing on behind the text that each
+	// looks at does not change that text.
+	looked := make(chan error, 1)
 	looked <- nil
 	for {
 		left := max(0, info.Size()-from-int64(all.Len()))

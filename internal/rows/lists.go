@@ -46,7 +46,8 @@ func (r *Row) list(kind *Kind, status string, makeOne bool) *list {
 	return l
 }
 
-// position is how many rows of the list come before a place.
+// position is how many rows of the list come before a place. A row at the place itself
+// does not count.
 func (l *list) position(p Place) int {
 	i, _ := slices.BinarySearchFunc(l.rows, p, compare)
 	return i

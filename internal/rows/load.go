@@ -61,9 +61,10 @@ func (db *DB) settle(deletes bool) error {
 	return err
 }
 
-// loader puts the records of a file into a database. Two goroutines share the work:
-// the one that reads and verifies the file calls line, which parses records into
-// batches; the other one, insert, puts the batches into the database.
+// loader puts the records of a file into a database. The work is shared: package
+// recordfile reads the file in one goroutine and verifies what was read in another, one
+// after the other for each chunk. The latter calls line, which parses records into
+// batches. A third goroutine, insert, puts the batches into the database.
 type loader struct {
 	db      *DB
 	batch   []loaded // what line has parsed and not handed over yet; nil before the first line
@@ -84,7 +85,7 @@ type loaded struct {
 
 func newLoader(o Options) *loader {
 	l := &loader{db: New(o), full: make(chan []loaded, maxBatches)}
-	l.free = make(chan []loaded, maxBatches+1) // room for all, and for the nil that finish may hand over
+	l.free = make(chan []loaded, maxBatches+1) // one more for the nil of a finish without lines
 	for range maxBatches {
 		l.free <- make([]loaded, 0, batchSize)
 	}
@@ -94,7 +95,7 @@ func newLoader(o Options) *loader {
 
 // line takes one line of the file.
 func (l *loader) line(line recordfile.Line) error {
-	if l.batch == nil {
+	if l.batch == nil { // insert has no batch yet, so it does not use the names
 		l.db.names = make(map[string]*Row, min(line.Size/bytesPerName, maxNames))
 		l.batch = <-l.free
 	}
@@ -128,7 +129,7 @@ func (l *loader) finish(path string, err error) error {
 }
 
 // insert inserts batches until there are no more, but nothing after a record that could
-// not be inserted.
+// not be inserted. The file is read to its end all the same.
 func (l *loader) insert() {
 	db := l.db
 	db.bulk = true // until finish
