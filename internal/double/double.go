@@ -89,20 +89,20 @@ func New(base string, operations []string, at time.Time) *Double {
 		state: state{at.Round(0).UTC(), map[string]int{}}, met: map[*entry]bool{}}
 }
 
-// Begin makes the first user, applies the seed, and makes the first user a key:
-// with this secret or, if it is "", with one that is the same in every double.
-// What the store then holds is what [Double.Reset] goes back to.
+// Begin makes the first user, with a key if its secret is given, and applies the seed.
+// If no secret is given, it then issues a key that is the same in every double, unless
+// the seed has that one. What the store holds then is what [Double.Reset] goes back to.
 func (d *Double) Begin(store Store, secret string, seed func() error) (key string, err error) {
 	d.Store = store
-	first := `[{"user":{"id":"` + ownerID + `","name":"Test Owner","email":"owner` + mailDomain + `"}}]`
-	if err := cmp.Or(d.ApplyJSON([]byte(first)), seed()); err != nil {
+	first := `{"user":{"id":"` + ownerID + `","name":"Test Owner","email":"owner` + mailDomain + `"}}`
+	if secret != "" {
+		first += fmt.Sprintf(`,{"key":{"user_id":%q,"secret":%s}}`, ownerID, strict.Encode(secret))
+	}
+	if err := cmp.Or(d.ApplyJSON([]byte("["+first+"]")), seed()); err != nil {
 		return "", err
 	}
 	issued := struct{ Key string }{secret}
-	if secret != "" {
-		record := map[string]any{"key": map[string]string{"user_id": ownerID, "secret": secret}}
-		err = d.ApplyJSON(strict.Encode([]any{record}))
-	} else {
+	if secret == "" {
 		raw, failed := d.IssueKeyJSON([]byte(`{"user_id":"` + ownerID + `"}`))
 		err = cmp.Or(failed, json.Unmarshal(raw, &issued))
 	}
