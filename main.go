@@ -502,9 +502,9 @@ func (c *call) salvage(path string) error {
 	for _, s := range wrong {
 		c.Notice("skipped line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes)
 	}
-	if missing > 0 {
-		c.Notice("%d or more commits are missing: keys that they revoked are valid in the output, and "+
-			"records that they deleted are back in it; look through it before you use it", missing)
+	if missing > 0 || wrong != nil {
+		c.Notice("what is not in the output, %d commits at least, may have revoked keys, which are valid "+
+			"in it, or deleted records, which are back in it: look through it before you use it", missing)
 	}
 	return err
 }

@@ -297,7 +297,8 @@ func TestMistakes(t *testing.T) {
 			"is a data file, not an array of records"},
 		{"an empty key", []string{any, "-memory", "-api-key="}, "-api-key must be svc_live_"},
 		{"a key that the seed has", []string{"double", any, "-api-key", "svc_live_ada",
-			"-seed", write("ada.json", seed)}, "ada.json: record 3: key: secret is taken by key_owner_000001"},
+			"-seed", write("ada.json", seed)}, "the chosen API key cannot be that of usr_owner beside the seed: " +
+			"record 1: key: user_id never changes"},
 		{"an email of nobody", []string{"key", "issue", "-data", in("unmade.json"), "-email", "x@example.com"},
 			"no user has this email yet"},
 		{"check of nothing", []string{"check", "-data", in("none.json")}, "none.json: no such file"},
@@ -930,7 +931,7 @@ func TestDamage(t *testing.T) {
 	}
 	code, out, stderr = command(env, "", "dump", "-salvage")
 	if code != 0 || !strings.Contains(stderr, "skipped "+line) || strings.Contains(out, "Hoppe") ||
-		!strings.Contains(stderr, "eventsd: 1 or more commits are missing") {
+		!strings.Contains(stderr, "eventsd: what is not in the output, 1 commits at least, ") {
 		t.Fatalf("dump -salvage = %d %s, want 0 and what was skipped: %s", code, stderr, out)
 	}
 	saved := events.NewStore(nil)
@@ -944,5 +945,26 @@ func TestDamage(t *testing.T) {
 	code, out, _ = command(nil, "", "dump", "-salvage", "-data", filepath.Join(dir, "none.json"))
 	if code != 2 || out != "" {
 		t.Errorf("dump -salvage of no file = %d %q, want 2 and nothing that looks like a seed", code, out)
+	}
+}
+
+// fullDisk is a stdout to which nothing can be written.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+// TestKeyIssueNotPrinted: of a key whose secret could not be printed, its id is
+// reported, so that it can be revoked.
+func TestKeyIssueNotPrinted(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "events.json")
+	env := func(name string) string { return map[string]string{"EVENTSD_DATA": data}[name] }
+	var stderr bytes.Buffer
+	args := []string{"key", "issue", "-name", "100%d", "-email", "a@example.com"}
+	code := events.Run(t.Context(), args, env, strings.NewReader(""), fullDisk{}, &stderr)
+	got := stderr.String()
+	if code != 1 || !regexp.MustCompile(`eventsd: issued key_\w+ of 100%d, a@example.com \(usr_`).MatchString(got) ||
+		!strings.HasSuffix(got, "eventsd: file already closed\n") || strings.Contains(got, "svc_live_") {
+		t.Errorf("key issue = %d %s", code, got)
 	}
 }

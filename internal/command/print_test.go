@@ -36,6 +36,19 @@ func TestExit(t *testing.T) {
 	}
 }
 
+// What a stranger named is a value of the line, not its format, and makes no second line.
+func TestNotice(t *testing.T) {
+	t.Parallel()
+	var stderr bytes.Buffer
+	p := newProgram(&stderr)
+	p.Notice("issued %s of %s", "key_1", "100%d %!s(MISSING)\x1b[2J\r\ntool: revoked")
+	p.Exit(errors.New("100%d"))
+	const want = "tool: issued key_1 of 100%d %!s(MISSING)?[2J?; tool: revoked\ntool: 100%d\n"
+	if stderr.String() != want {
+		t.Errorf("printed %q, want %q", &stderr, want)
+	}
+}
+
 func newProgram(stderr *bytes.Buffer) *command.Program {
 	redact := func(text string) string { return strings.ReplaceAll(text, "secret", "***") }
 	return &command.Program{Name: "tool", Stderr: stderr, Redact: redact}

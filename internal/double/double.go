@@ -89,22 +89,22 @@ func New(base string, operations []string, at time.Time) *Double {
 		state: state{at.Round(0).UTC(), map[string]int{}}, met: map[*entry]bool{}}
 }
 
-// Begin makes the first user, with a key if its secret is given, and applies the seed.
-// If no secret is given, it then issues a key that is the same in every double, unless
-// the seed has that one. What the store holds then is what [Double.Reset] goes back to.
+// Begin makes the first user, applies the seed, and makes the first user a key: with
+// this secret or, if it is "", with one that is the same in every double, unless the
+// seed has that one. What the store holds then is what [Double.Reset] goes back to.
 func (d *Double) Begin(store Store, secret string, seed func() error) (key string, err error) {
 	d.Store = store
-	first := `{"user":{"id":"` + ownerID + `","name":"Test Owner","email":"owner` + mailDomain + `"}}`
-	if secret != "" {
-		first += fmt.Sprintf(`,{"key":{"user_id":%q,"secret":%s}}`, ownerID, strict.Encode(secret))
-	}
-	if err := cmp.Or(d.ApplyJSON([]byte("["+first+"]")), seed()); err != nil {
+	first := `[{"user":{"id":"` + ownerID + `","name":"Test Owner","email":"owner` + mailDomain + `"}}]`
+	if err := cmp.Or(d.ApplyJSON([]byte(first)), seed()); err != nil {
 		return "", err
 	}
 	issued := struct{ Key string }{secret}
 	if secret == "" {
 		raw, failed := d.IssueKeyJSON([]byte(`{"user_id":"` + ownerID + `"}`))
 		err = cmp.Or(failed, json.Unmarshal(raw, &issued))
+	} else if err = d.ApplyJSON(fmt.Appendf(nil, `[{"key":{"user_id":%q,"secret":%s}}]`,
+		ownerID, strict.Encode(secret))); err != nil {
+		err = fmt.Errorf("the chosen API key cannot be that of %s beside the seed: %w", ownerID, err)
 	}
 	d.start = state{d.now, maps.Clone(d.counts)}
 	return issued.Key, cmp.Or(err, d.keepSeed())
@@ -222,7 +222,7 @@ func (d *Double) KnownUser(id string) error {
 	if id == "" || strings.HasPrefix(id, "usr_") && d.has(id) {
 		return nil
 	}
-	return answer.NotFound(fmt.Sprintf("user %.80q is not known: no seed and no call for a key made it", id))
+	return answer.NotFound(fmt.Sprintf("user %.80q is not known: give the id of one in the store", id))
 }
 
 // Reset takes a known user's events, guests, faults, journal and counters back to the

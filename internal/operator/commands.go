@@ -109,8 +109,9 @@ func (t *tool) keyIssue() error {
 		if t.json {
 			text = string(strict.Encode(issued))
 		}
-		err := t.Print(text + "\n") // first of all, as nothing shows it again
-		return errors.Join(err, t.report(a, "issued", issued["id"], "; the secret is shown this once"))
+		// The id comes first: if nobody reads stdout, printing ends the process (SIGPIPE).
+		err := t.report(a, "issued", issued["id"], "; the secret is shown this once")
+		return errors.Join(err, t.Print(text+"\n"))
 	})
 }
 

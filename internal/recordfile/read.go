@@ -229,8 +229,9 @@ var saltForm = regexp.MustCompile(`"salt":"([0-9a-f]{16})"`)
 // the records of every commit that verifies, wherever it stands, in the order of the
 // file. It returns the parts that do not verify; parts that follow one another are one.
 // It also returns how many commits are missing by the numbers of the others and of the
-// header. Others that were at the end of the file may be missing, too. If the header is
-// damaged, the salt that it still shows is used, if lines verify with it.
+// header. Others that were at the end of the file may be missing, too, and others at its
+// beginning if the header is damaged. If it is, the salt that it still shows is used, if
+// lines verify with it. A commit that stands twice counts once.
 func Salvage(path string, o Options, each func(string) error) (skipped []Span, missing int, err error) {
 	f, path, err := openToRead(path, &o)
 	if err != nil {
@@ -253,18 +254,18 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 		}
 		h = header{salt: salt[1]}
 	}
-	c, unsalted := checker{salt: h.saltSum()}, checker{}     // the latter for the header
-	first, last, count, number, at := h.n+1, h.snap, 0, 0, 0 // the first three are of commits
+	c, unsalted := checker{salt: h.saltSum()}, checker{}                    // the latter for the header
+	first, last, seen, number, at := h.n+1, h.snap, map[uint64]bool{}, 0, 0 // the first three are of commits
 	for rest := range strings.SplitAfterSeq(text, "\n") {
 		number++
 		begin := at
 		at += len(rest)
 		line := c.find(rest)
 		if n, records, ok := parts(line); ok && c.verifies(line) {
-			if count == 0 && headerErr != nil {
+			if headerErr != nil && (len(seen) == 0 || n < first) {
 				first = n
 			}
-			last, count = max(last, n), count+1
+			last, seen[n] = max(last, n), true
 			if err := each(records); err != nil {
 				return skipped, 0, err
 			}
@@ -280,8 +281,8 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 			skipped = append(skipped, Span{number, begin, len(rest)})
 		}
 	}
-	if count == 0 && headerErr != nil {
+	if len(seen) == 0 && headerErr != nil {
 		return nil, 0, headerErr
 	}
-	return skipped, max(0, int(last-first)+1-count), nil
+	return skipped, max(0, int(last-first)+1-len(seen)), nil
 }
