@@ -587,7 +587,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 //
 // While the store cannot write, such as while a disk is full, every create fails for
 // one cause. Such an outage ends with the next commit, so the number of commits until
-// then tells outages apart. All answers of one have the same id, and only the first of
+// then distinguishes outages. All answers of one have the same id, and only the first of
 // them is logged.
 func (a *api) logged(r *http.Request, err error) (id string) {
 	id = rand.Text()

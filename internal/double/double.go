@@ -68,8 +68,8 @@ type Store interface {
 	UserRecordsJSON(user string) ([]byte, error)
 	// ReplaceJSON deletes the events of a user with their guests and applies an
 	// array of records, in one step; of "" it deletes everything in the store first.
-	// It runs then last in that step: after it is certain that the records are
-	// taken, and before any other change of the store begins.
+	// At the end of that step it calls the function then: the records are accepted,
+	// and no other change of the store has begun.
 	ReplaceJSON(userID string, records []byte, then func()) error
 }
 

@@ -26,7 +26,7 @@ type Files struct {
 	// path is "-", and refuses a data file.
 	Records func(path string) ([]byte, error)
 	// Salvage prints every record of a damaged data file that can still be read, as
-	// an array, and on stderr what was skipped.
+	// an array, and on stderr what was skipped or is missing.
 	Salvage func(path string) error
 }
 

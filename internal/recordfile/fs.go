@@ -143,9 +143,9 @@ func (f osFile) Close() error {
 	return f.File.Close()
 }
 
-// Open locks a file that is opened for writing. FILE.lock says who holds it; this lock goes
-// with the file itself, so that no second path to it, such as a hard link, and no
-// removal of FILE.lock lets a second server in.
+// Open locks a file that is opened for writing. FILE.lock names the process that has it;
+// this lock is on the file itself, so that no second path to it, such as a hard link, and
+// no removal of FILE.lock lets a second server in.
 func (o osFS) Open(path string, flag int) (file, error) {
 	f, err := os.OpenFile(path, flag, 0)
 	if err != nil {

@@ -295,15 +295,22 @@ func TestSalvage(t *testing.T) {
 	}
 }
 
-// What is refused at its beginning is read no further, and what is refused before a
-// place that cannot be read is refused, not unreadable.
-func TestReadRefusal(t *testing.T) {
+// quarters returns the file system of a file with n commits of a quarter of a chunk.
+func quarters(t *testing.T, n int) *memFS {
+	t.Helper()
 	m, f := settled(t)
 	ok(t, f.Settle())
-	for range 16 {
+	for range n {
 		ok(t, f.Append([]byte(strings.Repeat("x", chunk/4))))
 	}
 	ok(t, f.Close())
+	return m
+}
+
+// What is refused at its beginning is read no further, and what is refused before a
+// place that cannot be read is refused, not unreadable.
+func TestReadRefusal(t *testing.T) {
+	m := quarters(t, 16)
 	for name, test := range map[string]struct{ refuse, fails, reads int }{ // the offset of a line, and the read
 		"at the beginning":   {0, 99, 1},
 		"while one is read":  {chunk, 99, 3},
@@ -333,12 +340,7 @@ func TestReadRefusal(t *testing.T) {
 
 // A file that becomes shorter while it is read ends where it ends.
 func TestReadWhileShrinking(t *testing.T) {
-	m, f := settled(t)
-	ok(t, f.Settle())
-	for range 8 {
-		ok(t, f.Append([]byte(strings.Repeat("x", chunk/4))))
-	}
-	ok(t, f.Close())
+	m := quarters(t, 8)
 	reads := 0
 	m.fault = func(kind, _ string) fault {
 		if kind == "read" {
@@ -356,12 +358,7 @@ func TestReadWhileShrinking(t *testing.T) {
 
 // A file is read into memory of about its size, whatever its length.
 func TestReadMemory(t *testing.T) {
-	m, f := settled(t)
-	ok(t, f.Settle())
-	for range 64 {
-		ok(t, f.Append([]byte(strings.Repeat("x", chunk/4))))
-	}
-	ok(t, f.Close())
+	m := quarters(t, 64)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	report, err := Read(dataPath, Options{Format: "events/1", fs: m}, ignore)

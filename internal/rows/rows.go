@@ -10,7 +10,7 @@
 //	db.View(func(tx *rows.Tx) { fmt.Println(tx.Find("usr_1").JSON) })
 //
 // A row is the text of one JSON object, kept and returned as it was put. The
-// database does not know what its members mean. A table of [Kind]s tells it the
+// database does not know what its members mean. A table of [Kind]s has the
 // little that it needs: how to read a row's id, its parent, its second name, its
 // status and its time of creation out of the text.
 //
