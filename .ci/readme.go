@@ -56,9 +56,11 @@ func run(file string) error {
 		switch b.info {
 		case "sh serve":
 			stop()
-			if stop, err = serve(b); err != nil {
+			started, err := serve(b)
+			if err != nil {
 				return fmt.Errorf("%s:%d: %w", file, b.line, err)
 			}
+			stop = started
 		case "sh", "sh stopped":
 			if b.info == "sh stopped" {
 				stop()
