@@ -117,15 +117,6 @@ func (a *api) routes() []route {
 	}
 }
 
-// Operations are the endpoints as [Config.Intercept] names them: "GET /events"
-// and so on. A plain path comes before one with a parameter that it would fit.
-func Operations() (all []string) {
-	for _, rt := range (&api{}).routes() {
-		all = append(all, rt.method+" "+rt.path)
-	}
-	return all
-}
-
 // New returns the handler of everything under [BasePath]; every other path is a
 // 404. Mount it at the root of any mux. It is safe for concurrent use. A nil
 // store is an empty one.
@@ -142,6 +133,44 @@ func newAPI(store *Store) *api {
 	a.unknown = a.endpoint(route{})
 	a.mux.HandleFunc("/", a.unknown)
 	return a
+}
+
+// What the packages under internal/ need of a server beside its answers. They reach these
+// methods through the [http.Handler] that New returns, by an interface of their own, as
+// they cannot import this package. So nothing of it has to be in the public API.
+
+// Operations are the endpoints as [Config.Intercept] names them: "GET /events"
+// and so on. A plain path comes before one with a parameter that it would fit.
+func (a *api) Operations() (all []string) {
+	for _, rt := range a.routes() {
+		all = append(all, rt.method+" "+rt.path)
+	}
+	return all
+}
+
+// KeyOwner is the id of the user whose API key a request carries, also if the key was
+// revoked. It is "" if there is no such key.
+func (a *api) KeyOwner(r *http.Request) string {
+	secret, _ := credential(r.Header)
+	userID, _ := a.store.keyOwner(secret)
+	return userID
+}
+
+// See Store in package operator, and Server in package double.
+
+func (a *api) IssueKey(request []byte) (issued []byte, err error) {
+	return a.store.issueKeyJSON(request)
+}
+func (a *api) Keys() []byte                                { return a.store.keysJSON() }
+func (a *api) RevokeKey(id string) error                   { return a.store.RevokeKey(id) }
+func (a *api) WriteRecords(w io.Writer, user string) error { return a.store.writeRecords(w, user) }
+
+func (a *api) ApplyRecords(records []byte) (applied, unchanged int, err error) {
+	return a.store.applyJSON(records)
+}
+
+func (a *api) Replace(userID string, records []byte, then func()) error {
+	return a.store.replace(userID, records, then)
 }
 
 // ServeHTTP answers what needs no key and leaves the rest to the mux. The mux
@@ -226,7 +255,7 @@ func (a *api) endpoint(rt route) http.HandlerFunc {
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		caller, err := a.store.caller(r)
+		caller, err := caller(a.store, r.Header)
 		switch {
 		case err != nil:
 			a.fail(w, r, err)
@@ -552,11 +581,6 @@ var (
 	errBusy = &answer.Error{Status: 503, Header: http.Header{"Retry-After": {"1"}, "Connection": closing},
 		Message: "large bodies take all the memory that they may have; send this one again later"}
 )
-
-func errUnauthorized(problem string) *answer.Error {
-	how := "; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>"
-	return answer.Unauthorized("events", problem+how)
-}
 
 // fail is the one place where an error becomes an answer. An [answer.Error] is one
 // already, the errors of the store get theirs here, and every other error is a 500. The

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"example.com/events"
+	doubles "example.com/events/internal/double"
 )
 
 const base = events.BasePath
@@ -636,6 +637,17 @@ func TestKeys(t *testing.T) {
 			a := s.do("GET", base+"/users/me", "", append(tt.headers, "-key: ")...)
 			if a.status != tt.status || !strings.Contains(a.message(), tt.message) {
 				t.Errorf("GET /users/me with %q = %s, want %d with %q", tt.headers, a, tt.status, tt.message)
+			}
+			r, owner := &http.Request{Header: http.Header{}}, ""
+			for _, h := range tt.headers {
+				name, value, _ := strings.Cut(h, ": ")
+				r.Header.Add(name, value)
+			}
+			if tt.status == 200 || tt.name == "revoked" {
+				owner = "usr_ada"
+			}
+			if got := s.handler.(doubles.Server).KeyOwner(r); got != owner {
+				t.Errorf("KeyOwner with %q = %q, want %q", tt.headers, got, owner)
 			}
 			challenge := a.header.Get("WWW-Authenticate")
 			told := strings.Contains(a.message(), "x-service-api-key: <API_KEY>")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/events/internal/answer"
 	"example.com/events/internal/form"
 	"example.com/events/internal/rows"
 	"example.com/events/internal/strict"
@@ -202,10 +203,10 @@ func (s *Store) RevokeKey(keyID string) error {
 	})
 }
 
-// IssueKeyJSON is [Store.IssueKey] for an operator's request: {"user_id"}, or
+// issueKeyJSON is [Store.IssueKey] for an operator's request: {"user_id"}, or
 // {"name","email"} for the user with that email, who is made if there is
 // none. It returns {"id","key","user"}: the key's id, its secret, its user's id.
-func (s *Store) IssueKeyJSON(request []byte) ([]byte, error) {
+func (s *Store) issueKeyJSON(request []byte) ([]byte, error) {
 	var r keyRequest
 	members := form.Form{
 		{Name: "user_id", Value: &r.userID}, {Name: "name", Value: &r.name}, {Name: "email", Value: &r.email},
@@ -225,9 +226,8 @@ func (s *Store) IssueKeyJSON(request []byte) ([]byte, error) {
 	return strict.Encode(map[string]string{"id": key.ID, "key": secret, "user": key.UserID}), nil
 }
 
-// KeysJSON is an array of all keys, each with the name and email of its user. The
-// error is always nil.
-func (s *Store) KeysJSON() ([]byte, error) {
+// keysJSON is an array of all keys, each with the name and email of its user.
+func (s *Store) keysJSON() []byte {
 	var found [][2]rows.Row // copies of keys and their users, to be read while others change the store
 	s.db.View(func(t *rows.Tx) {
 		for r := range t.All(nil) {
@@ -251,7 +251,7 @@ func (s *Store) KeysJSON() ([]byte, error) {
 			{Name: "created_at", Value: &k.CreatedAt}, {Name: "revoked_at", Value: &k.RevokedAt},
 		}.Append(list)
 	}
-	return append(list, ']'), nil
+	return append(list, ']')
 }
 
 // keyState is what a server that starts must know of the keys of its store.
@@ -284,7 +284,7 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 		}
 		request.userID = key.UserID
 	}
-	state.Known = secret != "" && s.keyOwner(secret) != ""
+	_, state.Known = s.keyOwner(secret)
 	// An update and not a View, as it returns a panic of load as an error.
 	return state, s.update(context.Background(), func(t tx) error {
 		load(state.Owner.form(), t.Get("usr", request.userID))
@@ -292,36 +292,43 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 	})
 }
 
-// keyOwner is the id of the user that has a valid key with this secret, or "".
-func (s *Store) keyOwner(secret string) (userID string) {
+// keyOwner is the id of the user that has a key with this secret, or "", and whether the
+// key is valid: one that was revoked has an owner, too.
+func (s *Store) keyOwner(secret string) (userID string, valid bool) {
 	// Every request comes here, so this is apiKeyName of digest with one allocation. What
 	// is longer than any secret is cut, and still is longer than any secret.
 	var text [maxSecret + 1]byte
 	sum := sha256.Sum256(text[:copy(text[:], secret)])
 	name := string(hex.AppendEncode(append(make([]byte, 0, 80), apiKeyName("")...), sum[:]))
 	s.db.View(func(t *rows.Tx) {
-		if k := t.Find(name); k != nil && k.Status == "" {
-			userID = k.Parent
+		if k := t.Find(name); k != nil {
+			userID, valid = k.Parent, k.Status == ""
 		}
 	})
-	return userID
+	return userID, valid
 }
 
-// caller is the id of the user whose key the request carries. The header
-// x-service-api-key decides if it is present, even if it is wrong;
-// Authorization is read only when it is absent.
-func (s *Store) caller(r *http.Request) (userID string, err error) {
-	secret, problem := credential(r.Header)
+// caller is the id of the user whose API key is in the header of a request.
+func caller(s *Store, h http.Header) (userID string, err error) {
+	secret, problem := credential(h)
 	if problem != "" {
 		return "", errUnauthorized(problem)
 	}
-	if userID = s.keyOwner(secret); userID == "" {
+	userID, valid := s.keyOwner(secret)
+	if !valid {
 		return "", errUnauthorized("invalid API key: no such key, or it was revoked")
 	}
 	return userID, nil
 }
 
-// credential is the API key of a request, or what is wrong with how it is sent.
+func errUnauthorized(problem string) *answer.Error {
+	how := "; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>"
+	return answer.Unauthorized("events", problem+how)
+}
+
+// credential is the API key of a request, or what is wrong with how it is sent. The header
+// x-service-api-key decides if it is present, even if it is wrong; Authorization is read
+// only when it is absent.
 func credential(h http.Header) (secret, problem string) {
 	keys, authorization := h["X-Service-Api-Key"], h["Authorization"]
 	switch {

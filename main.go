@@ -238,7 +238,7 @@ func (c *call) servers(l net.Listener, s *service) []*command.Server {
 		s.ready.Operator = "off (" + err.Error() + ")"
 		return servers
 	}
-	routes := operator.StoreRoutes(s.store, func(string) string { return s.ready.BaseURL })
+	routes := operator.StoreRoutes(a, func(string) string { return s.ready.BaseURL })
 	handler := command.Logged(operator.Handler("", routes, a.fail), c.logger, nil)
 	return append(servers, command.NewServer(socket, handler, c.logger))
 }
@@ -307,13 +307,13 @@ func (c *call) double() error {
 		return errors.New("-until-eof excludes a command: the double ends with it")
 	}
 	return c.runServer(func(s *service) error {
-		d := double.New(BasePath, Operations(), start)
+		d := double.New(BasePath, start)
 		d.Unknown = func(method, path, nearest string) {
 			c.logger.Warn("the API has no such route", "method", method, "path", path, "nearest", nearest)
 		}
 		s.Now, s.NewID, s.Intercept = d.Now, d.NewID, d.Intercept
 		s.store = NewStore(&s.Config)
-		key, err := d.Begin(s.store, c.apiKey, func() error { return c.applySeed(s.store) })
+		key, err := d.Begin(newAPI(s.store), c.apiKey, func() error { return c.applySeed(s.store) })
 		s.wrap = func(a *api) http.Handler { return c.withControl(a, d, token) }
 		s.note = "This is a test double. Its control API is at <code>{root}" + double.ControlPath + "</code>."
 		url := strings.TrimSuffix(s.ready.BaseURL, BasePath) + double.ControlPath
@@ -469,7 +469,7 @@ func (c *call) openForOperator(path string, create bool) (operator.Store, func()
 	if err != nil {
 		return nil, nil, err
 	}
-	return store, store.Close, nil
+	return newAPI(store), store.Close, nil
 }
 
 // check reads the data file and prints what is in it. It ends with status 1 if the

@@ -1,11 +1,13 @@
 package events
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"slices"
@@ -301,7 +303,32 @@ func (s *Store) Apply(records ...Record) error {
 // record leaves out stays as it is, and null sets a member back to its default.
 // So applying the same array twice changes nothing.
 func (s *Store) ApplyJSON(records []byte) error {
-	return s.update(context.Background(), func(t tx) error { return t.applyAll(strict.Elements(records)) })
+	_, _, err := s.applyJSON(records)
+	return err
+}
+
+// applyJSON is ApplyJSON. It counts the records, and those of them that changed nothing.
+func (s *Store) applyJSON(records []byte) (applied, unchanged int, err error) {
+	err = s.update(context.Background(), func(t tx) error {
+		applied, unchanged = 0, 0
+		elements := func(yield func(strict.Value, error) bool) {
+			for v, err := range strict.Elements(records) {
+				before := t.Changes()
+				if !yield(v, err) {
+					return
+				}
+				applied++
+				if t.Changes() == before {
+					unchanged++
+				}
+			}
+		}
+		return t.applyAll(elements)
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	return applied, unchanged, nil
 }
 
 // applySeed is ApplyJSON for a seed, which may be the dump of a store whose clock
@@ -315,12 +342,12 @@ func (s *Store) applySeed(records []byte) (ahead time.Time, err error) {
 	return ahead, err
 }
 
-// ReplaceJSON deletes the events of a user, with their guests, and applies records,
+// replace deletes the events of a user, with their guests, and applies records,
 // in one step. For the user "" it deletes everything in the store. At the end of that
 // step it calls the function then: the records are accepted, and no other change has
 // begun. A test double goes back to its start by it, while it is in use. It is meant for
 // a store in memory: on a file, then may be called twice, and also if writing fails.
-func (s *Store) ReplaceJSON(userID string, records []byte, then func()) error {
+func (s *Store) replace(userID string, records []byte, then func()) error {
 	return s.update(context.Background(), func(t tx) error {
 		for _, child := range t.Children(userID) {
 			if child.Kind.Prefix != "key" {
@@ -340,49 +367,55 @@ func (s *Store) ReplaceJSON(userID string, records []byte, then func()) error {
 // come without secrets but with their digests. An event that was created in the
 // first instant of the year 1 cannot be copied so, as that is Go's zero time.
 func (s *Store) Records() (records []Record) {
-	all, _ := s.RecordsJSON()
-	if err := json.Unmarshal(all, &records); err != nil {
+	var all bytes.Buffer
+	_ = s.writeRecords(&all, "")
+	if err := json.Unmarshal(all.Bytes(), &records); err != nil {
 		panic(err) // it was just encoded
 	}
 	return records
 }
 
-// RecordsJSON is [Store.Records] as a JSON array, one record a line: a seed. The
-// error is always nil.
-func (s *Store) RecordsJSON() ([]byte, error) { return s.recordsJSON("", true) }
-
-// UserRecordsJSON is RecordsJSON of the user with this id or email, of its keys and
-// events, and of their guests: an empty array if there is no such user.
-func (s *Store) UserRecordsJSON(user string) ([]byte, error) { return s.recordsJSON(user, false) }
-
-// recordsJSON copies the records of a user, or all, so that others can change the
-// store while they are encoded. Its memory is allocated once, as it may be much.
-func (s *Store) recordsJSON(user string, all bool) (array []byte, err error) {
+// writeRecords writes the records of the user with this id or email, of its keys and
+// events, and of their guests, or for "" everything, as a JSON array with one record a
+// line: a seed. If there is no such user, the array is empty. The error is the writer's.
+//
+// The array is the state at one moment. Others change the store while it is written,
+// however slowly that goes, and it takes no memory beside that of the rows.
+func (s *Store) writeRecords(w io.Writer, user string) error {
 	type record struct {
 		kind *rows.Kind
 		json string
 	}
 	var records []record
-	size := len("[\n\n]\n")
 	s.db.View(func(t *rows.Tx) {
 		u := cmp.Or(t.Get("usr", user), t.Find(emailName(user)))
-		if u == nil && !all {
+		if u == nil && user != "" {
 			return
 		}
 		for r := range t.All(u) {
 			records = append(records, record{r.Kind, r.JSON})
-			size += len(r.JSON) + len(`{"event":},`+"\n")
 		}
 	})
-	array = append(make([]byte, 0, size), "[\n"...)
+	part := []byte("[\n")
 	for i, r := range records {
 		if i > 0 {
-			array = append(array, ",\n"...)
+			part = append(part, ",\n"...)
 		}
-		array = rows.AppendRecord(array, r.kind, r.json)
+		part = rows.AppendRecord(part, r.kind, r.json)
+		if len(part) < dumpPart {
+			continue
+		}
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+		part = part[:0]
 	}
-	return append(array, "\n]\n"...), nil
+	_, err := w.Write(append(part, "\n]\n"...))
+	return err
 }
+
+// dumpPart is how much of a dump is written at once, in bytes.
+const dumpPart = 64 << 10
 
 // empty reports whether there is nothing in the store.
 func (s *Store) empty() (empty bool) {

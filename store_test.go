@@ -18,17 +18,18 @@ import (
 	"unicode/utf8"
 
 	"example.com/events"
+	doubles "example.com/events/internal/double"
 	"example.com/events/internal/recordfile"
 )
 
 // dump is the store as text, a record a line.
 func dump(t testing.TB, store *events.Store) string {
 	t.Helper()
-	b, err := store.RecordsJSON()
-	if err != nil {
+	var b strings.Builder
+	if err := events.New(store).(doubles.Server).WriteRecords(&b, ""); err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
+	return b.String()
 }
 
 func TestApplyRefuses(t *testing.T) {
@@ -516,8 +517,8 @@ func TestKeyRequests(t *testing.T) {
 		`{"user_id":"usr_ada","email":"ada@example.com"}`: "user_id excludes name and email",
 		`{"user_id":"usr_none"}`:                          "not found", `{"id":"key_1"}`: "id is not known", `[]`: "must be a JSON object", `{`: "line 1",
 	} {
-		if _, err := s.store.IssueKeyJSON([]byte(request)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("IssueKeyJSON(%s) = %v, want %q", request, err, want)
+		if _, err := s.handler.(doubles.Server).IssueKey([]byte(request)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("IssueKey(%s) = %v, want %q", request, err, want)
 		}
 	}
 	if _, _, err := s.store.IssueKey(""); !errors.Is(err, events.ErrNotFound) {
@@ -851,8 +852,9 @@ func TestNamesOfRows(t *testing.T) {
 			}
 		}
 	}
-	if got, _ := s.store.UserRecordsJSON(""); string(got) != "[\n\n]\n" {
-		t.Errorf("the records of no user are %s", got)
+	var got strings.Builder
+	if err := s.handler.(doubles.Server).WriteRecords(&got, "usr_none"); err != nil || got.String() != "[\n\n]\n" {
+		t.Errorf("the records of no user are %s, %v", got.String(), err)
 	}
 }
 

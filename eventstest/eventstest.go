@@ -41,6 +41,7 @@
 package eventstest
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -120,7 +121,7 @@ func New(t testing.TB, opts ...Option) *Server {
 	if year := o.at.UTC().Year(); year < 0 || year > 9999 {
 		t.Fatalf("eventstest: At(%v): the year must be 0 to 9999, in UTC", o.at)
 	}
-	d := double.New(events.BasePath, events.Operations(), o.at)
+	d := double.New(events.BasePath, o.at)
 	var mu sync.Mutex
 	var unknown []string // messages about requests to routes that the API lacks
 	if !o.anyRoute {
@@ -132,9 +133,10 @@ func New(t testing.TB, opts ...Option) *Server {
 		}
 	}
 	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
-	handler := d.Handler(events.New(store))
+	server := events.New(store).(double.Server)
+	handler := d.Handler(server)
 	s := &Server{t: t, Store: store, double: d, handler: handler, client: transport(handler, !o.noListener)}
-	key, err := d.Begin(store, "", func() error {
+	key, err := d.Begin(server, "", func() error {
 		for _, seed := range o.seeds {
 			if err := seed(store); err != nil {
 				return fmt.Errorf("the seed: %w", err)
@@ -197,10 +199,10 @@ func (s *Server) For(t testing.TB) *Server {
 // profile is the user with an id, whose own record is the first of its records.
 func (s *Server) profile(id string) events.User {
 	s.t.Helper()
-	raw, err := s.Store.UserRecordsJSON(id)
-	s.check("the user "+id, err)
+	var raw bytes.Buffer
+	s.check("the user "+id, s.double.WriteRecords(&raw, id))
 	var records []events.Record
-	s.check("the user "+id, json.Unmarshal(raw, &records))
+	s.check("the user "+id, json.Unmarshal(raw.Bytes(), &records))
 	return *records[0].User
 }
 
@@ -225,7 +227,7 @@ func (s *Server) NewKey(name string) (key string, owner events.User) {
 	s.t.Helper()
 	call := fmt.Sprintf("NewKey(%q)", name)
 	request, _ := json.Marshal(map[string]string{"name": name}) // strings are always JSON
-	answer, err := s.double.IssueKeyJSON(request)
+	answer, err := s.double.IssueKey(request)
 	s.check(call, err)
 	var issued struct{ Key, User string }
 	s.check(call, json.Unmarshal(answer, &issued))

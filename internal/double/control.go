@@ -73,19 +73,19 @@ func (d *Double) Control(token string, fail answer.Fail) http.Handler {
 	})
 }
 
-// IssueKeyJSON is the store's, but takes a name alone, too, and makes a new user
+// IssueKey is the store's, but takes a name alone, too, and makes a new user
 // of that name each time, with an email that no user has.
-func (d *Double) IssueKeyJSON(request []byte) ([]byte, error) {
+func (d *Double) IssueKey(request []byte) ([]byte, error) {
 	var name, email string
 	members := form.Form{{Name: "name", Value: &name}, {Name: "email", Value: &email}}
 	v, _ := strict.Parse(request)
 	if members.Fill(v, form.New).All() != nil || email != "" {
-		return d.Store.IssueKeyJSON(request) // it also refuses what is wrong
+		return d.Store.IssueKey(request) // it also refuses what is wrong
 	}
 	for email == "" || d.has(email) {
 		email = d.NewID("email", name) + mailDomain
 	}
-	return d.Store.IssueKeyJSON(strict.Encode(map[string]string{"name": name, "email": email}))
+	return d.Store.IssueKey(strict.Encode(map[string]string{"name": name, "email": email}))
 }
 
 // form is a fault as the control API has it.

@@ -34,9 +34,10 @@ func TestBegin(t *testing.T) {
 		{"chosen", "[]", "key: secret must be svc_live_"},
 		{"", `[{"user":{"name":"Ada"}}]`, "email is required"},
 	} {
-		d := double.New(events.BasePath, events.Operations(), double.Start)
+		d := double.New(events.BasePath, double.Start)
 		store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
-		key, err := d.Begin(store, tt.secret, func() error { return store.ApplyJSON([]byte(tt.seed)) })
+		server := events.New(store).(double.Server)
+		key, err := d.Begin(server, tt.secret, func() error { return store.ApplyJSON([]byte(tt.seed)) })
 		if tt.err != "" {
 			if err == nil || !strings.Contains(err.Error(), tt.err) || strings.Contains(err.Error(), secret) {
 				t.Errorf("Begin(%q) on %s: %v, want an error with %q", tt.secret, tt.seed, err, tt.err)
@@ -46,7 +47,7 @@ func TestBegin(t *testing.T) {
 		if err != nil || tt.secret != "" && key != tt.secret {
 			t.Errorf("Begin(%q) on %s = %q, %v", tt.secret, tt.seed, key, err)
 		}
-		s := &service{t: t, api: d.Handler(events.New(store)), key: key}
+		s := &service{t: t, api: d.Handler(server), key: key}
 		for range 2 {
 			if status := s.call(key, "GET /users/me", ""); status != 200 {
 				t.Errorf("Begin(%q) on %s: GET /users/me with the key = %d", tt.secret, tt.seed, status)
@@ -61,13 +62,13 @@ func TestBegin(t *testing.T) {
 // besideReset is a store in which something else happens right before and right after
 // the change that a reset makes.
 type besideReset struct {
-	*events.Store
+	double.Server
 	do func()
 }
 
-func (s besideReset) ReplaceJSON(userID string, records []byte, then func()) error {
+func (s *besideReset) Replace(userID string, records []byte, then func()) error {
 	s.do()
-	err := s.Store.ReplaceJSON(userID, records, then)
+	err := s.Server.Replace(userID, records, then)
 	s.do()
 	return err
 }
@@ -78,14 +79,15 @@ func TestCreateBesideReset(t *testing.T) {
 	t.Parallel()
 	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
 	for _, user := range []string{"", "usr_owner"} {
-		s := newService(t)
+		beside := &besideReset{}
+		s := newService(t, beside)
 		create := func() {
 			if status := s.call(s.key, "POST /events/create", launch); status != 201 {
 				t.Errorf("a create beside a reset of %q = %d", user, status)
 			}
 		}
 		create()
-		s.double.Store = besideReset{s.double.Store.(*events.Store), create}
+		beside.do = create
 		for range 2 {
 			if err := s.double.Advance(time.Hour); err != nil {
 				t.Fatal(err)
@@ -93,11 +95,11 @@ func TestCreateBesideReset(t *testing.T) {
 			if err := s.double.Reset(user); err != nil {
 				t.Fatal(err)
 			}
-			records, err := s.double.RecordsJSON()
-			if err != nil {
+			var records strings.Builder
+			if err := s.double.WriteRecords(&records, ""); err != nil {
 				t.Fatal(err)
 			}
-			got := string(records)
+			got := records.String()
 			at := s.double.Now().Format(`"created_at":"2006-01-02T15:04:05Z"`)
 			if strings.Count(got, `{"event":`) != 1 || !strings.Contains(got, `"evt_owner_000001"`) || !strings.Contains(got, at) {
 				t.Errorf("after a reset of %q between two creates there is\n%s\nwant the second, the first of its host, with %s",
@@ -112,15 +114,16 @@ func TestCreateBesideReset(t *testing.T) {
 func TestReplaceThen(t *testing.T) {
 	t.Parallel()
 	store := events.NewStore(nil)
+	server := events.New(store).(double.Server)
 	if err := store.ApplyJSON([]byte(`[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}}]`)); err != nil {
 		t.Fatal(err)
 	}
-	refused := store.ReplaceJSON("usr_ada", []byte(`[{"event":{}}]`), func() { t.Error("then ran though a record was refused") })
+	refused := server.Replace("usr_ada", []byte(`[{"event":{}}]`), func() { t.Error("then ran though a record was refused") })
 	if refused == nil {
 		t.Error("a record without a title was taken")
 	}
 	other := make(chan error, 1)
-	err := store.ReplaceJSON("usr_ada", []byte("[]"), func() {
+	err := server.Replace("usr_ada", []byte("[]"), func() {
 		go func() {
 			_, _, err := store.IssueKey("usr_ada")
 			other <- err
@@ -133,7 +136,7 @@ func TestReplaceThen(t *testing.T) {
 		}
 	})
 	if err != nil || <-other != nil {
-		t.Errorf("ReplaceJSON: %v, and the key behind it was refused, too", err)
+		t.Errorf("Replace: %v, and the key behind it was refused, too", err)
 	}
 }
 
@@ -146,10 +149,15 @@ type service struct {
 	key     string
 }
 
-func newService(t testing.TB) *service {
-	d := double.New(events.BasePath, events.Operations(), double.Start)
+// newService starts a double. If beside is given, it is put between it and its server.
+func newService(t testing.TB, beside ...*besideReset) *service {
+	d := double.New(events.BasePath, double.Start)
 	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
-	key, err := d.Begin(store, "", func() error {
+	server := events.New(store).(double.Server)
+	for _, b := range beside {
+		b.Server, server = server, b
+	}
+	key, err := d.Begin(server, "", func() error {
 		return store.ApplyJSON([]byte(`[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}},{"key":{"user_id":"usr_ada","secret":"svc_live_ada"}}]`))
 	})
 	if err != nil {
@@ -162,7 +170,7 @@ func newService(t testing.TB) *service {
 		}
 		http.Error(w, fmt.Sprintf(`{"error":{"code":"store","message":%q}}`, err), 400)
 	}
-	return &service{t, d, d.Handler(events.New(store)), d.Control("token", fail), key}
+	return &service{t, d, d.Handler(server), d.Control("token", fail), key}
 }
 
 // steer sends "METHOD /path" with a body to the control API.
@@ -336,7 +344,9 @@ func TestControl(t *testing.T) {
 		{"GET /keys", "", 200, `{"data":[…]}`},
 		{"GET /records", "", 200, "[\n{\"user\":{\"id\":\"usr_ada\",…]\n"},
 		{"POST /records",
-			`[{"user":{"id":"usr_ada","name":"Ada L"}},{"user":{"id":"usr_bob","name":"Bob","email":"bob@example.com"}}]`, 200, `{"applied":2}`},
+			`[{"user":{"id":"usr_ada","name":"Ada L"}},{"user":{"id":"usr_bob","name":"Bob","email":"bob@example.com"}}]`, 200, `{"applied":2,"unchanged":0}`},
+		{"POST /records",
+			`[{"user":{"id":"usr_ada","name":"Ada L"}},{"user":{"id":"usr_bob","name":"Bob B"}},{"delete":{"event":"evt_none"}}]`, 200, `{"applied":3,"unchanged":2}`},
 		{"PUT /faults",
 			`[{"operation":"POST /events/create","status":500,"times":2,"delay":"1ms","drop":false,"lose":false,"user":"usr_ada"},{"operation":"POST /events/create","drop":true,"times":1,"status":null}]`, 200,
 			`[{"operation":"POST /events/create","status":500,"body":"","retry_after":"0s","after":0,"times":2,"delay":"1ms",` +

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -38,8 +39,9 @@ var Start = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 // concurrent use once [Double.Begin] has returned.
 type Double struct {
 	// Store is the server's. Double has all its methods, too, so that it can stand
-	// for the store in the control API, but with an IssueKeyJSON of its own.
-	Store
+	// for the store in the control API, but with an IssueKey of its own.
+	operator.Store
+	server Server // the same one
 
 	// Unknown, if it is not nil, is called for each request whose route the API
 	// lacks, with the nearest operation. Set it before the first request.
@@ -59,18 +61,21 @@ type Double struct {
 	journal []*entry
 }
 
-// Store is what the double needs of the server's store.
-type Store interface {
+// Server is what the double needs of the server: the handler that events.New returns
+// is one.
+type Server interface {
+	http.Handler
 	operator.Store
-	// UserRecordsJSON returns an array of the records of the user with this id or
-	// email, of its keys and events, and of their guests. It is empty if there is no
-	// such user.
-	UserRecordsJSON(user string) ([]byte, error)
-	// ReplaceJSON deletes the events of a user with their guests and applies an
+	// Operations are the endpoints, each a method and a path: "GET /events/{id}".
+	Operations() []string
+	// Replace deletes the events of a user with their guests and applies an
 	// array of records, in one step; of "" it deletes everything in the store first.
 	// At the end of that step it calls the function then: the records are accepted,
 	// and no other change of the store has begun.
-	ReplaceJSON(userID string, records []byte, then func()) error
+	Replace(userID string, records []byte, then func()) error
+	// KeyOwner is the id of the user whose API key a request carries, also if the key
+	// was revoked. It is "" if there is no such key.
+	KeyOwner(r *http.Request) string
 }
 
 // state is what a reset takes back beside the store, the faults and the journal.
@@ -79,30 +84,28 @@ type state struct {
 	counts map[string]int // how many ids of a kind were made for an owner
 }
 
-// New returns a double whose clock stands at a time. Its server has these
-// operations under a base path: each is a method and a path, such as
-// "GET /events/{id}", and no two have the same path. The server routes by an
-// [http.ServeMux] whose patterns are the base path and the path of an operation: the
-// journal takes the operation of a request from there.
-func New(base string, operations []string, at time.Time) *Double {
-	return &Double{base: base, operations: operations, seed: map[string][][]byte{},
+// New returns a double whose clock stands at a time. Its server has its operations
+// under a base path. It routes by an [http.ServeMux] whose patterns are the base path
+// and the path of an operation: the journal takes the operation of a request from there.
+func New(base string, at time.Time) *Double {
+	return &Double{base: base, seed: map[string][][]byte{},
 		state: state{at.Round(0).UTC(), map[string]int{}}, met: map[*entry]bool{}}
 }
 
 // Begin makes the first user, applies the seed, and makes the first user a key: with
 // this secret or, if it is "", with one that is the same in every double, unless the
 // seed has that one. What the store holds then is what [Double.Reset] goes back to.
-func (d *Double) Begin(store Store, secret string, seed func() error) (key string, err error) {
-	d.Store = store
+func (d *Double) Begin(server Server, secret string, seed func() error) (key string, err error) {
+	d.Store, d.server, d.operations = server, server, server.Operations()
 	first := `[{"user":{"id":"` + ownerID + `","name":"Test Owner","email":"owner` + mailDomain + `"}}]`
-	if err := cmp.Or(d.ApplyJSON([]byte(first)), seed()); err != nil {
+	if err := cmp.Or(d.apply([]byte(first)), seed()); err != nil {
 		return "", err
 	}
 	issued := struct{ Key string }{secret}
 	if secret == "" {
-		raw, failed := d.IssueKeyJSON([]byte(`{"user_id":"` + ownerID + `"}`))
+		raw, failed := d.IssueKey([]byte(`{"user_id":"` + ownerID + `"}`))
 		err = cmp.Or(failed, json.Unmarshal(raw, &issued))
-	} else if err = d.ApplyJSON(fmt.Appendf(nil, `[{"key":{"user_id":%q,"secret":%s}}]`,
+	} else if err = d.apply(fmt.Appendf(nil, `[{"key":{"user_id":%q,"secret":%s}}]`,
 		ownerID, strict.Encode(secret))); err != nil {
 		err = fmt.Errorf("the chosen API key cannot be that of %s beside the seed: %w", ownerID, err)
 	}
@@ -110,13 +113,21 @@ func (d *Double) Begin(store Store, secret string, seed func() error) (key strin
 	return issued.Key, cmp.Or(err, d.keepSeed())
 }
 
+// apply applies an array of records.
+func (d *Double) apply(records []byte) error {
+	_, _, err := d.ApplyRecords(records)
+	return err
+}
+
 // keepSeed keeps the records that are in the store for resets: all of them, and by
 // user the events and guests. The store returns each user before what belongs to it.
 func (d *Double) keepSeed() error {
-	all, err := d.RecordsJSON()
+	var all bytes.Buffer
+	err := d.WriteRecords(&all, "")
 	var texts []json.RawMessage
 	var records []map[string]struct{ ID string } // each has one member, such as event
-	if err := cmp.Or(err, json.Unmarshal(all, &texts), json.Unmarshal(all, &records)); err != nil {
+	err = cmp.Or(err, json.Unmarshal(all.Bytes(), &texts), json.Unmarshal(all.Bytes(), &records))
+	if err != nil {
 		return err
 	}
 	owner := ""
@@ -212,8 +223,9 @@ func digest(kind, owner string, n int) string {
 
 // has reports whether there is a user with this id or email.
 func (d *Double) has(user string) bool {
-	array, err := d.UserRecordsJSON(user)
-	return err == nil && bytes.ContainsRune(array, '{')
+	var array bytes.Buffer
+	err := d.WriteRecords(&array, user)
+	return err == nil && bytes.ContainsRune(array.Bytes(), '{')
 }
 
 // KnownUser returns an error unless there is a user with this id, or it is "",
@@ -239,7 +251,7 @@ func (d *Double) KnownUser(id string) error {
 // or made twice. And no event can be from a time later than that of the clock.
 func (d *Double) Reset(userID string) error {
 	seed := fmt.Appendf(nil, "[%s]", bytes.Join(d.seed[userID], []byte(",")))
-	return d.ReplaceJSON(userID, seed, func() {
+	return d.server.Replace(userID, seed, func() {
 		d.mu.Lock()
 		for e := range d.met { // first, as requests that a removed fault held would go on
 			if userID == "" || e.User == userID {

@@ -14,9 +14,16 @@ import (
 var operations = []string{"GET /users/me", "GET /events", "POST /events/create", "GET /events/{id}",
 	"GET /events/{id}/guests"}
 
+// newDouble is a double of a server with the operations.
+func newDouble() *Double {
+	d := New("/api", Start)
+	d.operations = operations
+	return d
+}
+
 func TestNewID(t *testing.T) {
 	t.Parallel()
-	d := New("/api", operations, Start)
+	d := newDouble()
 	long := "usr_" + strings.Repeat("x", 64)
 	for _, tt := range []struct{ kind, owner, want string }{
 		{"usr", "Grace Hopper", "grace_hopper"},
@@ -44,7 +51,7 @@ func TestNewID(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	t.Parallel()
-	d := New("/api", operations, Start)
+	d := newDouble()
 	for request, want := range map[string]string{
 		"GET /events":                      "GET /events", // outside the base path
 		"GET ":                             "GET /events",
@@ -77,7 +84,7 @@ func TestNearest(t *testing.T) {
 func TestJournalRedacted(t *testing.T) {
 	t.Parallel()
 	const key = "svc_live_0123456789.abcdef"
-	d := New("/api", operations, Start)
+	d := newDouble()
 	body := strings.NewReader(`{"a":"svc%5Flive_0123456789.abcdef","b":"` + key + `"}`)
 	r := httptest.NewRequest("POST", "/api/"+key+"/x?a="+key+"&b=%73vc_live_0123456789.abcdef", body)
 	r.Header = http.Header{"Cookie": {"k=" + key}, "Authorization": {"Bearer " + key},

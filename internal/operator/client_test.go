@@ -132,7 +132,7 @@ var requests = []struct{ method, path, id, body, asked, want string }{
 	{"GET", "/keys", "", "", "keys", `{"data":[{"id":"key_1"}]}`},
 	{"DELETE", "/keys/{id}", "key 1?%2F#", "", "revoke key 1?%2F#", ""},
 	{"GET", "/records", "", "", "records", "[\n1,\n2]\n"},
-	{"POST", "/records", "", "[1]", "apply [1]", `{"applied":1}`},
+	{"POST", "/records", "", "[1]", "apply [1]", `{"applied":3,"unchanged":1}`},
 }
 
 // What is asked of a running server and of a file comes to the same.
@@ -171,6 +171,9 @@ func TestAsk(t *testing.T) {
 		s.err = err
 		_, refused := errors.AsType[*answer.Error](err)
 		for _, r := range requests {
+			if r.asked == "keys" { // which has no error
+				continue
+			}
 			err := tools["server"].withStore(false, func(a ask) error {
 				got, err := a(r.method, r.path, r.id, []byte(r.body))
 				if got != nil {

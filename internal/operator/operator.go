@@ -8,7 +8,7 @@
 //	GET    /keys       -> {"data":[…]}
 //	DELETE /keys/{id}  -> 204, the key is revoked
 //	GET    /records    -> an array of records
-//	POST   /records    an array of records, all or none -> {"applied":n}
+//	POST   /records    an array of records, all or none -> {"applied":n,"unchanged":n}
 //
 // Errors have the form of the API.
 package operator
@@ -16,7 +16,6 @@ package operator
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -32,17 +31,21 @@ import (
 
 // Store is what an operator works on, in raw JSON. It is safe for concurrent use.
 type Store interface {
-	// IssueKeyJSON makes a key from {"user_id"}, or from {"name","email"} for the
+	// IssueKey makes a key from {"user_id"}, or from {"name","email"} for the
 	// user with that email, who is made if there is none. It returns
 	// {"id","key","user"}, the key being the secret.
-	IssueKeyJSON(request []byte) ([]byte, error)
-	// KeysJSON returns an array of keys without secrets.
-	KeysJSON() ([]byte, error)
+	IssueKey(request []byte) (issued []byte, err error)
+	// Keys returns an array of keys without secrets.
+	Keys() []byte
 	// RevokeKey ends the key with an id, for good.
 	RevokeKey(id string) error
-	// RecordsJSON returns an array of records, ApplyJSON takes one.
-	RecordsJSON() ([]byte, error)
-	ApplyJSON(records []byte) error
+	// WriteRecords writes an array of the records of the user with this id or email, of
+	// its keys and events, and of their guests: an empty array if there is no such user,
+	// and of everything in the store for "". The error is the writer's.
+	WriteRecords(w io.Writer, user string) error
+	// ApplyRecords applies an array of records, all or none. It counts them, and those of
+	// them that changed nothing.
+	ApplyRecords(records []byte) (applied, unchanged int, err error)
 }
 
 // Route is what one method of one path does. Its answer is a JSON text, or empty
@@ -76,11 +79,10 @@ func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 	return Routes{
 		"/keys": {
 			"GET": {Status: http.StatusOK, Do: func(Request) ([]byte, error) {
-				keys, err := store.KeysJSON()
-				return fmt.Appendf(nil, `{"data":%s}`, keys), err
+				return fmt.Appendf(nil, `{"data":%s}`, store.Keys()), nil
 			}},
 			"POST": {Status: http.StatusCreated, MaxBody: maxBody, Do: func(r Request) ([]byte, error) {
-				key, err := store.IssueKeyJSON(r.Body)
+				key, err := store.IssueKey(r.Body)
 				key = bytes.TrimSuffix(key, []byte("}"))
 				return fmt.Appendf(key, `,"base_url":%q}`, baseURL(r.Host)), err
 			}},
@@ -89,15 +91,14 @@ func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 			"DELETE": {Do: func(r Request) ([]byte, error) { return nil, store.RevokeKey(r.ID) }},
 		},
 		"/records": {
-			"GET": {Status: http.StatusOK, Do: func(Request) ([]byte, error) { return store.RecordsJSON() }},
+			"GET": {Status: http.StatusOK, Do: func(Request) ([]byte, error) {
+				var records bytes.Buffer
+				err := store.WriteRecords(&records, "")
+				return records.Bytes(), err
+			}},
 			"POST": {Status: http.StatusOK, MaxBody: maxRecords, Do: func(r Request) ([]byte, error) {
-				if err := store.ApplyJSON(r.Body); err != nil {
-					return nil, err
-				}
-				// Only to be counted: such elements take no memory, however many there are.
-				var applied []struct{}
-				_ = json.Unmarshal(r.Body, &applied) // the store has accepted the array
-				return fmt.Appendf(nil, `{"applied":%d}`, len(applied)), nil
+				applied, unchanged, err := store.ApplyRecords(r.Body)
+				return fmt.Appendf(nil, `{"applied":%d,"unchanged":%d}`, applied, unchanged), err
 			}},
 		},
 	}

@@ -3,6 +3,7 @@ package operator
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,20 +23,30 @@ func (s *store) do(answer, what string) ([]byte, error) {
 	return []byte(answer), s.err
 }
 
-func (s *store) IssueKeyJSON(request []byte) ([]byte, error) {
+func (s *store) IssueKey(request []byte) ([]byte, error) {
 	return s.do(`{"id":"key_1","key":"secret","user":"usr_1"}`, "issue "+string(request))
 }
-func (s *store) KeysJSON() ([]byte, error)    { return s.do(`[{"id":"key_1"}]`, "keys") }
-func (s *store) RecordsJSON() ([]byte, error) { return s.do("[\n1,\n2]\n", "records") }
+func (s *store) Keys() []byte {
+	keys, _ := s.do(`[{"id":"key_1"}]`, "keys")
+	return keys
+}
+
+func (s *store) WriteRecords(w io.Writer, user string) error {
+	records, err := s.do("[\n1,\n2]\n", "records"+user)
+	if err == nil {
+		_, err = w.Write(records)
+	}
+	return err
+}
 
 func (s *store) RevokeKey(id string) error {
 	_, err := s.do("", "revoke "+id)
 	return err
 }
 
-func (s *store) ApplyJSON(records []byte) error {
-	_, err := s.do("", "apply "+string(records))
-	return err
+func (s *store) ApplyRecords(records []byte) (applied, unchanged int, err error) {
+	_, err = s.do("", "apply "+string(records))
+	return 3, 1, err
 }
 
 const issued = `{"id":"key_1","key":"secret","user":"usr_1","base_url":"http://example.com"}`
@@ -79,8 +90,7 @@ func TestStoreRoutes(t *testing.T) {
 		{"DELETE /keys/.a%20%3Fb", "", 204, "", "revoke .a ?b"},
 		{"DELETE /keys/%7Bid%7D", "", 204, "", "revoke {id}"},
 		{"GET /records", "", 200, "[\n1,\n2]\n", "records"},
-		{"POST /records", "[1, [2]]", 200, `{"applied":2}`, "apply [1, [2]]"},
-		{"POST /records", "[]", 200, `{"applied":0}`, "apply []"},
+		{"POST /records", "[1, [2]]", 200, `{"applied":3,"unchanged":1}`, "apply [1, [2]]"},
 
 		{"GET ", "", 404, routes, ""},
 		{"GET /", "", 404, routes, ""},
@@ -125,7 +135,7 @@ func TestErrors(t *testing.T) {
 	routes := StoreRoutes(s, func(host string) string { return "http://" + host })
 	h := Handler("/base", routes, func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err })
 	for _, request := range []string{
-		"GET /keys", "POST /keys", "DELETE /keys/key_1", "GET /records", "POST /records",
+		"POST /keys", "DELETE /keys/key_1", "GET /records", "POST /records",
 	} {
 		failed = nil
 		if w := send(h, request, ""); failed != s.err || w.Body.Len() > 0 {

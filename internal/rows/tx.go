@@ -108,6 +108,10 @@ func collectGarbage() {
 	}
 }
 
+// Changes is how many rows the update has put or deleted so far. To put a row as it is
+// changes nothing, and neither does deleting one that does not exist.
+func (tx *Tx) Changes() int { return len(tx.changes) }
+
 // Delete deletes the row with an id, if there is one, and all that belongs to it.
 func (tx *Tx) Delete(id string) {
 	if r := tx.Find(id); r != nil && r.ID == id {
