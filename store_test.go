@@ -863,7 +863,8 @@ func TestNamesOfRows(t *testing.T) {
 func TestForgedRow(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "events.json")
-	f, err := recordfile.Open(path, recordfile.Options{Format: "events/1"}, func(recordfile.Line) error { return nil })
+	o := recordfile.Options{Formats: []string{"events/1"}}
+	f, err := recordfile.Open(path, o, func(recordfile.Line) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func join(content, commit string) string {
 // numbers of its older lives, as a file does after a rewrite.
 func openContent(m *memFS) (f *File, content string, err error) {
 	var b strings.Builder
-	o := Options{Format: "events/1", fs: m, Logf: func(format string, args ...any) {
+	o := Options{Formats: formats, fs: m, Logf: func(format string, args ...any) {
 		m.logged = append(m.logged, fmt.Sprintf(format, args...))
 	}}
 	f, err = Open(dataPath, o, func(l Line) error {

@@ -69,7 +69,7 @@ func session(c *crasher, m *memFS, broken func(error)) {
 		step(p.rewrite(strings.Split(strings.TrimSuffix(p.now, "\n"), "\n")...))
 		appends(600)
 		var read strings.Builder
-		_, err := Read(dataPath, Options{Format: "events/1", fs: m}, func(l Line) error {
+		_, err := Read(dataPath, Options{Formats: formats, fs: m}, func(l Line) error {
 			read.WriteString(join("", l.Records))
 			return nil
 		})
@@ -78,7 +78,7 @@ func session(c *crasher, m *memFS, broken func(error)) {
 		} else if !slices.Contains(p.may, read.String()) {
 			c.fail("Read gave %s, may be %s", brief(read.String()), brief(p.may...))
 		}
-		_, _, err = Salvage(dataPath, Options{Format: "events/1", fs: m}, skip)
+		_, _, err = Salvage(dataPath, Options{Formats: formats, fs: m}, skip)
 		step(err)
 		step(p.f.Close())
 	}
@@ -470,7 +470,7 @@ func TestOldTornFilesStay(t *testing.T) {
 			k = 1 // the first is FILE.tmp
 		}
 		m.fault = once(kind, k, fault{err: errIO})
-		f, err := Open(dataPath, Options{Format: "events/1", fs: m, Logf: func(format string, args ...any) {
+		f, err := Open(dataPath, Options{Formats: formats, fs: m, Logf: func(format string, args ...any) {
 			logged = append(logged, fmt.Sprintf(format, args...))
 		}}, ignore)
 		ok(t, err)

@@ -19,7 +19,7 @@ func sealed(data []byte) []byte {
 		}
 		seal(line, salt)
 		if i == 1 {
-			if h, _, err := parseHeader("", opening+string(line)+"\n", "events/1"); err == nil {
+			if h, _, err := parseHeader("", opening+string(line)+"\n", formats); err == nil {
 				salt = h.saltSum()
 			}
 		}
@@ -49,7 +49,7 @@ func addSeeds(f *testing.F) {
 
 // contents opens what a memory disk holds.
 func contents(m *memFS) (f *File, commits []string, err error) {
-	f, err = Open(dataPath, Options{Format: "events/1", fs: m}, func(l Line) error {
+	f, err = Open(dataPath, Options{Formats: formats, fs: m}, func(l Line) error {
 		if strings.Contains(l.Records, "\n") {
 			panic("a commit with a line break")
 		}
@@ -111,7 +111,7 @@ func FuzzSalvage(f *testing.F) {
 		m.put(dataPath, data)
 		var found []string
 		behind := data
-		skipped, _, err := Salvage(dataPath, Options{Format: "events/1", fs: m}, func(records string) error {
+		skipped, _, err := Salvage(dataPath, Options{Formats: formats, fs: m}, func(records string) error {
 			_, after, ok := bytes.Cut(behind, []byte(`,"w":[`+records+"]}"))
 			if !ok {
 				t.Fatalf("%q does not stand behind %q", records, found)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -106,7 +107,7 @@ func parts(line string) (n uint64, records string, ok bool) {
 
 // parseHeader returns the header of a file that begins with text, and where it ends.
 // Its error is a [*DamageError] or wraps [ErrFormat].
-func parseHeader(path, text, format string) (h header, end int, err error) {
+func parseHeader(path, text string, formats []string) (h header, end int, err error) {
 	if !strings.HasPrefix(text, opening+lineStart[:sumAt]) {
 		squeezed := strings.Join(strings.Fields(text[:min(len(text), 200)]), "")
 		if strings.Contains(squeezed, lineStart[:sumAt]) {
@@ -125,10 +126,10 @@ func parseHeader(path, text, format string) (h header, end int, err error) {
 	// Sscanf lets more through than the one form, so the header is made again and compared.
 	known, _ := fmt.Sscanf(line[summedAt:], `"n":%d,"format":%q,"salt":%q,"snap":%d}`,
 		&h.n, &h.format, &h.salt, &h.snap)
-	if known >= 2 && h.format != format {
-		return h, 0, fmt.Errorf("%s: %w: it has the format %q, and this program knows %q; begin a new "+
-			"data file with -seed and what eventsd dump of the version that wrote it prints",
-			path, ErrFormat, h.format, format)
+	if known >= 2 && !slices.Contains(formats, h.format) {
+		return h, 0, fmt.Errorf("%s: %w: it has the format %q, and this program knows formats up to %q; "+
+			"use the newer program that wrote it, or begin a new data file with -seed and what "+
+			"eventsd dump of that program prints", path, ErrFormat, h.format, formats[len(formats)-1])
 	}
 	end = len(opening) + len(line) + 1
 	if string(h.append([]byte(opening))) != text[:end] || len(h.salt) != 16 || h.snap <= h.n || h.n > 1<<53 {

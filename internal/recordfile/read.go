@@ -14,6 +14,7 @@ import (
 
 // Line is one commit as it stands in the file.
 type Line struct {
+	Format  string // of the file
 	Number  int    // of the line in the file, counted from 1
 	Offset  int64  // where it begins, in bytes
 	Size    int64  // of the file, in bytes
@@ -22,6 +23,7 @@ type Line struct {
 
 // A Report says what [Read] found.
 type Report struct {
+	Format      string // one of Options.Formats
 	Size        int64  // of the file, in bytes
 	Lines       int    // commits that verify
 	First, Last uint64 // their numbers
@@ -38,7 +40,7 @@ func Read(path string, o Options, replay func(Line) error) (Report, error) {
 		return Report{}, err
 	}
 	defer f.Close()
-	s := scan{path: path, format: o.Format, replay: replay}
+	s := scan{path: path, formats: o.Formats, replay: replay}
 	err = s.load(f)
 	repair := ""
 	for look := 0; err == nil; look++ {
@@ -48,8 +50,8 @@ func Read(path string, o Options, replay func(Line) error) (Report, error) {
 		time.Sleep(10 * time.Millisecond)
 		repair, err = "", s.load(f)
 	}
-	return Report{Size: s.size, Lines: int(s.n - s.head.n), First: s.head.n + 1, Last: s.n, Snap: s.head.snap,
-		Repair: repair}, err
+	return Report{Format: s.head.format, Size: s.size, Lines: int(s.n - s.head.n),
+		First: s.head.n + 1, Last: s.n, Snap: s.head.snap, Repair: repair}, err
 }
 
 func openToRead(path string, o *Options) (file, string, error) {
@@ -101,7 +103,7 @@ func read(f file, from int64, each func(text string, size int64) error) error {
 type scan struct {
 	checker
 	path    string
-	format  string
+	formats []string
 	replay  func(Line) error
 	head    header
 	size    int64
@@ -136,7 +138,7 @@ func (s *scan) load(f file) error {
 // line with a right checksum that is not the next commit was never written there.
 func (s *scan) walk() (err error) {
 	if s.line == 0 {
-		if s.head, s.pos, err = parseHeader(s.path, s.text, s.format); err != nil {
+		if s.head, s.pos, err = parseHeader(s.path, s.text, s.formats); err != nil {
 			return err
 		}
 		s.salt, s.n, s.line = s.head.saltSum(), s.head.n, 3
@@ -151,7 +153,7 @@ func (s *scan) walk() (err error) {
 		if !ok || n != s.n+1 {
 			return s.damage("the checksum is right, but this is not commit %d", s.n+1)
 		}
-		if err := s.replay(Line{s.line, s.offset(), s.size, records}); err != nil {
+		if err := s.replay(Line{s.head.format, s.line, s.offset(), s.size, records}); err != nil {
 			return s.damage("%v", err)
 		}
 		s.n, s.empty = n, records == ""
@@ -246,7 +248,7 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 	if err != nil {
 		return nil, 0, err
 	}
-	h, _, headerErr := parseHeader(path, text, o.Format)
+	h, _, headerErr := parseHeader(path, text, o.Formats)
 	if headerErr != nil {
 		salt := saltForm.FindStringSubmatch(text)
 		if salt == nil || !errors.Is(headerErr, ErrDamaged) {

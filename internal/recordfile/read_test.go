@@ -27,7 +27,7 @@ func TestReadReport(t *testing.T) {
 		got = append(got, l.Records)
 		return nil
 	})
-	want := Report{Size: int64(len(text)), Lines: 5, First: 2, Last: 6, Snap: 4}
+	want := Report{Format: "events/1", Size: int64(len(text)), Lines: 5, First: 2, Last: 6, Snap: 4}
 	if err != nil || fmt.Sprint(report) != fmt.Sprint(want) ||
 		!slices.Equal(got, []string{"1", "2", "", "3", ""}) {
 		t.Errorf("Read = %+v, %q, %v, want %+v", report, got, err, want)
@@ -97,7 +97,7 @@ func TestReadWhileWriting(t *testing.T) {
 					}
 				}()
 				var got []string
-				report, err := Read(dataPath, Options{Format: "events/1", fs: m}, collect(&got))
+				report, err := Read(dataPath, Options{Formats: formats, fs: m}, collect(&got))
 				if want := []string{"1", "", "2", "3", "4"}[:test.commits]; !slices.Equal(got, want) ||
 					report.Lines != len(want) {
 					t.Errorf("commits %q, want %q", got, want)
@@ -183,7 +183,7 @@ func TestReadStops(t *testing.T) {
 		}
 		return fault{}
 	}
-	_, err := Read(dataPath, Options{Format: "events/1", fs: m}, ignore)
+	_, err := Read(dataPath, Options{Formats: formats, fs: m}, ignore)
 	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "more follows") ||
 		reads > maxUnfinished/chunk+2 { // one chunk is read ahead
 		t.Errorf("Read = %v after %d reads", err, reads)
@@ -199,7 +199,7 @@ func TestReadFails(t *testing.T) {
 			"Salvage": func(o Options) error { _, _, err := Salvage(dataPath, o, skip); return err },
 		} {
 			m.fault = once(kind, k, fault{err: pathError(kind, dataPath, fs.ErrPermission)})
-			if err := try(Options{Format: "events/1", fs: m}); !errors.Is(err, fs.ErrPermission) {
+			if err := try(Options{Formats: formats, fs: m}); !errors.Is(err, fs.ErrPermission) {
 				t.Errorf("%s fails: %s = %v", kind, call, err)
 			}
 		}
@@ -208,7 +208,7 @@ func TestReadFails(t *testing.T) {
 	n.do(change{int64(len(n.cache)), []byte("torn")})
 	for _, kind := range []string{"stat", "read"} { // at the second look
 		m.fault = once(kind, 1, fault{err: errIO})
-		if _, err := Read(dataPath, Options{Format: "events/1", fs: m}, ignore); !errors.Is(err, errIO) {
+		if _, err := Read(dataPath, Options{Formats: formats, fs: m}, ignore); !errors.Is(err, errIO) {
 			t.Errorf("%s fails: Read = %v", kind, err)
 		}
 	}
@@ -326,7 +326,7 @@ func TestReadRefusal(t *testing.T) {
 			}
 			return fault{}
 		}
-		_, err := Read(dataPath, Options{Format: "events/1", fs: m}, func(l Line) error {
+		_, err := Read(dataPath, Options{Formats: formats, fs: m}, func(l Line) error {
 			if l.Offset >= int64(test.refuse) {
 				return errors.New("not this one")
 			}
@@ -350,7 +350,7 @@ func TestReadWhileShrinking(t *testing.T) {
 		}
 		return fault{}
 	}
-	report, err := Read(dataPath, Options{Format: "events/1", fs: m}, ignore)
+	report, err := Read(dataPath, Options{Formats: formats, fs: m}, ignore)
 	if err != nil || !strings.Contains(report.Repair, "not whole") {
 		t.Errorf("Read = %+v, %v", report, err)
 	}
@@ -361,7 +361,7 @@ func TestReadMemory(t *testing.T) {
 	m := quarters(t, 64)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	report, err := Read(dataPath, Options{Format: "events/1", fs: m}, ignore)
+	report, err := Read(dataPath, Options{Formats: formats, fs: m}, ignore)
 	runtime.ReadMemStats(&after)
 	if used := int64(after.TotalAlloc - before.TotalAlloc); err != nil || used > report.Size+6*chunk {
 		t.Errorf("%d bytes for a file of %d, %v", used, report.Size, err)

@@ -100,8 +100,12 @@ const (
 
 // Options of [Open], [Read] and [Salvage].
 type Options struct {
-	Format string                           // of the header, "events/1"; a greater number is a newer format
-	Logf   func(format string, args ...any) // takes repairs and warnings, one line each; nil discards them
+	// Formats are the names of the formats that can be read, such as "events/1" and
+	// "events/2", the oldest first. A rewrite writes the last. A file of any other is refused.
+	Formats []string
+
+	// Logf takes repairs and warnings, one line each. If it is nil, they are discarded.
+	Logf func(format string, args ...any)
 
 	fs fileSystem // nil is the real one
 }
@@ -125,6 +129,7 @@ type File struct {
 	dir  file      // the folder, open all the time: no later lack of descriptors can end writing
 	file file      // nil while there is none
 
+	format  string // of the file; of a new one, the last of Options.Formats
 	salt    uint32 // the checksum of the salt alone
 	n       uint64 // the number of the last commit
 	empty   bool   // the last commit holds no records
@@ -177,20 +182,21 @@ func (f *File) open(path string, replay func(Line) error) (err error) {
 	if f.dir, err = f.o.fs.Open(filepath.Dir(f.path), os.O_RDONLY); err != nil {
 		return err
 	}
+	f.format = f.current()
 	if f.file, err = f.o.fs.Open(f.path, os.O_RDWR); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	s := scan{path: f.path, format: f.o.Format, replay: replay}
+	s := scan{path: f.path, formats: f.o.Formats, replay: replay}
 	if err := s.load(f.file); err != nil {
 		return err
 	}
 	if f.repair, err = s.judge(); err != nil {
 		return err
 	}
-	f.salt, f.n, f.empty = s.salt, s.n, s.empty
+	f.format, f.salt, f.n, f.empty = s.head.format, s.salt, s.n, s.empty
 	f.end, f.snapEnd, f.size = s.offset(), s.snapEnd, int64(len(s.text))
 	f.appended, f.rest = s.text[f.snapEnd:f.end], s.rest()
 	return nil
@@ -201,6 +207,13 @@ func (f *File) Path() string { return f.path }
 
 // Size is the length of the file in bytes.
 func (f *File) Size() int64 { return f.size }
+
+// Format is the format of the file, one of Options.Formats. Of a file that is not there
+// yet, and after a [File.Rewrite], it is the last of them.
+func (f *File) Format() string { return f.format }
+
+// current is the format that a rewrite writes.
+func (f *File) current() string { return f.o.Formats[len(f.o.Formats)-1] }
 
 // BytesSinceRewrite is how many bytes of commits were appended since the last rewrite.
 func (f *File) BytesSinceRewrite() int64 { return f.end - f.snapEnd }
@@ -245,10 +258,15 @@ func (f *File) Close() error {
 // and synced. An empty commit ends them, as after a clean [File.Close]. Settle or
 // [File.Rewrite] comes before the first [File.Append], and before anything that was
 // read is shown as durable. If it fails, nothing can be written, and [File.Err]
-// returns why; reading may go on. On a new file it does nothing.
+// returns why; reading may go on. On a new file it does nothing. It fails on a file of an
+// older format, because [File.Append] would write the newest: such a file needs a Rewrite.
 func (f *File) Settle() error {
 	if err := f.writable(); err != nil || f.settled || f.file == nil {
 		return err
+	}
+	if f.format != f.current() {
+		err := fmt.Errorf("a file of the format %q must be rewritten", f.format)
+		return f.fail(ErrReadOnly, "settle", err)
 	}
 	if err := f.o.fs.Remove(f.path + ".tmp"); err != nil { // it is not needed: this file is good
 		return f.fail(ErrReadOnly, "removing an unfinished rewrite", err)
@@ -421,12 +439,21 @@ func (f *File) check(records []byte) error {
 // snapshot. It ranges over commits twice, first to count them. The rename makes it
 // take effect. An error before it leaves the old file in use. If the outcome of the
 // rename or of the folder's sync is uncertain, no more is written: see [ErrBroken].
-// At a start Rewrite may be called instead of [File.Settle].
+// At a start Rewrite may be called instead of [File.Settle]. If it fails on a file of an older
+// format, the error wraps [ErrReadOnly], and nothing can be written.
 func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
+	err := f.rewrite(commits)
+	if err != nil && f.format != f.current() && f.Err() == nil {
+		return f.fail(ErrReadOnly, "upgrading it to the format "+f.current(), err)
+	}
+	return err
+}
+
+func (f *File) rewrite(commits iter.Seq[[]byte]) error {
 	if err := f.writable(); err != nil {
 		return err
 	}
-	h := header{n: f.n + 1, snap: f.n + 2, format: f.o.Format, salt: fmt.Sprintf("%016x", rand.Uint64())}
+	h := header{n: f.n + 1, snap: f.n + 2, format: f.current(), salt: fmt.Sprintf("%016x", rand.Uint64())}
 	for records := range commits {
 		if err := f.check(records); err != nil {
 			return err
@@ -448,7 +475,7 @@ func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 	if err != nil {
 		return err
 	}
-	f.salt, f.n, f.empty = h.saltSum(), h.snap, true
+	f.format, f.salt, f.n, f.empty = h.format, h.saltSum(), h.snap, true
 	f.snapEnd, f.end, f.size = end, end, end+int64(len(closing))
 	f.setSettled()
 	return nil

@@ -17,7 +17,10 @@ import (
 	"testing"
 )
 
-var options = Options{Format: "events/1"}
+// formats are those of the tests, the oldest first; those of most have one.
+var formats = []string{"events/1"}
+
+var options = Options{Formats: formats}
 
 // open opens a file of the real disk and returns its commits.
 func open(t *testing.T, path string) (*File, []string) {
@@ -468,16 +471,16 @@ func TestOpenRefuses(t *testing.T) {
 		"an array":                {"[]", 0, 0, "with -seed into a new"},
 		"a seed":                  {"[\n{\"user\":{\"id\":\"usr_ada\"}}\n]\n", 0, 0, "with -seed into a new"},
 		"a seed with spaces":      {" [ {\"user\" : {} } ]", 0, 0, "with -seed into a new"},
-		"newer format":            {reseal("events/2", salt, 1, 4), 0, 0, "the version that wrote it"},
-		"much newer format":       {reseal("events/10", salt, 1, 4), 0, 0, "the version that wrote it"},
-		"older format":            {reseal("events/0", salt, 1, 4), 0, 0, "the version that wrote it"},
-		"other format":            {reseal("guests/2", salt, 1, 4), 0, 0, `has the format "guests/2"`},
+		"newer format":            {reseal("events/2", salt, 1, 4), 0, 0, `"events/2", and this program knows formats up`},
+		"much newer format":       {reseal("events/10", salt, 1, 4), 0, 0, "use the newer program that wrote it"},
+		"older format":            {reseal("events/0", salt, 1, 4), 0, 0, "use the newer program that wrote it"},
+		"other format":            {reseal("guests/2", salt, 1, 4), 0, 0, `formats up to "events/1"`},
 		"format without a number": {reseal("events/x", salt, 1, 4), 0, 0, `has the format "events/x"`},
 		"newer header": {opening + func() string {
 			line := []byte(lineStart + `1,"format":"events/2","more":{}}`)
 			seal(line, 0)
 			return string(line)
-		}() + "\n", 0, 0, "the version that wrote it"},
+		}() + "\n", 0, 0, "use the newer program that wrote it"},
 		"header cut":             {good[:40], 2, 2, "header"},
 		"header alone":           {lines[0] + lines[1], 3, at(2), "commit 2 is missing"},
 		"header and bracket":     {lines[0] + lines[1] + closing, 3, at(2), "commit 2 is missing"},

@@ -35,7 +35,7 @@ func Open(path string, o Options) (*DB, error) {
 }
 
 func (l *loader) options() recordfile.Options {
-	return recordfile.Options{Format: fileFormat,
+	return recordfile.Options{Formats: []string{fileFormat},
 		Logf: func(format string, args ...any) { l.db.Logger.Warn(fmt.Sprintf(format, args...)) }}
 }
 
@@ -170,7 +170,8 @@ func Check(path string, o Options) (recordfile.Report, map[string]int, error) {
 // has it, and changes nothing. It returns the parts of the file that do not verify, and
 // how many commits are missing at least.
 func Salvage(path string, each func(record string) error) ([]recordfile.Span, int, error) {
-	return recordfile.Salvage(path, recordfile.Options{Format: fileFormat}, func(line string) error {
+	o := recordfile.Options{Formats: []string{fileFormat}}
+	return recordfile.Salvage(path, o, func(line string) error {
 		for text := range records(line) {
 			kind, row, _ := split(text)
 			if err := each(`{"` + kind + `":` + row + "}"); err != nil {

@@ -32,7 +32,7 @@ func TestForgedFiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "events.json")
-			f, err := recordfile.Open(path, recordfile.Options{Format: fileFormat}, nil)
+			f, err := recordfile.Open(path, recordfile.Options{Formats: []string{fileFormat}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
