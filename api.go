@@ -35,7 +35,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -89,13 +88,12 @@ type Config struct {
 
 // api is what the handlers share.
 type api struct {
-	store   *Store
-	mux     *http.ServeMux
-	unknown http.HandlerFunc // answers a path under BasePath that no route has
-	bodies  atomic.Int64     // bytes that large bodies of creates hold: see readBody
-	outage  atomic.Uint64    // number of the commit that the last logged outage prevented; 0: none yet
-	run     string           // begins the id of each such outage
-	pages   sync.Pool        // of *pageWriter, which lists use in turn
+	store  *Store
+	mux    http.Handler
+	bodies atomic.Int64  // bytes that large bodies of creates hold: see readBody
+	outage atomic.Uint64 // number of the commit that the last logged outage prevented; 0: none yet
+	run    string        // begins the id of each such outage
+	pages  sync.Pool     // of *pageWriter, which lists use in turn
 }
 
 // route is one endpoint: a path, its one method, and what answers it.
@@ -125,13 +123,17 @@ func New(store *Store) http.Handler {
 }
 
 func newAPI(store *Store) *api {
-	a := &api{store: store, mux: http.NewServeMux(), run: rand.Text()}
+	a := &api{store: store, run: rand.Text()}
 	a.pages.New = func() any { return &pageWriter{part: make([]byte, 0, partSize)} }
-	for _, route := range a.routes() {
-		a.mux.HandleFunc(BasePath+route.path, a.endpoint(route))
+	var routes []answer.Route
+	for _, rt := range a.routes() {
+		routes = append(routes, answer.Route{Method: rt.method, Path: rt.path, Serve: a.endpoint(rt)})
 	}
-	a.unknown = a.endpoint(route{})
-	a.mux.HandleFunc("/", a.unknown)
+	checkKey := func(r *http.Request) error {
+		_, err := caller(store, r.Header)
+		return err
+	}
+	a.mux = answer.Mux(BasePath, routes, checkKey, a.writeError)
 	return a
 }
 
@@ -173,18 +175,15 @@ func (a *api) Replace(userID string, records []byte, then func()) error {
 	return a.store.replace(userID, records, then)
 }
 
-// ServeHTTP answers what needs no key and leaves the rest to the mux. The mux
-// never sees a path that it would redirect: such a path is unknown.
+// ServeHTTP answers what needs no key and leaves the rest to the mux.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer answer.Recover(w, r, a.fail)
+	defer answer.Recover(w, r, a.writeError)
 	begin(w, r)
 	switch h := r.Header; {
 	case r.URL.Path != BasePath && !strings.HasPrefix(r.URL.Path, BasePath+"/"):
-		a.fail(w, r, errOutside)
+		a.writeError(w, r, errOutside)
 	case r.Method == "OPTIONS" && h["Origin"] != nil && h["Access-Control-Request-Method"] != nil:
 		preflight(w)
-	case !plainPath(r.URL):
-		a.unknown(w, r)
 	default:
 		a.mux.ServeHTTP(w, r)
 	}
@@ -225,47 +224,24 @@ var (
 	closing        = []string{"close"}
 )
 
-// plainPath reports whether a path means one thing only: nothing in it would be
-// cleaned away, and no slash or NUL is written as a percent-escape.
-func plainPath(u *url.URL) bool {
-	return path.Clean(u.Path) == u.Path &&
-		!strings.Contains(u.Path, "\x00") && !strings.Contains(strings.ToUpper(u.RawPath), "%2F")
-}
-
-// endpoint runs the checks that all routes share, in the order that the description in
-// openapi.json gives: key, route, method, query. OPTIONS is answered before the method
-// is checked, and Intercept is called before the query is. A route without a path is the
-// one that does not exist.
+// endpoint runs the checks that all routes share: of the key and then of the query.
+// Intercept is called between them.
 func (a *api) endpoint(rt route) http.HandlerFunc {
 	operation := rt.method + " " + rt.path
-	allow := strings.Replace(rt.method, "GET", "GET, HEAD", 1) + ", OPTIONS"
-	errMethod := answer.Method(rt.path, allow)
-	for _, other := range a.routes() { // POST /events is a common mistake
-		if other.method != rt.method && strings.HasPrefix(other.path, rt.path+"/") {
-			errMethod.Message += ", or " + other.method + " " + other.path
-		}
-	}
 	serve := func(caller string, w http.ResponseWriter, r *http.Request) {
 		q, err := rt.query(r.URL.RawQuery)
 		if err == nil {
 			err = rt.handle(w, r, caller, q)
 		}
 		if err != nil {
-			a.fail(w, r, err)
+			a.writeError(w, r, err)
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller, err := caller(a.store, r.Header)
 		switch {
 		case err != nil:
-			a.fail(w, r, err)
-		case rt.path == "":
-			a.fail(w, r, errNoRoute)
-		case r.Method == "OPTIONS":
-			w.Header()["Allow"] = []string{allow}
-			w.WriteHeader(http.StatusNoContent)
-		case r.Method != rt.method && (r.Method != "HEAD" || rt.method != "GET"):
-			a.fail(w, r, errMethod)
+			a.writeError(w, r, err)
 		case a.store.cfg.Intercept != nil:
 			a.store.cfg.Intercept(operation, caller, w, r, func(w http.ResponseWriter, r *http.Request) {
 				serve(caller, w, r)
@@ -562,10 +538,9 @@ func idempotencyKey(values []string) (key string, err error) {
 	return key, nil
 }
 
-// The answers of errors that are known beforehand. The others are in fail.
+// The answers of errors that are known beforehand. The others are in writeError.
 var (
 	errOutside = answer.NotFound("there is nothing here; the API is under " + BasePath)
-	errNoRoute = answer.NotFound("there is no such endpoint; GET " + BasePath + "/openapi describes them all")
 	errNoEvent = answer.NotFound("you host no event with this id or slug; GET " + BasePath +
 		"/events lists yours")
 	errQuery   = answer.BadRequest("the query string is malformed; write it as a=b&c=d, percent-encoded")
@@ -582,10 +557,10 @@ var (
 		Message: "large bodies take all the memory that they may have; send this one again later"}
 )
 
-// fail is the one place where an error becomes an answer. An [answer.Error] is one
+// writeError is the one place where an error becomes an answer. An [answer.Error] is one
 // already, the errors of the store get theirs here, and every other error is a 500. The
 // operator's handler and the control API answer their errors by it, too.
-func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e, hasAnswer := errors.AsType[*answer.Error](err)
 	switch record, isRecord := errors.AsType[*RecordError](err); {
 	case hasAnswer:

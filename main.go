@@ -239,7 +239,7 @@ func (c *call) servers(l net.Listener, s *service) []*command.Server {
 		return servers
 	}
 	routes := operator.StoreRoutes(a, func(string) string { return s.ready.BaseURL })
-	handler := command.Logged(operator.Handler("", routes, a.fail), c.logger, nil)
+	handler := command.Logged(operator.Handler("", routes, a.writeError), c.logger, nil)
 	return append(servers, command.NewServer(socket, handler, c.logger))
 }
 
@@ -326,7 +326,7 @@ func (c *call) double() error {
 
 // withControl serves the API as a double does, and its control API.
 func (c *call) withControl(a *api, d *double.Double, token string) http.Handler {
-	control := command.Logged(d.Control(token, a.fail), c.logger, nil)
+	control := command.Logged(d.Control(token, a.writeError), c.logger, nil)
 	next := d.Handler(command.Logged(a, c.logger, func(r *http.Request) []any {
 		e := d.Entry(r)
 		return []any{"user", e.User, "fault", e.Fault}
@@ -364,13 +364,13 @@ func (c *call) withPages(a *api, s *service) http.Handler {
 		begin(w, r)
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			a.fail(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
+			a.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
 		case r.URL.Path == "/":
 			writePage(w, r, page)
 		case r.URL.Path == "/openapi.json":
 			answer.Write(w, http.StatusOK, openAPI)
 		case s.store.Err() != nil:
-			a.fail(w, r, errNotWriting)
+			a.writeError(w, r, errNotWriting)
 		default:
 			answer.Write(w, http.StatusOK, `{"status":"ok"}`)
 		}

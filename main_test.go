@@ -859,8 +859,8 @@ func TestRequestLog(t *testing.T) {
 	p.get("/healthz")
 	p.stop()
 	want := []string{
-		`"path":"/api/public/v1/events","route":"/api/public/v1/events","status":200`,
-		`"path":"/api/public/v1/events/…n_id","route":"/api/public/v1/events/{id}","status":404`,
+		`"path":"/api/public/v1/events","route":"GET /api/public/v1/events","status":200`,
+		`"path":"/api/public/v1/events/…n_id","route":"GET /api/public/v1/events/{id}","status":404`,
 		`"path":"/healthz","route":"","status":200`,
 	}
 	for line := range strings.Lines(p.stderr.String()) {

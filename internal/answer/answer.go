@@ -1,6 +1,7 @@
 // Package answer writes the answers of every handler in this program: of the
-// API, of the operator's handler and of the control API. Every answer with a body has
-// a Content-Length. Errors have one form:
+// API, of the operator's handler and of the control API, and finds the route of each
+// request by a list (mux.go). Every answer with a body has a Content-Length, but for that
+// of [Stream]. Errors have one form:
 //
 //	{"error":{"code":"not_found","message":"…"}}
 package answer
@@ -98,6 +99,38 @@ func Start(w http.ResponseWriter, status, size int) {
 func Write(w http.ResponseWriter, status int, body string) {
 	Start(w, status, len(body))
 	io.WriteString(w, body)
+}
+
+// Stream answers with a JSON text that write writes piece by piece, because it may be more
+// than the memory should hold. So this is the one answer without a Content-Length. If it
+// breaks off, the connection is closed before the end of the answer, so that no client
+// takes a part for the whole. An error before the first piece is returned.
+func Stream(w http.ResponseWriter, write func(io.Writer) error) error {
+	out := &stream{ResponseWriter: w}
+	complete := false
+	defer func() {
+		if out.begun && !complete {
+			panic(http.ErrAbortHandler)
+		}
+	}()
+	err := write(out)
+	complete = err == nil
+	return err
+}
+
+// stream is a writer of an answer that begins with the first piece.
+type stream struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (s *stream) Write(piece []byte) (int, error) {
+	if !s.begun {
+		s.begun = true
+		s.Header()["Content-Type"] = jsonType
+		s.WriteHeader(http.StatusOK)
+	}
+	return s.ResponseWriter.Write(piece)
 }
 
 // Fail answers an error: an [*Error] as it says, any other one as a 500 whose

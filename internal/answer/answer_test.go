@@ -2,7 +2,9 @@ package answer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -135,5 +137,56 @@ func TestStatusWriter(t *testing.T) {
 	}
 	if err := http.NewResponseController(w).Flush(); err != nil || !below.Flushed {
 		t.Errorf("Flush = %v, want it to reach the writer below", err)
+	}
+}
+
+// TestStream: an answer that breaks off is not ended, and an error before it begins is
+// left to be answered.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 100_000)
+	full := errors.New("the disk is full")
+	for _, tt := range []struct {
+		name   string
+		pieces []string
+		err    error
+		status int
+		body   string
+		broken bool
+	}{
+		{"a long one", []string{"[", long, "]"}, nil, 200, "[" + long + "]", false},
+		{"an error first", nil, full, 507, "", false},
+		{"an error in the middle", []string{"[", long}, full, 200, "[" + long, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				err := Stream(w, func(w io.Writer) error {
+					for _, piece := range tt.pieces {
+						if _, err := io.WriteString(w, piece); err != nil {
+							return err
+						}
+					}
+					return tt.err
+				})
+				if err != nil {
+					w.WriteHeader(507)
+				}
+			}))
+			defer srv.Close()
+			resp, err := srv.Client().Get(srv.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if resp.StatusCode != tt.status || string(body) != tt.body || (err != nil) != tt.broken {
+				t.Errorf("%s, %d bytes, %v; want %d, %d bytes, an error: %v",
+					resp.Status, len(body), err, tt.status, len(tt.body), tt.broken)
+			}
+			if tt.status == 200 && resp.Header.Get("Content-Type") != "application/json" {
+				t.Errorf("the headers are %v", resp.Header)
+			}
+		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -25,36 +24,19 @@ const maxControl = 1 << 20 // bytes of a body with faults or the clock
 // token and come from no browser. It answers a new key with the base URL of the
 // host that the request was sent to. Fail answers errors.
 func (d *Double) Control(token string, fail answer.Fail) http.Handler {
-	routes := operator.StoreRoutes(d, func(host string) string { return "http://" + host + d.base })
 	user := map[string]func(string) error{"user": d.KnownUser}
 	filter := map[string]func(string) error{"user": d.KnownUser, "operation": d.KnownOperation}
-	maps.Copy(routes, operator.Routes{
-		"/reset": {"POST": {Query: user, Do: func(r operator.Request) ([]byte, error) {
-			return nil, d.Reset(r.Query.Get("user"))
-		}}},
-		"/faults": {
-			"GET": {Status: http.StatusOK, Query: user, Do: d.getFaults},
-			"PUT": {Status: http.StatusOK, Query: user, MaxBody: maxControl, Do: d.putFaults},
-			"DELETE": {Query: user, Do: func(r operator.Request) ([]byte, error) {
-				d.replaceFaults(faultOf(r.Query.Get("user")))
-				return nil, nil
-			}},
-		},
-		"/requests": {
-			"GET": {Status: http.StatusOK, Query: filter, Do: func(r operator.Request) ([]byte, error) {
-				found := d.Requests(r.Query.Get("operation"), r.Query["user"])
-				return strict.Encode(map[string]any{"data": found}), nil
-			}},
-			"DELETE": {Query: user, Do: func(r operator.Request) ([]byte, error) {
-				d.ClearRequests(r.Query.Get("user"))
-				return nil, nil
-			}},
-		},
-		"/clock": {
-			"GET": {Status: http.StatusOK, Do: d.getClock},
-			"PUT": {Status: http.StatusOK, MaxBody: maxControl, Do: d.putClock},
-		},
-	})
+	routes := operator.StoreRoutes(d, func(host string) string { return "http://" + host + d.base })
+	routes = append(routes, operator.Routes{
+		{Method: "POST", Path: "/reset", Do: d.postReset, Query: user},
+		{Method: "GET", Path: "/faults", Do: d.getFaults, Query: user},
+		{Method: "PUT", Path: "/faults", Do: d.putFaults, Query: user, MaxBody: maxControl},
+		{Method: "DELETE", Path: "/faults", Do: d.deleteFaults, Query: user},
+		{Method: "GET", Path: "/requests", Do: d.getRequests, Query: filter},
+		{Method: "DELETE", Path: "/requests", Do: d.deleteRequests, Query: user},
+		{Method: "GET", Path: "/clock", Do: d.getClock},
+		{Method: "PUT", Path: "/clock", Do: d.putClock, MaxBody: maxControl},
+	}...)
 	serve := operator.Handler(ControlPath, routes, fail)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
@@ -105,6 +87,10 @@ func (f *Rule) form() form.Form {
 	}
 }
 
+func (d *Double) postReset(r operator.Request) ([]byte, error) {
+	return nil, d.Reset(r.Query.Get("user"))
+}
+
 func (d *Double) getFaults(r operator.Request) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,6 +124,21 @@ func (d *Double) putFaults(r operator.Request) ([]byte, error) {
 	}
 	d.replaceFaults(faultOf(user), rules...)
 	return d.getFaults(r)
+}
+
+func (d *Double) deleteFaults(r operator.Request) ([]byte, error) {
+	d.replaceFaults(faultOf(r.Query.Get("user")))
+	return nil, nil
+}
+
+func (d *Double) getRequests(r operator.Request) ([]byte, error) {
+	found := d.Requests(r.Query.Get("operation"), r.Query["user"])
+	return strict.Encode(map[string]any{"data": found}), nil
+}
+
+func (d *Double) deleteRequests(r operator.Request) ([]byte, error) {
+	d.ClearRequests(r.Query.Get("user"))
+	return nil, nil
 }
 
 func (d *Double) getClock(operator.Request) ([]byte, error) {

@@ -85,8 +85,9 @@ type state struct {
 }
 
 // New returns a double whose clock stands at a time. Its server has its operations
-// under a base path. It routes by an [http.ServeMux] whose patterns are the base path
-// and the path of an operation: the journal takes the operation of a request from there.
+// under a base path. It routes by an [http.ServeMux] whose patterns are the method, the
+// base path and the path of an operation: the journal takes the operation of a request
+// from there.
 func New(base string, at time.Time) *Double {
 	return &Double{base: base, seed: map[string][][]byte{},
 		state: state{at.Round(0).UTC(), map[string]int{}}, met: map[*entry]bool{}}

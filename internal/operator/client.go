@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,62 +31,98 @@ func (c liveConn) Write(p []byte) (int, error) { return c.moved(c.Conn.Write(p))
 
 func (c liveConn) moved(n int, err error) (int, error) {
 	if err == nil {
-		err = c.SetDeadline(time.Now().Add(quietTimeout))
+		err = c.wait(quietTimeout)
 	}
 	return n, err
 }
 
-// ask sends a request to the routes that [StoreRoutes] returns. The path is a key
-// of that table, in which the id stands for {id}.
-type ask func(method, path, id string, body []byte) (answer []byte, err error)
+// wait sets for how long nothing may move from now on.
+func (c liveConn) wait(most time.Duration) error { return c.SetDeadline(time.Now().Add(most)) }
+
+// ask sends a request to a route of [StoreRoutes], whose path it names as the list does:
+// the id stands for {id}. It writes the answer to w, piece by piece as it comes. If it
+// returns an error, the answer may have been written in part.
+type ask func(w io.Writer, method, path, id string, body []byte) error
 
 // ask is the [ask] of routes in this process.
-func (routes Routes) ask(method, path, id string, body []byte) ([]byte, error) {
-	return routes[path][method].Do(Request{ID: id, Body: body})
+func (routes Routes) ask(w io.Writer, method, path, id string, body []byte) error {
+	i := slices.IndexFunc(routes, func(rt Route) bool { return rt.Method == method && rt.Path == path })
+	if routes[i].Stream != nil {
+		return command.Failed(routes[i].Stream(w))
+	}
+	answer, err := routes[i].Do(Request{ID: id, Body: body})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(answer)
+	return command.Failed(err)
 }
 
 // askServer returns the [ask] of a running server to which there is a connection.
-func askServer(conn net.Conn) ask {
-	conn = liveConn{conn}
-	return func(method, path, id string, body []byte) (answer []byte, err error) {
+func askServer(c net.Conn) ask {
+	conn := liveConn{c}
+	return func(w io.Writer, method, path, id string, body []byte) error {
 		target := "http://operator" + strings.Replace(path, "{id}", url.PathEscape(id), 1)
 		req, err := http.NewRequest(method, target, bytes.NewReader(body))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		_ = conn.SetDeadline(time.Now().Add(quietTimeout)) // fails only on a closed connection
+		_ = conn.wait(quietTimeout) // fails only on a closed connection
 		doubt := ""
 		// If this fails, nothing was applied, and a refusal may have come already.
 		if req.Write(conn) == nil && method != http.MethodGet {
 			doubt = "; it may have been applied"
 			if path == "/records" {
-				_ = conn.SetDeadline(time.Now().Add(applyTimeout))
+				_ = conn.wait(applyTimeout)
 			}
 		}
-		resp, err := http.ReadResponse(bufio.NewReader(conn), req)
-		if err == nil {
-			answer, err = io.ReadAll(resp.Body)
+		broken := func(err error) error {
+			return command.Failed(fmt.Errorf("the running server did not answer: %w%s", err, doubt))
 		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), req)
 		if err != nil {
-			return nil, command.Failed(fmt.Errorf("the running server did not answer: %w%s", err, doubt))
+			return broken(err)
 		}
 		if resp.StatusCode < http.StatusMultipleChoices {
-			return answer, nil
+			return conn.copy(w, resp.Body, broken)
+		}
+		refused, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return broken(err)
 		}
 		var e struct{ Error struct{ Message string } }
-		if json.Unmarshal(answer, &e) != nil || resp.StatusCode >= http.StatusInternalServerError {
-			return nil, command.Failed(fmt.Errorf("the running server answered %s: its log has the cause "+
+		if json.Unmarshal(refused, &e) != nil || resp.StatusCode >= http.StatusInternalServerError {
+			return command.Failed(fmt.Errorf("the running server answered %s: its log has the cause "+
 				"under the id %s", resp.Status, resp.Header.Get("X-Request-Id")))
 		}
-		return nil, errors.New(e.Error.Message)
+		return errors.New(e.Error.Message)
+	}
+}
+
+// copy copies an answer to w, which may take its time: it may be a terminal. An error of
+// the answer is returned as broken makes it.
+func (c liveConn) copy(w io.Writer, answer io.Reader, broken func(error) error) error {
+	part := make([]byte, 64<<10)
+	for {
+		n, readErr := answer.Read(part)
+		if _, err := w.Write(part[:n]); err != nil {
+			return command.Failed(err)
+		}
+		_ = c.wait(quietTimeout)
+		if readErr == io.EOF {
+			return nil
+		}
+		if readErr != nil {
+			return broken(readErr)
+		}
 	}
 }
 
 // into asks and decodes the answer.
 func (a ask) into(answer any, method, path, id string, body []byte) error {
-	raw, err := a(method, path, id, body)
-	if err != nil {
+	var raw bytes.Buffer
+	if err := a(&raw, method, path, id, body); err != nil {
 		return err
 	}
-	return json.Unmarshal(raw, answer)
+	return json.Unmarshal(raw.Bytes(), answer)
 }

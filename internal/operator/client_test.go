@@ -78,7 +78,7 @@ func TestClientGivesUp(t *testing.T) {
 					tt.serve(r, theirs)
 				}()
 				start := time.Now()
-				_, err := askServer(ours)(tt.method, tt.path, "", tt.body)
+				err := askServer(ours)(io.Discard, tt.method, tt.path, "", tt.body)
 				took := time.Since(start)
 				ours.Close()
 				theirs.Close()
@@ -155,9 +155,10 @@ func TestAsk(t *testing.T) {
 				want = strings.Replace(want, "http://example.com", "", 1)
 			}
 			err := tool.withStore(true, func(a ask) error {
-				got, err := a(r.method, r.path, r.id, []byte(r.body))
-				if string(got) != want || s.asked != r.asked {
-					t.Errorf("%s: asked %q, answered %q; want %q, %q", name, s.asked, got, r.asked, want)
+				var got strings.Builder
+				err := a(&got, r.method, r.path, r.id, []byte(r.body))
+				if got.String() != want || s.asked != r.asked {
+					t.Errorf("%s: asked %q, answered %q; want %q, %q", name, s.asked, got.String(), r.asked, want)
 				}
 				return err
 			})
@@ -175,9 +176,10 @@ func TestAsk(t *testing.T) {
 				continue
 			}
 			err := tools["server"].withStore(false, func(a ask) error {
-				got, err := a(r.method, r.path, r.id, []byte(r.body))
-				if got != nil {
-					t.Errorf("%s %s = %s", r.method, r.path, got)
+				var got strings.Builder
+				err := a(&got, r.method, r.path, r.id, []byte(r.body))
+				if got.Len() > 0 {
+					t.Errorf("%s %s = %s", r.method, r.path, got.String())
 				}
 				return err
 			})
@@ -209,8 +211,7 @@ func TestServerFails(t *testing.T) {
 		tool := &tool{data: serve(t, tt.serve)}
 		for _, r := range requests {
 			err := tool.withStore(false, func(a ask) error {
-				_, err := a(r.method, r.path, r.id, []byte(r.body))
-				return err
+				return a(io.Discard, r.method, r.path, r.id, []byte(r.body))
 			})
 			if status(err) != 1 || !strings.HasPrefix(err.Error(), tt.want) {
 				t.Errorf("%s: %s %s = %v, want %s", name, r.method, r.path, err, tt.want)
@@ -225,8 +226,7 @@ func TestRefusedEarly(t *testing.T) {
 	routes := StoreRoutes(&store{}, func(string) string { return "" })
 	tool := &tool{data: serve(t, Handler("", routes, fail))}
 	err := tool.withStore(false, func(a ask) error {
-		_, err := a("POST", "/keys", "", make([]byte, 16*maxBody))
-		return err
+		return a(io.Discard, "POST", "/keys", "", make([]byte, 16*maxBody))
 	})
 	const want = "the body must arrive whole and have at most 1 MiB"
 	if status(err) != 2 || !strings.HasPrefix(err.Error(), want) {

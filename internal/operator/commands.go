@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -163,7 +164,7 @@ func (t *tool) keyRevoke() error {
 	}
 	id := t.Args[0]
 	return t.withStore(false, func(a ask) error {
-		if _, err := a("DELETE", "/keys/{id}", id, nil); err != nil {
+		if err := a(io.Discard, "DELETE", "/keys/{id}", id, nil); err != nil {
 			return err
 		}
 		return t.report(a, "revoked", id, "")
@@ -193,10 +194,6 @@ func (t *tool) dump() error {
 		return t.files.Salvage(t.data)
 	}
 	return t.withStore(false, func(a ask) error {
-		records, err := a("GET", "/records", "", nil)
-		if err != nil {
-			return err
-		}
-		return t.Print(string(records))
+		return a(t.Stdout, "GET", "/records", "", nil)
 	})
 }

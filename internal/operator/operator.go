@@ -21,7 +21,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -48,13 +47,17 @@ type Store interface {
 	ApplyRecords(records []byte) (applied, unchanged int, err error)
 }
 
-// Route is what one method of one path does. Its answer is a JSON text, or empty
-// for a 204.
+// Route is what answers a method of a path.
 type Route struct {
-	Status  int                                 // of its success
-	MaxBody int64                               // bytes of the body that it takes; 0: none
-	Query   map[string]func(value string) error // the query parameters that it takes, each with its check
-	Do      func(Request) (answer []byte, err error)
+	Method, Path string
+	Status       int                                 // of its success, if that is not 200 or 204
+	MaxBody      int64                               // bytes of the body that it takes; 0: none
+	Query        map[string]func(value string) error // the query parameters that it takes, with their checks
+
+	// Do does what is asked for. Its answer is a JSON text, or nil for a 204.
+	Do func(Request) (answer []byte, err error)
+	// Stream, in place of Do, writes an answer that may be very long.
+	Stream func(w io.Writer) error
 }
 
 // Request is what a route works on.
@@ -65,8 +68,8 @@ type Request struct {
 	Body  []byte
 }
 
-// Routes are what a handler serves, by path and method.
-type Routes map[string]map[string]Route
+// Routes are what a handler serves.
+type Routes []Route
 
 const (
 	maxBody    = 1 << 20  // bytes, of a key
@@ -76,99 +79,102 @@ const (
 // StoreRoutes are the operator's routes. A new key is answered with the base URL
 // of the API, which may depend on the host that the request was sent to.
 func StoreRoutes(store Store, baseURL func(host string) string) Routes {
+	issueKey := func(r Request) ([]byte, error) {
+		issued, err := store.IssueKey(r.Body)
+		issued = bytes.TrimSuffix(issued, []byte("}"))
+		return fmt.Appendf(issued, `,"base_url":%q}`, baseURL(r.Host)), err
+	}
+	listKeys := func(Request) ([]byte, error) {
+		return fmt.Appendf(nil, `{"data":%s}`, store.Keys()), nil
+	}
+	revokeKey := func(r Request) ([]byte, error) {
+		return nil, store.RevokeKey(r.ID)
+	}
+	writeRecords := func(w io.Writer) error {
+		return store.WriteRecords(w, "")
+	}
+	applyRecords := func(r Request) ([]byte, error) {
+		applied, unchanged, err := store.ApplyRecords(r.Body)
+		return fmt.Appendf(nil, `{"applied":%d,"unchanged":%d}`, applied, unchanged), err
+	}
 	return Routes{
-		"/keys": {
-			"GET": {Status: http.StatusOK, Do: func(Request) ([]byte, error) {
-				return fmt.Appendf(nil, `{"data":%s}`, store.Keys()), nil
-			}},
-			"POST": {Status: http.StatusCreated, MaxBody: maxBody, Do: func(r Request) ([]byte, error) {
-				key, err := store.IssueKey(r.Body)
-				key = bytes.TrimSuffix(key, []byte("}"))
-				return fmt.Appendf(key, `,"base_url":%q}`, baseURL(r.Host)), err
-			}},
-		},
-		"/keys/{id}": {
-			"DELETE": {Do: func(r Request) ([]byte, error) { return nil, store.RevokeKey(r.ID) }},
-		},
-		"/records": {
-			"GET": {Status: http.StatusOK, Do: func(Request) ([]byte, error) {
-				var records bytes.Buffer
-				err := store.WriteRecords(&records, "")
-				return records.Bytes(), err
-			}},
-			"POST": {Status: http.StatusOK, MaxBody: maxRecords, Do: func(r Request) ([]byte, error) {
-				applied, unchanged, err := store.ApplyRecords(r.Body)
-				return fmt.Appendf(nil, `{"applied":%d,"unchanged":%d}`, applied, unchanged), err
-			}},
-		},
+		{Method: "GET", Path: "/keys", Do: listKeys},
+		{Method: "POST", Path: "/keys", Do: issueKey, Status: http.StatusCreated, MaxBody: maxBody},
+		{Method: "DELETE", Path: "/keys/{id}", Do: revokeKey},
+		{Method: "GET", Path: "/records", Stream: writeRecords},
+		{Method: "POST", Path: "/records", Do: applyRecords, MaxBody: maxRecords},
 	}
 }
 
 // Handler serves routes under a path. Fail answers errors: an [answer.Error],
 // or what the store returned.
 func Handler(base string, routes Routes, fail answer.Fail) http.Handler {
-	mux := http.NewServeMux()
-	for path, methods := range routes {
-		mux.HandleFunc(base+path, func(w http.ResponseWriter, r *http.Request) {
-			route, found := methods[r.Method]
-			if !found {
-				allow := strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
-				fail(w, r, answer.Method(base+path, allow))
-				return
-			}
-			switch body, err := route.serve(w, r); {
-			case err != nil:
+	var list []answer.Route
+	for _, route := range routes {
+		serve := func(w http.ResponseWriter, r *http.Request) {
+			if err := route.serve(w, r); err != nil {
 				fail(w, r, err)
-			case body == nil:
-				w.WriteHeader(http.StatusNoContent)
-			default:
-				answer.Start(w, route.Status, len(body))
-				_, _ = w.Write(body) // the client may have gone
 			}
-		})
+		}
+		list = append(list, answer.Route{Method: route.Method, Path: route.Path, Serve: serve})
 	}
-	known := strings.Join(slices.Sorted(maps.Keys(routes)), ", ")
-	unknown := func(w http.ResponseWriter, r *http.Request) {
-		fail(w, r, answer.NotFound("there is no such route; there are "+known))
-	}
-	mux.HandleFunc("/", unknown)
+	allow := func(*http.Request) error { return nil }
+	mux := answer.Mux(base, list, allow, fail)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
 		defer answer.Recover(w, r, fail)
-		if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect it
-			unknown(w, r)
-			return
-		}
 		mux.ServeHTTP(w, r)
 	})
 }
 
-// serve checks the query and the body of a request and does what it asks for.
-func (rt Route) serve(w http.ResponseWriter, r *http.Request) (body []byte, err error) {
-	request := Request{ID: r.PathValue("id"), Host: r.Host}
+// serve answers a request.
+func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
+	request, err := rt.read(w, r)
+	if err != nil {
+		return err
+	}
+	// The work may take longer than an answer may; a writer without deadlines needs none.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	if rt.Stream != nil {
+		return answer.Stream(w, rt.Stream)
+	}
+	body, err := rt.Do(request)
+	switch {
+	case err != nil:
+		return err
+	case body == nil:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		answer.Write(w, cmp.Or(rt.Status, http.StatusOK), string(body))
+	}
+	return nil
+}
+
+// read checks the query and the body of a request.
+func (rt Route) read(w http.ResponseWriter, r *http.Request) (request Request, err error) {
+	request = Request{ID: r.PathValue("id"), Host: r.Host}
 	takes := cmp.Or(strings.Join(slices.Sorted(maps.Keys(rt.Query)), " and "), "nothing")
-	errQuery := answer.BadRequest("the query takes " + takes + ": each at most once, with a value, encoded")
-	if request.Query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-		return nil, errQuery
+	problem := "the query takes " + takes + ": each at most once, with a value, encoded"
+	request.Query, err = url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return request, answer.BadRequest(problem)
 	}
 	for name, values := range request.Query {
 		check := rt.Query[name]
 		if check == nil || len(values) > 1 || values[0] == "" {
-			return nil, answer.BadRequest(fmt.Sprintf("%s; see %.60q", errQuery.Message, name))
+			return request, answer.BadRequest(fmt.Sprintf("%s; see %.60q", problem, name))
 		}
 		if err := check(values[0]); err != nil {
-			return nil, err
+			return request, err
 		}
 	}
 	request.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, max(rt.MaxBody, 1)))
 	switch {
 	case rt.MaxBody == 0 && (err != nil || len(request.Body) > 0):
-		return nil, answer.BadRequest("the body must be empty; the query takes " + takes)
+		return request, answer.BadRequest("the body must be empty; the query takes " + takes)
 	case err != nil:
 		const message = "the body must arrive whole and have at most %d MiB; send it in parts"
-		return nil, answer.TooLarge(fmt.Sprintf(message, rt.MaxBody>>20))
+		return request, answer.TooLarge(fmt.Sprintf(message, rt.MaxBody>>20))
 	}
-	// The work may take longer than an answer may; a writer without deadlines needs none.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-	return rt.Do(request)
+	return request, nil
 }

@@ -75,7 +75,7 @@ func TestStoreRoutes(t *testing.T) {
 	base := func(host string) string { return "http://" + host }
 	h := Handler("/base", StoreRoutes(s, base), fail)
 	longest := strings.Repeat(" ", 1<<20)
-	const routes = "there is no such route; there are /keys, /keys/{id}, /records"
+	const routes = "there is no such route below /base/; there are GET /keys, POST /keys, DELETE /keys/{id}, "
 	for _, tt := range []struct {
 		request, body string
 		status        int
@@ -99,9 +99,9 @@ func TestStoreRoutes(t *testing.T) {
 		{"DELETE /keys/.", "", 404, routes, ""},
 		{"DELETE /keys/..", "", 404, routes, ""},
 		{"DELETE /keys/a/b", "", 404, routes, ""},
-		{"PUT /keys", "", 405, "this method is not allowed on /base/keys; use GET, POST", ""},
-		{"DELETE /records?x", "x", 405, "this method is not allowed on /base/records; use GET, POST", ""},
-		{"GET /keys/key_1", "", 405, "this method is not allowed on /base/keys/{id}; use DELETE", ""},
+		{"PUT /keys", "", 405, "this method is not allowed on /keys; use GET, HEAD, POST, OPTIONS", ""},
+		{"DELETE /records?x", "x", 405, "this method is not allowed on /records; use GET, HEAD, POST, OPTIONS", ""},
+		{"GET /keys/key_1", "", 405, "this method is not allowed on /keys/{id}; use DELETE, OPTIONS", ""},
 		{"GET /keys?limit=1", "", 400, "the query takes nothing: ", ""},
 		{"POST /keys?user=", "{}", 400, "the query takes nothing: ", ""},
 		{"GET /records?%zz", "", 400, "the query takes nothing: ", ""},
@@ -148,7 +148,7 @@ func TestErrors(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var failed []string
-	routes := Routes{"/x": {"GET": {Do: func(Request) ([]byte, error) { panic("oh") }}}}
+	routes := Routes{{Method: "GET", Path: "/x", Do: func(Request) ([]byte, error) { panic("oh") }}}
 	h := Handler("/base", routes, func(_ http.ResponseWriter, _ *http.Request, err error) {
 		failed = append(failed, err.Error())
 	})
@@ -171,8 +171,8 @@ func TestQuery(t *testing.T) {
 	}
 	query := map[string]func(string) error{"user": user, "any": func(string) error { return nil }}
 	h := Handler("/base", Routes{
-		"/faults":      {"GET": {Status: 202, Query: query, Do: do}},
-		"/faults/{id}": {"PUT": {Status: 203, Query: query, MaxBody: 2, Do: do}},
+		{Method: "GET", Path: "/faults", Status: 202, Query: query, Do: do},
+		{Method: "PUT", Path: "/faults/{id}", Status: 203, Query: query, MaxBody: 2, Do: do},
 	}, fail)
 	const known = "the query takes any and user: each at most once, with a value"
 	for _, tt := range []struct {

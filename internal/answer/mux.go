@@ -1,0 +1,97 @@
+package answer
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Route is a line of a list of routes: what answers one method of one path. The path may
+// have wildcards of [http.ServeMux], such as {id} in /events/{id}.
+type Route struct {
+	Method, Path string
+	Serve        http.HandlerFunc
+}
+
+// Mux returns a handler that sends each request to the route for its method and path. The
+// paths of the routes are below base. A route for GET takes HEAD, too. The Pattern of a
+// request is then the method and the whole path of its route.
+//
+// A path that is written out is more specific than one with a wildcard, and keeps its
+// methods to itself: if there are POST /events/create and GET /events/{id}, then no route
+// takes GET /events/create. Mux panics if two routes take the same requests and neither
+// is more specific.
+//
+// What no route takes is answered in one place, once check has returned no error: OPTIONS
+// with the methods that the path has, other methods of such a path with a 405, and other
+// paths with a 404. Fail answers errors, also those of check.
+func Mux(base string, routes []Route, check func(*http.Request) error, fail Fail) http.Handler {
+	mux := http.NewServeMux()
+	var known []string
+	methods := map[string][]string{} // by path
+	for _, route := range routes {
+		mux.HandleFunc(route.Method+" "+base+route.Path, route.Serve)
+		known = append(known, route.Method+" "+route.Path)
+		methods[route.Path] = append(methods[route.Path], route.Method)
+	}
+	refuse := func(problem *Error) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			err := check(r)
+			allow := problem.Header["Allow"]
+			switch {
+			case err != nil:
+				fail(w, r, err)
+			case allow != nil && r.Method == http.MethodOptions:
+				w.Header()["Allow"] = allow
+				w.WriteHeader(http.StatusNoContent)
+			default:
+				fail(w, r, problem)
+			}
+		}
+	}
+	message := "there is no such route below " + base + "/; there are " + strings.Join(known, ", ")
+	unknown := refuse(NotFound(message))
+	paths := http.NewServeMux() // takes what no route takes: it knows the paths alone
+	paths.HandleFunc("/", unknown)
+	mux.Handle("/", paths)
+	for path, own := range methods {
+		paths.HandleFunc(base+path, refuse(notAllowed(path, own, routes)))
+		// A method that the path lacks must not reach another path with a wildcard.
+		for _, route := range routes {
+			if !slices.Contains(own, route.Method) {
+				own = append(own, route.Method)
+				mux.Handle(route.Method+" "+base+path, paths)
+			}
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !plain(r.URL) {
+			unknown(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// notAllowed is a 405 on a path that has methods of its own. It names the routes below
+// the path that have others: POST /events is most likely to mean POST /events/create.
+func notAllowed(path string, own []string, routes []Route) *Error {
+	allow := strings.Replace(strings.Join(own, ", "), "GET", "GET, HEAD", 1) + ", OPTIONS"
+	problem := Method(path, allow)
+	for _, route := range routes {
+		if strings.HasPrefix(route.Path, path+"/") && !slices.Contains(own, route.Method) {
+			problem.Message += ", or " + route.Method + " " + route.Path
+		}
+	}
+	return problem
+}
+
+// plain reports whether a path means one thing only: nothing in it would be cleaned
+// away, for which [http.ServeMux] redirects, and no slash or NUL is written as a
+// percent-escape.
+func plain(u *url.URL) bool {
+	return path.Clean(u.Path) == u.Path && !strings.Contains(u.Path, "\x00") &&
+		!strings.Contains(strings.ToUpper(u.RawPath), "%2F")
+}
