@@ -96,12 +96,21 @@ type api struct {
 	pages  sync.Pool     // of *pageWriter, which lists use in turn
 }
 
-// route is one endpoint: a path, its one method, and what answers it.
+// route is one endpoint: a method, a path, and what answers it.
 type route struct {
 	method, path string
 	params       []string // the query parameters that it takes
 	most         int      // the most items of a page, if limit is one of them
-	handle       func(w http.ResponseWriter, r *http.Request, caller string, q query) error
+	handle       func(w http.ResponseWriter, r request) error
+}
+
+// request is a request whose API key and query are right.
+type request struct {
+	*http.Request
+	caller string // id of the user whose API key it carries
+	status string // of the events in the list; "" for all
+	limit  int    // items of a page
+	after  cursor // where the page begins; the zero value is the beginning of the list
 }
 
 func (a *api) routes() []route {
@@ -124,7 +133,9 @@ func New(store *Store) http.Handler {
 
 func newAPI(store *Store) *api {
 	a := &api{store: store, run: rand.Text()}
-	a.pages.New = func() any { return &pageWriter{part: make([]byte, 0, partSize)} }
+	a.pages.New = func() any {
+		return &pageWriter{part: make([]byte, 0, partSize)}
+	}
 	var routes []answer.Route
 	for _, rt := range a.routes() {
 		routes = append(routes, answer.Route{Method: rt.method, Path: rt.path, Serve: a.endpoint(rt)})
@@ -141,8 +152,7 @@ func newAPI(store *Store) *api {
 // methods through the [http.Handler] that New returns, by an interface of their own, as
 // they cannot import this package. So nothing of it has to be in the public API.
 
-// Operations are the endpoints as [Config.Intercept] names them: "GET /events"
-// and so on. A plain path comes before one with a parameter that it would fit.
+// Operations are the endpoints as [Config.Intercept] names them: "GET /events/{id}".
 func (a *api) Operations() (all []string) {
 	for _, rt := range a.routes() {
 		all = append(all, rt.method+" "+rt.path)
@@ -179,10 +189,12 @@ func (a *api) Replace(userID string, records []byte, then func()) error {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer answer.Recover(w, r, a.writeError)
 	begin(w, r)
-	switch h := r.Header; {
+	isPreflight := r.Method == http.MethodOptions &&
+		r.Header["Origin"] != nil && r.Header["Access-Control-Request-Method"] != nil
+	switch {
 	case r.URL.Path != BasePath && !strings.HasPrefix(r.URL.Path, BasePath+"/"):
 		a.writeError(w, r, errOutside)
-	case r.Method == "OPTIONS" && h["Origin"] != nil && h["Access-Control-Request-Method"] != nil:
+	case isPreflight:
 		preflight(w)
 	default:
 		a.mux.ServeHTTP(w, r)
@@ -209,10 +221,11 @@ func begin(w http.ResponseWriter, r *http.Request) {
 // same for every path. The star allows the headers that tracing scripts add to every
 // request of a page. It is valid because no credentials are allowed.
 func preflight(w http.ResponseWriter) {
-	w.Header().Set("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
-	w.Header().Set("Access-Control-Allow-Headers",
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
+	h.Set("Access-Control-Allow-Headers",
 		"authorization, content-type, idempotency-key, x-service-api-key, *")
-	w.Header().Set("Access-Control-Max-Age", "7200") // seconds
+	h.Set("Access-Control-Max-Age", "7200") // seconds
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -224,46 +237,40 @@ var (
 	closing        = []string{"close"}
 )
 
-// endpoint runs the checks that all routes share: of the key and then of the query.
-// Intercept is called between them.
+// endpoint returns what answers a route. It checks the API key, and then the query.
+// Between them it calls Intercept.
 func (a *api) endpoint(rt route) http.HandlerFunc {
 	operation := rt.method + " " + rt.path
-	serve := func(caller string, w http.ResponseWriter, r *http.Request) {
-		q, err := rt.query(r.URL.RawQuery)
+	intercept := a.store.cfg.Intercept
+	serve := func(w http.ResponseWriter, r request) {
+		err := rt.readQuery(&r)
 		if err == nil {
-			err = rt.handle(w, r, caller, q)
+			err = rt.handle(w, r)
 		}
 		if err != nil {
-			a.writeError(w, r, err)
+			a.writeError(w, r.Request, err)
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		caller, err := caller(a.store, r.Header)
+		userID, err := caller(a.store, r.Header)
 		switch {
 		case err != nil:
 			a.writeError(w, r, err)
-		case a.store.cfg.Intercept != nil:
-			a.store.cfg.Intercept(operation, caller, w, r, func(w http.ResponseWriter, r *http.Request) {
-				serve(caller, w, r)
-			})
+		case intercept == nil:
+			serve(w, request{Request: r, caller: userID})
 		default:
-			serve(caller, w, r)
+			intercept(operation, userID, w, r, func(w http.ResponseWriter, r *http.Request) {
+				serve(w, request{Request: r, caller: userID})
+			})
 		}
 	}
 }
 
-// query is what the query parameters of a request ask for.
-type query struct {
-	status string // "" for all
-	limit  int
-	after  cursor // its zero value begins the list
-}
-
-// query reads the query string, which may hold each of the route's parameters
+// readQuery reads the query string, which may hold each of the route's parameters
 // once and nothing else. It refuses what [url.ParseQuery] refuses, without the
 // memory that this takes.
-func (rt route) query(raw string) (q query, err error) {
-	for pair := range strings.SplitSeq(raw, "&") {
+func (rt route) readQuery(r *request) error {
+	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		if pair == "" {
 			continue
 		}
@@ -271,47 +278,49 @@ func (rt route) query(raw string) (q query, err error) {
 		name, badName := url.QueryUnescape(name)
 		value, badValue := url.QueryUnescape(value)
 		if badName != nil || badValue != nil || strings.Contains(pair, ";") {
-			return q, errQuery
+			return errQuery
 		}
-		if problem := q.set(rt, name, value); problem != "" {
-			return q, answer.BadRequest(problem)
+		problem := rt.readParameter(r, name, value)
+		if problem != "" {
+			return answer.BadRequest(problem)
 		}
 	}
-	q.limit = cmp.Or(q.limit, defaultLimit)
-	return q, nil
+	r.limit = cmp.Or(r.limit, defaultLimit)
+	return nil
 }
 
-// set sets one parameter by its rule, or returns what is wrong with it. A parameter
-// that is set already is given for the second time.
-func (q *query) set(rt route, name, value string) (problem string) {
-	switch {
-	case !slices.Contains(rt.params, name):
+// readParameter sets one parameter by its rule, or returns what is wrong with it. A
+// parameter that is set already is given for the second time.
+func (rt route) readParameter(r *request, name, value string) (problem string) {
+	if !slices.Contains(rt.params, name) {
 		takes := cmp.Or(strings.Join(rt.params, ", "), "none")
 		return fmt.Sprintf("%.60q is not a query parameter of %s %s: it takes %s",
 			name, rt.method, rt.path, takes)
-	case name == "status":
-		if q.status != "" || value != "draft" && value != "published" {
+	}
+	switch name {
+	case "status":
+		if r.status != "" || value != "draft" && value != "published" {
 			return "status must be draft or published, given once; leave it out for both"
 		}
-		q.status = value
-	case name == "limit":
+		r.status = value
+	case "limit":
 		n, err := strconv.ParseUint(value, 10, 16)
-		if q.limit != 0 || err != nil || n < 1 || int(n) > rt.most {
+		if r.limit != 0 || err != nil || n < 1 || int(n) > rt.most {
 			return fmt.Sprintf("limit must be a whole number from 1 to %d, in digits, given once", rt.most)
 		}
-		q.limit = int(n)
-	case name == "cursor":
+		r.limit = int(n)
+	case "cursor":
 		after, ok := parseCursor(value)
-		if q.after.place != nil || !ok {
+		if r.after.place != nil || !ok {
 			return "cursor must be the next_cursor of a page, unchanged and given once; leave it out to begin"
 		}
-		q.after = after
+		r.after = after
 	}
 	return ""
 }
 
-func (a *api) getMe(w http.ResponseWriter, _ *http.Request, caller string, _ query) error {
-	raw, found := a.store.profile(caller)
+func (a *api) getMe(w http.ResponseWriter, r request) error {
+	raw, found := a.store.profile(r.caller)
 	if !found {
 		return errCallerDeleted
 	}
@@ -319,8 +328,8 @@ func (a *api) getMe(w http.ResponseWriter, _ *http.Request, caller string, _ que
 	return nil
 }
 
-func (a *api) getEvent(w http.ResponseWriter, r *http.Request, caller string, _ query) error {
-	_, raw, found := a.store.event(caller, r.PathValue("id"))
+func (a *api) getEvent(w http.ResponseWriter, r request) error {
+	_, raw, found := a.store.event(r.caller, r.PathValue("id"))
 	if !found {
 		return errNoEvent
 	}
@@ -328,44 +337,45 @@ func (a *api) getEvent(w http.ResponseWriter, r *http.Request, caller string, _ 
 	return nil
 }
 
-func (a *api) getOpenAPI(w http.ResponseWriter, _ *http.Request, _ string, _ query) error {
+func (a *api) getOpenAPI(w http.ResponseWriter, _ request) error {
 	answer.Write(w, http.StatusOK, openAPI)
 	return nil
 }
 
-func (a *api) listEvents(w http.ResponseWriter, _ *http.Request, caller string, q query) error {
-	return a.list(w, "events:"+caller+":"+q.status, caller, "evt", q)
+func (a *api) listEvents(w http.ResponseWriter, r request) error {
+	return a.list(w, r, "events:"+r.caller+":"+r.status, r.caller, "evt")
 }
 
-func (a *api) listGuests(w http.ResponseWriter, r *http.Request, caller string, q query) error {
-	id, _, found := a.store.event(caller, r.PathValue("id"))
+func (a *api) listGuests(w http.ResponseWriter, r request) error {
+	id, _, found := a.store.event(r.caller, r.PathValue("id"))
 	if !found {
 		return errNoEvent
 	}
-	return a.list(w, "guests:"+id, id, "gst", q)
+	return a.list(w, r, "guests:"+id, id, "gst")
 }
 
-func (a *api) createEvent(w http.ResponseWriter, r *http.Request, caller string, _ query) error {
-	if !isJSON(r.Header) {
-		return errMediaType
+func (a *api) createEvent(w http.ResponseWriter, r request) error {
+	if err := checkMediaType(r.Header); err != nil {
+		return err
 	}
 	var held int64
 	defer func() { a.bodies.Add(-held) }()
-	body, err := a.readBody(r, &held)
+	body, err := a.readBody(r.Request, &held)
 	if err != nil {
 		return err
 	}
-	key, err := idempotencyKey(r.Header["Idempotency-Key"])
+	idem, err := idempotencyKey(r.Header["Idempotency-Key"])
 	if err != nil {
 		return err
 	}
-	e, err := a.store.createEvent(r.Context(), caller, body, key)
+	e, err := a.store.createEvent(r.Context(), r.caller, body, idem)
 	if err != nil {
 		return err
 	}
-	w.Header()["Location"] = []string{BasePath + "/events/" + e.id}
+	h := w.Header()
+	h["Location"] = []string{BasePath + "/events/" + e.id}
 	if e.replayed {
-		w.Header().Set("Idempotency-Replayed", "true")
+		h["Idempotency-Replayed"] = []string{"true"}
 	}
 	answer.Write(w, http.StatusCreated, e.raw)
 	return nil
@@ -374,15 +384,15 @@ func (a *api) createEvent(w http.ResponseWriter, r *http.Request, caller string,
 // list answers a page of a list: the rows of a kind that belong to a parent. No two
 // lists have the same name. A cursor holds the name of its list, and a cursor of another
 // list or filter is refused, because its place means nothing in this one.
-func (a *api) list(w http.ResponseWriter, name, parent, kind string, q query) error {
-	if q.after.place != nil && q.after.list != name {
+func (a *api) list(w http.ResponseWriter, r request, name, parent, kind string) error {
+	if r.after.place != nil && r.after.list != name {
 		return errForeign
 	}
 	p := a.pages.Get().(*pageWriter)
 	defer a.pages.Put(p)
-	next := cursor{list: name}
-	p.items, next.place = a.store.page(parent, kind, q.status, q.after.place, q.limit, p.items[:0])
-	p.write(w, next)
+	var next *rows.Place
+	p.items, next = a.store.page(parent, kind, r.status, r.after.place, r.limit, p.items[:0])
+	p.write(w, cursor{name, next})
 	return nil
 }
 
@@ -402,22 +412,32 @@ type cursor struct {
 // append appends the text of a cursor.
 func (c cursor) append(text []byte) []byte {
 	b := append(make([]byte, 0, 256), "1 "...)
-	b = append(append(b, c.list...), ' ')
-	b = append(c.place.Created.UTC().AppendFormat(b, time.RFC3339Nano), ' ')
-	b = append(append(b, c.place.ID...), ' ')
+	b = append(b, c.list...)
+	b = append(b, ' ')
+	b = c.place.Created.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, ' ')
+	b = append(b, c.place.ID...)
+	b = append(b, ' ')
 	b = fmt.Appendf(b, "%08x", crc32.ChecksumIEEE(b))
 	return base64.RawURLEncoding.AppendEncode(text, b)
 }
 
+// parseCursor reads the text of a cursor. It accepts the one form that append makes.
 func parseCursor(text string) (c cursor, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return c, false
+	}
 	parts := strings.Split(string(raw), " ")
-	if err != nil || len(parts) != 5 {
-		return cursor{}, false
+	if len(parts) != 5 {
+		return c, false
 	}
 	created, err := time.Parse(time.RFC3339Nano, parts[2])
-	c = cursor{parts[1], &rows.Place{Created: created, ID: parts[3]}}
-	return c, err == nil && string(c.append(nil)) == text // so a cursor has one form only
+	if err != nil {
+		return c, false
+	}
+	c = cursor{list: parts[1], place: &rows.Place{Created: created, ID: parts[3]}}
+	return c, string(c.append(nil)) == text
 }
 
 // pageWriter is the memory in which a page is put together.
@@ -460,12 +480,19 @@ func (p *pageWriter) write(w http.ResponseWriter, next cursor) {
 // jsonType is application/json, which is in UTF-8 whether it says so or not.
 var jsonType = regexp.MustCompile(`(?i)^application/json\s*(;\s*charset=("utf-8"|utf-8)\s*)*(;\s*)?$`)
 
-// isJSON reports whether a body is JSON by its headers (RFC 9110, 8.3 and 8.4). One
-// that comes without them is.
-func isJSON(h http.Header) bool {
+// checkMediaType refuses a body that is not JSON by its headers (RFC 9110, 8.3 and 8.4).
+// One that comes without them is taken for JSON.
+func checkMediaType(h http.Header) error {
 	media := strings.Join(h["Content-Type"], ", ")
-	return strings.Join(h["Content-Encoding"], "") == "" &&
-		(media == "" || media == "application/json" || jsonType.MatchString(media)) // the usual ones first
+	isUsual := media == "" || media == "application/json" // most are: no pattern is needed
+	if !isUsual && !jsonType.MatchString(media) {
+		return errMediaType
+	}
+	coding := strings.Join(h["Content-Encoding"], ", ")
+	if coding != "" && !strings.EqualFold(coding, "identity") {
+		return errCoding
+	}
+	return nil
 }
 
 // The limits of bodies, in bytes.
@@ -527,15 +554,15 @@ var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\[
 
 // idempotencyKey reads the header Idempotency-Key. Without the header it returns "".
 // A key is the same bare and in quotes: k and "k".
-func idempotencyKey(values []string) (key string, err error) {
-	key = strings.Join(values, " ") // the form has no space, so it refuses two values
-	if values != nil && !idempotencyForm.MatchString(key) {
-		return "", errKeyForm
+func idempotencyKey(values []string) (idem string, err error) {
+	idem = strings.Join(values, " ") // the form has no space, so it refuses two values
+	if values != nil && !idempotencyForm.MatchString(idem) {
+		return "", errIdemForm
 	}
-	if strings.HasPrefix(key, `"`) {
-		return strconv.Unquote(key) // Unquote accepts more escapes; the pattern has refused them
+	if strings.HasPrefix(idem, `"`) {
+		return strconv.Unquote(idem) // Unquote accepts more escapes; the pattern has refused them
 	}
-	return key, nil
+	return idem, nil
 }
 
 // The answers of errors that are known beforehand. The others are in writeError.
@@ -543,18 +570,31 @@ var (
 	errOutside = answer.NotFound("there is nothing here; the API is under " + BasePath)
 	errNoEvent = answer.NotFound("you host no event with this id or slug; GET " + BasePath +
 		"/events lists yours")
-	errQuery   = answer.BadRequest("the query string is malformed; write it as a=b&c=d, percent-encoded")
-	errForeign = answer.BadRequest("cursor belongs to another list or filter; use it where it came from")
-	errKeyForm = answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
+	errQuery    = answer.BadRequest("the query string is malformed; write it as a=b&c=d, percent-encoded")
+	errForeign  = answer.BadRequest("cursor belongs to another list or filter; use it where it came from")
+	errIdemForm = answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
 		"characters, bare or in double quotes")
 	errTooLarge  = answer.TooLarge("the body must have at most 1 MiB (1,048,576 bytes)")
-	errMediaType = &answer.Error{Status: 415, Header: http.Header{"Accept": {"application/json"}},
-		Message: "Content-Type must be application/json, in UTF-8, without a Content-Encoding; " +
-			"with curl, add -H 'Content-Type: application/json'"}
-	errMismatch = &answer.Error{Status: 422,
-		Message: "this Idempotency-Key came before with another body; use a new key for a new event"}
-	errBusy = &answer.Error{Status: 503, Header: http.Header{"Retry-After": {"1"}, "Connection": closing},
-		Message: "large bodies take all the memory that they may have; send this one again later"}
+	errMediaType = &answer.Error{
+		Status: 415,
+		Message: "Content-Type must be application/json, in UTF-8; " +
+			"with curl, add -H 'Content-Type: application/json'",
+		Header: http.Header{"Accept": {"application/json"}},
+	}
+	errCoding = &answer.Error{
+		Status:  415,
+		Message: "Content-Encoding must be left out, or be identity: send the body uncompressed",
+		Header:  http.Header{"Accept-Encoding": {"identity"}},
+	}
+	errMismatch = &answer.Error{
+		Status:  422,
+		Message: "this Idempotency-Key came before with another body; use a new key for a new event",
+	}
+	errBusy = &answer.Error{
+		Status:  503,
+		Message: "large bodies take all the memory that they may have; send this one again later",
+		Header:  http.Header{"Retry-After": {"1"}, "Connection": closing},
+	}
 )
 
 // writeError is the one place where an error becomes an answer. An [answer.Error] is one
@@ -562,7 +602,8 @@ var (
 // operator's handler and the control API answer their errors by it, too.
 func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e, hasAnswer := errors.AsType[*answer.Error](err)
-	switch record, isRecord := errors.AsType[*RecordError](err); {
+	record, isRecord := errors.AsType[*RecordError](err)
+	switch {
 	case hasAnswer:
 	case isRecord:
 		e = answer.BadRequest(record.Error())
@@ -575,9 +616,12 @@ func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, context.Canceled):
 		panic(http.ErrAbortHandler) // the client has gone: nobody is left to answer
 	default: // the cause is in the log alone
-		e = &answer.Error{Status: 500, Header: http.Header{"X-Request-Id": {a.logged(r, err)}},
+		e = &answer.Error{
+			Status: 500,
 			Message: "something went wrong on our side; " +
-				"try again, and give the operator the X-Request-Id if it happens again"}
+				"try again, and give the operator the X-Request-Id if it happens again",
+			Header: http.Header{"X-Request-Id": {a.logged(r, err)}},
+		}
 	}
 	refuse(w, r, e)
 }
@@ -618,8 +662,10 @@ func (a *api) logged(r *http.Request, err error) (id string) {
 // sender waits for "100 Continue" and was not told so.
 func refuse(w http.ResponseWriter, r *http.Request, e *answer.Error) {
 	h := w.Header()
-	closes := r.Close || r.ContentLength > maxReads || h["Connection"] != nil || e.Header["Connection"] != nil
-	if !closes || r.ContentLength == 0 || r.Body == http.NoBody || r.Header["Expect"] != nil {
+	closes := r.Close || r.ContentLength > maxReads ||
+		h["Connection"] != nil || e.Header["Connection"] != nil
+	hasRest := r.ContentLength != 0 && r.Body != http.NoBody && r.Header["Expect"] == nil
+	if !closes || !hasRest {
 		e.Write(w)
 		return
 	}

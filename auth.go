@@ -330,18 +330,27 @@ func errUnauthorized(problem string) *answer.Error {
 // x-service-api-key decides if it is present, even if it is wrong; Authorization is read
 // only when it is absent.
 func credential(h http.Header) (secret, problem string) {
-	keys, authorization := h["X-Service-Api-Key"], h["Authorization"]
-	switch {
-	case len(keys) == 1:
-		return keys[0], ""
-	case len(keys) > 1 || len(authorization) > 1:
-		return "", "invalid API key: its header came more than once"
-	case len(authorization) == 0:
+	values := h["X-Service-Api-Key"]
+	isBearer := len(values) == 0
+	if isBearer {
+		values = h["Authorization"]
+	}
+	if len(values) == 0 {
 		return "", "missing API key"
 	}
-	scheme, secret, _ := strings.Cut(authorization[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return "", "invalid API key: Authorization is not of the form Bearer <API_KEY>"
+	if len(values) > 1 {
+		return "", "invalid API key: its header came more than once"
 	}
-	return strings.TrimLeft(secret, " "), ""
+	secret = values[0]
+	if isBearer && secret != "" {
+		scheme, token, _ := strings.Cut(secret, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return "", "invalid API key: Authorization is not of the form Bearer <API_KEY>"
+		}
+		secret = strings.TrimLeft(token, " ")
+	}
+	if secret == "" {
+		return "", "invalid API key: it is empty; a variable may be unset"
+	}
+	return secret, ""
 }

@@ -808,6 +808,7 @@ func TestOpenAPIAnswers(t *testing.T) {
 	p.do("POST", "/events/create", strings.Replace(leastBody, "{", `{"requires_approval":true,`, 1))
 	p.do("POST", "/events/create", strings.Repeat(" ", 1<<20)+leastBody)
 	p.do("POST", "/events/create", leastBody, "Content-Type", "text/plain")
+	p.do("POST", "/events/create", leastBody, "Content-Encoding", "gzip")
 	p.do("POST", "/events/create", `{"start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T10:00:00Z"}`)
 	p.do("POST", "/events/create", strings.Replace(leastBody, "{", `{"timezone":"Berlin",`, 1))
 	p.do("POST", "/events/create", `{"title": "T",}`)

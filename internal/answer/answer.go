@@ -30,9 +30,18 @@ func (e *Error) Error() string { return e.Message }
 
 // codes are the codes of errors by status. A status that is not among them has the
 // code of 400 or 500, whichever its first digit says.
-var codes = map[int]string{400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found",
-	405: "method_not_allowed", 413: "payload_too_large", 415: "unsupported_media_type",
-	422: "idempotency_mismatch", 429: "rate_limited", 500: "server_error"}
+var codes = map[int]string{
+	400: "bad_request",
+	401: "unauthorized",
+	403: "forbidden",
+	404: "not_found",
+	405: "method_not_allowed",
+	413: "payload_too_large",
+	415: "unsupported_media_type",
+	422: "idempotency_mismatch",
+	429: "rate_limited",
+	500: "server_error",
+}
 
 // Write answers with the error.
 func (e *Error) Write(w http.ResponseWriter) {
@@ -102,49 +111,35 @@ func Write(w http.ResponseWriter, status int, body string) {
 }
 
 // Stream answers with a JSON text that write writes piece by piece, because it may be more
-// than the memory should hold. So this is the one answer without a Content-Length. If it
-// breaks off, the connection is closed before the end of the answer, so that no client
-// takes a part for the whole. An error before the first piece is returned.
-func Stream(w http.ResponseWriter, write func(io.Writer) error) error {
-	out := &stream{ResponseWriter: w}
+// than the memory should hold. So this is the one answer without a Content-Length. If
+// write fails, the connection is closed before the end of the answer, so that no client
+// takes a part for the whole.
+func Stream(w http.ResponseWriter, write func(io.Writer) error) {
+	w.Header()["Content-Type"] = jsonType
+	w.WriteHeader(http.StatusOK)
 	complete := false
 	defer func() {
-		if out.begun && !complete {
+		if !complete { // write has failed, or panics
 			panic(http.ErrAbortHandler)
 		}
 	}()
-	err := write(out)
-	complete = err == nil
-	return err
+	complete = write(w) == nil
 }
 
-// stream is a writer of an answer that begins with the first piece.
-type stream struct {
-	http.ResponseWriter
-	begun bool
-}
-
-func (s *stream) Write(piece []byte) (int, error) {
-	if !s.begun {
-		s.begun = true
-		s.Header()["Content-Type"] = jsonType
-		s.WriteHeader(http.StatusOK)
-	}
-	return s.ResponseWriter.Write(piece)
-}
-
-// Fail answers an error: an [*Error] as it says, any other one as a 500 whose
+// WriteError answers an error: an [*Error] as it says, any other one as a 500 whose
 // cause goes to the log alone.
-type Fail func(w http.ResponseWriter, r *http.Request, err error)
+type WriteError func(w http.ResponseWriter, r *http.Request, err error)
 
-// Recover is deferred by a handler. It passes a panic to fail as an error with
+// Recover is deferred by a handler. It passes a panic to writeError as an error with
 // the stack. A panic with [http.ErrAbortHandler] goes on: by it net/http closes
 // the connection without an answer.
-func Recover(w http.ResponseWriter, r *http.Request, fail Fail) {
-	if p := recover(); p == http.ErrAbortHandler {
-		panic(p)
-	} else if p != nil {
-		fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+func Recover(w http.ResponseWriter, r *http.Request, writeError WriteError) {
+	cause := recover()
+	if cause == http.ErrAbortHandler {
+		panic(cause)
+	}
+	if cause != nil {
+		writeError(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 	}
 }
 

@@ -26,33 +26,35 @@ type Route struct {
 //
 // What no route takes is answered in one place, once check has returned no error: OPTIONS
 // with the methods that the path has, other methods of such a path with a 405, and other
-// paths with a 404. Fail answers errors, also those of check.
-func Mux(base string, routes []Route, check func(*http.Request) error, fail Fail) http.Handler {
+// paths with a 404. WriteError answers errors, also those of check.
+func Mux(
+	base string, routes []Route, check func(*http.Request) error, writeError WriteError,
+) http.Handler {
 	mux := http.NewServeMux()
-	var known []string
 	methods := map[string][]string{} // by path
+	var known []string
 	for _, route := range routes {
 		mux.HandleFunc(route.Method+" "+base+route.Path, route.Serve)
-		known = append(known, route.Method+" "+route.Path)
 		methods[route.Path] = append(methods[route.Path], route.Method)
+		known = append(known, route.Method+" "+route.Path)
 	}
 	refuse := func(problem *Error) http.HandlerFunc {
+		allow := problem.Header["Allow"] // nil if it is a 404
 		return func(w http.ResponseWriter, r *http.Request) {
 			err := check(r)
-			allow := problem.Header["Allow"]
 			switch {
 			case err != nil:
-				fail(w, r, err)
+				writeError(w, r, err)
 			case allow != nil && r.Method == http.MethodOptions:
 				w.Header()["Allow"] = allow
 				w.WriteHeader(http.StatusNoContent)
 			default:
-				fail(w, r, problem)
+				writeError(w, r, problem)
 			}
 		}
 	}
-	message := "there is no such route below " + base + "/; there are " + strings.Join(known, ", ")
-	unknown := refuse(NotFound(message))
+	unknown := refuse(NotFound("there is no such route below " + base + "/; there are " +
+		strings.Join(known, ", ")))
 	paths := http.NewServeMux() // takes what no route takes: it knows the paths alone
 	paths.HandleFunc("/", unknown)
 	mux.Handle("/", paths)
@@ -67,7 +69,7 @@ func Mux(base string, routes []Route, check func(*http.Request) error, fail Fail
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !plain(r.URL) {
+		if !isPlain(r.URL) {
 			unknown(w, r)
 			return
 		}
@@ -78,20 +80,22 @@ func Mux(base string, routes []Route, check func(*http.Request) error, fail Fail
 // notAllowed is a 405 on a path that has methods of its own. It names the routes below
 // the path that have others: POST /events is most likely to mean POST /events/create.
 func notAllowed(path string, own []string, routes []Route) *Error {
-	allow := strings.Replace(strings.Join(own, ", "), "GET", "GET, HEAD", 1) + ", OPTIONS"
-	problem := Method(path, allow)
+	allow := strings.Join(own, ", ") + ", OPTIONS"
+	problem := Method(path, strings.Replace(allow, "GET", "GET, HEAD", 1))
 	for _, route := range routes {
-		if strings.HasPrefix(route.Path, path+"/") && !slices.Contains(own, route.Method) {
+		isBelow := strings.HasPrefix(route.Path, path+"/")
+		if isBelow && !slices.Contains(own, route.Method) {
 			problem.Message += ", or " + route.Method + " " + route.Path
 		}
 	}
 	return problem
 }
 
-// plain reports whether a path means one thing only: nothing in it would be cleaned
+// isPlain reports whether a path means one thing only: nothing in it would be cleaned
 // away, for which [http.ServeMux] redirects, and no slash or NUL is written as a
 // percent-escape.
-func plain(u *url.URL) bool {
-	return path.Clean(u.Path) == u.Path && !strings.Contains(u.Path, "\x00") &&
+func isPlain(u *url.URL) bool {
+	return path.Clean(u.Path) == u.Path &&
+		!strings.Contains(u.Path, "\x00") &&
 		!strings.Contains(strings.ToUpper(u.RawPath), "%2F")
 }

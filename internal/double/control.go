@@ -22,8 +22,8 @@ const maxControl = 1 << 20 // bytes of a body with faults or the clock
 
 // Control returns the handler of the control API, for requests that carry the
 // token and come from no browser. It answers a new key with the base URL of the
-// host that the request was sent to. Fail answers errors.
-func (d *Double) Control(token string, fail answer.Fail) http.Handler {
+// host that the request was sent to. WriteError answers errors.
+func (d *Double) Control(token string, writeError answer.WriteError) http.Handler {
 	user := map[string]func(string) error{"user": d.KnownUser}
 	filter := map[string]func(string) error{"user": d.KnownUser, "operation": d.KnownOperation}
 	routes := operator.StoreRoutes(d, func(host string) string { return "http://" + host + d.base })
@@ -37,17 +37,17 @@ func (d *Double) Control(token string, fail answer.Fail) http.Handler {
 		{Method: "GET", Path: "/clock", Do: d.getClock},
 		{Method: "PUT", Path: "/clock", Do: d.putClock, MaxBody: maxControl},
 	}...)
-	serve := operator.Handler(ControlPath, routes, fail)
+	serve := operator.Handler(ControlPath, routes, writeError)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
 		scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		same := subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 1
 		switch {
 		case r.Header["Origin"] != nil:
-			fail(w, r, &answer.Error{Status: http.StatusForbidden,
+			writeError(w, r, &answer.Error{Status: http.StatusForbidden,
 				Message: "a request with an Origin comes from a browser, which this API does not serve"})
 		case !strings.EqualFold(scheme, "Bearer") || !same:
-			fail(w, r, answer.Unauthorized("control",
+			writeError(w, r, answer.Unauthorized("control",
 				"missing or invalid control token; send it as Authorization: Bearer and the token"))
 		default:
 			serve.ServeHTTP(w, r)

@@ -56,7 +56,7 @@ type Route struct {
 
 	// Do does what is asked for. Its answer is a JSON text, or nil for a 204.
 	Do func(Request) (answer []byte, err error)
-	// Stream, in place of Do, writes an answer that may be very long.
+	// Stream, in place of Do, writes an answer that may be very long. It fails only if w does.
 	Stream func(w io.Writer) error
 }
 
@@ -106,23 +106,23 @@ func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 	}
 }
 
-// Handler serves routes under a path. Fail answers errors: an [answer.Error],
+// Handler serves routes under a path. WriteError answers errors: an [answer.Error],
 // or what the store returned.
-func Handler(base string, routes Routes, fail answer.Fail) http.Handler {
+func Handler(base string, routes Routes, writeError answer.WriteError) http.Handler {
 	var list []answer.Route
 	for _, route := range routes {
 		serve := func(w http.ResponseWriter, r *http.Request) {
 			if err := route.serve(w, r); err != nil {
-				fail(w, r, err)
+				writeError(w, r, err)
 			}
 		}
 		list = append(list, answer.Route{Method: route.Method, Path: route.Path, Serve: serve})
 	}
-	allow := func(*http.Request) error { return nil }
-	mux := answer.Mux(base, list, allow, fail)
+	everyone := func(*http.Request) error { return nil }
+	mux := answer.Mux(base, list, everyone, writeError)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
-		defer answer.Recover(w, r, fail)
+		defer answer.Recover(w, r, writeError)
 		mux.ServeHTTP(w, r)
 	})
 }
@@ -136,7 +136,8 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
 	// The work may take longer than an answer may; a writer without deadlines needs none.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	if rt.Stream != nil {
-		return answer.Stream(w, rt.Stream)
+		answer.Stream(w, rt.Stream)
+		return nil
 	}
 	body, err := rt.Do(request)
 	switch {
@@ -151,30 +152,37 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 // read checks the query and the body of a request.
-func (rt Route) read(w http.ResponseWriter, r *http.Request) (request Request, err error) {
-	request = Request{ID: r.PathValue("id"), Host: r.Host}
-	takes := cmp.Or(strings.Join(slices.Sorted(maps.Keys(rt.Query)), " and "), "nothing")
+func (rt Route) read(w http.ResponseWriter, r *http.Request) (Request, error) {
+	names := slices.Sorted(maps.Keys(rt.Query))
+	takes := cmp.Or(strings.Join(names, " and "), "nothing")
 	problem := "the query takes " + takes + ": each at most once, with a value, encoded"
-	request.Query, err = url.ParseQuery(r.URL.RawQuery)
+	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return request, answer.BadRequest(problem)
+		return Request{}, answer.BadRequest(problem)
 	}
-	for name, values := range request.Query {
+	for name, values := range query {
 		check := rt.Query[name]
 		if check == nil || len(values) > 1 || values[0] == "" {
-			return request, answer.BadRequest(fmt.Sprintf("%s; see %.60q", problem, name))
+			return Request{}, answer.BadRequest(fmt.Sprintf("%s; see %.60q", problem, name))
 		}
-		if err := check(values[0]); err != nil {
-			return request, err
+		err := check(values[0])
+		if err != nil {
+			return Request{}, err
 		}
 	}
-	request.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, max(rt.MaxBody, 1)))
-	switch {
-	case rt.MaxBody == 0 && (err != nil || len(request.Body) > 0):
-		return request, answer.BadRequest("the body must be empty; the query takes " + takes)
-	case err != nil:
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max(rt.MaxBody, 1)))
+	isEmpty := err == nil && len(body) == 0
+	if rt.MaxBody == 0 && !isEmpty {
+		return Request{}, answer.BadRequest("the body must be empty; the query takes " + takes)
+	}
+	if err != nil {
 		const message = "the body must arrive whole and have at most %d MiB; send it in parts"
-		return request, answer.TooLarge(fmt.Sprintf(message, rt.MaxBody>>20))
+		return Request{}, answer.TooLarge(fmt.Sprintf(message, rt.MaxBody>>20))
 	}
-	return request, nil
+	return Request{
+		ID:    r.PathValue("id"),
+		Host:  r.Host,
+		Query: query,
+		Body:  body,
+	}, nil
 }

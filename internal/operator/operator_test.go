@@ -135,7 +135,7 @@ func TestErrors(t *testing.T) {
 	routes := StoreRoutes(s, func(host string) string { return "http://" + host })
 	h := Handler("/base", routes, func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err })
 	for _, request := range []string{
-		"POST /keys", "DELETE /keys/key_1", "GET /records", "POST /records",
+		"POST /keys", "DELETE /keys/key_1", "POST /records",
 	} {
 		failed = nil
 		if w := send(h, request, ""); failed != s.err || w.Body.Len() > 0 {
