@@ -1,12 +1,14 @@
-// Package strict reads what a client sends by the letter of its standard: JSON
-// texts (RFC 8259), date-times (RFC 3339), web addresses (RFC 3986) and time
-// zone names (IANA). It is used where encoding/json, time and net/url let more
-// through: duplicate member names, invalid UTF-8, lone surrogates, a comma
-// before a fraction, a space in a host.
+// Package strict reads four kinds of text that a client sends, each by its standard and
+// no more: JSON (RFC 8259), date-times (RFC 3339), web addresses (RFC 3986) and names of
+// time zones (IANA). Go's encoding/json, time and net/url accept more than these
+// standards: invalid UTF-8, half of a surrogate pair, a comma before a fraction of a
+// second, a space in a host.
 //
-// No reader panics, whatever the input; each takes time linear in its input,
-// keeps no state and is safe for concurrent use. No error text repeats any of
-// the input.
+// There is one exception. [Time] also accepts date-times in shorter forms of ISO 8601,
+// because common clients write them and they can mean one thing only.
+//
+// No function panics, whatever a client sends. Each takes time linear in its input,
+// keeps no state and is safe for concurrent use. No error repeats any of the input.
 package strict
 
 import (
@@ -20,13 +22,13 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how many arrays and objects may stand inside each other, the
-// outermost counted. RFC 8259, section 9, lets a parser set such a limit.
+// MaxDepth is how many arrays and objects may stand inside each other, with the
+// outermost. RFC 8259, section 9, lets a parser set such a limit.
 const MaxDepth = 32
 
-// MaxValues is how many values one value may hold, itself and those at every
-// depth counted. No document of this program has a tenth of them, and a text of
-// short values would take a hundred times its size in memory.
+// MaxValues is how many values a text may hold at all depths together, with the
+// outermost. No request has a tenth of them. Without a limit, a text of short values
+// such as [0,0,0] would take many times its size in memory.
 const MaxValues = 1000
 
 // Kind is the kind of a JSON value. The zero Kind is Null.
@@ -48,26 +50,27 @@ func (k Kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
-// Value is one JSON value. Kind says which of the other fields are used; the
-// rest are zero. It shares no memory with the text that it was read from, but
-// all strings in it are parts of one string: a program that keeps one of them
-// for long keeps the memory of all, unless it clones that one.
+// Value is one JSON value. Its Kind says which of the other fields are used; the rest
+// are zero.
+//
+// A Value shares no memory with the text that it was read from. All its strings are parts
+// of one string, so keeping one of them for long keeps the memory of all:
+// strings.Clone it.
 type Value struct {
 	Kind    Kind
-	Bool    bool     // of a Bool
-	Text    string   // a String's characters, unescaped; a Number's literal as it stands in the text
-	Members []Member // an Object's, in the order of the text, duplicates kept
-	Items   []Value  // an Array's
+	Bool    bool     // the value of a Bool
+	Text    string   // the characters of a String, without escapes; a Number as it is written
+	Members []Member // the members of an Object or the elements of an Array, in their order
 }
 
-// Member is one member of a JSON object. Name is unescaped.
+// Member is one member of an Object, whose name has no escapes any more, or one element
+// of an Array, which has no name. An Object may have several members of one name.
 type Member struct {
 	Name  string
 	Value Value
 }
 
-// Member returns the value of the first member of an Object with a name, and Null
-// if there is none.
+// Member returns the value of the first member with a name, and Null if there is none.
 func (v Value) Member(name string) Value {
 	for _, m := range v.Members {
 		if m.Name == name {
@@ -77,33 +80,35 @@ func (v Value) Member(name string) Value {
 	return Value{}
 }
 
-// Parse returns the one JSON value that is the whole of data, white space around
-// it aside. Beyond the grammar of RFC 8259 it wants what I-JSON (RFC 7493,
-// section 2.1) wants of the characters: UTF-8 without a mistake or a byte order
-// mark, and surrogate escapes only in pairs. It takes at most MaxDepth levels
-// and MaxValues values. Duplicate member names are kept for the caller to judge,
-// as are numbers of any size.
+// Parse reads data, which must be one JSON value with nothing but white space around it.
+// The names of an object's members may be equal, and numbers may have any size: these
+// are for the caller to judge.
+//
+// Beyond RFC 8259, the characters must be as I-JSON has them (RFC 7493, section 2.1): in
+// valid UTF-8 without a byte order mark, and with surrogates escaped in pairs only. There
+// are at most MaxDepth levels and MaxValues values.
 //
 // An error says where the mistake is, what it is and what to do: "line 3, column 7:
-// a string is not closed: …". Lines end with \n; columns are bytes; both count from 1.
+// a string is not closed: add …". Lines end with \n. Columns are bytes. Both count from 1.
 func Parse(data []byte) (Value, error) {
 	p := parser{data: data}
 	p.text.Grow(len(data))
 	v := p.value()
-	if p.finish(); p.err != nil {
-		return Value{}, p.err
+	if err := p.finish(); err != nil {
+		return Value{}, err
 	}
 	return v, nil
 }
 
-// Elements yields, one at a time and in order, the elements of the JSON array
-// that is the whole of data, by the rules of Parse, so that a long array never
-// stands in memory as one tree. A mistake is yielded once, as an error with a zero
-// Value, and ends the sequence; the elements before it were yielded by then.
+// Elements reads data, which must be one JSON array, by the rules of [Parse], and yields
+// its elements one after the other. So a long array is never in memory as a whole, and
+// MaxValues limits each element. The first mistake ends the sequence with an error and
+// a zero Value, after the elements before it.
 func Elements(data []byte) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		p := parser{data: data, depth: 1}
-		if p.next(); !p.skip("[") {
+		p.next()
+		if !p.skip("[") {
 			p.fail(p.pos, "a JSON array is needed: begin it with [, in UTF-8 without a byte order mark")
 		}
 		for first := true; p.more(first, ']'); first = false {
@@ -115,14 +120,14 @@ func Elements(data []byte) iter.Seq2[Value, error] {
 				return
 			}
 		}
-		if p.finish(); p.err != nil {
-			yield(Value{}, p.err)
+		if err := p.finish(); err != nil {
+			yield(Value{}, err)
 		}
 	}
 }
 
-// Encode returns x as JSON. Unlike json.Marshal it leaves <, > and & as they
-// are. It panics if x holds what JSON cannot: a channel, a NaN.
+// Encode returns x as JSON. Unlike json.Marshal, it leaves <, > and & as they are. It
+// panics if x has something that JSON cannot express, such as a channel or a NaN.
 func Encode(x any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -130,38 +135,42 @@ func Encode(x any) []byte {
 	if err := e.Encode(x); err != nil {
 		panic(err)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return bytes.TrimSpace(b.Bytes()) // Encode adds a line break
 }
 
-// parser is a place in a JSON text. After its first error it stands at the end
-// of the text, and what its methods return has no meaning.
+// parser reads a JSON text from its beginning to its end. Its methods return no errors:
+// after the first one, the parser stands at the end of the text, where each loop
+// ends, and what its methods return has no meaning.
 type parser struct {
 	data  []byte
-	pos   int
+	pos   int             // the index of the next byte
 	depth int             // open arrays and objects
-	count int             // values read so far
-	text  strings.Builder // the names and strings read so far, one after the other
+	count int             // values that were begun
+	text  strings.Builder // all names and strings until now, without escapes
 	err   error
 }
 
-// finish checks that nothing but white space is left.
-func (p *parser) finish() {
-	if p.next(); p.pos < len(p.data) {
+// finish returns the error, which is one if more than white space is left.
+func (p *parser) finish() error {
+	p.next()
+	if p.pos < len(p.data) {
 		p.fail(p.pos, "there is more text after the JSON value: remove it")
 	}
+	return p.err
 }
 
-// fail sets the error, unless there is one already.
+// fail sets the error, unless there is one already, and moves to the end of the text.
 func (p *parser) fail(at int, problem string) {
 	if p.err == nil {
-		line, column := 1+bytes.Count(p.data[:at], []byte("\n")), at-bytes.LastIndexByte(p.data[:at], '\n')
+		before := p.data[:at]
+		line := 1 + bytes.Count(before, []byte("\n"))
+		column := at - bytes.LastIndexByte(before, '\n')
 		p.err = fmt.Errorf("line %d, column %d: %s", line, column, problem)
 		p.pos = len(p.data)
 	}
 }
 
-// next skips white space and returns the byte that p then stands on, or 0 at the
-// end of the text.
+// next moves past white space and returns the byte that follows, or 0 at the end.
 func (p *parser) next() byte {
 	for ; p.pos < len(p.data); p.pos++ {
 		if c := p.data[p.pos]; c != ' ' && c != '\t' && c != '\n' && c != '\r' {
@@ -171,7 +180,7 @@ func (p *parser) next() byte {
 	return 0
 }
 
-// skip moves past word if p stands on it.
+// skip moves past word and returns true if the text goes on with it.
 func (p *parser) skip(word string) bool {
 	found := bytes.HasPrefix(p.data[p.pos:], []byte(word))
 	if found {
@@ -180,12 +189,14 @@ func (p *parser) skip(word string) bool {
 	return found
 }
 
-// value reads the value that comes next.
+// value reads the next value.
 func (p *parser) value() Value {
-	if p.count++; p.count > MaxValues {
+	p.count++
+	if p.count > MaxValues {
 		p.fail(p.pos, fmt.Sprintf("there are more than %d values in one: send fewer", MaxValues))
 	}
-	switch c := p.next(); {
+	c := p.next()
+	switch {
 	case c == '"':
 		return Value{Kind: String, Text: p.chars()}
 	case c == '{':
@@ -206,31 +217,34 @@ func (p *parser) value() Value {
 	return Value{}
 }
 
-// container reads the array or object that begins here.
+// container reads an array or object from the bracket at its beginning to the one at its
+// end.
 func (p *parser) container(kind Kind, end byte) Value {
 	v := Value{Kind: kind}
 	p.pos++
-	if p.depth++; p.depth > MaxDepth {
+	p.depth++
+	if p.depth > MaxDepth {
 		p.fail(p.pos-1, fmt.Sprintf("arrays and objects are more than %d deep: make them flatter", MaxDepth))
 	}
 	for first := true; p.more(first, end); first = false {
-		if kind == Array {
-			v.Items = append(v.Items, p.value())
-			continue
+		var m Member
+		if kind == Object {
+			m.Name = p.name()
 		}
 		if first {
 			v.Members = make([]Member, 0, 12) // a new event has no more
 		}
-		name := p.name()
-		v.Members = append(v.Members, Member{name, p.value()})
+		m.Value = p.value()
+		v.Members = append(v.Members, m)
 	}
 	return v
 }
 
-// more reports whether the array or object that is open has another element or
-// member. It moves to it, past the comma, or else past the bracket at the end.
+// more reports whether the innermost array or object has another element or member, and
+// moves past the comma before it. If it has none, more moves past the bracket at the end.
 func (p *parser) more(first bool, end byte) bool {
-	switch c := p.next(); {
+	c := p.next()
+	switch {
 	case c == end:
 		p.pos++
 		p.depth--
@@ -242,13 +256,14 @@ func (p *parser) more(first bool, end byte) bool {
 	return false
 }
 
-// name reads a member's name and the colon after it.
+// name reads the name of a member and the colon after it.
 func (p *parser) name() string {
 	if p.next() != '"' {
 		p.fail(p.pos, "a member's name in double quotes is needed here; leave out a comma at the end")
 	}
 	name := p.chars()
-	if p.next(); !p.skip(":") {
+	p.next()
+	if !p.skip(":") {
 		p.fail(p.pos, "a colon and a value are needed after a member's name")
 	}
 	return name
@@ -257,7 +272,7 @@ func (p *parser) name() string {
 // numberBytes are the bytes that a number is made of.
 const numberBytes = "0123456789+-.eE"
 
-// number reads the number that begins here and returns its literal.
+// number reads a number and returns it as it is written.
 func (p *parser) number() string {
 	start := p.pos
 	p.pos = len(p.data) - len(bytes.TrimLeft(p.data[start:], numberBytes))
@@ -269,12 +284,15 @@ func (p *parser) number() string {
 	return string(literal)
 }
 
-// chars reads the string that begins here and returns its characters.
+// chars reads a string from its first quote to its last, and returns its characters. It
+// copies them to p.text in parts: what stands between two escapes at once.
 func (p *parser) chars() string {
-	start, open := p.text.Len(), p.pos
-	copied := open + 1 // what stands before it is in p.text, or is the quote
+	start := p.text.Len()
+	open := p.pos
+	copied := open + 1 // everything before it is in p.text, but for the quote
 	for i := copied; i < len(p.data); i++ {
-		switch c := p.data[i]; {
+		c := p.data[i]
+		switch {
 		case c == '"':
 			p.text.Write(p.data[copied:i])
 			chars := p.text.String()[start:]
@@ -304,28 +322,31 @@ func (p *parser) chars() string {
 	return ""
 }
 
-// unescape returns the character that the escape at the beginning of s stands
-// for, and how many bytes the escape takes, which is 0 if it is not valid.
+// unescape returns the character of the escape with which s begins, and the number of
+// bytes that the escape takes, which is 0 if it is not valid. Example: \ud83d\ude00 is one
+// character in 12 bytes.
 func unescape(s []byte) (r rune, size int) {
 	if len(s) > 1 {
 		if i := strings.IndexByte(`"\/bfnrt`, s[1]); i >= 0 {
 			return rune("\"\\/\b\f\n\r\t"[i]), 2
 		}
 	}
-	switch r = unit(s); {
+	r = unit(s)
+	switch {
 	case r < 0:
 		return 0, 0
 	case !utf16.IsSurrogate(r):
 		return r, 6
 	}
-	if r = utf16.DecodeRune(r, unit(s[6:])); r == utf8.RuneError {
+	r = utf16.DecodeRune(r, unit(s[6:]))
+	if r == utf8.RuneError { // the halves are no pair
 		return 0, 0
 	}
 	return r, 12
 }
 
-// unit returns the UTF-16 code unit of the escape of \u and four digits that s
-// begins with, or -1.
+// unit returns the UTF-16 code unit of an escape such as \ud83d with which s begins, or -1
+// if s begins otherwise.
 func unit(s []byte) rune {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return -1

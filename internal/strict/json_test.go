@@ -24,8 +24,8 @@ func show(v strict.Value) string {
 		return fmt.Sprintf("%+q", v.Text)
 	case strict.Array:
 		var items []string
-		for _, item := range v.Items {
-			items = append(items, show(item))
+		for _, m := range v.Members {
+			items = append(items, m.Name+show(m.Value))
 		}
 		return "[" + strings.Join(items, " ") + "]"
 	case strict.Object:
@@ -483,7 +483,7 @@ func decoded(t *testing.T, d *json.Decoder) (v strict.Value) {
 			name := decoded(t, d).Text
 			v.Members = append(v.Members, strict.Member{Name: name, Value: decoded(t, d)})
 		} else {
-			v.Items = append(v.Items, decoded(t, d))
+			v.Members = append(v.Members, strict.Member{Value: decoded(t, d)})
 		}
 	}
 	d.Token()
@@ -501,12 +501,12 @@ func checkElements(t *testing.T, data []byte) {
 			t.Fatalf("Elements(%q) goes on after %v", data, err)
 		}
 		if err = itemErr; err == nil {
-			got.Items = append(got.Items, item)
+			got.Members = append(got.Members, strict.Member{Value: item})
 		}
 	}
 	switch {
 	case wholeErr == nil && whole.Kind != strict.Array:
-		if err == nil || len(got.Items) > 0 {
+		if err == nil || len(got.Members) > 0 {
 			t.Fatalf("Elements(%q) = %s, %v, want an error only", data, show(got), err)
 		}
 	case wholeErr == nil && (err != nil || show(got) != show(whole)):

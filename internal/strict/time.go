@@ -6,23 +6,34 @@ import (
 	"time"
 )
 
-// Time returns the instant, in UTC, that the RFC 3339 date-time s names: date, T,
-// time of day and an offset or Z; t and z may be lower-case. It takes two things
-// more, which ISO 8601 allows and clients send: seconds may be left out
-// (2027-03-01T18:00Z), and an offset may be +hhmm or +hh. Of a fraction it keeps
-// the nanoseconds and cuts what is finer. A leap second (:60) is taken if it is
-// at 23:59 in UTC, on any day, as the second that follows. The years are 0000 to
-// 9999, in s and also in UTC.
+var errDateTime = errors.New("must be a date-time such as 2027-03-01T18:00:00Z or " +
+	"2027-03-01T18:00:00+02:00: a day and time that exist, with a T between them " +
+	"and Z or an offset from UTC at the end")
+
+// Time reads an RFC 3339 date-time: a date, T, a time of day, and Z or an offset. The T
+// and the Z may be lower-case. Digits of the fraction that are finer than a nanosecond
+// are cut off. A leap second (:60) is accepted on any day, but only at 23:59 in UTC, and is
+// read as the second after it. The year is 0000 to 9999, in s and also in UTC.
 //
-// An error is the tail of a sentence whose subject is what holds s: it begins
-// with "must" and says what a date-time needs.
+// Beyond RFC 3339 it accepts shorter forms, which ISO 8601 has and common clients write:
+//
+//	2027-03-01T18:00Z           no seconds, as Java writes it if they are zero
+//	2027-03-01T18:00:00+0200    an offset without a colon, as %z of strftime is
+//	2027-03-01T18:00:00+02      an offset of hours alone, as X of Java's patterns is
+//
+// The result is in UTC. An error is the end of a sentence whose subject is what holds s:
+// it begins with "must" and says what a date-time needs.
 func Time(s string) (time.Time, error) {
-	// Each form that is taken becomes the longest: 2027-03-01T18:00:00 and +02:00.
 	s = strings.ToUpper(s)
-	end := max(0, strings.LastIndexAny(s, "Z+-")) // the date has hyphens, too, but before
-	clock, offset := s[:end], s[end:]
-	if len(clock) == len("2027-03-01T18:00") {
-		clock += ":00"
+	end := strings.LastIndexAny(s, "Z+-") // a date has hyphens, too, but they come before
+	if end < len("2027-03-01T18:00") {
+		return time.Time{}, errDateTime
+	}
+	minute, second, offset := s[:16], s[16:end], s[end:]
+
+	// The shorter forms become 2027-03-01T18:00:00 and +02:00.
+	if second == "" {
+		second = ":00"
 	}
 	switch len(offset) {
 	case len("+02"):
@@ -31,25 +42,29 @@ func Time(s string) (time.Time, error) {
 		offset = offset[:3] + ":" + offset[3:]
 	}
 
-	// The time package has no second 60: of a leap second it reads 59, and a second is added.
-	isLeap := len(clock) >= 19 && clock[16:19] == ":60"
+	// The time package has no second 60. It gets 59, and one second is added.
+	fraction, isLeap := strings.CutPrefix(second, ":60")
 	if isLeap {
-		clock = clock[:16] + ":59" + clock[19:]
+		second = ":59" + fraction
 	}
-	t, err := time.Parse(time.RFC3339, clock+offset)
-	if t = t.UTC(); isLeap {
+	t, err := time.Parse(time.RFC3339, minute+second+offset)
+	t = t.UTC()
+	if isLeap {
 		t = t.Add(time.Second)
 	}
 
-	// What time.Parse takes is of the longest form, but the hour may have one digit,
-	// a comma may stand before the fraction, and an offset may be 24:00 or 00:60.
-	ok := err == nil && clock[13] == ':' && !strings.Contains(clock, ",") &&
-		(offset == "Z" || offset[1:3] <= "23" && offset[4:] <= "59") &&
-		(!isLeap || t.Hour() == 0 && t.Minute() == 0) && 0 <= t.Year() && t.Year() <= 9999
-	if !ok {
-		return time.Time{}, errors.New("must be a date-time such as 2027-03-01T18:00:00Z or " +
-			"2027-03-01T18:00:00+02:00: a day and time that exist, with a T between them " +
-			"and Z or an offset from UTC at the end")
+	year := t.Year()
+	switch {
+	case err != nil,
+		year < 0,
+		year > 9999,
+		isLeap && (t.Hour() > 0 || t.Minute() > 0),
+		// time.Parse accepts more than RFC 3339 has:
+		minute[13] != ':',             // an hour of one digit
+		strings.Contains(second, ","), // a comma before the fraction
+		offset[1:] >= "24",            // an offset of 24 hours
+		strings.HasSuffix(offset, "60"):
+		return time.Time{}, errDateTime
 	}
 	return t, nil
 }

@@ -25,11 +25,12 @@ func URL(s string) bool {
 	if !webURL.MatchString(s) {
 		return false
 	}
-	_, literal, found := strings.Cut(s, "://[") // a [ stands nowhere but before an address
-	if !found || literal[0] == 'v' || literal[0] == 'V' {
-		return true // a name, or an address of a later version, which begins with v
+	// Only an address stands in brackets: one of IPv6, or of a later version after a v.
+	_, bracket, found := strings.Cut(s, "[")
+	literal, _, _ := strings.Cut(bracket, "]")
+	if !found || strings.ContainsAny(literal, "vV") {
+		return true
 	}
-	literal, _, _ = strings.Cut(literal, "]")
-	address, err := netip.ParseAddr(literal)
-	return err == nil && address.Is6()
+	address, _ := netip.ParseAddr(literal) // after an error the zero Addr, which is not IPv6
+	return address.Is6()
 }
