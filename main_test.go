@@ -791,6 +791,63 @@ func TestStdoutFails(t *testing.T) {
 	}
 }
 
+// When Run has returned because its context is done, nothing of it goes on, also if a
+// seed was being read from a pipe that has no end: no file is made later, no lock is
+// held, and nothing is written.
+func TestStopWhileReadingSeed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		late bool // the stop comes while the seed is read
+		args []string
+	}{
+		{"serve, before it begins", false, nil},
+		{"serve", true, nil},
+		{"double, before it begins", false, []string{"double"}},
+		{"double", true, []string{"double"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := tempDir(t)
+			data := filepath.Join(dir, "events.json")
+			env := environment(map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0",
+				"EVENTSD_SEED": "-", "EVENTSD_READY_FILE": filepath.Join(dir, "ready.json")})
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			stdin, writer := io.Pipe()
+			var out, stderr bytes.Buffer // not locked: the race detector sees a write after Run
+			if tt.late {
+				go func() {
+					io.WriteString(writer, "[") // returns once it is read
+					stop()
+				}()
+			} else {
+				stop()
+			}
+			code := events.Run(ctx, tt.args, env, stdin, &out, &stderr)
+			said := stderr.String()
+			if code != 1 || out.Len() > 0 || !strings.HasSuffix(said, "context canceled\n") {
+				t.Errorf("Run = %d, %q, %q; want 1 and that its context was canceled", code, &out, said)
+			}
+			go func() { // if a reader is left, the pipe ends now after all
+				io.WriteString(writer, seed[1:])
+				writer.Close()
+			}()
+			time.Sleep(20 * time.Millisecond) // in which it could go on
+			stdin.Close()
+			left, _ := filepath.Glob(filepath.Join(dir, "*"))
+			if len(left) > 1 || len(left) == 1 && (!tt.late || left[0] != data+".lock") || stderr.String() != said {
+				t.Errorf("later there are %q, and stderr is %s", left, &stderr)
+			}
+			store, err := events.Open(data, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			store.Close()
+		})
+	}
+}
+
 // The double ends with its standard input where it is asked to.
 func TestUntilEOF(t *testing.T) {
 	t.Parallel()

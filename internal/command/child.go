@@ -30,25 +30,28 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	cmd.Env = append(os.Environ(), variables...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, p.Stderr
 	cmd.WaitDelay = leftRunning
-	switch err := cmd.Start(); {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+	err := cmd.Start()
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return exitError{err, 127}
-	case err != nil:
+	}
+	if err != nil {
 		return exitError{err, 126}
 	}
 	terminal := isTerminal(p.Stdin)
 	go func() {
 		for s := range signals {
-			// The keys of a terminal send theirs to the whole process group.
-			if !terminal || s != os.Interrupt && s != syscall.SIGQUIT {
-				_ = cmd.Process.Signal(s) // fails if the command has just ended, and on Windows
+			byKey := s == os.Interrupt || s == syscall.SIGQUIT
+			if terminal && byKey { // the terminal sends it to the whole process group
+				continue
 			}
+			_ = cmd.Process.Signal(s) // fails if the command has just ended, and on Windows
 		}
 	}()
 	_ = cmd.Wait() // the status has all that matters of its error
 	status := cmd.ProcessState.ExitCode()
-	if w, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		status = 128 + int(w.Signal())
+	wait, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ok && wait.Signaled() {
+		status = 128 + int(wait.Signal())
 	}
 	return exitError{errors.New(""), status}
 }
@@ -58,6 +61,9 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 func isTerminal(stream any) bool {
 	f, _ := stream.(*os.File) // nil if it is no file, and then Stat fails
 	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
 	null, _ := os.Stat(os.DevNull)
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !os.SameFile(info, null)
+	return !os.SameFile(info, null)
 }

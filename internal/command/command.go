@@ -48,45 +48,27 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	p.Commands = append(p.Commands, Command{
 		Name: "help", Args: "[SUBCOMMAND]", Summary: "explain " + p.Name + " or a subcommand", Run: p.help,
 	})
-	switch {
-	case len(args) == 0:
-		args = []string{p.Commands[0].Name}
-	case slices.Contains([]string{"-h", "-help", "--help"}, args[0]):
-		args = []string{"help"}
-	case args[0] == "help" && len(args) > 1 && !strings.HasPrefix(args[1], "-"):
-		args = append(slices.Clone(args[1:]), "-h")
-	case args[0] == "-version" || args[0] == "--version":
-		args = []string{"version"}
-	case strings.HasPrefix(args[0], "-"):
-		args = append([]string{p.Commands[0].Name}, args...)
-	}
-	c, rest, found := p.find(args)
-	if !found { // only one word is repeated: behind it may be a secret
-		var names, longer []string
-		for _, c := range p.Commands {
-			if names = append(names, c.Name); strings.HasPrefix(c.Name, args[0]+" ") {
-				longer = append(longer, c.Name)
-			}
-		}
-		if longer != nil {
-			names = longer
-		}
-		return fmt.Errorf("unknown subcommand %q; it must be one of %s; see %s help",
-			args[0], strings.Join(names, ", "), p.Name)
+	c, rest, err := p.find(p.expand(args))
+	if err != nil {
+		return err
 	}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // Exit prints the error
 	if c.Flags != nil {
 		c.Flags(fs)
 	}
-	if err := fs.Parse(rest); errors.Is(err, flag.ErrHelp) {
+	err = fs.Parse(rest)
+	if errors.Is(err, flag.ErrHelp) {
 		p.explain(c, fs)
 		return nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return fmt.Errorf("%w; see %s help %s", err, p.Name, c.Name)
 	}
-	before := len(rest) - fs.NArg()
-	p.Args, p.Dashes, p.Given = fs.Args(), before > 0 && rest[before-1] == "--", map[string]bool{}
+	p.Args = fs.Args()
+	parsed := rest[:len(rest)-len(p.Args)]
+	p.Dashes = len(parsed) > 0 && parsed[len(parsed)-1] == "--"
+	p.Given = map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { p.Given[f.Name] = true })
 	if len(p.Args) > 0 && c.Args == "" { // not repeated: it may be a secret whose flag was mistyped
 		return fmt.Errorf("nothing may follow the flags of %s; see %s help %[1]s", c.Name, p.Name)
@@ -97,15 +79,47 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	return c.Run()
 }
 
+// expand makes args begin with a subcommand: the first one if they name none, and help
+// or version if they begin with a flag of that name.
+func (p *Program) expand(args []string) []string {
+	if len(args) == 0 {
+		return []string{p.Commands[0].Name}
+	}
+	switch args[0] {
+	case "-h", "-help", "--help":
+		return []string{"help"}
+	case "-version", "--version":
+		return []string{"version"}
+	case "help":
+		if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
+			return append(slices.Clone(args[1:]), "-h")
+		}
+	}
+	if strings.HasPrefix(args[0], "-") {
+		return append([]string{p.Commands[0].Name}, args...)
+	}
+	return args
+}
+
 // find returns the subcommand whose words args begin with, and the other args.
-func (p *Program) find(args []string) (c Command, rest []string, found bool) {
+func (p *Program) find(args []string) (c Command, rest []string, err error) {
+	var names, longer []string // of all subcommands, and of those that begin with args[0]
 	for _, c := range p.Commands {
 		words := strings.Fields(c.Name)
 		if len(args) >= len(words) && slices.Equal(words, args[:len(words)]) {
-			return c, args[len(words):], true
+			return c, args[len(words):], nil
+		}
+		names = append(names, c.Name)
+		if words[0] == args[0] {
+			longer = append(longer, c.Name)
 		}
 	}
-	return c, nil, false
+	if longer != nil {
+		names = longer
+	}
+	// Only one word is repeated: behind it may be a secret.
+	return c, nil, fmt.Errorf("unknown subcommand %q; it must be one of %s; see %s help",
+		args[0], strings.Join(names, ", "), p.Name)
 }
 
 // readEnvironment sets the flags that were not given from their variables.
@@ -113,8 +127,10 @@ func (p *Program) readEnvironment(fs *flag.FlagSet, getenv func(string) string) 
 	fs.VisitAll(func(f *flag.Flag) {
 		name := strings.ToUpper(p.Name + "_" + strings.ReplaceAll(f.Name, "-", "_"))
 		value := getenv(name)
-		if value != "" && !p.Given[f.Name] && err == nil && fs.Set(f.Name, value) != nil {
-			// Only a flag that is on or off refuses a value.
+		if value == "" || p.Given[f.Name] || err != nil {
+			return
+		}
+		if fs.Set(f.Name, value) != nil { // only a flag that is on or off refuses a value
 			err = fmt.Errorf("invalid value %q of %s; it must be true or false", value, name)
 		}
 	})

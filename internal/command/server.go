@@ -22,7 +22,9 @@ const StopTimeout = 8 * time.Second // Docker kills after 10
 // Server is an HTTP server and the listener that it serves.
 type Server struct {
 	*http.Server
-	Listener net.Listener
+	Listener    net.Listener
+	cutOff      context.CancelFunc // ends the contexts of the requests that run
+	connections sync.WaitGroup     // that are open, or whose last request runs
 }
 
 // NewServer returns a server for HTTP/1 with the limits. A stop closes the
@@ -30,9 +32,11 @@ type Server struct {
 // their first byte, which the spare connection of a browser or the probe of a port
 // never sends.
 func NewServer(l net.Listener, h http.Handler, logger *slog.Logger) *Server {
+	requests, cutOff := context.WithCancel(context.Background())
 	stopping, stop := context.WithCancel(context.Background())
+	s := &Server{Listener: l, cutOff: cutOff}
 	var fresh sync.Map // from a connection without a request to what keeps a stop from closing it
-	srv := &http.Server{
+	s.Server = &http.Server{
 		Handler:                      h,
 		DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout:            5 * time.Second,
@@ -41,16 +45,25 @@ func NewServer(l net.Listener, h http.Handler, logger *slog.Logger) *Server {
 		IdleTimeout:                  120 * time.Second,
 		MaxHeaderBytes:               16 << 10, // bytes
 		ErrorLog:                     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		BaseContext:                  func(net.Listener) context.Context { return requests },
 		ConnState: func(conn net.Conn, state http.ConnState) {
-			if state == http.StateNew { // perhaps accepted while the stop began: then it is closed now
-				fresh.Store(conn, context.AfterFunc(stopping, func() { conn.Close() }))
-			} else if keep, found := fresh.LoadAndDelete(conn); found {
+			switch state {
+			case http.StateNew:
+				s.connections.Add(1)
+				closeNow := func() { conn.Close() } // at once if it was accepted while the stop began
+				fresh.Store(conn, context.AfterFunc(stopping, closeNow))
+				return
+			case http.StateClosed, http.StateHijacked:
+				s.connections.Done()
+			}
+			keep, found := fresh.LoadAndDelete(conn)
+			if found {
 				keep.(func() bool)()
 			}
 		},
 	}
-	srv.RegisterOnShutdown(stop)
-	return &Server{srv, l}
+	s.RegisterOnShutdown(stop)
+	return s
 }
 
 // Logged logs a debug line for each request that h answers, without query and body.
@@ -108,11 +121,13 @@ func StopSignal(ctx context.Context) context.Context {
 // they serve; an error of it stops them too. It may take as long as it likes: that of a
 // double with a command runs the command and ends with an error. Until it returns,
 // neither the end of ctx nor a failed server is noticed. A stop takes no more
-// connections and gives the requests that run as long as wait to finish.
+// connections and gives the requests that run as long as wait to finish. Then it ends
+// their contexts, closes their connections, and waits until no handler runs any more.
 func Serve(ctx context.Context, wait time.Duration, servers []*Server, meanwhile func() error) error {
 	failed := make(chan error, len(servers))
+	var accepting sync.WaitGroup
 	for _, srv := range servers {
-		go func() { failed <- srv.Serve(srv.Listener) }()
+		accepting.Go(func() { failed <- srv.Serve(srv.Listener) })
 	}
 	err := meanwhile()
 	if err == nil {
@@ -125,9 +140,15 @@ func Serve(ctx context.Context, wait time.Duration, servers []*Server, meanwhile
 	defer cancel()
 	for _, srv := range servers {
 		if srv.Shutdown(finish) != nil {
+			srv.cutOff()
 			srv.Close()
 		}
 		srv.Listener.Close() // if the stop came before Serve
+	}
+	accepting.Wait() // no connection is added after that
+	for _, srv := range servers {
+		srv.connections.Wait()
+		srv.cutOff()
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -214,23 +215,27 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// A stop that waits for nothing cuts requests off.
+// A stop that waits for nothing cuts requests off. When Serve returns, no handler runs
+// any more, also if it had not read the body: net/http does not notice then that the
+// client has gone.
 func TestServeAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
-	running, held := make(chan bool), make(chan bool)
-	defer close(held)
-	servers := twoServers(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	running := make(chan bool)
+	var ended atomic.Bool
+	servers := twoServers(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(running)
-		<-held
+		<-r.Context().Done()
+		time.Sleep(50 * time.Millisecond)
+		ended.Store(true)
 	}))
 	stopped, answer := make(chan error), make(chan string)
 	go func() { stopped <- Serve(ctx, 0, servers, func() error { return nil }) }()
-	go func() { answer <- exchange(servers[0].Listener, "GET / HTTP/1.0\r\n\r\n") }()
+	go func() { answer <- exchange(servers[0].Listener, "POST / HTTP/1.0\r\nContent-Length: 1\r\n\r\n") }()
 	<-running
 	stop()
-	if err := <-stopped; err != nil {
-		t.Errorf("Serve = %v", err)
+	if err := <-stopped; err != nil || !ended.Load() {
+		t.Errorf("Serve = %v, the handler has ended: %v", err, ended.Load())
 	}
 	if got := <-answer; got != "" {
 		t.Errorf("the request was answered %q", got)
