@@ -45,6 +45,7 @@ import (
 
 	"example.com/events/internal/answer"
 	"example.com/events/internal/rows"
+	"example.com/events/internal/strict"
 )
 
 // BasePath begins the path of every endpoint.
@@ -675,4 +676,98 @@ func refuse(w http.ResponseWriter, r *http.Request, e *answer.Error) {
 	e.Write(w)
 	control.Flush()
 	io.CopyN(io.Discard, r.Body, maxDrain)
+}
+
+// What the handlers ask of the store. Each call sees only what belongs to the caller.
+
+var (
+	// errIdempotencyMismatch: the idempotency key came before with another body.
+	errIdempotencyMismatch = errors.New("the idempotency key was used with another body")
+	// errCallerDeleted: the caller was deleted after its API key was checked.
+	errCallerDeleted = errors.New("the caller was deleted")
+)
+
+// profile is the user with this id.
+func (s *Store) profile(userID string) (raw string, found bool) {
+	s.db.View(func(v rows.View) {
+		u := v.Get("usr", userID)
+		if u != nil {
+			raw, found = u.JSON, true
+		}
+	})
+	return raw, found
+}
+
+// event is the event that ref, an id or a slug, names, if the caller hosts it.
+func (s *Store) event(caller, ref string) (id, raw string, found bool) {
+	s.db.View(func(v rows.View) {
+		e := v.Find(ref)
+		if e == nil || e.Parent != caller || e.Kind.Prefix != "evt" {
+			return
+		}
+		if e.ID == ref || e.Name == ref { // and not an idempotency key's name
+			id, raw, found = e.ID, e.JSON, true
+		}
+	})
+	return id, raw, found
+}
+
+// page appends to raws a page of the events of a user, of one status or, for "", of
+// both, or a page of the guests of an event: the newest first. If more follow, next is
+// the place of the last one.
+func (s *Store) page(parent, prefix, status string, after *rows.Place, limit int, raws []string) (
+	page []string, next *rows.Place) {
+	s.db.View(func(v rows.View) {
+		page, next = v.Page(parent, prefix, status, after, limit, raws)
+	})
+	return page, next
+}
+
+// creation is the answer to a create: the event, and whether an earlier request
+// with the same idempotency key made it.
+type creation struct {
+	id, raw  string
+	replayed bool
+}
+
+// createEvent makes an event of the owner from a request body. An idempotency key
+// that came before with the same body is answered with the event that it made, as
+// that is now; with another body it is errIdempotencyMismatch. That is checked before a
+// body that is not JSON is refused: a known key with such a body is 422 and not 400.
+func (s *Store) createEvent(ctx context.Context, owner string, body []byte, idem string) (creation, error) {
+	v, parseErr := strict.Parse(body)
+	var key *rows.IdempotencyKey
+	if idem != "" {
+		key = &rows.IdempotencyKey{Key: idem, Body: digest(string(body))}
+	}
+	var made creation
+	err := s.update(ctx, func(t tx) error {
+		if key != nil {
+			key.At = s.now()
+			e := t.FindIdempotent(owner, key.Key)
+			if e != nil && e.Idempotency.Body != key.Body {
+				return errIdempotencyMismatch
+			}
+			if e != nil {
+				made = creation{e.ID, e.JSON, true}
+				return nil
+			}
+		}
+		if parseErr != nil {
+			return &RecordError{Problems: []string{"the body is not a JSON object: " + parseErr.Error()}}
+		}
+		if v.Kind != strict.Object {
+			return &RecordError{Problems: []string{"the body must be a JSON object, not " + v.Kind.String()}}
+		}
+		if t.Get("usr", owner) == nil {
+			return errCallerDeleted
+		}
+		e, problems := t.newEvent(owner, v, key)
+		if problems != nil {
+			return &RecordError{Problems: problems}
+		}
+		made = creation{e.ID, e.JSON, false}
+		return nil
+	})
+	return made, err
 }

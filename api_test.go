@@ -255,7 +255,7 @@ func TestGolden(t *testing.T) {
 			"location_city":"Zürich","location_country":"CH","visibility":"private","requires_approval":true,
 			"cover_image_url":"HTTPS://example.com/%7Ea?b#c","meeting_url":"http://[::1]:8080/"}`},
 		{"create-nulls", "POST", "/events/create", `{
-			"title":"…","start_at":"0000-01-01T00:00:00Z","end_at":"9999-12-31T23:59:59.999999999999Z",
+			"title":"…","start_at":"0001-01-01T00:00:01Z","end_at":"9999-12-31T23:59:59.999999999999Z",
 			"description":null,"timezone":null,"location_type":null,"location_city":null,
 			"location_country":null,"visibility":null,"requires_approval":null,"cover_image_url":null,
 			"meeting_url":null}`},

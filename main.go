@@ -555,7 +555,7 @@ func (e *eventsd) check() error {
 // record: an empty array would look like a seed.
 func (e *eventsd) salvage(path string) error {
 	var records []string
-	wrong, missing, err := rows.Salvage(path, func(record string) error {
+	wrong, missing, err := rows.Salvage(path, NewStore(nil).options(), func(record string) error {
 		records = append(records, record)
 		return nil
 	})

@@ -213,10 +213,10 @@ func TestSecretMistakes(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-memory", "-api-key", "hunter2"}, "-api-key must be svc_live_ and more"},
-		{[]string{"-memory", "-api-key", "svc_live_"}, "-api-key must be svc_live_ and more"},
-		{[]string{"-memory", "-api-key", "svc_live_hunter2\n"}, "-api-key must be svc_live_ and more"},
-		{[]string{"double", "-api-key", "svc_live hunter2"}, "-api-key must be svc_live_ and more"},
+		{[]string{"-memory", "-api-key", "hunter2"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{[]string{"-memory", "-api-key", "svc_live_"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{[]string{"-memory", "-api-key", "svc_live_hunter2\n"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{[]string{"double", "-api-key", "svc_live hunter2"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
 		{[]string{"-memory", "-api-key=", "hunter2"}, "nothing may follow the flags of serve"},
 		{[]string{"double", "-control-token=", "hunter2"}, "double takes a command behind --"},
 		{[]string{"-apikey=hunter2"}, "flag provided but not defined: -apikey"},

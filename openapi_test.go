@@ -986,7 +986,7 @@ func TestOpenAPIRequestBody(t *testing.T) {
 		try(value, false)
 	}
 	least := func() map[string]any {
-		const first, last = "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z"
+		const first, last = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"
 		return map[string]any{"title": "T", "start_at": first, "end_at": last}
 	}
 	for _, name := range []string{"", "id", "slug", "status", "host_id", "created_at", "Title", "title "} {

@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,45 +25,58 @@ import (
 
 // User is the owner of API keys and the host of events.
 type User struct {
-	ID        string    `json:"id"`         // usr_…
-	Name      string    `json:"name"`       // 1 to 255 characters
-	Email     string    `json:"email"`      // unique in a store, compared without case
-	AvatarURL *string   `json:"avatar_url"` // http or https
-	Timezone  *string   `json:"timezone"`   // Area/City or UTC: the default of the user's events
-	CreatedAt time.Time `json:"created_at"`
+	ID        string    `json:"id" form:"usr_id fixed indexed"`             // usr_…
+	Name      string    `json:"name" form:"person required"`                // 1 to 255 characters
+	Email     string    `json:"email" form:"email required indexed"`        // unique, whatever its case
+	AvatarURL *string   `json:"avatar_url" form:"url empty_is_null"`        // http or https
+	Timezone  *string   `json:"timezone" form:"zone empty_is_null indexed"` // of the user's events
+	CreatedAt time.Time `json:"created_at" form:"fixed indexed"`
+}
+
+// Key is an API key without its secret, which no store keeps.
+type Key struct {
+	ID        string     `json:"id" form:"key_id fixed indexed"`        // key_…
+	UserID    string     `json:"user_id" form:"required fixed indexed"` // the user that the key identifies
+	Secret    string     `json:"-" form:"secret write_only"`            // svc_live_ and more; never read back
+	Digest    string     `json:"digest" form:"digest fixed indexed"`    // SHA-256 in hexadecimal
+	Hint      *string    `json:"hint" form:"hint"`                      // the end of a long secret
+	CreatedAt time.Time  `json:"created_at" form:"fixed indexed"`
+	RevokedAt *time.Time `json:"revoked_at" form:"fixed indexed"` // since when it is refused
 }
 
 // Event is an event as the API answers it.
 type Event struct {
-	ID               string    `json:"id"`      // evt_…
-	HostID           string    `json:"host_id"` // the user that hosts it
-	Slug             string    `json:"slug"`    // unique, never changes
-	Status           string    `json:"status"`  // draft or published
-	CreatedAt        time.Time `json:"created_at"`
-	UpdatedAt        time.Time `json:"updated_at"`
-	Title            string    `json:"title"`       // 1 to 255 characters
-	Description      *string   `json:"description"` // at most 50,000 characters
-	StartAt          time.Time `json:"start_at"`
-	EndAt            time.Time `json:"end_at"`           // after StartAt
-	Timezone         string    `json:"timezone"`         // Area/City or UTC
-	LocationType     *string   `json:"location_type"`    // in_person or virtual
-	LocationCity     *string   `json:"location_city"`    // at most 100 characters
-	LocationCountry  *string   `json:"location_country"` // at most 100 characters
-	Visibility       string    `json:"visibility"`       // public or private
-	RequiresApproval bool      `json:"requires_approval"`
-	CoverImageURL    *string   `json:"cover_image_url"` // http or https, at most 2,048 characters
-	MeetingURL       *string   `json:"meeting_url"`     // http or https, at most 2,048 characters
+	ID        string    `json:"id" form:"evt_id fixed server indexed"`        // evt_…
+	HostID    string    `json:"host_id" form:"required fixed server indexed"` // the user that hosts it
+	Slug      string    `json:"slug" form:"slug fixed server indexed"`        // unique, never changes
+	Status    string    `json:"status" form:"event_status server indexed"`    // draft or published
+	CreatedAt time.Time `json:"created_at" form:"fixed server indexed"`
+	UpdatedAt time.Time `json:"updated_at" form:"server"`
+
+	Title       string    `json:"title" form:"title required"`    // 1 to 255 characters
+	Description *string   `json:"description" form:"description"` // at most 50,000 characters
+	StartAt     time.Time `json:"start_at" form:"required"`
+	EndAt       time.Time `json:"end_at" form:"required"`             // after StartAt
+	Timezone    string    `json:"timezone" form:"zone empty_is_null"` // Area/City or UTC
+
+	LocationType     *string `json:"location_type" form:"location_type empty_is_null"` // in_person, virtual
+	LocationCity     *string `json:"location_city" form:"place"`                       // up to 100 characters
+	LocationCountry  *string `json:"location_country" form:"place"`                    // up to 100 characters
+	Visibility       string  `json:"visibility" form:"visibility empty_is_null"`       // public or private
+	RequiresApproval bool    `json:"requires_approval" form:"indexed"`
+	CoverImageURL    *string `json:"cover_image_url" form:"url empty_is_null"` // at most 2,048 characters
+	MeetingURL       *string `json:"meeting_url" form:"url empty_is_null"`     // at most 2,048 characters
 }
 
 // Guest is one person on an event's guest list. At least one of Email and Name is not
 // nil. Status is invited, pending, approved, declined, waitlist or cancelled.
 type Guest struct {
-	ID           string     `json:"id"`       // gst_…
-	EventID      string     `json:"event_id"` // the event
-	CreatedAt    time.Time  `json:"created_at"`
-	Email        *string    `json:"email"` // unique among the guests of an event, compared without case
-	Name         *string    `json:"name"`  // 1 to 255 characters
-	Status       string     `json:"status"`
+	ID           string     `json:"id" form:"gst_id fixed indexed"`         // gst_…
+	EventID      string     `json:"event_id" form:"required fixed indexed"` // the event
+	CreatedAt    time.Time  `json:"created_at" form:"fixed indexed"`
+	Email        *string    `json:"email" form:"email indexed"` // unique in an event, compared without case
+	Name         *string    `json:"name" form:"person"`         // 1 to 255 characters
+	Status       string     `json:"status" form:"guest_status"`
 	RegisteredAt *time.Time `json:"registered_at"` // nil while invited
 	CheckedInAt  *time.Time `json:"checked_in_at"` // nil until then
 }
@@ -108,116 +125,133 @@ var (
 	ErrInUse = rows.ErrLocked
 	// ErrDamaged: the data file is not as it was written.
 	ErrDamaged = rows.ErrDamaged
-	// ErrFormat: the file is not a data file, or one of another version.
+	// ErrFormat: the file is not a data file, or one of a newer version.
 	ErrFormat = rows.ErrFormat
 	// ErrNotWritten: a change is not on disk, or it is unknown whether it is.
 	ErrNotWritten = rows.ErrNotWritten
 	// ErrClosed: the store is closed and takes no more changes.
 	ErrClosed = rows.ErrClosed
-
-	// errIdempotencyMismatch: the idempotency key came before with another body.
-	errIdempotencyMismatch = errors.New("the idempotency key was used with another body")
-	// errCallerDeleted: the caller was deleted after its API key was checked.
-	errCallerDeleted = errors.New("the caller was deleted")
 )
 
-// The forms below are the members of each kind's JSON in order, with their rules. A
-// stored row has them in this order, and Kind.Head lists the first of them: append new
-// members at the end.
+// The tags of the structs above name these rules, and what form.Flags has. The members of
+// a stored row stand in the order of the fields: append new ones at the end. What the
+// method row takes from a struct is indexed, so that it is read from a data file.
+var rules = form.Rules{
+	"usr_id":        form.ID("usr"),
+	"key_id":        form.ID("key"),
+	"evt_id":        form.ID("evt"),
+	"gst_id":        form.ID("gst"),
+	"person":        form.Length(1, 255),
+	"email":         form.Email,
+	"url":           form.URL,
+	"zone":          form.Zone,
+	"secret":        secretRule,
+	"digest":        form.Match(`[0-9a-f]{64}`, "must be a SHA-256 as 64 hexadecimal digits in lower case"),
+	"hint":          form.Match(`[!-~]{4}`, "must be the last four characters of the secret, visible ASCII"),
+	"slug":          form.Slug,
+	"event_status":  form.OneOf("draft", "published"),
+	"title":         form.Title,
+	"description":   form.Length(0, 50_000),
+	"location_type": form.OneOf("in_person", "virtual"),
+	"place":         form.Length(0, 100),
+	"visibility":    form.OneOf("public", "private"),
+	"guest_status":  form.OneOf("invited", "pending", "approved", "declined", "waitlist", "cancelled"),
+}
+
 var (
-	userID, keyID   = form.ID("usr"), form.ID("key")
-	eventID         = form.ID("evt")
-	guestID         = form.ID("gst")
-	personName      = form.Length(1, 255)
-	descriptionText = form.Length(0, 50_000)
-	locationText    = form.Length(0, 100)
-	eventStatus     = form.OneOf("draft", "published")
-	locationType    = form.OneOf("in_person", "virtual")
-	visibility      = form.OneOf("public", "private")
-	guestStatus     = form.OneOf("invited", "pending", "approved", "declined", "waitlist", "cancelled")
+	userTable  = form.NewTable(User{}, rules)
+	keyTable   = form.NewTable(Key{}, rules)
+	eventTable = form.NewTable(Event{}, rules)
+	guestTable = form.NewTable(Guest{}, rules)
+	refTable   = form.NewTable(Ref{}, rules)
 )
 
-func (u *User) form() form.Form {
-	return form.Form{
-		{Name: "id", Value: &u.ID, Rule: userID, Flags: form.Fixed},
-		{Name: "name", Value: &u.Name, Rule: personName, Flags: form.Required},
-		{Name: "email", Value: &u.Email, Rule: form.Email, Flags: form.Required},
-		{Name: "avatar_url", Value: &u.AvatarURL, Rule: form.URL, Flags: form.EmptyIsNull},
-		{Name: "timezone", Value: &u.Timezone, Rule: form.Zone, Flags: form.EmptyIsNull},
-		{Name: "created_at", Value: &u.CreatedAt, Flags: form.Fixed},
-	}
+const (
+	secretPrefix = "svc_live_" // begins every API key
+	maxSecret    = 255         // bytes of an API key
+)
+
+var secretRule = form.Match(secretPrefix+`[A-Za-z0-9._~-]{1,246}`,
+	"must be "+secretPrefix+" and 1 to 246 of A-Z a-z 0-9 . _ ~ -")
+
+// resource is a user, key, event or guest.
+type resource interface {
+	form() form.Form // its members
+	row() rows.Row   // what the database must know of it
 }
 
-func (e *Event) form() form.Form {
-	return form.Form{
-		{Name: "id", Value: &e.ID, Rule: eventID, Flags: form.Fixed | form.Server},
-		{Name: "host_id", Value: &e.HostID, Flags: form.Required | form.Fixed | form.Server},
-		{Name: "slug", Value: &e.Slug, Rule: form.Slug, Flags: form.Fixed | form.Server},
-		{Name: "status", Value: &e.Status, Rule: eventStatus, Flags: form.Server},
-		{Name: "created_at", Value: &e.CreatedAt, Flags: form.Fixed | form.Server},
-		{Name: "updated_at", Value: &e.UpdatedAt, Flags: form.Server},
-		{Name: "title", Value: &e.Title, Rule: form.Title, Flags: form.Required},
-		{Name: "description", Value: &e.Description, Rule: descriptionText},
-		{Name: "start_at", Value: &e.StartAt, Flags: form.Required},
-		{Name: "end_at", Value: &e.EndAt, Flags: form.Required},
-		{Name: "timezone", Value: &e.Timezone, Rule: form.Zone, Flags: form.EmptyIsNull},
-		{Name: "location_type", Value: &e.LocationType, Rule: locationType, Flags: form.EmptyIsNull},
-		{Name: "location_city", Value: &e.LocationCity, Rule: locationText},
-		{Name: "location_country", Value: &e.LocationCountry, Rule: locationText},
-		{Name: "visibility", Value: &e.Visibility, Rule: visibility, Flags: form.EmptyIsNull},
-		{Name: "requires_approval", Value: &e.RequiresApproval},
-		{Name: "cover_image_url", Value: &e.CoverImageURL, Rule: form.URL, Flags: form.EmptyIsNull},
-		{Name: "meeting_url", Value: &e.MeetingURL, Rule: form.URL, Flags: form.EmptyIsNull},
+func (u *User) form() form.Form  { return userTable.Form(u) }
+func (k *Key) form() form.Form   { return keyTable.Form(k) }
+func (e *Event) form() form.Form { return eventTable.Form(e) }
+func (g *Guest) form() form.Form { return guestTable.Form(g) }
+
+func (u *User) row() rows.Row {
+	r := rows.Row{ID: u.ID, Name: emailName(u.Email), Created: u.CreatedAt}
+	if u.Timezone != nil {
+		r.Note = *u.Timezone
 	}
+	return r
 }
 
-func (g *Guest) form() form.Form {
-	return form.Form{
-		{Name: "id", Value: &g.ID, Rule: guestID, Flags: form.Fixed},
-		{Name: "event_id", Value: &g.EventID, Flags: form.Required | form.Fixed},
-		{Name: "created_at", Value: &g.CreatedAt, Flags: form.Fixed},
-		{Name: "email", Value: &g.Email, Rule: form.Email},
-		{Name: "name", Value: &g.Name, Rule: personName},
-		{Name: "status", Value: &g.Status, Rule: guestStatus},
-		{Name: "registered_at", Value: &g.RegisteredAt},
-		{Name: "checked_in_at", Value: &g.CheckedInAt},
+func (k *Key) row() rows.Row {
+	r := rows.Row{ID: k.ID, Parent: k.UserID, Name: apiKeyName(k.Digest), Created: k.CreatedAt}
+	if k.RevokedAt != nil {
+		r.Status = "revoked"
 	}
+	return r
 }
 
-// kinds is what the database must know of the rows: how ids begin, what belongs to
-// what, and the leading members of a row, from which Read takes its id, its second
-// name, its parent and its status. The database itself reads created_at.
-//
+func (e *Event) row() rows.Row {
+	r := rows.Row{ID: e.ID, Parent: e.HostID, Name: e.Slug, Status: e.Status, Created: e.CreatedAt}
+	if e.RequiresApproval {
+		r.Note = needsApproval
+	}
+	return r
+}
+
+// needsApproval is the note on the row of an event that requires approval.
+const needsApproval = "approval"
+
+func (g *Guest) row() rows.Row {
+	r := rows.Row{ID: g.ID, Parent: g.EventID, Created: g.CreatedAt}
+	if g.Email != nil {
+		r.Name = guestName(g.EventID, *g.Email)
+	}
+	return r
+}
+
 // A row is found by its id and by a second name, a unique alternate one. An event's is
 // its slug. The others have a colon, which neither ids nor slugs have, so no two kinds
-// ever share a name.
-var kinds = []rows.Kind{
-	{Name: "user", Prefix: "usr",
-		Head: []string{"id", "name", "email", "avatar_url?", "timezone?", "created_at"},
-		Read: func(r *rows.Row, v [6]string) { r.ID, r.Name = v[0], emailName(v[2]) }},
-	{Name: "key", Prefix: "key", Parent: "usr",
-		Head: []string{"id", "user_id", "digest", "hint?", "created_at", "revoked_at?"},
-		Read: func(r *rows.Row, v [6]string) {
-			if r.ID, r.Parent, r.Name = v[0], v[1], apiKeyName(v[2]); v[5] != "" {
-				r.Status = "revoked"
-			}
-		}},
-	{Name: "event", Prefix: "evt", Parent: "usr",
-		Head: []string{"id", "host_id", "slug", "status", "created_at"},
-		Read: func(r *rows.Row, v [6]string) { r.ID, r.Parent, r.Name, r.Status = v[0], v[1], v[2], v[3] }},
-	{Name: "guest", Prefix: "gst", Parent: "evt",
-		Head: []string{"id", "event_id", "created_at", "email?"},
-		Read: func(r *rows.Row, v [6]string) { r.ID, r.Parent, r.Name = v[0], v[1], guestName(v[1], v[3]) }},
+// ever share a name. A guest without an email has no second name.
+
+func emailName(email string) string        { return "email:" + strings.ToLower(email) }
+func apiKeyName(digest string) string      { return "key:" + digest }
+func guestName(event, email string) string { return "guest:" + event + ":" + strings.ToLower(email) }
+
+// formats are the formats of the data file, the oldest first, each with the members that
+// it added: see [rows.Format].
+var formats = []rows.Format{
+	{Name: "events/1"},
 }
 
-func emailName(email string) string { return "email:" + strings.ToLower(email) }
-
-// guestName is "" for a guest without an email, who has no second name.
-func guestName(event, email string) string {
-	if email == "" {
-		return ""
+// kinds are the kinds of rows, for one database.
+func kinds() []rows.Kind {
+	// The rows of a file are read into one value of each kind, one after the other.
+	read := func(v resource) func(string) (rows.Row, bool) {
+		members := v.form()
+		return func(text string) (rows.Row, bool) {
+			if !members.ReadIndexed(text) {
+				return rows.Row{}, false
+			}
+			return v.row(), true
+		}
 	}
-	return "guest:" + event + ":" + strings.ToLower(email)
+	return []rows.Kind{
+		{Name: "user", Prefix: "usr", Read: read(&User{})},
+		{Name: "key", Prefix: "key", Parent: "usr", Read: read(&Key{})},
+		{Name: "event", Prefix: "evt", Parent: "usr", Read: read(&Event{})},
+		{Name: "guest", Prefix: "gst", Parent: "evt", Read: read(&Guest{})},
+	}
 }
 
 // Store keeps users, keys, events and guests, in memory and, if it was opened on
@@ -225,7 +259,7 @@ func guestName(event, email string) string {
 //
 // This file has the four kinds and their rules. Package rows keeps the rows: the
 // mutex that guards them in memory is its DB.mu. Every change goes the same way, by
-// its Update: it is checked against the current state, encoded, appended to the
+// its Batch: it is checked against the current state, encoded, appended to the
 // file, waited for until it is durable, and only then published.
 type Store struct {
 	cfg Config
@@ -235,7 +269,7 @@ type Store struct {
 	// The first is the latest created_at so far. It may be ahead of the newest row, as
 	// updates that fail move it, too. That is harmless: it only moves forward.
 	last    time.Time
-	encoded []byte // a buffer that put and event reuse
+	encoded []byte // a buffer that put reuses
 }
 
 // NewStore returns an empty store in memory. A nil cfg is the zero [Config].
@@ -248,30 +282,34 @@ func NewStore(cfg *Config) *Store {
 func newStore(cfg *Config) *Store {
 	s := &Store{cfg: *cmp.Or(cfg, &Config{})}
 	s.cfg.Logger = cmp.Or(s.cfg.Logger, slog.New(slog.DiscardHandler))
-	if s.cfg.NewEventStatus != "draft" {
+	switch s.cfg.NewEventStatus {
+	case "", "published":
 		s.cfg.NewEventStatus = "published"
+	default: // a typing mistake publishes nothing
+		s.cfg.NewEventStatus = "draft"
 	}
 	return s
 }
 
 // Open returns the store that the data file at path holds, or an empty one if there is
 // no file: the first change makes it. Open locks the file, so a second Open of it, in
-// this process or another, is refused; [Store.Close] releases the lock. A file that is
-// damaged, of another program or of a newer version is refused and left as it is; the
-// error wraps [ErrInUse], [ErrDamaged] or [ErrFormat] if it is one of those, and says
-// what to do.
+// this process or another, is refused; [Store.Close] releases the lock. A file of an
+// older version is written anew in the current format. A file that is damaged, of
+// another program or of a newer version is refused and left as it is; the error wraps
+// [ErrInUse], [ErrDamaged] or [ErrFormat] if it is one of those, and says what to do.
 func Open(path string, cfg *Config) (*Store, error) {
 	s := newStore(cfg)
 	var err error
-	if s.db, err = rows.Open(path, s.options()); err != nil {
+	s.db, err = rows.Open(path, s.options())
+	if err != nil {
 		return nil, err
 	}
-	s.db.View(func(t *rows.Tx) { s.last = t.Newest() })
+	s.db.View(func(v rows.View) { s.last = v.Newest() })
 	return s, nil
 }
 
 func (s *Store) options() rows.Options {
-	return rows.Options{Kinds: kinds, Now: s.now, Logger: s.cfg.Logger}
+	return rows.Options{Kinds: kinds(), Formats: formats, Now: s.now, Logger: s.cfg.Logger}
 }
 
 // Close waits for the commit in progress and releases the file. Changes that are still
@@ -291,12 +329,15 @@ func (s *Store) Err() error { return s.db.Err() }
 func (s *Store) Apply(records ...Record) error {
 	values := func(yield func(strict.Value, error) bool) {
 		for _, r := range records {
-			if !yield(recordValue(r), nil) {
+			if !yield(r.value(), nil) {
 				return
 			}
 		}
 	}
-	return s.update(context.Background(), func(t tx) error { return t.applyAll(values) })
+	return s.update(context.Background(), func(t tx) error {
+		_, _, err := t.applyAll(values)
+		return err
+	})
 }
 
 // ApplyJSON is [Store.Apply] for a JSON array of records, but merges: what a
@@ -310,25 +351,10 @@ func (s *Store) ApplyJSON(records []byte) error {
 // applyJSON is ApplyJSON. It counts the records, and those of them that changed nothing.
 func (s *Store) applyJSON(records []byte) (applied, unchanged int, err error) {
 	err = s.update(context.Background(), func(t tx) error {
-		applied, unchanged = 0, 0
-		elements := func(yield func(strict.Value, error) bool) {
-			for v, err := range strict.Elements(records) {
-				before := t.Changes()
-				if !yield(v, err) {
-					return
-				}
-				applied++
-				if t.Changes() == before {
-					unchanged++
-				}
-			}
-		}
-		return t.applyAll(elements)
+		applied, unchanged, err = t.applyAll(strict.Elements(records))
+		return err
 	})
-	if err != nil {
-		return 0, 0, err
-	}
-	return applied, unchanged, nil
+	return applied, unchanged, err
 }
 
 // applySeed is ApplyJSON for a seed, which may be the dump of a store whose clock
@@ -336,17 +362,19 @@ func (s *Store) applyJSON(records []byte) (applied, unchanged int, err error) {
 // one. It returns the latest of those, or the zero time.
 func (s *Store) applySeed(records []byte) (ahead time.Time, err error) {
 	err = s.update(context.Background(), func(t tx) error {
+		ahead = time.Time{}
 		t.ahead = &ahead
-		return t.applyAll(strict.Elements(records))
+		_, _, err := t.applyAll(strict.Elements(records))
+		return err
 	})
 	return ahead, err
 }
 
-// replace deletes the events of a user, with their guests, and applies records,
-// in one step. For the user "" it deletes everything in the store. At the end of that
-// step it calls the function then: the records are accepted, and no other change has
-// begun. A test double goes back to its start by it, while it is in use. It is meant for
-// a store in memory: on a file, then may be called twice, and also if writing fails.
+// replace deletes the events of a user, with their guests, and applies records, in one
+// step. For the user "" it deletes everything in the store. At the end of that step it
+// calls the function then: the records are accepted, and no other change has begun. A
+// test double goes back to its start by it, while it is in use. It is for a store in
+// memory: on a file, then may be called twice, and also if writing fails.
 func (s *Store) replace(userID string, records []byte, then func()) error {
 	return s.update(context.Background(), func(t tx) error {
 		for _, child := range t.Children(userID) {
@@ -354,11 +382,11 @@ func (s *Store) replace(userID string, records []byte, then func()) error {
 				t.Delete(child.ID)
 			}
 		}
-		if err := t.applyAll(strict.Elements(records)); err != nil {
-			return err
+		_, _, err := t.applyAll(strict.Elements(records))
+		if err == nil {
+			then()
 		}
-		then()
-		return nil
+		return err
 	})
 }
 
@@ -368,31 +396,35 @@ func (s *Store) replace(userID string, records []byte, then func()) error {
 // first instant of the year 1 cannot be copied so, as that is Go's zero time.
 func (s *Store) Records() (records []Record) {
 	var all bytes.Buffer
-	_ = s.writeRecords(&all, "")
-	if err := json.Unmarshal(all.Bytes(), &records); err != nil {
+	err := s.writeRecords(&all, "")
+	if err == nil {
+		err = json.Unmarshal(all.Bytes(), &records)
+	}
+	if err != nil {
 		panic(err) // it was just encoded
 	}
 	return records
 }
 
-// writeRecords writes the records of the user with this id or email, of its keys and
-// events, and of their guests, or for "" everything, as a JSON array with one record a
-// line: a seed. If there is no such user, the array is empty. The error is the writer's.
-//
-// The array is the state at one moment. Others change the store while it is written,
-// however slowly that goes, and it takes no memory beside that of the rows.
+// dumpPart is how many bytes of a dump are joined before they are written.
+const dumpPart = 128 << 10
+
+// writeRecords writes the records of the user with this id or email, or all for "", as a
+// JSON array with one record a line: a seed. If there is no such user, the array is
+// empty. The records are written in parts after they were found, so that others can
+// change the store meanwhile, however slowly they are read. The error is that of w.
 func (s *Store) writeRecords(w io.Writer, user string) error {
 	type record struct {
 		kind *rows.Kind
 		json string
 	}
 	var records []record
-	s.db.View(func(t *rows.Tx) {
-		u := cmp.Or(t.Get("usr", user), t.Find(emailName(user)))
+	s.db.View(func(v rows.View) {
+		u := cmp.Or(v.Get("usr", user), v.Find(emailName(user)))
 		if u == nil && user != "" {
 			return
 		}
-		for r := range t.All(u) {
+		for r := range v.All(u) {
 			records = append(records, record{r.Kind, r.JSON})
 		}
 	})
@@ -405,21 +437,20 @@ func (s *Store) writeRecords(w io.Writer, user string) error {
 		if len(part) < dumpPart {
 			continue
 		}
-		if _, err := w.Write(part); err != nil {
+		_, err := w.Write(part)
+		if err != nil {
 			return err
 		}
 		part = part[:0]
 	}
-	_, err := w.Write(append(part, "\n]\n"...))
+	part = append(part, "\n]\n"...)
+	_, err := w.Write(part)
 	return err
 }
 
-// dumpPart is how much of a dump is written at once, in bytes.
-const dumpPart = 64 << 10
-
 // empty reports whether there is nothing in the store.
 func (s *Store) empty() (empty bool) {
-	s.db.View(func(t *rows.Tx) { empty = t.Empty() })
+	s.db.View(func(v rows.View) { empty = v.Empty() })
 	return empty
 }
 
@@ -443,87 +474,99 @@ type tx struct {
 	ahead *time.Time // of a seed: its latest created_at that is later than now
 }
 
-// update runs f, which changes the store, all or nothing. f may be called twice.
+// update runs f, which changes the store, all or nothing. On a file f may be called twice
+// ([rows.DB.Batch]), so it sets what it returns anew each time.
 func (s *Store) update(ctx context.Context, f func(tx) error) error {
-	return s.db.Update(ctx, func(t *rows.Tx) error { return f(tx{Tx: t, s: s}) })
+	return s.db.Batch(ctx, func(t *rows.Tx) error { return f(tx{Tx: t, s: s}) })
 }
 
-// applyAll applies the records of an array.
-func (t tx) applyAll(records iter.Seq2[strict.Value, error]) error {
-	n := 0
+// applyAll applies the records of an array. It counts them, and those that changed nothing.
+func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (applied, unchanged int, err error) {
 	for v, err := range records {
 		if err != nil {
-			return &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
+			return 0, 0, &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
 		}
-		n++
-		if err := t.apply(v); err != nil {
-			err.Record = n
-			return err
+		applied++
+		before := t.Changes()
+		refused := t.apply(v)
+		if refused != nil {
+			refused.Record = applied
+			return 0, 0, refused
+		}
+		if t.Changes() == before {
+			unchanged++
 		}
 	}
-	return nil
+	return applied, unchanged, nil
 }
 
 // apply applies one record.
-func (t tx) apply(v strict.Value) *RecordError {
-	kind, v, ok := onlyMember(v)
+func (t tx) apply(record strict.Value) *RecordError {
+	if record.Kind != strict.Object || len(record.Members) != 1 {
+		return errNoKind()
+	}
+	kind := record.Members[0].Name
+	v := record.Members[0].Value
 	var problems []string
-	switch {
-	case ok && kind == "user":
-		problems = t.user(v)
-	case ok && kind == "key":
-		_, problems = t.key(v)
-	case ok && kind == "event":
-		_, problems = t.event(v, "", nil)
-	case ok && kind == "guest":
-		problems = t.guest(v)
-	case ok && kind == "delete":
-		problems = t.delete(v)
+	switch kind {
+	case "user":
+		problems = t.applyUser(v)
+	case "key":
+		problems = t.applyKey(v)
+	case "event":
+		problems = t.applyEvent(v)
+	case "guest":
+		problems = t.applyGuest(v)
+	case "delete":
+		problems = t.applyDelete(v)
 	default:
-		return &RecordError{Problems: []string{
-			"must be an object with exactly one member: user, key, event, guest or delete"}}
+		return errNoKind()
 	}
 	if problems == nil {
 		return nil
 	}
 	isNew := func(problem string) bool { return strings.HasSuffix(problem, " is required") }
-	if id := text(v, "id"); id != "" && t.Find(id) == nil && slices.ContainsFunc(problems, isNew) {
+	id := stringIn(v, "id")
+	if id != "" && t.Find(id) == nil && slices.ContainsFunc(problems, isNew) {
 		problems = append(problems, fmt.Sprintf("there is no %s %.80s, so this would be a new one", kind, id))
 	}
 	return &RecordError{Kind: kind, Problems: problems}
 }
 
-// onlyMember returns the one member of an object that has exactly one.
-func onlyMember(v strict.Value) (name string, value strict.Value, ok bool) {
-	if v.Kind != strict.Object || len(v.Members) != 1 {
-		return "", v, false
-	}
-	return v.Members[0].Name, v.Members[0].Value, true
+func errNoKind() *RecordError {
+	const problem = "must be an object with exactly one member: user, key, event, guest or delete"
+	return &RecordError{Problems: []string{problem}}
 }
 
-// text is a member of an object that is a string, or "".
-func text(v strict.Value, name string) string {
-	if m := v.Member(name); m.Kind == strict.String {
-		return m.Text
+// stringIn is a member of an object that is a string, or "".
+func stringIn(v strict.Value, name string) string {
+	m := v.Member(name)
+	if m.Kind != strict.String {
+		return ""
 	}
-	return ""
+	return m.Text
 }
 
-// recordValue is a record as the JSON that it stands for.
-func recordValue(r Record) strict.Value {
+// value is the JSON object that a record stands for.
+func (r Record) value() strict.Value {
 	v := strict.Value{Kind: strict.Object}
-	add := func(kind string, isSet bool, form func() form.Form) {
-		if isSet {
-			v.Members = append(v.Members, strict.Member{Name: kind, Value: form().JSON()})
-		}
+	add := func(kind string, members form.Form) {
+		v.Members = append(v.Members, strict.Member{Name: kind, Value: members.JSON()})
 	}
-	add("user", r.User != nil, r.User.form)
-	add("key", r.Key != nil, r.Key.form)
-	add("event", r.Event != nil, r.Event.form)
-	add("guest", r.Guest != nil, r.Guest.form)
+	if r.User != nil {
+		add("user", r.User.form())
+	}
+	if r.Key != nil {
+		add("key", r.Key.form())
+	}
+	if r.Event != nil {
+		add("event", r.Event.form())
+	}
+	if r.Guest != nil {
+		add("guest", r.Guest.form())
+	}
 	if r.Delete != nil {
-		ref, _ := strict.Parse(strict.Encode(r.Delete)) // valid: it was just encoded
-		v.Members = append(v.Members, strict.Member{Name: "delete", Value: ref})
+		add("delete", refTable.Form(r.Delete))
 	}
 	return v
 }
@@ -531,7 +574,8 @@ func recordValue(r Record) strict.Value {
 // existing returns the row that a record is about: the one with its id or, if it has
 // none, with the second name that its members give it. Nil means a new row.
 func (t tx) existing(v strict.Value, prefix, name string) *rows.Row {
-	if id := v.Member("id"); id.Kind != strict.Null {
+	id := v.Member("id")
+	if id.Kind != strict.Null {
 		return t.Get(prefix, id.Text)
 	}
 	return t.Find(name)
@@ -539,11 +583,7 @@ func (t tx) existing(v strict.Value, prefix, name string) *rows.Row {
 
 // load reads a row into the value of a form. A nil row changes nothing.
 func load(f form.Form, r *rows.Row) {
-	if r == nil {
-		return
-	}
-	v, err := strict.Parse([]byte(r.JSON))
-	if err != nil || f.Fill(v, form.Stored).All() != nil {
+	if r != nil && !f.Read(r.JSON) {
 		panic(fmt.Errorf("%w: %s is not of its form", ErrDamaged, r.ID)) // only a forged row is not
 	}
 }
@@ -558,41 +598,55 @@ func mode(old *rows.Row) form.Mode {
 
 // checkNotTaken adds a problem if a row with another id has the name.
 func (t tx) checkNotTaken(p *form.Problems, member, name, id string) {
-	if r := t.Find(name); r != nil && r.ID != id {
+	r := t.Find(name)
+	if r != nil && r.ID != id {
 		p.Add(member, "is taken by "+r.ID)
 	}
 }
 
-// createdAt checks the created_at of a new row, or sets it. Unless the clock is a
-// configured one, the time that is set is later than every created_at so far, so that
-// lists show the order of creation.
-func (t tx) createdAt(p *form.Problems, at *time.Time, old *rows.Row) {
+// newTime is the created_at of what is made now. Unless the clock is a configured one, it
+// is later than every created_at so far, so that lists show the order of creation.
+func (t tx) newTime() time.Time {
 	now := t.s.now()
-	switch {
-	case old != nil:
-	case at.IsZero():
-		if *at = now; t.s.cfg.Now == nil && !now.After(t.s.last) {
-			*at = t.s.last.Truncate(time.Microsecond).Add(time.Microsecond)
-		}
-	case at.After(now) && (t.ahead == nil || t.s.cfg.Now != nil || at.Year() == 9999):
-		p.Add("created_at", "must not be later than now")
+	if t.s.cfg.Now == nil && !now.After(t.s.last) {
+		now = t.s.last.Truncate(time.Microsecond).Add(time.Microsecond)
+	}
+	t.s.last = latest(t.s.last, now)
+	return now
+}
+
+// createdAt checks the created_at of a new row, or sets it.
+func (t tx) createdAt(p *form.Problems, at *time.Time, old *rows.Row) {
+	if old != nil {
 		return
-	case at.After(now):
+	}
+	if at.IsZero() {
+		*at = t.newTime()
+		return
+	}
+	if at.After(t.s.now()) {
+		if t.s.cfg.Now != nil {
+			p.Add("created_at", "must not be later than now: set -time or At to a later start of the clock")
+			return
+		}
+		if t.ahead == nil || at.Year() == 9999 {
+			p.Add("created_at", "must not be later than now; only a backup that -seed reads may be")
+			return
+		}
 		*t.ahead = latest(*t.ahead, *at)
 	}
-	if at.After(t.s.last) {
-		t.s.last = *at
-	}
+	t.s.last = latest(t.s.last, *at)
 }
 
 // makeID sets an id if none was given.
-func (t tx) makeID(id *string, prefix, owner string, rule form.Rule) {
+func (t tx) makeID(id *string, prefix, owner string) {
 	if *id == "" {
-		*id = t.unique(prefix, owner, rule, func(made string) string { return prefix + "_" + made })
+		whole := func(made string) string { return prefix + "_" + made }
+		*id = t.unique(prefix, owner, rules[prefix+"_id"], whole)
 	}
 }
 
-// unique returns a name that is not in use. It panics, which Update returns as an error,
+// unique returns a name that is not in use. It panics, which Batch returns as an error,
 // if Config.NewID makes one that the rule does not allow, or a million in turn that are
 // in use. The rule may be nil.
 func (t tx) unique(kind, owner string, rule form.Rule, whole func(made string) string) string {
@@ -608,85 +662,185 @@ func (t tx) unique(kind, owner string, rule form.Rule, whole func(made string) s
 	panic("Config.NewID makes only what is taken")
 }
 
-// put puts the value of a form as a row.
-func (t tx) put(f form.Form, old *rows.Row, key *rows.IdempotencyKey) *rows.Row {
-	t.s.encoded = f.Append(t.s.encoded[:0])
-	return t.Put(old, t.s.encoded, key)
+// idAlphabet has 32 characters that ids, slugs and secrets can all hold.
+var idAlphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// newID is the random part of an id, slug or secret: what Config.NewID gives, else
+// 128 random bits (40 of a slug, which is no secret and is made again if it is in
+// use).
+func (s *Store) newID(kind, owner string) string {
+	if s.cfg.NewID != nil {
+		return s.cfg.NewID(kind, owner)
+	}
+	random := make([]byte, 16)
+	rand.Read(random) // it never fails
+	text := idAlphabet.EncodeToString(random)
+	if kind == "slug" {
+		return text[:8]
+	}
+	return text
 }
 
-func (t tx) user(v strict.Value) []string {
+// encode is the text of the row that the value of a form makes, until the next call.
+func (t tx) encode(f form.Form) []byte {
+	t.s.encoded = f.Append(t.s.encoded[:0])
+	return t.s.encoded
+}
+
+// put puts a row with the text that the value of a form makes.
+func (t tx) put(r rows.Row, f form.Form, old *rows.Row, idem *rows.IdempotencyKey) *rows.Row {
+	r.JSON = string(t.encode(f))
+	return t.Put(old, r, idem)
+}
+
+func (t tx) applyUser(v strict.Value) []string {
 	var u User
 	f := u.form()
-	old := t.existing(v, "usr", emailName(text(v, "email")))
+	old := t.existing(v, "usr", emailName(stringIn(v, "email")))
 	load(f, old)
 	p := f.Fill(v, mode(old))
 	t.checkNotTaken(p, "email", emailName(u.Email), u.ID)
 	t.createdAt(p, &u.CreatedAt, old)
-	if problems := p.All(); problems != nil {
+	problems := p.All()
+	if problems != nil {
 		return problems
 	}
-	t.makeID(&u.ID, "usr", u.Name, userID)
-	t.put(f, old, nil)
+	t.makeID(&u.ID, "usr", u.Name)
+	t.put(u.row(), f, old, nil)
 	return nil
 }
 
-// event puts an event: from a record or, if host is not "", a new one from a
-// request of that host.
-func (t tx) event(v strict.Value, host string, key *rows.IdempotencyKey) (*rows.Row, []string) {
-	e := Event{HostID: host}
-	f := e.form()
-	how, old := form.Client, (*rows.Row)(nil)
-	if host == "" {
-		old = t.existing(v, "evt", "")
-		how = mode(old)
+// applyKey puts the key of a record, which has the secret or its digest.
+func (t tx) applyKey(v strict.Value) []string {
+	var k Key
+	f := k.form()
+	sum := stringIn(v, "digest")
+	given := "digest"
+	secret := stringIn(v, "secret")
+	if secret != "" {
+		sum = digest(secret)
+		given = "secret"
 	}
+	old := t.existing(v, "key", apiKeyName(sum))
+	load(f, old)
+	p := f.Fill(v, mode(old))
+	if secret != "" {
+		if k.Digest != "" && k.Digest != sum {
+			p.Add("digest", "is not that of the secret: leave one of them out")
+		}
+		k.Digest = sum
+		k.Hint = hint(secret)
+	}
+	if k.Digest == "" {
+		p.Add("secret", "is required, or its digest")
+	}
+	if t.Get("usr", k.UserID) == nil {
+		p.Add("user_id", fmt.Sprintf("%q is not known", k.UserID))
+	}
+	t.checkNotTaken(p, given, apiKeyName(k.Digest), k.ID)
+	t.createdAt(p, &k.CreatedAt, old)
+	problems := p.All()
+	if problems != nil {
+		return problems
+	}
+	t.makeID(&k.ID, "key", k.UserID)
+	t.put(k.row(), f, old, nil)
+	return nil
+}
+
+// digest is what a store keeps of a secret. One round of SHA-256 is enough for
+// those that are made here: there is nothing to guess in 128 random bits.
+func digest(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// hint is the end of a secret by which a person tells keys apart; nil if the
+// secret is so short that its end would give away too much.
+func hint(secret string) *string {
+	if len(secret) < len(secretPrefix)+16 {
+		return nil
+	}
+	return new(secret[len(secret)-4:])
+}
+
+// applyEvent puts the event of a record. Its updated_at moves if another member changes.
+func (t tx) applyEvent(v strict.Value) []string {
+	var e Event
+	f := e.form()
+	old := t.existing(v, "evt", "")
 	load(f, old)
 	before := e.UpdatedAt
-	p := f.Fill(v, how)
+	p := f.Fill(v, mode(old))
+	if e.UpdatedAt.IsZero() { // the record has null
+		e.UpdatedAt = before
+	}
+	problems := t.complete(&e, p, old)
+	if problems != nil {
+		return problems
+	}
+	if old != nil && e.UpdatedAt.Equal(before) && string(t.encode(f)) != old.JSON {
+		e.UpdatedAt = latest(t.s.now(), e.CreatedAt)
+	}
+	t.put(e.row(), f, old, nil)
+	return nil
+}
+
+// newEvent puts the event of a host that a client creates.
+func (t tx) newEvent(host string, v strict.Value, idem *rows.IdempotencyKey) (*rows.Row, []string) {
+	e := Event{HostID: host}
+	f := e.form().ByClient()
+	p := f.Fill(v, form.New)
+	// Many languages have no year 0: one event in it would break each list of their clients.
+	const yearZero = "must be in the years 0001 to 9999, in UTC"
+	if e.StartAt.Year() == 0 {
+		p.Add("start_at", yearZero)
+	}
+	if e.EndAt.Year() == 0 {
+		p.Add("end_at", yearZero)
+	}
+	problems := t.complete(&e, p, nil)
+	if problems != nil {
+		return nil, problems
+	}
+	return t.put(e.row(), f, nil, idem), nil
+}
+
+// complete checks what the members of an event have to do with each other and with other
+// rows. If there are no problems, it sets the members that were left out.
+func (t tx) complete(e *Event, p *form.Problems, old *rows.Row) []string {
 	if !p.Has("start_at") && !p.Has("end_at") && !e.EndAt.After(e.StartAt) {
 		p.Add("end_at", "must be after start_at")
 	}
-	hostRow := t.Get("usr", e.HostID)
-	if hostRow == nil {
+	host := t.Get("usr", e.HostID)
+	if host == nil {
 		p.Add("host_id", fmt.Sprintf("%q is not known", e.HostID))
 	}
 	t.checkNotTaken(p, "slug", e.Slug, e.ID)
 	t.createdAt(p, &e.CreatedAt, old)
-	if problems := p.All(); problems != nil {
-		return nil, problems
+	problems := p.All()
+	if problems != nil {
+		return problems
 	}
-	if e.Timezone == "" {
-		// Cut out of the row, as to read all of it takes longer than the rest of a create.
-		// Inside a string the quotes are escaped, so no name or address holds this.
-		_, zone, _ := strings.Cut(hostRow.JSON, `,"timezone":"`)
-		zone, _, _ = strings.Cut(zone, `"`)
-		e.Timezone = cmp.Or(zone, "UTC")
-	}
+	e.Timezone = cmp.Or(e.Timezone, host.Note, "UTC")
 	e.Visibility = cmp.Or(e.Visibility, "public")
 	e.Status = cmp.Or(e.Status, t.s.cfg.NewEventStatus)
-	t.makeID(&e.ID, "evt", e.HostID, eventID)
+	t.makeID(&e.ID, "evt", e.HostID)
 	if e.Slug == "" {
 		e.Slug = t.unique("slug", e.HostID, form.Slug, func(made string) string {
 			return form.MakeSlug(e.Title) + "-" + made
 		})
 	}
-	switch isGiven := !e.UpdatedAt.IsZero() && !e.UpdatedAt.Equal(before); {
-	case isGiven: // it stays as the record says
-	case old == nil:
+	if e.UpdatedAt.IsZero() {
 		e.UpdatedAt = e.CreatedAt
-	default: // it moves if a member has changed
-		e.UpdatedAt = before
-		if t.s.encoded = f.Append(t.s.encoded[:0]); string(t.s.encoded) != old.JSON {
-			e.UpdatedAt = latest(t.s.now(), e.CreatedAt)
-		}
 	}
-	return t.put(f, old, key), nil
+	return nil
 }
 
-func (t tx) guest(v strict.Value) []string {
+func (t tx) applyGuest(v strict.Value) []string {
 	var g Guest
 	f := g.form()
-	old := t.existing(v, "gst", guestName(text(v, "event_id"), text(v, "email")))
+	old := t.existing(v, "gst", guestName(stringIn(v, "event_id"), stringIn(v, "email")))
 	load(f, old)
 	p := f.Fill(v, mode(old))
 	event := t.Get("evt", g.EventID)
@@ -699,118 +853,44 @@ func (t tx) guest(v strict.Value) []string {
 	if g.Email != nil {
 		t.checkNotTaken(p, "email", guestName(g.EventID, *g.Email), g.ID)
 	}
-	if g.Status == "invited" && text(v, "registered_at") != "" {
+	if g.Status == "invited" && stringIn(v, "registered_at") != "" {
 		p.Add("registered_at", "must be null while the status is invited")
 	}
 	t.createdAt(p, &g.CreatedAt, old)
-	if problems := p.All(); problems != nil {
+	problems := p.All()
+	if problems != nil {
 		return problems
 	}
-	if g.Status == "" {
-		var e Event
-		load(e.form(), event)
-		if g.Status = "approved"; e.RequiresApproval {
-			g.Status = "pending"
-		}
+	switch {
+	case g.Status != "":
+	case event.Note == needsApproval:
+		g.Status = "pending"
+	default:
+		g.Status = "approved"
 	}
 	if g.Status == "invited" {
 		g.RegisteredAt = nil
 	} else if g.RegisteredAt == nil {
 		g.RegisteredAt = &g.CreatedAt
 	}
-	t.makeID(&g.ID, "gst", event.Parent, guestID)
-	t.put(f, old, nil)
+	t.makeID(&g.ID, "gst", event.Parent)
+	t.put(g.row(), f, old, nil)
 	return nil
 }
 
-func (t tx) delete(v strict.Value) []string {
-	name, id, _ := onlyMember(v)
-	for _, kind := range kinds {
-		if kind.Name == name && strings.HasPrefix(id.Text, kind.Prefix+"_") {
-			t.Delete(id.Text)
+func (t tx) applyDelete(v strict.Value) []string {
+	isNull := func(m strict.Member) bool { return m.Value.Kind == strict.Null }
+	given := slices.DeleteFunc(slices.Clone(v.Members), isNull)
+	for _, kind := range t.s.db.Kinds {
+		if len(given) != 1 || given[0].Name != kind.Name {
+			continue
+		}
+		id := given[0].Value.Text
+		if strings.HasPrefix(id, kind.Prefix+"_") {
+			t.Delete(id)
 			return nil
 		}
 	}
 	return []string{"must be an object with exactly one member, user, key, event or guest, " +
 		"and in it an id that begins with usr_, key_, evt_ or gst_"}
-}
-
-// What the handlers ask for. Each call sees only what belongs to the caller.
-
-// profile is the user with this id.
-func (s *Store) profile(userID string) (raw string, found bool) {
-	s.db.View(func(t *rows.Tx) {
-		if u := t.Get("usr", userID); u != nil {
-			raw, found = u.JSON, true
-		}
-	})
-	return raw, found
-}
-
-// event is the event that ref, an id or a slug, names, if the caller hosts it.
-func (s *Store) event(caller, ref string) (id, raw string, found bool) {
-	s.db.View(func(t *rows.Tx) {
-		e := t.Find(ref)
-		if e != nil && e.Parent == caller && e.Kind.Prefix == "evt" && (e.ID == ref || e.Name == ref) {
-			id, raw, found = e.ID, e.JSON, true
-		}
-	})
-	return id, raw, found
-}
-
-// page appends to raws a page of the events of a user, of one status or, for "", of
-// both, or a page of the guests of an event: the newest first. If more follow, next is
-// the place of the last one.
-func (s *Store) page(parent, prefix, status string, after *rows.Place, limit int, raws []string) (
-	page []string, next *rows.Place) {
-	s.db.View(func(t *rows.Tx) { page, next = t.Page(parent, prefix, status, after, limit, raws) })
-	return page, next
-}
-
-// creation is the answer to a create: the event, and whether an earlier request
-// with the same idempotency key made it.
-type creation struct {
-	id, raw  string
-	replayed bool
-}
-
-// createEvent makes an event of the owner from a request body. An idempotency key
-// that came before with the same body is answered with the event that it made, as
-// that is now; with another body it is errIdempotencyMismatch. That is checked before a
-// body that is not JSON is refused: a known key with such a body is 422 and not 400.
-func (s *Store) createEvent(ctx context.Context, owner string, body []byte, idem string) (creation, error) {
-	v, parseErr := strict.Parse(body)
-	var key *rows.IdempotencyKey
-	if idem != "" {
-		key = &rows.IdempotencyKey{Key: idem, Body: digest(string(body))}
-	}
-	var made creation
-	err := s.update(ctx, func(t tx) error {
-		if key != nil {
-			key.At = s.now()
-			if e := t.FindIdempotent(owner, key.Key); e != nil {
-				if e.Idempotency.Body != key.Body {
-					return errIdempotencyMismatch
-				}
-				made = creation{e.ID, e.JSON, true}
-				return nil
-			}
-		}
-		if parseErr != nil {
-			return &RecordError{Problems: []string{"the body is not a JSON object: " + parseErr.Error()}}
-		}
-		if v.Kind != strict.Object {
-			return &RecordError{Problems: []string{"the body must be a JSON object, not " + v.Kind.String()}}
-		}
-		if t.Get("usr", owner) == nil {
-			return errCallerDeleted
-		}
-		e, problems := t.event(v, owner, key)
-		if problems != nil {
-			return &RecordError{Problems: problems}
-		}
-		made = creation{e.ID, e.JSON, false}
-		return nil
-	})
-	return made, err
 }

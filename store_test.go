@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
@@ -60,10 +57,10 @@ func TestApplyRefuses(t *testing.T) {
 		{"key of nobody", `[{"key":{"user_id":"usr_x","secret":"svc_live_new"}}]`, `record 1: key: user_id "usr_x" is not known`},
 		{"key without a user", `[{"key":{"secret":"svc_live_new"}}]`, "key: user_id is required"},
 		{"key without a secret", `[{"key":{"user_id":"usr_ada"}}]`, "key: secret is required, or its digest"},
-		{"key without the prefix", `[{"key":{"user_id":"usr_ada","secret":"sk_live_x"}}]`, "key: secret must be svc_live_ and more"},
-		{"key of the prefix alone", `[{"key":{"user_id":"usr_ada","secret":"svc_live_"}}]`, "key: secret must be svc_live_ and more"},
-		{"key with a space", `[{"key":{"user_id":"usr_ada","secret":"svc_live_a b"}}]`, "key: secret must be svc_live_ and more"},
-		{"key too long", `[{"key":{"user_id":"usr_ada","secret":"svc_live_` + strings.Repeat("x", 247) + `"}}]`, "key: secret must be svc_live_ and more"},
+		{"key without the prefix", `[{"key":{"user_id":"usr_ada","secret":"sk_live_x"}}]`, "key: secret must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{"key of the prefix alone", `[{"key":{"user_id":"usr_ada","secret":"svc_live_"}}]`, "key: secret must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{"key with a space", `[{"key":{"user_id":"usr_ada","secret":"svc_live_a b"}}]`, "key: secret must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{"key too long", `[{"key":{"user_id":"usr_ada","secret":"svc_live_` + strings.Repeat("x", 247) + `"}}]`, "key: secret must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
 		{"key of another user", `[{"key":{"user_id":"usr_bob","secret":"svc_live_ada"}}]`, "key: user_id never changes: it is usr_ada"},
 		{"digest of another user", `[{"key":{"user_id":"usr_bob","id":"key_x","digest":"` + digestOfAda + `"}}]`, "key: digest is taken by key_ada"},
 		{"digest not of the secret", `[{"key":{"user_id":"usr_bob","secret":"svc_live_x","digest":"` + digestOfAda + `"}}]`, "key: digest is not that of the secret"},
@@ -884,94 +881,45 @@ func TestForgedRow(t *testing.T) {
 	}
 }
 
-// TestMemory: a long array takes no more memory while it is applied than twice what
-// the loaded store takes, and three times the array. Not parallel to other tests: it
-// measures the memory of the process, with the garbage collector as eventsd sets it.
-func TestMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	defer debug.SetGCPercent(debug.SetGCPercent(200))
-	const n = 60_000
-	array := func(record func(b []byte, i int) []byte) []byte {
-		b := []byte(`[{"user":{"id":"usr_m","name":"M","email":"m@example.com"}}`)
-		for i := range n {
-			b = record(append(b, ','), i)
-		}
-		return append(b, ']')
-	}
-	seed := array(func(b []byte, i int) []byte {
-		return fmt.Appendf(b, `{"event":{"id":"evt_%d","host_id":"usr_m","title":"T","start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z"}}`, i)
-	})
-	changes := array(func(b []byte, i int) []byte { return fmt.Appendf(b, `{"event":{"id":"evt_%d","status":"draft"}}`, i) })
-
-	store := events.NewStore(nil)
-	heap := func() uint64 {
-		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-		metrics.Read(sample)
-		return sample[0].Value.Uint64()
-	}
-	for name, records := range map[string][]byte{"a seed": seed, "changes": changes} {
-		if name == "changes" {
-			if err := store.ApplyJSON(seed); err != nil {
-				t.Fatal(err)
-			}
-		}
-		runtime.GC()
-		done, peak := make(chan error), uint64(0)
-		go func() { done <- store.ApplyJSON(records) }()
-		for applying := true; applying; {
-			select {
-			case err := <-done:
-				if applying = false; err != nil {
-					t.Fatal(err)
-				}
-			case <-time.After(2 * time.Millisecond):
-				peak = max(peak, heap())
-			}
-		}
-		runtime.GC()
-		loaded := heap()
-		if most := 2*loaded + 3*uint64(len(records)); peak > most {
-			t.Errorf("%s of %d MiB took %d MiB, want at most %d, twice the %d MiB of the store and three times the array",
-				name, len(records)>>20, peak>>20, most>>20, loaded>>20)
-		}
-		t.Logf("%s: peak %d MiB, loaded %d MiB", name, peak>>20, loaded>>20)
-		store = events.NewStore(nil)
-	}
-}
-
-// TestDataFile: the rows of a file of today's format are written today as they stand
-// in it, because they are served as they stand.
+// TestDataFile: the rows of a file of each format are, once it is opened, as they are
+// written today, because they are served as they stand.
 func TestDataFile(t *testing.T) {
 	t.Parallel()
-	const name = "testdata/events-1.json"
-	file, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
+	names, err := filepath.Glob("testdata/events-*.json")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("there is no data file: %v", err)
 	}
-	path := filepath.Join(t.TempDir(), "events.json")
-	if err := os.WriteFile(path, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	store, err := events.Open(path, nil)
-	if err != nil {
-		t.Fatalf("%s: %v; a file of today's format belongs in testdata", name, err)
-	}
-	defer store.Close()
-	again := events.NewStore(nil)
-	if err := again.Apply(store.Records()...); err != nil {
-		t.Fatal(err)
-	}
-	before, now := dump(t, store), dump(t, again)
-	if before != now {
-		t.Errorf("the rows of %s are\n%s\nand are written now as\n%s\n"+
-			"raise fileFormat in internal/rows/load.go, and add a file of the new format (see CONTRIBUTING.md)", name, before, now)
-	}
-	for _, kind := range []string{"user", "key", "event", "guest"} {
-		if !strings.Contains(before, `{"`+kind+`":`) {
-			t.Errorf("%s has no %s", name, kind)
-		}
+	for _, name := range names {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			t.Parallel()
+			file, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "events.json")
+			if err := os.WriteFile(path, file, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			store, err := events.Open(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			again := events.NewStore(nil)
+			if err := again.Apply(store.Records()...); err != nil {
+				t.Fatal(err)
+			}
+			before, now := dump(t, store), dump(t, again)
+			if before != now {
+				t.Errorf("the rows of the file are\n%s\nand are written now as\n%s\n"+
+					"add a format with what is new to formats in store.go (see CONTRIBUTING.md)", before, now)
+			}
+			for _, kind := range []string{"user", "key", "event", "guest"} {
+				if !strings.Contains(before, `{"`+kind+`":`) {
+					t.Errorf("the file has no %s", kind)
+				}
+			}
+		})
 	}
 }
 

@@ -38,34 +38,28 @@ func Mux(
 		methods[route.Path] = append(methods[route.Path], route.Method)
 		known = append(known, route.Method+" "+route.Path)
 	}
-	noRoute := NotFound("there is no such route below " + base + "/; there are " +
-		strings.Join(known, ", "))
-	// refuse answers what no route takes. Allow is empty if there is no such path.
-	refuse := func(path, allow string) http.HandlerFunc {
+	refuse := func(problem *Error) http.HandlerFunc {
+		allow := problem.Header["Allow"] // nil if it is a 404
 		return func(w http.ResponseWriter, r *http.Request) {
 			err := check(r)
 			switch {
 			case err != nil:
-			case allow == "":
-				err = noRoute
-			case r.Method == http.MethodOptions:
-				w.Header()["Allow"] = []string{allow}
+				writeError(w, r, err)
+			case allow != nil && r.Method == http.MethodOptions:
+				w.Header()["Allow"] = allow
 				w.WriteHeader(http.StatusNoContent)
-				return
 			default:
-				err = notAllowed(r.Method, path, allow, routes)
+				writeError(w, r, problem)
 			}
-			writeError(w, r, err)
 		}
 	}
-	unknown := refuse("", "")
+	unknown := refuse(NotFound("there is no such route below " + base + "/; there are " +
+		strings.Join(known, ", ")))
 	paths := http.NewServeMux() // takes what no route takes: it knows the paths alone
 	paths.HandleFunc("/", unknown)
 	mux.Handle("/", paths)
 	for path, own := range methods {
-		allow := strings.Join(own, ", ") + ", OPTIONS"
-		allow = strings.Replace(allow, "GET", "GET, HEAD", 1)
-		paths.HandleFunc(base+path, refuse(path, allow))
+		paths.HandleFunc(base+path, refuse(notAllowed(path, own, routes)))
 		// A method that the path lacks must not reach another path with a wildcard.
 		for _, route := range routes {
 			if !slices.Contains(own, route.Method) {
@@ -83,13 +77,15 @@ func Mux(
 	})
 }
 
-// notAllowed is a 405. It names the routes below the path that have the method, as
-// POST /events is most likely to mean POST /events/create.
-func notAllowed(method, path, allow string, routes []Route) *Error {
-	problem := Method(path, allow)
+// notAllowed is a 405 on a path that has methods of its own. It names the routes below
+// the path that have others: POST /events is most likely to mean POST /events/create.
+func notAllowed(path string, own []string, routes []Route) *Error {
+	allow := strings.Join(own, ", ") + ", OPTIONS"
+	problem := Method(path, strings.Replace(allow, "GET", "GET, HEAD", 1))
 	for _, route := range routes {
-		if route.Method == method && strings.HasPrefix(route.Path, path+"/") {
-			problem.Message += ", or " + method + " " + route.Path
+		isBelow := strings.HasPrefix(route.Path, path+"/")
+		if isBelow && !slices.Contains(own, route.Method) {
+			problem.Message += ", or " + route.Method + " " + route.Path
 		}
 	}
 	return problem

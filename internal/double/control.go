@@ -114,7 +114,7 @@ func (d *Double) putFaults(r operator.Request) ([]byte, error) {
 			return nil, answer.BadRequest("the body is not a JSON array of faults: " + err.Error())
 		}
 		f := &Rule{}
-		problem := strings.Join(f.form().Fill(v, form.Client).All(), "; ")
+		problem := strings.Join(f.form().ByClient().Fill(v, form.New).All(), "; ")
 		if f.User = cmp.Or(f.User, user); problem == "" {
 			problem = d.problem(f, user) // only if each member by itself is right
 		}

@@ -1,28 +1,32 @@
 // Package form reads a JSON object into a struct by a table of its members, and
 // reports everything that is wrong with it at once, in the order of the table.
 //
-// A [Form] is that table. Of each member it has the JSON name, a pointer to where
-// the value is kept, a rule for its text, and whether it is required, fixed or
-// set by the server. A type makes the form of one of its objects in a method:
+// The table is made of the struct's tags. A tag json has the name of a member. A tag
+// form has the name of a rule for its text and its [Flags], in any order:
 //
-//	func (g *Guest) form() form.Form {
-//		return form.Form{
-//			{Name: "id", Value: &g.ID, Rule: guestID, Flags: form.Fixed},
-//			{Name: "name", Value: &g.Name, Rule: personName, Flags: form.Required},
-//			{Name: "checked_in_at", Value: &g.CheckedInAt},
-//		}
+//	type Guest struct {
+//		ID          string     `json:"id" form:"guest_id fixed"`
+//		Name        *string    `json:"name" form:"person required"`
+//		CheckedInAt *time.Time `json:"checked_in_at"`
 //	}
 //
-// [Form.Fill] puts the members of a JSON object into the struct, [Form.Append]
-// writes the JSON that is stored and answered, and [Form.JSON] makes of a struct
-// that was built in Go the object that Fill reads, so that it passes the same
-// checks as one that came as JSON.
+//	var guests = form.NewTable(Guest{}, form.Rules{
+//		"guest_id": form.ID("gst"),
+//		"person":   form.Length(1, 255),
+//	})
+//
+// [Table.Form] binds the table to a struct. [Form.Fill] puts the members of a JSON
+// object into the struct, by the rules, and [Form.JSON] makes of a struct that was built
+// in Go the object that Fill takes, so that it passes the same checks as one that came
+// as JSON. [Form.Append] writes the JSON that is stored and answered, and [Form.Read]
+// and [Form.ReadIndexed] read that again (stored.go).
 package form
 
 import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,8 +35,8 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// Form is the table of the members of one object, in the order of its JSON. It is
-// as safe for concurrent use as that object.
+// Form is the members of one object, in the order of its JSON. It is as safe for
+// concurrent use as that object.
 type Form []Member
 
 // Member is one member of an object: its name in JSON, where its value is kept,
@@ -59,12 +63,72 @@ type Member struct {
 type Flags uint8
 
 const (
-	Required    Flags = 1 << iota // a new object cannot do without it
-	Fixed                         // it never changes once it is set
-	Server                        // a client must not give it
-	WriteOnly                     // Append leaves it out
-	EmptyIsNull                   // an empty string means the same as null
+	Required    Flags = 1 << iota // required: a new object cannot do without it
+	Fixed                         // fixed: it never changes once it is set
+	Server                        // server: a client must not give it: see [Form.ByClient]
+	WriteOnly                     // write_only: Append leaves it out
+	EmptyIsNull                   // empty_is_null: an empty string means the same as null
+	Indexed                       // indexed: [Form.ReadIndexed] reads it
+	refused                       // who sends the object must not give it
 )
+
+// flagNames are the names of the flags in tags, in their order.
+var flagNames = []string{"required", "fixed", "server", "write_only", "empty_is_null", "indexed"}
+
+// Rules are rules by their names in tags.
+type Rules map[string]Rule
+
+// Table is what the tags of a struct say. It is safe for concurrent use.
+type Table []Member // without values
+
+// NewTable reads the tags of a struct, all fields of which must be exported. A field that
+// JSON leaves out (json:"-") is named after the field. NewTable panics if a tag names a
+// rule that is not among the rules.
+func NewTable(object any, rules Rules) Table {
+	fields := reflect.TypeOf(object)
+	table := make(Table, fields.NumField())
+	for i := range table {
+		field := fields.Field(i)
+		m := &table[i]
+		m.Name = strings.TrimSuffix(field.Tag.Get("json"), ",omitempty")
+		if m.Name == "-" {
+			m.Name = strings.ToLower(field.Name)
+		}
+		for word := range strings.FieldsSeq(field.Tag.Get("form")) {
+			flag := slices.Index(flagNames, word)
+			switch {
+			case flag >= 0:
+				m.Flags |= 1 << flag
+			case rules[word] != nil:
+				m.Rule = rules[word]
+			default:
+				panic(fmt.Sprintf("form: the member %s has the unknown rule %s", m.Name, word))
+			}
+		}
+	}
+	return table
+}
+
+// Form binds the table to an object: a pointer to a struct of the type that the table was
+// made of.
+func (table Table) Form(object any) Form {
+	f := Form(slices.Clone(table))
+	fields := reflect.ValueOf(object).Elem()
+	for i := range f {
+		f[i].Value = fields.Field(i).Addr().Interface()
+	}
+	return f
+}
+
+// ByClient makes [Form.Fill] refuse the server's members, and returns f.
+func (f Form) ByClient() Form {
+	for i := range f {
+		if f[i].is(Server) {
+			f[i].Flags |= refused
+		}
+	}
+	return f
+}
 
 // Mode is what [Form.Fill] fills.
 type Mode int
@@ -76,11 +140,6 @@ const (
 	// New fills a new object, which needs the required members. Null is the same
 	// as leaving a member out.
 	New
-	// Client is New for a client, who must not give the server's members.
-	Client
-	// Stored fills a new object from JSON that Append wrote. No member is required,
-	// and no rule is checked: all were when it was written.
-	Stored
 )
 
 // Fill puts the members of v, which should be a JSON object, into the struct of
@@ -95,13 +154,14 @@ func (f Form) Fill(v strict.Value, mode Mode) *Problems {
 	var unknown []string
 	for _, in := range v.Members {
 		i := f.index(in.Name)
-		switch {
-		case i < 0:
+		if i < 0 {
 			unknown = append(unknown, in.Name)
 			continue
+		}
+		switch {
 		case given[i]:
 			p.Add(in.Name, "is given more than once: send it once")
-		case f[i].is(Server) && mode == Client:
+		case f[i].is(refused):
 			p.others = append(p.others, in.Name+" is set by the server, so leave it out")
 		default:
 			p.Add(in.Name, f[i].fill(in.Value, mode))
@@ -109,12 +169,12 @@ func (f Form) Fill(v strict.Value, mode Mode) *Problems {
 		given[i] = true
 	}
 	for i := range f {
-		if f[i].is(Required) && !given[i] && (mode == New || mode == Client && !f[i].is(Server)) {
+		if mode == New && f[i].is(Required) && !f[i].is(refused) && !given[i] {
 			p.Add(f[i].Name, "is required")
 		}
 	}
 	if unknown != nil {
-		p.addUnknown(unknown, mode)
+		p.addUnknown(unknown)
 	}
 	return p
 }
@@ -137,70 +197,78 @@ func (m *Member) fill(v strict.Value, mode Mode) (problem string) {
 	if m.is(EmptyIsNull) && v.Kind == strict.String && v.Text == "" {
 		v = strict.Value{}
 	}
-	before := "" // what must not change
-	switch isFixed := m.is(Fixed) && mode == Merge; {
-	case isFixed && v.Kind == strict.Null:
-		return "" // the same as leaving it out
+	isFixed := m.is(Fixed) && mode == Merge
+	switch {
+	case v.Kind != strict.Null:
 	case isFixed:
-		before = m.get().Text
-	case m.is(Required) && v.Kind == strict.Null:
+		return "" // the same as leaving it out
+	case m.is(Required):
 		return "is required and must not be null"
 	}
-	problem = m.set(v, mode == Stored)
+	before := "" // what must not change
+	if isFixed {
+		before = m.get().Text
+	}
+	problem = m.set(v)
+	if problem == "" && v.Kind == strict.String && m.Rule != nil {
+		problem = m.Rule(v.Text)
+	}
 	if problem == "" && before != "" && m.get().Text != before {
-		return "never changes: it is " + before
+		problem = "never changes: it is " + before
 	}
 	return problem
 }
 
-// set puts v where the member is kept and returns what is wrong with v, or "".
-// What was stored is taken without the rule.
-func (m *Member) set(v strict.Value, isStored bool) (problem string) {
+// set puts v where the member is kept and returns what is wrong with its type, or "".
+func (m *Member) set(v strict.Value) (problem string) {
 	if v.Kind == strict.Null {
 		reflect.ValueOf(m.Value).Elem().SetZero()
 		return ""
 	}
-	switch at := m.Value.(type) { // what a pointer pointed to may be shared with another object
-	case **string:
-		*at = new(string)
-	case **time.Time:
-		*at = new(time.Time)
-	}
+	m.makeTarget()
 	var err error
 	switch at := m.target().(type) {
 	case *string:
 		*at = v.Text
-		switch {
-		case v.Kind != strict.String:
+		if v.Kind != strict.String {
 			return "must be a string, not " + v.Kind.String()
-		case !utf8.ValidString(v.Text): // it comes from a struct, not from a JSON text
+		}
+		if !utf8.ValidString(v.Text) { // it comes from a struct, not from a JSON text
 			return "must be valid UTF-8"
-		case m.Rule != nil && !isStored:
-			return m.Rule(v.Text)
 		}
 	case *bool:
-		if *at = v.Bool; v.Kind != strict.Bool {
+		*at = v.Bool
+		if v.Kind != strict.Bool {
 			return "must be true or false, not " + v.Kind.String()
 		}
 	case *int:
-		if *at, err = strconv.Atoi(v.Text); err != nil || v.Kind != strict.Number {
+		*at, err = strconv.Atoi(v.Text)
+		if err != nil || v.Kind != strict.Number {
 			return "must be a whole number in digits"
 		}
 	case *time.Duration:
-		if *at, err = time.ParseDuration(v.Text); err != nil || v.Kind != strict.String {
+		*at, err = time.ParseDuration(v.Text)
+		if err != nil || v.Kind != strict.String {
 			return "must be a string with a duration, such as 200ms, 1.5s or 2h"
 		}
 	case *time.Time:
-		if isStored {
-			*at, err = time.Parse(time.RFC3339, v.Text) // in UTC, as it was written
-		} else {
-			*at, err = strict.Time(v.Text)
-		}
+		*at, err = strict.Time(v.Text)
 		if err != nil {
 			return err.Error()
 		}
 	}
 	return ""
+}
+
+// makeTarget points a pointer to a new string or time, as what it pointed to until now
+// may be shared with another object.
+func (m *Member) makeTarget() {
+	switch at := m.Value.(type) {
+	case **string:
+		*at = new(string)
+	case **time.Time:
+		*at = new(time.Time)
+	}
 }
 
 // target returns a pointer to the string, bool, int, duration or time that the member
@@ -215,77 +283,6 @@ func (m *Member) target() any {
 		return at
 	}
 	panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
-}
-
-// append appends what the member holds as JSON, as encoding/json writes it when it
-// does not escape HTML.
-func (m *Member) append(b []byte) []byte {
-	switch at := m.target().(type) {
-	case *string:
-		if at != nil {
-			return appendString(b, *at)
-		}
-	case *bool:
-		return strconv.AppendBool(b, *at)
-	case *int:
-		return strconv.AppendInt(b, int64(*at), 10)
-	case *time.Duration:
-		return appendString(b, at.String())
-	case *time.Time:
-		if at != nil {
-			return append(at.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
-		}
-	}
-	return append(b, "null"...)
-}
-
-// appendString is [strict.Encode] of a string, at a fraction of its time if there is
-// nothing to escape.
-func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == 0xe2 { // U+2028 and U+2029 begin with 0xe2
-			return append(b, strict.Encode(s)...)
-		}
-	}
-	return append(append(append(b, '"'), s...), '"')
-}
-
-// get returns what the member holds.
-func (m *Member) get() strict.Value {
-	if s, ok := m.target().(*string); ok && s != nil {
-		return strict.Value{Kind: strict.String, Text: *s} // which Fill refuses if it is not UTF-8
-	}
-	v, _ := strict.Parse(m.append(nil))
-	return v
-}
-
-// JSON returns the object as [Form.Fill] would read it, with null for each field that
-// has its zero value, so that a struct that was built in Go passes the checks of a JSON
-// text.
-func (f Form) JSON() strict.Value {
-	object := strict.Value{Kind: strict.Object, Members: make([]strict.Member, len(f))}
-	for i := range f {
-		object.Members[i].Name = f[i].Name
-		if !reflect.ValueOf(f[i].Value).Elem().IsZero() {
-			object.Members[i].Value = f[i].get()
-		}
-	}
-	return object
-}
-
-// Append appends the object as JSON with all its members in the order of the form,
-// but for those that are write-only: what encoding/json writes when it does not
-// escape HTML.
-func (f Form) Append(b []byte) []byte {
-	separator := byte('{')
-	for i := range f {
-		if !f[i].is(WriteOnly) {
-			b = append(append(append(b, separator, '"'), f[i].Name...), '"', ':')
-			b = f[i].append(b)
-			separator = ','
-		}
-	}
-	return append(b, '}')
 }
 
 // Problems is what is wrong with an object, at most one problem a member.
@@ -327,8 +324,8 @@ const maxUnknown = 20 // unknown members that a message names
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
 
 // addUnknown adds members that the form does not have, at most maxUnknown and 40
-// characters of each, and lists those that the mode allows.
-func (p *Problems) addUnknown(names []string, mode Mode) {
+// characters of each, and lists those that may be given.
+func (p *Problems) addUnknown(names []string) {
 	for _, name := range names[:min(len(names), maxUnknown)] {
 		if !plainName.MatchString(name) {
 			name = fmt.Sprintf("%.40q", name)
@@ -336,12 +333,13 @@ func (p *Problems) addUnknown(names []string, mode Mode) {
 		p.others = append(p.others, name+" is not known")
 	}
 	last := &p.others[len(p.others)-1]
-	if more := len(names) - maxUnknown; more > 0 {
+	more := len(names) - maxUnknown
+	if more > 0 {
 		*last += fmt.Sprintf(", nor are %d more", more)
 	}
 	var known []string
 	for _, m := range p.form {
-		if mode != Client || !m.is(Server) {
+		if !m.is(refused) {
 			known = append(known, m.Name)
 		}
 	}

@@ -44,19 +44,19 @@ var (
 
 func (x *thing) form() Form {
 	return Form{
-		{Name: "id", Value: &x.ID, Rule: thingID, Flags: Fixed | Server},
+		{Name: "id", Value: &x.ID, Rule: thingID, Flags: Fixed | Server | Indexed},
 		{Name: "owner", Value: &x.Owner, Flags: Required | Fixed | Server},
-		{Name: "made", Value: &x.Made, Flags: Fixed},
+		{Name: "made", Value: &x.Made, Flags: Fixed | Indexed},
 		{Name: "seen", Value: &x.Seen, Flags: Server},
 		{Name: "title", Value: &x.Title, Rule: Title, Flags: Required},
 		{Name: "secret", Value: &x.Secret, Flags: WriteOnly},
 		{Name: "from", Value: &x.From, Flags: Required},
-		{Name: "size", Value: &x.Size, Rule: thingSize, Flags: EmptyIsNull},
+		{Name: "size", Value: &x.Size, Rule: thingSize, Flags: EmptyIsNull | Indexed},
 		{Name: "note", Value: &x.Note},
-		{Name: "open", Value: &x.Open},
+		{Name: "open", Value: &x.Open, Flags: Indexed},
 		{Name: "count", Value: &x.Count},
 		{Name: "wait", Value: (*time.Duration)(&x.Wait)},
-		{Name: "till", Value: &x.Till},
+		{Name: "till", Value: &x.Till, Flags: Indexed},
 		{Name: "zone", Value: &x.Zone, Rule: Zone, Flags: EmptyIsNull},
 	}
 }
@@ -75,6 +75,9 @@ func full() thing {
 		&size, &note, true, -7, wait, &till, "UTC"}
 }
 
+// client is New for a thing that a client gives.
+const client Mode = -1
+
 // fill fills a thing, a full one in mode Merge and else a new one, and returns its
 // problems, and its JSON and secret as they are then.
 func fill(t *testing.T, mode Mode, in string) (*Problems, string) {
@@ -87,7 +90,11 @@ func fill(t *testing.T, mode Mode, in string) (*Problems, string) {
 	if mode == Merge {
 		x = full()
 	}
-	p := x.form().Fill(v, mode)
+	f := x.form()
+	if mode == client {
+		f, mode = f.ByClient(), New
+	}
+	p := f.Fill(v, mode)
 	return p, encoded(t, x) + x.Secret
 }
 
@@ -117,7 +124,7 @@ func TestFill(t *testing.T) {
 		{"the least", New, `{"owner":"own_1",` + least[:len(least)-1] + `}`, empty},
 		{"null is left out", New,
 			`{"owner":"own_1","id":null,"made":null,"seen":null,"secret":null,` + least + nulls, empty},
-		{"a client's least", Client, `{"made":null,` + least[:len(least)-1] + `}`, clients},
+		{"a client's least", client, `{"made":null,` + least[:len(least)-1] + `}`, clients},
 		{"nothing given", Merge, `{}`, all + "s3cret"},
 		{"fixed as they are", Merge,
 			`{"id":"thg_1","owner":"own_1","made":"2027-01-02T11:00:00.0000005-01:00"}`, all + "s3cret"},
@@ -130,15 +137,9 @@ func TestFill(t *testing.T) {
 				`"till":"2027-01-02T13:00:00.0000005Z","zone":"UTC"}é`},
 
 		{"empty is null in a new one", New, `{"owner":"own_1","size":"",` + least + `"zone":""}`, empty},
-		{"empty is null in a client's", Client, `{"size":"",` + least + `"zone":""}`, clients},
+		{"empty is null in a client's", client, `{"size":"",` + least + `"zone":""}`, clients},
 		{"empty is null in a merge", Merge, `{"size":"","zone":""}`,
 			strings.NewReplacer(`"m"`, `null`, `"UTC"`, `""`).Replace(all) + "s3cret"},
-
-		{"stored", Stored, all, all},
-		{"stored without rules", Stored, `{"id":"x","title":"","size":"xl","note":null}`,
-			`{"id":"x","owner":"","made":` + never + `,"seen":` + never +
-				`,"title":"","from":` + never + `,"size":"xl",` +
-				strings.TrimPrefix(nothing, `"size":null,`)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -173,7 +174,7 @@ func TestFillProblems(t *testing.T) {
 	}{
 		{"array", New, `[{}]`, []string{"must be a JSON object, not an array"}},
 		{"null", Merge, `null`, []string{"must be a JSON object, not null"}},
-		{"string", Client, `"{}"`, []string{"must be a JSON object, not a string"}},
+		{"string", client, `"{}"`, []string{"must be a JSON object, not a string"}},
 		{"wrong types, in the order of the form", Merge, `{"till":true,"wait":0,"count":"5","open":0,"note":1,
 			"size":[],"from":5,"secret":{},"title":false,"seen":0,"made":{},"owner":1,"id":[]}`, []string{
 			"id must be a string, not an array",
@@ -214,7 +215,7 @@ func TestFillProblems(t *testing.T) {
 			"owner never changes: it is own_1",
 			"made never changes: it is 2027-01-02T12:00:00.0000005Z",
 		}},
-		{"the server's", Client, `{"seen":1,"owner":null,"id":"","seen":2,"open":1}`, []string{
+		{"the server's", client, `{"seen":1,"owner":null,"id":"","seen":2,"open":1}`, []string{
 			"seen is given more than once: send it once",
 			"title is required",
 			"from is required",
@@ -233,7 +234,7 @@ func TestFillProblems(t *testing.T) {
 		{"unknown", Merge, `{"Title":1,"open":1,"a b":2}`, []string{
 			open, "Title is not known", `"a b" is not known` + known,
 		}},
-		{"unknown to a client", Client, `{"x":1,"id":1,` + least + `}`, []string{
+		{"unknown to a client", client, `{"x":1,"id":1,` + least + `}`, []string{
 			"id is set by the server, so leave it out",
 			"x is not known (the members are made, title, secret, " +
 				"from, size, note, open, count, wait, till, zone)",
@@ -251,9 +252,6 @@ func TestFillProblems(t *testing.T) {
 				long + ` is not known`,
 				`"` + long + `" is not known` + known,
 			}},
-		{"stored as something else", Stored, `{"open":1,"note":1,"x":1}`, []string{
-			"note must be a string, not a number", open, "x is not known" + known,
-		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -312,17 +310,25 @@ func checkWays(t *testing.T, x thing) {
 	if err != nil {
 		t.Fatalf("Parse(%s) = %v", got, err)
 	}
+	stored := strings.TrimPrefix(got, "before")
+	again := thing{Secret: x.Secret} // which Append leaves out
+	if ok := again.form().Read(stored); !ok || !reflect.DeepEqual(again, x) {
+		t.Errorf("Read(%s) = %t\n got %s", stored, ok, encoded(t, again))
+	}
+	indexed := thing{}
+	want := thing{ID: x.ID, Made: x.Made, Size: x.Size, Open: x.Open, Till: x.Till}
+	if ok := indexed.form().ReadIndexed(stored); !ok || !reflect.DeepEqual(indexed, want) {
+		t.Errorf("ReadIndexed(%s) = %t\n got %s\nwant %s", stored, ok, encoded(t, indexed), encoded(t, want))
+	}
 	for _, way := range []struct {
 		name string
 		v    strict.Value
-		mode Mode
 	}{
-		{"what Append wrote", text, New},
-		{"what Append wrote and was stored", text, Stored},
-		{"what JSON returned", x.form().JSON(), New},
+		{"what Append wrote", text},
+		{"what JSON returned", x.form().JSON()},
 	} {
-		again := thing{Secret: x.Secret} // which Append leaves out
-		problems := again.form().Fill(way.v, way.mode).All()
+		again := thing{Secret: x.Secret}
+		problems := again.form().Fill(way.v, New).All()
 		if problems != nil || !reflect.DeepEqual(again, x) {
 			t.Errorf("Fill of %s = %q\n got %s, %q\nwant %s, %q",
 				way.name, problems, encoded(t, again), again.Secret, encoded(t, x), x.Secret)
@@ -432,6 +438,79 @@ func TestRules(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRead: a text that Append did not write is refused by what reads stored texts, and
+// makes neither panic.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	x := full()
+	text := string(x.form().Append(nil))
+	for i := range text {
+		if new(thing).form().Read(text[:i]) {
+			t.Errorf("Read(%s) = true, want false", text[:i])
+		}
+		new(thing).form().ReadIndexed(text[:i]) // what is cut behind its last indexed member is read
+	}
+	change := func(from, to string) string {
+		if !strings.Contains(text, from) {
+			t.Fatalf("%s does not hold %s", text, from)
+		}
+		return strings.Replace(text, from, to, 1)
+	}
+	for _, wrong := range []string{
+		"", "null", "[]", `"id"`, "{}",
+		change(`"id"`, `"Id"`), change(`thg_1`, `th\g_1`), change(`"thg_1"`, `"thg\"`), change(`"thg_1"`, `5`),
+		change(`"thg_1"`, `null`), change(`"2027-01-02T12:00:00.0000005Z"`, `null`), change("01-02", "02-30"),
+		change(`"open":true`, `"open":1`), change(`"open":true`, `"open":null`), change(`"size":"m"`, `"size":[]`),
+		change(`"open":true,`, ``), change(`"id":"thg_1","owner"`, `"owner"`),
+	} {
+		if new(thing).form().ReadIndexed(wrong) {
+			t.Errorf("ReadIndexed(%s) = true, want false", wrong)
+		}
+	}
+	for _, wrong := range []string{`{"x":1}`, `{"note":1}`, `{"open":1}`, `[]`} {
+		if new(thing).form().Read(wrong) {
+			t.Errorf("Read(%s) = true, want false", wrong)
+		}
+	}
+}
+
+// TestTable: the tags of a struct make the members that a literal would have.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	type pot struct {
+		ID     string    `json:"id" form:"fixed pot_id server indexed"`
+		Secret string    `json:"-" form:"write_only"`
+		Lid    *string   `json:"lid,omitempty" form:"empty_is_null"`
+		Made   time.Time `json:"made" form:"required"`
+	}
+	rule := ID("pot")
+	table := NewTable(pot{}, Rules{"pot_id": rule})
+	var p pot
+	got := table.Form(&p)
+	if got[0].Rule == nil || got[0].Rule("pot_1") != "" {
+		t.Errorf("the rule of the id is not the one that its tag names")
+	}
+	got[0].Rule = nil // functions cannot be compared
+	want := Form{
+		{Name: "id", Value: &p.ID, Flags: Fixed | Server | Indexed},
+		{Name: "secret", Value: &p.Secret, Flags: WriteOnly},
+		{Name: "lid", Value: &p.Lid, Flags: EmptyIsNull},
+		{Name: "made", Value: &p.Made, Flags: Required},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("Form = %+v\nwant %+v", got, want)
+	}
+	if table[0].Value != nil {
+		t.Error("Form has bound the table itself")
+	}
+	defer func() {
+		if problem := recover(); problem != "form: the member id has the unknown rule pot_id" {
+			t.Errorf("NewTable without the rule panics with %v", problem)
+		}
+	}()
+	NewTable(pot{}, Rules{})
 }
 
 func TestUnknownType(t *testing.T) {

@@ -4,19 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"example.com/events/internal/recordfile"
 )
 
 const (
-	maxQueue    = 4096     // updates that wait or are committed at a time; more block in Update
+	maxQueue    = 4096     // updates that wait or are committed at a time; more block in Batch
 	bulkChanges = 256      // a commit of more changes than these is published in bulk
 	minOutdated = 64 << 20 // bytes of the file that are outdated before it is compacted
 )
 
-// update is one call of [DB.Update].
+// update is one call of [DB.Batch].
 type update struct {
 	fn     func(*Tx) error
 	err    error         // of the call
@@ -24,17 +26,21 @@ type update struct {
 	done   chan struct{} // closed once err is final
 }
 
-// Update calls f, which changes the database. It returns once the changes are on
+// Batch calls f, which changes the database, and commits the changes, together with
+// those of other calls that wait at the same time. It returns once the changes are on
 // disk and Views see them, or with the error of f, and nothing is changed then.
-// [ErrNotWritten] means that the changes are not visible now. After a failed sync
-// they may still be found at the next start.
 //
-// Updates that wait at the same time share one commit. For that, f may be called
-// a second time, when what it changed does not fit into the same commit; and an f
-// that fails because of a change that in the end was not written is reported as
-// not written. When ctx is done, Update stops waiting for one of the slots of the
-// queue. Once it has a slot, it waits for the commit, even if ctx is done.
-func (db *DB) Update(ctx context.Context, f func(*Tx) error) error {
+//  1. f may be called a second time, with another Tx, if what it changed did not fit
+//     into a commit beside the changes of others. So f must set what it returns anew in
+//     each call, and do nothing else that cannot be done twice. In memory, without a
+//     file, f is called once.
+//  2. [ErrNotWritten] means that the changes are not visible now. After a failed sync
+//     they may still be found at the next start.
+//  3. If f fails because of a change of another call that in the end was not written,
+//     the error is [ErrNotWritten], not that of f.
+//  4. Once ctx is done, Batch no longer waits for one of the slots of the queue. With a
+//     slot, it waits for the commit, even if ctx is done.
+func (db *DB) Batch(ctx context.Context, f func(*Tx) error) error {
 	u := &update{fn: f}
 	if db.file == nil {
 		db.commit([]*update{u})
@@ -90,13 +96,13 @@ func (db *DB) commitWaiting() {
 func (db *DB) commit(waiting []*update) (rest []*update) {
 	db.writer.Lock()
 	defer db.writer.Unlock()
-	taken, changes := db.gather(waiting)
-	err := db.write(changes)
-	if err == nil && len(changes) > 0 {
-		db.publish(changes)
+	c := db.gather(waiting)
+	err := db.write(c)
+	if err == nil && len(c.changes) > 0 {
+		db.publish(c.changes)
 		db.commits.Add(1)
 	}
-	for _, u := range taken {
+	for _, u := range c.updates {
 		if err != nil && (u.err == nil || u.joined) {
 			u.err = err
 		}
@@ -107,59 +113,81 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 	if err == nil {
 		db.compact()
 	}
-	return waiting[len(taken):]
+	return waiting[len(c.updates):]
 }
 
-// gather runs updates until their changes fill one commit, whose records are then
-// in db.records. It returns the updates of this commit and their changes. The update
-// that did not fit is not one of them: it is run again in the next commit. An update
-// whose changes alone are more than a commit holds is the only one in its commit:
-// db.records is longer than a commit then, and does not hold all of its records.
-func (db *DB) gather(waiting []*update) (taken []*update, changes []change) {
+// commit is what is committed at once: the changes of some updates.
+type commit struct {
+	updates []*update
+	changes []change
+	isLong  bool // the records are too many for one line, and not all in DB.records
+}
+
+// gather runs updates until their changes fill one commit, and puts their records into
+// db.records. An update that does not fit beside the ones before it is not one of
+// them: it is run again, as the first of the next commit. An update that does not
+// fit into a line even alone is a commit by itself.
+func (db *DB) gather(waiting []*update) commit {
 	var batch *Tx // of the updates so far that have changed something
 	db.records = db.records[:0]
+	c := commit{updates: waiting}
 	for i, u := range waiting {
 		own := newTx(db, batch)
 		u.joined = batch != nil
-		if u.err = db.run(u.fn, own); u.err != nil {
+		u.err = db.run(u.fn, own)
+		if u.err != nil || len(own.changes) == 0 {
 			continue
 		}
-		before := len(db.records)
-		if db.file != nil {
-			for _, c := range own.changes {
-				if len(db.records) <= recordfile.MaxCommit {
-					db.records = appendChange(db.records, c)
-				}
-			}
+		fits := db.addRecords(own.changes)
+		if !fits && u.joined {
+			c.updates = waiting[:i]
+			return c
 		}
-		full := len(db.records) > recordfile.MaxCommit
-		switch {
-		case full && u.joined: // it is the first of the next commit
-			db.records = db.records[:before]
-			return waiting[:i], changes
-		case u.joined:
+		if u.joined {
 			batch.merge(own)
-		case len(own.changes) > 0:
+		} else {
 			batch = own
 		}
-		if batch != nil {
-			changes = batch.changes
-		}
-		if full {
-			return waiting[:i+1], changes
+		c.changes = batch.changes
+		if !fits {
+			c.updates = waiting[:i+1]
+			c.isLong = true
+			return c
 		}
 	}
-	return waiting, changes
+	return c
+}
+
+// addRecords appends the records of changes to db.records, if a line of the file has
+// room for all of them. If not, it leaves db.records as it was and returns false.
+func (db *DB) addRecords(changes []change) (fit bool) {
+	if db.file == nil {
+		return true
+	}
+	before := len(db.records)
+	for _, c := range changes {
+		db.records = appendChange(db.records, c)
+		if len(db.records) > recordfile.MaxCommit {
+			db.records = db.records[:before]
+			return false
+		}
+	}
+	return true
 }
 
 // run runs one update. A panic in it fails it alone, be it a defect or a row that is
 // found damaged.
 func (db *DB) run(fn func(*Tx) error, tx *Tx) (err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			if err, _ = p.(error); !errors.Is(err, ErrDamaged) {
-				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-			}
+		p := recover()
+		if p == nil {
+			return
+		}
+		damaged, isError := p.(error)
+		if isError && errors.Is(damaged, ErrDamaged) {
+			err = damaged
+		} else {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 	if db.closed {
@@ -168,20 +196,21 @@ func (db *DB) run(fn func(*Tx) error, tx *Tx) (err error) {
 	return fn(tx)
 }
 
-// write makes changes durable, if there is a file. Their records are in db.records. It
-// writes a new file if they do not fit into one commit, and if the database is empty:
-// then there may be no file yet, and Append needs one with a header.
-func (db *DB) write(changes []change) error {
-	switch {
-	case db.file == nil || len(changes) == 0:
+// write makes a commit durable, if there is a file. It writes a new file if the records
+// do not fit into one line, and if the database is empty: then there may be no file yet,
+// and Append needs one with a header.
+func (db *DB) write(c commit) error {
+	if db.file == nil || len(c.changes) == 0 {
 		return nil
-	case len(db.records) > recordfile.MaxCommit || len(db.names) == 0:
-		if db.records = nil; db.file.Size() == 0 {
-			db.Logger.Info("making a new data file", "data", db.path)
-		}
-		return notWritten(db.rewrite(changes))
 	}
-	return notWritten(db.file.Append(db.records))
+	if !c.isLong && len(db.names) > 0 {
+		return notWritten(db.file.Append(db.records))
+	}
+	if db.file.Size() == 0 {
+		db.Logger.Info("making a new data file", "data", db.path)
+	}
+	db.records = nil // which may be large, and is not needed
+	return notWritten(db.rewrite(c.changes))
 }
 
 // publish publishes durable changes to readers.
@@ -199,23 +228,31 @@ func (db *DB) publish(changes []change) {
 	db.endBulk()
 }
 
-// rewrite replaces the file by one that holds the rows, without idempotency keys
-// that have expired, and then the changes.
-func (db *DB) rewrite(changes []change) error {
+// rewrite replaces the file by one that holds the rows and then the changes.
+func (db *DB) rewrite(changes []change) error { return db.file.Rewrite(db.snapshot(changes)) }
+
+// snapshot yields the records of a new file: the rows, without idempotency keys that have
+// expired, and then the changes.
+func (db *DB) snapshot(changes []change) iter.Seq[[]byte] {
 	now := db.Now()
-	return db.file.Rewrite(func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) {
 		var record []byte
-		ok := db.walk(&db.root, func(r *Row) bool {
-			if record = appendChange(record[:0], change{row: r}); r.Idempotency.expired(now) {
+		goesOn := db.walk(&db.root, func(r *Row) bool {
+			if r.Idempotency.expired(now) {
 				record = AppendRecord(record[:0], r.Kind, r.JSON)
+			} else {
+				record = appendChange(record[:0], change{row: r})
 			}
 			return yield(record)
 		})
-		for i := 0; ok && i < len(changes); i++ {
-			record = appendChange(record[:0], changes[i])
-			ok = yield(record)
+		for _, c := range changes {
+			if !goesOn {
+				return
+			}
+			record = appendChange(record[:0], c)
+			goesOn = yield(record)
 		}
-	})
+	}
 }
 
 // outdated is about how many bytes of the file hold changes that later ones replaced.
@@ -225,11 +262,54 @@ func (db *DB) outdated() int64 { return db.file.Size() - db.live }
 // 64 MiB, and the live part. The next commit waits meanwhile, reads go on. If it fails,
 // the file stays as it is, and it is tried again when 64 MiB more are outdated.
 func (db *DB) compact() {
-	if db.file == nil || db.outdated() < db.compactAt || db.outdated() < db.live || db.file.Err() != nil {
+	if db.file == nil || db.file.Err() != nil {
 		return
 	}
-	if err := db.rewrite(nil); err != nil {
+	if db.outdated() < db.compactAt || db.outdated() < db.live {
+		return
+	}
+	err := db.dropOutdated()
+	if err != nil {
 		db.Logger.Error("the data file was not compacted", "error", err)
 	}
 	db.compactAt = db.outdated() + minOutdated
+}
+
+// dropOutdated rewrites the file without what is outdated in it. If that was much, the
+// memory that it took is released, too.
+func (db *DB) dropOutdated() error {
+	dropped := db.outdated()
+	err := db.rewrite(nil)
+	if err == nil && dropped >= minOutdated {
+		db.repack()
+	}
+	return err
+}
+
+// repack makes copies of all that the database keeps in memory, so that nothing of it is
+// a part of something larger. When a file is loaded, all rows are parts of the one text
+// that was read: as long as one of them is left, that text stays, however short the row
+// is. A map does not shrink by itself either. Readers go on meanwhile, as the lock is
+// held for one row at a time.
+func (db *DB) repack() {
+	names := make(map[string]*Row, len(db.names))
+	for name, r := range db.names {
+		switch name {
+		case r.ID:
+			text := strings.Clone(r.JSON)
+			db.mu.Lock()
+			r.keepOnly(text)
+			db.mu.Unlock()
+			names[r.ID] = r
+			if r.Name != "" {
+				names[r.Name] = r
+			}
+		case r.Name: // it came, or comes, with the id
+		default: // of an idempotency key
+			names[name] = r
+		}
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.names = names
 }

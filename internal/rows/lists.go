@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -31,16 +32,21 @@ type list struct {
 	sorted   int   // of an unsorted list: how many rows at its beginning are in order
 }
 
-// list returns the list of r's children of a kind and a status. If there is none, it
-// makes one if makeOne is true, and returns nil if not. A row has few lists, so they
-// are a chain that is searched from its beginning.
-func (r *Row) list(kind *Kind, status string, makeOne bool) *list {
+// list returns the list of r's children of a kind and a status, or nil. A row has few
+// lists, so they are a chain that is searched from its beginning.
+func (r *Row) list(kind *Kind, status string) *list {
 	l := r.lists
 	for l != nil && (l.kind != kind || l.status != status) {
 		l = l.next
 	}
-	if l == nil && makeOne {
-		l = &list{kind: kind, status: status, next: r.lists}
+	return l
+}
+
+// listFor is list, but makes the list if there is none.
+func (r *Row) listFor(kind *Kind, status string) *list {
+	l := r.list(kind, status)
+	if l == nil {
+		l = &list{kind: kind, status: strings.Clone(status), next: r.lists} // no part of a longer text
 		r.lists = l
 	}
 	return l
@@ -77,14 +83,15 @@ func (db *DB) removeFrom(l *list, r *Row) {
 		db.unsort(l)
 		return
 	}
-	i := l.position(r.place())
-	l.rows = slices.Delete(l.rows, i, i+1)
+	at := l.position(r.place())
+	l.rows = slices.Delete(l.rows, at, at+1)
 }
 
 // unsort leaves a list to be put in order at the end of a change in bulk.
 func (db *DB) unsort(l *list) {
 	if !l.unsorted {
-		l.unsorted, l.sorted = true, len(l.rows)
+		l.unsorted = true
+		l.sorted = len(l.rows)
 		db.unsorted = append(db.unsorted, l)
 	}
 }
@@ -105,16 +112,22 @@ func (db *DB) endBulk() {
 // or has another status now is removed, and one that was removed and added again is in
 // the list once.
 func (l *list) sort() {
-	leaves := func(r *Row) bool { return r.deleted || l.status != "" && l.status != r.Status }
-	old, added := slices.DeleteFunc(l.rows[:l.sorted], leaves), slices.DeleteFunc(l.rows[l.sorted:], leaves)
+	leaves := func(r *Row) bool {
+		return r.Kind == nil || l.status != "" && l.status != r.Status
+	}
+	old := slices.DeleteFunc(l.rows[:l.sorted], leaves)
+	added := slices.DeleteFunc(l.rows[l.sorted:], leaves)
 	slices.SortFunc(added, func(a, b *Row) int { return compare(a, b.place()) })
 	merged := make([]*Row, 0, len(old)+len(added))
 	for _, r := range added {
 		before, _ := slices.BinarySearchFunc(old, r.place(), compare)
-		merged = append(append(merged, old[:before]...), r)
+		merged = append(merged, old[:before]...)
+		merged = append(merged, r)
 		old = old[before:]
 	}
-	l.rows, l.unsorted = slices.Compact(append(merged, old...)), false
+	merged = append(merged, old...)
+	l.rows = slices.Compact(merged)
+	l.unsorted = false
 }
 
 // parentOf is the row that r belongs to, root for one without a parent, and nil
@@ -124,52 +137,64 @@ func (db *DB) parentOf(r *Row) *Row {
 		return &db.root
 	}
 	if db.parent == nil || db.parent.ID != r.Parent {
-		db.parent = db.names[r.Parent]
-	}
-	if p := db.parent; p == nil || p.ID != r.Parent || p.Kind.Prefix != r.Kind.Parent {
-		return nil
+		db.parent = db.names[r.Parent].withID(r.Kind.Parent, r.Parent)
 	}
 	return db.parent
 }
 
-// put inserts r, or replaces the row with its id. That row is changed in place, as it
-// has children and is in lists. Its parent and its time of creation never change.
+// put inserts r, or replaces the row with its id.
 func (db *DB) put(r *Row) {
 	current := db.names[r.ID]
 	if current == nil {
-		current = r
-		db.names[r.ID] = r
-		parent := db.parentOf(r)
-		db.addTo(parent.list(r.Kind, "", true), r)
-		db.move(parent, r, "", r.Status)
-		if r.Idempotency != nil {
-			db.names[idempotencyName(r.Parent, r.Idempotency.Key)] = r
-		}
-		if r.Created.After(db.newest) {
-			db.newest = r.Created
-		}
+		db.insert(r)
 	} else {
-		db.live -= size(current)
-		db.move(db.parentOf(current), current, current.Status, r.Status)
-		if current.Name != r.Name {
-			delete(db.names, current.Name)
-		}
-		current.Name, current.Status, current.JSON = r.Name, r.Status, r.JSON
+		db.replace(current, r)
 	}
-	db.live += size(current)
-	if current.Name != "" {
-		db.names[current.Name] = current
+	if r.Name != "" {
+		db.names[r.Name] = db.names[r.ID]
 	}
+	db.live += size(r)
+}
+
+// insert inserts a row whose id is new.
+func (db *DB) insert(r *Row) {
+	db.names[r.ID] = r
+	parent := db.parentOf(r)
+	db.addTo(parent.listFor(r.Kind, ""), r)
+	db.move(parent, r, "", r.Status)
+	if r.Idempotency != nil {
+		db.names[idempotencyName(r.Parent, r.Idempotency.Key)] = r
+	}
+	if r.Created.After(db.newest) {
+		db.newest = r.Created
+	}
+}
+
+// replace gives a row the contents of r, its new version. The row is changed in place,
+// as it has children and is in lists. Its parent and its time of creation never change.
+func (db *DB) replace(current, r *Row) {
+	db.live -= size(current)
+	db.move(db.parentOf(current), current, current.Status, r.Status)
+	if current.Name != r.Name {
+		delete(db.names, current.Name)
+	}
+	lists := current.lists
+	*current = *r
+	current.lists = lists
+	db.names[r.ID] = current // whose key is a part of the text that stays
 }
 
 // move moves a row from its parent's list of one status to the list of another one.
 // There is no list of the status "".
 func (db *DB) move(parent, r *Row, from, to string) {
-	if from != "" && from != to {
-		db.removeFrom(parent.list(r.Kind, from, false), r)
+	if from == to {
+		return
 	}
-	if to != "" && from != to {
-		db.addTo(parent.list(r.Kind, to, true), r)
+	if from != "" {
+		db.removeFrom(parent.list(r.Kind, from), r)
+	}
+	if to != "" {
+		db.addTo(parent.listFor(r.Kind, to), r)
 	}
 }
 
@@ -180,40 +205,45 @@ func (db *DB) delete(id string) {
 		return
 	}
 	parent := db.parentOf(r)
+	kind := r.Kind
 	db.unbind(r)
-	db.removeFrom(parent.list(r.Kind, "", false), r)
-	db.move(parent, r, r.Status, "")
+	db.removeFrom(parent.list(kind, ""), r)
+	if r.Status != "" {
+		db.removeFrom(parent.list(kind, r.Status), r)
+	}
 }
 
 // unbind removes a row and all that belongs to it from the names. The lists of its
 // children are released with it.
 func (db *DB) unbind(r *Row) {
+	for child := range db.children(r) {
+		db.unbind(child)
+	}
 	db.parent = nil // it may be this one
 	db.live -= size(r)
-	r.deleted = true
 	delete(db.names, r.ID)
 	if r.Name != "" {
 		delete(db.names, r.Name)
 	}
-	// Once the key has expired, another row may have been created with it.
-	if r.Idempotency != nil && db.names[idempotencyName(r.Parent, r.Idempotency.Key)] == r {
-		delete(db.names, idempotencyName(r.Parent, r.Idempotency.Key))
+	if r.Idempotency != nil {
+		name := idempotencyName(r.Parent, r.Idempotency.Key)
+		if db.names[name] == r { // once the key has expired, another row may have been created with it
+			delete(db.names, name)
+		}
 	}
-	for child := range db.children(r) {
-		db.unbind(child)
-	}
+	r.Kind = nil
 }
 
 // children yields the rows that belong to r, kind by kind, the oldest first.
 func (db *DB) children(r *Row) iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
 		for i := range db.Kinds {
-			l := r.list(&db.Kinds[i], "", false)
+			l := r.list(&db.Kinds[i], "")
 			if l == nil {
 				continue
 			}
 			for _, child := range l.rows {
-				if !child.deleted && !yield(child) {
+				if child.Kind != nil && !yield(child) {
 					return
 				}
 			}

@@ -1,31 +1,67 @@
 package rows
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"example.com/events/internal/recordfile"
 )
 
 const (
-	fileFormat   = "events/1"
 	bytesPerName = 300     // of a data file, about: an event has two names
 	maxNames     = 1 << 23 // that room is made for at once, as the size of a file may be false
 	batchSize    = 512     // changes that are handed over at once
 	maxBatches   = 8       // that are filled, wait or are inserted at a time
 )
 
+// Format is a format of the data file: its name in the header, such as "events/2", and
+// what its rows have that those of the format before it lack.
+type Format struct {
+	Name string
+
+	// Added has the members that the format added, by the name of a kind:
+	//
+	//	map[string]string{"event": `"subtitle":null,"price":0`}
+	//
+	// They stand at the end of a row. The values are those that a row gets which was
+	// written without these members.
+	Added map[string]string
+}
+
+// missing is what the rows in a file of a format lack: by the name of a kind, the members
+// that later formats added.
+func (o *Options) missing(format string) map[string]string {
+	missing := map[string]string{}
+	for _, f := range slices.Backward(o.Formats) {
+		if f.Name == format {
+			break
+		}
+		for kind, members := range f.Added {
+			if later := missing[kind]; later != "" {
+				members += "," + later
+			}
+			missing[kind] = members
+		}
+	}
+	return missing
+}
+
 // Open returns the database that a data file holds, or an empty one if there is no
-// file: the first change makes it. The file is locked until [DB.Close]. A file that
-// is in use, damaged, of another program or of a newer version is refused and left as
-// it is: the error is [ErrLocked], [ErrDamaged] or [ErrFormat] and says what to do.
+// file: the first change makes it. The file is locked until [DB.Close]. A file of an
+// older format is written anew in the current one. A file that is in use, damaged, of
+// another program or of a newer format is refused and left as it is: the error is
+// [ErrLocked], [ErrDamaged] or [ErrFormat] and says what to do.
 func Open(path string, o Options) (*DB, error) {
 	l := newLoader(o)
 	db := l.db
 	file, err := recordfile.Open(path, l.options(), l.line)
-	if err = l.finish(path, err); err == nil {
-		db.file, db.path = file, file.Path()
+	err = l.finish(path, err)
+	if err == nil {
+		db.file = file
+		db.path = file.Path()
 		err = db.settle(l.deletes)
 	}
 	if err != nil {
@@ -35,25 +71,36 @@ func Open(path string, o Options) (*DB, error) {
 }
 
 func (l *loader) options() recordfile.Options {
-	return recordfile.Options{Formats: []string{fileFormat},
-		Logf: func(format string, args ...any) { l.db.Logger.Warn(fmt.Sprintf(format, args...)) }}
+	o := recordfile.Options{
+		Logf: func(format string, args ...any) { l.db.Logger.Warn(fmt.Sprintf(format, args...)) },
+	}
+	for _, f := range l.db.Formats {
+		o.Formats = append(o.Formats, f.Name)
+	}
+	return o
 }
 
 // settle makes durable what was read, before anything of it is shown. It writes a new
-// file if more than half of the file is outdated or something in it was deleted, or if
-// more than half of it was appended since the last rewrite: writing that again, as
-// recordfile's Settle does, would cost as much. If the file cannot be written, the
-// database can only be read, and Err returns why.
+// file in four cases: the file has an older format; something in it was deleted; more
+// than half of it is outdated; or more than half of it was appended since the last
+// rewrite, as writing that again, which recordfile's Settle does, would cost as much. If
+// the file cannot be written, the database can only be read, and Err returns why.
 func (db *DB) settle(deletes bool) error {
 	f := db.file
-	if deletes || db.outdated() > f.Size()/2 || f.BytesSinceRewrite() > f.Size()/2 {
-		err := db.rewrite(nil)
-		if err == nil {
-			return nil
+	format := f.Format()
+	isOld := format != db.Formats[len(db.Formats)-1].Name
+	half := f.Size() / 2
+	if isOld || deletes || db.outdated() > half || f.BytesSinceRewrite() > half {
+		err := db.dropOutdated()
+		if err != nil {
+			db.Logger.Warn("the data file was not rewritten", "error", err)
 		}
-		db.Logger.Warn("the data file was not rewritten", "error", err)
 	}
-	err := f.Settle()
+	err := f.Settle() // does nothing after a rewrite
+	if err == nil && isOld {
+		db.Logger.Info("the data file was written anew in the current format",
+			"before", format, "now", f.Format())
+	}
 	if errors.Is(err, recordfile.ErrReadOnly) {
 		db.Logger.Error("serving reads only", "error", err)
 		return nil
@@ -63,14 +110,17 @@ func (db *DB) settle(deletes bool) error {
 
 // loader puts the records of a file into a database. The work is shared: package
 // recordfile reads the file in one goroutine and verifies what was read in another, one
-// after the other for each chunk. The latter calls line, which parses records into
-// batches. A third goroutine, insert, puts the batches into the database.
+// after the other for each chunk. The goroutine that verifies calls line, which parses
+// records into batches. A third goroutine, insert, puts the batches into the database.
 type loader struct {
 	db      *DB
-	batch   []loaded // what line has parsed and not handed over yet; nil before the first line
-	deletes bool     // a record deletes something
+	whole   bool              // line checks each row as a whole, and not only what is read of it
+	missing map[string]string // see Options.missing
+	batch   []loaded          // what line has parsed and not handed over yet; nil before the first line
+	deletes bool              // a record deletes something
 
-	full, free chan []loaded // the batches to be inserted, and those that line can fill again
+	full chan []loaded // the batches to be inserted
+	free chan []loaded // those that line can fill again
 
 	inserting sync.WaitGroup          // the goroutine that inserts
 	damage    *recordfile.DamageError // a record that could not be inserted, or nil
@@ -84,8 +134,11 @@ type loaded struct {
 }
 
 func newLoader(o Options) *loader {
-	l := &loader{db: New(o), full: make(chan []loaded, maxBatches)}
-	l.free = make(chan []loaded, maxBatches+1) // one more for the nil of a finish without lines
+	l := &loader{
+		db:   New(o),
+		full: make(chan []loaded, maxBatches),
+		free: make(chan []loaded, maxBatches+1), // one more for the nil of a finish without lines
+	}
 	for range maxBatches {
 		l.free <- make([]loaded, 0, batchSize)
 	}
@@ -97,15 +150,20 @@ func newLoader(o Options) *loader {
 func (l *loader) line(line recordfile.Line) error {
 	if l.batch == nil { // insert has no batch yet, so it does not use the names
 		l.db.names = make(map[string]*Row, min(line.Size/bytesPerName, maxNames))
+		l.missing = l.db.missing(line.Format)
 		l.batch = <-l.free
 	}
 	for text := range records(line.Records) {
-		c, err := l.db.parse(text)
+		if l.whole && !json.Valid([]byte(text)) {
+			return errForm
+		}
+		c, err := l.db.parse(text, l.missing)
 		if err != nil {
 			return err
 		}
 		l.deletes = l.deletes || c.delete
-		if l.batch = append(l.batch, loaded{c, line.Number, line.Offset}); len(l.batch) == batchSize {
+		l.batch = append(l.batch, loaded{c, line.Number, line.Offset})
+		if len(l.batch) == batchSize {
 			l.full <- l.batch
 			l.batch = <-l.free
 		}
@@ -131,50 +189,68 @@ func (l *loader) finish(path string, err error) error {
 // insert inserts batches until there are no more, but nothing after a record that could
 // not be inserted. The file is read to its end all the same.
 func (l *loader) insert() {
-	db := l.db
-	db.bulk = true // until finish
+	l.db.bulk = true // until finish
 	for batch := range l.full {
 		for _, c := range batch {
-			switch {
-			case l.damage != nil:
-			case c.delete:
-				db.delete(c.row.ID)
-			case db.parentOf(c.row) == nil:
-				l.damage = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: fmt.Sprintf(
-					"%.80s belongs to %.80q, which is not in the file", c.row.ID, c.row.Parent)}
-			case c.row.Name != "" && db.names[c.row.Name] != nil && db.names[c.row.Name].ID != c.row.ID:
-				l.damage = &recordfile.DamageError{Line: c.number, Offset: c.offset,
-					Reason: fmt.Sprintf("%.80s has a name that is taken", c.row.ID)}
-			default:
-				db.put(c.row)
+			if l.damage == nil {
+				l.insertOne(c)
 			}
 		}
 		l.free <- batch[:0]
 	}
 }
 
+// insertOne makes a change, or notes why no program of ours can have written it.
+func (l *loader) insertOne(c loaded) {
+	if c.delete {
+		l.db.delete(c.row.ID)
+		return
+	}
+	reason := l.db.contradiction(c.row)
+	if reason != "" {
+		l.damage = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: reason}
+		return
+	}
+	l.db.put(c.row)
+}
+
+// contradiction says what a row that is to be put has against the current state, or "".
+func (db *DB) contradiction(r *Row) string {
+	if db.parentOf(r) == nil {
+		return fmt.Sprintf("%.80s belongs to %.80q, which is not in the file", r.ID, r.Parent)
+	}
+	for _, name := range []string{r.ID, r.Name} {
+		if other := db.names[name]; other != nil && other.ID != r.ID {
+			return fmt.Sprintf("%.80s has a name that is taken", r.ID)
+		}
+	}
+	old := db.names[r.ID]
+	if old != nil && (old.Parent != r.Parent || !old.Created.Equal(r.Created)) {
+		return fmt.Sprintf("%.80s has another parent or created_at than before", r.ID)
+	}
+	return ""
+}
+
 // Check reads a data file by the rules of [Open] and changes nothing. It reports what
 // it found, and how many rows there are of each kind, by its name.
 func Check(path string, o Options) (recordfile.Report, map[string]int, error) {
 	l := newLoader(o)
+	l.whole = true
 	report, err := recordfile.Read(path, l.options(), l.line)
 	err = l.finish(path, err)
-	count := map[string]int{}
-	for r := range l.db.view.All(nil) {
-		count[r.Kind.Name]++
-	}
-	return report, count, err
+	return report, View{l.db}.Count(), err
 }
 
 // Salvage calls each with every record of a damaged file that verifies, as a dump
 // has it, and changes nothing. It returns the parts of the file that do not verify, and
 // how many commits are missing at least.
-func Salvage(path string, each func(record string) error) ([]recordfile.Span, int, error) {
-	o := recordfile.Options{Formats: []string{fileFormat}}
-	return recordfile.Salvage(path, o, func(line string) error {
+func Salvage(path string, o Options, each func(record string) error) ([]recordfile.Span, int, error) {
+	l := loader{db: New(o)}
+	return recordfile.Salvage(path, l.options(), func(line string) error {
 		for text := range records(line) {
 			kind, row, _ := split(text)
-			if err := each(`{"` + kind + `":` + row + "}"); err != nil {
+			err := each(`{"` + kind + `":` + row + "}")
+			if err != nil {
 				return err
 			}
 		}

@@ -32,7 +32,7 @@ func TestForgedFiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "events.json")
-			f, err := recordfile.Open(path, recordfile.Options{Formats: []string{fileFormat}}, nil)
+			f, err := recordfile.Open(path, recordfile.Options{Formats: []string{"events/1"}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestForgedFiles(t *testing.T) {
 			if after, _ := os.ReadFile(path); string(after) != string(before) {
 				t.Errorf("the file was changed to %s", after)
 			}
-			if _, _, err := Salvage(path, func(string) error { return nil }); err != nil {
+			if _, _, err := Salvage(path, testOptions(), func(string) error { return nil }); err != nil {
 				t.Errorf("Salvage = %v", err)
 			}
 		})
@@ -96,8 +96,8 @@ func TestCompaction(t *testing.T) {
 	}
 	db.Close()
 	db = opened(t, path)
-	db.View(func(tx *Tx) {
-		if tx.Find("59"+text) == nil {
+	db.View(func(v View) {
+		if v.Find("59"+text) == nil {
 			t.Error("the last change is not in the file")
 		}
 	})
@@ -128,7 +128,7 @@ func TestCompactionCountsKeys(t *testing.T) {
 			for range 2000 {
 				n++
 				key := fmt.Sprint(n, strings.Repeat(`\`, 245))
-				tx.Put(nil, fact{id: fmt.Sprint("evt_", n), parent: "usr_1"}.json(),
+				tx.Put(nil, fact{id: fmt.Sprint("evt_", n), parent: "usr_1"}.row(),
 					&IdempotencyKey{Key: key, Body: strings.Repeat("a", 64), At: time.Now()})
 			}
 			return nil
@@ -162,10 +162,10 @@ func TestLoadLarge(t *testing.T) {
 			})
 		}
 	}
-	want := pages(&db.view, "usr_1", "evt", "", 200)
+	want := pages(View{db}, "usr_1", "evt", "", 200)
 	db.Close()
 	db = opened(t, path)
-	if got := pages(&db.view, "usr_1", "evt", "", 200); got != want || db.view.Find("evt_gone") != nil {
+	if got := pages(View{db}, "usr_1", "evt", "", 200); got != want || (View{db}).Find("evt_gone") != nil {
 		t.Error("the list is not what it was before")
 	}
 	if db.bulk || db.unsorted != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
 	"example.com/events/internal/strict"
 )
@@ -49,7 +48,8 @@ func appendChange(b []byte, c change) []byte {
 	}
 	b = AppendRecord(b, r.Kind, r.JSON)
 	if r.Idempotency != nil {
-		b = append(append(b[:len(b)-1], idempotencyMember...), strict.Encode(r.Idempotency)...)
+		b = append(b[:len(b)-1], idempotencyMember...)
+		b = append(b, strict.Encode(r.Idempotency)...)
 		b = append(b, '}')
 	}
 	return b
@@ -58,8 +58,11 @@ func appendChange(b []byte, c change) []byte {
 // AppendRecord appends the record of a row as a dump has it: without its
 // idempotency key.
 func AppendRecord(b []byte, kind *Kind, json string) []byte {
-	b = append(append(append(b, `{"`...), kind.Name...), `":`...)
-	return append(append(b, json...), '}')
+	b = append(b, `{"`...)
+	b = append(b, kind.Name...)
+	b = append(b, `":`...)
+	b = append(b, json...)
+	return append(b, '}')
 }
 
 // records yields the records of a line, which have a comma between them.
@@ -79,7 +82,8 @@ func records(line string) iter.Seq[string] {
 // two braces and before the first letter of a kind.
 func recordEnd(line string) int {
 	const between = `}},{"`
-	for from := 0; ; {
+	from := 0
+	for {
 		i := strings.Index(line[from:], between)
 		if i < 0 {
 			return len(line)
@@ -93,88 +97,80 @@ func recordEnd(line string) int {
 
 // split cuts a record up into the name of its kind, its row and, if it has one,
 // its idempotency key.
-func split(record string) (kind, row, key string) {
+func split(record string) (kind, row, idem string) {
 	kind, row, _ = strings.Cut(strings.TrimPrefix(record, `{"`), `":`)
 	row = strings.TrimSuffix(row, "}")
-	if i := strings.Index(row, "}"+idempotencyMember+`{"`); i >= 0 {
-		row, key = row[:i+1], row[i+1+len(idempotencyMember):]
+	end := strings.Index(row, "}"+idempotencyMember+`{"`)
+	if end < 0 {
+		return kind, row, ""
 	}
-	return kind, row, key
+	end++ // the row's own brace
+	return kind, row[:end], row[end+len(idempotencyMember):]
 }
 
 var errForm = errors.New("a record is not in the form that this program writes")
 
-// parse reads a record.
-func (db *DB) parse(record string) (change, error) {
-	name, row, key := split(record)
+// parse reads a record. The text that missing has for its kind is added to the end
+// of a row: see [Format].
+func (db *DB) parse(record string, missing map[string]string) (change, error) {
+	name, text, idem := split(record)
 	if name == "delete" {
-		kind, id, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(row, `{"`), `"}`), `":"`)
-		r := &Row{ID: id, Kind: db.kindOf(id)}
-		if r.Kind == nil || r.Kind.Name != kind {
-			return change{}, errForm
-		}
-		return change{row: r, delete: true}, nil
+		return db.parseDelete(text)
 	}
-	r, err := db.parseRow(row)
-	if err != nil || r.Kind.Name != name {
+	body, isObject := strings.CutSuffix(text, "}")
+	if !isObject {
 		return change{}, errForm
 	}
-	if key != "" {
-		err = json.Unmarshal([]byte(key), &r.Idempotency)
+	if added := missing[name]; added != "" {
+		text = body + "," + added + "}"
+	}
+	r, err := db.readRow(name, text)
+	if err != nil {
+		return change{}, err
+	}
+	if idem != "" {
+		err = json.Unmarshal([]byte(idem), &r.Idempotency)
 	}
 	return change{row: r}, err
 }
 
-// parseRow returns the row that a text stands for, of which it reads the head alone.
-func (db *DB) parseRow(text string) (*Row, error) {
-	prefix, _, _ := strings.Cut(strings.TrimPrefix(text, `{"id":"`), "_")
-	r := &Row{Kind: db.kindOf(prefix), JSON: text}
-	if r.Kind == nil || !strings.HasSuffix(text, "}") {
-		return nil, errForm
+// parseDelete reads what follows the name of a record that deletes: {"guest":"gst_9"}.
+func (db *DB) parseDelete(text string) (change, error) {
+	text = strings.TrimPrefix(text, `{"`)
+	name, id, _ := strings.Cut(strings.TrimSuffix(text, `"}`), `":"`)
+	kind := db.kindOf(id)
+	if kind == nil || kind.Name != name {
+		return change{}, errForm
 	}
-	var head [maxHead]string
-	rest, before, ok := text, byte('{'), true
-	for i, name := range r.Kind.Head {
-		name, mayBeNull := strings.CutSuffix(name, "?")
-		// What comes next is the brace or a comma, the name in quotes, a colon and the value.
-		at := len(name) + len(`{"":`)
-		if len(rest) <= at || rest[0] != before || rest[2:at-2] != name {
-			return nil, errForm
-		}
-		before, rest = ',', rest[at:]
-		if null := strings.TrimPrefix(rest, "null"); mayBeNull && len(null) < len(rest) {
-			rest = null
-			continue
-		}
-		if head[i], rest, ok = cutString(rest); !ok {
-			return nil, errForm
-		}
-		if name == "created_at" {
-			var err error
-			if r.Created, err = time.Parse(time.RFC3339Nano, head[i]); err != nil {
-				return nil, errForm
-			}
-		}
-	}
-	r.Kind.Read(r, head)
-	if parent, _, _ := strings.Cut(r.Parent, "_"); parent != r.Kind.Parent {
-		return nil, errForm
-	}
-	return r, nil
+	return change{row: &Row{ID: id, Kind: kind}, delete: true}, nil
 }
 
-// cutString cuts a JSON string off the beginning of a text, which is not empty.
-func cutString(text string) (value, rest string, ok bool) {
-	value, rest, ok = strings.Cut(text[1:], `"`)
-	if text[0] != '"' || !ok {
-		return "", "", false
+// readRow returns the row of a kind that a text stands for.
+func (db *DB) readRow(kindName, text string) (*Row, error) {
+	kind := db.kindNamed(kindName)
+	if kind == nil {
+		return nil, errForm
 	}
-	if strings.IndexByte(value, '\\') < 0 {
-		return value, rest, true
+	r, ok := kind.Read(text)
+	if !ok {
+		return nil, errForm
 	}
-	// It has escapes, which is rare. The variable keeps value itself off the heap.
-	var decoded string
-	d := json.NewDecoder(strings.NewReader(text))
-	err := d.Decode(&decoded)
-	return decoded, text[d.InputOffset():], err == nil
+	prefix, _, _ := strings.Cut(r.ID, "_")
+	parent, _, _ := strings.Cut(r.Parent, "_")
+	if prefix != kind.Prefix || parent != kind.Parent {
+		return nil, errForm
+	}
+	r.Kind = kind
+	r.JSON = text
+	return &r, nil
+}
+
+// kindNamed is the kind with a name, or nil.
+func (db *DB) kindNamed(name string) *Kind {
+	for i := range db.Kinds {
+		if db.Kinds[i].Name == name {
+			return &db.Kinds[i]
+		}
+	}
+	return nil
 }

@@ -57,7 +57,7 @@ func checkChanges(t *testing.T, changes []change) {
 		t.Fatalf("records(%s) yields %d records, want %d: %q", line, len(texts), len(changes), texts)
 	}
 	for i, want := range changes {
-		got, err := db.parse(texts[i])
+		got, err := db.parse(texts[i], nil)
 		if err == nil && got.row.Kind.Name == want.row.Kind.Name {
 			got.row.Kind = want.row.Kind // of another table, which is the same
 		}
@@ -82,7 +82,7 @@ func TestRecordForm(t *testing.T) {
 	t.Parallel()
 	db := New(testOptions())
 	event := string(fact{id: "evt_1", parent: "usr_1", name: "tea", created: 1}.json())
-	r, err := db.parseRow(event)
+	r, err := db.readRow("event", event)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestForgedRecords(t *testing.T) {
 	user := string(fact{id: "usr_1", name: "ada", created: 1}.json())
 	event := string(fact{id: "evt_1", parent: "usr_1", name: "tea", status: "a", created: 1}.json())
 	for i := range event {
-		if _, err := db.parseRow(event[:i]); err == nil {
+		if _, err := db.readRow("event", event[:i]); err == nil {
 			t.Errorf("read(%s) = nil, want an error", event[:i])
 		}
 	}
@@ -118,20 +118,16 @@ func TestForgedRecords(t *testing.T) {
 		"", "{", "}", "{}", "null", `{"event":null}`, `{"event":{}}`, `{"event":[]}`, `{"user":{"id":null}}`, `{"event":`, `{"event`,
 		`{"delet":{"guest":"gst_1"}}`, `delete`, `{"delete":5}`, `{"delete":{"guest":"usr_1"}}`, `{"delete":{"":"x"}}`, `{"":{"id":"x"}}`,
 		`{"user":` + event + `}`, `{"event":` + user + `}`, `{"poll":{"id":"pol_1"}}`, `{"poll":` + user + `}`,
-		`{"event":` + change(event, `"id"`, `"Id"`) + `}`,
-		`{"event":` + change(event, `"name":"tea","status":"a"`, `"status":"a","name":"tea"`) + `}`,
 		`{"event":` + change(event, `tea`, `te\a`) + `}`,
 		`{"event":` + change(event, `"tea"`, `"te\"a`) + `}`,
 		`{"event":` + change(event, `"tea"`, `5`) + `}`,
-		`{"event":` + change(event, `"1970-01-01T00:00:01Z"`, `null`) + `}`,
 		`{"event":` + change(event, "01-01", "02-30") + `}`,
 		`{"event":` + change(event, `"usr_1"`, `"evt_1"`) + `}`,
 		`{"event":` + change(event, `"usr_1"`, `""`) + `}`,
-		`{"user":` + change(user, `"ada"`, `null`) + `}`,
 		`{"event":` + event + `,"idempotency":{"key":5}}`,
 		`{"event":` + event + `,"idempotency":{"key":"k","at":"now"}}`,
 	} {
-		if c, err := db.parse(record); err == nil {
+		if c, err := db.parse(record, nil); err == nil {
 			t.Errorf("parse(%s) = %+v, want an error", record, c.row)
 		}
 	}
@@ -147,7 +143,7 @@ func FuzzRecords(f *testing.F) {
 		}
 		db := New(testOptions())
 		for text := range records(s) { // what nobody wrote gives no panic
-			db.parse(text)
+			db.parse(text, nil)
 		}
 		if utf8.ValidString(s) {
 			checkChanges(t, trickyChanges(s))

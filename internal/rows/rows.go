@@ -1,18 +1,19 @@
 // Package rows is a small database of JSON objects: in memory, and durable if
 // it has a data file (package recordfile). It has the shape of bbolt: [DB.View]
-// reads one state, [DB.Update] changes it, all or nothing.
+// reads one state, [DB.Batch] changes it, all or nothing.
 //
 //	db := rows.New(rows.Options{Kinds: kinds})
-//	err := db.Update(ctx, func(tx *rows.Tx) error {
-//		tx.Put(nil, []byte(`{"id":"usr_1","name":"Ada"}`), nil)
+//	err := db.Batch(ctx, func(tx *rows.Tx) error {
+//		tx.Put(nil, rows.Row{ID: "usr_1", JSON: `{"id":"usr_1","name":"Ada"}`}, nil)
 //		return nil
 //	})
-//	db.View(func(tx *rows.Tx) { fmt.Println(tx.Find("usr_1").JSON) })
+//	db.View(func(v rows.View) { fmt.Println(v.Find("usr_1").JSON) })
 //
-// A row is the text of one JSON object, kept and returned as it was put. The
-// database does not know what its members mean. A table of [Kind]s has the
-// little that it needs: how to read a row's id, its parent, its second name, its
-// status and its time of creation out of the text.
+// A row is the text of one JSON object, kept and returned as it was put, and
+// beside it the little that the database must know: the row's id, its parent, its
+// second name, its status and its time of creation. Whoever puts a row says what
+// these are. Only when a data file is loaded are they read out of the texts, by the
+// functions of a table of [Kind]s.
 //
 // A row is found by its id and by its second name: an alternate name of any form,
 // which a row may have and no two rows share. A row belongs to at most one other
@@ -48,33 +49,42 @@ type Kind struct {
 	Prefix string // of its ids, before the underscore: "evt" in evt_1
 	Parent string // prefix of the kind of row that these belong to; "" for none
 
-	// Head is the names of the leading members of a row, in order. Their values are
-	// strings. A question mark after a name means that its value may be null. One of
-	// them is created_at. Read sets what the database must know of a row from these
-	// values, in which null is "".
-	Head []string
-	Read func(r *Row, head [maxHead]string)
+	// Read returns the row that a text in a data file stands for, without the text. It
+	// returns false if this program did not write the text. Only one goroutine calls it.
+	// It is called for each row of a file, so it should be fast.
+	Read func(text string) (r Row, ok bool)
 }
 
-// maxHead is the most members that a [Kind.Head] can have.
-const maxHead = 6
-
 // Row is one row. Nobody but its database changes it, and only while no View
-// runs: its fields are valid until the View or Update that found it returns.
+// runs: its fields are valid until the View or Batch that found it returns.
 type Row struct {
-	// Read sets these. The id begins with the kind's prefix and an underscore.
-	ID     string
-	Parent string // id of the row that it belongs to, or ""
-	Name   string // a second name by which it is found, or "": never equal to an id
-	Status string // what lists of it can be filtered by, or ""
+	ID      string // begins with the prefix of its kind and an underscore
+	Parent  string // id of the row that it belongs to, or ""
+	Name    string // a second name by which it is found, or "": never equal to an id
+	Status  string // what lists of it can be filtered by, or ""
+	Note    string // what its owner needs so often that the text is not read for it
+	Created time.Time
+	JSON    string
 
-	Created     time.Time
-	Kind        *Kind
-	JSON        string
+	// The database sets these.
+	Kind        *Kind           // nil once the row is deleted
 	Idempotency *IdempotencyKey // that it was created with, or nil
+	lists       *list           // of its children: the first of a chain
+}
 
-	lists   *list // of its children: the first of a chain
-	deleted bool  // it may still be in lists, until the end of a change in bulk
+// keepOnly makes the row's fields parts of its text where the text has them, and
+// copies elsewhere. Otherwise an id that was cut out of a longer text, such as the body
+// of a request or a whole data file, would keep all of that in memory.
+func (r *Row) keepOnly(text string) {
+	for _, field := range []*string{&r.ID, &r.Parent, &r.Name, &r.Status, &r.Note} {
+		at := strings.Index(text, *field)
+		if at >= 0 {
+			*field = text[at : at+len(*field)]
+		} else {
+			*field = strings.Clone(*field)
+		}
+	}
+	r.JSON = text
 }
 
 // IdempotencyKey is the key of the request that created a row. It is valid for
@@ -99,18 +109,19 @@ func idempotencyName(parent, key string) string { return "idempotency:" + parent
 
 // Options of [New], [Open] and [Check].
 type Options struct {
-	Kinds  []Kind           // parents before their children
-	Now    func() time.Time // the clock by which idempotency keys expire
-	Logger *slog.Logger     // gets repairs and failures of the data file
+	Kinds   []Kind           // parents before their children
+	Formats []Format         // of the data file, the oldest first; the last is the one that is written
+	Now     func() time.Time // the clock by which idempotency keys expire
+	Logger  *slog.Logger     // gets repairs and failures of the data file
 }
 
-// The errors that those of [Open] and [DB.Update] can wrap.
+// The errors that those of [Open] and [DB.Batch] can wrap.
 var (
 	// ErrLocked: another process, or another DB of this one, has the data file.
 	ErrLocked = recordfile.ErrLocked
 	// ErrDamaged: the data file is not as it was written.
 	ErrDamaged = recordfile.ErrDamaged
-	// ErrFormat: the file is not a data file, or one of another version.
+	// ErrFormat: the file is not a data file, or one of a newer version.
 	ErrFormat = recordfile.ErrFormat
 	// ErrNotWritten: a change is not on disk, or it is unknown whether it is.
 	ErrNotWritten = errors.New("not written to the data file")
@@ -123,7 +134,6 @@ type DB struct {
 	Options
 	file *recordfile.File // nil in memory
 	path string           // of the file
-	view Tx               // of every View: it has no changes
 
 	slots      chan struct{} // a semaphore: one slot for each update that waits or is committed
 	queueing   sync.Mutex    // guards the two below
@@ -134,7 +144,7 @@ type DB struct {
 
 	writer    sync.Mutex // held by the commit in progress; guards the three fields below
 	closed    bool
-	records   []byte // the records of that commit
+	records   []byte // the records of that commit; kept for its memory
 	compactAt int64  // bytes of the file that may be outdated before it is compacted
 
 	// The state that readers see. The fields below mu change only while both writer and
@@ -152,18 +162,12 @@ type DB struct {
 
 // New returns an empty database in memory.
 func New(o Options) *DB {
-	db := &DB{Options: o, names: map[string]*Row{}, compactAt: minOutdated}
-	db.view.db = db
-	db.slots = make(chan struct{}, maxQueue)
-	return db
-}
-
-// View calls f with the state as of now. Changes wait until f returns, so f should
-// do nothing but look.
-func (db *DB) View(f func(*Tx)) {
-	db.mu.RLock()
-	defer db.mu.RUnlock()
-	f(&db.view)
+	return &DB{
+		Options:   o,
+		names:     map[string]*Row{},
+		compactAt: minOutdated,
+		slots:     make(chan struct{}, maxQueue),
+	}
 }
 
 // Path is the absolute path of the data file, symbolic links resolved; "" in memory.

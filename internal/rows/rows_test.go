@@ -3,6 +3,7 @@ package rows
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,21 +19,28 @@ import (
 	"example.com/events/internal/recordfile"
 )
 
-// testKinds are three kinds below each other.
-var testKinds = []Kind{
-	{Name: "user", Prefix: "usr", Head: []string{"id", "name", "created_at"}, Read: func(r *Row, v [6]string) {
-		r.ID, r.Name = v[0], v[1]
-	}},
-	{Name: "event", Prefix: "evt", Parent: "usr", Head: childHead, Read: readChild},
-	{Name: "guest", Prefix: "gst", Parent: "evt", Head: childHead, Read: readChild},
+// testOptions have three kinds below each other.
+func testOptions() Options {
+	return Options{
+		Kinds: []Kind{
+			{Name: "user", Prefix: "usr", Read: readTest},
+			{Name: "event", Prefix: "evt", Parent: "usr", Read: readTest},
+			{Name: "guest", Prefix: "gst", Parent: "evt", Read: readTest},
+		},
+		Formats: []Format{{Name: "events/1"}},
+		Now:     time.Now,
+		Logger:  slog.New(slog.DiscardHandler),
+	}
 }
 
-var childHead = []string{"id", "parent", "name?", "status?", "created_at"}
-
-func readChild(r *Row, v [6]string) { r.ID, r.Parent, r.Name, r.Status = v[0], v[1], v[2], v[3] }
-
-func testOptions() Options {
-	return Options{Kinds: testKinds, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
+// readTest reads the text of a fact.
+func readTest(text string) (Row, bool) {
+	var f struct {
+		ID, Parent, Name, Status string
+		Created                  time.Time `json:"created_at"`
+	}
+	err := json.Unmarshal([]byte(text), &f)
+	return Row{ID: f.ID, Parent: f.Parent, Name: f.Name, Status: f.Status, Created: f.Created}, err == nil
 }
 
 // fact is a row of the tests as its facts; number tells its versions apart.
@@ -42,7 +50,7 @@ type fact struct {
 	number                   int
 }
 
-// json is the row that the facts stand for.
+// json is the text of that row.
 func (f fact) json() []byte {
 	orNull := func(s string) string {
 		if s == "" {
@@ -56,6 +64,12 @@ func (f fact) json() []byte {
 	}
 	return fmt.Appendf(nil, `{"id":%q,"parent":%q,"name":%s,"status":%s,"created_at":%q,"number":%d}`,
 		f.id, f.parent, orNull(f.name), orNull(f.status), created, f.number)
+}
+
+// row is the row that the facts stand for.
+func (f fact) row() Row {
+	return Row{ID: f.id, Parent: f.parent, Name: f.name, Status: f.status,
+		Created: time.Unix(f.created, 0).UTC(), JSON: string(f.json())}
 }
 
 // model is a database as it is meant, without any of its speed.
@@ -89,10 +103,10 @@ func (m model) list(parent, prefix, status string) string {
 }
 
 // pages is a list of the database, read page by page.
-func pages(tx *Tx, parent, prefix, status string, limit int) string {
+func pages(v View, parent, prefix, status string, limit int) string {
 	var all []string
 	for after := (*Place)(nil); ; {
-		page, next := tx.Page(parent, prefix, status, after, limit, nil)
+		page, next := v.Page(parent, prefix, status, after, limit, nil)
 		all = append(all, page...)
 		if next == nil {
 			return strings.Join(all, "\n")
@@ -124,7 +138,7 @@ func randomChange(rnd *rand.Rand, tx *Tx, m model, number int) {
 	} else if f.parent != "" && tx.Find(f.parent) == nil {
 		return
 	}
-	tx.Put(old, f.json(), nil)
+	tx.Put(old, f.row(), nil)
 	m[f.id] = f
 }
 
@@ -184,7 +198,7 @@ func TestModel(t *testing.T) {
 
 func check(t *testing.T, db *DB, m model, rnd *rand.Rand) {
 	t.Helper()
-	db.View(func(tx *Tx) {
+	db.View(func(v View) {
 		names := 0
 		for id, want := range m {
 			for _, name := range []string{id, want.name} {
@@ -192,14 +206,14 @@ func check(t *testing.T, db *DB, m model, rnd *rand.Rand) {
 					continue
 				}
 				names++
-				if got := tx.Find(name); got == nil || got.ID != id || got.JSON != string(want.json()) {
+				if got := v.Find(name); got == nil || got.ID != id || got.JSON != string(want.json()) {
 					t.Errorf("Find(%s) = %v, want %s", name, got, want.json())
 				}
 			}
 			for _, prefix := range []string{"evt", "gst"} {
 				for _, status := range []string{"", "a", "b"} {
 					limit := 1 + rnd.IntN(4)
-					if got, want := pages(tx, id, prefix, status, limit), m.list(id, prefix, status); got != want {
+					if got, want := pages(v, id, prefix, status, limit), m.list(id, prefix, status); got != want {
 						t.Errorf("pages of %s %s %q =\n%s\nwant\n%s", id, prefix, status, got, want)
 					}
 				}
@@ -207,7 +221,7 @@ func check(t *testing.T, db *DB, m model, rnd *rand.Rand) {
 		}
 		seen := map[string]bool{}
 		live := int64(0)
-		for r := range tx.All(nil) {
+		for r := range v.All(nil) {
 			if _, known := m[r.ID]; !known || seen[r.ID] || r.Parent != "" && !seen[r.Parent] {
 				t.Errorf("All yields %s, which is unknown, or comes twice or before its parent", r.ID)
 			}
@@ -236,7 +250,7 @@ func opened(t *testing.T, path string) *DB {
 func put(facts ...fact) func(*Tx) error {
 	return func(tx *Tx) error {
 		for _, f := range facts {
-			tx.Put(tx.Find(f.id), f.json(), nil)
+			tx.Put(tx.Find(f.id), f.row(), nil)
 		}
 		return nil
 	}
@@ -245,7 +259,7 @@ func put(facts ...fact) func(*Tx) error {
 // update runs an update that must not fail.
 func (db *DB) mustUpdate(t *testing.T, f func(*Tx) error) {
 	t.Helper()
-	if err := db.Update(t.Context(), f); err != nil {
+	if err := db.Batch(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -268,7 +282,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	for i, hour := range []time.Duration{3, 1, 2, 0} {
 		db.mustUpdate(t, func(tx *Tx) error {
 			f := fact{id: fmt.Sprint("evt_", i), parent: []string{"usr_1", "usr_1", "usr_1", "usr_2"}[i]}
-			tx.Put(nil, f.json(), &IdempotencyKey{Key: fmt.Sprintf("<%d\">", i), At: start.Add(hour * time.Hour)})
+			tx.Put(nil, f.row(), &IdempotencyKey{Key: fmt.Sprintf("<%d\">", i), At: start.Add(hour * time.Hour)})
 			return nil
 		})
 	}
@@ -326,7 +340,7 @@ func TestFullQueue(t *testing.T) {
 	}
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := db.Update(done, func(*Tx) error {
+	err := db.Batch(done, func(*Tx) error {
 		t.Error("the update was made")
 		return nil
 	})
@@ -368,8 +382,8 @@ func TestFailedCommit(t *testing.T) {
 			t.Errorf("an update of the commit, or refused by one = %v, want ErrNotWritten", u.err)
 		}
 	}
-	db.View(func(tx *Tx) {
-		if tx.Find("usr_2") != nil {
+	db.View(func(v View) {
+		if v.Find("usr_2") != nil {
 			t.Error("a row that was not written is found")
 		}
 	})
@@ -388,7 +402,7 @@ func TestSplitCommits(t *testing.T) {
 			for range n {
 				total++
 				id := fmt.Sprint("evt_", total)
-				tx.Put(nil, fact{id: id, parent: "usr_1", name: id + long}.json(), nil)
+				tx.Put(nil, fact{id: id, parent: "usr_1", name: id + long}.row(), nil)
 			}
 			return nil
 		}}
@@ -396,7 +410,7 @@ func TestSplitCommits(t *testing.T) {
 	const fits = recordfile.MaxCommit / 50_000 * 2 / 3 // of which two do not fit
 	waiting := []*update{putMany(1), putMany(fits), putMany(fits), putMany(2 * fits), putMany(1), putMany(1)}
 	count := func() (n int) {
-		db.View(func(tx *Tx) { n = len(tx.Children("usr_1")) })
+		db.View(func(v View) { n = v.Count()["event"] })
 		return n
 	}
 	rows := 0
@@ -424,17 +438,17 @@ func TestPanic(t *testing.T) {
 	updates := []*update{
 		{fn: put(fact{id: "usr_1"})},
 		{fn: func(tx *Tx) error { tx.Delete("usr_1"); panic("a defect") }},
-		{fn: func(tx *Tx) error { tx.Put(nil, []byte("{}"), nil); return nil }},
+		{fn: func(tx *Tx) error { panic(fmt.Errorf("%w: a row", ErrDamaged)) }},
 		{fn: put(fact{id: "evt_1", parent: "usr_1"})},
 	}
 	db.commit(updates)
-	for i, want := range []string{"", "panic: a defect", "panic: " + errForm.Error(), ""} {
+	for i, want := range []string{"", "panic: a defect", ErrDamaged.Error() + ": a row", ""} {
 		if got := fmt.Sprint(cmp.Or(updates[i].err, errors.New(""))); !strings.HasPrefix(got, want) || (want == "") != (got == "") {
 			t.Errorf("update %d = %q, want %q", i, got, want)
 		}
 	}
-	db.View(func(tx *Tx) {
-		if tx.Find("usr_1") == nil || tx.Find("evt_1") == nil {
+	db.View(func(v View) {
+		if v.Find("usr_1") == nil || v.Find("evt_1") == nil {
 			t.Error("the updates beside one that panicked are not made")
 		}
 	})
@@ -454,11 +468,11 @@ func TestClosed(t *testing.T) {
 				t.Errorf("Close = %v", err)
 			}
 		}
-		if err := db.Update(t.Context(), put(fact{id: "usr_2"})); !errors.Is(err, ErrClosed) {
+		if err := db.Batch(t.Context(), put(fact{id: "usr_2"})); !errors.Is(err, ErrClosed) {
 			t.Errorf("Update = %v, want ErrClosed", err)
 		}
-		db.View(func(tx *Tx) {
-			if tx.Find("usr_1") == nil || tx.Find("usr_2") != nil {
+		db.View(func(v View) {
+			if v.Find("usr_1") == nil || v.Find("usr_2") != nil {
 				t.Error("a closed database is not as it was")
 			}
 		})

@@ -1,0 +1,87 @@
+package rows
+
+import (
+	"iter"
+	"slices"
+	"time"
+)
+
+// View is the current state: all that is committed and nothing else. It is valid
+// until the function that it was given to returns.
+type View struct{ db *DB }
+
+// View calls f with the current state. Changes wait until f returns, so f should
+// do nothing but look.
+func (db *DB) View(f func(View)) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	f(View{db})
+}
+
+// Find returns the row that has an id or a second name, or nil.
+func (v View) Find(name string) *Row { return v.db.names[name] }
+
+// Get returns the row with an id, if it is of the kind with this prefix, or nil.
+func (v View) Get(prefix, id string) *Row { return v.Find(id).withID(prefix, id) }
+
+// withID returns r if it has the id and is of the kind with the prefix, else nil.
+func (r *Row) withID(prefix, id string) *Row {
+	if r == nil || r.ID != id || r.Kind.Prefix != prefix {
+		return nil
+	}
+	return r
+}
+
+// Page appends to page the texts of at most limit children of a row, from the
+// newest to the oldest, which are of the kind with this prefix and, unless it is
+// "", of this status. If after is not nil they begin after that place, whether or not
+// a row is there. If more follow, it returns the place of the last one, else nil.
+func (v View) Page(parent, prefix, status string, after *Place, limit int, page []string) ([]string, *Place) {
+	r := v.db.names[parent]
+	if r == nil {
+		return page, nil
+	}
+	l := r.list(v.db.kindOf(prefix), status)
+	if l == nil {
+		return page, nil
+	}
+	end := len(l.rows)
+	if after != nil {
+		end = l.position(*after)
+	}
+	start := max(0, end-limit)
+	for _, r := range slices.Backward(l.rows[start:end]) {
+		page = append(page, r.JSON)
+	}
+	if start == 0 {
+		return page, nil
+	}
+	return page, new(l.rows[start].place())
+}
+
+// All yields a row and all that belongs to it or, for nil, all rows. Each comes
+// before its children.
+func (v View) All(of *Row) iter.Seq[*Row] {
+	return func(yield func(*Row) bool) {
+		if of == nil {
+			v.db.walk(&v.db.root, yield)
+		} else if yield(of) {
+			v.db.walk(of, yield)
+		}
+	}
+}
+
+// Empty reports whether the database has no rows.
+func (v View) Empty() bool { return len(v.db.names) == 0 }
+
+// Count is how many rows there are of each kind, by its name.
+func (v View) Count() map[string]int {
+	count := map[string]int{}
+	for r := range v.All(nil) {
+		count[r.Kind.Name]++
+	}
+	return count
+}
+
+// Newest is the latest time of creation of any row that the database has had.
+func (v View) Newest() time.Time { return v.db.newest }
