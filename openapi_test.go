@@ -249,6 +249,10 @@ func (d *document) checkAnswer(method, target string, status int, header http.He
 		return fmt.Errorf("%s %s: the status %d is not described", method, target, status)
 	}
 	problems := d.checkHeaders(answer, others, header)
+	// Which of the two headers a 415 has is in their descriptions only.
+	if status == http.StatusUnsupportedMediaType && len(header["Accept"])+len(header["Accept-Encoding"]) != 1 {
+		problems = append(problems, "a 415 has either Accept or Accept-Encoding")
+	}
 	if method != "HEAD" && answer.Content != nil {
 		if got := header.Get("Content-Type"); got != "application/json" {
 			problems = append(problems, fmt.Sprintf("Content-Type is %q", got))
@@ -606,6 +610,7 @@ func TestCheckAnswer(t *testing.T) {
 		empty    = `{"data":[],"has_more":false,"next_cursor":null}`
 		nobody   = `{"data":[{"name":null,"email":null}],"has_more":false,"next_cursor":null}`
 		notFound = `{"error":{"code":"not_found","message":"x"}}`
+		notJSON  = `{"error":{"code":"unsupported_media_type","message":"x"}}`
 	)
 	header := func(name string, values ...string) func(http.Header) {
 		return func(h http.Header) { h[name] = values }
@@ -644,6 +649,8 @@ func TestCheckAnswer(t *testing.T) {
 			`{"error":{"code":"unauthorized","message":"x"}}`, "Www-Authenticate has 0 values"},
 		{"header of 401 wrong", "GET", path, 401, header("Www-Authenticate", "Basic"),
 			`{"error":{"code":"unauthorized","message":"x"}}`, "Www-Authenticate does not match"},
+		{"neither header of 415", "POST", path + "/create", 415, nil, notJSON, "either Accept or Accept-Enc"},
+		{"one header of 415", "POST", path + "/create", 415, header("Accept-Encoding", "identity"), notJSON, ""},
 		{"length", "GET", path, 200, header("Content-Length", "3"), empty, "Content-Length"},
 		{"media type", "GET", path, 200, header("Content-Type", "text/plain"), empty, "Content-Type"},
 	}
@@ -786,6 +793,7 @@ func TestOpenAPIAnswers(t *testing.T) {
 		}
 		p.do(method, target, body)
 		p.do(method, target, body, "X-Service-Api-Key", "")
+		p.do(method, target, body, "X-Service-Api-Key", "", "Authorization", "Bearer ")
 		p.do(method, target, body, "X-Service-Api-Key", "svc_live_nobody")
 		p.do(method, target, body, "X-Service-Api-Key", "svc_live_revoked")
 		p.do(method, target+"?nope=1", body)
