@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"example.com/events/internal/answer"
 	"example.com/events/internal/form"
@@ -21,20 +22,27 @@ func (s *Store) IssueKey(userID string) (secret string, key Key, err error) {
 	if userID == "" {
 		return "", Key{}, fmt.Errorf("no user is named: %w", ErrNotFound)
 	}
-	return s.issueKey(keyRequest{userID: userID})
+	return s.issueKey(keyRequest{UserID: userID}, "")
 }
 
 // keyRequest asks for a key: for the user with the id, or for the one with the
-// email, who is made with the name if there is none. The secret may be chosen.
-type keyRequest struct{ userID, name, email, secret string }
+// email, who is made with the name if there is none.
+type keyRequest struct {
+	UserID string `json:"user_id"`
+	Name   string `json:"name"`
+	Email  string `json:"email"`
+}
 
-func (s *Store) issueKey(r keyRequest) (secret string, key Key, err error) {
+var keyRequestTable = form.NewTable(keyRequest{}, nil)
+
+// issueKey makes a key with this secret or, if that is "", with a new one.
+func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, err error) {
 	err = s.update(context.Background(), func(t tx) error {
 		owner, err := t.keyOwner(r)
 		if err != nil {
 			return err
 		}
-		secret = r.secret
+		secret = chosen
 		if secret == "" {
 			secret = t.newSecret(owner.ID)
 		}
@@ -57,28 +65,28 @@ func keyError(problems ...string) error { return &RecordError{Kind: "key", Probl
 
 // keyOwner finds or makes the user that a key is asked for.
 func (t tx) keyOwner(r keyRequest) (*rows.Row, error) {
-	byName := r.name != "" || r.email != ""
-	if r.userID != "" && byName {
+	byName := r.Name != "" || r.Email != ""
+	if r.UserID != "" && byName {
 		return nil, keyError("user_id excludes name and email: give the one or the others")
 	}
-	if r.userID != "" {
-		owner := t.Get("usr", r.userID)
+	if r.UserID != "" {
+		owner := t.Get("usr", r.UserID)
 		if owner == nil {
-			return nil, fmt.Errorf("user %q: %w", r.userID, ErrNotFound)
+			return nil, fmt.Errorf("user %q: %w", r.UserID, ErrNotFound)
 		}
 		return owner, nil
 	}
 	if !byName {
 		return nil, keyError("user_id is required, or email and, of a new user, name")
 	}
-	if t.Find(emailName(r.email)) == nil {
-		u := User{Name: r.name, Email: r.email}
+	if t.Find(emailName(r.Email)) == nil {
+		u := User{Name: r.Name, Email: r.Email}
 		problems := t.applyUser(u.form().JSON())
 		if problems != nil {
 			return nil, &RecordError{Kind: "user", Problems: append(problems, "no user has this email yet")}
 		}
 	}
-	return t.Find(emailName(r.email)), nil
+	return t.Find(emailName(r.Email)), nil
 }
 
 // newSecret makes a secret that no key has.
@@ -113,20 +121,15 @@ func (s *Store) RevokeKey(keyID string) error {
 // none. It returns {"id","key","user"}: the key's id, its secret, its user's id.
 func (s *Store) issueKeyJSON(request []byte) ([]byte, error) {
 	var r keyRequest
-	members := form.Form{
-		{Name: "user_id", Value: &r.userID},
-		{Name: "name", Value: &r.name},
-		{Name: "email", Value: &r.email},
-	}
 	v, err := strict.Parse(request)
 	if err != nil {
 		return nil, keyError(err.Error())
 	}
-	problems := members.Fill(v, form.New).All()
+	problems := keyRequestTable.Form(&r).Fill(v, form.New).All()
 	if problems != nil {
 		return nil, keyError(problems...)
 	}
-	secret, key, err := s.issueKey(r)
+	secret, key, err := s.issueKey(r, "")
 	if err != nil {
 		return nil, err
 	}
@@ -144,26 +147,24 @@ func (s *Store) keysJSON() []byte {
 			}
 		}
 	})
-	list := []byte("[")
+	type listed struct {
+		ID        string     `json:"id"`
+		UserID    string     `json:"user_id"`
+		Name      string     `json:"name"`
+		Email     string     `json:"email"`
+		Hint      *string    `json:"hint"`
+		CreatedAt time.Time  `json:"created_at"`
+		RevokedAt *time.Time `json:"revoked_at"`
+	}
+	list := make([]listed, len(found))
 	for i, o := range found {
 		var k Key
 		var u User
 		load(k.form(), &o.key)
 		load(u.form(), &o.user)
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = form.Form{
-			{Name: "id", Value: &k.ID},
-			{Name: "user_id", Value: &u.ID},
-			{Name: "name", Value: &u.Name},
-			{Name: "email", Value: &u.Email},
-			{Name: "hint", Value: &k.Hint},
-			{Name: "created_at", Value: &k.CreatedAt},
-			{Name: "revoked_at", Value: &k.RevokedAt},
-		}.Append(list)
+		list[i] = listed{k.ID, u.ID, u.Name, u.Email, k.Hint, k.CreatedAt, k.RevokedAt}
 	}
-	return append(list, ']')
+	return strict.Encode(list)
 }
 
 // keyState is what a server that starts must know of the keys of its store.
@@ -189,13 +190,12 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 		}
 	})
 	if !state.Exists && (makeOne || secret != "") {
-		request := keyRequest{userID: first, secret: secret}
+		request := keyRequest{UserID: first}
 		if first == "" {
-			request.name = "Local Owner"
-			request.email = "owner@localhost.example"
+			request = keyRequest{Name: "Local Owner", Email: "owner@localhost.example"}
 		}
 		var key Key
-		state.Secret, key, err = s.issueKey(request)
+		state.Secret, key, err = s.issueKey(request, secret)
 		if err != nil {
 			return state, err
 		}

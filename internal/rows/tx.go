@@ -110,6 +110,7 @@ func (tx *Tx) unbind(r *Row) {
 	for _, child := range tx.Children(r.ID) {
 		tx.unbind(child)
 	}
+	delete(tx.added, r.ID) // else a user who is made and deleted again and again has ever more of them
 }
 
 // bind makes the names of a row lead to its current version or, if that is nil, to no
