@@ -204,7 +204,7 @@ func (db *DB) write(c commit) error {
 		return nil
 	}
 	if !c.isLong && len(db.names) > 0 {
-		return notWritten(db.file.Append(db.records))
+		return notWritten(db.timed("commit", func() error { return db.file.Append(db.records) }))
 	}
 	if db.file.Size() == 0 {
 		db.Logger.Info("making a new data file", "data", db.path)
@@ -229,7 +229,9 @@ func (db *DB) publish(changes []change) {
 }
 
 // rewrite replaces the file by one that holds the rows and then the changes.
-func (db *DB) rewrite(changes []change) error { return db.file.Rewrite(db.snapshot(changes)) }
+func (db *DB) rewrite(changes []change) error {
+	return db.timed("rewrite", func() error { return db.file.Rewrite(db.snapshot(changes)) })
+}
 
 // snapshot yields the records of a new file: the rows, without idempotency keys that have
 // expired, and then the changes.

@@ -151,11 +151,11 @@ func TestKilledUpgrade(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	const n = 20_000
+	const n = 5_000
 	path := oldFile(t, n)
 	old, _ := os.ReadFile(path)
 	killed := 0
-	for wait := 10 * time.Millisecond; wait < 200*time.Millisecond; wait += 12 * time.Millisecond {
+	for wait := 10 * time.Millisecond; wait < 120*time.Millisecond; wait += 10 * time.Millisecond {
 		if err := os.WriteFile(path, old, 0o600); err != nil {
 			t.Fatal(err)
 		}

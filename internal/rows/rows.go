@@ -141,6 +141,7 @@ type DB struct {
 	committing bool // a goroutine commits what waits, and owns the file meanwhile
 
 	commits atomic.Uint64 // that took effect
+	watch   stopwatch
 
 	writer    sync.Mutex // held by the commit in progress; guards the three fields below
 	closed    bool

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/events/internal/recordfile"
@@ -477,4 +478,53 @@ func TestClosed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSlowDisk: a commit that takes long is seen while it is under way, and logged then
+// and at its end, but not each of many.
+func TestSlowDisk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		o := testOptions()
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		db := New(o)
+		commit := func(took time.Duration) {
+			err := db.timed("commit", func() error {
+				time.Sleep(took)
+				if now, _ := db.Writing(); now != took {
+					t.Errorf("Writing = %v within a commit, want %v", now, took)
+				}
+				return errRefused
+			})
+			if err != errRefused {
+				t.Errorf("timed = %v, want the error of the commit", err)
+			}
+		}
+		commit(900 * time.Millisecond)
+		if log.Len() > 0 {
+			t.Errorf("a quick commit is logged: %s", log.String())
+		}
+		commit(36 * time.Second)
+		now, longest := db.Writing()
+		if now != 0 || longest != 36*time.Second {
+			t.Errorf("Writing = %v, %v, want 0 and 36s", now, longest)
+		}
+		for _, want := range []string{"a commit is still under way", "a commit has ended", "took_ms=36000"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log has no %q:\n%s", want, log.String())
+			}
+		}
+		log.Reset()
+		commit(2 * time.Second)
+		commit(2 * time.Second)
+		if log.Len() > 0 {
+			t.Errorf("the next slow ones are logged at once:\n%s", log.String())
+		}
+		time.Sleep(slowEvery)
+		commit(2 * time.Second)
+		if n := strings.Count(log.String(), "\n"); n != 2 {
+			t.Errorf("a later one has %d lines, want 2:\n%s", n, log.String())
+		}
+	})
 }
