@@ -87,9 +87,10 @@ type Config struct {
 	Intercept func(operation, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc)
 }
 
-// api is what the handlers share.
+// api is what the handlers share. With the methods of inner it is what package operator
+// calls a Store, and package double a Server.
 type api struct {
-	store  *Store
+	inner
 	mux    http.Handler
 	bodies atomic.Int64  // bytes that large bodies of creates hold: see readBody
 	outage atomic.Uint64 // number of the commit that the last logged outage prevented; 0: none yet
@@ -133,13 +134,17 @@ func New(store *Store) http.Handler {
 }
 
 func newAPI(store *Store) *api {
-	a := &api{store: store, run: rand.Text()}
+	a := &api{inner: inner{store}, run: rand.Text()}
 	a.pages.New = func() any {
 		return &pageWriter{part: make([]byte, 0, partSize)}
 	}
 	var routes []answer.Route
 	for _, rt := range a.routes() {
-		routes = append(routes, answer.Route{Method: rt.method, Path: rt.path, Serve: a.endpoint(rt)})
+		routes = append(routes, answer.Route{
+			Method: rt.method,
+			Path:   rt.path,
+			Serve:  a.endpoint(rt),
+		})
 	}
 	checkKey := func(r *http.Request) error {
 		_, err := caller(store, r.Header)
@@ -149,10 +154,6 @@ func newAPI(store *Store) *api {
 	return a
 }
 
-// What the packages under internal/ need of a server beside its answers. They reach these
-// methods through the [http.Handler] that New returns, by an interface of their own, as
-// they cannot import this package. So nothing of it has to be in the public API.
-
 // Operations are the endpoints as [Config.Intercept] names them: "GET /events/{id}".
 func (a *api) Operations() (all []string) {
 	for _, rt := range a.routes() {
@@ -161,39 +162,16 @@ func (a *api) Operations() (all []string) {
 	return all
 }
 
-// KeyOwner is the id of the user whose API key a request carries, also if the key was
-// revoked. It is "" if there is no such key.
-func (a *api) KeyOwner(r *http.Request) string {
-	secret, _ := credential(r.Header)
-	userID, _ := a.store.keyOwner(secret)
-	return userID
-}
-
-// See Store in package operator, and Server in package double.
-
-func (a *api) IssueKey(request []byte) (issued []byte, err error) {
-	return a.store.issueKeyJSON(request)
-}
-func (a *api) Keys() []byte                                { return a.store.keysJSON() }
-func (a *api) RevokeKey(id string) error                   { return a.store.RevokeKey(id) }
-func (a *api) WriteRecords(w io.Writer, user string) error { return a.store.writeRecords(w, user) }
-
-func (a *api) ApplyRecords(records []byte) (applied, unchanged int, err error) {
-	return a.store.applyJSON(records)
-}
-
-func (a *api) Replace(userID string, records []byte, then func()) error {
-	return a.store.replace(userID, records, then)
-}
-
 // ServeHTTP answers what needs no key and leaves the rest to the mux.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer answer.Recover(w, r, a.writeError)
 	begin(w, r)
+	isOurs := r.URL.Path == BasePath || strings.HasPrefix(r.URL.Path, BasePath+"/")
 	isPreflight := r.Method == http.MethodOptions &&
-		r.Header["Origin"] != nil && r.Header["Access-Control-Request-Method"] != nil
+		r.Header["Origin"] != nil &&
+		r.Header["Access-Control-Request-Method"] != nil
 	switch {
-	case r.URL.Path != BasePath && !strings.HasPrefix(r.URL.Path, BasePath+"/"):
+	case !isOurs:
 		a.writeError(w, r, errOutside)
 	case isPreflight:
 		preflight(w)
@@ -242,7 +220,7 @@ var (
 // Between them it calls Intercept.
 func (a *api) endpoint(rt route) http.HandlerFunc {
 	operation := rt.method + " " + rt.path
-	intercept := a.store.cfg.Intercept
+	intercept := a.cfg.Intercept
 	serve := func(w http.ResponseWriter, r request) {
 		err := rt.readQuery(&r)
 		if err == nil {
@@ -253,7 +231,7 @@ func (a *api) endpoint(rt route) http.HandlerFunc {
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		userID, err := caller(a.store, r.Header)
+		userID, err := caller(a.Store, r.Header)
 		switch {
 		case err != nil:
 			a.writeError(w, r, err)
@@ -321,8 +299,8 @@ func (rt route) readParameter(r *request, name, value string) (problem string) {
 }
 
 func (a *api) getMe(w http.ResponseWriter, r request) error {
-	raw, found := a.store.profile(r.caller)
-	if !found {
+	raw := a.profile(r.caller)
+	if raw == "" {
 		return errCallerDeleted
 	}
 	answer.Write(w, http.StatusOK, raw)
@@ -330,8 +308,8 @@ func (a *api) getMe(w http.ResponseWriter, r request) error {
 }
 
 func (a *api) getEvent(w http.ResponseWriter, r request) error {
-	_, raw, found := a.store.event(r.caller, r.PathValue("id"))
-	if !found {
+	id, raw := a.event(r.caller, r.PathValue("id"))
+	if id == "" {
 		return errNoEvent
 	}
 	answer.Write(w, http.StatusOK, raw)
@@ -344,12 +322,13 @@ func (a *api) getOpenAPI(w http.ResponseWriter, _ request) error {
 }
 
 func (a *api) listEvents(w http.ResponseWriter, r request) error {
-	return a.list(w, r, "events:"+r.caller+":"+r.status, r.caller, "evt")
+	name := "events:" + r.caller + ":" + r.status
+	return a.list(w, r, name, r.caller, "evt")
 }
 
 func (a *api) listGuests(w http.ResponseWriter, r request) error {
-	id, _, found := a.store.event(r.caller, r.PathValue("id"))
-	if !found {
+	id, _ := a.event(r.caller, r.PathValue("id"))
+	if id == "" {
 		return errNoEvent
 	}
 	return a.list(w, r, "guests:"+id, id, "gst")
@@ -369,7 +348,7 @@ func (a *api) createEvent(w http.ResponseWriter, r request) error {
 	if err != nil {
 		return err
 	}
-	e, err := a.store.createEvent(r.Context(), r.caller, body, idem)
+	e, err := a.create(r.Context(), r.caller, body, idem)
 	if err != nil {
 		return err
 	}
@@ -391,9 +370,11 @@ func (a *api) list(w http.ResponseWriter, r request, name, parent, kind string) 
 	}
 	p := a.pages.Get().(*pageWriter)
 	defer a.pages.Put(p)
-	var next *rows.Place
-	p.items, next = a.store.page(parent, kind, r.status, r.after.place, r.limit, p.items[:0])
-	p.write(w, cursor{name, next})
+	next := cursor{list: name}
+	a.db.View(func(v rows.View) {
+		p.items, next.place = v.Page(parent, kind, r.status, r.after.place, r.limit, p.items[:0])
+	})
+	p.write(w, next)
 	return nil
 }
 
@@ -437,7 +418,8 @@ func parseCursor(text string) (c cursor, ok bool) {
 	if err != nil {
 		return c, false
 	}
-	c = cursor{list: parts[1], place: &rows.Place{Created: created, ID: parts[3]}}
+	c.list = parts[1]
+	c.place = &rows.Place{Created: created, ID: parts[3]}
 	return c, string(c.append(nil)) == text
 }
 
@@ -456,7 +438,8 @@ func (p *pageWriter) write(w http.ResponseWriter, next cursor) {
 	p.end = append(p.end[:0], `],"has_more":false,"next_cursor":null}`...)
 	if next.place != nil {
 		p.end = append(p.end[:0], `],"has_more":true,"next_cursor":"`...)
-		p.end = append(next.append(p.end), `"}`...)
+		p.end = next.append(p.end)
+		p.end = append(p.end, `"}`...)
 	}
 	size := len(begin) + max(0, len(p.items)-1) + len(p.end)
 	for _, item := range p.items {
@@ -523,7 +506,8 @@ func (a *api) readBody(r *http.Request, held *int64) ([]byte, error) {
 	}
 	// The first read tells a client that waits for "100 Continue" to send: see refuse.
 	r.Header.Del("Expect")
-	body := make([]byte, 0, 1+min(uint64(r.ContentLength), maxFirst)) // -1, unknown, is the largest
+	first := min(uint64(r.ContentLength), maxFirst) // -1, unknown, is the largest
+	body := make([]byte, 0, 1+first)
 	for {
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
@@ -636,13 +620,13 @@ func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 func (a *api) logged(r *http.Request, err error) (id string) {
 	id = rand.Text()
 	if errors.Is(err, ErrNotWritten) {
-		outage := a.store.db.Commits() + 1 // 0 is none
+		outage := a.db.Commits() + 1 // 0 is none
 		id = fmt.Sprintf("%s-%d", a.run, outage)
 		if a.outage.Swap(outage) == outage {
 			return id
 		}
 	}
-	a.store.cfg.Logger.Error("answered 500", "id", id, "route", r.Pattern, "error", err)
+	a.cfg.Logger.Error("answered 500", "id", id, "route", r.Pattern, "error", err)
 	return id
 }
 
@@ -665,7 +649,9 @@ func refuse(w http.ResponseWriter, r *http.Request, e *answer.Error) {
 	h := w.Header()
 	closes := r.Close || r.ContentLength > maxReads ||
 		h["Connection"] != nil || e.Header["Connection"] != nil
-	hasRest := r.ContentLength != 0 && r.Body != http.NoBody && r.Header["Expect"] == nil
+	hasRest := r.ContentLength != 0 &&
+		r.Body != http.NoBody &&
+		r.Header["Expect"] == nil
 	if !closes || !hasRest {
 		e.Write(w)
 		return
@@ -687,40 +673,30 @@ var (
 	errCallerDeleted = errors.New("the caller was deleted")
 )
 
-// profile is the user with this id.
-func (s *Store) profile(userID string) (raw string, found bool) {
+// profile is the user with this id, or "".
+func (s *Store) profile(userID string) (raw string) {
 	s.db.View(func(v rows.View) {
 		u := v.Get("usr", userID)
 		if u != nil {
-			raw, found = u.JSON, true
+			raw = u.JSON
 		}
 	})
-	return raw, found
+	return raw
 }
 
-// event is the event that ref, an id or a slug, names, if the caller hosts it.
-func (s *Store) event(caller, ref string) (id, raw string, found bool) {
+// event is the event that ref, an id or a slug, names, if the caller hosts it. Otherwise
+// both results are "".
+func (s *Store) event(caller, ref string) (id, raw string) {
 	s.db.View(func(v rows.View) {
 		e := v.Find(ref)
 		if e == nil || e.Parent != caller || e.Kind.Prefix != "evt" {
 			return
 		}
 		if e.ID == ref || e.Name == ref { // and not an idempotency key's name
-			id, raw, found = e.ID, e.JSON, true
+			id, raw = e.ID, e.JSON
 		}
 	})
-	return id, raw, found
-}
-
-// page appends to raws a page of the events of a user, of one status or, for "", of
-// both, or a page of the guests of an event: the newest first. If more follow, next is
-// the place of the last one.
-func (s *Store) page(parent, prefix, status string, after *rows.Place, limit int, raws []string) (
-	page []string, next *rows.Place) {
-	s.db.View(func(v rows.View) {
-		page, next = v.Page(parent, prefix, status, after, limit, raws)
-	})
-	return page, next
+	return id, raw
 }
 
 // creation is the answer to a create: the event, and whether an earlier request
@@ -730,11 +706,11 @@ type creation struct {
 	replayed bool
 }
 
-// createEvent makes an event of the owner from a request body. An idempotency key
+// create makes an event of the owner from a request body. An idempotency key
 // that came before with the same body is answered with the event that it made, as
 // that is now; with another body it is errIdempotencyMismatch. That is checked before a
 // body that is not JSON is refused: a known key with such a body is 422 and not 400.
-func (s *Store) createEvent(ctx context.Context, owner string, body []byte, idem string) (creation, error) {
+func (s *Store) create(ctx context.Context, owner string, body []byte, idem string) (creation, error) {
 	v, parseErr := strict.Parse(body)
 	var key *rows.IdempotencyKey
 	if idem != "" {

@@ -116,10 +116,10 @@ func (s *Store) RevokeKey(keyID string) error {
 	})
 }
 
-// issueKeyJSON is [Store.IssueKey] for an operator's request: {"user_id"}, or
+// IssueKey is [Store.IssueKey] for an operator's request: {"user_id"}, or
 // {"name","email"} for the user with that email, who is made if there is
 // none. It returns {"id","key","user"}: the key's id, its secret, its user's id.
-func (s *Store) issueKeyJSON(request []byte) ([]byte, error) {
+func (s inner) IssueKey(request []byte) ([]byte, error) {
 	var r keyRequest
 	v, err := strict.Parse(request)
 	if err != nil {
@@ -136,8 +136,8 @@ func (s *Store) issueKeyJSON(request []byte) ([]byte, error) {
 	return strict.Encode(map[string]string{"id": key.ID, "key": secret, "user": key.UserID}), nil
 }
 
-// keysJSON is an array of all keys, each with the name and email of its user.
-func (s *Store) keysJSON() []byte {
+// Keys is an array of all keys, each with the name and email of its user.
+func (s inner) Keys() []byte {
 	type owned struct{ key, user rows.Row } // copies, to be read while others change the store
 	var found []owned
 	s.db.View(func(v rows.View) {
@@ -227,6 +227,14 @@ func (s *Store) keyOwner(secret string) (userID string, valid bool) {
 		}
 	})
 	return userID, valid
+}
+
+// KeyOwner is the id of the user whose API key a request carries, also if the key was
+// revoked. It is "" if there is no such key.
+func (s inner) KeyOwner(r *http.Request) string {
+	secret, _ := credential(r.Header)
+	userID, _ := s.keyOwner(secret)
+	return userID
 }
 
 // caller is the id of the user whose API key is in the header of a request.

@@ -272,6 +272,12 @@ type Store struct {
 	encoded []byte // a buffer that put reuses
 }
 
+// inner is a store with what the packages under internal/ need of it beside its public
+// methods. They cannot import this package: they reach these methods through the
+// [http.Handler] that [New] returns, by interfaces of their own. So nothing that only they
+// need is public.
+type inner struct{ *Store }
+
 // NewStore returns an empty store in memory. A nil cfg is the zero [Config].
 func NewStore(cfg *Config) *Store {
 	s := newStore(cfg)
@@ -344,12 +350,12 @@ func (s *Store) Apply(records ...Record) error {
 // record leaves out stays as it is, and null sets a member back to its default.
 // So applying the same array twice changes nothing.
 func (s *Store) ApplyJSON(records []byte) error {
-	_, _, err := s.applyJSON(records)
+	_, _, err := inner{s}.ApplyRecords(records)
 	return err
 }
 
-// applyJSON is ApplyJSON. It counts the records, and those of them that changed nothing.
-func (s *Store) applyJSON(records []byte) (applied, unchanged int, err error) {
+// ApplyRecords is ApplyJSON. It counts the records, and those of them that changed nothing.
+func (s inner) ApplyRecords(records []byte) (applied, unchanged int, err error) {
 	err = s.update(context.Background(), func(t tx) error {
 		applied, unchanged, err = t.applyAll(strict.Elements(records))
 		return err
@@ -370,12 +376,12 @@ func (s *Store) applySeed(records []byte) (ahead time.Time, err error) {
 	return ahead, err
 }
 
-// replace deletes the events of a user, with their guests, and applies records, in one
+// Replace deletes the events of a user, with their guests, and applies records, in one
 // step. For the user "" it deletes everything in the store. At the end of that step it
 // calls the function then: the records are accepted, and no other change has begun. A
 // test double goes back to its start by it, while it is in use. It is for a store in
 // memory: on a file, then may be called twice, and also if writing fails.
-func (s *Store) replace(userID string, records []byte, then func()) error {
+func (s inner) Replace(userID string, records []byte, then func()) error {
 	return s.update(context.Background(), func(t tx) error {
 		for _, child := range t.Children(userID) {
 			if child.Kind.Prefix != "key" {
@@ -396,7 +402,7 @@ func (s *Store) replace(userID string, records []byte, then func()) error {
 // first instant of the year 1 cannot be copied so, as that is Go's zero time.
 func (s *Store) Records() (records []Record) {
 	var all bytes.Buffer
-	err := s.writeRecords(&all, "")
+	err := inner{s}.WriteRecords(&all, "")
 	if err == nil {
 		err = json.Unmarshal(all.Bytes(), &records)
 	}
@@ -409,11 +415,11 @@ func (s *Store) Records() (records []Record) {
 // dumpPart is how many bytes of a dump are joined before they are written.
 const dumpPart = 128 << 10
 
-// writeRecords writes the records of the user with this id or email, or all for "", as a
+// WriteRecords writes the records of the user with this id or email, or all for "", as a
 // JSON array with one record a line: a seed. If there is no such user, the array is
 // empty. The records are written in parts after they were found, so that others can
 // change the store meanwhile, however slowly they are read. The error is that of w.
-func (s *Store) writeRecords(w io.Writer, user string) error {
+func (s inner) WriteRecords(w io.Writer, user string) error {
 	type record struct {
 		kind *rows.Kind
 		json string

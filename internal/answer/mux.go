@@ -38,28 +38,34 @@ func Mux(
 		methods[route.Path] = append(methods[route.Path], route.Method)
 		known = append(known, route.Method+" "+route.Path)
 	}
-	refuse := func(problem *Error) http.HandlerFunc {
-		allow := problem.Header["Allow"] // nil if it is a 404
+	noRoute := NotFound("there is no such route below " + base + "/; there are " +
+		strings.Join(known, ", "))
+	// refuse answers what no route takes. Allow is empty if there is no such path.
+	refuse := func(path, allow string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			err := check(r)
 			switch {
 			case err != nil:
-				writeError(w, r, err)
-			case allow != nil && r.Method == http.MethodOptions:
-				w.Header()["Allow"] = allow
+			case allow == "":
+				err = noRoute
+			case r.Method == http.MethodOptions:
+				w.Header()["Allow"] = []string{allow}
 				w.WriteHeader(http.StatusNoContent)
+				return
 			default:
-				writeError(w, r, problem)
+				err = notAllowed(r.Method, path, allow, routes)
 			}
+			writeError(w, r, err)
 		}
 	}
-	unknown := refuse(NotFound("there is no such route below " + base + "/; there are " +
-		strings.Join(known, ", ")))
-	paths := http.NewServeMux() // takes what no route takes: it knows the paths alone
+	unknown := refuse("", "")
+	paths := http.NewServeMux() // it knows the paths alone, and takes what no route takes
 	paths.HandleFunc("/", unknown)
 	mux.Handle("/", paths)
 	for path, own := range methods {
-		paths.HandleFunc(base+path, refuse(notAllowed(path, own, routes)))
+		allow := strings.Join(own, ", ") + ", OPTIONS"
+		allow = strings.Replace(allow, "GET", "GET, HEAD", 1)
+		paths.HandleFunc(base+path, refuse(path, allow))
 		// A method that the path lacks must not reach another path with a wildcard.
 		for _, route := range routes {
 			if !slices.Contains(own, route.Method) {
@@ -77,15 +83,13 @@ func Mux(
 	})
 }
 
-// notAllowed is a 405 on a path that has methods of its own. It names the routes below
-// the path that have others: POST /events is most likely to mean POST /events/create.
-func notAllowed(path string, own []string, routes []Route) *Error {
-	allow := strings.Join(own, ", ") + ", OPTIONS"
-	problem := Method(path, strings.Replace(allow, "GET", "GET, HEAD", 1))
+// notAllowed is a 405. It names the routes below the path that have the method, as
+// POST /events is most likely to mean POST /events/create.
+func notAllowed(method, path, allow string, routes []Route) *Error {
+	problem := Method(path, allow)
 	for _, route := range routes {
-		isBelow := strings.HasPrefix(route.Path, path+"/")
-		if isBelow && !slices.Contains(own, route.Method) {
-			problem.Message += ", or " + route.Method + " " + route.Path
+		if route.Method == method && strings.HasPrefix(route.Path, path+"/") {
+			problem.Message += ", or " + method + " " + route.Path
 		}
 	}
 	return problem

@@ -55,8 +55,11 @@ func TestMux(t *testing.T) {
 		{"HEAD", "/v1/events/create", 405, "/events/create; use POST, OPTIONS", "POST, OPTIONS"},
 		{"DELETE", "/v1/events/create", 405, "/events/create; use POST, OPTIONS", "POST, OPTIONS"},
 		{"BREW", "/v1/events/create", 405, "/events/create; use POST, OPTIONS", "POST, OPTIONS"},
-		{"POST", "/v1/events", 405, "/events; use GET, HEAD, OPTIONS, or POST /events/create, " +
-			"or DELETE /events/{id}", "GET, HEAD, OPTIONS"},
+		{"POST", "/v1/events", 405, "/events; use GET, HEAD, OPTIONS, or POST /events/create",
+			"GET, HEAD, OPTIONS"},
+		{"DELETE", "/v1/events", 405, "/events; use GET, HEAD, OPTIONS, or DELETE /events/{id}",
+			"GET, HEAD, OPTIONS"},
+		{"PUT", "/v1/events", 405, "/events; use GET, HEAD, OPTIONS", "GET, HEAD, OPTIONS"},
 		{"POST", "/v1/events/one", 405, "/events/{id}; use " + methodsOfOne, methodsOfOne},
 		{"CONNECT", "/v1/events/one", 405, "/events/{id}; use " + methodsOfOne, methodsOfOne},
 		{"OPTIONS", "/v1/events/one", 204, "", methodsOfOne},

@@ -112,11 +112,16 @@ func Handler(base string, routes Routes, writeError answer.WriteError) http.Hand
 	var list []answer.Route
 	for _, route := range routes {
 		serve := func(w http.ResponseWriter, r *http.Request) {
-			if err := route.serve(w, r); err != nil {
+			err := route.serve(w, r)
+			if err != nil {
 				writeError(w, r, err)
 			}
 		}
-		list = append(list, answer.Route{Method: route.Method, Path: route.Path, Serve: serve})
+		list = append(list, answer.Route{
+			Method: route.Method,
+			Path:   route.Path,
+			Serve:  serve,
+		})
 	}
 	everyone := func(*http.Request) error { return nil }
 	mux := answer.Mux(base, list, everyone, writeError)
@@ -162,22 +167,26 @@ func (rt Route) read(w http.ResponseWriter, r *http.Request) (Request, error) {
 	}
 	for name, values := range query {
 		check := rt.Query[name]
-		if check == nil || len(values) > 1 || values[0] == "" {
-			return Request{}, answer.BadRequest(fmt.Sprintf("%s; see %.60q", problem, name))
+		isOne := len(values) == 1 && values[0] != ""
+		if check == nil || !isOne {
+			problem = fmt.Sprintf("%s; see %.60q", problem, name)
+			return Request{}, answer.BadRequest(problem)
 		}
 		err := check(values[0])
 		if err != nil {
 			return Request{}, err
 		}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max(rt.MaxBody, 1)))
+	limited := http.MaxBytesReader(w, r.Body, max(rt.MaxBody, 1))
+	body, err := io.ReadAll(limited)
 	isEmpty := err == nil && len(body) == 0
 	if rt.MaxBody == 0 && !isEmpty {
 		return Request{}, answer.BadRequest("the body must be empty; the query takes " + takes)
 	}
 	if err != nil {
-		const message = "the body must arrive whole and have at most %d MiB; send it in parts"
-		return Request{}, answer.TooLarge(fmt.Sprintf(message, rt.MaxBody>>20))
+		problem = fmt.Sprintf("the body must arrive whole and have at most %d MiB; send it in parts",
+			rt.MaxBody>>20)
+		return Request{}, answer.TooLarge(problem)
 	}
 	return Request{
 		ID:    r.PathValue("id"),
