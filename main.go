@@ -54,15 +54,24 @@ var version string
 // check finds damage, or health a server that is not well. After "double -- COMMAND"
 // it is that of the command. An error is one line on stderr.
 func Run(
-	ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer,
+	ctx context.Context, args []string, getenv func(string) string,
+	stdin io.Reader, stdout, stderr io.Writer,
 ) int {
 	e := &eventsd{ctx: ctx}
 	e.Program = command.Program{
-		Name: "eventsd", About: "eventsd serves the public REST API of an events networking service.",
-		Stdin: stdin, Stdout: stdout, Stderr: stderr, Redact: answer.Redact,
+		Name:   "eventsd",
+		About:  "eventsd serves the public REST API of an events networking service.",
+		Stdin:  stdin,
+		Stdout: stdout,
+		Stderr: stderr,
+		Redact: answer.Redact,
 	}
-	files := operator.Files{Open: e.openForOperator, Records: e.readRecords, Salvage: e.salvage}
-	e.Commands = append(e.commands(), operator.Commands(&e.Program, files)...)
+	forOperator := operator.Commands(&e.Program, operator.Files{
+		Open:    e.openForOperator,
+		Records: e.readRecords,
+		Salvage: e.salvage,
+	})
+	e.Commands = append(e.commands(), forOperator...)
 	err := e.Program.Run(args, getenv)
 	if errors.Is(err, ErrNotWritten) {
 		err = command.Failed(err)
@@ -86,22 +95,41 @@ type eventsd struct {
 // commands are the subcommands, but for the operator's. The first of them is what
 // eventsd does without a subcommand.
 func (e *eventsd) commands() []command.Command {
-	return []command.Command{
-		{Name: "serve", Flags: e.serveFlags, Run: e.serve,
-			Summary: "serve the API; also without a subcommand"},
-		{Name: "demo", Flags: e.demoFlags, Run: e.demo,
-			Summary: "serve a built-in example from memory, with a curl line to try"},
-		{Name: "double", Args: "[-- COMMAND ARGS]", Flags: e.doubleFlags, Run: e.double,
-			Summary: "serve a test double from memory, alone or for as long as a command runs"},
-		{Name: "openapi", Run: func() error { return e.Print(string(openAPI)) },
-			Summary: "print openapi.json"},
-		{Name: "health", Flags: e.serveFlags, Run: e.health,
-			Summary: "exit 0 if the server with the same flags and environment answers"},
-		{Name: "version", Run: e.version,
-			Summary: "print the version"},
-		{Name: "check", Flags: e.dataFlag, Run: e.check,
-			Summary: "read the data file, print what is in it and change nothing"},
-	}
+	return []command.Command{{
+		Name:    "serve",
+		Summary: "serve the API; also without a subcommand",
+		Flags:   e.serveFlags,
+		Run:     e.serve,
+	}, {
+		Name:    "demo",
+		Summary: "serve a built-in example from memory, with a curl line to try",
+		Flags:   e.demoFlags,
+		Run:     e.demo,
+	}, {
+		Name:    "double",
+		Args:    "[-- COMMAND ARGS]",
+		Summary: "serve a test double from memory, alone or for as long as a command runs",
+		Flags:   e.doubleFlags,
+		Run:     e.double,
+	}, {
+		Name:    "openapi",
+		Summary: "print openapi.json",
+		Run:     e.printOpenAPI,
+	}, {
+		Name:    "health",
+		Summary: "exit 0 if the server with the same flags and environment answers",
+		Flags:   e.serveFlags,
+		Run:     e.health,
+	}, {
+		Name:    "version",
+		Summary: "print the version",
+		Run:     e.version,
+	}, {
+		Name:    "check",
+		Summary: "read the data file, print what is in it and change nothing",
+		Flags:   e.dataFlag,
+		Run:     e.check,
+	}}
 }
 
 // serverFlags declares the flags of every server.
@@ -112,30 +140,40 @@ func (e *eventsd) serverFlags(fs *flag.FlagSet, addr string) {
 	fs.BoolVar(&e.verbose, "v", false, "log a line for each request")
 }
 
-func (e *eventsd) demoFlags(fs *flag.FlagSet) { e.serverFlags(fs, "127.0.0.1:8080") }
+func (e *eventsd) demoFlags(fs *flag.FlagSet) {
+	e.serverFlags(fs, "127.0.0.1:8080")
+}
 
 func (e *eventsd) dataFlag(fs *flag.FlagSet) {
 	fs.StringVar(&e.data, "data", "events.json", "the data `FILE`")
 }
 
+// storeFlags declares the flags of a store that begins empty, or may.
+func (e *eventsd) storeFlags(fs *flag.FlagSet) {
+	fs.StringVar(&e.seed, "seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
+	fs.StringVar(&e.apiKey, "api-key", "", "`SECRET` of the first key, in place of one that is made")
+}
+
 func (e *eventsd) serveFlags(fs *flag.FlagSet) {
 	e.serverFlags(fs, "127.0.0.1:8080")
 	e.dataFlag(fs)
+	e.storeFlags(fs)
 	fs.BoolVar(&e.memory, "memory", false, "keep everything in memory, without a file")
-	fs.StringVar(&e.seed, "seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
 	fs.BoolVar(&e.firstKey, "first-key", true, "if the store has no key, make one and show it")
-	fs.StringVar(&e.apiKey, "api-key", "", "`SECRET` of the first key, in place of a random one")
 	fs.StringVar(&e.newStatus, "new-event-status", "published", "`STATUS` of a new event: draft or published")
 }
 
 func (e *eventsd) doubleFlags(fs *flag.FlagSet) {
 	e.serverFlags(fs, "127.0.0.1:0")
-	fs.StringVar(&e.seed, "seed", "", "`FILE` with an array of records to begin with, or - for stdin")
+	e.storeFlags(fs)
 	fs.StringVar(&e.startTime, "time", double.Start.Format(time.RFC3339),
 		"`TIME` at which the clock stands at the start, in RFC 3339")
-	fs.StringVar(&e.apiKey, "api-key", "", "`SECRET` of the first key, in place of a made one")
 	fs.StringVar(&e.controlToken, "control-token", "", "`TOKEN` of the control API, in place of a random one")
 	fs.BoolVar(&e.untilEOF, "until-eof", false, "stop when standard input ends")
+}
+
+func (e *eventsd) printOpenAPI() error {
+	return e.Print(openAPI)
 }
 
 func (e *eventsd) version() error {
@@ -153,7 +191,7 @@ func (e *eventsd) version() error {
 func (e *eventsd) health() error {
 	asked, err := command.Health(e.addr, e.readyFile)
 	if err != nil {
-		return command.Failed(err)
+		return err
 	}
 	return e.Print("ok: " + asked + "\n")
 }
@@ -169,12 +207,16 @@ func (e *eventsd) serve() error {
 	if filepath.Clean(e.readyFile) == filepath.Clean(e.data) {
 		return errors.New("-ready-file must be a file of its own, not that of -data, as it is removed")
 	}
-	if e.Given["data"] && e.Given["memory"] && e.memory {
-		return errors.New("-memory and -data exclude each other; give one of them")
+	inMemory := e.memory
+	if e.Given["data"] { // the flag wins over EVENTSD_MEMORY
+		inMemory = false
+		if e.Given["memory"] && e.memory {
+			return errors.New("-memory and -data exclude each other; give one of them")
+		}
 	}
 	return e.runServer(func(s *server) error {
 		s.note = "The operator of this server issues keys."
-		if e.memory && !e.Given["data"] { // the flag wins over EVENTSD_MEMORY
+		if inMemory {
 			s.use(NewStore(&s.Config))
 			return s.fill()
 		}
@@ -193,8 +235,7 @@ func (e *eventsd) demo() error {
 		s.use(NewStore(&s.Config))
 		s.pageKey = demoKey
 		s.note = "This is a demo: everyone knows its key, and when it stops it forgets everything."
-		s.ready.Key = demoKey
-		s.ready.Ready = s.curl(demoKey)
+		s.setReady(demoKey, demoKey)
 		return s.store.ApplyJSON(demoSeed)
 	})
 }
@@ -228,8 +269,14 @@ func (e *eventsd) double() error {
 		s.handler = s.withControl(d, token)
 		s.note = "This is a test double. Its control API is at <code>{root}" + double.ControlPath + "</code>."
 		url := s.url + double.ControlPath
-		s.ready = command.Ready{BaseURL: s.ready.BaseURL, Key: key, ControlURL: url, ControlToken: token}
-		s.ready.Ready = "curl -H 'Authorization: Bearer " + token + `' -d '{"name":"Grace"}' ` + url + "/keys"
+		s.ready = command.Ready{
+			BaseURL:      s.url + BasePath,
+			Key:          key,
+			ControlURL:   url,
+			ControlToken: token,
+			Ready: "curl -H 'Authorization: Bearer " + token + `' -d '{"name":"Grace"}' ` +
+				url + "/keys",
+		}
 		s.patience = 0 // nothing in it is worth waiting for
 		return err
 	})
@@ -262,15 +309,14 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 	if problem != "" && (e.apiKey != "" || e.Given["api-key"]) {
 		return errors.New("-api-key " + problem) // which does not repeat the secret
 	}
-	s := &server{eventsd: e, pageKey: "svc_live_…", patience: command.StopTimeout}
-	if s.logger, err = e.Logger(e.log, e.verbose); err != nil {
+	logger, err := e.Logger(e.log, e.verbose)
+	if err != nil {
 		return err
 	}
-	var stop context.CancelFunc
-	s.ctx, stop = context.WithCancel(e.ctx)
+	ctx, stop := context.WithCancel(e.ctx)
 	defer stop()
 	if len(e.Args) == 0 { // else signals are for the command that runs beside it
-		s.ctx = command.StopSignal(s.ctx)
+		ctx = command.StopSignal(ctx)
 	}
 	if e.untilEOF {
 		go func() {
@@ -278,7 +324,7 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 			stop()
 		}()
 	}
-	listener, err := command.Listen(e.addr, s.logger)
+	listener, err := command.Listen(e.addr, logger)
 	if err != nil {
 		return err
 	}
@@ -288,24 +334,32 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 		return err
 	}
 	defer file.Remove()
-	if s.ctx.Err() != nil {
-		return s.ctx.Err()
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 
-	s.Config = Config{Logger: s.logger, NewEventStatus: e.newStatus}
-	s.url = command.URL(listener.Addr().String(), "localhost")
-	s.ready = command.Ready{BaseURL: s.url + BasePath, Data: "memory", Operator: "off (memory)"}
+	s := &server{
+		eventsd:  e,
+		ctx:      ctx,
+		logger:   logger,
+		url:      command.URL(listener.Addr().String(), "localhost"),
+		Config:   Config{Logger: logger, NewEventStatus: e.newStatus},
+		pageKey:  "svc_live_…",
+		patience: command.StopTimeout,
+	}
 	err = open(s)
 	if err == nil {
-		err = command.Serve(s.ctx, s.patience, s.servers(listener), func() error { return s.announce(file) })
+		announce := func() error { return s.announce(file) }
+		err = command.Serve(ctx, s.patience, s.servers(listener), announce)
 		file.Remove() // before the lock of the data file is released to the next server
 		err = command.Failed(errors.Join(err, s.store.Err()))
 	}
 	if s.store != nil {
-		err = cmp.Or(err, command.Failed(s.store.Close()))
+		closed := s.store.Close()
+		err = cmp.Or(err, command.Failed(closed))
 	}
 	if err == nil {
-		s.logger.Info("stopped")
+		logger.Info("stopped")
 	}
 	return err
 }
@@ -347,18 +401,28 @@ func (s *server) fill() error {
 	}
 	s.logger.Info(state, "name", key.Owner.Name, "email", key.Owner.Email)
 
-	s.ready.Key = key.Secret
-	s.ready.Ready = s.curl(cmp.Or(key.Secret, "$KEY"))
-	if s.apiKey != "" && key.Known { // chosen, so it is not shown
-		s.ready.Key = ""
-		s.ready.Ready = s.curl("$EVENTSD_API_KEY")
+	switch {
+	case s.apiKey != "" && key.Known: // chosen, so it is not shown
+		s.setReady("", "$EVENTSD_API_KEY")
+	case key.Secret != "":
+		s.setReady(key.Secret, key.Secret)
+	default:
+		s.setReady("", "$KEY")
 	}
 	return nil
 }
 
-// curl is a line to paste that lists events.
-func (s *server) curl(key string) string {
-	return `curl -H "x-service-api-key: ` + key + `" ` + s.ready.BaseURL + "/events"
+// setReady sets what a server prints when it is ready: its key, if one was made at this
+// start, and a line to paste that lists events, with a key or a variable of the shell.
+func (s *server) setReady(key, forCurl string) {
+	base := s.url + BasePath
+	s.ready = command.Ready{
+		BaseURL:  base,
+		Key:      key,
+		Data:     "memory",
+		Operator: "off (memory)",
+		Ready:    `curl -H "x-service-api-key: ` + forCurl + `" ` + base + "/events",
+	}
 }
 
 // applySeed applies the file of -seed, if there is one.
@@ -405,7 +469,8 @@ func (s *server) readSeed() (records []byte, err error) {
 // servers returns a server for the API and the pages beside it, for people and probes,
 // and one for the operator if the store is on a file and a socket can be made.
 func (s *server) servers(l net.Listener) []*command.Server {
-	servers := []*command.Server{command.NewServer(l, s.withPages(), s.logger)}
+	public := command.NewServer(l, s.withPages(), s.logger)
+	servers := []*command.Server{public}
 	path := s.store.db.Path()
 	if path == "" {
 		return servers
@@ -417,9 +482,11 @@ func (s *server) servers(l net.Listener) []*command.Server {
 		s.ready.Operator = "off (" + err.Error() + ")"
 		return servers
 	}
-	routes := operator.StoreRoutes(operated{s.api}, func(string) string { return s.ready.BaseURL })
-	handler := command.Logged(operator.Handler("", routes, s.api.writeError), s.logger, nil)
-	return append(servers, command.NewServer(socket, handler, s.logger))
+	baseURL := func(string) string { return s.url + BasePath }
+	routes := operator.StoreRoutes(operated{s.api}, baseURL)
+	handler := operator.Handler("", routes, s.api.writeError)
+	logged := command.Logged(handler, s.logger, nil)
+	return append(servers, command.NewServer(socket, logged, s.logger))
 }
 
 // operated is what the operator's commands work on.
@@ -450,10 +517,11 @@ func (s *server) announce(file *command.ReadyFile) error {
 // withControl serves the API as a double does, and its control API.
 func (s *server) withControl(d *double.Double, token string) http.Handler {
 	control := command.Logged(d.Control(token, s.api.writeError), s.logger, nil)
-	next := d.Handler(command.Logged(s.api, s.logger, func(r *http.Request) []any {
+	more := func(r *http.Request) []any {
 		e := d.Entry(r)
 		return []any{"user", e.User, "fault", e.Fault}
-	}))
+	}
+	next := d.Handler(command.Logged(s.api, s.logger, more))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/") {
 			control.ServeHTTP(w, r)
@@ -470,22 +538,7 @@ var errNotWriting = &answer.Error{Status: http.StatusServiceUnavailable,
 
 // withPages serves the API and, beside it, the paths that need no key.
 func (s *server) withPages() http.Handler {
-	page := strings.NewReplacer("{note}", s.note, "{key}", s.pageKey).Replace(pageHTML)
-	pages := command.Logged(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begin(w, r)
-		switch {
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			s.api.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
-		case r.URL.Path == "/":
-			writePage(w, r, page)
-		case r.URL.Path == "/openapi.json":
-			answer.Write(w, http.StatusOK, openAPI)
-		case s.store.Err() != nil:
-			s.api.writeError(w, r, errNotWriting)
-		default:
-			answer.Write(w, http.StatusOK, `{"status":"ok"}`)
-		}
-	}), s.logger, nil)
+	pages := command.Logged(http.HandlerFunc(s.servePage), s.logger, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/", "/openapi.json", "/healthz":
@@ -496,14 +549,32 @@ func (s *server) withPages() http.Handler {
 	})
 }
 
+func (s *server) servePage(w http.ResponseWriter, r *http.Request) {
+	begin(w, r)
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		s.api.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
+	case r.URL.Path == "/":
+		s.writePage(w, r)
+	case r.URL.Path == "/openapi.json":
+		answer.Write(w, http.StatusOK, openAPI)
+	case s.store.Err() != nil:
+		s.api.writeError(w, r, errNotWriting)
+	default:
+		answer.Write(w, http.StatusOK, `{"status":"ok"}`)
+	}
+}
+
 // writePage answers with the page for people, in which the URLs are those of the
 // host that it was asked for.
-func writePage(w http.ResponseWriter, r *http.Request, page string) {
+func (s *server) writePage(w http.ResponseWriter, r *http.Request) {
 	scheme := cmp.Or(r.Header.Get("X-Forwarded-Proto"), "http")
 	root := html.EscapeString(scheme + "://" + r.Host)
+	page := strings.NewReplacer("{note}", s.note, "{key}", s.pageKey).Replace(pageHTML)
 	page = strings.NewReplacer("{root}", root, "{base}", root+BasePath).Replace(page)
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Length", strconv.Itoa(len(page)))
 	w.WriteHeader(http.StatusOK)
 	_, _ = io.WriteString(w, page) // if that fails, the client has gone
 }
@@ -547,8 +618,10 @@ func (e *eventsd) check() error {
 	}
 	return e.Print(fmt.Sprintf("file: %s\nbytes: %d\nlines: %d\n"+
 		"commits: %d to %d, the snapshot up to %d\nusers: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
-		command.Printable(e.data), r.Size, r.Lines, r.First, r.Last, r.Snap,
-		count["user"], count["key"], count["event"], count["guest"], cmp.Or(r.Repair, "clean")))
+		command.Printable(e.data), r.Size, r.Lines,
+		r.First, r.Last, r.Snap,
+		count["user"], count["key"], count["event"], count["guest"],
+		cmp.Or(r.Repair, "clean")))
 }
 
 // salvage is [operator.Files.Salvage]. It prints nothing on stdout if there is no

@@ -108,7 +108,8 @@ func (f *ReadyFile) Remove() {
 }
 
 // Health asks the server at an address whether it is well, and returns the URL that it
-// asked. If the port is 0, it takes the real one from the ready file.
+// asked. If the port is 0, it takes the real one from the ready file. The error is marked
+// by [Failed].
 func Health(addr, readyFile string) (asked string, err error) {
 	asked = URL(addr, "127.0.0.1")
 	if r, err := readReady(readyFile); err == nil && strings.HasSuffix(addr, ":0") {
