@@ -433,7 +433,7 @@ func (s *server) applySeed() error {
 	records, err := s.readSeed()
 	var ahead time.Time
 	if err == nil {
-		command.CollectEarly(func() { ahead, err = s.store.applySeed(records) })
+		command.SaveMemory(len(records), func() { ahead, err = s.store.applySeed(records) })
 	}
 	if err != nil {
 		return fmt.Errorf("the seed %s: %w", s.seed, err)
@@ -493,7 +493,7 @@ func (s *server) servers(l net.Listener) []*command.Server {
 type operated struct{ operator.Store }
 
 func (o operated) ApplyRecords(records []byte) (applied, unchanged int, err error) {
-	command.CollectEarly(func() { applied, unchanged, err = o.Store.ApplyRecords(records) })
+	command.SaveMemory(len(records), func() { applied, unchanged, err = o.Store.ApplyRecords(records) })
 	return applied, unchanged, err
 }
 

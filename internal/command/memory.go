@@ -1,45 +1,25 @@
 package command
 
-import (
-	"runtime"
-	"runtime/metrics"
-	"sync"
-	"time"
+import "runtime/debug"
+
+const (
+	manyRecords = 4 << 20 // bytes from which it is worth while to collect garbage often
+	oftenGC     = 20      // percent of garbage beside what is in use, see [debug.SetGCPercent]
 )
 
-const leastGarbage = 32 << 20 // bytes, for which it is not worth while to collect it early
-
-// CollectEarly calls work, which makes much garbage beside much that stays, such as the
-// application of a million records. By itself the garbage would grow to as much as is in
-// use, and with GOGC=200 to twice that. While work runs, it is collected at a quarter. No
-// setting of the process is changed, so there is none to be put back, and calls may
-// overlap.
-func CollectEarly(work func()) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	done := make(chan struct{})
-	var collecting sync.WaitGroup
-	collecting.Go(func() {
-		for {
-			select {
-			case <-tick.C:
-				collectGarbage()
-			case <-done:
-				return
-			}
+// SaveMemory calls work, which makes records of so many bytes of JSON, and much garbage. By
+// itself that would grow to as much as is in use, or to twice that with GOGC=200. While
+// work runs on many bytes it is collected earlier.
+//
+// The setting is one of the process, and calls may overlap, also those of two servers in
+// one process. Only the call that changed it puts it back, so it ends as it was. The
+// other one may then end without it.
+func SaveMemory(bytes int, work func()) {
+	if bytes >= manyRecords {
+		before := debug.SetGCPercent(oftenGC)
+		if before != oftenGC {
+			defer debug.SetGCPercent(before)
 		}
-	})
-	defer collecting.Wait()
-	defer close(done)
-	defer tick.Stop()
-	work()
-}
-
-func collectGarbage() {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	used := sample[0].Value.Uint64()
-	live := sample[1].Value.Uint64()
-	if used > live+live/4+leastGarbage {
-		runtime.GC()
 	}
+	work()
 }
