@@ -121,11 +121,12 @@ func Health(addr, readyFile string) (asked string, err error) {
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{}} // by no proxy
 	resp, err := client.Get(asked + "/healthz")
 	if err != nil {
-		return asked, fmt.Errorf("no answer from %s: %w", asked, errors.Unwrap(err))
+		return asked, Failed(fmt.Errorf("no answer from %s: %w", asked, errors.Unwrap(err)))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return asked, fmt.Errorf("%s answered %s: it cannot write, or is another program", asked, resp.Status)
+		return asked, Failed(fmt.Errorf("%s answered %s: it cannot write, or is another program",
+			asked, resp.Status))
 	}
 	return asked, nil
 }
