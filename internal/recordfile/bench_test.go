@@ -39,7 +39,7 @@ func BenchmarkAppend(b *testing.B) {
 type fixedFS struct{ *memFS }
 
 type fixedFile struct {
-	file
+	handle
 	size *int64 // that it would have
 }
 
@@ -50,12 +50,12 @@ func (f fixedFile) WriteAt(p []byte, off int64) (int, error) {
 
 func (fixedFile) Sync() error { return nil }
 
-func (m fixedFS) Create(path string, like file) (file, error) {
+func (m fixedFS) Create(path string, like handle) (handle, error) {
 	f, err := m.memFS.Create(path, like)
 	return fixedFile{f, new(int64)}, err
 }
 
-func (m fixedFS) Size(_ string, f file) (int64, error) {
+func (m fixedFS) Size(_ string, f handle) (int64, error) {
 	if f == nil {
 		return 0, nil
 	}

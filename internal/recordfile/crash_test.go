@@ -98,7 +98,7 @@ func openContent(m *memFS) (f *File, content string, err error) {
 		b.WriteString(join("", l.Records))
 		return nil
 	})
-	if err == nil && f.file == nil {
+	if err == nil && f.data == nil {
 		f.n = oldNumbers
 	}
 	return f, b.String(), err
@@ -135,7 +135,7 @@ func (p *process) open() bool {
 
 func (p *process) settle() error {
 	var err error
-	if p.f.file == nil {
+	if p.f.data == nil {
 		err = p.f.Rewrite(seq())
 	} else {
 		err = p.f.Settle()

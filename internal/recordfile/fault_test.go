@@ -240,7 +240,7 @@ func TestNoRoomForEmptyCommit(t *testing.T) {
 		m.logged = nil
 		k := 0 // the write of Close
 		if i == 1 {
-			k = 1 // the second of Settle
+			k = 3 // the fourth of Settle
 		}
 		m.fault = once("write", k, fault{err: syscall.ENOSPC, short: 20})
 		if i == 0 {

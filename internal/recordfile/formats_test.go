@@ -83,7 +83,7 @@ func TestOlderFormatReadOnly(t *testing.T) {
 		write func(*File) error
 		says  string
 	}{
-		"settled":      {nil, (*File).Settle, "must be rewritten"},
+		"settled":      {nil, (*File).Settle, "it must be rewritten"},
 		"no room":      {once("write", 0, fault{err: syscall.ENOSPC}), rewriteTo("3"), "no space"},
 		"not renamed":  {once("rename", 0, fault{err: syscall.EACCES}), rewriteTo("3"), "permission denied"},
 		"not one line": {nil, rewriteTo("3\n4"), "line break"},

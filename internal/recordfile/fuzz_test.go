@@ -2,6 +2,7 @@ package recordfile
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +20,13 @@ func sealed(data []byte) []byte {
 		}
 		seal(line, salt)
 		if i == 1 {
-			if h, _, err := parseHeader("", opening+string(line)+"\n", formats); err == nil {
+			m := newMemFS(512)
+			m.put(dataPath, append([]byte(opening), append(line, '\n')...))
+			f, err := m.Open(dataPath, os.O_RDONLY)
+			if err != nil {
+				panic(err)
+			}
+			if h, _, err := readHeader(f, dataPath, formats); err == nil {
 				salt = h.saltSum()
 			}
 		}

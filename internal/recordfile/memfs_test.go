@@ -184,7 +184,7 @@ func (l memLock) Close() error {
 	return f.err
 }
 
-func (m *memFS) Open(path string, flag int) (file, error) {
+func (m *memFS) Open(path string, flag int) (handle, error) {
 	write := flag == os.O_RDWR
 	if f := m.ask("open", path); f.err != nil {
 		return nil, f.err
@@ -212,7 +212,7 @@ func (m *memFS) opened(n *inode, path string, write bool) *memFile {
 	return &memFile{m: m, n: n, path: path, write: write}
 }
 
-func (m *memFS) Create(path string, _ file) (file, error) {
+func (m *memFS) Create(path string, _ handle) (handle, error) {
 	f := m.ask("create", path)
 	if f.err != nil && !f.after {
 		return nil, f.err
@@ -274,7 +274,7 @@ func (m *memFS) WithPrefix(path string) (paths []string, err error) {
 	return paths, nil
 }
 
-func (m *memFS) SyncDir(dir file) error {
+func (m *memFS) SyncDir(dir handle) error {
 	if f := m.ask("syncdir", "/"); f.err != nil {
 		return f.err
 	}
@@ -290,7 +290,7 @@ func (m *memFS) SyncDir(dir file) error {
 	return nil
 }
 
-func (m *memFS) Size(path string, f file) (int64, error) {
+func (m *memFS) Size(path string, f handle) (int64, error) {
 	if f := m.ask("size", path); f.err != nil {
 		return 0, f.err
 	}

@@ -79,7 +79,7 @@ func childWrite(args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.file == nil {
+	if f.data == nil {
 		err = f.Rewrite(seq())
 	} else {
 		err = f.Settle()
@@ -161,7 +161,7 @@ func childFull(args []string) error {
 		if err != nil {
 			return err
 		}
-		if f.file == nil {
+		if f.data == nil {
 			err = f.Rewrite(seq())
 		} else {
 			err = f.Settle()
@@ -515,7 +515,7 @@ func TestRealFileSystem(t *testing.T) {
 	f, err := o.Create(filepath.Join(dir, "f"), nil)
 	ok(t, err)
 	ok(t, f.Close())
-	if err := lock(f.(osFile).File); err == nil {
+	if err := lockFile(f.(osFile).File); err == nil {
 		t.Error("lock of a closed file")
 	}
 	t.Run("no working folder", func(t *testing.T) {

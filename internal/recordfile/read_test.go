@@ -185,7 +185,7 @@ func TestReadStops(t *testing.T) {
 	}
 	_, err := Read(dataPath, Options{Formats: formats, fs: m}, ignore)
 	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "more follows") ||
-		reads > maxUnfinished/chunk+2 { // one chunk is read ahead
+		reads > maxUnfinished/chunk+4 { // the header, the end, and one chunk ahead
 		t.Errorf("Read = %v after %d reads", err, reads)
 	}
 }
@@ -244,6 +244,8 @@ func TestSalvage(t *testing.T) {
 			lines[3] + lines[2] + lines[5] + lines[6] + closing, []string{"2", "1", "3", "4"},
 			[]Span{{2, 2, len(lines[1])}}, 1},
 		"header changed": {edited(1, "snap", "snaq"), all, []Span{{2, 2, len(lines[1])}}, 0},
+		"header gone":    {with(1), all, nil, 0},
+		"salt changed":   {edited(1, `"salt":"`, `"salt":"x`), all, []Span{{2, 2, len(lines[1]) + 1}}, 0},
 		"a line changed": {edited(3, "2", "7"), []string{"1", "", "3", "4"},
 			[]Span{{4, at(3), len(lines[3])}}, 1},
 		"two lines changed": {good[:at(3)] + "xx\nyyy\n" + good[at(5):], []string{"1", "3", "4"},
@@ -280,8 +282,6 @@ func TestSalvage(t *testing.T) {
 		"a seed": "[\n{\"user\":{}}\n]\n",
 		"newer": with(1, string(header{n: 1, snap: 4, format: "events/2",
 			salt: "0123456789abcdef"}.append(nil))),
-		"header gone":     with(1),
-		"salt changed":    with(1, strings.Replace(lines[1], `"salt":"`, `"salt":"x`, 1)),
 		"checksums gone":  strings.ReplaceAll(good, `{"c":"`, `{"c":"x`),
 		"only rubbish":    strings.Repeat(lineStart+"\n", 100),
 		"no hexadecimals": strings.Repeat(`{"c":"xxxxxxxx","n":5,"w":[]}`+"\n", 5),
@@ -292,6 +292,84 @@ func TestSalvage(t *testing.T) {
 		if skipped != nil || !errors.Is(err, ErrFormat) && !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: Salvage = %+v, %v", name, skipped, err)
 		}
+	}
+}
+
+// Without a header, the salt is the one on which most commits agree, but at least two.
+func TestSalvageWithoutHeader(t *testing.T) {
+	long := func(name string) string { return name + strings.Repeat("x", 100) }
+	commits := []string{long("a"), long("b"), long("c"), long("d"), long("e"), long("f"), long("g")}
+	good := killed(t, commits[:3], commits[3:]...)
+	lines := strings.SplitAfter(good, "\n")[2:] // of the commits
+	line := func(salt uint32, records string) string {
+		return string(appendCommit(nil, salt, 9, []byte(records)))
+	}
+	one := line(1, "one")
+	for name, test := range map[string]struct {
+		text  string
+		want  []string
+		wrong []string // what is skipped
+	}{
+		"a block of zeros": {strings.Repeat("\x00", 512) + good[512:], commits[4:],
+			[]string{strings.Repeat("\x00", 512) + good[512:][:strings.Index(good[512:], "\n")+1]}},
+		"two of them":      {lines[0] + lines[1], commits[:2], nil},
+		"one among others": {one + lines[0] + lines[1], commits[:2], []string{one}},
+		"one with a wrong sum": {lines[0] + lines[1] + "," + lines[2][3:], commits[:2],
+			[]string{"," + lines[2][3:]}},
+		"most of them": {line(2, "x") + line(2, "y") + lines[0] + lines[1] + lines[2], commits[:3],
+			[]string{line(2, "x") + line(2, "y")}},
+		"one alone": {lines[0], nil, nil},
+		"no two":    {lines[0] + line(1, "one") + line(2, "two"), nil, nil},
+		"two in one": {strings.TrimSuffix(lines[0], "\n") + lines[1] + lines[2], commits[1:3], []string{
+			strings.TrimSuffix(lines[0], "\n") + ","}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMemFS(512)
+			m.put(dataPath, []byte(test.text))
+			var got []string
+			o := Options{Formats: formats, fs: m}
+			skipped, missing, err := Salvage(dataPath, o, func(records string) error {
+				if records != "" { // as one ends the snapshot
+					got = append(got, records)
+				}
+				return nil
+			})
+			var wrong []string
+			for _, s := range skipped {
+				wrong = append(wrong, test.text[s.Offset:][:s.Bytes])
+			}
+			if !slices.Equal(got, test.want) || !slices.Equal(wrong, test.wrong) || missing != 0 {
+				t.Errorf("Salvage = %s\nskipped %s\nmissing %d\nwant %s\nskipped %s", brief(got...),
+					brief(wrong...), missing, brief(test.want...), brief(test.wrong...))
+			}
+			if refused := err != nil; refused != (test.want == nil) {
+				t.Errorf("Salvage = %v", err)
+			}
+		})
+	}
+}
+
+// A file that something extended by a terabyte of zeros is refused without reading them.
+func TestTerabyteOfZeros(t *testing.T) {
+	path := create(t, []string{"1"}, strings.Repeat("x", MaxCommit), "3")
+	size := int64(len(readFile(t, path)))
+	if err := os.Truncate(path, 1<<40); err != nil {
+		t.Skip(err) // not every file system has holes
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	begun := time.Now()
+	_, _, openErr := tryOpen(t, path)
+	_, readErr := Read(path, options, ignore)
+	took := time.Since(begun)
+	runtime.ReadMemStats(&after)
+	for call, err := range map[string]error{"Open": openErr, "Read": readErr} {
+		if e, is := errors.AsType[*DamageError](err); !is || e.Offset != size-int64(len(closing)) {
+			t.Errorf("%s = %v, want damage at byte %d", call, err, size-int64(len(closing)))
+		}
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 100<<20 || took > 10*time.Second {
+		t.Errorf("that took %v, and %d bytes", took, used)
 	}
 }
 
@@ -312,9 +390,9 @@ func quarters(t *testing.T, n int) *memFS {
 func TestReadRefusal(t *testing.T) {
 	m := quarters(t, 16)
 	for name, test := range map[string]struct{ refuse, fails, reads int }{ // the offset of a line, and the read
-		"at the beginning":   {0, 99, 1},
-		"while one is read":  {chunk, 99, 3},
-		"before a bad block": {chunk, 2, 3},
+		"at the beginning":   {0, 99, 3}, // the header, the first chunk, and one ahead
+		"while one is read":  {chunk, 99, 4},
+		"before a bad block": {chunk, 3, 4},
 	} {
 		reads := 0
 		m.fault = func(kind, _ string) fault {

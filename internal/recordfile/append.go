@@ -1,0 +1,115 @@
+package recordfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// Append commits records, JSON objects joined by commas, as one line. When it
+// returns nil they are on disk, whole. An error that wraps neither [ErrBroken]
+// nor [ErrReadOnly] left the file as it was, and later calls may succeed: a disk
+// that refused the write because it was full may have room again. If a full disk shows
+// only at the sync (a quota, delayed or thin allocation), the sync has failed, which is
+// ErrBroken. After ErrBroken the commit may or may not be there at the next [Open],
+// but never a part of it.
+func (f *File) Append(records []byte) (err error) {
+	defer f.wrap(&err, "nothing was added")
+	err = f.checkWritable()
+	if err != nil {
+		return err
+	}
+	if !f.settled {
+		return errors.New("append before settle")
+	}
+	err = checkRecords(records)
+	if err != nil {
+		return err
+	}
+	f.buf = appendCommit(f.buf[:0], f.salt, f.n+1, records)
+	f.buf = append(f.buf, closing...)
+	_, err = f.data.WriteAt(f.buf, f.end)
+	if err != nil {
+		return f.undo(err)
+	}
+	err = f.sync()
+	if err != nil {
+		return err
+	}
+	f.n++
+	f.empty = len(records) == 0
+	f.size = f.end + int64(len(f.buf))
+	f.end = f.size - int64(len(closing))
+	return nil
+}
+
+// undo ends the file after its last commit again, when a write failed. How much of it
+// was written is not known: os.File.WriteAt may return 0 although it wrote something. It
+// returns why the write failed, or why that could not be undone.
+func (f *File) undo(failure error) error {
+	_, err := f.data.WriteAt([]byte(closing), f.end)
+	if err == nil {
+		err = f.data.Truncate(f.size)
+	}
+	err = f.orEndWriting(ErrBroken, "ending the file after its last commit", err)
+	if err == nil {
+		err = f.sync()
+	}
+	if err == nil {
+		err = failure
+	}
+	return err
+}
+
+// endEmpty adds an empty commit if the last one holds records, so that damage to
+// those can be told from an unfinished write, which nothing follows: see judgeRest. A
+// file without room for it is as good as before.
+func (f *File) endEmpty() {
+	if f.empty {
+		return
+	}
+	err := f.Append(nil)
+	if err != nil && f.Err() == nil {
+		f.Logf("%s: no empty commit was added at the end: %v", f.path, err)
+	}
+}
+
+// sync makes the bytes of the file durable. If it fails, it is not tried again, and
+// neither is syncDir: a second sync could succeed although the first lost bytes.
+func (f *File) sync() error { return f.orEndWriting(ErrBroken, "sync", f.data.Sync()) }
+
+// syncDir makes the name of the file durable.
+func (f *File) syncDir() error {
+	return f.orEndWriting(ErrBroken, "sync of the folder", f.fs.SyncDir(f.dir))
+}
+
+// checkWritable returns why nothing can be written, or nil. The file at the path must be
+// the one that is open, and as long as it was left: what is written to any other
+// would be lost.
+func (f *File) checkWritable() error {
+	if f.lock == nil {
+		return errors.New("the file is closed")
+	}
+	err := f.Err()
+	if err != nil {
+		return err
+	}
+	size, err := f.fs.Size(f.path, f.data)
+	if err != nil || size == f.size {
+		return err
+	}
+	return f.orEndWriting(ErrBroken, "looking for the file",
+		errors.New("it was removed or replaced, or its length was changed, while it was open; "+
+			"keep what is in memory, with eventsd dump, before you stop"))
+}
+
+// checkRecords refuses records that cannot be one line.
+func checkRecords(records []byte) error {
+	if len(records) > MaxCommit {
+		return fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(records), MaxCommit)
+	}
+	if bytes.IndexByte(records, '\n') >= 0 {
+		return errors.New("a commit cannot hold a line break")
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package recordfile
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A Span is a part of a file that does not verify.
+type Span struct {
+	Line          int // the first, counted from 1
+	Offset, Bytes int // where it begins, and its length
+}
+
+// Salvage reads a damaged file, takes no lock and changes nothing. It calls each with
+// the records of every commit that verifies, wherever it stands, in the order of the
+// file. It returns the parts that do not verify; parts that follow one another are one.
+// It also returns how many commits are missing by the numbers of the others and of the
+// header. Others that were at the end of the file may be missing, too, and others at its
+// beginning if the header is damaged. A commit that stands twice counts once.
+//
+// Salvage needs no header. If that is damaged or missing, the checksum of the salt is the
+// one on which most commits agree, but at least two.
+func Salvage(path string, o Options, each func(string) error) (skipped []Span, missing int, err error) {
+	f, path, err := openToRead(path, &o)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	first, last := uint64(math.MaxUint64), uint64(0) // the numbers of the commits that should be there
+	head, _, err := readHeader(f, path, o.Formats)
+	salt := head.saltSum()
+	switch {
+	case err == nil:
+		first = head.n + 1
+		last = head.snap
+	case errors.Is(err, ErrDamaged), errors.Is(err, ErrFormat) && head.format == "":
+		salt, err = commonSalt(f, err)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	commits := checker{salt: salt}
+	unsalted := checker{} // for the header
+	seen := map[uint64]bool{}
+	number := 1
+	offset := 0
+	err = readLines(f, 0, func(text string, _ int64) error {
+		for line := range strings.Lines(text) {
+			wrong := line
+			commit := commits.find(line)
+			n, records, ok := parseCommit(commit)
+			if ok && commits.verifies(commit) {
+				first = min(first, n)
+				last = max(last, n)
+				seen[n] = true
+				err := each(records)
+				if err != nil {
+					return err
+				}
+				wrong, _, _ = strings.Cut(line, commit)
+			}
+			bare := strings.Trim(wrong, separators)
+			if bare != "" && !unsalted.verifies(bare) {
+				skipped = addSpan(skipped, Span{number, offset, len(wrong)})
+			}
+			number += strings.Count(line, "\n")
+			offset += len(line)
+		}
+		return nil
+	})
+	if err != nil {
+		return skipped, 0, err
+	}
+	return skipped, max(0, int(last-first)+1-len(seen)), nil
+}
+
+// addSpan adds a span, or makes the last one longer if the new one follows it.
+func addSpan(spans []Span, s Span) []Span {
+	last := len(spans) - 1
+	if last < 0 || spans[last].Offset+spans[last].Bytes < s.Offset {
+		return append(spans, s)
+	}
+	spans[last].Bytes += s.Bytes
+	return spans
+}
+
+// commonSalt returns the checksum of the salt on which most commits of a file agree, or
+// why if no two do. It is asked for when the header is wrong, which is the reason then.
+func commonSalt(f handle, headErr error) (salt uint32, err error) {
+	var unsalted checker
+	commits := map[uint32]int{}
+	count := func(text string, _ int64) error {
+		for line := range strings.Lines(text) {
+			line = unsalted.find(line)
+			_, _, ok := parseCommit(line)
+			if !ok {
+				continue
+			}
+			candidate, err := saltOf(line)
+			if err == nil {
+				commits[candidate]++
+			}
+			if commits[candidate] > commits[salt] {
+				salt = candidate
+			}
+		}
+		return nil
+	}
+	err = readLines(f, 0, count)
+	if err == nil && commits[salt] < 2 {
+		err = fmt.Errorf("%w; no two lines of it verify together", headErr)
+	}
+	return salt, err
+}
+
+// saltOf returns the checksum of the salt with which a line would verify: a CRC can be
+// computed backwards, from the last byte to the first. Each step of a CRC takes the entry
+// of the table at its lowest byte xor the next byte of the text. The highest byte of the
+// result is that of the entry, and no two entries have the same. So it shows the entry.
+func saltOf(line string) (salt uint32, err error) {
+	sum, err := strconv.ParseUint(line[sumAt:sumEnd], 16, 32)
+	crc := ^uint32(sum)
+	for i := len(line) - 1; i >= summedAt; i-- {
+		entry := entryOf[crc>>24]
+		crc = (crc^castagnoli[entry])<<8 | uint32(entry^line[i])
+	}
+	return ^crc, err
+}
+
+// entryOf is the index of the entry of the table of CRC-32C that has a highest byte.
+var entryOf = func() (entries [256]byte) {
+	for i, entry := range castagnoli {
+		entries[entry>>24] = byte(i)
+	}
+	return entries
+}()

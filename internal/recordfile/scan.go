@@ -1,0 +1,214 @@
+package recordfile
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Line is one commit as it stands in the file.
+type Line struct {
+	Format  string // of the file
+	Number  int    // of the line in the file, counted from 1
+	Offset  int64  // where it begins, in bytes
+	Size    int64  // of the file, in bytes
+	Records string // JSON objects joined by commas; a part of the text that the file was read into
+}
+
+// chunk is how much is read at once, in bytes.
+const chunk = 1 << 20
+
+// readLines reads the file from an offset to the size that it has now: a server may be
+// writing after that. It hands the text to take in runs of whole lines; only what is
+// longer than any right line, and the end of the file, may be a part of a line. While take
+// works on one run, the next is read.
+//
+// All runs are parts of one string: one large piece of memory makes the garbage collector
+// run less often. But something may have extended a good file by zeros, to more than any
+// memory holds. Then a zero stands where a good file has a commit: before the most that one
+// write can leave at the end. Each run of such a file is a string of its own.
+func readLines(f handle, from int64, take func(text string, size int64) error) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := max(from, info.Size())
+	var text strings.Builder
+	probe := []byte{1}
+	if size > maxUnfinished {
+		_, _ = f.ReadAt(probe, size-maxUnfinished-1) // an error is met again below
+	}
+	if probe[0] != 0 {
+		text.Grow(int(size - from))
+	}
+	var buf []byte // what was read and not handed over yet: the beginning of a line
+	var taking sync.WaitGroup
+	var refused error // by take
+	for {
+		next := min(chunk, size-from)
+		buf = slices.Grow(buf, int(next))
+		n, err := f.ReadAt(buf[len(buf):][:next], from)
+		from += int64(n)
+		buf = buf[:len(buf)+n]
+		end := bytes.LastIndexByte(buf, '\n') + 1
+		if n == 0 || len(buf) > maxUnfinished {
+			end = len(buf)
+		}
+		if text.Len()+end > text.Cap() {
+			text.Reset()
+		}
+		text.Write(buf[:end])
+		run := text.String()[text.Len()-end:]
+		buf = append(buf[:0], buf[end:]...)
+		taking.Wait()
+		if refused != nil {
+			return refused
+		}
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if n == 0 {
+			return take(run, size)
+		}
+		taking.Go(func() { refused = take(run, size) })
+	}
+}
+
+// content is what is known of a file: the lines that are right, and what follows them.
+type content struct {
+	checker
+	path     string           // absolute, symbolic links resolved
+	replay   func(Line) error // takes each commit; nil once all are read
+	head     header
+	n        uint64   // the number of the last commit
+	empty    bool     // the last commit holds no records
+	line     int      // the number of the line after it, as Line counts
+	snapEnd  int64    // where the snapshot ends
+	end      int64    // where the last commit ends and the closing bracket stands
+	size     int64    // of the file, as it was read or as the last write left it
+	appended []string // the commits from snapEnd to end, as they were read, for Settle
+	rest     string   // what follows end: the closing bracket, or an unfinished write
+}
+
+// readFrom reads the file and accepts its lines, in order, while they are right.
+func (c *content) readFrom(f handle, formats []string) error {
+	head, size, err := readHeader(f, c.path, formats)
+	if err != nil {
+		return err
+	}
+	c.head = head
+	c.salt = head.saltSum()
+	c.n = head.n
+	c.line = 3
+	c.end = size
+	return c.readOn(f)
+}
+
+// readOn reads what follows the lines that were accepted, and accepts more. A rest that
+// no later byte can make right, because it is longer than any line, is not read to
+// its end.
+func (c *content) readOn(f handle) error {
+	c.rest = ""
+	return readLines(f, c.end, c.accept)
+}
+
+// accept accepts the lines at the beginning of text that are whole and right, unless
+// something before them was not. What follows them belongs to the rest. A line with a
+// right checksum that is not the next commit was never written there: it is damage.
+func (c *content) accept(text string, size int64) error {
+	c.size = size
+	appended := text
+	for c.rest == "" {
+		line, after, whole := strings.Cut(text, "\n")
+		commit, comma := strings.CutPrefix(line, ",")
+		if !whole || !comma || !c.verifies(commit) {
+			break
+		}
+		n, records, ok := parseCommit(commit)
+		if !ok || n != c.n+1 {
+			return c.damage("the checksum is right, but this is not commit %d", c.n+1)
+		}
+		err := c.replay(Line{c.head.format, c.line, c.end, size, records})
+		if err != nil {
+			return c.damage("%v", err)
+		}
+		text = after
+		c.n = n
+		c.empty = records == ""
+		c.line++
+		c.end += int64(len(line)) + 1
+		if n == c.head.snap {
+			c.snapEnd = c.end
+			appended = after
+		}
+	}
+	if c.n >= c.head.snap {
+		c.appended = append(c.appended, appended[:len(appended)-len(text)])
+	}
+	c.rest += text
+	if len(c.rest) <= maxUnfinished {
+		return nil
+	}
+	_, err := c.judgeRest()
+	return err
+}
+
+// lineHead is how a line begins, whether or not it verifies.
+var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
+
+// judgeRest says whether the rest, which is what follows the last commit N that was
+// accepted, is clean (repair is empty), is what one unfinished write can have left
+// (repair says what), or is damage (err). N is a commit's number, not a line'c.
+//
+// Each commit is written after the one before it was synced. So a crash while commit
+// N+1 is written leaves all commits up to N and, after them, blocks of commit N+1 in
+// any order, blocks of the closing bracket, and whatever the disk held in their
+// place: zeros, commits of an older generation of the file, which have lower numbers
+// and another salt, or an earlier N+1 that was undone. It leaves no commit with a
+// number of N+2 or more, not even the head of one, {"c":"8hex","n":M, with M above
+// N+1. It leaves no second copy of a commit up to N, and no gap in what a rewrite wrote.
+// If commit 44 is the last that was accepted, and the snapshot ends at it or before:
+//
+//	]                                      clean
+//	(nothing), or ] without its line end   the closing bracket is missing
+//	,{"c":"0123abcd","n":45,"w":[{"ev      an unfinished write
+//	(zeros)ent":{…}}]}                     an unfinished write
+//	,{"c":"0123abcd","n":45,"w":[{"EVENT": damage, with the line that follows:
+//	,{"c":"4567cdef","n":46,"w":[]}        commit 45 was durable before 46 was written
+//
+// So that there is such a commit after the last records, [File.Close] adds an empty
+// one, and [File.Settle] does if a crash kept Close from it. If the process did not
+// end well, damage to the last commit looks like an unfinished write.
+func (c *content) judgeRest() (repair string, err error) {
+	missing := fmt.Sprintf("commit %d is missing here or was changed", c.n+1)
+	switch {
+	case c.n < c.head.snap:
+		return "", c.damage("%s, but all up to commit %d was durable", missing, c.head.snap)
+	case c.rest == closing:
+		return "", nil
+	case strings.HasPrefix(closing, c.rest):
+		return "the closing bracket was missing", nil
+	case len(c.rest) > maxUnfinished:
+		return "", c.damage("%s, and more follows than one write can have left", missing)
+	}
+	for _, at := range lineHead.FindAllStringSubmatchIndex(c.rest, -1) {
+		n, _ := strconv.ParseUint(c.rest[at[2]:at[3]], 10, 64) // with an error: the greatest number
+		line, _, _ := strings.Cut(c.rest[at[0]:], "\n")
+		if n > c.n+1 || n <= c.n && c.verifies(line) {
+			return "", c.damage("%s, but commit %d stands at byte %d, where no crash leaves it",
+				missing, n, c.end+int64(at[0]))
+		}
+	}
+	return fmt.Sprintf("the last write is not whole: %d bytes at line %d, byte %d",
+		len(c.rest), c.line, c.end), nil
+}
+
+// damage is the error for the first line that was not accepted.
+func (c *content) damage(format string, args ...any) *DamageError {
+	return &DamageError{c.path, c.line, c.end, fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,117 @@
+package recordfile
+
+import (
+	"errors"
+	"strings"
+	"time"
+)
+
+// maxTorn is how many files with unfinished writes are kept.
+const maxTorn = 5
+
+// Settle makes the end of the file, as [Open] read it, right and durable: what an
+// unfinished write left is put aside and cut, a closing bracket that is missing is
+// added, and the commits after the snapshot are written once more in their place
+// and synced. An empty commit ends them, as after a clean [File.Close]. Settle or
+// [File.Rewrite] comes before the first [File.Append], and before anything that was
+// read is shown as durable. If it fails, nothing can be written, and [File.Err]
+// returns why; reading may go on. On a new file it does nothing. It fails on a file of an
+// older format, because [File.Append] would write the newest: such a file needs a Rewrite.
+func (f *File) Settle() (err error) {
+	defer f.wrap(&err, "not settled")
+	err = f.checkWritable()
+	if err != nil || f.settled || f.data == nil {
+		return err
+	}
+	if f.Format() != f.latest() {
+		return errors.New("it must be rewritten")
+	}
+	err = f.fs.Remove(f.path + ".tmp") // it is not needed: this file is good
+	err = f.orEndWriting(ErrReadOnly, "removing an unfinished rewrite", err)
+	if err == nil {
+		err = f.putAside()
+	}
+	if err == nil {
+		err = f.orEndWriting(ErrReadOnly, "writing the end of the file again", f.writeEnd())
+	}
+	if err == nil {
+		err = f.sync()
+	}
+	if err == nil { // the process that renamed the file may have died before it synced the folder
+		err = f.syncDir()
+	}
+	if err != nil {
+		return err
+	}
+	f.setSettled()
+	f.endEmpty()
+	return f.Err()
+}
+
+// setSettled notes, and logs, that the end of the file is right. It drops the text that
+// was read, so that the file does not keep its memory.
+func (f *File) setSettled() {
+	if f.repair != "" {
+		f.Logf("%s: repaired: %s", f.path, f.repair)
+	}
+	f.repair = ""
+	f.rest = ""
+	f.appended = nil
+	f.settled = true
+}
+
+// writeEnd writes the commits after the snapshot once more, and ends the file there.
+func (f *File) writeEnd() error {
+	at := f.snapEnd
+	for _, text := range append(f.appended, closing) {
+		f.buf = append(f.buf[:0], text...)
+		_, err := f.data.WriteAt(f.buf, at)
+		if err != nil {
+			return err
+		}
+		at += int64(len(text))
+	}
+	f.size = at
+	return f.data.Truncate(at)
+}
+
+// putAside copies an unfinished write, which is about to be cut, to a file of its own.
+func (f *File) putAside() error {
+	if strings.HasPrefix(closing, f.rest) { // no more than the closing bracket
+		return nil
+	}
+	prefix := f.path + ".torn-"
+	name := prefix + time.Now().UTC().Format("20060102T150405.000000000Z")
+	err := f.writeTorn(name)
+	if err != nil {
+		err = errors.Join(err, f.fs.Remove(name))
+		return f.orEndWriting(ErrReadOnly, "putting an unfinished write aside", err)
+	}
+	f.rest = ""
+	f.repair += ", cut and kept in " + name
+	kept, err := f.fs.WithPrefix(prefix)
+	for _, old := range kept[:max(0, len(kept)-maxTorn)] {
+		err = errors.Join(err, f.fs.Remove(old))
+	}
+	if err != nil {
+		f.Logf("%s: old unfinished writes stay: %v", f.path, err)
+	}
+	return nil
+}
+
+// writeTorn writes the rest into a new file and makes that durable.
+func (f *File) writeTorn(name string) error {
+	torn, err := f.fs.Create(name, f.data)
+	if err != nil {
+		return err
+	}
+	defer torn.Close()
+	_, err = torn.WriteAt([]byte(f.rest), 0)
+	if err == nil {
+		err = torn.Sync()
+	}
+	if err == nil {
+		err = f.fs.SyncDir(f.dir)
+	}
+	return err
+}
