@@ -299,7 +299,7 @@ func (rt route) readParameter(r *request, name, value string) (problem string) {
 }
 
 func (a *api) getMe(w http.ResponseWriter, r request) error {
-	raw := a.profile(r.caller)
+	raw := a.profile(r)
 	if raw == "" {
 		return errCallerDeleted
 	}
@@ -308,7 +308,7 @@ func (a *api) getMe(w http.ResponseWriter, r request) error {
 }
 
 func (a *api) getEvent(w http.ResponseWriter, r request) error {
-	id, raw := a.event(r.caller, r.PathValue("id"))
+	id, raw := a.event(r)
 	if id == "" {
 		return errNoEvent
 	}
@@ -327,7 +327,7 @@ func (a *api) listEvents(w http.ResponseWriter, r request) error {
 }
 
 func (a *api) listGuests(w http.ResponseWriter, r request) error {
-	id, _ := a.event(r.caller, r.PathValue("id"))
+	id, _ := a.event(r)
 	if id == "" {
 		return errNoEvent
 	}
@@ -348,7 +348,7 @@ func (a *api) createEvent(w http.ResponseWriter, r request) error {
 	if err != nil {
 		return err
 	}
-	e, err := a.create(r.Context(), r.caller, body, idem)
+	e, err := a.create(r, body, idem)
 	if err != nil {
 		return err
 	}
@@ -575,7 +575,8 @@ var (
 		Status:  422,
 		Message: "this Idempotency-Key came before with another body; use a new key for a new event",
 	}
-	errBusy = &answer.Error{
+	errCallerDeleted = errUnauthorized("invalid API key: its user was deleted")
+	errBusy          = &answer.Error{
 		Status:  503,
 		Message: "large bodies take all the memory that they may have; send this one again later",
 		Header:  http.Header{"Retry-After": {"1"}, "Connection": closing},
@@ -594,10 +595,6 @@ func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 		e = answer.BadRequest(record.Error())
 	case errors.Is(err, ErrNotFound):
 		e = answer.NotFound(err.Error())
-	case errors.Is(err, errIdempotencyMismatch):
-		e = errMismatch
-	case errors.Is(err, errCallerDeleted):
-		e = errUnauthorized("invalid API key: its user was deleted")
 	case errors.Is(err, context.Canceled):
 		panic(http.ErrAbortHandler) // the client has gone: nobody is left to answer
 	default: // the cause is in the log alone
@@ -666,30 +663,24 @@ func refuse(w http.ResponseWriter, r *http.Request, e *answer.Error) {
 
 // What the handlers ask of the store. Each call sees only what belongs to the caller.
 
-var (
-	// errIdempotencyMismatch: the idempotency key came before with another body.
-	errIdempotencyMismatch = errors.New("the idempotency key was used with another body")
-	// errCallerDeleted: the caller was deleted after its API key was checked.
-	errCallerDeleted = errors.New("the caller was deleted")
-)
-
-// profile is the user with this id, or "".
-func (s *Store) profile(userID string) (raw string) {
-	s.db.View(func(v rows.View) {
-		u := v.Get("usr", userID)
-		if u != nil {
-			raw = u.JSON
+// profile is the caller, or "" if it was deleted after its API key was checked.
+func (a *api) profile(r request) (raw string) {
+	a.db.View(func(v rows.View) {
+		user := v.Get("usr", r.caller)
+		if user != nil {
+			raw = user.JSON
 		}
 	})
 	return raw
 }
 
-// event is the event that ref, an id or a slug, names, if the caller hosts it. Otherwise
+// event is the event that the path names by id or slug, if the caller hosts it. Otherwise
 // both results are "".
-func (s *Store) event(caller, ref string) (id, raw string) {
-	s.db.View(func(v rows.View) {
+func (a *api) event(r request) (id, raw string) {
+	ref := r.PathValue("id")
+	a.db.View(func(v rows.View) {
 		e := v.Find(ref)
-		if e == nil || e.Parent != caller || e.Kind.Prefix != "evt" {
+		if e == nil || e.Parent != r.caller || e.Kind.Prefix != "evt" {
 			return
 		}
 		if e.ID == ref || e.Name == ref { // and not an idempotency key's name
@@ -706,23 +697,22 @@ type creation struct {
 	replayed bool
 }
 
-// create makes an event of the owner from a request body. An idempotency key
-// that came before with the same body is answered with the event that it made, as
-// that is now; with another body it is errIdempotencyMismatch. That is checked before a
-// body that is not JSON is refused: a known key with such a body is 422 and not 400.
-func (s *Store) create(ctx context.Context, owner string, body []byte, idem string) (creation, error) {
+// create makes an event of the caller from a body. An idempotency key that came before
+// with the same body is answered with the event that it made, as that is now; with
+// another body it is errMismatch. That is checked before a body that is not JSON is
+// refused: a known key with such a body is 422 and not 400.
+func (a *api) create(r request, body []byte, idem string) (made creation, err error) {
 	v, parseErr := strict.Parse(body)
 	var key *rows.IdempotencyKey
 	if idem != "" {
 		key = &rows.IdempotencyKey{Key: idem, Body: digest(string(body))}
 	}
-	var made creation
-	err := s.update(ctx, func(t tx) error {
+	err = a.update(r.Context(), func(t tx) error {
 		if key != nil {
-			key.At = s.now()
-			e := t.FindIdempotent(owner, key.Key)
+			key.At = a.now()
+			e := t.FindIdempotent(r.caller, key.Key)
 			if e != nil && e.Idempotency.Body != key.Body {
-				return errIdempotencyMismatch
+				return errMismatch
 			}
 			if e != nil {
 				made = creation{e.ID, e.JSON, true}
@@ -730,17 +720,17 @@ func (s *Store) create(ctx context.Context, owner string, body []byte, idem stri
 			}
 		}
 		if parseErr != nil {
-			return &RecordError{Problems: []string{"the body is not a JSON object: " + parseErr.Error()}}
+			return answer.BadRequest("the body is not a JSON object: " + parseErr.Error())
 		}
 		if v.Kind != strict.Object {
-			return &RecordError{Problems: []string{"the body must be a JSON object, not " + v.Kind.String()}}
+			return answer.BadRequest("the body must be a JSON object, not " + v.Kind.String())
 		}
-		if t.Get("usr", owner) == nil {
+		if t.Get("usr", r.caller) == nil {
 			return errCallerDeleted
 		}
-		e, problems := t.newEvent(owner, v, key)
+		e, problems := t.newEvent(r.caller, v, key)
 		if problems != nil {
-			return &RecordError{Problems: problems}
+			return answer.BadRequest(strings.Join(problems, "; "))
 		}
 		made = creation{e.ID, e.JSON, false}
 		return nil
