@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +15,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -36,8 +39,11 @@ var demoSeed []byte
 // demoKey is in demoSeed.
 const demoKey = "svc_live_demo"
 
-//go:embed internal/page.html
-var pageHTML string
+//go:embed internal/page/reference.html
+var referenceHTML string
+
+//go:embed internal/page/inspector.html
+var inspectorHTML string
 
 // version is set by the linker if the build knows no tag:
 // -ldflags "-X example.com/events.version=v1.2.3".
@@ -234,7 +240,8 @@ func (e *eventsd) demo() error {
 	return e.runServer(func(s *server) error {
 		s.use(NewStore(&s.Config))
 		s.pageKey = demoKey
-		s.note = "This is a demo: everyone knows its key, and when it stops it forgets everything."
+		s.note = `<span id="demo">This is a demo: everyone knows its key, and when it stops it ` +
+			`forgets everything.</span>`
 		s.setReady(demoKey, demoKey)
 		return s.store.ApplyJSON(demoSeed)
 	})
@@ -267,15 +274,17 @@ func (e *eventsd) double() error {
 		s.use(NewStore(&s.Config))
 		key, err := d.Begin(s.api, e.apiKey, s.applySeed)
 		s.handler = s.withControl(d, token)
-		s.note = "This is a test double. Its control API is at <code>{root}" + double.ControlPath + "</code>."
-		url := s.url + double.ControlPath
+		s.note = `This is a test double. Its <a href="/_control/">inspector</a> shows the requests that come.`
+		s.pageKey = key
+		control := s.url + double.ControlPath
 		s.ready = command.Ready{
 			BaseURL:      s.url + BasePath,
 			Key:          key,
-			ControlURL:   url,
+			ControlURL:   control,
 			ControlToken: token,
+			Inspector:    control + "/#token=" + url.QueryEscape(token),
 			Ready: "curl -H 'Authorization: Bearer " + token + `' -d '{"name":"Grace"}' ` +
-				url + "/keys",
+				control + "/keys",
 		}
 		s.patience = 0 // nothing in it is worth waiting for
 		return err
@@ -344,7 +353,6 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 		logger:   logger,
 		url:      command.URL(listener.Addr().String(), "localhost"),
 		Config:   Config{Logger: logger, NewEventStatus: e.newStatus},
-		pageKey:  "svc_live_…",
 		patience: command.StopTimeout,
 	}
 	err = open(s)
@@ -538,45 +546,81 @@ var errNotWriting = &answer.Error{Status: http.StatusServiceUnavailable,
 
 // withPages serves the API and, beside it, the paths that need no key.
 func (s *server) withPages() http.Handler {
-	pages := command.Logged(http.HandlerFunc(s.servePage), s.logger, nil)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/", "/openapi.json", "/healthz":
-			pages.ServeHTTP(w, r)
-		default:
-			s.handler.ServeHTTP(w, r)
+	beside := map[string]http.HandlerFunc{
+		"/":             s.page(referenceHTML),
+		"/healthz":      s.writeHealth,
+		"/openapi.json": writeOpenAPI,
+	}
+	if s.ready.Inspector != "" {
+		beside[double.ControlPath+"/"] = s.page(inspectorHTML)
+	}
+	logged := command.Logged(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begin(w, r)
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			s.api.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
+			return
 		}
+		beside[r.URL.Path](w, r)
+	}), s.logger, nil)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if beside[r.URL.Path] == nil {
+			s.handler.ServeHTTP(w, r)
+			return
+		}
+		logged.ServeHTTP(w, r)
 	})
 }
 
-func (s *server) servePage(w http.ResponseWriter, r *http.Request) {
-	begin(w, r)
-	switch {
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		s.api.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
-	case r.URL.Path == "/":
-		s.writePage(w, r)
-	case r.URL.Path == "/openapi.json":
-		answer.Write(w, http.StatusOK, openAPI)
-	case s.store.Err() != nil:
-		s.api.writeError(w, r, errNotWriting)
-	default:
-		answer.Write(w, http.StatusOK, `{"status":"ok"}`)
-	}
+func writeOpenAPI(w http.ResponseWriter, r *http.Request) {
+	answer.Write(w, http.StatusOK, openAPI)
 }
 
-// writePage answers with the page for people, in which the URLs are those of the
-// host that it was asked for.
-func (s *server) writePage(w http.ResponseWriter, r *http.Request) {
-	scheme := cmp.Or(r.Header.Get("X-Forwarded-Proto"), "http")
-	root := html.EscapeString(scheme + "://" + r.Host)
-	page := strings.NewReplacer("{note}", s.note, "{key}", s.pageKey).Replace(pageHTML)
-	page = strings.NewReplacer("{root}", root, "{base}", root+BasePath).Replace(page)
-	header := w.Header()
-	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Length", strconv.Itoa(len(page)))
-	w.WriteHeader(http.StatusOK)
-	_, _ = io.WriteString(w, page) // if that fails, the client has gone
+// writeHealth answers whether the server is well.
+func (s *server) writeHealth(w http.ResponseWriter, r *http.Request) {
+	if s.store.Err() != nil {
+		s.api.writeError(w, r, errNotWriting)
+		return
+	}
+	answer.Write(w, http.StatusOK, `{"status":"ok"}`)
+}
+
+// page returns a handler of a page for people, an HTML file with a style and a script inside.
+// A browser runs these two, which it knows by their hashes, and nothing else. What differs
+// from server to server is put in outside of them, and the URLs are those of the host that
+// the page was asked for.
+func (s *server) page(file string) http.HandlerFunc {
+	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+		"img-src data:; connect-src 'self'"
+	for _, tag := range []string{"script", "style"} {
+		_, text, _ := strings.Cut(file, "<"+tag+">")
+		text, _, _ = strings.Cut(text, "</"+tag+">")
+		hash := sha256.Sum256([]byte(text))
+		policy += fmt.Sprintf("; %s-src 'sha256-%s'", tag, base64.StdEncoding.EncodeToString(hash[:]))
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		key := s.pageKey
+		if s.ready.Inspector != "" && !double.IsLocal(r.Host) {
+			key = "" // it may be the name of a page that is to read the key
+		}
+		root := cmp.Or(r.Header.Get("X-Forwarded-Proto"), "http") + "://" + r.Host
+		text := strings.NewReplacer(
+			"{{note}}", s.note,
+			"{{root}}", html.EscapeString(root),
+			"{{base}}", html.EscapeString(root+BasePath),
+			"{{prefilled}}", html.EscapeString(key),
+			"{{key}}", html.EscapeString(cmp.Or(key, "YOUR_API_KEY")),
+		).Replace(file)
+		h := w.Header()
+		h.Del("Access-Control-Allow-Origin") // a page is for this server's own pages alone
+		h.Del("Access-Control-Expose-Headers")
+		h.Set("Content-Security-Policy", policy)
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Length", strconv.Itoa(len(text)))
+		w.WriteHeader(http.StatusOK)
+		_, _ = io.WriteString(w, text) // if that fails, the client has gone
+	}
 }
 
 // readRecords reads an array of records, which a data file is not, from a file or,

@@ -149,6 +149,7 @@ func TestServeLines(t *testing.T) {
 		{"double", []string{"double", "-api-key", chosen, "-control-token", "t"},
 			baseURL + "api_key: " + chosen + "\n" +
 				`control_url: http://127\.0\.0\.1:\d+/_control` + "\ncontrol_token: t\n" +
+				`inspector: http://127\.0\.0\.1:\d+/_control/#token=t` + "\n" +
 				`ready: curl -H 'Authorization: Bearer t' -d '\{"name":"Grace"\}' ` +
 				`http://127\.0\.0\.1:\d+/_control/keys` + "\n", ""},
 	}
@@ -487,48 +488,6 @@ func TestPublicRoutes(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST /healthz = %s %v, want 405", resp.Status, resp.Header)
-	}
-}
-
-// The page is static. It tells each mode apart, and shows no key that is secret.
-func TestPage(t *testing.T) {
-	t.Parallel()
-	const chosen = "svc_live_chosen_0123456789"
-	placeholder := regexp.MustCompile(`\{(base|root|key|note)\}`)
-	for _, tt := range []struct {
-		args []string
-		want []string
-	}{
-		{[]string{"-memory", "-addr", "127.0.0.1:0", "-api-key", chosen},
-			[]string{"KEY=svc_live_…\n", "The operator of this"}},
-		{[]string{"demo", "-addr", "127.0.0.1:0"}, []string{"KEY=svc_live_demo\n", "This is a demo"}},
-		{[]string{"double", "-api-key", chosen},
-			[]string{"KEY=svc_live_…\n", "This is a test double", "/_control</code>"}},
-	} {
-		p := start(t, nil, tt.args...)
-		status, page, header := p.get("/")
-		if status != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" || len(page) > 4096 ||
-			strings.Contains(page, "<script") || strings.Contains(page, "chosen") ||
-			placeholder.MatchString(page) {
-			t.Errorf("%q: GET / = %d %v, %d bytes: %s", tt.args, status, header, len(page), page)
-		}
-		want := append(tt.want, p.lines["base_url"], p.lines["control_url"], `href="/openapi.json"`)
-		for _, want := range want {
-			if !strings.Contains(page, want) {
-				t.Errorf("%q: the page lacks %q: %s", tt.args, want, page)
-			}
-		}
-	}
-	// It shows the host that it was asked for, whatever that holds.
-	p := start(t, nil, "demo", "-addr", "127.0.0.1:0")
-	conn, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSuffix(p.lines["base_url"], base), "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	io.WriteString(conn, "GET / HTTP/1.0\r\nHost: a'&b\r\n\r\n")
-	if b, _ := io.ReadAll(conn); !strings.Contains(string(b), "http://a&#39;&amp;b/api") {
-		t.Errorf("the page repeats the host as markup: %s", b)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"html"
 	"io"
 	"net"
 	"net/http"
@@ -397,24 +396,6 @@ func TestSecondSignal(t *testing.T) {
 	}
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() {
 		t.Errorf("after a second signal: %v, want an end by the signal: %s", cmd.ProcessState, stderr)
-	}
-}
-
-// The lines of the demo's page work when they are pasted.
-func TestDemoPage(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("no curl")
-	}
-	p := start(t, nil, "demo", "-addr", "127.0.0.1:0")
-	_, page, _ := p.get("/")
-	_, lines, _ := strings.Cut(page, "<pre>")
-	lines, _, _ = strings.Cut(lines, "</pre>")
-	out, err := exec.Command("sh", "-ec", html.UnescapeString(lines)).Output()
-	for _, want := range []string{`"id":"usr_ada"`, `"title":"Hello"`, `"has_more":false`} {
-		if err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("%s\nprints %s, %v; want %s", lines, out, err, want)
-		}
 	}
 }
 

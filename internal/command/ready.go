@@ -26,6 +26,7 @@ type Ready struct {
 	Operator     string `json:"operator,omitempty"`
 	ControlURL   string `json:"control_url,omitempty"`
 	ControlToken string `json:"control_token,omitempty"`
+	Inspector    string `json:"inspector,omitempty"`
 	Ready        string `json:"ready"`
 	PID          int    `json:"pid"`
 }
@@ -39,7 +40,8 @@ func (r Ready) Print(stdout io.Writer, file *ReadyFile) error {
 	var lines strings.Builder
 	for _, line := range [][2]string{
 		{"base_url", r.BaseURL}, {"api_key", r.Key}, {"data", r.Data}, {"operator", r.Operator},
-		{"control_url", r.ControlURL}, {"control_token", r.ControlToken}, {"ready", r.Ready},
+		{"control_url", r.ControlURL}, {"control_token", r.ControlToken},
+		{"inspector", r.Inspector}, {"ready", r.Ready},
 	} {
 		if line[1] != "" {
 			lines.WriteString(line[0] + ": " + line[1] + "\n")

@@ -26,11 +26,11 @@ func TestPrint(t *testing.T) {
 		printed, file string
 	}{
 		{
-			Ready{"http://b", "k", "d", "o", "http://c", "t", "curl <&>", os.Getpid()},
+			Ready{"http://b", "k", "d", "o", "http://c", "t", "http://i", "curl <&>", os.Getpid()},
 			"base_url: http://b\napi_key: k\ndata: d\noperator: o\n" +
-				"control_url: http://c\ncontrol_token: t\nready: curl <&>\n",
+				"control_url: http://c\ncontrol_token: t\ninspector: http://i\nready: curl <&>\n",
 			`{"base_url":"http://b","api_key":"k","data":"d","operator":"o",` +
-				`"control_url":"http://c","control_token":"t","ready":"curl <&>","pid":` + pid + "}\n",
+				`"control_url":"http://c","control_token":"t","inspector":"http://i","ready":"curl <&>","pid":` + pid + "}\n",
 		},
 		{
 			Ready{BaseURL: "http://b", Data: "d", Ready: "curl", PID: os.Getpid()},

@@ -5,7 +5,10 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +24,7 @@ const ControlPath = "/_control"
 const maxControl = 1 << 20 // bytes of a body with faults or the clock
 
 // Control returns the handler of the control API, for requests that carry the
-// token and come from no browser. It answers a new key with the base URL of the
+// token and come from no browser, or from the inspector. It answers a new key with the base URL of the
 // host that the request was sent to. WriteError answers errors.
 func (d *Double) Control(token string, writeError answer.WriteError) http.Handler {
 	user := map[string]func(string) error{"user": d.KnownUser}
@@ -43,9 +46,9 @@ func (d *Double) Control(token string, writeError answer.WriteError) http.Handle
 		scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		same := subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 1
 		switch {
-		case r.Header["Origin"] != nil:
+		case r.Header["Origin"] != nil && !fromInspector(r):
 			writeError(w, r, &answer.Error{Status: http.StatusForbidden,
-				Message: "a request with an Origin comes from a browser, which this API does not serve"})
+				Message: "only the inspector may send a request with an Origin, at a local address"})
 		case !strings.EqualFold(scheme, "Bearer") || !same:
 			writeError(w, r, answer.Unauthorized("control",
 				"missing or invalid control token; send it as Authorization: Bearer and the token"))
@@ -53,6 +56,20 @@ func (d *Double) Control(token string, writeError answer.WriteError) http.Handle
 			serve.ServeHTTP(w, r)
 		}
 	})
+}
+
+// fromInspector reports whether a request that a browser sent comes from the inspector of
+// this double: the Origin is then the address that the request was sent to.
+func fromInspector(r *http.Request) bool {
+	return IsLocal(r.Host) && slices.Equal(r.Header["Origin"], []string{"http://" + r.Host})
+}
+
+// IsLocal reports whether a host, with a port or without, is an IP address, localhost or
+// another name without a dot. The owner of a domain can let its name point to this machine,
+// and a browser then takes what is served here for a page of that domain (DNS rebinding).
+func IsLocal(host string) bool {
+	u := url.URL{Host: host}
+	return net.ParseIP(u.Hostname()) != nil || !strings.Contains(host, ".")
 }
 
 // IssueKey is the store's, but takes a name alone, too, and makes a new user

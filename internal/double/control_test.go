@@ -211,6 +211,49 @@ func (s *service) call(key, request, body string) (status int) {
 	return w.Code
 }
 
+// A page in a browser may use the control API only if it is the inspector, at an address that
+// nobody else can let point to this machine.
+func TestControlOrigin(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for _, tt := range []struct {
+		host    string
+		origins []string
+		status  int
+	}{
+		{"events.example", nil, 200}, // no browser
+		{"127.0.0.1:8080", []string{"http://127.0.0.1:8080"}, 200},
+		{"[::1]:8080", []string{"http://[::1]:8080"}, 200},
+		{"localhost", []string{"http://localhost"}, 200},
+		{"double:8080", []string{"http://double:8080"}, 200},
+		{"127.0.0.1:8080", []string{"http://127.0.0.1:8081"}, 403},
+		{"127.0.0.1:8080", []string{"https://127.0.0.1:8080"}, 403},
+		{"127.0.0.1:8080", []string{"http://events.example"}, 403},
+		{"127.0.0.1:8080", []string{"http://localhost:8080"}, 403},
+		{"127.0.0.1:8080", []string{"null"}, 403},
+		{"127.0.0.1:8080", []string{""}, 403},
+		{"127.0.0.1:8080", []string{}, 403},
+		{"127.0.0.1:8080", []string{"http://127.0.0.1:8080", "http://events.example"}, 403},
+		{"events.example:8080", []string{"http://events.example:8080"}, 403},
+		{"127.0.0.1.example", []string{"http://127.0.0.1.example"}, 403},
+		{"localhost.example", []string{"http://localhost.example"}, 403},
+		{"localhost.", []string{"http://localhost."}, 403},
+		{"[events.example]", []string{"http://[events.example]"}, 403},
+	} {
+		r := httptest.NewRequest("GET", double.ControlPath+"/clock", nil)
+		r.Host = tt.host
+		r.Header.Set("Authorization", "Bearer token")
+		if tt.origins != nil {
+			r.Header["Origin"] = tt.origins
+		}
+		w := httptest.NewRecorder()
+		s.control.ServeHTTP(w, r)
+		if w.Code != tt.status || w.Header().Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("with Host %s and Origin %q: %d %s, want %d", tt.host, tt.origins, w.Code, w.Body, tt.status)
+		}
+	}
+}
+
 func TestControlRefuses(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -1,0 +1,800 @@
+// Command browser opens the two pages of eventsd in a headless Chromium and uses them as a
+// person does: it types, clicks and presses Tab, and looks at what the pages show.
+//
+//	go run .ci/browser.go [-pictures FOLDER] EVENTSD
+//
+// EVENTSD is the program. With -pictures it writes a picture of each page at each width, in
+// the light and in the dark. It drives the browser by the DevTools protocol over a pipe
+// (--remote-debugging-pipe): JSON messages that end with a zero byte, read by the browser
+// from its file descriptor 3 and written to 4. Without a browser it says that it is skipped.
+package main
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// patience is how long the driver waits for the browser, the program or a page.
+const patience = 20 * time.Second
+
+var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
+
+func main() {
+	pictures := flag.String("pictures", "", "`FOLDER` for a picture of each page")
+	flag.Parse()
+	if err := run(flag.Arg(0), *pictures); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(eventsd, pictures string) error {
+	path := ""
+	for _, name := range browsers {
+		if found, err := exec.LookPath(name); err == nil && path == "" {
+			path = found
+		}
+	}
+	if path == "" {
+		fmt.Println("skipped: there is no browser")
+		return nil
+	}
+	b, err := launch(path)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	c := &checks{browser: b, eventsd: eventsd, pictures: pictures}
+	for _, c.width = range []int{1280, 390} {
+		c.do("the reference of a demo", c.demo)
+		c.do("the reference of a double", c.double)
+		c.do("the reference of a server with a key of its own", c.ownKey)
+	}
+	c.do("a domain that points to a double", c.rebound)
+	return c.failed
+}
+
+// failure is what a check found. Helpers panic with it, which ends the check.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
+func fail(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
+
+func must(err error) {
+	if err != nil {
+		fail("%v", err)
+	}
+}
+
+// equal fails unless what is there is what should be there.
+func equal[T comparable](what string, got, want T) {
+	if got != want {
+		fail("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// browser is a running Chromium.
+type browser struct {
+	cmd     *exec.Cmd
+	profile string
+	in      *os.File
+
+	mu      sync.Mutex
+	last    int                      // id of the last command
+	answers map[int]chan message     // of the commands that wait
+	tabs    map[string]func(message) // what takes the events of a session
+	gone    chan struct{}            // closed when the browser sends no more
+}
+
+// message is a command, an answer or an event of the protocol.
+type message struct {
+	ID        int             `json:"id,omitempty"`
+	SessionID string          `json:"sessionId,omitempty"`
+	Method    string          `json:"method,omitempty"`
+	Params    json.RawMessage `json:"params,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Error     *struct {
+		Message string `json:"message"`
+	} `json:"error,omitempty"`
+}
+
+// launch starts a browser. Every name that ends with .example is this machine to it.
+func launch(path string) (*browser, error) {
+	profile, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		return nil, err
+	}
+	args := []string{
+		"--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + profile, "--no-first-run",
+		"--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--disable-background-networking",
+		"--host-resolver-rules=MAP *.example 127.0.0.1", "--no-proxy-server",
+	}
+	if os.Getuid() == 0 {
+		args = append(args, "--no-sandbox") // the sandbox of Chromium refuses root
+	}
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path, append(args, "about:blank")...)
+	cmd.ExtraFiles = []*os.File{theirIn, theirOut} // descriptors 3 and 4
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	theirIn.Close()
+	theirOut.Close()
+	b := &browser{cmd: cmd, profile: profile, in: in, answers: map[int]chan message{},
+		tabs: map[string]func(message){}, gone: make(chan struct{})}
+	go b.read(bufio.NewReader(out))
+	return b, nil
+}
+
+// read gives each message to the command or the tab that it is for.
+func (b *browser) read(out *bufio.Reader) {
+	defer close(b.gone)
+	for {
+		text, err := out.ReadBytes(0)
+		if err != nil {
+			return
+		}
+		var m message
+		if json.Unmarshal(text[:len(text)-1], &m) != nil {
+			continue
+		}
+		b.mu.Lock()
+		answer, event := b.answers[m.ID], b.tabs[m.SessionID]
+		delete(b.answers, m.ID)
+		b.mu.Unlock()
+		switch {
+		case answer != nil:
+			answer <- m
+		case event != nil:
+			event(m)
+		}
+	}
+}
+
+// call sends a command and decodes its result.
+func (b *browser) call(session, method string, params map[string]any, result any) {
+	answer := make(chan message, 1)
+	b.mu.Lock()
+	b.last++
+	m := message{ID: b.last, SessionID: session, Method: method}
+	b.answers[m.ID] = answer
+	b.mu.Unlock()
+	var err error
+	m.Params, err = json.Marshal(params)
+	must(err)
+	text, err := json.Marshal(m)
+	must(err)
+	_, err = b.in.Write(append(text, 0))
+	must(err)
+	select {
+	case m = <-answer:
+	case <-b.gone:
+		fail("%s: the browser is gone", method)
+	case <-time.After(patience):
+		fail("%s: no answer of the browser", method)
+	}
+	if m.Error != nil {
+		fail("%s: %s", method, m.Error.Message)
+	}
+	if result != nil {
+		must(json.Unmarshal(m.Result, result))
+	}
+}
+
+func (b *browser) close() {
+	b.in.Close() // which ends it
+	select {
+	case <-b.gone:
+	case <-time.After(patience):
+	}
+	b.cmd.Process.Kill()
+	b.cmd.Wait()
+	os.RemoveAll(b.profile)
+}
+
+// tab is an open page.
+type tab struct {
+	browser *browser
+	target  string
+	session string
+
+	mu       sync.Mutex
+	problems []string // errors in the console
+	requests []string // method and URL of what the page has fetched
+}
+
+// open opens a URL in a tab of a width. It returns once the page is loaded.
+func (b *browser) open(url string, width int) *tab {
+	var target struct{ TargetID string }
+	b.call("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	var attached struct{ SessionID string }
+	b.call("", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	t := &tab{browser: b, target: target.TargetID, session: attached.SessionID}
+	b.mu.Lock()
+	b.tabs[t.session] = t.event
+	b.mu.Unlock()
+	for _, domain := range []string{"Page", "Runtime", "Network", "Log"} {
+		t.call(domain+".enable", nil, nil)
+	}
+	t.call("Emulation.setDeviceMetricsOverride", map[string]any{
+		"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
+	t.scheme("light")
+	t.call("Page.navigate", map[string]any{"url": url}, nil)
+	t.wait(`location.href !== 'about:blank' && document.readyState === 'complete'`)
+	return t
+}
+
+func (t *tab) close() {
+	t.browser.call("", "Target.closeTarget", map[string]any{"targetId": t.target}, nil)
+}
+
+func (t *tab) call(method string, params map[string]any, result any) {
+	t.browser.call(t.session, method, params, result)
+}
+
+// event records what goes wrong on the page, and what it fetches.
+func (t *tab) event(m message) {
+	var p struct {
+		Type             string
+		Args             []struct{ Value any }
+		ExceptionDetails struct {
+			Text      string
+			Exception struct{ Description string }
+		}
+		Entry   struct{ Level, Source, Text, URL string }
+		Request struct{ Method, URL string }
+	}
+	if json.Unmarshal(m.Params, &p) != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch m.Method {
+	case "Runtime.exceptionThrown":
+		t.problems = append(t.problems, p.ExceptionDetails.Text+" "+p.ExceptionDetails.Exception.Description)
+	case "Runtime.consoleAPICalled":
+		if p.Type == "error" || p.Type == "warning" || p.Type == "assert" {
+			t.problems = append(t.problems, fmt.Sprint(p.Args))
+		}
+	case "Log.entryAdded":
+		if p.Entry.Level == "error" || p.Entry.Level == "warning" {
+			t.problems = append(t.problems, p.Entry.Text+" "+p.Entry.URL)
+		}
+	case "Network.requestWillBeSent":
+		if !strings.HasPrefix(p.Request.URL, "data:") {
+			t.requests = append(t.requests, p.Request.Method+" "+p.Request.URL)
+		}
+	}
+}
+
+// quiet fails if the console has an error but for those that contain one of the words.
+func (t *tab) quiet(expected ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, problem := range t.problems {
+		if !slices.ContainsFunc(expected, func(word string) bool { return strings.Contains(problem, word) }) {
+			fail("the console has: %s", problem)
+		}
+	}
+	t.problems = nil
+}
+
+// fetched returns what the page has fetched, of a server alone.
+func (t *tab) fetched(root string) (all []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, request := range t.requests {
+		method, url, _ := strings.Cut(request, " ")
+		path, isOwn := strings.CutPrefix(url, root)
+		if !isOwn {
+			fail("the page fetched %s, which is of another host", url)
+		}
+		all = append(all, method+" "+path)
+	}
+	return all
+}
+
+// js is a value as JavaScript has it.
+func js(value any) string {
+	text, err := json.Marshal(value)
+	must(err)
+	return string(text)
+}
+
+// eval evaluates an expression in the page, waits for it if it is a promise, and decodes
+// its value.
+func (t *tab) eval(expression string, value any) {
+	var r struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails *struct {
+			Exception struct{ Description string }
+		}
+	}
+	t.call("Runtime.evaluate", map[string]any{
+		"expression": expression, "awaitPromise": true, "returnByValue": true}, &r)
+	if r.ExceptionDetails != nil {
+		fail("%s: %s", expression, r.ExceptionDetails.Exception.Description)
+	}
+	if value != nil {
+		if err := json.Unmarshal(r.Result.Value, value); err != nil {
+			fail("%s is %s: %v", expression, r.Result.Value, err)
+		}
+	}
+}
+
+func (t *tab) text(expression string) (value string) {
+	t.eval("String("+expression+")", &value)
+	return value
+}
+
+// wait waits until a condition holds on the page.
+func (t *tab) wait(condition string) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		holds := false
+		if t.eval("Boolean("+condition+")", &holds); holds {
+			return
+		}
+		if time.Now().After(deadline) {
+			fail("this does not become true: %s\nThe page has: %s", condition, t.text("document.body.innerText"))
+		}
+	}
+}
+
+// click clicks in the middle of an element, with the mouse.
+func (t *tab) click(expression string) {
+	var at [2]float64
+	t.eval(fmt.Sprintf(`(() => {
+		const target = %s;
+		target.scrollIntoView({block: 'center', behavior: 'instant'});
+		const {left, top, width, height} = target.getBoundingClientRect();
+		const [x, y] = [left + width / 2, top + height / 2];
+		const hit = document.elementFromPoint(x, y);
+		if (!target.contains(hit)) throw new Error('covered by ' + hit?.outerHTML);
+		return [x, y];
+	})()`, expression), &at)
+	for _, kind := range []string{"mousePressed", "mouseReleased"} {
+		t.call("Input.dispatchMouseEvent", map[string]any{
+			"type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1}, nil)
+	}
+}
+
+// write replaces what is in a field, by typing.
+func (t *tab) write(expression, text string) {
+	t.click(expression)
+	t.eval(fmt.Sprintf("(%s).select()", expression), nil)
+	if text == "" {
+		t.press("Backspace", 8)
+		return
+	}
+	t.call("Input.insertText", map[string]any{"text": text}, nil)
+	equal("what was typed", t.text(expression+".value"), text)
+}
+
+func (t *tab) press(key string, number int) {
+	for _, kind := range []string{"rawKeyDown", "keyUp"} {
+		t.call("Input.dispatchKeyEvent", map[string]any{
+			"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": number}, nil)
+	}
+}
+
+func (t *tab) scheme(name string) {
+	features := []map[string]string{{"name": "prefers-color-scheme", "value": name}}
+	t.call("Emulation.setEmulatedMedia", map[string]any{"features": features}, nil)
+}
+
+// looks fails if something on the page is wider than the screen or its place, or if a text
+// is hard to read in the light or in the dark (WCAG 2.2, contrast of level AA).
+func (t *tab) looks() {
+	backgrounds := map[string]bool{}
+	for _, scheme := range []string{"light", "dark"} {
+		t.scheme(scheme)
+		var wrong []string
+		t.eval(`(() => {
+			const wrong = [];
+			const channels = color => color.match(/[\d.]+/g).map(Number);
+			const luminance = color => channels(color).slice(0, 3).map(c => c / 255)
+				.map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
+				.reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
+			const background = e => {
+				const color = getComputedStyle(e).backgroundColor;
+				return channels(color)[3] === 0 ? background(e.parentElement) : color;
+			};
+			if (document.documentElement.scrollWidth > innerWidth) wrong.push('the page scrolls sideways');
+			for (const e of document.querySelectorAll('body *')) {
+				if (!e.checkVisibility()) continue;
+				const {left, right, width} = e.getBoundingClientRect();
+				const name = e.outerHTML.slice(0, 120);
+				if (width && (left < -.5 || right > innerWidth + .5)) wrong.push('off the screen: ' + name);
+				const style = getComputedStyle(e);
+				if (style.display !== 'inline' && style.overflowX === 'visible' && e.scrollWidth > e.clientWidth + 1) {
+					wrong.push('wider than its place: ' + name);
+				}
+				const hasText = [...e.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+				if (!hasText && !e.matches('input, textarea')) continue;
+				const [high, low] = [style.color, background(e)].map(luminance).sort((a, b) => b - a);
+				const ratio = (high + .05) / (low + .05);
+				if (ratio < 4.5) wrong.push('contrast of ' + ratio.toFixed(1) + ' in the `+scheme+`: ' + name);
+				if (parseFloat(style.fontSize) < 13) wrong.push('small type: ' + name);
+			}
+			return wrong;
+		})()`, &wrong)
+		if len(wrong) > 0 {
+			fail("the page looks wrong:\n%s", strings.Join(wrong, "\n"))
+		}
+		backgrounds[t.text("getComputedStyle(document.documentElement).backgroundColor")] = true
+	}
+	equal("colours of the page in the light and the dark", len(backgrounds), 2)
+}
+
+// tabs presses Tab through the whole page. Every control must come, in the order of the
+// page, with something to see around it.
+func (t *tab) tabs() {
+	count := 0
+	t.eval(`(() => {
+		document.body.tabIndex = -1; // to begin at the top
+		document.body.focus();
+		document.body.removeAttribute('tabindex');
+		const all = document.querySelectorAll('a[href], button, input, textarea, summary, [tabindex="0"]');
+		window.controls = [...all].filter(e => e.checkVisibility({visibilityProperty: true}));
+		return controls.length;
+	})()`, &count)
+	if count < 10 {
+		fail("the page has %d controls only", count)
+	}
+	for i := range count {
+		t.press("Tab", 9)
+		var at int
+		t.eval("controls.indexOf(document.activeElement)", &at)
+		if at != i {
+			fail("Tab reaches %s, want %s", t.text("document.activeElement.outerHTML.slice(0, 200)"),
+				t.text(fmt.Sprintf("controls[%d].outerHTML.slice(0, 200)", i)))
+		}
+		style := "getComputedStyle(document.activeElement)"
+		if t.text(style+".outlineStyle") == "none" || t.text("parseFloat("+style+".outlineWidth) >= 2") == "false" {
+			fail("nothing shows the focus of %s", t.text("document.activeElement.outerHTML.slice(0, 200)"))
+		}
+	}
+}
+
+// picture writes a picture of the page in the light and one in the dark.
+func (t *tab) picture(file string) {
+	for _, scheme := range []string{"light", "dark"} {
+		t.scheme(scheme)
+		t.eval("scrollTo(0, 0)", nil)
+		var shot struct{ Data string }
+		t.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &shot)
+		image, err := base64.StdEncoding.DecodeString(shot.Data)
+		must(err)
+		must(os.WriteFile(file+"-"+scheme+".png", image, 0o644))
+	}
+	t.scheme("light")
+}
+
+// server is a running eventsd, and the lines that it printed.
+type server struct {
+	cmd   *exec.Cmd
+	lines map[string]string
+	root  string // URL without the path
+}
+
+func (c *checks) start(args ...string) *server {
+	s := &server{cmd: exec.Command(c.eventsd, args...), lines: map[string]string{}}
+	stdout, err := s.cmd.StdoutPipe()
+	must(err)
+	must(s.cmd.Start())
+	late := time.AfterFunc(patience, func() { s.cmd.Process.Kill() })
+	defer late.Stop()
+	for sc := bufio.NewScanner(stdout); sc.Scan(); {
+		name, value, _ := strings.Cut(sc.Text(), ": ")
+		s.lines[name] = value
+		if name == "ready" {
+			s.root = strings.TrimSuffix(s.lines["base_url"], "/api/public/v1")
+			return s
+		}
+	}
+	s.stop()
+	fail("eventsd %q was not ready", args)
+	return nil
+}
+
+func (s *server) stop() {
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+}
+
+// shell runs a curl line as a person would who pastes it, and returns the body and the
+// status of the answer.
+func shell(line string) (body string, status int) {
+	script := `curl() { command curl -s -w '\n%{http_code}' "$@"; }` + "\n" + line
+	out, err := exec.Command("sh", "-c", script).CombinedOutput()
+	if err != nil {
+		fail("%s\nfails: %v %s", line, err, out)
+	}
+	at := strings.LastIndexByte(string(out), '\n')
+	status, err = strconv.Atoi(string(out[at+1:]))
+	must(err)
+	return string(out[:at]), status
+}
+
+// checks are what the pages must do.
+type checks struct {
+	*browser
+	eventsd, pictures string
+	width             int
+	failed            error // some of them
+}
+
+func (c *checks) do(name string, check func()) {
+	name = fmt.Sprintf("%s, %d pixels wide", name, c.width)
+	start := time.Now()
+	defer func() {
+		p := recover()
+		if f, isFailure := p.(failure); isFailure {
+			fmt.Printf("%s: %s\n", name, f)
+			c.failed = errors.New("the pages do not do what they must")
+			return
+		}
+		if p != nil {
+			panic(p)
+		}
+		fmt.Printf("%s: ok after %d ms\n", name, time.Since(start).Milliseconds())
+	}()
+	check()
+}
+
+// finish ends the use of a page: its looks, its keys, its picture, its console.
+func (c *checks) finish(t *tab, name string, expected ...string) {
+	t.looks()
+	t.scheme("light")
+	if c.pictures != "" {
+		t.picture(filepath.Join(c.pictures, fmt.Sprintf("%s-%d", name, c.width)))
+	}
+	t.tabs()
+	t.quiet(expected...)
+	t.close()
+}
+
+// attack is a title that would run a script if it were taken for HTML, or run commands if a
+// curl line did not quote it.
+const attack = `<img src=x onerror="window.attacked = true"> it's $(touch attacked) "quoted" \n`
+
+// harmless fails if an attack did something.
+func (t *tab) harmless() {
+	equal("images on the page", t.text("document.images.length"), "0")
+	equal("whether the attack ran", t.text("window.attacked"), "undefined")
+	if _, err := os.Stat("attacked"); !errors.Is(err, os.ErrNotExist) {
+		fail("a curl line ran a command")
+	}
+}
+
+// operations are those of openapi.json and the status of each, in its order.
+var operations = []struct {
+	id     string
+	status int
+}{{"getMe", 200}, {"listEvents", 200}, {"createEvent", 201}, {"getEvent", 200}, {"listGuests", 200}, {"getOpenAPI", 200}}
+
+// part is an element of the section of an operation.
+func part(operation, selector string) string {
+	return fmt.Sprintf("document.querySelector(%s)", js("#"+operation+" "+selector))
+}
+
+// field is a field by its accessible name, in the section of an operation or anywhere.
+func field(in, name string) string {
+	return fmt.Sprintf("[...document.querySelectorAll(%s)].find(label => label.firstChild.data === %s).control",
+		js(in+" label"), js(name))
+}
+
+// button is a button by its text.
+func button(in, text string) string {
+	return fmt.Sprintf("[...document.querySelectorAll(%s)].find(button => button.textContent === %s)",
+		js(in+" button"), js(text))
+}
+
+// send clicks Send and returns the status and the body of the answer.
+func (t *tab) send(operation string) (status, body string) { return t.answerOf(operation, "Send") }
+
+func (t *tab) answerOf(operation, name string) (status, body string) {
+	t.click(button("#"+operation, name))
+	status = part(operation, ".status") + ".textContent"
+	t.wait(status)
+	return t.text(status), t.text(part(operation, ".answer") + ".textContent")
+}
+
+// reference opens the reference, which must fetch the description and nothing else.
+func (c *checks) reference(s *server) *tab {
+	t := c.open(s.root+"/", c.width)
+	t.wait("document.querySelectorAll('section').length === 6")
+	equal("fetched by opening the page", strings.Join(t.fetched(s.root), ", "), "GET /, GET /openapi.json")
+	t.quiet()
+	return t
+}
+
+// sendAll sends every operation with nothing typed, and each curl line.
+func (c *checks) sendAll(t *tab) {
+	for _, operation := range operations {
+		status, body := t.send(operation.id)
+		equal("status of "+operation.id, status, strconv.Itoa(operation.status))
+		if !json.Valid([]byte(body)) || !strings.Contains(body, "\n  ") {
+			fail("the answer of %s is no indented JSON: %s", operation.id, body)
+		}
+		if time := t.text(part(operation.id, ".time") + ".textContent"); !strings.HasSuffix(time, " ms") {
+			fail("the time of %s is %q", operation.id, time)
+		}
+	}
+	for _, operation := range operations {
+		line := t.text(part(operation.id, ".curl") + ".textContent")
+		if _, status := shell(line); status != operation.status {
+			fail("%s\nanswers %d, want %d", line, status, operation.status)
+		}
+	}
+	t.quiet()
+}
+
+func (c *checks) demo() {
+	s := c.start("demo", "-addr", "127.0.0.1:0")
+	defer s.stop()
+	t := c.reference(s)
+	_, guests := t.send("listGuests") // of the event in the example
+	if !strings.Contains(guests, "Michael Faraday") {
+		fail("the guests of the demo are %s", guests)
+	}
+	c.sendAll(t)
+	t.write(field("#listEvents", "limit"), "1")
+	_, first := t.send("listEvents")
+	_, second := t.answerOf("listEvents", "Next page")
+	if first == second || !strings.Contains(second, `"has_more"`) {
+		fail("the next page is %s", second)
+	}
+	if line := t.text(part("listEvents", ".curl") + ".textContent"); !strings.Contains(line, "limit=1&cursor=") {
+		fail("the curl line does not follow what is typed: %s", line)
+	}
+	t.write(field("#listEvents", "cursor"), "")
+	t.write(field("#listEvents", "limit"), "0")
+	status, body := t.send("listEvents")
+	equal("status of limit=0", status, "400")
+	if !strings.Contains(body, `"limit must be`) {
+		fail("a 400 is shown as %s", body)
+	}
+	t.quiet("400")
+
+	text := js(map[string]string{"title": attack, "start_at": "2030-01-01T10:00:00Z", "end_at": "2030-01-01T11:00:00Z"})
+	t.write(field("#createEvent", "body"), text)
+	status, body = t.send("createEvent")
+	equal("status of an attack", status, "201")
+	var sent, pasted struct{ Title string }
+	must(json.Unmarshal([]byte(body), &sent))
+	equal("title that was sent", sent.Title, attack)
+	body, _ = shell(t.text(part("createEvent", ".curl") + ".textContent"))
+	must(json.Unmarshal([]byte(body), &pasted))
+	equal("title that the curl line sent", pasted.Title, attack)
+	t.harmless()
+	c.finish(t, "reference")
+}
+
+func (c *checks) double() {
+	s := c.start("double")
+	defer s.stop()
+	t := c.reference(s)
+	equal("links to the inspector", t.text(`document.querySelectorAll('a[href="/_control/"]').length`), "1")
+	status, _ := t.send("listGuests") // which needs an id that nobody has given
+	equal("status of the guests", status, "200")
+	made := t.text(field("#getEvent", "id") + ".value")
+	if note := t.text(part("listGuests", ".note") + ".textContent"); !strings.Contains(note, "/events/create") {
+		fail("the page does not say that it has made an event: %q", note)
+	}
+	_, event := t.send("getEvent")
+	if made == "" || !strings.Contains(event, `"`+made+`"`) {
+		fail("the page made the event %q and fetched %s", made, event)
+	}
+	c.sendAll(t)
+	t.close()
+}
+
+func (c *checks) ownKey() {
+	const key = "svc_live_typed_by_hand_0123456789"
+	s := c.start("-memory", "-addr", "127.0.0.1:0", "-api-key", key)
+	defer s.stop()
+	t := c.reference(s)
+	equal("key on the page", t.text("document.querySelector('#key').value"), "")
+	status, _ := t.send("getMe")
+	equal("status without a key", status, "401")
+	t.quiet("401")
+	t.write("document.querySelector('#key')", key)
+	c.sendAll(t)
+	kept := t.text("JSON.stringify([localStorage, sessionStorage, document.cookie, location.href, history.state])")
+	if strings.Contains(kept, key) {
+		fail("the key is kept: %s", kept)
+	}
+	t.close()
+}
+
+// inspector uses the inspector of a double beside a suite that sends requests to it.
+func (c *checks) inspector() {
+	s := c.start("double")
+	defer s.stop()
+	t := c.open(s.lines["inspector"], c.width)
+	t.wait("!document.querySelector('main').hidden")
+	equal("the address bar", t.text("location.href"), s.root+"/_control/")
+	token := s.lines["control_token"]
+	if strings.Contains(t.text("document.documentElement.outerHTML"), token) {
+		fail("the token is on the page")
+	}
+
+	ask := func(want int, args ...string) {
+		line := "curl"
+		for _, arg := range append(args, "-H", "x-service-api-key: "+s.lines["api_key"]) {
+			line += " '" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		if body, status := shell(line); status != want {
+			fail("%s = %d %s, want %d", line, status, body, want)
+		}
+	}
+	event := js(map[string]string{"title": attack, "start_at": "2030-02-01T10:00:00Z", "end_at": "2030-02-01T11:00:00Z"})
+	create := []string{s.lines["base_url"] + "/events/create", "-H", "Content-Type: application/json",
+		"-H", "X-Attack: " + attack, "-d", event}
+	ask(200, s.lines["base_url"]+"/users/me")
+	ask(201, create...)
+	rows := "document.querySelectorAll('#requests > :not([hidden])')"
+	t.wait(rows + ".length === 2")
+	if first := t.text(rows + "[0].textContent"); !strings.Contains(first, "POST") {
+		fail("the newest request is not the first: %s", first)
+	}
+	t.click(rows + "[0].querySelector('summary')")
+	t.wait(rows + "[0].querySelector('.curl')")
+	shown := t.text(rows + "[0].textContent")
+	for _, want := range []string{"X-Attack: " + attack, event, "201", "usr_owner"} {
+		if !strings.Contains(shown, want) {
+			fail("the request lacks %s: %s", want, shown)
+		}
+	}
+	if _, status := shell(t.text(rows + "[0].querySelector('.curl').textContent")); status != 201 {
+		fail("the curl line of a request answers %d", status)
+	}
+	t.wait(rows + ".length === 3")
+	t.write(field("", "Filter"), "users/me")
+	t.wait(rows + ".length === 1")
+	t.write(field("", "Filter"), "")
+
+	t.write(field("", "operation"), "POST /events/create")
+	t.write(field("", "status"), "503")
+	t.click(button("", "Set"))
+	t.wait("document.querySelector('#faults').textContent.includes('503')")
+	ask(503, create...)
+	t.wait("document.querySelector('#requests').textContent.includes('status 503')")
+	c.finish(t, "inspector")
+	return
+}
+
+// rebound opens the double by a name that its owner has pointed to this machine.
+func (c *checks) rebound() {
+	s := c.start("double")
+	defer s.stop()
+	_, port, _ := strings.Cut(strings.TrimPrefix(s.root, "http://"), ":")
+	t := c.open("http://rebound.example:"+port+"/", c.width)
+	var status int
+	t.eval(fmt.Sprintf(`fetch('/_control/clock', {method: 'PUT', body: '{"advance": "1h"}',
+		headers: {Authorization: 'Bearer %s'}}).then(response => response.status)`, s.lines["control_token"]), &status)
+	equal("status of a page of the domain", status, 403)
+	equal("key on the page", t.text("document.querySelector('#key').value"), "")
+	t.close()
+}
