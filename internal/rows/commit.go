@@ -15,7 +15,7 @@ import (
 const (
 	maxQueue    = 4096     // updates that wait or are committed at a time; more block in Batch
 	bulkChanges = 256      // a commit of more changes than these is published in bulk
-	minOutdated = 64 << 20 // bytes of the file that are outdated before it is compacted
+	minOutdated = 64 << 20 // bytes: see DB.minOutdated
 )
 
 // update is one call of [DB.Batch].
@@ -274,7 +274,7 @@ func (db *DB) compact() {
 	if err != nil {
 		db.Logger.Error("the data file was not compacted", "error", err)
 	}
-	db.compactAt = db.outdated() + minOutdated
+	db.compactAt = db.outdated() + db.minOutdated
 }
 
 // dropOutdated rewrites the file without what is outdated in it. If that was much, the
@@ -282,7 +282,7 @@ func (db *DB) compact() {
 func (db *DB) dropOutdated() error {
 	dropped := db.outdated()
 	err := db.rewrite(nil)
-	if err == nil && dropped >= minOutdated {
+	if err == nil && dropped >= db.minOutdated {
 		db.repack()
 	}
 	return err

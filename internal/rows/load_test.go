@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"example.com/events/internal/recordfile"
 )
@@ -74,33 +75,45 @@ func TestForgedFiles(t *testing.T) {
 	}
 }
 
-// TestCompaction: a file of which more than 64 MiB, and more than half, is outdated
-// is written anew while the database is used, and grows no further.
+// TestCompaction: a file of which more than minOutdated, and more than half, is outdated
+// is written anew while the database is used, and grows no further. What is left of it in
+// memory is a copy, whose names, lists and idempotency keys are as before.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "events.json")
 	db := opened(t, path)
-	text := strings.Repeat("x", 3<<20)
+	db.minOutdated = 1 << 20
+	db.compactAt = db.minOutdated
+	db.mustUpdate(t, put(fact{id: "usr_0", name: "zero"}))
+	db.mustUpdate(t, func(tx *Tx) error {
+		tx.Put(nil, fact{id: "evt_1", parent: "usr_0", status: "a"}.row(), &IdempotencyKey{Key: "k", At: time.Now()})
+		return nil
+	})
+	kept := (View{db}).Find("evt_1")
+	before := unsafe.StringData(kept.JSON)
+	text := strings.Repeat("x", 50<<10)
 	largest := int64(0)
 	for i := range 60 {
-		f := fact{id: "usr_1", name: fmt.Sprint(i, text)}
-		db.mustUpdate(t, put(f))
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		largest = max(largest, info.Size())
+		db.mustUpdate(t, put(fact{id: "usr_1", name: fmt.Sprint(i, text)}))
+		largest = max(largest, db.file.Size())
 	}
-	if most := int64(minOutdated + 3*len(text)); largest > most || largest < minOutdated {
-		t.Errorf("the file grew to %d bytes, want at least %d and at most %d", largest, minOutdated, most)
+	if most := db.minOutdated + int64(3*len(text)); largest > most || largest < db.minOutdated {
+		t.Errorf("the file grew to %d bytes, want at least %d and at most %d", largest, db.minOutdated, most)
 	}
-	db.Close()
-	db = opened(t, path)
-	db.View(func(v View) {
-		if v.Find("59"+text) == nil {
-			t.Error("the last change is not in the file")
+	if unsafe.StringData(kept.JSON) == before || unsafe.StringData(kept.ID) == before {
+		t.Error("a row that was kept is no copy: it may keep the text of the whole file in memory")
+	}
+	for range 2 {
+		v := View{db}
+		if v.Find("59"+text) == nil || v.Find("zero") == nil || v.Find("evt_1") == nil || len(db.names) != 6 {
+			t.Errorf("after it, the database has %d names, and not those that it should have", len(db.names))
 		}
-	})
+		if newTx(db, nil).FindIdempotent("usr_0", "k") == nil || pages(v, "usr_0", "evt", "a", 9) == "" {
+			t.Error("after it, an idempotency key or a list is lost")
+		}
+		db.Close()
+		db = opened(t, path)
+	}
 }
 
 // TestCheck: what is in a file is counted by kind.

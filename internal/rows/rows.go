@@ -135,6 +135,10 @@ type DB struct {
 	file *recordfile.File // nil in memory
 	path string           // of the file
 
+	// minOutdated is how many bytes of the file are outdated, at least, before it is
+	// compacted. Only tests change it.
+	minOutdated int64
+
 	slots      chan struct{} // a semaphore: one slot for each update that waits or is committed
 	queueing   sync.Mutex    // guards the two below
 	waiting    []*update
@@ -164,10 +168,11 @@ type DB struct {
 // New returns an empty database in memory.
 func New(o Options) *DB {
 	return &DB{
-		Options:   o,
-		names:     map[string]*Row{},
-		compactAt: minOutdated,
-		slots:     make(chan struct{}, maxQueue),
+		Options:     o,
+		minOutdated: minOutdated,
+		compactAt:   minOutdated,
+		names:       map[string]*Row{},
+		slots:       make(chan struct{}, maxQueue),
 	}
 }
 
