@@ -133,19 +133,24 @@ func (f Form) ReadIndexed(text string) (ok bool) {
 	return true
 }
 
-// afterName returns what follows the name of a member and its colon.
+// afterName returns what follows the name of a member and its colon. Nearly always the
+// text begins with that member, so it is looked for there first.
 func afterName(text, name string) (rest string, ok bool) {
-	for {
-		before, after, found := strings.Cut(text, name)
-		if !found {
-			return "", false
+	for at := len(`,"`); at <= len(text); at++ {
+		if !strings.HasPrefix(text[at:], name) {
+			found := strings.Index(text[at:], name)
+			if found < 0 {
+				break
+			}
+			at += found
 		}
-		rest, hasColon := strings.CutPrefix(after, `":`)
-		if hasColon && (strings.HasSuffix(before, `,"`) || strings.HasSuffix(before, `{"`)) {
+		rest, hasColon := strings.CutPrefix(text[at+len(name):], `":`)
+		before := text[at-2 : at]
+		if hasColon && (before == `,"` || before == `{"`) {
 			return rest, true
 		}
-		text = after
 	}
+	return "", false
 }
 
 // read sets the member to the value that text begins with, and returns what follows it.

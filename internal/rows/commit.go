@@ -222,7 +222,7 @@ func (db *DB) publish(changes []change) {
 		if c.delete {
 			db.delete(c.row.ID)
 		} else {
-			db.put(c.row)
+			db.put(db.names[c.row.ID], c.row)
 		}
 	}
 	db.endBulk()

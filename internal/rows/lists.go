@@ -142,23 +142,23 @@ func (db *DB) parentOf(r *Row) *Row {
 	return db.parent
 }
 
-// put inserts r, or replaces the row with its id.
-func (db *DB) put(r *Row) {
-	current := db.names[r.ID]
+// put inserts r, if the row with its id, current, is nil, or replaces that.
+func (db *DB) put(current, r *Row) {
+	db.live += size(r)
 	if current == nil {
+		current = r
 		db.insert(r)
 	} else {
 		db.replace(current, r)
 	}
+	db.names[r.ID] = current // also if it is there: its key must be a part of the text that stays
 	if r.Name != "" {
-		db.names[r.Name] = db.names[r.ID]
+		db.names[r.Name] = current
 	}
-	db.live += size(r)
 }
 
-// insert inserts a row whose id is new.
+// insert adds a new row to the lists.
 func (db *DB) insert(r *Row) {
-	db.names[r.ID] = r
 	parent := db.parentOf(r)
 	db.addTo(parent.listFor(r.Kind, ""), r)
 	db.move(parent, r, "", r.Status)
@@ -181,7 +181,6 @@ func (db *DB) replace(current, r *Row) {
 	lists := current.lists
 	*current = *r
 	current.lists = lists
-	db.names[r.ID] = current // whose key is a part of the text that stays
 }
 
 // move moves a row from its parent's list of one status to the list of another one.

@@ -206,26 +206,28 @@ func (l *loader) insertOne(c loaded) {
 		l.db.delete(c.row.ID)
 		return
 	}
-	reason := l.db.contradiction(c.row)
+	current := l.db.names[c.row.ID]
+	reason := l.db.contradiction(current, c.row)
 	if reason != "" {
 		l.damage = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: reason}
 		return
 	}
-	l.db.put(c.row)
+	l.db.put(current, c.row)
 }
 
-// contradiction says what a row that is to be put has against the current state, or "".
-func (db *DB) contradiction(r *Row) string {
-	if db.parentOf(r) == nil {
+// contradiction says what a row that is to be put has against the current state, in which
+// its id leads to the row current, or "".
+func (db *DB) contradiction(current, r *Row) string {
+	var named *Row
+	if r.Name != "" {
+		named = db.names[r.Name]
+	}
+	switch {
+	case db.parentOf(r) == nil:
 		return fmt.Sprintf("%.80s belongs to %.80q, which is not in the file", r.ID, r.Parent)
-	}
-	for _, name := range []string{r.ID, r.Name} {
-		if other := db.names[name]; other != nil && other.ID != r.ID {
-			return fmt.Sprintf("%.80s has a name that is taken", r.ID)
-		}
-	}
-	old := db.names[r.ID]
-	if old != nil && (old.Parent != r.Parent || !old.Created.Equal(r.Created)) {
+	case named != nil && named.ID != r.ID, current != nil && current.ID != r.ID:
+		return fmt.Sprintf("%.80s has a name that is taken", r.ID)
+	case current != nil && (current.Parent != r.Parent || !current.Created.Equal(r.Created)):
 		return fmt.Sprintf("%.80s has another parent or created_at than before", r.ID)
 	}
 	return ""

@@ -155,9 +155,8 @@ func (db *DB) readRow(kindName, text string) (*Row, error) {
 	if !ok {
 		return nil, errForm
 	}
-	prefix, _, _ := strings.Cut(r.ID, "_")
 	parent, _, _ := strings.Cut(r.Parent, "_")
-	if prefix != kind.Prefix || parent != kind.Parent {
+	if db.kindOf(r.ID) != kind || parent != kind.Parent {
 		return nil, errForm
 	}
 	r.Kind = kind
