@@ -28,6 +28,12 @@ func TestForgedFiles(t *testing.T) {
 			string(fact{id: "evt_1", parent: "usr_1", name: "usr_1"}.json()) + `}`, "evt_1 has a name that is taken"},
 		{"a name that two rows have", user + `,{"user":` + string(fact{id: "usr_2", name: "ada"}.json()) + `}`,
 			"usr_2 has a name that is taken"},
+		{"an id that is another row's name", `{"user":` + string(fact{id: "usr_2", name: "usr_1"}.json()) + `},` + user,
+			"usr_1 has a name that is taken"},
+		{"another parent than before", user + `,{"user":` + string(fact{id: "usr_2", name: "eve"}.json()) + `},` + event +
+			`,{"event":` + string(fact{id: "evt_1", parent: "usr_2"}.json()) + `}`, "evt_1 has another parent or created_at"},
+		{"another creation than before", user + `,{"user":` + string(fact{id: "usr_1", name: "ada", created: 9}.json()) + `}`,
+			"usr_1 has another parent or created_at"},
 		{"a parent of another kind", user + `,{"guest":` + string(fact{id: "gst_1", parent: "usr_1"}.json()) + `}`, errForm.Error()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -113,6 +119,33 @@ func TestCompaction(t *testing.T) {
 		}
 		db.Close()
 		db = opened(t, path)
+	}
+}
+
+// TestCheckWhole: Check reads each row as a whole, and reports one that is not JSON. Open
+// reads no more of it than it must.
+func TestCheckWhole(t *testing.T) {
+	t.Parallel()
+	o := testOptions()
+	o.Kinds[0].Read = func(text string) (Row, bool) { return Row{ID: "usr_1"}, true }
+	path := filepath.Join(t.TempDir(), "events.json")
+	f, err := recordfile.Open(path, recordfile.Options{Formats: []string{"events/1"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.Rewrite(func(yield func([]byte) bool) { yield([]byte(`{"user":{"id":"usr_1","name":wrong}}`)) })
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if db, err := Open(path, o); err != nil {
+		t.Errorf("Open = %v", err)
+	} else {
+		db.Close()
+	}
+	_, _, err = Check(path, o)
+	damage, ok := errors.AsType[*recordfile.DamageError](err)
+	if !ok || damage.Line != 3 {
+		t.Errorf("Check = %v, want damage in line 3", err)
 	}
 }
 
