@@ -299,7 +299,7 @@ func (rt route) readParameter(r *request, name, value string) (problem string) {
 }
 
 func (a *api) getMe(w http.ResponseWriter, r request) error {
-	raw := a.profile(r)
+	raw := a.Profile(r.caller)
 	if raw == "" {
 		return errCallerDeleted
 	}
@@ -663,12 +663,13 @@ func refuse(w http.ResponseWriter, r *http.Request, e *answer.Error) {
 
 // What the handlers ask of the store. Each call sees only what belongs to the caller.
 
-// profile is the caller, or "" if it was deleted after its API key was checked.
-func (a *api) profile(r request) (raw string) {
-	a.db.View(func(v rows.View) {
-		user := v.Get("usr", r.caller)
-		if user != nil {
-			raw = user.JSON
+// Profile is the user with this id or email in JSON, or "" if there is none, as the caller
+// may be deleted after its API key was checked.
+func (s inner) Profile(user string) (raw string) {
+	s.db.View(func(v rows.View) {
+		u := cmp.Or(v.Get("usr", user), v.Find(emailName(user)))
+		if u != nil {
+			raw = u.JSON
 		}
 	})
 	return raw

@@ -265,9 +265,7 @@ func (e *eventsd) double() error {
 	}
 	return e.runServer(func(s *server) error {
 		d := double.New(BasePath, at)
-		d.Unknown = func(method, path, nearest string) {
-			s.logger.Warn("the API has no such route", "method", method, "path", path, "nearest", nearest)
-		}
+		d.Unknown = func(problem string) { s.logger.Warn(problem) }
 		s.Now = d.Now
 		s.NewID = d.NewID
 		s.Intercept = d.Intercept

@@ -41,8 +41,6 @@
 package eventstest
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -65,6 +63,7 @@ type Server struct {
 	Store *events.Store // the server's data, to look into and to add to
 
 	t       testing.TB
+	server  double.Server
 	double  *double.Double
 	handler http.Handler
 	client  http.RoundTripper
@@ -125,17 +124,17 @@ func New(t testing.TB, opts ...Option) *Server {
 	var mu sync.Mutex
 	var unknown []string // messages about requests to routes that the API lacks
 	if !o.anyRoute {
-		d.Unknown = func(method, path, nearest string) {
+		d.Unknown = func(problem string) {
 			mu.Lock()
 			defer mu.Unlock()
-			unknown = append(unknown, fmt.Sprintf("%s %s: the API has no such route; the nearest is %s "+
-				"under %s (AllowUnknownRoutes allows it)", method, path, nearest, events.BasePath))
+			unknown = append(unknown, problem+" (AllowUnknownRoutes allows it)")
 		}
 	}
 	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
 	server := events.New(store).(double.Server)
 	handler := d.Handler(server)
-	s := &Server{t: t, Store: store, double: d, handler: handler, client: transport(handler, !o.noListener)}
+	s := &Server{t: t, Store: store, server: server, double: d, handler: handler,
+		client: transport(handler, !o.noListener)}
 	key, err := d.Begin(server, "", func() error {
 		for _, seed := range o.seeds {
 			if err := seed(store); err != nil {
@@ -196,14 +195,11 @@ func (s *Server) For(t testing.TB) *Server {
 	return &view
 }
 
-// profile is the user with an id, whose own record is the first of its records.
-func (s *Server) profile(id string) events.User {
+// profile is the user with an id.
+func (s *Server) profile(id string) (user events.User) {
 	s.t.Helper()
-	var raw bytes.Buffer
-	s.check("the user "+id, s.double.WriteRecords(&raw, id))
-	var records []events.Record
-	s.check("the user "+id, json.Unmarshal(raw.Bytes(), &records))
-	return *records[0].User
+	s.check("the user "+id, json.Unmarshal([]byte(s.server.Profile(id)), &user))
+	return user
 }
 
 // Handler returns the server for a listener or a mux of your own, with faults and
@@ -290,20 +286,23 @@ func (i *Injected) Clear() { i.double.Clear(i.rule) }
 // Request is a request as the server got it. API keys are cut to their last four
 // characters, wherever they stand in it.
 type Request struct {
+	Seq       int         // counts from 1 in a server; only [Server.Reset] begins anew
 	Time      time.Time   // by the server's clock
+	Received  time.Time   // by the machine's clock: for the time between two tries
 	Method    string      // such as POST
 	Path      string      // as it was sent, with /api/public/v1
 	Query     string      // as it was sent, without the question mark
 	Header    http.Header // of the request
 	Operation string      // such as "GET /events/{id}"; "" if the API lacks the route
 	Status    int         // the answer's, also of one that was lost; 0 if there was none
-	User      string      // id of the key's owner; "" if the key, route or method was not right
+	User      string      // id of the key's owner, also of a revoked key; "" if no user has the key
 	Body      string      // what was read of it, at most 64 KiB
 	Fault     string      // what a fault did, such as "status 503, delay 200ms" or "lose"; "" without one
 }
 
-// Requests returns the newest 1,000 requests, oldest first: only those of the
-// operation, unless it is "", and only those of the users whose ids are given, if any.
+// Requests returns the newest requests, oldest first: only those of the operation, unless
+// it is "", and only those of the users whose ids are given, if any. The server keeps 1,000
+// of each user, and 1,000 of those without a user.
 // It fails the test at once if there is no such operation or user.
 func (s *Server) Requests(operation string, userID ...string) []Request {
 	s.t.Helper()
@@ -311,7 +310,7 @@ func (s *Server) Requests(operation string, userID ...string) []Request {
 		s.check("Requests", s.double.KnownOperation(operation))
 	}
 	for _, id := range userID {
-		s.check("Requests", s.double.KnownUser(cmp.Or(id, "no id")))
+		s.check("Requests", s.double.KnownUser(id))
 	}
 	var all []Request
 	for _, r := range s.double.Requests(operation, userID) {
@@ -347,6 +346,6 @@ func (s *Server) Reset() {
 // as they are. It fails the test at once if there is no such user.
 func (s *Server) ResetUser(id string) {
 	s.t.Helper()
-	s.check("ResetUser", s.double.KnownUser(cmp.Or(id, "no id")))
+	s.check("ResetUser", s.double.KnownUser(id))
 	s.check("ResetUser", s.double.Reset(id))
 }

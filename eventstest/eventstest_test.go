@@ -308,6 +308,37 @@ func TestRequestsOf(t *testing.T) {
 	}
 }
 
+// TestRequestsOfOwner: whoever has a key of the store is known by it, whatever is wrong with
+// the request, and no other owner's requests push its own out.
+func TestRequestsOfOwner(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener(), eventstest.AllowUnknownRoutes())
+	grace, owner := srv.NewKey("Grace")
+	call(t, srv, grace, "GET /event", "")
+	call(t, srv, grace, "DELETE /events", "")
+	call(t, srv, grace, "OPTIONS /events", "")
+	if err := srv.Store.RevokeKey("key_grace_000001"); err != nil {
+		t.Fatal(err)
+	}
+	call(t, srv, grace, "GET /events", "")
+	for range 1001 {
+		call(t, srv, srv.Key, "GET /users/me", "")
+		call(t, srv, "svc_live_nobody", "GET /users/me", "")
+	}
+	var got []string
+	for _, r := range srv.Requests("", owner.ID) {
+		got = append(got, fmt.Sprint(r.Seq, " ", r.Method, " ", r.Operation, " ", r.Status))
+	}
+	want := []string{"1 GET  404", "2 DELETE  405", "3 OPTIONS  204", "4 GET GET /events 401"}
+	if !slices.Equal(got, want) {
+		t.Errorf("requests of %s: %q, want %q", owner.ID, got, want)
+	}
+	all := srv.Requests("")
+	if len(all) != 4+1000+1000 || !slices.IsSortedFunc(all, func(a, b eventstest.Request) int { return a.Seq - b.Seq }) {
+		t.Errorf("%d requests in all, want 2004 in their order", len(all))
+	}
+}
+
 // FuzzFor: a server outlives the runs of a fuzz target.
 func FuzzFor(f *testing.F) {
 	srv := eventstest.New(f, eventstest.NoListener())
@@ -599,6 +630,8 @@ func TestDelayEndsWithClient(t *testing.T) {
 	}
 }
 
+const known = "GET /users/me, GET /events, POST /events/create, GET /events/{id}, GET /events/{id}/guests, GET /openapi"
+
 func TestFaultsRefused(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -606,8 +639,8 @@ func TestFaultsRefused(t *testing.T) {
 		fault     eventstest.Fault
 		want      string
 	}{
-		{"POST /event/create", eventstest.Fault{Status: 500}, `the nearest is "POST /events/create"`},
-		{"GET /events/evt_1", eventstest.Fault{Status: 500}, `the nearest is "GET /events/{id}"`},
+		{"POST /event/create", eventstest.Fault{Status: 500}, "it must be one of GET /users/me, "},
+		{"GET /events/evt_1", eventstest.Fault{Status: 500}, "GET /events/{id}, GET /events/{id}/guests, GET /openapi"},
 		{"", eventstest.Fault{Status: 500}, "operation"},
 		{"GET /events", eventstest.Fault{}, "is required"},
 		{"GET /events", eventstest.Fault{Times: 3}, "is required"},
@@ -625,7 +658,7 @@ func TestFaultsRefused(t *testing.T) {
 		{"GET /events", eventstest.Fault{Status: 500, User: "usr_nobody"}, `user "usr_nobody" is not known`},
 		{"GET /event", eventstest.Fault{Status: 200, Drop: true, Delay: -1, After: -1, Times: -1,
 			User: "usr_nobody"},
-			`operation "GET /event" is not known: the nearest is "GET /events"; status must be from 400 to 599; ` +
+			`operation "GET /event" is not known: it must be one of ` + known + `; status must be from 400 to 599; ` +
 				`after, times and delay must not be negative; status, drop and lose exclude each other, and ` +
 				`one of them or delay is required; user "usr_nobody" is not known`},
 	} {
@@ -643,29 +676,33 @@ func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		method, path string // the path is under the base path unless it begins with a "^"
-		nearest      string // "" for none
+		unknown      bool
 	}{
-		{"GET", "/events", ""},
-		{"HEAD", "/events", ""},
-		{"GET", "/events/create", "POST /events/create"},
-		{"GET", "/events/evt_1/guests", ""},
-		{"GET", "/%65vents?x=1", ""},
-		{"GET", "/events/a%2fb", "GET /events/{id}"},
-		{"GET", "/events/a%00b", "GET /events/{id}"},
-		{"GET", "/events/./x", "GET /events/{id}"},
-		{"GET", "//events", "GET /events"},
-		{"POST", "/events/evt_1", "GET /events/{id}"},
-		{"GET", "/event", "GET /events"},
-		{"GET", "/event/evt_1", "GET /events/{id}"},
-		{"GET", "/events/evt_1/guest", "GET /events/{id}/guests"},
-		{"PUT", "/events/evt_1", "GET /events/{id}"},
-		{"POST", "/events", "POST /events/create"},
-		{"PUT", "/events", "GET /events"},
-		{"GET", "/events/", "GET /events"},
-		{"GET", "/user/me", "GET /users/me"},
-		{"GET", "^/v1/openapi", "GET /openapi"},
-		{"OPTIONS", "/event", ""},
+		{"GET", "/events", false},
+		{"HEAD", "/events", false},
+		{"GET", "/events/create", true},
+		{"GET", "/events/evt_1/guests", false},
+		{"GET", "/%65vents?x=1", false},
+		{"GET", "/events/a%2fb", true},
+		{"GET", "/events/a%00b", true},
+		{"GET", "/events/./x", true},
+		{"GET", "//events", true},
+		{"POST", "/events/evt_1", true},
+		{"GET", "/event", true},
+		{"GET", "/event/evt_1", true},
+		{"GET", "/events/evt_1/guest", true},
+		{"PUT", "/events/evt_1", true},
+		{"POST", "/events", true},
+		{"PUT", "/events", true},
+		{"GET", "/events/", true},
+		{"GET", "/user/me", true},
+		{"GET", "^/v1/openapi", true},
+		{"OPTIONS", "/event", false},
 	} {
+		path, outside := strings.CutPrefix(tt.path, "^")
+		if !outside {
+			path = events.BasePath + path
+		}
 		for _, allow := range []bool{false, true} {
 			p := try(t, func(p *probe) {
 				opts := []eventstest.Option{eventstest.NoListener()}
@@ -673,24 +710,26 @@ func TestUnknownRoutes(t *testing.T) {
 					opts = append(opts, eventstest.AllowUnknownRoutes())
 				}
 				srv := eventstest.New(p, opts...)
-				url := srv.URL + tt.path
-				if rest, outside := strings.CutPrefix(tt.path, "^"); outside {
-					url = strings.TrimSuffix(srv.URL, events.BasePath) + rest
-				}
+				url := strings.TrimSuffix(srv.URL, events.BasePath) + path
 				send(t, srv.Client(), tt.method, url, "")
 				send(t, srv.Client(), tt.method, url, "", "x-service-api-key: wrong")
-				if r := srv.Requests(""); len(r) != 2 || (r[0].Operation == "") != (tt.nearest != "" ||
-					tt.method == "OPTIONS") {
+				if r := srv.Requests(""); len(r) != 2 || (r[0].Operation == "") != (tt.unknown || tt.method == "OPTIONS") {
 					t.Errorf("%s %s: journal %+v", tt.method, tt.path, r)
 				}
 			})
 			want := 0
-			if tt.nearest != "" && !allow {
+			if tt.unknown && !allow {
 				want = 2
 			}
-			if len(p.errors) != want || want > 0 && !strings.Contains(p.errors[0],
-				"the nearest is "+tt.nearest+" under") {
-				t.Errorf("%s %s, allow %v: %q, want %q", tt.method, tt.path, allow, p.errors, tt.nearest)
+			if len(p.errors) != want {
+				t.Errorf("%s %s, allow %v: %q, want %d errors", tt.method, tt.path, allow, p.errors, want)
+			}
+			for i, by := range []string{"usr_owner", "nobody"}[:want] {
+				message := tt.method + " " + path + " of " + by + ": the API has no such route; below " +
+					events.BasePath + " it has " + known
+				if !strings.Contains(p.errors[i], message) {
+					t.Errorf("%s %s: %q, want %q", tt.method, tt.path, p.errors[i], message)
+				}
 			}
 		}
 	}
@@ -725,9 +764,12 @@ func TestRequests(t *testing.T) {
 			User: "usr_owner"},
 	}
 	for i, w := range want {
-		w.Time, w.Path = srv.Now(), events.BasePath+w.Path
+		w.Seq, w.Time, w.Path = i+1, srv.Now(), events.BasePath+w.Path
 		if i < len(got) {
-			w.Header = got[i].Header
+			w.Header, w.Received = got[i].Header, got[i].Received
+			if age := time.Since(w.Received); age < 0 || age > time.Minute {
+				t.Errorf("request %d was received at %v, by the machine's clock", i, w.Received)
+			}
 		}
 		if i >= len(got) || fmt.Sprint(got[i]) != fmt.Sprint(w) {
 			t.Errorf("request %d: %.300v, want %.300v", i, got[i], w)
@@ -759,7 +801,7 @@ func TestRequests(t *testing.T) {
 	if p := try(t, func(p *probe) {
 		eventstest.New(p,
 			eventstest.NoListener()).Requests("GET /event")
-	}); !strings.Contains(p.fatal, `"GET /events"`) {
+	}); !strings.Contains(p.fatal, known) {
 		t.Errorf("Requests of an unknown operation: fatal %q", p.fatal)
 	}
 	srv.ClearRequests()
@@ -769,7 +811,8 @@ func TestRequests(t *testing.T) {
 	for i := range 1001 {
 		call(t, srv, srv.Key, "GET /events?limit="+fmt.Sprint(1+i%2), "")
 	}
-	if r := srv.Requests(""); len(r) != 1000 || r[0].Query != "limit=2" || r[999].Query != "limit=1" {
+	if r := srv.Requests("", "usr_owner"); len(r) != 1000 || r[0].Query != "limit=2" || r[999].Query != "limit=1" ||
+		r[0].Seq != 7 {
 		t.Errorf("the journal has %d requests, from %v", len(r), r[0])
 	}
 }

@@ -143,5 +143,5 @@ func ExampleAllowUnknownRoutes() {
 
 	srv := eventstest.New(t, eventstest.NoListener())
 	srv.Client().Get(srv.URL + "/event/evt_1")
-	// Output: eventstest: GET /api/public/v1/event/evt_1: the API has no such route; the nearest is GET /events/{id} under /api/public/v1 (AllowUnknownRoutes allows it)
+	// Output: eventstest: GET /api/public/v1/event/evt_1 of usr_owner: the API has no such route; below /api/public/v1 it has GET /users/me, GET /events, POST /events/create, GET /events/{id}, GET /events/{id}/guests, GET /openapi (AllowUnknownRoutes allows it)
 }

@@ -117,7 +117,7 @@ func TestProcessFlags(t *testing.T) {
 		t.Errorf("GET /event = %d", a.status)
 	}
 	p.stop()
-	if log := p.stderr.String(); !strings.Contains(log, `nearest="GET /events"`) || strings.Contains(log, ada) {
+	if log := p.stderr.String(); !strings.Contains(log, "GET /api/public/v1/event of usr_ada: the API has no such route") || strings.Contains(log, ada) {
 		t.Errorf("stderr: %s", log)
 	}
 }

@@ -34,7 +34,9 @@ func (d *Double) Control(token string, writeError answer.WriteError) http.Handle
 		{Method: "POST", Path: "/reset", Do: d.postReset, Query: user},
 		{Method: "GET", Path: "/faults", Do: d.getFaults, Query: user},
 		{Method: "PUT", Path: "/faults", Do: d.putFaults, Query: user, MaxBody: maxControl},
+		{Method: "POST", Path: "/faults", Do: d.postFault, Status: http.StatusCreated, MaxBody: maxControl},
 		{Method: "DELETE", Path: "/faults", Do: d.deleteFaults, Query: user},
+		{Method: "DELETE", Path: "/faults/{id}", Do: d.deleteFaults},
 		{Method: "GET", Path: "/requests", Do: d.getRequests, Query: filter},
 		{Method: "DELETE", Path: "/requests", Do: d.deleteRequests, Query: user},
 		{Method: "GET", Path: "/clock", Do: d.getClock},
@@ -81,7 +83,7 @@ func (d *Double) IssueKey(request []byte) ([]byte, error) {
 	if members.Fill(v, form.New).All() != nil || email != "" {
 		return d.Store.IssueKey(request) // it also refuses what is wrong
 	}
-	for email == "" || d.has(email) {
+	for email == "" || d.server.Profile(email) != "" {
 		email = d.NewID("email", name) + mailDomain
 	}
 	return d.Store.IssueKey(strict.Encode(map[string]string{"name": name, "email": email}))
@@ -90,6 +92,7 @@ func (d *Double) IssueKey(request []byte) ([]byte, error) {
 // form is a fault as the control API has it.
 func (f *Rule) form() form.Form {
 	return form.Form{
+		{Name: "id", Value: &f.ID},
 		{Name: "operation", Value: &f.Operation, Flags: form.Required},
 		{Name: "status", Value: &f.Status},
 		{Name: "body", Value: &f.Body},
@@ -100,7 +103,7 @@ func (f *Rule) form() form.Form {
 		{Name: "drop", Value: &f.Drop},
 		{Name: "lose", Value: &f.Lose},
 		{Name: "user", Value: &f.User},
-		{Name: "hits", Value: &f.hits, Flags: form.Server},
+		{Name: "hits", Value: &f.hits},
 	}
 }
 
@@ -130,21 +133,52 @@ func (d *Double) putFaults(r operator.Request) ([]byte, error) {
 		if err != nil {
 			return nil, answer.BadRequest("the body is not a JSON array of faults: " + err.Error())
 		}
-		f := &Rule{}
-		problem := strings.Join(f.form().ByClient().Fill(v, form.New).All(), "; ")
-		if f.User = cmp.Or(f.User, user); problem == "" {
-			problem = d.problem(f, user) // only if each member by itself is right
+		f, problem := d.parseFault(v, user)
+		if problem != "" {
+			return nil, answer.BadRequest(fmt.Sprintf("fault %d: %s", len(rules)+1, problem))
 		}
-		if rules = append(rules, f); problem != "" {
-			return nil, answer.BadRequest(fmt.Sprintf("fault %d: %s", len(rules), problem))
-		}
+		rules = append(rules, f)
 	}
 	d.replaceFaults(faultOf(user), rules...)
 	return d.getFaults(r)
 }
 
+// parseFault reads a fault, which must be of the user, unless that is "", or returns what
+// is wrong with it. Its id and hits are the server's, and are not taken.
+func (d *Double) parseFault(v strict.Value, user string) (f *Rule, problem string) {
+	f = &Rule{}
+	problems := f.form().Fill(v, form.New).All()
+	if problems != nil {
+		return nil, strings.Join(problems, "; ")
+	}
+	f.User = cmp.Or(f.User, user)
+	f.hits = 0
+	return f, d.problem(f, user)
+}
+
+func (d *Double) postFault(r operator.Request) ([]byte, error) {
+	v, err := strict.Parse(r.Body)
+	if err != nil {
+		return nil, answer.BadRequest("the body is not a JSON object: " + err.Error())
+	}
+	f, problem := d.parseFault(v, "")
+	if problem != "" {
+		return nil, answer.BadRequest(problem)
+	}
+	d.replaceFaults(noFault, f)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return f.form().Append(nil), nil
+}
+
+// deleteFaults removes the fault with the id of the path or, without one, all faults or
+// those of a user.
 func (d *Double) deleteFaults(r operator.Request) ([]byte, error) {
-	d.replaceFaults(faultOf(r.Query.Get("user")))
+	ofUser := faultOf(r.Query.Get("user"))
+	removed := d.replaceFaults(func(f *Rule) bool { return ofUser(f) && (r.ID == "" || r.ID == f.ID) })
+	if r.ID != "" && removed == 0 {
+		return nil, answer.NotFound(fmt.Sprintf("fault %.80q is not set: GET /faults lists what is", r.ID))
+	}
 	return nil, nil
 }
 

@@ -279,7 +279,7 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /clock", "", "", 405, "use GET, HEAD, PUT, OPTIONS"},
 		{"GET /reset", "", "", 405, "use POST, OPTIONS"},
 		{"GET /keys/key_1", "", "", 405, "use DELETE, OPTIONS"},
-		{"PATCH /faults", "", "", 405, "use GET, HEAD, PUT, DELETE, OPTIONS"},
+		{"PATCH /faults", "", "", 405, "use GET, HEAD, PUT, POST, DELETE, OPTIONS"},
 		{"GET /keys?user=usr_ada", "", "", 400, "query"},
 		{"GET /clock?user=usr_ada", "", "", 400, "query"},
 		{"POST /reset?owner=usr_ada", "", "", 400, "query"},
@@ -289,7 +289,7 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /reset?user=usr_nobody", "", "", 404, `user \"usr_nobody\" is not known`},
 		{"GET /requests?user=ada", "", "", 404, "is not known"},
 		{"GET /requests?operation=GET+/event", "", "", 400,
-			`operation \"GET /event\" is not known: the nearest is \"GET /events\"`},
+			`operation \"GET /event\" is not known: it must be one of GET /users/me, GET /events, POST /events/create, `},
 		{"GET /requests?operation=", "", "", 400, "takes operation and user"},
 		{"DELETE /requests?operation=GET+/events", "", "", 400, "takes user"},
 		{"POST /reset", `{"user":"usr_ada"}`, "", 400, "takes user"},
@@ -310,7 +310,7 @@ func TestControlRefuses(t *testing.T) {
 		{"PUT /faults", `{}`, "", 400, "JSON array"},
 		{"PUT /faults", `[{}]`, "", 400, "fault 1: operation is required"},
 		{"PUT /faults", `[{"operation":"GET /events","status":500},{"operation":"GET /event","status":500}]`,
-			"", 400, `fault 2: operation \"GET /event\" is not known: the nearest is \"GET /events\"`},
+			"", 400, `fault 2: operation \"GET /event\" is not known: it must be one of GET /users/me, GET /events, POST /events/create, `},
 		{"PUT /faults", `[{"operation":"GET /events","status":"500"}]`, "", 400,
 			"status must be a whole number"},
 		{"PUT /faults", `[{"operation":"GET /events","status":5e2}]`, "", 400,
@@ -332,8 +332,14 @@ func TestControlRefuses(t *testing.T) {
 		{"PUT /faults", `[{"operation":"GET /events","delay":200}]`, "", 400, "delay must be a string"},
 		{"PUT /faults", `[{"operation":"GET /events","delay":"1s","drop":true,"lose":true}]`, "", 400,
 			"exclude each other"},
-		{"PUT /faults", `[{"operation":"GET /events","status":500,"hits":1}]`, "", 400,
-			"hits is set by the server"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500,"hits":"1"}]`, "", 400,
+			"hits must be a whole number"},
+		{"POST /faults", `[{"operation":"GET /events","status":500}]`, "", 400, "must be a JSON object"},
+		{"POST /faults", `{`, "", 400, "not a JSON object: line 1"},
+		{"POST /faults", `{"operation":"GET /events","status":99}`, "", 400, "status must be from 400 to 599"},
+		{"POST /faults?user=usr_ada", `{"operation":"GET /events","status":500}`, "", 400, "query"},
+		{"DELETE /faults/flt_1", "", "", 404, `fault \"flt_1\" is not set`},
+		{"DELETE /faults/flt_1?user=usr_ada", "", "", 400, "query"},
 		{"PUT /faults", `[{"operation":"GET /events","status":500,"kind":1,"drop":"yes"}]`, "", 400,
 			"drop must be true or false, not a string; kind is not known"},
 		{"PUT /faults", `[{"operation":"GET /events","status":500,"user":"usr_nobody"}]`, "", 400,
@@ -369,7 +375,7 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
-	const adaFault = `{"operation":"GET /users/me","status":429,"body":"","retry_after":"0s","after":0,"times":0,` +
+	const adaFault = `{"id":"flt_3","operation":"GET /users/me","status":429,"body":"","retry_after":"0s","after":0,"times":0,` +
 		`"delay":"0s","drop":false,"lose":false,"user":"usr_ada","hits":0}`
 	for i, tt := range []struct {
 		request, body string // of the control API; of the API where it begins with a key
@@ -392,26 +398,26 @@ func TestControl(t *testing.T) {
 			`[{"user":{"id":"usr_ada","name":"Ada L"}},{"user":{"id":"usr_bob","name":"Bob B"}},{"delete":{"event":"evt_none"}}]`, 200, `{"applied":3,"unchanged":2}`},
 		{"PUT /faults",
 			`[{"operation":"POST /events/create","status":500,"times":2,"delay":"1ms","drop":false,"lose":false,"user":"usr_ada"},{"operation":"POST /events/create","drop":true,"times":1,"status":null}]`, 200,
-			`[{"operation":"POST /events/create","status":500,"body":"","retry_after":"0s","after":0,"times":2,"delay":"1ms",` +
+			`[{"id":"flt_1","operation":"POST /events/create","status":500,"body":"","retry_after":"0s","after":0,"times":2,"delay":"1ms",` +
 				`"drop":false,"lose":false,"user":"usr_ada","hits":0},` +
-				`{"operation":"POST /events/create","status":0,"body":"","retry_after":"0s","after":0,"times":1,"delay":"0s",` +
+				`{"id":"flt_2","operation":"POST /events/create","status":0,"body":"","retry_after":"0s","after":0,"times":1,"delay":"0s",` +
 				`"drop":true,"lose":false,"user":"","hits":0}]`},
 		{"svc_live_ada POST /events/create", launch, 500, ""},
 		{"owner POST /events/create", launch, 0, ""},
 		{"owner POST /events/create", launch, 201, ""},
 		{"GET /faults", "", 200, `[…"user":"usr_ada","hits":1},…"user":"","hits":1}]`},
 		{"GET /faults?user=usr_ada", "", 200,
-			`[{"operation":"POST /events/create",…"user":"usr_ada","hits":1}]`},
+			`[{"id":"flt_1",…"user":"usr_ada","hits":1}]`},
 		{"PUT /faults?user=usr_ada", `[{"operation":"GET /users/me","status":429}]`, 200, "[" + adaFault +
 			"]"},
-		{"GET /faults", "", 200, `[{"operation":"POST /events/create",…"user":"","hits":1},` + adaFault +
+		{"GET /faults", "", 200, `[{"id":"flt_2",…"user":"","hits":1},` + adaFault +
 			`]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"svc_live_ada GET /users/me", "", 429, ""},
 		{"DELETE /faults?user=usr_ada", "", 204, ""},
 		{"svc_live_ada GET /users/me", "", 200, ""},
 		{"GET /requests?user=usr_owner", "", 200,
-			`{"data":[{"time":"2030-01-01T00:00:00Z","method":"POST","path":"/api/public/v1/events/create","query":"","header":{…},"operation":"POST /events/create","status":0,"user":"usr_owner","body":"{\"title\":…}","fault":"drop"},{…"status":201,"user":"usr_owner",…"fault":""},{…}]}`},
+			`{"data":[{"seq":2,"time":"2030-01-01T00:00:00Z","received":"20…Z","method":"POST","path":"/api/public/v1/events/create","query":"","header":{…},"operation":"POST /events/create","status":0,"user":"usr_owner","body":"{\"title\":…}","fault":"drop"},{…"status":201,"user":"usr_owner",…"fault":""},{…}]}`},
 		{"GET /requests?operation=GET%20/users/me&user=usr_ada", "", 200,
 			`{"data":[{…"operation":"GET /users/me","status":429,"user":"usr_ada","body":"","fault":"status 429"},{…"status":200,…"fault":""}]}`},
 		{"GET /requests?operation=GET+/openapi", "", 200, `{"data":[]}`},
@@ -422,7 +428,7 @@ func TestControl(t *testing.T) {
 		{"GET /requests", "", 200, `{"data":[]}`},
 		{"PUT /faults",
 			`[{"operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"delay":"1ms"}]`, 200,
-			`[{"operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"times":0,"delay":"1ms",…}]`},
+			`[{"id":"flt_4","operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"times":0,"delay":"1ms",…}]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"owner GET /users/me", "", 503, ""},
 		{"GET /requests", "", 200, `{"data":[{…"fault":""},{…"fault":"status 503, delay 1ms"}]}`},

@@ -43,22 +43,22 @@ type Double struct {
 	operator.Store
 	server Server // the same one
 
-	// Unknown, if it is not nil, is called for each request whose route the API
-	// lacks, with the nearest operation. Set it before the first request.
-	Unknown func(method, path, nearest string)
+	// Unknown, if it is not nil, is called with what is wrong with each request whose
+	// route the API lacks. Set it before the first request.
+	Unknown func(problem string)
 
 	base       string   // the path under which the operations are
 	operations []string // such as "GET /events/{id}"
 	start      state
-	seed       map[string][][]byte // the events and guests of each user at the start; of "", all records
+	seed       map[string][]any // the events and guests of each user at the start; of "", all records
 
 	// mu guards what follows. The store calls Now and NewID while it holds locks of
 	// its own, so a method of the store must never be called while mu is held.
 	mu      sync.Mutex
 	state   // as it is now
 	faults  []*Rule
-	met     map[*entry]bool // requests that met a fault and have not gone on yet
-	journal []*entry
+	met     map[*entry]bool     // requests that met a fault and have not gone on yet
+	journal map[string][]*entry // by user
 }
 
 // Server is what the double needs of the server: the handler that events.New returns
@@ -68,6 +68,8 @@ type Server interface {
 	operator.Store
 	// Operations are the endpoints, each a method and a path: "GET /events/{id}".
 	Operations() []string
+	// Profile is the user with this id or email, in JSON, or "" if there is none.
+	Profile(user string) string
 	// Replace deletes the events of a user with their guests and applies an
 	// array of records, in one step; of "" it deletes everything in the store first.
 	// At the end of that step it calls the function then: the records are accepted,
@@ -82,6 +84,7 @@ type Server interface {
 type state struct {
 	now    time.Time
 	counts map[string]int // how many ids of a kind were made for an owner
+	last   int            // the Seq of the newest request
 }
 
 // New returns a double whose clock stands at a time. Its server has its operations
@@ -89,8 +92,13 @@ type state struct {
 // base path and the path of an operation: the journal takes the operation of a request
 // from there.
 func New(base string, at time.Time) *Double {
-	return &Double{base: base, seed: map[string][][]byte{},
-		state: state{at.Round(0).UTC(), map[string]int{}}, met: map[*entry]bool{}}
+	return &Double{
+		base:    base,
+		seed:    map[string][]any{},
+		state:   state{now: at.Round(0).UTC(), counts: map[string]int{}},
+		met:     map[*entry]bool{},
+		journal: map[string][]*entry{},
+	}
 }
 
 // Begin makes the first user, applies the seed, and makes the first user a key: with
@@ -110,7 +118,7 @@ func (d *Double) Begin(server Server, secret string, seed func() error) (key str
 		ownerID, strict.Encode(secret))); err != nil {
 		err = fmt.Errorf("the chosen API key cannot be that of %s beside the seed: %w", ownerID, err)
 	}
-	d.start = state{d.now, maps.Clone(d.counts)}
+	d.start = state{d.now, maps.Clone(d.counts), d.last}
 	return issued.Key, cmp.Or(err, d.keepSeed())
 }
 
@@ -124,22 +132,21 @@ func (d *Double) apply(records []byte) error {
 // user the events and guests. The store returns each user before what belongs to it.
 func (d *Double) keepSeed() error {
 	var all bytes.Buffer
-	err := d.WriteRecords(&all, "")
-	var texts []json.RawMessage
-	var records []map[string]struct{ ID string } // each has one member, such as event
-	err = cmp.Or(err, json.Unmarshal(all.Bytes(), &texts), json.Unmarshal(all.Bytes(), &records))
-	if err != nil {
+	if err := d.WriteRecords(&all, ""); err != nil {
 		return err
 	}
-	owner := ""
-	for i, record := range records {
-		_, isKey := record["key"]
-		if user, isUser := record["user"]; isUser {
-			owner = user.ID
-		} else if !isKey {
-			d.seed[owner] = append(d.seed[owner], texts[i])
+	var records []map[string]json.RawMessage // each has one member, such as event
+	if err := json.Unmarshal(all.Bytes(), &records); err != nil {
+		return err
+	}
+	var owner struct{ ID string }
+	for _, record := range records {
+		d.seed[""] = append(d.seed[""], record)
+		if record["user"] != nil {
+			_ = json.Unmarshal(record["user"], &owner) // it is part of what was just read
+		} else if record["key"] == nil {
+			d.seed[owner.ID] = append(d.seed[owner.ID], record)
 		}
-		d.seed[""] = append(d.seed[""], texts[i])
 	}
 	return nil
 }
@@ -222,20 +229,13 @@ func digest(kind, owner string, n int) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))
 }
 
-// has reports whether there is a user with this id or email.
-func (d *Double) has(user string) bool {
-	var array bytes.Buffer
-	err := d.WriteRecords(&array, user)
-	return err == nil && bytes.ContainsRune(array.Bytes(), '{')
-}
-
-// KnownUser returns an error unless there is a user with this id, or it is "",
-// which stands for everyone.
+// KnownUser returns an error unless there is a user with this id.
 func (d *Double) KnownUser(id string) error {
-	if id == "" || strings.HasPrefix(id, "usr_") && d.has(id) {
+	if strings.HasPrefix(id, "usr_") && d.server.Profile(id) != "" {
 		return nil
 	}
-	return answer.NotFound(fmt.Sprintf("user %.80q is not known: give the id of one in the store", id))
+	const problem = "user %.80q is not known: give the id of one in the store, or leave it out for all"
+	return answer.NotFound(fmt.Sprintf(problem, id))
 }
 
 // Reset takes a known user's events, guests, faults, journal and counters back to the
@@ -251,8 +251,8 @@ func (d *Double) KnownUser(id string) error {
 // the old counters, and is deleted, or after, with the new ones: no id is skipped
 // or made twice. And no event can be from a time later than that of the clock.
 func (d *Double) Reset(userID string) error {
-	seed := fmt.Appendf(nil, "[%s]", bytes.Join(d.seed[userID], []byte(",")))
-	return d.server.Replace(userID, seed, func() {
+	seed := append([]any{}, d.seed[userID]...)
+	return d.server.Replace(userID, strict.Encode(seed), func() {
 		d.mu.Lock()
 		for e := range d.met { // first, as requests that a removed fault held would go on
 			if userID == "" || e.User == userID {
@@ -261,7 +261,7 @@ func (d *Double) Reset(userID string) error {
 			}
 		}
 		if userID == "" {
-			d.state = state{d.start.now, maps.Clone(d.start.counts)}
+			d.state = state{d.start.now, maps.Clone(d.start.counts), d.start.last}
 		} else {
 			for _, kind := range []string{"evt ", "gst ", "slug "} {
 				d.counts[kind+userID] = d.start.counts[kind+userID]

@@ -26,6 +26,7 @@ type Fault struct {
 
 // Rule is a fault that was set for an operation. Double.mu guards its counts.
 type Rule struct {
+	ID        string // such as flt_1
 	Operation string
 	Fault
 	came int // requests that it was looked at for: After of them pass, then Times meet it
@@ -90,7 +91,7 @@ func (d *Double) problem(f *Rule, userID string) string {
 	refuse(f.After < 0 || f.Times < 0 || f.Delay < 0, "after, times and delay must not be negative")
 	refuse(answers && breaks || f.Drop && f.Lose || !answers && !breaks && f.Delay == 0,
 		"status, drop and lose exclude each other, and one of them or delay is required")
-	refuse(user != nil, fmt.Sprint(user))
+	refuse(f.User != "" && user != nil, fmt.Sprint(user))
 	refuse(userID != "" && f.User != userID, "user must be the one of ?user=, or left out")
 	return strings.Join(all, "; ")
 }
@@ -101,7 +102,7 @@ func (d *Double) Fail(operation string, f Fault) (*Rule, error) {
 	if problem := d.problem(rule, ""); problem != "" {
 		return nil, answer.BadRequest(problem)
 	}
-	d.replaceFaults(func(*Rule) bool { return false }, rule)
+	d.replaceFaults(noFault, rule)
 	return rule, nil
 }
 
@@ -110,17 +111,28 @@ func faultOf(userID string) func(*Rule) bool {
 	return func(f *Rule) bool { return userID == "" || f.User == userID }
 }
 
+func noFault(*Rule) bool { return false }
+
 // replaceFaults removes the faults that match, and adds rules at the end of the list.
-// Requests that the removed faults hold go on.
-func (d *Double) replaceFaults(match func(*Rule) bool, rules ...*Rule) {
+// Each has an id of its own. Requests that the removed faults hold go on. It returns how
+// many faults it removed.
+func (d *Double) replaceFaults(match func(*Rule) bool, rules ...*Rule) (removed int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.faults = append(slices.DeleteFunc(d.faults, match), rules...)
+	for _, f := range rules {
+		d.counts["flt"]++
+		f.ID = fmt.Sprint("flt_", d.counts["flt"])
+	}
+	removed = len(d.faults)
+	d.faults = slices.DeleteFunc(d.faults, match)
+	removed -= len(d.faults)
+	d.faults = append(d.faults, rules...)
 	for e := range d.met {
 		if match(e.rule) {
 			e.end()
 		}
 	}
+	return removed
 }
 
 // Clear removes a fault. Requests that it holds go on.
@@ -144,7 +156,7 @@ func (d *Double) meet(ctx context.Context, operation, userID string) *entry {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e.Operation, e.User = operation, userID
+	e.Operation = operation
 	for _, f := range d.faults {
 		if f.Operation != operation || f.User != "" && f.User != userID {
 			continue

@@ -1,9 +1,11 @@
 package double
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,13 +15,15 @@ import (
 )
 
 const (
-	maxJournal  = 1000     // requests
+	maxJournal  = 1000     // requests of one user, and of those without a user
 	maxRecorded = 64 << 10 // bytes of a request's body
 )
 
 // Request is an entry of the journal, as package eventstest documents it.
 type Request struct {
+	Seq       int         `json:"seq"`
 	Time      time.Time   `json:"time"`
+	Received  time.Time   `json:"received"`
 	Method    string      `json:"method"`
 	Path      string      `json:"path"`
 	Query     string      `json:"query"`
@@ -48,23 +52,37 @@ type entryKey struct{}
 // request in the journal.
 func (d *Double) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &entry{d: d, Request: Request{Time: d.Now(), Method: r.Method,
-			Path: answer.Redact(r.URL.EscapedPath()), Query: answer.Redact(r.URL.RawQuery),
-			Header: answer.RedactHeader(r.Header)}}
-		d.mu.Lock()
-		if d.journal = append(d.journal, e); len(d.journal) > maxJournal {
-			d.journal = d.journal[1:]
-		}
-		d.mu.Unlock()
+		e := d.record(Request{
+			Received: time.Now().UTC(),
+			Method:   r.Method,
+			Path:     answer.Redact(r.URL.EscapedPath()),
+			Query:    answer.Redact(r.URL.RawQuery),
+			Header:   answer.RedactHeader(r.Header),
+			User:     d.server.KeyOwner(r),
+		})
 		r = r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
 		r.Body = io.NopCloser(io.TeeReader(r.Body, e))
 		next.ServeHTTP(&answer.StatusWriter{ResponseWriter: w, Seen: func(status int) {
 			e.finish(d.operation(r), status)
 			if e.Operation == "" && r.Method != http.MethodOptions && d.Unknown != nil {
-				d.Unknown(e.Method, e.Path, d.nearest(e.Method+" "+strings.TrimPrefix(e.Path, d.base)))
+				d.Unknown(fmt.Sprintf("%s %s of %s: the API has no such route; below %s it has %s",
+					e.Method, e.Path, cmp.Or(e.User, "nobody"), d.base, strings.Join(d.operations, ", ")))
 			}
 		}}, r)
 	})
+}
+
+// record begins an entry of the journal.
+func (d *Double) record(r Request) *entry {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last++
+	r.Seq = d.last
+	r.Time = d.now
+	e := &entry{Request: r, d: d}
+	all := append(d.journal[r.User], e)
+	d.journal[r.User] = all[max(0, len(all)-maxJournal):]
+	return e
 }
 
 // Write records a piece of the request's body as the server reads it.
@@ -99,18 +117,23 @@ func (e *entry) copy() Request {
 	return c
 }
 
-// Requests returns copies of the newest 1,000 requests, the oldest first: only those of
+// Requests returns copies of the newest requests, the oldest first: only those of
 // the operation, unless it is "", and only those of the users, if any are given.
 func (d *Double) Requests(operation string, users []string) []Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	found := []Request{}
-	for _, e := range d.journal {
-		ofUser := len(users) == 0 || slices.Contains(users, e.User)
-		if ofUser && (operation == "" || operation == e.Operation) {
-			found = append(found, e.copy())
+	for user, all := range d.journal {
+		if len(users) > 0 && !slices.Contains(users, user) {
+			continue
+		}
+		for _, e := range all {
+			if operation == "" || operation == e.Operation {
+				found = append(found, e.copy())
+			}
 		}
 	}
+	slices.SortFunc(found, func(a, b Request) int { return a.Seq - b.Seq })
 	return found
 }
 
@@ -118,54 +141,24 @@ func (d *Double) Requests(operation string, users []string) []Request {
 func (d *Double) ClearRequests(userID string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.journal = slices.DeleteFunc(d.journal, func(e *entry) bool { return userID == "" || e.User == userID })
+	maps.DeleteFunc(d.journal, func(user string, _ []*entry) bool { return userID == "" || user == userID })
 }
 
-// operation is the one that a request belongs to, or "". The mux of the server has
-// set the pattern of the request by then, such as "GET /api/public/v1/events/{id}".
+// operation is the one that a request belongs to, or "". The mux of the server has set the
+// pattern of the request by then, such as "GET /api/public/v1/events/{id}".
 func (d *Double) operation(r *http.Request) string {
-	operation := strings.Replace(r.Pattern, " "+d.base, " ", 1)
-	if !slices.Contains(d.operations, operation) {
+	method, path, isRoute := strings.Cut(r.Pattern, " "+d.base)
+	if !isRoute {
 		return ""
 	}
-	return operation
+	return method + " " + path
 }
 
-// KnownOperation returns an error that names the nearest operation unless there is
-// this one.
+// KnownOperation returns an error that has all operations unless this is one of them.
 func (d *Double) KnownOperation(operation string) error {
 	if slices.Contains(d.operations, operation) {
 		return nil
 	}
-	const unknown = "operation %.80q is not known: the nearest is %q"
-	return answer.BadRequest(fmt.Sprintf(unknown, operation, d.nearest(operation)))
-}
-
-// nearest is the operation that was probably meant by "METHOD /path": the one that
-// shares the most pieces of three letters with the request and has the fewest others. An
-// operation is also likelier if it begins with the request, as POST /events/create does
-// with POST /events, and if its path is as deep, as that of GET /events/{id} is for
-// GET /event/evt_1. The weights are such that usual mistakes are understood.
-func (d *Double) nearest(request string) (nearest string) {
-	request = strings.TrimSuffix(request, "/")
-	most := 0
-	for _, operation := range d.operations {
-		text := strings.ReplaceAll(operation, "{id}", "") + "." // the dot stands for the end
-		likeness := -len(text)
-		for i := range len(text) - 2 {
-			if strings.Contains(request+".", text[i:i+3]) {
-				likeness += 2
-			}
-		}
-		if strings.HasPrefix(operation, request) {
-			likeness += 10
-		}
-		if strings.Count(operation, "/") == strings.Count(request, "/") {
-			likeness += 3
-		}
-		if nearest == "" || likeness > most {
-			nearest, most = operation, likeness
-		}
-	}
-	return nearest
+	return answer.BadRequest(fmt.Sprintf("operation %.80q is not known: it must be one of %s",
+		operation, strings.Join(d.operations, ", ")))
 }
