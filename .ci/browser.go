@@ -61,8 +61,11 @@ func run(eventsd, pictures string) error {
 		c.do("the reference of a demo", c.demo)
 		c.do("the reference of a double", c.double)
 		c.do("the reference of a server with a key of its own", c.ownKey)
+		c.do("the inspector", c.inspector)
+		c.do("pages without a script", c.withoutScript)
 	}
 	c.do("a domain that points to a double", c.rebound)
+	c.do("the reference of another description", c.changed)
 	return c.failed
 }
 
@@ -221,10 +224,12 @@ type tab struct {
 	mu       sync.Mutex
 	problems []string // errors in the console
 	requests []string // method and URL of what the page has fetched
+	openAPI  []byte   // what the page gets for openapi.json, if it is not the server's
 }
 
-// open opens a URL in a tab of a width. It returns once the page is loaded.
-func (b *browser) open(url string, width int) *tab {
+// open opens a URL in a tab of a width. It returns once the page is loaded. It calls prepare,
+// if there is one, before that.
+func (b *browser) open(url string, width int, prepare ...func(*tab)) *tab {
 	var target struct{ TargetID string }
 	b.call("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
@@ -239,6 +244,9 @@ func (b *browser) open(url string, width int) *tab {
 	t.call("Emulation.setDeviceMetricsOverride", map[string]any{
 		"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
 	t.scheme("light")
+	for _, f := range prepare {
+		f(t)
+	}
 	t.call("Page.navigate", map[string]any{"url": url}, nil)
 	t.wait(`location.href !== 'about:blank' && document.readyState === 'complete'`)
 	return t
@@ -261,8 +269,9 @@ func (t *tab) event(m message) {
 			Text      string
 			Exception struct{ Description string }
 		}
-		Entry   struct{ Level, Source, Text, URL string }
-		Request struct{ Method, URL string }
+		Entry     struct{ Level, Source, Text, URL string }
+		Request   struct{ Method, URL string }
+		RequestID string
 	}
 	if json.Unmarshal(m.Params, &p) != nil {
 		return
@@ -280,6 +289,10 @@ func (t *tab) event(m message) {
 		if p.Entry.Level == "error" || p.Entry.Level == "warning" {
 			t.problems = append(t.problems, p.Entry.Text+" "+p.Entry.URL)
 		}
+	case "Fetch.requestPaused":
+		body := base64.StdEncoding.EncodeToString(t.openAPI)
+		go t.call("Fetch.fulfillRequest", map[string]any{
+			"requestId": p.RequestID, "responseCode": 200, "body": body}, nil)
 	case "Network.requestWillBeSent":
 		if !strings.HasPrefix(p.Request.URL, "data:") {
 			t.requests = append(t.requests, p.Request.Method+" "+p.Request.URL)
@@ -383,17 +396,18 @@ func (t *tab) write(expression, text string) {
 	t.click(expression)
 	t.eval(fmt.Sprintf("(%s).select()", expression), nil)
 	if text == "" {
-		t.press("Backspace", 8)
+		t.press("Backspace", 8, "")
 		return
 	}
 	t.call("Input.insertText", map[string]any{"text": text}, nil)
 	equal("what was typed", t.text(expression+".value"), text)
 }
 
-func (t *tab) press(key string, number int) {
-	for _, kind := range []string{"rawKeyDown", "keyUp"} {
+// press presses a key. Its text is what it types, if it does.
+func (t *tab) press(key string, number int, text string) {
+	for _, kind := range []string{"keyDown", "keyUp"} {
 		t.call("Input.dispatchKeyEvent", map[string]any{
-			"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": number}, nil)
+			"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": number, "text": text}, nil)
 	}
 }
 
@@ -462,7 +476,7 @@ func (t *tab) tabs() {
 		fail("the page has %d controls only", count)
 	}
 	for i := range count {
-		t.press("Tab", 9)
+		t.press("Tab", 9, "")
 		var at int
 		t.eval("controls.indexOf(document.activeElement)", &at)
 		if at != i {
@@ -677,8 +691,7 @@ func (c *checks) demo() {
 	}
 	t.quiet("400")
 
-	text := js(map[string]string{"title": attack, "start_at": "2030-01-01T10:00:00Z", "end_at": "2030-01-01T11:00:00Z"})
-	t.write(field("#createEvent", "body"), text)
+	t.write(field("#createEvent", "body"), event(attack))
 	status, body = t.send("createEvent")
 	equal("status of an attack", status, "201")
 	var sent, pasted struct{ Title string }
@@ -728,61 +741,107 @@ func (c *checks) ownKey() {
 	t.close()
 }
 
-// inspector uses the inspector of a double beside a suite that sends requests to it.
+// inspector uses the inspector of a double while requests come to it.
 func (c *checks) inspector() {
-	s := c.start("double")
+	s := c.start("double", "-control-token", "a&b=c+d#e%2F")
 	defer s.stop()
-	t := c.open(s.lines["inspector"], c.width)
+	t := c.open(s.root+"/_control/", c.width)
+	equal("what is shown without a token", t.text("document.querySelector('main').hidden"), "true")
+	t.write("document.querySelector('#token')", s.lines["control_token"])
+	t.press("Enter", 13, "\r")
+	t.wait("!document.querySelector('main').hidden")
+	t.close()
+
+	t = c.open(s.lines["inspector"], c.width)
 	t.wait("!document.querySelector('main').hidden")
 	equal("the address bar", t.text("location.href"), s.root+"/_control/")
-	token := s.lines["control_token"]
-	if strings.Contains(t.text("document.documentElement.outerHTML"), token) {
-		fail("the token is on the page")
+	kept := t.text("document.documentElement.outerHTML + JSON.stringify([localStorage, document.cookie, history.state])")
+	if strings.Contains(kept, s.lines["control_token"]) {
+		fail("the token is kept: %s", kept)
 	}
+	c.watch(t, s)
+	c.setFault(t, s)
+	t.harmless()
 
-	ask := func(want int, args ...string) {
-		line := "curl"
-		for _, arg := range append(args, "-H", "x-service-api-key: "+s.lines["api_key"]) {
-			line += " '" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		if body, status := shell(line); status != want {
-			fail("%s = %d %s, want %d", line, status, body, want)
-		}
-	}
-	event := js(map[string]string{"title": attack, "start_at": "2030-02-01T10:00:00Z", "end_at": "2030-02-01T11:00:00Z"})
-	create := []string{s.lines["base_url"] + "/events/create", "-H", "Content-Type: application/json",
-		"-H", "X-Attack: " + attack, "-d", event}
-	ask(200, s.lines["base_url"]+"/users/me")
-	ask(201, create...)
+	now := t.text("document.querySelector('#now').textContent")
+	t.write(field("", "advance by"), "1h")
+	t.click(button("", "Advance"))
+	t.wait(fmt.Sprintf("document.querySelector('#now').textContent === %s", js(strings.Replace(now, "T00:", "T01:", 1))))
+	c.finish(t, "inspector")
+
+	t = c.open(s.lines["inspector"], c.width)
+	t.wait("document.querySelector('#faults').children.length === 1")
+	t.click(button("#faults", "Remove"))
+	t.wait("document.querySelector('#faults').children.length === 0")
+	t.click(button("", "Reset"))
+	t.wait("document.querySelector('#requests').children.length === 0")
+	equal("the clock after a reset", t.text("document.querySelector('#now').textContent"), now)
+	t.quiet()
+	t.close()
+}
+
+// watch sends requests of an attacker and looks at them in the inspector.
+func (c *checks) watch(t *tab, s *server) {
+	s.ask(200, "/users/me")
+	s.ask(201, "/events/create", "-H", "X-Attack: "+attack, "-d", event(attack))
+	s.ask(404, "/events/<img/src=x>[1-2]/..", "-X", "GET")
+	shell(fmt.Sprintf(`curl -H 'Authorization: Bearer %s' -d '{"name": "<img src=x onerror=alert(1)>"}' '%s/keys'`,
+		s.lines["control_token"], s.lines["control_url"]))
+	t.wait("document.querySelector('#users').textContent.includes('<img src=x')")
 	rows := "document.querySelectorAll('#requests > :not([hidden])')"
-	t.wait(rows + ".length === 2")
-	if first := t.text(rows + "[0].textContent"); !strings.Contains(first, "POST") {
+	t.wait(rows + ".length === 3")
+	if first := t.text(rows + "[0].textContent"); !strings.Contains(first, "404") {
 		fail("the newest request is not the first: %s", first)
 	}
-	t.click(rows + "[0].querySelector('summary')")
-	t.wait(rows + "[0].querySelector('.curl')")
-	shown := t.text(rows + "[0].textContent")
-	for _, want := range []string{"X-Attack: " + attack, event, "201", "usr_owner"} {
+	t.click(rows + "[1].querySelector('summary')")
+	t.wait(rows + "[1].querySelector('.curl')")
+	shown := t.text(rows + "[1].textContent")
+	for _, want := range []string{"X-Attack: " + attack, event(attack), "201", "usr_owner"} {
 		if !strings.Contains(shown, want) {
 			fail("the request lacks %s: %s", want, shown)
 		}
 	}
-	if _, status := shell(t.text(rows + "[0].querySelector('.curl').textContent")); status != 201 {
-		fail("the curl line of a request answers %d", status)
+	if body, status := shell(t.text(rows + "[1].querySelector('.curl').textContent")); status != 201 {
+		fail("the curl line of a request answers %d %s", status, body)
 	}
-	t.wait(rows + ".length === 3")
-	t.write(field("", "Filter"), "users/me")
+	t.wait(rows + ".length === 4")
+	t.write(field("", "Filter"), "users/me 200")
 	t.wait(rows + ".length === 1")
 	t.write(field("", "Filter"), "")
+	t.wait(rows + ".length === 4 && [...document.querySelectorAll('#requests details')][2].open")
+}
 
+// setFault sets a fault by the form and sends a request that meets it.
+func (c *checks) setFault(t *tab, s *server) {
 	t.write(field("", "operation"), "POST /events/create")
+	t.write(field("", "status"), "many")
+	t.click(button("", "Set"))
+	t.wait("document.querySelector('#faults + form .problem').textContent")
+	t.quiet("400")
 	t.write(field("", "status"), "503")
 	t.click(button("", "Set"))
 	t.wait("document.querySelector('#faults').textContent.includes('503')")
-	ask(503, create...)
+	s.ask(503, "/events/create", "-d", event("Met"))
 	t.wait("document.querySelector('#requests').textContent.includes('status 503')")
-	c.finish(t, "inspector")
-	return
+	t.wait("document.querySelector('#faults').textContent.includes('met by 1')")
+}
+
+// event is the body of a create.
+func event(title string) string {
+	return js(map[string]string{"title": title, "start_at": "2030-02-01T10:00:00Z", "end_at": "2030-02-01T11:00:00Z"})
+}
+
+// ask sends a request to the API of a double with curl, and fails unless it is answered
+// with a status.
+func (s *server) ask(want int, path string, args ...string) {
+	line := "curl --path-as-is -g"
+	args = append(args, "-H", "x-service-api-key: "+s.lines["api_key"], "-H", "Content-Type: application/json")
+	for _, arg := range append(args, s.lines["base_url"]+path) {
+		line += " '" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+	}
+	if body, status := shell(line); status != want {
+		fail("%s = %d %s, want %d", line, status, body, want)
+	}
 }
 
 // rebound opens the double by a name that its owner has pointed to this machine.
@@ -797,4 +856,111 @@ func (c *checks) rebound() {
 	equal("status of a page of the domain", status, 403)
 	equal("key on the page", t.text("document.querySelector('#key').value"), "")
 	t.close()
+}
+
+// withoutScript opens the pages in a browser that runs no script.
+func (c *checks) withoutScript() {
+	s := c.start("double")
+	defer s.stop()
+	for _, path := range []string{"/", "/_control/"} {
+		t := c.open(s.root+path, c.width, func(t *tab) {
+			t.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+		})
+		text := t.text("document.body.innerText")
+		if !strings.Contains(text, s.lines["base_url"]) || strings.Count(text, "curl ") != 3 {
+			fail("without a script, %s shows %s", path, text)
+		}
+		t.looks()
+		t.quiet()
+		t.close()
+	}
+}
+
+// changes are merged into the description: an operation with little but its answers, and
+// one of each thing that a description may have.
+const changes = `{
+	"externalDocs": {"url": "https://docs.example/zebra"},
+	"info": {"contact": {"name": "Zebra keeper"}},
+	"paths": {"/zebras/{stripe}": {
+		"parameters": [{"name": "stripe", "in": "path", "required": true, "schema": {"type": "integer", "exclusiveMinimum": 7}}],
+		"get": {
+			"deprecated": true,
+			"parameters": [
+				{"name": "Zebra-Header", "in": "header", "description": "A zebra's **own** header.", "deprecated": true,
+					"schema": {"type": "string", "enum": ["left", "right"], "default": "left"}},
+				{"name": "gait", "in": "query", "schema": {"$ref": "#/components/schemas/Gait"}}
+			],
+			"responses": {"200": {
+				"description": "A zebra of the zoo.",
+				"headers": {"Zebra-Age": {"schema": {"type": "integer", "const": 12}}},
+				"content": {"application/json": {
+					"schema": {"type": "object", "properties": {
+						"herd": {"type": "array", "maxItems": 3, "items": {"$ref": "#/components/schemas/Zebra"}},
+						"gait": {"anyOf": [{"$ref": "#/components/schemas/Gait"}, {"type": "null"}], "description": "How it runs."}
+					}},
+					"example": {"zebra_example": "<b>7</b>"}
+				}}
+			}}
+		},
+		"put": {"requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Zebra"}}}}, "responses": {}}
+	}},
+	"components": {"schemas": {
+		"Gait": {"type": "string", "description": "A <i>pace</i>.", "minLength": 2, "x-zebra": "unknown keyword"},
+		"Zebra": {"type": "object", "required": ["foal"], "properties": {"foal": {"$ref": "#/components/schemas/Zebra"}}}
+	}}
+}`
+
+// changed shows the reference a description with changes: it must show them all.
+func (c *checks) changed() {
+	s := c.start("demo", "-addr", "127.0.0.1:0")
+	defer s.stop()
+	original, _ := shell("curl " + s.root + "/openapi.json")
+	var description, more map[string]any
+	must(json.Unmarshal([]byte(original), &description))
+	must(json.Unmarshal([]byte(changes), &more))
+	merge(description, more)
+	t := c.open(s.root+"/", c.width, func(t *tab) {
+		t.openAPI = []byte(js(description))
+		patterns := []map[string]string{{"urlPattern": "*/openapi.json"}}
+		t.call("Fetch.enable", map[string]any{"patterns": patterns}, nil)
+	})
+	t.wait("document.querySelectorAll('section').length === 8")
+	section := "[...document.querySelectorAll('section')].at(-2)"
+	shown := t.text("document.querySelector('main').textContent")
+	for _, want := range []string{
+		"docs.example/zebra", "Zebra keeper", "/zebras/{stripe}", "exclusiveMinimum 7", "deprecated true",
+		"A zebra's own header.", "one of left, right", "default left", "A zebra of the zoo.", "Zebra-Age", "always 12",
+		"herd", "at most 3 items", "herd[].foal", "How it runs.", "string or null", "A <i>pace</i>.",
+		"at least 2 characters", "x-zebra unknown keyword", `"zebra_example": "<b>7</b>"`,
+	} {
+		if !strings.Contains(shown, want) {
+			fail("the page lacks %s", want)
+		}
+	}
+	input := func(name string) string { return section + ".querySelector('[name=" + name + "]')" }
+	t.write(input("stripe"), "a/b'c")
+	t.write(input("Zebra-Header"), "right")
+	t.write(input("gait"), "trot & walk")
+	line := t.text(section + ".querySelector('.curl').textContent")
+	for _, want := range []string{`/zebras/a%2Fb'\''c?gait=trot+%26+walk'`, "-H 'Zebra-Header: right'"} {
+		if !strings.Contains(line, want) {
+			fail("the curl line lacks %s: %s", want, line)
+		}
+	}
+	t.looks()
+	t.quiet()
+	t.close()
+}
+
+// merge adds the members of an object to those of another one, at any depth.
+func merge(to, from map[string]any) {
+	for name, value := range from {
+		mine, isObject := to[name].(map[string]any)
+		theirs, areBoth := value.(map[string]any)
+		if isObject && areBoth {
+			merge(mine, theirs)
+		} else {
+			to[name] = value
+		}
+	}
 }
