@@ -71,8 +71,9 @@ func Open(path string, o Options) (*DB, error) {
 }
 
 func (l *loader) options() recordfile.Options {
+	logger := l.db.Logger // not l itself, which has parts of the file's text
 	o := recordfile.Options{
-		Logf: func(format string, args ...any) { l.db.Logger.Warn(fmt.Sprintf(format, args...)) },
+		Logf: func(format string, args ...any) { logger.Warn(fmt.Sprintf(format, args...)) },
 	}
 	for _, f := range l.db.Formats {
 		o.Formats = append(o.Formats, f.Name)
@@ -179,6 +180,9 @@ func (l *loader) finish(path string, err error) error {
 	close(l.full)
 	l.inserting.Wait()
 	l.db.endBulk()
+	for i := range l.db.Kinds {
+		l.db.Kinds[i].Read = nil // it may hold parts of the file's text, too
+	}
 	if l.damage != nil {
 		l.damage.File = path
 		return l.damage

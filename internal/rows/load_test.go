@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,42 @@ func TestCompaction(t *testing.T) {
 		}
 		db.Close()
 		db = opened(t, path)
+	}
+}
+
+// TestRelease: when nearly all of a loaded file is deleted and rewritten away, the memory
+// of its text is free again. Not parallel to other tests, whose memory would count.
+func TestRelease(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.json")
+	db := opened(t, path)
+	db.mustUpdate(t, put(fact{id: "usr_0", name: "zero"}, fact{id: "usr_1", name: "one"}))
+	db.mustUpdate(t, func(tx *Tx) error {
+		for i := range 20 {
+			f := fact{id: fmt.Sprint("evt_", i), parent: "usr_1", name: fmt.Sprint(i, strings.Repeat("x", 2<<20))}
+			tx.Put(nil, f.row(), nil)
+		}
+		return nil
+	})
+	db.mustUpdate(t, put(fact{id: "evt_20", parent: "usr_0", name: "twenty"}))
+	db.Close()
+	db = nil
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	db = opened(t, path)
+	db.minOutdated = 1 << 20
+	db.compactAt = db.minOutdated
+	if loaded := heap() - before; loaded < 40<<20 {
+		t.Errorf("the loaded file takes %d bytes, want all of its text", loaded)
+	}
+	db.mustUpdate(t, func(tx *Tx) error { tx.Delete("usr_1"); return nil })
+	db.mustUpdate(t, put(fact{id: "usr_0", name: "zero", number: 1})) // which waits for the compaction
+	if left := heap() - before; left > 20<<20 {
+		t.Errorf("%d bytes are still in use", left)
 	}
 }
 

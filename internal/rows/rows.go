@@ -35,6 +35,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -167,6 +168,7 @@ type DB struct {
 
 // New returns an empty database in memory.
 func New(o Options) *DB {
+	o.Kinds = slices.Clone(o.Kinds)
 	return &DB{
 		Options:     o,
 		minOutdated: minOutdated,
