@@ -582,19 +582,22 @@ func (s *server) writeHealth(w http.ResponseWriter, r *http.Request) {
 	answer.Write(w, http.StatusOK, `{"status":"ok"}`)
 }
 
+// hashInside is the hash of the text inside a tag, as a policy names what a browser may run.
+func hashInside(file, tag string) string {
+	_, text, _ := strings.Cut(file, "<"+tag+">")
+	text, _, _ = strings.Cut(text, "</"+tag+">")
+	hash := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+}
+
 // page returns a handler of a page for people, an HTML file with a style and a script inside.
 // A browser runs these two, which it knows by their hashes, and nothing else. What differs
 // from server to server is put in outside of them, and the URLs are those of the host that
 // the page was asked for.
 func (s *server) page(file string) http.HandlerFunc {
 	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-		"img-src data:; connect-src 'self'"
-	for _, tag := range []string{"script", "style"} {
-		_, text, _ := strings.Cut(file, "<"+tag+">")
-		text, _, _ = strings.Cut(text, "</"+tag+">")
-		hash := sha256.Sum256([]byte(text))
-		policy += fmt.Sprintf("; %s-src 'sha256-%s'", tag, base64.StdEncoding.EncodeToString(hash[:]))
-	}
+		"img-src data:; connect-src 'self'; " +
+		"script-src " + hashInside(file, "script") + "; style-src " + hashInside(file, "style")
 	return func(w http.ResponseWriter, r *http.Request) {
 		key := s.pageKey
 		if s.ready.Inspector != "" && !double.IsLocal(r.Host) {
@@ -604,7 +607,6 @@ func (s *server) page(file string) http.HandlerFunc {
 		text := strings.NewReplacer(
 			"{{note}}", s.note,
 			"{{root}}", html.EscapeString(root),
-			"{{base}}", html.EscapeString(root+BasePath),
 			"{{prefilled}}", html.EscapeString(key),
 			"{{key}}", html.EscapeString(cmp.Or(key, "YOUR_API_KEY")),
 		).Replace(file)
