@@ -14,6 +14,7 @@ import (
 // ErrBroken. After ErrBroken the commit may or may not be there at the next [Open],
 // but never a part of it.
 func (f *File) Append(records []byte) (err error) {
+	defer f.watch("a commit")()
 	defer f.wrap(&err, "nothing was added")
 	err = f.checkWritable()
 	if err != nil {
@@ -30,7 +31,9 @@ func (f *File) Append(records []byte) (err error) {
 	f.buf = append(f.buf, closing...)
 	_, err = f.data.WriteAt(f.buf, f.end)
 	if err != nil {
-		return f.undo(err)
+		f.unfinished = true
+		_ = f.undo() // it ends writing, or is tried again
+		return err
 	}
 	err = f.sync()
 	if err != nil {
@@ -43,29 +46,30 @@ func (f *File) Append(records []byte) (err error) {
 	return nil
 }
 
-// undo ends the file after its last commit again, when a write failed. How much of it
-// was written is not known: os.File.WriteAt may return 0 although it wrote something. It
-// returns why the write failed, or why that could not be undone.
-func (f *File) undo(failure error) error {
-	_, err := f.data.WriteAt([]byte(closing), f.end)
-	if err == nil {
-		err = f.data.Truncate(f.size)
+// undo ends the file after its last commit again, if a write behind that has failed. How
+// much of it was written is not known: os.File.WriteAt may return 0 although it wrote
+// something. If the disk is too full even for that, the next call tries it again.
+func (f *File) undo() error {
+	if !f.unfinished {
+		return nil
 	}
+	err := f.endWith(f.end)
+	if errors.Is(err, diskFull) || errors.Is(err, quotaFull) {
+		return err
+	}
+	f.unfinished = false
 	err = f.orEndWriting(ErrBroken, "ending the file after its last commit", err)
-	if err == nil {
-		err = f.sync()
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = failure
-	}
-	return err
+	return f.sync()
 }
 
 // endEmpty adds an empty commit if the last one holds records, so that damage to
 // those can be told from an unfinished write, which nothing follows: see judgeRest. A
 // file without room for it is as good as before.
 func (f *File) endEmpty() {
-	if f.empty {
+	if f.empty && !f.unfinished {
 		return
 	}
 	err := f.Append(nil)
@@ -95,8 +99,11 @@ func (f *File) checkWritable() error {
 		return err
 	}
 	size, err := f.fs.Size(f.path, f.data)
-	if err != nil || size == f.size {
+	if err != nil {
 		return err
+	}
+	if size == f.size || f.unfinished && size >= f.end {
+		return f.undo()
 	}
 	return f.orEndWriting(ErrBroken, "looking for the file",
 		errors.New("it was removed or replaced, or its length was changed, while it was open; "+

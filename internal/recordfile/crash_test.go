@@ -173,7 +173,7 @@ func (p *process) change(after string, do func() error) error {
 	switch {
 	case err == nil:
 		p.answered(after)
-	case ended != nil || p.f.Err() == nil:
+	case ended != nil || p.f.Err() == nil && !p.f.unfinished:
 		p.may = before
 	}
 	return err
@@ -314,7 +314,23 @@ func (c *crasher) life(block int) {
 		for range 1 + c.rng.IntN(3) {
 			c.must(p.append(c.commit(block / 2)))
 		}
-		switch c.rng.IntN(3) {
+		switch c.rng.IntN(4) {
+		case 3: // it is so full that not even what a failed write left can be undone
+			p.m.fault = func(kind, _ string) fault {
+				if kind == "write" {
+					return fault{err: errFull, short: c.rng.IntN(2 * block)}
+				}
+				return fault{}
+			}
+			for range 2 {
+				if err := p.append(c.commit(block)); !errors.Is(err, errFull) || p.f.Err() != nil {
+					c.fail("on a full disk: %v, %v", err, p.f.Err())
+				}
+			}
+			p.m.fault = nil
+			if c.rng.IntN(2) == 0 {
+				c.must(p.append(c.commit(block / 2)))
+			}
 		case 0: // the disk is full for a while
 			p.m.fault = once("write", 0, fault{err: errFull, short: c.rng.IntN(block)})
 			if err := p.append(c.commit(block)); !errors.Is(err, errFull) || p.f.Err() != nil {

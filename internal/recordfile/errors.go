@@ -29,12 +29,17 @@ type DamageError struct {
 	Line   int   // counted from 1
 	Offset int64 // where the line begins, in bytes
 	Reason string
+	remedy string // what to do; empty for what can be done as a rule
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed: "+
-		"get out what verifies with eventsd dump -salvage -data '%[1]s', and begin a new data file with "+
-		"that or with a dump from before as -seed", e.File, e.Line, e.Offset, e.Reason)
+	remedy := e.remedy
+	if remedy == "" {
+		remedy = "get out what verifies with eventsd dump -salvage -data '" + e.File + "', and " +
+			"begin a new data file with that or with a dump from before as -seed"
+	}
+	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed: %s",
+		e.File, e.Line, e.Offset, e.Reason, remedy)
 }
 
 func (e *DamageError) Unwrap() error { return ErrDamaged }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // session is a life of a file with everything in it: made, rewritten, appended
@@ -228,6 +229,185 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("%d bytes: %q, %v", short, content, err)
 		}
 	}
+}
+
+// A disk that is too full even for undoing a failed write: that is tried again before the
+// next commit, which is refused until it succeeds. Whatever the write left is no commit then.
+func TestUndoOnFullDisk(t *testing.T) {
+	const commit = ",{\"c\":\"00000000\",\"n\":10008,\"w\":[3]}\n]\n"
+	for name, test := range map[string]struct {
+		kind  string // of the call that fails
+		full  error
+		short int // how much the failed write wrote
+		works bool
+	}{
+		"no bracket, nothing written": {"write", syscall.ENOSPC, 0, true},
+		"no bracket, half written":    {"write", syscall.ENOSPC, 20, true},
+		"no bracket, all written":     {"write", syscall.EDQUOT, len(commit), true},
+		"not cut":                     {"truncate", syscall.ENOSPC, 20, true},
+		"not cut, all written":        {"truncate", syscall.EDQUOT, len(commit), true},
+		"another error":               {"truncate", syscall.EIO, 20, false},
+		"full only at the sync":       {"sync", syscall.ENOSPC, 20, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, f := settled(t)
+			ok(t, f.Settle())
+			writes, full := 0, true
+			m.fault = func(kind, _ string) fault {
+				if kind == "write" {
+					writes++
+				}
+				if kind == "write" && writes == 1 {
+					return fault{err: syscall.ENOSPC, short: test.short}
+				}
+				if kind == test.kind && full {
+					return fault{err: test.full}
+				}
+				return fault{}
+			}
+			err := f.Append([]byte("3"))
+			if err == nil || errors.Is(f.Err(), ErrBroken) == test.works {
+				t.Fatalf("Append = %v, Err = %v", err, f.Err())
+			}
+			if !test.works {
+				return
+			}
+			for i := range 2 {
+				left := string(m.get(dataPath))
+				for call, err := range map[string]error{"Append": f.Append([]byte("4")), "Rewrite": f.Rewrite(seq("5"))} {
+					if !errors.Is(err, test.full) || f.Err() != nil || !strings.HasPrefix(err.Error(), dataPath) {
+						t.Errorf("%s %d on a full disk = %v, Err = %v", call, i, err, f.Err())
+					}
+				}
+				if got := string(m.get(dataPath)); test.kind == "write" && got != left {
+					t.Errorf("the file was changed from %s\nto %s", brief(left), brief(got))
+				}
+			}
+			full = false
+			ok(t, f.Append([]byte("6")))
+			ok(t, f.Close())
+			if _, content, err := openContent(m); err != nil || content != "1\n2\n6\n" {
+				t.Errorf("the next Open: %q, %v", content, err)
+			}
+		})
+	}
+	t.Run("replaced meanwhile", func(t *testing.T) {
+		m, f := settled(t)
+		ok(t, f.Settle())
+		m.fault = func(kind, _ string) fault {
+			if kind == "write" {
+				return fault{err: syscall.ENOSPC, short: 20}
+			}
+			return fault{}
+		}
+		if err := f.Append([]byte("3")); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Append = %v", err)
+		}
+		m.fault = nil
+		m.put(dataPath, []byte("another file"))
+		if err := f.Append([]byte("4")); !errors.Is(err, ErrBroken) || string(m.get(dataPath)) != "another file" {
+			t.Errorf("Append = %v, and the other file holds %q", err, m.get(dataPath))
+		}
+	})
+	t.Run("closed", func(t *testing.T) {
+		for _, room := range []bool{true, false} {
+			m, f := settled(t)
+			ok(t, f.Settle())
+			ok(t, f.Append(nil)) // so that Close needs no empty commit
+			before := string(m.get(dataPath))
+			m.fault = func(kind, _ string) fault {
+				if kind == "write" {
+					return fault{err: syscall.ENOSPC, short: 20}
+				}
+				return fault{}
+			}
+			if err := f.Append([]byte("3")); !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("Append = %v", err)
+			}
+			if room {
+				m.fault = nil
+			}
+			ok(t, f.Close())
+			if got := string(m.get(dataPath)); room && !strings.HasPrefix(got, strings.TrimSuffix(before, closing)) {
+				t.Errorf("Close left %s", brief(got))
+			}
+			if _, content, err := openContent(m); err != nil || content != "1\n2\n" {
+				t.Errorf("the next Open: %q, %v", content, err)
+			}
+		}
+	})
+}
+
+// A commit or a rewrite that takes long is logged while it hangs and when it ends, and
+// Busy tells how long it has taken so far.
+func TestSlowDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, f := settled(t)
+		ok(t, f.Settle())
+		m.logged = nil
+		hangs := func(d time.Duration) {
+			m.fault = func(kind, _ string) fault {
+				if kind == "sync" {
+					time.Sleep(d)
+				}
+				return fault{}
+			}
+		}
+		logs := func(what string, want ...string) {
+			t.Helper()
+			for i, line := range want {
+				want[i] = dataPath + ": " + line
+			}
+			if !slices.Equal(m.logged, want) {
+				t.Errorf("%s: logged %q, want %q", what, m.logged, want)
+			}
+			m.logged = nil
+			if f.Busy() != 0 {
+				t.Errorf("%s: Busy = %v at its end", what, f.Busy())
+			}
+		}
+		hangs(900 * time.Millisecond)
+		ok(t, f.Append([]byte("3")))
+		logs("a commit of 0.9 s")
+
+		hangs(36 * time.Second)
+		done := make(chan error)
+		go func() { done <- f.Append([]byte("4")) }()
+		time.Sleep(11 * time.Second)
+		if f.Busy() != 11*time.Second || len(m.logged) != 1 {
+			t.Errorf("after 11 s Busy = %v, and logged is %q", f.Busy(), m.logged)
+		}
+		ok(t, <-done)
+		logs("a commit of 36 s", "a commit has not ended after 1s: the disk is slow or hangs", "a commit took 36s")
+
+		hangs(2 * time.Second)
+		for range 4 {
+			ok(t, f.Append([]byte("5")))
+		}
+		logs("commits in the 10 s after that")
+		time.Sleep(2 * time.Second)
+		for range 3 {
+			ok(t, f.Append([]byte("6")))
+		}
+		logs("then", "a commit has not ended after 1s: the disk is slow or hangs", "a commit took 2s")
+
+		time.Sleep(time.Minute)
+		ok(t, f.Rewrite(seq("7")))
+		logs("a rewrite", "a rewrite has not ended after 1s: the disk is slow or hangs", "a rewrite took 2s")
+
+		time.Sleep(time.Minute)
+		m.fault = func(kind, _ string) fault {
+			if kind == "write" {
+				time.Sleep(3 * time.Second)
+				return fault{err: errIO}
+			}
+			return fault{}
+		}
+		if err := f.Append([]byte("8")); err == nil {
+			t.Error("no error of a write that fails")
+		}
+		logs("one that fails", "a commit has not ended after 1s: the disk is slow or hangs", "a commit took 6s")
+	})
 }
 
 // Without room for the empty commit all goes on: it is a warning and no error.

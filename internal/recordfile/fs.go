@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 )
@@ -23,7 +22,6 @@ type fileSystem interface {
 	Rename(from, to string) error                    // replaces what is at to
 	RenamesOpen() bool                               // whether Rename takes open files; not on Windows
 	Remove(path string) error                        // nil if it is missing
-	WithPrefix(path string) ([]string, error)        // the paths that begin with this one, sorted
 	SyncDir(dir handle) error                        // makes the names in an open folder durable
 	Size(path string, f handle) (int64, error)       // of f; 0 if none is at path, -1 if another is
 }
@@ -34,6 +32,7 @@ type handle interface {
 	io.WriterAt
 	io.Closer
 	Stat() (fs.FileInfo, error)
+	Readdirnames(n int) ([]string, error)
 	Truncate(size int64) error
 	Sync() error
 }
@@ -81,6 +80,10 @@ func (osFS) Resolve(path string) (string, error) {
 	return real, err
 }
 
+// foreignLock is the error for a lock file that is none.
+const foreignLock = "%s must be a regular file with one name, which holds a process id, and no link: " +
+	"it was left as it is; see what it is and remove it"
+
 // Lock takes the lock and leaves the process id in the lock file. That file stays for
 // good: if it were deleted, two processes could each lock one of that name.
 //
@@ -103,7 +106,7 @@ func (osFS) Lock(path string) (io.Closer, error) {
 	if err != nil {
 		info, statErr := os.Lstat(name)
 		if statErr == nil && !info.Mode().IsRegular() {
-			err = refusedLock(name)
+			err = fmt.Errorf(foreignLock, name)
 		}
 		return nil, err
 	}
@@ -140,25 +143,13 @@ func lockedBy(f *os.File) (pid string, err error) {
 	pid = strings.Trim(string(text[:n]), "\r\n\x00")
 	foreign := n == len(text) || strings.Trim(pid, "0123456789") != ""
 	if foreign || !info.Mode().IsRegular() || hardLinks(info) != 1 {
-		return "", refusedLock(f.Name())
+		return "", fmt.Errorf(foreignLock, f.Name())
 	}
 	return pid, nil
 }
 
-func refusedLock(name string) error {
-	return fmt.Errorf("%s must be a regular file with one name, which holds a process id, and no link: "+
-		"it was left as it is; see what it is and remove it", name)
-}
-
-// osFile is an open file, which may be locked.
+// osFile is an open file, which may be locked. Closing it releases the lock.
 type osFile struct{ *os.File }
-
-// Close releases the lock at once. Closing alone would not: a child process that is
-// being started has a copy of the descriptor, and so the lock, until its exec.
-func (f osFile) Close() error {
-	unlock(f.File)
-	return f.File.Close()
-}
 
 func (o osFS) Open(path string, flag int) (handle, error) { return o.openLocked(path, flag, nil) }
 
@@ -182,6 +173,9 @@ func (o osFS) openLocked(path string, flag int, like handle) (handle, error) {
 	if err != nil {
 		return nil, err
 	}
+	if flag == os.O_RDONLY {
+		return osFile{f}, nil
+	}
 	if like != nil {
 		var info fs.FileInfo
 		info, err = like.Stat()
@@ -189,27 +183,21 @@ func (o osFS) openLocked(path string, flag int, like handle) (handle, error) {
 			err = copyOwner(f, info)
 		}
 	}
-	if flag != os.O_RDONLY && renamesOpen && err == nil {
-		err = o.lockAt(path, f)
+	if renamesOpen && err == nil {
+		err = lockFile(f)
+	}
+	size := int64(0)
+	if err == nil {
+		size, err = o.Size(path, f)
+	}
+	if size < 0 && err == nil { // by a rewrite through another path, between opening and locking
+		err = fmt.Errorf("%s was replaced while it was opened: try again", path)
 	}
 	if err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	return osFile{f}, nil
-}
-
-// lockAt locks a file, if it is still the one at path.
-func (o osFS) lockAt(path string, f *os.File) error {
-	err := lockFile(f)
-	if err != nil {
-		return err
-	}
-	size, err := o.Size(path, f)
-	if err == nil && size < 0 { // by a rewrite through another path, between opening and locking
-		err = fmt.Errorf("%s was replaced while it was opened: try again", path)
-	}
-	return err
 }
 
 func (osFS) Rename(from, to string) error { return os.Rename(from, to) }
@@ -224,21 +212,10 @@ func (osFS) Remove(path string) error {
 	return err
 }
 
-func (osFS) WithPrefix(path string) (paths []string, err error) {
-	dir, prefix := filepath.Split(path)
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) {
-			paths = append(paths, dir+e.Name())
-		}
-	}
-	return paths, err
-}
-
 // SyncDir does nothing if there is no such call: on Windows, as NTFS keeps names in
 // its journal, and on file systems that answer EINVAL.
 func (osFS) SyncDir(dir handle) error {
-	if runtime.GOOS == "windows" {
+	if !renamesOpen {
 		return nil
 	}
 	err := dir.Sync()

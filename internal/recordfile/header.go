@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -17,53 +18,66 @@ type header struct {
 // saltSum is the CRC-32C of the salt, which the checksums of all other lines continue.
 func (h header) saltSum() uint32 { return crc32.Checksum([]byte(h.salt), castagnoli) }
 
-// append appends the line with its line end.
-func (h header) append(b []byte) []byte {
-	start := len(b)
-	b = append(b, lineStart...)
+// text is the beginning of a file: the opening bracket and the header, with their line ends.
+func (h header) text() []byte {
+	b := []byte(opening + lineStart)
 	b = fmt.Appendf(b, `%d,"format":%q,"salt":%q,"snap":%d}`, h.n, h.format, h.salt, h.snap)
-	seal(b[start:], 0)
+	seal(b[len(opening):], 0)
 	return append(b, '\n')
 }
 
-// readHeader reads the opening bracket and the header, and returns how long both are. Its
-// error is a [*DamageError], wraps [ErrFormat], or is the system's own. If it returns a
-// header and ErrFormat, the header is whole, and its format is not one of formats.
-func readHeader(f handle, path string, formats []string) (h header, size int64, err error) {
-	buf := make([]byte, 4<<10) // more than any header takes
+// reformatted is how a file begins that something else than this program wrote anew.
+var reformatted = regexp.MustCompile(`^\s*\[\s*\{\s*"c":\s*"`)
+
+// readHeader reads the opening bracket and the header. Its error is a [*DamageError], wraps
+// [ErrFormat], or is the system's own. If it wraps ErrFormat, and there is a format in the
+// header, the header is whole, and its format is not one of formats.
+func (c *content) readHeader(f handle, formats []string) error {
+	buf := make([]byte, 64<<10) // the header, and what shows that there was one
 	n, err := f.ReadAt(buf, 0)
 	if err != nil && err != io.EOF {
-		return h, 0, err
+		return err
 	}
 	text := string(buf[:n])
-	if !strings.HasPrefix(text, opening+beginning) {
-		squeezed := strings.Join(strings.Fields(text[:min(len(text), 200)]), "")
-		if strings.Contains(squeezed, beginning) {
-			return h, 0, &DamageError{path, 1, 0, "the beginning is not as it was written: " +
-				"an editor or formatter changes spaces and line ends"}
-		}
-		return h, 0, fmt.Errorf("%s: %w: it is empty, or begins without the header of one; "+
-			"give another path, or read a JSON array of records with -seed into a new data file",
-			path, ErrFormat)
+	c.line = 1
+	switch {
+	case strings.HasPrefix(text, opening+beginning):
+	case reformatted.MatchString(text):
+		damage := c.damage("something, such as jq or an editor, wrote all of it anew in another form")
+		damage.remedy = "make records of it with jq '[.[].w[]? | del(.idempotency)]' '" + c.path +
+			"' > records.json, and begin a new data file with -seed records.json"
+		return damage
+	case lineHead.MatchString(text):
+		return c.damage("the beginning of the file was overwritten or is missing")
+	default:
+		return fmt.Errorf("%s: %w: it is empty, or begins without the header of one; give another "+
+			"path, or read a JSON array of records with -seed into a new data file", c.path, ErrFormat)
 	}
+	c.line = 2
+	c.end = int64(len(opening))
+	damage := c.damage("the header's checksum is wrong, or it is not of the form that this program writes")
 	line, _, _ := strings.Cut(text[len(opening):], "\n")
-	damage := &DamageError{path, 2, int64(len(opening)), "the header's checksum is wrong, or the header " +
-		"is not of the form that this program writes"}
-	var unsalted checker
-	if !unsalted.verifies(line) {
-		return h, 0, damage
+	if !c.verifies(line) { // without a salt: c has none yet
+		return damage
 	}
 	// Sscanf lets more through than the one form, so the header is made again and compared.
+	var h header
 	known, _ := fmt.Sscanf(line[summedAt:], `"n":%d,"format":%q,"salt":%q,"snap":%d}`,
 		&h.n, &h.format, &h.salt, &h.snap)
 	if known >= 2 && !slices.Contains(formats, h.format) {
-		return h, 0, fmt.Errorf("%s: %w: it has the format %q, and this program knows formats up to %q; "+
+		c.head = h
+		return fmt.Errorf("%s: %w: it has the format %q, and this program knows formats up to %q; "+
 			"use the newer program that wrote it, or begin a new data file with -seed and what "+
-			"eventsd dump of that program prints", path, ErrFormat, h.format, formats[len(formats)-1])
+			"eventsd dump of that program prints", c.path, ErrFormat, h.format, formats[len(formats)-1])
 	}
-	again := string(h.append([]byte(opening)))
+	again := string(h.text())
 	if !strings.HasPrefix(text, again) || len(h.salt) != 16 || h.snap <= h.n || h.n > 1<<53 {
-		return header{}, 0, damage
+		return damage
 	}
-	return h, int64(len(again)), nil
+	c.head = h
+	c.salt = h.saltSum()
+	c.n = h.n
+	c.line = 3
+	c.end = int64(len(again))
+	return nil
 }

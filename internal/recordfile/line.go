@@ -19,7 +19,7 @@ const (
 	lineStart = beginning + `00000000","n":`
 	sumAt     = len(beginning)
 	sumEnd    = sumAt + 8
-	summedAt  = len(beginning + `00000000",`)
+	summedAt  = sumEnd + 2 // what the checksum is of begins after its quote and a comma
 
 	// separators are what can stand around a line: its comma, line end, and brackets.
 	separators = ",\r\n[]"

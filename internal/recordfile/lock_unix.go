@@ -12,6 +12,9 @@ import (
 const (
 	renamesOpen = true // a file that is open can be renamed, so a data file is locked itself
 
+	diskFull  = syscall.ENOSPC
+	quotaFull = syscall.EDQUOT
+
 	// noFollow makes opening a symbolic link fail, and opening a pipe not wait.
 	noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 )
@@ -26,10 +29,15 @@ func lockFile(f *os.File) error {
 	if err == syscall.EWOULDBLOCK {
 		err = ErrLocked
 	}
-	return &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
+	return fmt.Errorf("lock %s: %w", f.Name(), err)
 }
 
-func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
+// Close releases the lock at once. Closing alone would not: a child process that is
+// being started has a copy of the descriptor, and so the lock, until its exec.
+func (f osFile) Close() error {
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	return f.File.Close()
+}
 
 // hardLinks is how many names a file has.
 func hardLinks(info fs.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }

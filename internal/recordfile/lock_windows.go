@@ -1,6 +1,7 @@
 package recordfile
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -8,8 +9,12 @@ import (
 )
 
 const (
-	renamesOpen = false // a data file has to be closed to be renamed, and its lock would be lost then
-	noFollow    = syscall.FILE_FLAG_OPEN_REPARSE_POINT
+	// A data file has to be closed to be renamed, and its lock would be lost then.
+	renamesOpen = false
+
+	diskFull  = syscall.Errno(112) // ERROR_DISK_FULL
+	quotaFull = syscall.Errno(39)  // ERROR_HANDLE_DISK_FULL
+	noFollow  = syscall.FILE_FLAG_OPEN_REPARSE_POINT
 )
 
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
@@ -19,23 +24,19 @@ var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 // locked, so the lock is on one byte that is far behind the process id.
 func lockFile(f *os.File) error {
 	const (
-		failImmediately = 1
-		exclusive       = 2
-		lockViolation   = syscall.Errno(33)
+		flags         = 3 // LOCKFILE_EXCLUSIVE_LOCK and LOCKFILE_FAIL_IMMEDIATELY
+		lockViolation = syscall.Errno(33)
 	)
 	at := &syscall.Overlapped{OffsetHigh: 1 << 30}
-	ok, _, err := lockFileEx.Call(f.Fd(), exclusive|failImmediately, 0, 1, 0, uintptr(unsafe.Pointer(at)))
+	ok, _, err := lockFileEx.Call(f.Fd(), flags, 0, 1, 0, uintptr(unsafe.Pointer(at)))
 	if ok != 0 {
 		return nil
 	}
 	if err == lockViolation || err == syscall.ERROR_IO_PENDING {
 		err = ErrLocked
 	}
-	return &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
+	return fmt.Errorf("lock %s: %w", f.Name(), err)
 }
-
-// unlock leaves it to the close, which releases the lock.
-func unlock(*os.File) {}
 
 // hardLinks does not look for hard links.
 func hardLinks(fs.FileInfo) uint64 { return 1 }

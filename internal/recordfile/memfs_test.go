@@ -259,21 +259,6 @@ func (m *memFS) Remove(path string) error {
 	return nil
 }
 
-func (m *memFS) WithPrefix(path string) (paths []string, err error) {
-	if f := m.ask("names", path); f.err != nil {
-		return nil, f.err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for name := range m.names {
-		if strings.HasPrefix(name, path) {
-			paths = append(paths, name)
-		}
-	}
-	slices.Sort(paths)
-	return paths, nil
-}
-
 func (m *memFS) SyncDir(dir handle) error {
 	if f := m.ask("syncdir", "/"); f.err != nil {
 		return f.err
@@ -348,6 +333,18 @@ func (f *memFile) Stat() (fs.FileInfo, error) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	return memInfo{size: int64(len(f.n.cache))}, nil
+}
+
+func (f *memFile) Readdirnames(int) (names []string, err error) {
+	if x := f.m.ask("names", f.path); x.err != nil {
+		return nil, x.err
+	}
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	for path := range f.m.names {
+		names = append(names, filepath.Base(path))
+	}
+	return names, nil
 }
 
 func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
@@ -505,7 +502,7 @@ const oldNumbers = 10_000
 
 var oldLife, noise = func() (life, noise []byte) {
 	h := header{n: 1, snap: 2, format: "events/1", salt: "0123456789abcdef"}
-	life = h.append([]byte(opening))
+	life = h.text()
 	for n := uint64(2); len(life) < 64<<10; n++ {
 		life = appendCommit(life, h.saltSum(), n, []byte(strings.Repeat("old", int(n)%30)))
 	}

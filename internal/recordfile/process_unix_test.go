@@ -193,6 +193,9 @@ func childFull(args []string) error {
 		if err := limit(0); err != nil {
 			return err
 		}
+		if strings.Contains(full.Error(), ".tmp") { // as which the file was opened, when it was made
+			return fmt.Errorf("room for %d bytes: Append = %w, which names another file", room, full)
+		}
 		if !errors.Is(full, syscall.EFBIG) || !errors.Is(rewrite, syscall.EFBIG) || f.Err() != nil {
 			return fmt.Errorf("room for %d bytes: Append = %v, Rewrite = %v, Err = %v", room, full, rewrite,
 				f.Err())

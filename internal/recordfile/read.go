@@ -19,33 +19,31 @@ type Report struct {
 // A server may be writing at the same time. So an end that is not clean is looked
 // at again until it is clean, for at most about 100 ms.
 func Read(path string, o Options, replay func(Line) error) (r Report, err error) {
-	f, path, err := openToRead(path, &o)
+	c := content{replay: replay}
+	f, err := c.openToRead(path, &o)
 	if err != nil {
 		return r, err
 	}
 	defer f.Close()
-	c := content{path: path, replay: replay}
 	err = c.readFrom(f, o.Formats)
 	for look := 0; err == nil; look++ {
 		r.Repair, err = c.judgeRest()
-		clean := r.Repair == "" && err == nil
-		if clean || look == 10 {
+		if look == 10 || r.Repair == "" && err == nil {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
 		r.Repair = ""
 		err = c.readOn(f)
 	}
-	return Report{c.head.format, c.size, int(c.n - c.head.n), c.head.n + 1, c.n, c.head.snap, r.Repair}, err
+	return Report{c.head.format, c.size, c.line - 3, c.head.n + 1, c.n, c.head.snap, r.Repair}, err
 }
 
-// openToRead opens a file that a server may be writing. It returns the real path, too.
-func openToRead(path string, o *Options) (handle, string, error) {
+// openToRead opens a file that a server may be writing.
+func (c *content) openToRead(path string, o *Options) (f handle, err error) {
 	o.setDefaults()
-	path, err := o.fs.Resolve(path)
+	c.path, err = o.fs.Resolve(path)
 	if err != nil {
-		return nil, path, err
+		return nil, err
 	}
-	f, err := o.fs.Open(path, os.O_RDONLY)
-	return f, path, err
+	return o.fs.Open(c.path, os.O_RDONLY)
 }

@@ -75,6 +75,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 const (
@@ -83,6 +84,12 @@ const (
 
 	// maxUnfinished is the most that one unfinished write can leave after the last commit, in bytes.
 	maxUnfinished = MaxCommit + 8<<10
+
+	// maxTorn is how many files with unfinished writes are kept.
+	maxTorn = 5
+
+	// chunk is how much is read at once, in bytes.
+	chunk = 1 << 20
 )
 
 // Options of [Open], [Read] and [Salvage].
@@ -111,7 +118,7 @@ func (o *Options) setDefaults() {
 
 // A File is an open data file and its lock. The order of calls is [Open], [File.Settle]
 // or [File.Rewrite], then any number of [File.Append] and Rewrite, then [File.Close].
-// One goroutine at a time may use it; only [File.Err] is safe for concurrent use.
+// One goroutine at a time may use it; only [File.Err] and [File.Busy] are safe for concurrent use.
 type File struct {
 	Options
 	content
@@ -120,7 +127,13 @@ type File struct {
 	data    handle    // the file at path; nil while there is none
 	repair  string    // what Settle has to repair, in words; empty if nothing is wrong
 	settled bool      // Append may write
-	err     atomic.Pointer[error]
+
+	unfinished bool // a write behind the last commit failed, and undo has not ended the file yet
+
+	err atomic.Pointer[error]
+
+	began atomic.Pointer[time.Time] // when the commit or the rewrite that is under way began
+	quiet time.Time                 // until then none that takes long is logged
 }
 
 // Open takes the lock of the file at path, reads the file and calls replay once for
@@ -207,21 +220,33 @@ func (f *File) orEndWriting(ended error, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("%s: %w: %s: %w", f.path, ended, doing, err)
+	err = fmt.Errorf("%s: %w: %s: %w", f.path, ended, doing, unnamed(err))
 	f.err.CompareAndSwap(nil, &err)
 	return err
 }
 
-// wrap adds to an error, if there is one that did not end writing, what was not done. It
-// ends writing to a file of an older format.
+// wrap replaces an error, if there is one, by what ended writing, or adds what was not
+// done. It ends writing to a file of an older format.
 func (f *File) wrap(err *error, not string) {
 	switch {
-	case *err == nil || f.Err() != nil:
+	case *err == nil:
+	case f.Err() != nil:
+		*err = f.Err()
 	case f.Format() != f.latest():
-		*err = f.orEndWriting(ErrReadOnly, not+", as it has an older format than "+f.latest(), *err)
+		*err = f.orEndWriting(ErrReadOnly, "upgrading its format", *err)
 	default:
-		*err = fmt.Errorf("%s: %s: %w", f.path, not, *err)
+		*err = fmt.Errorf("%s: %s: %w", f.path, not, unnamed(*err))
 	}
+}
+
+// unnamed takes the name of the file out of an error. It is the name that the file was
+// opened by, and a rewrite has renamed it since then.
+func unnamed(err error) error {
+	named, is := err.(*fs.PathError)
+	if is {
+		return named.Err
+	}
+	return err
 }
 
 // Close ends the file with an empty commit, if it was settled and has none there yet,
@@ -236,9 +261,8 @@ func (f *File) Close() error {
 	}
 	err := closeAll(f.data, f.dir, f.lock)
 	f.lock = nil
-	broken := f.Err()
-	if errors.Is(broken, ErrBroken) {
-		return broken
+	if errors.Is(f.Err(), ErrBroken) {
+		return f.Err()
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -451,7 +452,7 @@ func TestOpenRefuses(t *testing.T) {
 		return strings.Join(slices.Replace(slices.Clone(lines), i, i+1, replacement...), "")
 	}
 	reseal := func(format, salt string, n, snap uint64) string {
-		return with(1, string(header{n: n, snap: snap, format: format, salt: salt}.append(nil)))
+		return with(1, string(header{n: n, snap: snap, format: format, salt: salt}.text()[len(opening):]))
 	}
 	at := func(i int) int { return len(strings.Join(lines[:i], "")) }
 	edited := func(i int, old, new string) string { return with(i, strings.Replace(lines[i], old, new, 1)) }
@@ -481,30 +482,32 @@ func TestOpenRefuses(t *testing.T) {
 			seal(line, 0)
 			return string(line)
 		}() + "\n", 0, 0, "use the newer program that wrote it"},
-		"header cut":             {good[:40], 2, 2, "header"},
-		"header alone":           {lines[0] + lines[1], 3, at(2), "commit 2 is missing"},
-		"header and bracket":     {lines[0] + lines[1] + closing, 3, at(2), "commit 2 is missing"},
-		"header's bit":           {strings.Replace(good, "snap", "snaq", 1), 2, 2, "header's checksum"},
-		"snapshot before header": {reseal("events/1", salt, 4, 4), 2, 2, "not of the form"},
-		"numbers beyond":         {reseal("events/1", salt, 1<<53+1, 1<<53+2), 2, 2, "not of the form"},
-		"salt too short":         {reseal("events/1", salt[1:], 1, 4), 2, 2, "not of the form"},
-		"another file's lines":   {reseal("events/1", "0123456789abcdef", 1, 4), 3, at(2), "commit 2 is"},
-		"CR LF everywhere":       {strings.ReplaceAll(good, "\n", "\r\n"), 1, 0, "changes spaces and"},
-		"formatted":              {strings.ReplaceAll(good, `":`, `": `), 1, 0, "changes spaces and"},
-		"formatted otherwise":    {"[\n  {\n    \"c\": \"00000000\"", 1, 0, "changes spaces and"},
-		"CR LF in one line":      {edited(4, "\n", "\r\n"), 5, at(4), "commit 4 is missing here"},
-		"a line changed":         {edited(3, "2", "7"), 4, at(3), "all up to commit 4 was durable"},
-		"a later line changed":   {edited(5, "3", "7"), 6, at(5), "changed, but commit 6 stands at byte 208"},
-		"a line with no comma":   {with(5, lines[5][1:]), 6, at(5), "commit 6 stands at byte 207"},
-		"a line end gone":        {edited(5, "\n", ""), 6, at(5), "commit 6 stands at byte 207"},
-		"a line gone":            {with(5), 6, at(5), "but this is not commit 5"},
-		"a line twice":           {with(5, lines[5], lines[5]), 7, at(6), "but this is not commit 6"},
-		"the last line alone":    {with(5, lines[6]), 6, at(5), "but this is not commit 5"},
-		"the last line twice":    {with(6, lines[6], lines[6]), 8, at(7), "but this is not commit 7"},
-		"two lines swapped":      {swapped, 6, at(5), "but this is not commit 5"},
-		"snapshot cut":           {good[:at(4)] + closing, 5, at(4), "all up to commit 4 was durable"},
-		"snapshot cut in a line": {good[:at(4)+9], 5, at(4), "commit 4 is missing here"},
-		"more than one write":    {good + long, 8, len(good) - 2, "more follows than one write"},
+		"header cut":              {good[:40], 2, 2, "header"},
+		"a block of zeros":        {strings.Repeat("\x00", 90) + good[90:], 1, 0, "was overwritten or is missing"},
+		"header and bracket gone": {good[len(lines[0]+lines[1]):], 1, 0, "was overwritten or is missing"},
+		"header alone":            {lines[0] + lines[1], 3, at(2), "line 3 is wrong, and all up to commit 4 was"},
+		"header and bracket":      {lines[0] + lines[1] + closing, 3, at(2), "line 3 is wrong"},
+		"header's bit":            {strings.Replace(good, "snap", "snaq", 1), 2, 2, "header's checksum"},
+		"snapshot before header":  {reseal("events/1", salt, 4, 4), 2, 2, "not of the form"},
+		"numbers beyond":          {reseal("events/1", salt, 1<<53+1, 1<<53+2), 2, 2, "not of the form"},
+		"salt too short":          {reseal("events/1", salt[1:], 1, 4), 2, 2, "not of the form"},
+		"another file's lines":    {reseal("events/1", "0123456789abcdef", 1, 4), 3, at(2), "4 later commits follow"},
+		"CR LF everywhere":        {strings.ReplaceAll(good, "\n", "\r\n"), 1, 0, "jq '[.[].w[]? | del(.idempotency)]'"},
+		"formatted":               {strings.ReplaceAll(good, `":`, `": `), 1, 0, "jq '[.[].w[]? | del(.idempotency)]'"},
+		"formatted otherwise":     {"[\n  {\n    \"c\": \"00000000\"", 1, 0, "jq '[.[].w[]? | del(.idempotency)]'"},
+		"CR LF in one line":       {edited(4, "\n", "\r\n"), 5, at(4), "line 5 is wrong, and 2 later commits follow"},
+		"a line changed":          {edited(3, "2", "7"), 4, at(3), "line 4 is wrong, and 3 later commits follow"},
+		"a later line changed":    {edited(5, "3", "7"), 6, at(5), "line 6 is wrong, and 1 later commits follow"},
+		"a line with no comma":    {with(5, lines[5][1:]), 6, at(5), "line 6 is wrong, and 1 later"},
+		"a line end gone":         {edited(5, "\n", ""), 6, at(5), "line 6 is wrong, and 1 later"},
+		"a line gone":             {with(5), 6, at(5), "but this is not commit 5"},
+		"a line twice":            {with(5, lines[5], lines[5]), 7, at(6), "but this is not commit 6"},
+		"the last line alone":     {with(5, lines[6]), 6, at(5), "but this is not commit 5"},
+		"the last line twice":     {with(6, lines[6], lines[6]), 8, at(7), "but this is not commit 7"},
+		"two lines swapped":       {swapped, 6, at(5), "but this is not commit 5"},
+		"snapshot cut":            {good[:at(4)] + closing, 5, at(4), "all up to commit 4 was durable"},
+		"snapshot cut in a line":  {good[:at(4)+9], 5, at(4), "line 5 is wrong, and all up to"},
+		"more than one write":     {good + long, 8, len(good) - 2, "more follows than one write"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // Read sleeps
@@ -525,7 +528,7 @@ func TestOpenRefuses(t *testing.T) {
 						continue
 					}
 					if e.File != path || e.Line != test.line || e.Offset != int64(test.offset) ||
-						!strings.Contains(err.Error(), "dump -salvage") {
+						!strings.Contains(err.Error(), "dump -salvage") && !strings.Contains(err.Error(), "jq '") {
 						t.Errorf("%s = %v, want line %d, byte %d", call, err, test.line, test.offset)
 					}
 				}
@@ -549,6 +552,58 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// A damage in the middle reports how much follows it. Of a file that is longer than what
+// one write can leave, not all of it is read for that.
+func TestLaterCommits(t *testing.T) {
+	for _, test := range []struct {
+		commits, size int
+		says          string
+	}{
+		{1000, 100, "line 5 is wrong, and 998 later commits follow;"},
+		{20, 1 << 20, "line 5 is wrong, and at least 4 later commits follow;"},
+	} {
+		record := `{"event":"` + strings.Repeat("x", test.size) + `"}`
+		path := create(t, slices.Repeat([]string{record}, test.commits))
+		text := readFile(t, path)
+		at := strings.Index(text, `"n":4,`)
+		ok(t, os.WriteFile(path, []byte(text[:at+50]+"y"+text[at+51:]), 0o600))
+		if _, _, err := tryOpen(t, path); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("Open = %v, want %q", err, test.says)
+		}
+	}
+}
+
+// The jq line that the message about a reformatted file has makes records of it.
+func TestReformatted(t *testing.T) {
+	jq, err := exec.LookPath("jq")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("there is no jq, or no sh")
+	}
+	path := create(t, []string{`{"user":{"id":1}}`, `{"event":{"id":2},"idempotency":{"key":3}}`},
+		`{"key":{"id":4}},{"delete":{"event":"2"}}`)
+	for name, args := range map[string][]string{"indented": {"."}, "tabs": {"--tab", "."}, "one line": {"-c", "."},
+		"sorted": {"-S", "."}} {
+		t.Run(name, func(t *testing.T) {
+			formatted, err := exec.Command(jq, append(args, path)...).Output()
+			ok(t, err)
+			other := filepath.Join(t.TempDir(), "other.json")
+			ok(t, os.WriteFile(other, formatted, 0o600))
+			_, err = Read(other, options, ignore)
+			_, line, found := strings.Cut(fmt.Sprint(err), "make records of it with ")
+			line, _, end := strings.Cut(line, " > records.json")
+			if !found || !end {
+				t.Fatalf("Read = %v, want a line of jq", err)
+			}
+			records, err := exec.Command("sh", "-c", line+" | "+jq+" -c .").Output()
+			ok(t, err)
+			want := `[{"user":{"id":1}},{"event":{"id":2}},{"key":{"id":4}},{"delete":{"event":"2"}}]` + "\n"
+			if string(records) != want {
+				t.Errorf("%s\nprints %s\nwant   %s", line, records, want)
+			}
+		})
+	}
+}
+
 // What has a right checksum and was not written by this program is damage, or what it
 // says it is, and panics nowhere.
 func TestForged(t *testing.T) {
@@ -560,7 +615,7 @@ func TestForged(t *testing.T) {
 		return string(line) + "\n"
 	}
 	const head = `"n":1,"format":"events/1"`
-	good := string(header{n: 1, snap: 2, format: "events/1", salt: salt}.append(nil))
+	good := string(header{n: 1, snap: 2, format: "events/1", salt: salt}.text()[len(opening):])
 	first := string(appendCommit(nil, salted, 2, nil))
 	for name, text := range map[string]string{
 		"nothing":            good + first + "," + forge(salted, ""),

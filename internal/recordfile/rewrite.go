@@ -18,6 +18,7 @@ import (
 // At a start Rewrite may be called instead of [File.Settle]. If it fails on a file of an
 // older format, the error wraps [ErrReadOnly], and nothing can be written.
 func (f *File) Rewrite(commits iter.Seq[[]byte]) (err error) {
+	defer f.watch("a rewrite")()
 	defer f.wrap(&err, "not rewritten")
 	err = f.checkWritable()
 	if err != nil {
@@ -66,18 +67,19 @@ func (f *File) Rewrite(commits iter.Seq[[]byte]) (err error) {
 func writeAll(data handle, head header, commits iter.Seq[[]byte]) (size int64, err error) {
 	out := io.NewOffsetWriter(data, 0)
 	w := bufio.NewWriterSize(out, 64<<10)
-	line := head.append([]byte(opening))
+	_, _ = w.Write(head.text()) // Flush reports all errors
 	n := head.n
+	var line []byte
 	write := func(records []byte) {
-		_, _ = w.Write(line) // Flush reports all errors
 		n++
 		line = appendCommit(line[:0], head.saltSum(), n, records)
+		_, _ = w.Write(line)
 	}
 	for records := range commits {
 		write(records)
 	}
 	write(nil)
-	_, _ = w.Write(append(line, closing...))
+	_, _ = w.WriteString(closing)
 	err = w.Flush()
 	if err == nil && n != head.snap {
 		err = errors.New("the commits changed while they were written")
@@ -95,19 +97,17 @@ func writeAll(data handle, head header, commits iter.Seq[[]byte]) (size int64, e
 // during the rename, so that no other process can take the lock of either. Windows
 // renames nothing that is open, and has no lock on the data file.
 func (f *File) replaceBy(data handle, tmp string) error {
-	reopen := !f.fs.RenamesOpen()
-	if reopen {
+	renamesOpen := f.fs.RenamesOpen()
+	if !renamesOpen {
 		_ = closeAll(f.data, data) // all in them was synced
 	}
 	renameErr := f.fs.Rename(tmp, f.path)
-	unused := data
 	if renameErr == nil {
-		unused = f.data
-		f.data = data
+		f.data, data = data, f.data
 	}
 	var err error
-	if !reopen {
-		_ = closeAll(unused)
+	if renamesOpen {
+		_ = closeAll(data) // the one that has no name any more, or is not needed
 	} else if f.data != nil {
 		f.data, err = f.fs.Open(f.path, os.O_RDWR)
 	}

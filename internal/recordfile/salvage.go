@@ -2,7 +2,6 @@ package recordfile
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -24,35 +23,33 @@ type Span struct {
 // Salvage needs no header. If that is damaged or missing, the checksum of the salt is the
 // one on which most commits agree, but at least two.
 func Salvage(path string, o Options, each func(string) error) (skipped []Span, missing int, err error) {
-	f, path, err := openToRead(path, &o)
+	var c content
+	f, err := c.openToRead(path, &o)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer f.Close()
-	first, last := uint64(math.MaxUint64), uint64(0) // the numbers of the commits that should be there
-	head, _, err := readHeader(f, path, o.Formats)
-	salt := head.saltSum()
-	switch {
-	case err == nil:
-		first = head.n + 1
-		last = head.snap
-	case errors.Is(err, ErrDamaged), errors.Is(err, ErrFormat) && head.format == "":
-		salt, err = commonSalt(f, err)
+	err = c.readHeader(f, o.Formats)
+	first := c.head.n + 1 // the numbers of the commits that should be there
+	last := c.head.snap
+	foreign := errors.Is(err, ErrFormat) && c.head.format == ""
+	if foreign || errors.Is(err, ErrDamaged) {
+		err = c.findSalt(f, err)
+		first = math.MaxUint64
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	commits := checker{salt: salt}
-	unsalted := checker{} // for the header
+	var unsalted checker // for the header
 	seen := map[uint64]bool{}
 	number := 1
 	offset := 0
 	err = readLines(f, 0, func(text string, _ int64) error {
 		for line := range strings.Lines(text) {
 			wrong := line
-			commit := commits.find(line)
+			commit := c.find(line)
 			n, records, ok := parseCommit(commit)
-			if ok && commits.verifies(commit) {
+			if ok && c.verifies(commit) {
 				first = min(first, n)
 				last = max(last, n)
 				seen[n] = true
@@ -71,10 +68,7 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 		}
 		return nil
 	})
-	if err != nil {
-		return skipped, 0, err
-	}
-	return skipped, max(0, int(last-first)+1-len(seen)), nil
+	return skipped, max(0, int(last-first)+1-len(seen)), err
 }
 
 // addSpan adds a span, or makes the last one longer if the new one follows it.
@@ -87,33 +81,37 @@ func addSpan(spans []Span, s Span) []Span {
 	return spans
 }
 
-// commonSalt returns the checksum of the salt on which most commits of a file agree, or
-// why if no two do. It is asked for when the header is wrong, which is the reason then.
-func commonSalt(f handle, headErr error) (salt uint32, err error) {
-	var unsalted checker
+// findSalt finds the checksum of the salt on which most commits of a file agree. It is for
+// files whose header is wrong; if no two commits agree, it returns headErr, which says so.
+func (c *content) findSalt(f handle, headErr error) error {
 	commits := map[uint32]int{}
-	count := func(text string, _ int64) error {
+	best := uint32(0)
+	err := readLines(f, 0, func(text string, _ int64) error {
 		for line := range strings.Lines(text) {
-			line = unsalted.find(line)
+			line = c.find(line)
 			_, _, ok := parseCommit(line)
 			if !ok {
 				continue
 			}
-			candidate, err := saltOf(line)
+			salt, err := saltOf(line)
 			if err == nil {
-				commits[candidate]++
+				commits[salt]++
 			}
-			if commits[candidate] > commits[salt] {
-				salt = candidate
+			if commits[salt] > commits[best] {
+				best = salt
 			}
 		}
 		return nil
+	})
+	c.salt = best
+	if err != nil || commits[best] > 1 {
+		return err
 	}
-	err = readLines(f, 0, count)
-	if err == nil && commits[salt] < 2 {
-		err = fmt.Errorf("%w; no two lines of it verify together", headErr)
+	damage, is := errors.AsType[*DamageError](headErr)
+	if is && damage.remedy == "" {
+		damage.remedy = "no two lines verify together; begin a new data file with a dump from before as -seed"
 	}
-	return salt, err
+	return headErr
 }
 
 // saltOf returns the checksum of the salt with which a line would verify: a CRC can be

@@ -1,11 +1,9 @@
 package recordfile
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,9 +17,6 @@ type Line struct {
 	Size    int64  // of the file, in bytes
 	Records string // JSON objects joined by commas; a part of the text that the file was read into
 }
-
-// chunk is how much is read at once, in bytes.
-const chunk = 1 << 20
 
 // readLines reads the file from an offset to the size that it has now: a server may be
 // writing after that. It hands the text to take in runs of whole lines; only what is
@@ -43,28 +38,30 @@ func readLines(f handle, from int64, take func(text string, size int64) error) e
 	if size > maxUnfinished {
 		_, _ = f.ReadAt(probe, size-maxUnfinished-1) // an error is met again below
 	}
-	if probe[0] != 0 {
+	zeros := probe[0] == 0
+	if !zeros {
 		text.Grow(int(size - from))
 	}
-	var buf []byte // what was read and not handed over yet: the beginning of a line
+	file := io.NewSectionReader(f, from, size-from)
+	buf := make([]byte, min(chunk, size-from))
+	handed := 0 // how much of the text was handed over
 	var taking sync.WaitGroup
 	var refused error // by take
 	for {
-		next := min(chunk, size-from)
-		buf = slices.Grow(buf, int(next))
-		n, err := f.ReadAt(buf[len(buf):][:next], from)
-		from += int64(n)
-		buf = buf[:len(buf)+n]
-		end := bytes.LastIndexByte(buf, '\n') + 1
-		if n == 0 || len(buf) > maxUnfinished {
-			end = len(buf)
+		n, err := file.Read(buf)
+		text.Write(buf[:n])
+		all := text.String()
+		end := max(handed, strings.LastIndexByte(all, '\n')+1)
+		if n == 0 || len(all)-end > maxUnfinished {
+			end = len(all)
 		}
-		if text.Len()+end > text.Cap() {
+		run := all[handed:end]
+		handed = end
+		if zeros {
 			text.Reset()
+			text.WriteString(all[end:])
+			handed = 0
 		}
-		text.Write(buf[:end])
-		run := text.String()[text.Len()-end:]
-		buf = append(buf[:0], buf[end:]...)
 		taking.Wait()
 		if refused != nil {
 			return refused
@@ -97,15 +94,10 @@ type content struct {
 
 // readFrom reads the file and accepts its lines, in order, while they are right.
 func (c *content) readFrom(f handle, formats []string) error {
-	head, size, err := readHeader(f, c.path, formats)
+	err := c.readHeader(f, formats)
 	if err != nil {
 		return err
 	}
-	c.head = head
-	c.salt = head.saltSum()
-	c.n = head.n
-	c.line = 3
-	c.end = size
 	return c.readOn(f)
 }
 
@@ -131,11 +123,11 @@ func (c *content) accept(text string, size int64) error {
 		}
 		n, records, ok := parseCommit(commit)
 		if !ok || n != c.n+1 {
-			return c.damage("the checksum is right, but this is not commit %d", c.n+1)
+			return c.damage(fmt.Sprintf("the checksum is right, but this is not commit %d", c.n+1))
 		}
 		err := c.replay(Line{c.head.format, c.line, c.end, size, records})
 		if err != nil {
-			return c.damage("%v", err)
+			return c.damage(err.Error())
 		}
 		text = after
 		c.n = n
@@ -185,30 +177,39 @@ var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
 // one, and [File.Settle] does if a crash kept Close from it. If the process did not
 // end well, damage to the last commit looks like an unfinished write.
 func (c *content) judgeRest() (repair string, err error) {
-	missing := fmt.Sprintf("commit %d is missing here or was changed", c.n+1)
-	switch {
-	case c.n < c.head.snap:
-		return "", c.damage("%s, but all up to commit %d was durable", missing, c.head.snap)
-	case c.rest == closing:
+	complete := c.n >= c.head.snap
+	if complete && c.rest == closing {
 		return "", nil
-	case strings.HasPrefix(closing, c.rest):
-		return "the closing bracket was missing", nil
-	case len(c.rest) > maxUnfinished:
-		return "", c.damage("%s, and more follows than one write can have left", missing)
 	}
+	if complete && strings.HasPrefix(closing, c.rest) {
+		return "the closing bracket was missing", nil
+	}
+	later := 0
 	for _, at := range lineHead.FindAllStringSubmatchIndex(c.rest, -1) {
 		n, _ := strconv.ParseUint(c.rest[at[2]:at[3]], 10, 64) // with an error: the greatest number
 		line, _, _ := strings.Cut(c.rest[at[0]:], "\n")
 		if n > c.n+1 || n <= c.n && c.verifies(line) {
-			return "", c.damage("%s, but commit %d stands at byte %d, where no crash leaves it",
-				missing, n, c.end+int64(at[0]))
+			later++
 		}
 	}
-	return fmt.Sprintf("the last write is not whole: %d bytes at line %d, byte %d",
-		len(c.rest), c.line, c.end), nil
+	tooLong := len(c.rest) > maxUnfinished
+	reason := fmt.Sprintf("%d later commits follow", later)
+	switch {
+	case later > 0 && tooLong: // the rest was not read to its end
+		reason = "at least " + reason
+	case later > 0:
+	case !complete:
+		reason = fmt.Sprintf("all up to commit %d was durable", c.head.snap)
+	case tooLong:
+		reason = "more follows than one write can have left"
+	default:
+		return fmt.Sprintf("the last write is not whole: %d bytes at line %d, byte %d",
+			len(c.rest), c.line, c.end), nil
+	}
+	return "", c.damage(fmt.Sprintf("line %d is wrong, and %s", c.line, reason))
 }
 
 // damage is the error for the first line that was not accepted.
-func (c *content) damage(format string, args ...any) *DamageError {
-	return &DamageError{c.path, c.line, c.end, fmt.Sprintf(format, args...)}
+func (c *content) damage(reason string) *DamageError {
+	return &DamageError{File: c.path, Line: c.line, Offset: c.end, Reason: reason}
 }

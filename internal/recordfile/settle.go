@@ -2,12 +2,11 @@ package recordfile
 
 import (
 	"errors"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
-
-// maxTorn is how many files with unfinished writes are kept.
-const maxTorn = 5
 
 // Settle makes the end of the file, as [Open] read it, right and durable: what an
 // unfinished write left is put aside and cut, a closing bracket that is missing is
@@ -32,7 +31,8 @@ func (f *File) Settle() (err error) {
 		err = f.putAside()
 	}
 	if err == nil {
-		err = f.orEndWriting(ErrReadOnly, "writing the end of the file again", f.writeEnd())
+		err = f.endWith(f.snapEnd, f.appended...)
+		err = f.orEndWriting(ErrReadOnly, "writing the end of the file again", err)
 	}
 	if err == nil {
 		err = f.sync()
@@ -60,10 +60,9 @@ func (f *File) setSettled() {
 	f.settled = true
 }
 
-// writeEnd writes the commits after the snapshot once more, and ends the file there.
-func (f *File) writeEnd() error {
-	at := f.snapEnd
-	for _, text := range append(f.appended, closing) {
+// endWith writes commits where they stand already, at an offset, and ends the file after them.
+func (f *File) endWith(at int64, commits ...string) error {
+	for _, text := range append(commits, closing) {
 		f.buf = append(f.buf[:0], text...)
 		_, err := f.data.WriteAt(f.buf, at)
 		if err != nil {
@@ -82,36 +81,32 @@ func (f *File) putAside() error {
 	}
 	prefix := f.path + ".torn-"
 	name := prefix + time.Now().UTC().Format("20060102T150405.000000000Z")
-	err := f.writeTorn(name)
+	torn, err := f.fs.Create(name, f.data)
+	if err == nil {
+		_, err = torn.WriteAt([]byte(f.rest), 0)
+		if err == nil {
+			err = torn.Sync()
+		}
+		_ = torn.Close()
+	}
+	if err == nil {
+		err = f.fs.SyncDir(f.dir)
+	}
 	if err != nil {
 		err = errors.Join(err, f.fs.Remove(name))
 		return f.orEndWriting(ErrReadOnly, "putting an unfinished write aside", err)
 	}
 	f.rest = ""
 	f.repair += ", cut and kept in " + name
-	kept, err := f.fs.WithPrefix(prefix)
-	for _, old := range kept[:max(0, len(kept)-maxTorn)] {
-		err = errors.Join(err, f.fs.Remove(old))
+	names, err := f.dir.Readdirnames(-1)
+	slices.Sort(names)
+	folder, begin := filepath.Split(prefix)
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, begin) })
+	for _, old := range names[:max(0, len(names)-maxTorn)] {
+		err = errors.Join(err, f.fs.Remove(folder+old))
 	}
 	if err != nil {
 		f.Logf("%s: old unfinished writes stay: %v", f.path, err)
 	}
 	return nil
-}
-
-// writeTorn writes the rest into a new file and makes that durable.
-func (f *File) writeTorn(name string) error {
-	torn, err := f.fs.Create(name, f.data)
-	if err != nil {
-		return err
-	}
-	defer torn.Close()
-	_, err = torn.WriteAt([]byte(f.rest), 0)
-	if err == nil {
-		err = torn.Sync()
-	}
-	if err == nil {
-		err = f.fs.SyncDir(f.dir)
-	}
-	return err
 }
