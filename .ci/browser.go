@@ -701,6 +701,7 @@ func (c *checks) demo() {
 	must(json.Unmarshal([]byte(body), &pasted))
 	equal("title that the curl line sent", pasted.Title, attack)
 	t.harmless()
+	t.eval("document.querySelectorAll('#createEvent details').forEach(details => { details.open = true; })", nil)
 	c.finish(t, "reference")
 }
 
@@ -819,10 +820,12 @@ func (c *checks) setFault(t *tab, s *server) {
 	t.wait("document.querySelector('#faults + form .problem').textContent")
 	t.quiet("400")
 	t.write(field("", "status"), "503")
+	t.click("document.querySelector('#faults + form summary')")
+	t.write(field("", "delay"), "5ms")
 	t.click(button("", "Set"))
 	t.wait("document.querySelector('#faults').textContent.includes('503')")
 	s.ask(503, "/events/create", "-d", event("Met"))
-	t.wait("document.querySelector('#requests').textContent.includes('status 503')")
+	t.wait("document.querySelector('#requests').textContent.includes('status 503, delay 5ms')")
 	t.wait("document.querySelector('#faults').textContent.includes('met by 1')")
 }
 
