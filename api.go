@@ -106,7 +106,7 @@ type route struct {
 	handle       func(w http.ResponseWriter, r request) error
 }
 
-// request is a request whose API key and query are right.
+// request is a request whose API key is right, with what its query asks for.
 type request struct {
 	*http.Request
 	caller string // id of the user whose API key it carries
@@ -308,7 +308,8 @@ func (a *api) getMe(w http.ResponseWriter, r request) error {
 }
 
 func (a *api) getEvent(w http.ResponseWriter, r request) error {
-	id, raw := a.event(r)
+	var id, raw string
+	a.db.View(func(v rows.View) { id, raw = r.event(v) })
 	if id == "" {
 		return errNoEvent
 	}
@@ -322,16 +323,16 @@ func (a *api) getOpenAPI(w http.ResponseWriter, _ request) error {
 }
 
 func (a *api) listEvents(w http.ResponseWriter, r request) error {
-	name := "events:" + r.caller + ":" + r.status
-	return a.list(w, r, name, r.caller, "evt")
+	return a.list(w, r, "evt", func(rows.View) (name, parent string) {
+		return "events:" + r.caller + ":" + r.status, r.caller
+	})
 }
 
 func (a *api) listGuests(w http.ResponseWriter, r request) error {
-	id, _ := a.event(r)
-	if id == "" {
-		return errNoEvent
-	}
-	return a.list(w, r, "guests:"+id, id, "gst")
+	return a.list(w, r, "gst", func(v rows.View) (name, parent string) {
+		id, _ := r.event(v)
+		return "guests:" + id, id
+	})
 }
 
 func (a *api) createEvent(w http.ResponseWriter, r request) error {
@@ -361,21 +362,34 @@ func (a *api) createEvent(w http.ResponseWriter, r request) error {
 	return nil
 }
 
-// list answers a page of a list: the rows of a kind that belong to a parent. No two
-// lists have the same name. A cursor holds the name of its list, and a cursor of another
-// list or filter is refused, because its place means nothing in this one.
-func (a *api) list(w http.ResponseWriter, r request, name, parent, kind string) error {
-	if r.after.place != nil && r.after.list != name {
-		return errForeign
-	}
+// list answers a page of a list: the rows of a kind that belong to a parent, which find
+// returns with the name of the list, or "" if the caller has no such parent. Both look at
+// one state: else an operator could give the event to another host between them.
+//
+// No two lists have the same name. A cursor holds the name of its list, and a cursor of
+// another list or filter is refused, because its place means nothing in this one.
+func (a *api) list(
+	w http.ResponseWriter, r request, kind string, find func(rows.View) (name, parent string),
+) (err error) {
 	p := a.pages.Get().(*pageWriter)
 	defer a.pages.Put(p)
-	next := cursor{list: name}
+	var next cursor
 	a.db.View(func(v rows.View) {
-		p.items, next.place = v.Page(parent, kind, r.status, r.after.place, r.limit, p.items[:0])
+		name, parent := find(v)
+		switch {
+		case parent == "":
+			err = errNoEvent
+		case r.after.place != nil && r.after.list != name:
+			err = errForeign
+		default:
+			next.list = name
+			p.items, next.place = v.Page(parent, kind, r.status, r.after.place, r.limit, p.items[:0])
+		}
 	})
-	p.write(w, next)
-	return nil
+	if err == nil {
+		p.write(w, next)
+	}
+	return err
 }
 
 // A cursor is a list and the place in it behind which a page begins. Its text is
@@ -677,18 +691,16 @@ func (s inner) Profile(user string) (raw string) {
 
 // event is the event that the path names by id or slug, if the caller hosts it. Otherwise
 // both results are "".
-func (a *api) event(r request) (id, raw string) {
+func (r request) event(v rows.View) (id, raw string) {
 	ref := r.PathValue("id")
-	a.db.View(func(v rows.View) {
-		e := v.Find(ref)
-		if e == nil || e.Parent != r.caller || e.Kind.Prefix != "evt" {
-			return
-		}
-		if e.ID == ref || e.Name == ref { // and not an idempotency key's name
-			id, raw = e.ID, e.JSON
-		}
-	})
-	return id, raw
+	e := v.Find(ref)
+	if e == nil || e.Parent != r.caller || e.Kind.Prefix != "evt" {
+		return "", ""
+	}
+	if e.ID != ref && e.Name != ref { // an idempotency key's name
+		return "", ""
+	}
+	return e.ID, e.JSON
 }
 
 // creation is the answer to a create: the event, and whether an earlier request

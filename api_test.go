@@ -1550,3 +1550,50 @@ func BenchmarkCreate(b *testing.B) {
 		}
 	}
 }
+
+// TestGuestsOfAnother: while an operator gives an event to another host and back, the
+// answer to one host never has the guests that the event has under the other.
+func TestGuestsOfAnother(t *testing.T) {
+	t.Parallel()
+	store := events.NewStore(nil)
+	apply := func(records string) {
+		if err := store.ApplyJSON([]byte("[" + records + "]")); err != nil {
+			t.Error(err)
+		}
+	}
+	apply(`{"user":{"id":"usr_ada","name":"A","email":"a@example.com"}},
+		{"user":{"id":"usr_bob","name":"B","email":"b@example.com"}},
+		{"key":{"user_id":"usr_ada","secret":"svc_live_ada"}}`)
+	move := func(host string) {
+		apply(`{"delete":{"event":"evt_1"}},{"event":{"id":"evt_1","host_id":"` + host + `","title":"T",
+			"start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z"}},
+			{"guest":{"event_id":"evt_1","name":"of ` + host + `"}}`)
+	}
+	done := make(chan bool)
+	var moving sync.WaitGroup
+	moving.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				move("usr_ada")
+				move("usr_bob")
+			}
+		}
+	})
+	h := events.New(store)
+	for range 5000 {
+		r := httptest.NewRequest("GET", events.BasePath+"/events/evt_1/guests", nil)
+		r.Header.Set("X-Service-Api-Key", "svc_live_ada")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		isHers := w.Code == http.StatusOK && strings.Contains(w.Body.String(), "of usr_ada")
+		if !isHers && w.Code != http.StatusNotFound {
+			t.Errorf("the guests are %d %s", w.Code, w.Body)
+			break
+		}
+	}
+	close(done)
+	moving.Wait()
+}

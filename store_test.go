@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -888,6 +889,22 @@ func TestDataFile(t *testing.T) {
 	names, err := filepath.Glob("testdata/events-*.json")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("there is no data file: %v", err)
+	}
+	fresh := filepath.Join(t.TempDir(), "fresh.json")
+	store, err := events.Open(fresh, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada := events.User{Name: "Ada", Email: "ada@example.com"}
+	if err := errors.Join(store.Apply(events.Record{User: &ada}), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	format := func(file string) string {
+		text, _ := os.ReadFile(file)
+		return regexp.MustCompile(`"format":"[^"]*"`).FindString(string(text))
+	}
+	if !slices.ContainsFunc(names, func(name string) bool { return format(name) == format(fresh) }) {
+		t.Errorf("none of %q has the %s that is written today", names, format(fresh))
 	}
 	for _, name := range names {
 		t.Run(filepath.Base(name), func(t *testing.T) {

@@ -20,10 +20,10 @@ const (
 
 // update is one call of [DB.Batch].
 type update struct {
-	fn     func(*Tx) error
-	err    error         // of the call
-	joined bool          // it saw changes of updates before it in the same commit
-	done   chan struct{} // closed once err is final
+	fn      func(*Tx) error
+	err     error         // of the call
+	depends bool          // it made changes, or saw those of updates before it in the same commit
+	done    chan struct{} // closed once err is final
 }
 
 // Batch calls f, which changes the database, and commits the changes, together with
@@ -90,9 +90,8 @@ func (db *DB) commitWaiting() {
 // returns the others. Its callers are released before the file is compacted; the
 // next commit waits for that.
 //
-// Every update that succeeded fails with the commit, even one that changed nothing:
-// it may have seen rows that were not written. For the same reason an update that
-// failed after it saw changes of the commit gets the error of the commit.
+// Every update that depends on the commit fails with it: it made changes, or it may have
+// seen rows that were not written, even if it changed nothing or failed by itself.
 func (db *DB) commit(waiting []*update) (rest []*update) {
 	db.writer.Lock()
 	defer db.writer.Unlock()
@@ -103,14 +102,14 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 		db.commits.Add(1)
 	}
 	for _, u := range c.updates {
-		if err != nil && (u.err == nil || u.joined) {
+		if err != nil && u.depends {
 			u.err = err
 		}
 		if u.done != nil {
 			close(u.done)
 		}
 	}
-	if err == nil {
+	if err == nil && len(c.changes) > 0 {
 		db.compact()
 	}
 	return waiting[len(c.updates):]
@@ -133,20 +132,21 @@ func (db *DB) gather(waiting []*update) commit {
 	c := commit{updates: waiting}
 	for i, u := range waiting {
 		own := newTx(db, batch)
-		u.joined = batch != nil
+		u.depends = batch != nil
 		u.err = db.run(u.fn, own)
 		if u.err != nil || len(own.changes) == 0 {
 			continue
 		}
+		u.depends = true
 		fits := db.addRecords(own.changes)
-		if !fits && u.joined {
+		if !fits && batch != nil {
 			c.updates = waiting[:i]
 			return c
 		}
-		if u.joined {
-			batch.merge(own)
-		} else {
+		if batch == nil {
 			batch = own
+		} else {
+			batch.merge(own)
 		}
 		c.changes = batch.changes
 		if !fits {

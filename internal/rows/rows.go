@@ -51,8 +51,8 @@ type Kind struct {
 	Parent string // prefix of the kind of row that these belong to; "" for none
 
 	// Read returns the row that a text in a data file stands for, without the text. It
-	// returns false if this program did not write the text. Only one goroutine calls it.
-	// It is called for each row of a file, so it should be fast.
+	// returns false if this program did not write the text. It is called for each row of a
+	// file, so it should be fast, and never twice at the same time.
 	Read func(text string) (r Row, ok bool)
 }
 

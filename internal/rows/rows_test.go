@@ -390,6 +390,26 @@ func TestFailedCommit(t *testing.T) {
 	})
 }
 
+// TestNothingToCommit: an update that changes nothing, and saw nothing that was not on
+// disk, does not fail with the commit of others.
+func TestNothingToCommit(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.json")
+	db := opened(t, path)
+	db.mustUpdate(t, put(fact{id: "usr_1"}))
+	if err := os.Remove(path); err != nil { // now nothing can be written
+		t.Fatal(err)
+	}
+	nothing := func(*Tx) error { return nil }
+	updates := []*update{{fn: nothing}, {fn: put(fact{id: "usr_2"})}, {fn: nothing}}
+	db.commit(updates)
+	for i, fails := range []bool{false, true, true} {
+		if got := errors.Is(updates[i].err, ErrNotWritten); got != fails {
+			t.Errorf("update %d = %v, want it not written: %t", i, updates[i].err, fails)
+		}
+	}
+}
+
 // TestSplitCommits: updates that do not fit into one commit take as many as they
 // need, in order, each update whole; one that is larger than a commit goes alone.
 func TestSplitCommits(t *testing.T) {
