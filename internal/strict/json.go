@@ -303,7 +303,7 @@ func (p *parser) chars() string {
 			return chars
 		case c == '\\':
 			r, size := unescape(p.data[i:])
-			if size == 0 {
+			if r < 0 {
 				p.fail(i, `this escape is unknown, or half of a surrogate pair: use \" \\ \/ \b \f \n `+
 					`\r \t, or \u and four hex digits, for both halves of a pair`)
 				return ""
@@ -323,8 +323,8 @@ func (p *parser) chars() string {
 }
 
 // unescape returns the character of the escape with which s begins, and the number of
-// bytes that the escape takes, which is 0 if it is not valid. Example: \ud83d\ude00 is one
-// character in 12 bytes.
+// bytes that the escape takes. If it is not valid, the character is -1. Example:
+// \ud83d\ude00 is one character in 12 bytes.
 func unescape(s []byte) (r rune, size int) {
 	if len(s) > 1 {
 		if i := strings.IndexByte(`"\/bfnrt`, s[1]); i >= 0 {
@@ -332,15 +332,12 @@ func unescape(s []byte) (r rune, size int) {
 		}
 	}
 	r = unit(s)
-	switch {
-	case r < 0:
-		return 0, 0
-	case !utf16.IsSurrogate(r):
+	if !utf16.IsSurrogate(r) {
 		return r, 6
 	}
 	r = utf16.DecodeRune(r, unit(s[6:]))
 	if r == utf8.RuneError { // the halves are no pair
-		return 0, 0
+		r = -1
 	}
 	return r, 12
 }

@@ -3,13 +3,13 @@ package strict
 import (
 	"net/netip"
 	"regexp"
-	"strings"
 )
 
 // webURL is the grammar of RFC 3986, appendix A, for a URI with the scheme http or
-// https, a host and no user info. What looks like an IPv6 address need not be one.
+// https, a host and no user info. What looks like an IPv6 address need not be one. It is
+// the first group.
 var webURL = regexp.MustCompile(`^[Hh][Tt][Tt][Pp][Ss]?://` +
-	`(?:\[(?:[0-9A-Fa-f:.]+|[Vv][0-9A-Fa-f]+\.[` + plain + `:]+)\]` +
+	`(?:\[(?:([0-9A-Fa-f:.]+)|[Vv][0-9A-Fa-f]+\.[` + plain + `:]+)\]` +
 	`|(?:[` + plain + `]+|` + escaped + `)+)(?::[0-9]*)?(?:[/?]` + path + `)?(?:#` + path + `)?$`)
 
 const (
@@ -22,15 +22,10 @@ const (
 // or https, in any case, a host that is not empty, and no user info. Its length
 // is for the caller to judge.
 func URL(s string) bool {
-	if !webURL.MatchString(s) {
-		return false
+	match := webURL.FindStringSubmatch(s)
+	if match == nil || match[1] == "" {
+		return match != nil
 	}
-	// Only an address stands in brackets: one of IPv6, or of a later version after a v.
-	_, bracket, found := strings.Cut(s, "[")
-	literal, _, _ := strings.Cut(bracket, "]")
-	if !found || strings.ContainsAny(literal, "vV") {
-		return true
-	}
-	address, _ := netip.ParseAddr(literal) // after an error the zero Addr, which is not IPv6
+	address, _ := netip.ParseAddr(match[1]) // after an error the zero Addr, which is not IPv6
 	return address.Is6()
 }
