@@ -98,12 +98,12 @@ type api struct {
 	pages  sync.Pool     // of *pageWriter, which lists use in turn
 }
 
-// route is one endpoint: a method, a path, and what answers it.
+// route is one endpoint: its operation, which is a method and a path, and what answers it.
 type route struct {
-	method, path string
-	params       []string // the query parameters that it takes
-	most         int      // the most items of a page, if limit is one of them
-	handle       func(w http.ResponseWriter, r request) error
+	operation string
+	params    []string // the query parameters that it takes
+	most      int      // the most items of a page, if limit is one of them
+	handle    func(w http.ResponseWriter, r request) error
 }
 
 // request is a request whose API key is right, with what its query asks for.
@@ -117,12 +117,12 @@ type request struct {
 
 func (a *api) routes() []route {
 	return []route{
-		{"GET", "/users/me", nil, 0, a.getMe},
-		{"GET", "/events", []string{"status", "limit", "cursor"}, 100, a.listEvents},
-		{"POST", "/events/create", nil, 0, a.createEvent},
-		{"GET", "/events/{id}", nil, 0, a.getEvent},
-		{"GET", "/events/{id}/guests", []string{"limit", "cursor"}, 200, a.listGuests},
-		{"GET", "/openapi", nil, 0, a.getOpenAPI},
+		{"GET /users/me", nil, 0, a.getMe},
+		{"GET /events", []string{"status", "limit", "cursor"}, 100, a.listEvents},
+		{"POST /events/create", nil, 0, a.createEvent},
+		{"GET /events/{id}", nil, 0, a.getEvent},
+		{"GET /events/{id}/guests", []string{"limit", "cursor"}, 200, a.listGuests},
+		{"GET /openapi", nil, 0, a.getOpenAPI},
 	}
 }
 
@@ -141,9 +141,8 @@ func newAPI(store *Store) *api {
 	var routes []answer.Route
 	for _, rt := range a.routes() {
 		routes = append(routes, answer.Route{
-			Method: rt.method,
-			Path:   rt.path,
-			Serve:  a.endpoint(rt),
+			Operation: rt.operation,
+			Serve:     a.endpoint(rt),
 		})
 	}
 	checkKey := func(r *http.Request) error {
@@ -157,7 +156,7 @@ func newAPI(store *Store) *api {
 // Operations are the endpoints as [Config.Intercept] names them: "GET /events/{id}".
 func (a *api) Operations() (all []string) {
 	for _, rt := range a.routes() {
-		all = append(all, rt.method+" "+rt.path)
+		all = append(all, rt.operation)
 	}
 	return all
 }
@@ -219,15 +218,14 @@ var (
 // endpoint returns what answers a route. It checks the API key, and then the query.
 // Between them it calls Intercept.
 func (a *api) endpoint(rt route) http.HandlerFunc {
-	operation := rt.method + " " + rt.path
-	intercept := a.cfg.Intercept
-	serve := func(w http.ResponseWriter, r request) {
-		err := rt.readQuery(&r)
+	serve := func(w http.ResponseWriter, r *http.Request, userID string) {
+		checked := request{Request: r, caller: userID}
+		err := rt.readQuery(&checked)
 		if err == nil {
-			err = rt.handle(w, r)
+			err = rt.handle(w, checked)
 		}
 		if err != nil {
-			a.writeError(w, r.Request, err)
+			a.writeError(w, r, err)
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -235,11 +233,11 @@ func (a *api) endpoint(rt route) http.HandlerFunc {
 		switch {
 		case err != nil:
 			a.writeError(w, r, err)
-		case intercept == nil:
-			serve(w, request{Request: r, caller: userID})
+		case a.cfg.Intercept == nil:
+			serve(w, r, userID)
 		default:
-			intercept(operation, userID, w, r, func(w http.ResponseWriter, r *http.Request) {
-				serve(w, request{Request: r, caller: userID})
+			a.cfg.Intercept(rt.operation, userID, w, r, func(w http.ResponseWriter, r *http.Request) {
+				serve(w, r, userID)
 			})
 		}
 	}
@@ -273,8 +271,8 @@ func (rt route) readQuery(r *request) error {
 func (rt route) readParameter(r *request, name, value string) (problem string) {
 	if !slices.Contains(rt.params, name) {
 		takes := cmp.Or(strings.Join(rt.params, ", "), "none")
-		return fmt.Sprintf("%.60q is not a query parameter of %s %s: it takes %s",
-			name, rt.method, rt.path, takes)
+		return fmt.Sprintf("%.60q is not a query parameter of %s: it takes %s",
+			name, rt.operation, takes)
 	}
 	switch name {
 	case "status":

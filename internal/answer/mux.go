@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Route is a line of a list of routes: what answers one method of one path. The path may
-// have wildcards of [http.ServeMux], such as {id} in /events/{id}.
+// Route is a line of a list of routes: what answers one operation, which is a method and a
+// path. The path may have wildcards of [http.ServeMux], such as {id} in GET /events/{id}.
 type Route struct {
-	Method, Path string
-	Serve        http.HandlerFunc
+	Operation string
+	Serve     http.HandlerFunc
 }
 
 // Mux returns a handler that sends each request to the route for its method and path. The
@@ -32,14 +32,17 @@ func Mux(
 ) http.Handler {
 	mux := http.NewServeMux()
 	methods := map[string][]string{} // by path
-	var known []string
+	known := map[string]bool{}       // the methods of all paths
+	var operations []string
 	for _, route := range routes {
-		mux.HandleFunc(route.Method+" "+base+route.Path, route.Serve)
-		methods[route.Path] = append(methods[route.Path], route.Method)
-		known = append(known, route.Method+" "+route.Path)
+		method, path, _ := strings.Cut(route.Operation, " ")
+		mux.HandleFunc(method+" "+base+path, route.Serve)
+		methods[path] = append(methods[path], method)
+		known[method] = true
+		operations = append(operations, route.Operation)
 	}
 	noRoute := NotFound("there is no such route below " + base + "/; there are " +
-		strings.Join(known, ", "))
+		strings.Join(operations, ", "))
 	// refuse answers what no route takes. Allow is empty if there is no such path.
 	refuse := func(path, allow string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +56,7 @@ func Mux(
 				w.WriteHeader(http.StatusNoContent)
 				return
 			default:
-				err = notAllowed(r.Method, path, allow, routes)
+				err = notAllowed(r.Method, path, allow, operations)
 			}
 			writeError(w, r, err)
 		}
@@ -67,10 +70,9 @@ func Mux(
 		allow = strings.Replace(allow, "GET", "GET, HEAD", 1)
 		paths.HandleFunc(base+path, refuse(path, allow))
 		// A method that the path lacks must not reach another path with a wildcard.
-		for _, route := range routes {
-			if !slices.Contains(own, route.Method) {
-				own = append(own, route.Method)
-				mux.Handle(route.Method+" "+base+path, paths)
+		for method := range known {
+			if !slices.Contains(own, method) {
+				mux.Handle(method+" "+base+path, paths)
 			}
 		}
 	}
@@ -83,13 +85,13 @@ func Mux(
 	})
 }
 
-// notAllowed is a 405. It names the routes below the path that have the method, as
+// notAllowed is a 405. It names the operations below the path that have the method, as
 // POST /events is most likely to mean POST /events/create.
-func notAllowed(method, path, allow string, routes []Route) *Error {
+func notAllowed(method, path, allow string, operations []string) *Error {
 	problem := Method(path, allow)
-	for _, route := range routes {
-		if route.Method == method && strings.HasPrefix(route.Path, path+"/") {
-			problem.Message += ", or " + method + " " + route.Path
+	for _, operation := range operations {
+		if strings.HasPrefix(operation, method+" "+path+"/") {
+			problem.Message += ", or " + operation
 		}
 	}
 	return problem

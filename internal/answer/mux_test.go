@@ -15,11 +15,11 @@ func TestMux(t *testing.T) {
 		Write(w, http.StatusOK, r.Pattern+"|"+r.PathValue("id"))
 	}
 	routes := []Route{
-		{"GET", "/events", echo},
-		{"POST", "/events/create", echo},
-		{"GET", "/events/{id}", echo},
-		{"DELETE", "/events/{id}", echo},
-		{"GET", "/events/{id}/guests", echo},
+		{"GET /events", echo},
+		{"POST /events/create", echo},
+		{"GET /events/{id}", echo},
+		{"DELETE /events/{id}", echo},
+		{"GET /events/{id}/guests", echo},
 	}
 	check := func(r *http.Request) error {
 		if r.Header["X-Refused"] != nil {
@@ -104,8 +104,8 @@ func TestMux(t *testing.T) {
 // TestMuxConflict: a list in which it is not clear what takes a request is refused.
 func TestMuxConflict(t *testing.T) {
 	t.Parallel()
-	for _, second := range []Route{{"GET", "/a/{x}", nil}, {"GET", "/{x}/b", nil}, {"POST", "/{x}/b", nil}} {
-		t.Run(second.Method+" "+second.Path, func(t *testing.T) {
+	for _, second := range []Route{{"GET /a/{x}", nil}, {"GET /{x}/b", nil}, {"POST /{x}/b", nil}} {
+		t.Run(second.Operation, func(t *testing.T) {
 			t.Parallel()
 			defer func() {
 				if recover() == nil {
@@ -113,7 +113,7 @@ func TestMuxConflict(t *testing.T) {
 				}
 			}()
 			second.Serve = func(http.ResponseWriter, *http.Request) {}
-			first := Route{"GET", "/a/{y}", second.Serve}
+			first := Route{"GET /a/{y}", second.Serve}
 			Mux("", []Route{first, second}, nil, nil)
 		})
 	}

@@ -118,9 +118,8 @@ func Handler(base string, routes Routes, writeError answer.WriteError) http.Hand
 			}
 		}
 		list = append(list, answer.Route{
-			Method: route.Method,
-			Path:   route.Path,
-			Serve:  serve,
+			Operation: route.Method + " " + route.Path,
+			Serve:     serve,
 		})
 	}
 	everyone := func(*http.Request) error { return nil }
