@@ -163,7 +163,6 @@ func (a *api) Operations() (all []string) {
 
 // ServeHTTP answers what needs no key and leaves the rest to the mux.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer answer.Recover(w, r, a.writeError)
 	begin(w, r)
 	isOurs := r.URL.Path == BasePath || strings.HasPrefix(r.URL.Path, BasePath+"/")
 	isPreflight := r.Method == http.MethodOptions &&

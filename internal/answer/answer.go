@@ -130,10 +130,10 @@ func Stream(w http.ResponseWriter, write func(io.Writer) error) {
 // cause goes to the log alone.
 type WriteError func(w http.ResponseWriter, r *http.Request, err error)
 
-// Recover is deferred by a handler. It passes a panic to writeError as an error with
+// recoverTo is deferred by a handler. It passes a panic to writeError as an error with
 // the stack. A panic with [http.ErrAbortHandler] goes on: by it net/http closes
 // the connection without an answer.
-func Recover(w http.ResponseWriter, r *http.Request, writeError WriteError) {
+func recoverTo(w http.ResponseWriter, r *http.Request, writeError WriteError) {
 	cause := recover()
 	if cause == http.ErrAbortHandler {
 		panic(cause)

@@ -102,7 +102,7 @@ func TestRecover(t *testing.T) {
 	recovered := func(panics func()) (goesOn any, err error) {
 		defer func() { goesOn = recover() }()
 		func() {
-			defer Recover(nil, nil, func(_ http.ResponseWriter, _ *http.Request, e error) { err = e })
+			defer recoverTo(nil, nil, func(_ http.ResponseWriter, _ *http.Request, e error) { err = e })
 			panics()
 		}()
 		return nil, err
@@ -156,7 +156,7 @@ func TestStream(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				defer Recover(w, r, func(_ http.ResponseWriter, _ *http.Request, err error) { t.Error(err) })
+				defer recoverTo(w, r, func(_ http.ResponseWriter, _ *http.Request, err error) { t.Error(err) })
 				Stream(w, func(w io.Writer) error {
 					for _, piece := range []string{"[", long, "]"} {
 						if _, err := io.WriteString(w, piece); err != nil {

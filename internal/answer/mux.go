@@ -26,7 +26,7 @@ type Route struct {
 //
 // What no route takes is answered in one place, once check has returned no error: OPTIONS
 // with the methods that the path has, other methods of such a path with a 405, and other
-// paths with a 404. WriteError answers errors, also those of check.
+// paths with a 404. WriteError answers errors, also those of check, and panics.
 func Mux(
 	base string, routes []Route, check func(*http.Request) error, writeError WriteError,
 ) http.Handler {
@@ -77,6 +77,7 @@ func Mux(
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer recoverTo(w, r, writeError)
 		if !isPlain(r.URL) {
 			unknown(w, r)
 			return
