@@ -7,14 +7,17 @@ import (
 )
 
 // Append commits records, JSON objects joined by commas, as one line. When it
-// returns nil they are on disk, whole. An error that wraps neither [ErrBroken]
-// nor [ErrReadOnly] left the file as it was, and later calls may succeed: a disk
-// that refused the write because it was full may have room again. If a full disk shows
-// only at the sync (a quota, delayed or thin allocation), the sync has failed, which is
-// ErrBroken. After ErrBroken the commit may or may not be there at the next [Open],
-// but never a part of it.
+// returns nil they are on disk, whole.
+//
+// After an error that wraps neither [ErrBroken] nor [ErrReadOnly], later calls may
+// succeed: a disk that refused the write because it was full may have room again. What
+// the write left in the file is undone at once or, if the disk is too full even for that,
+// by the next call, which fails until it can. If a full disk shows only at the sync (a
+// quota, delayed or thin allocation), the sync has failed, which is ErrBroken.
+//
+// After ErrBroken, and as long as a write is not undone, the commit may or may not be
+// there at the next [Open], but never a part of it.
 func (f *File) Append(records []byte) (err error) {
-	defer f.watch("a commit")()
 	defer f.wrap(&err, "nothing was added")
 	err = f.checkWritable()
 	if err != nil {
@@ -31,7 +34,7 @@ func (f *File) Append(records []byte) (err error) {
 	f.buf = append(f.buf, closing...)
 	_, err = f.data.WriteAt(f.buf, f.end)
 	if err != nil {
-		f.unfinished = true
+		f.mustUndo = true
 		_ = f.undo() // it ends writing, or is tried again
 		return err
 	}
@@ -46,18 +49,18 @@ func (f *File) Append(records []byte) (err error) {
 	return nil
 }
 
-// undo ends the file after its last commit again, if a write behind that has failed. How
-// much of it was written is not known: os.File.WriteAt may return 0 although it wrote
-// something. If the disk is too full even for that, the next call tries it again.
+// undo ends the file after its last commit again, if a write has failed. How much of that
+// was written is not known: os.File.WriteAt may return 0 although it wrote something. If
+// the disk is too full to undo it, checkWritable tries again.
 func (f *File) undo() error {
-	if !f.unfinished {
+	if !f.mustUndo {
 		return nil
 	}
 	err := f.endWith(f.end)
 	if errors.Is(err, diskFull) || errors.Is(err, quotaFull) {
 		return err
 	}
-	f.unfinished = false
+	f.mustUndo = false
 	err = f.orEndWriting(ErrBroken, "ending the file after its last commit", err)
 	if err != nil {
 		return err
@@ -69,7 +72,7 @@ func (f *File) undo() error {
 // those can be told from an unfinished write, which nothing follows: see judgeRest. A
 // file without room for it is as good as before.
 func (f *File) endEmpty() {
-	if f.empty && !f.unfinished {
+	if f.empty && !f.mustUndo {
 		return
 	}
 	err := f.Append(nil)
@@ -89,7 +92,7 @@ func (f *File) syncDir() error {
 
 // checkWritable returns why nothing can be written, or nil. The file at the path must be
 // the one that is open, and as long as it was left: what is written to any other
-// would be lost.
+// would be lost. If a write is still to be undone, it has to be possible now.
 func (f *File) checkWritable() error {
 	if f.lock == nil {
 		return errors.New("the file is closed")
@@ -102,7 +105,7 @@ func (f *File) checkWritable() error {
 	if err != nil {
 		return err
 	}
-	if size == f.size || f.unfinished && size >= f.end {
+	if size == f.size || f.mustUndo && size >= f.end {
 		return f.undo()
 	}
 	return f.orEndWriting(ErrBroken, "looking for the file",

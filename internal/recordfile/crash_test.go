@@ -173,7 +173,7 @@ func (p *process) change(after string, do func() error) error {
 	switch {
 	case err == nil:
 		p.answered(after)
-	case ended != nil || p.f.Err() == nil && !p.f.unfinished:
+	case ended != nil || p.f.Err() == nil && !p.f.mustUndo:
 		p.may = before
 	}
 	return err

@@ -3,6 +3,7 @@ package recordfile
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 var (
@@ -35,11 +36,14 @@ type DamageError struct {
 func (e *DamageError) Error() string {
 	remedy := e.remedy
 	if remedy == "" {
-		remedy = "get out what verifies with eventsd dump -salvage -data '" + e.File + "', and " +
+		remedy = "get out what verifies with eventsd dump -salvage -data " + quoted(e.File) + ", and " +
 			"begin a new data file with that or with a dump from before as -seed"
 	}
 	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed: %s",
 		e.File, e.Line, e.Offset, e.Reason, remedy)
 }
+
+// quoted is a path as one word of a shell.
+func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
 func (e *DamageError) Unwrap() error { return ErrDamaged }

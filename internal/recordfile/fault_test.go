@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
 // session is a life of a file with everything in it: made, rewritten, appended
@@ -335,78 +334,6 @@ func TestUndoOnFullDisk(t *testing.T) {
 				t.Errorf("the next Open: %q, %v", content, err)
 			}
 		}
-	})
-}
-
-// A commit or a rewrite that takes long is logged while it hangs and when it ends, and
-// Busy tells how long it has taken so far.
-func TestSlowDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, f := settled(t)
-		ok(t, f.Settle())
-		m.logged = nil
-		hangs := func(d time.Duration) {
-			m.fault = func(kind, _ string) fault {
-				if kind == "sync" {
-					time.Sleep(d)
-				}
-				return fault{}
-			}
-		}
-		logs := func(what string, want ...string) {
-			t.Helper()
-			for i, line := range want {
-				want[i] = dataPath + ": " + line
-			}
-			if !slices.Equal(m.logged, want) {
-				t.Errorf("%s: logged %q, want %q", what, m.logged, want)
-			}
-			m.logged = nil
-			if f.Busy() != 0 {
-				t.Errorf("%s: Busy = %v at its end", what, f.Busy())
-			}
-		}
-		hangs(900 * time.Millisecond)
-		ok(t, f.Append([]byte("3")))
-		logs("a commit of 0.9 s")
-
-		hangs(36 * time.Second)
-		done := make(chan error)
-		go func() { done <- f.Append([]byte("4")) }()
-		time.Sleep(11 * time.Second)
-		if f.Busy() != 11*time.Second || len(m.logged) != 1 {
-			t.Errorf("after 11 s Busy = %v, and logged is %q", f.Busy(), m.logged)
-		}
-		ok(t, <-done)
-		logs("a commit of 36 s", "a commit has not ended after 1s: the disk is slow or hangs", "a commit took 36s")
-
-		hangs(2 * time.Second)
-		for range 4 {
-			ok(t, f.Append([]byte("5")))
-		}
-		logs("commits in the 10 s after that")
-		time.Sleep(2 * time.Second)
-		for range 3 {
-			ok(t, f.Append([]byte("6")))
-		}
-		logs("then", "a commit has not ended after 1s: the disk is slow or hangs", "a commit took 2s")
-
-		time.Sleep(time.Minute)
-		ok(t, f.Rewrite(seq("7")))
-		logs("a rewrite", "a rewrite has not ended after 1s: the disk is slow or hangs", "a rewrite took 2s")
-
-		time.Sleep(time.Minute)
-		m.fault = func(kind, _ string) fault {
-			if kind == "write" {
-				time.Sleep(3 * time.Second)
-				return fault{err: errIO}
-			}
-			return fault{}
-		}
-		if err := f.Append([]byte("8")); err == nil {
-			t.Error("no error of a write that fails")
-		}
-		logs("one that fails", "a commit has not ended after 1s: the disk is slow or hangs", "a commit took 6s")
 	})
 }
 

@@ -44,8 +44,8 @@ func (c *content) readHeader(f handle, formats []string) error {
 	case strings.HasPrefix(text, opening+beginning):
 	case reformatted.MatchString(text):
 		damage := c.damage("something, such as jq or an editor, wrote all of it anew in another form")
-		damage.remedy = "make records of it with jq '[.[].w[]? | del(.idempotency)]' '" + c.path +
-			"' > records.json, and begin a new data file with -seed records.json"
+		damage.remedy = "make records of it with jq '[.[].w[]? | del(.idempotency)]' " + quoted(c.path) +
+			" > records.json, and begin a new data file with -seed records.json"
 		return damage
 	case lineHead.MatchString(text):
 		return c.damage("the beginning of the file was overwritten or is missing")

@@ -21,6 +21,8 @@
 //     file. The header has one, too. Each line's n is one more than that of the line
 //     before. A rewrite begins a new generation of the file and goes on counting, so
 //     an older generation has lower numbers.
+//   - format names what the records are like. This package only looks for it in
+//     the list of [Options].
 //   - salt is random and new whenever the file is rewritten, so that a block of
 //     an older generation, which a disk may still hold, never verifies.
 //   - snap is the number of the empty commit that ends the snapshot, which is
@@ -75,7 +77,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
-	"time"
 )
 
 const (
@@ -118,7 +119,7 @@ func (o *Options) setDefaults() {
 
 // A File is an open data file and its lock. The order of calls is [Open], [File.Settle]
 // or [File.Rewrite], then any number of [File.Append] and Rewrite, then [File.Close].
-// One goroutine at a time may use it; only [File.Err] and [File.Busy] are safe for concurrent use.
+// One goroutine at a time may use it; only [File.Err] is safe for concurrent use.
 type File struct {
 	Options
 	content
@@ -128,12 +129,10 @@ type File struct {
 	repair  string    // what Settle has to repair, in words; empty if nothing is wrong
 	settled bool      // Append may write
 
-	unfinished bool // a write behind the last commit failed, and undo has not ended the file yet
+	// mustUndo: a write failed, and what it left after the last commit is still there.
+	mustUndo bool
 
-	err atomic.Pointer[error]
-
-	began atomic.Pointer[time.Time] // when the commit or the rewrite that is under way began
-	quiet time.Time                 // until then none that takes long is logged
+	err atomic.Pointer[error] // why nothing can be written any more
 }
 
 // Open takes the lock of the file at path, reads the file and calls replay once for
@@ -225,8 +224,9 @@ func (f *File) orEndWriting(ended error, doing string, err error) error {
 	return err
 }
 
-// wrap replaces an error, if there is one, by what ended writing, or adds what was not
-// done. It ends writing to a file of an older format.
+// wrap completes the error of a method that writes, if it has one: with what was not done,
+// for example "nothing was added". If the error ended writing, Err says what there is to
+// say. A file of an older format can only be rewritten: if that failed, writing has ended.
 func (f *File) wrap(err *error, not string) {
 	switch {
 	case *err == nil:

@@ -497,9 +497,9 @@ func TestOpenRefuses(t *testing.T) {
 		"formatted otherwise":     {"[\n  {\n    \"c\": \"00000000\"", 1, 0, "jq '[.[].w[]? | del(.idempotency)]'"},
 		"CR LF in one line":       {edited(4, "\n", "\r\n"), 5, at(4), "line 5 is wrong, and 2 later commits follow"},
 		"a line changed":          {edited(3, "2", "7"), 4, at(3), "line 4 is wrong, and 3 later commits follow"},
-		"a later line changed":    {edited(5, "3", "7"), 6, at(5), "line 6 is wrong, and 1 later commits follow"},
-		"a line with no comma":    {with(5, lines[5][1:]), 6, at(5), "line 6 is wrong, and 1 later"},
-		"a line end gone":         {edited(5, "\n", ""), 6, at(5), "line 6 is wrong, and 1 later"},
+		"a later line changed":    {edited(5, "3", "7"), 6, at(5), "line 6 is wrong, and a later commit follows"},
+		"a line with no comma":    {with(5, lines[5][1:]), 6, at(5), "line 6 is wrong, and a later"},
+		"a line end gone":         {edited(5, "\n", ""), 6, at(5), "line 6 is wrong, and a later"},
 		"a line gone":             {with(5), 6, at(5), "but this is not commit 5"},
 		"a line twice":            {with(5, lines[5], lines[5]), 7, at(6), "but this is not commit 6"},
 		"the last line alone":     {with(5, lines[6]), 6, at(5), "but this is not commit 5"},
@@ -586,7 +586,7 @@ func TestReformatted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			formatted, err := exec.Command(jq, append(args, path)...).Output()
 			ok(t, err)
-			other := filepath.Join(t.TempDir(), "other.json")
+			other := filepath.Join(t.TempDir(), "it's.json")
 			ok(t, os.WriteFile(other, formatted, 0o600))
 			_, err = Read(other, options, ignore)
 			_, line, found := strings.Cut(fmt.Sprint(err), "make records of it with ")

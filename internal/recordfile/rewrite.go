@@ -18,7 +18,6 @@ import (
 // At a start Rewrite may be called instead of [File.Settle]. If it fails on a file of an
 // older format, the error wraps [ErrReadOnly], and nothing can be written.
 func (f *File) Rewrite(commits iter.Seq[[]byte]) (err error) {
-	defer f.watch("a rewrite")()
 	defer f.wrap(&err, "not rewritten")
 	err = f.checkWritable()
 	if err != nil {
@@ -102,12 +101,14 @@ func (f *File) replaceBy(data handle, tmp string) error {
 		_ = closeAll(f.data, data) // all in them was synced
 	}
 	renameErr := f.fs.Rename(tmp, f.path)
+	unused := data
 	if renameErr == nil {
-		f.data, data = data, f.data
+		unused = f.data
+		f.data = data
 	}
 	var err error
 	if renamesOpen {
-		_ = closeAll(data) // the one that has no name any more, or is not needed
+		_ = closeAll(unused)
 	} else if f.data != nil {
 		f.data, err = f.fs.Open(f.path, os.O_RDWR)
 	}

@@ -14,7 +14,7 @@ type Line struct {
 	Format  string // of the file
 	Number  int    // of the line in the file, counted from 1
 	Offset  int64  // where it begins, in bytes
-	Size    int64  // of the file, in bytes
+	Size    int64  // of the file, in bytes; 0 if its end is zeros
 	Records string // JSON objects joined by commas; a part of the text that the file was read into
 }
 
@@ -39,11 +39,13 @@ func readLines(f handle, from int64, take func(text string, size int64) error) e
 		_, _ = f.ReadAt(probe, size-maxUnfinished-1) // an error is met again below
 	}
 	zeros := probe[0] == 0
-	if !zeros {
-		text.Grow(int(size - from))
-	}
 	file := io.NewSectionReader(f, from, size-from)
 	buf := make([]byte, min(chunk, size-from))
+	if zeros {
+		size = 0 // it says nothing about what the file holds
+	} else {
+		text.Grow(int(size - from))
+	}
 	handed := 0 // how much of the text was handed over
 	var taking sync.WaitGroup
 	var refused error // by take
@@ -155,7 +157,7 @@ var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
 
 // judgeRest says whether the rest, which is what follows the last commit N that was
 // accepted, is clean (repair is empty), is what one unfinished write can have left
-// (repair says what), or is damage (err). N is a commit's number, not a line'c.
+// (repair says what), or is damage (err). N is a commit's number, not a line's.
 //
 // Each commit is written after the one before it was synced. So a crash while commit
 // N+1 is written leaves all commits up to N and, after them, blocks of commit N+1 in
@@ -197,7 +199,9 @@ func (c *content) judgeRest() (repair string, err error) {
 	switch {
 	case later > 0 && tooLong: // the rest was not read to its end
 		reason = "at least " + reason
-	case later > 0:
+	case later == 1:
+		reason = "a later commit follows"
+	case later > 1:
 	case !complete:
 		reason = fmt.Sprintf("all up to commit %d was durable", c.head.snap)
 	case tooLong:

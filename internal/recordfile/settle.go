@@ -81,17 +81,7 @@ func (f *File) putAside() error {
 	}
 	prefix := f.path + ".torn-"
 	name := prefix + time.Now().UTC().Format("20060102T150405.000000000Z")
-	torn, err := f.fs.Create(name, f.data)
-	if err == nil {
-		_, err = torn.WriteAt([]byte(f.rest), 0)
-		if err == nil {
-			err = torn.Sync()
-		}
-		_ = torn.Close()
-	}
-	if err == nil {
-		err = f.fs.SyncDir(f.dir)
-	}
+	err := f.writeTorn(name)
 	if err != nil {
 		err = errors.Join(err, f.fs.Remove(name))
 		return f.orEndWriting(ErrReadOnly, "putting an unfinished write aside", err)
@@ -109,4 +99,21 @@ func (f *File) putAside() error {
 		f.Logf("%s: old unfinished writes stay: %v", f.path, err)
 	}
 	return nil
+}
+
+// writeTorn writes the rest into a new file and makes that durable.
+func (f *File) writeTorn(name string) error {
+	torn, err := f.fs.Create(name, f.data)
+	if err != nil {
+		return err
+	}
+	defer torn.Close()
+	_, err = torn.WriteAt([]byte(f.rest), 0)
+	if err == nil {
+		err = torn.Sync()
+	}
+	if err == nil {
+		err = f.fs.SyncDir(f.dir)
+	}
+	return err
 }
