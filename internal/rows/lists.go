@@ -29,7 +29,6 @@ type list struct {
 	rows     []*Row
 	next     *list // of the same parent
 	unsorted bool  // see [DB.endBulk]
-	sorted   int   // of an unsorted list: how many rows at its beginning are in order
 }
 
 // list returns the list of r's children of a kind and a status, or nil. A row has few
@@ -91,7 +90,6 @@ func (db *DB) removeFrom(l *list, r *Row) {
 func (db *DB) unsort(l *list) {
 	if !l.unsorted {
 		l.unsorted = true
-		l.sorted = len(l.rows)
 		db.unsorted = append(db.unsorted, l)
 	}
 }
@@ -107,27 +105,15 @@ func (db *DB) endBulk() {
 	db.unsorted = nil
 }
 
-// sort puts a list in order after changes in bulk. The rows at its beginning still
-// are in order; those after them are sorted, and the two merged. A row that is deleted
-// or has another status now is removed, and one that was removed and added again is in
-// the list once.
+// sort puts a list in order after changes in bulk. A row that is deleted or has another
+// status now is removed, and one that was removed and added again is in the list once.
 func (l *list) sort() {
-	leaves := func(r *Row) bool {
-		return r.Kind == nil || l.status != "" && l.status != r.Status
-	}
-	old := slices.DeleteFunc(l.rows[:l.sorted], leaves)
-	added := slices.DeleteFunc(l.rows[l.sorted:], leaves)
-	slices.SortFunc(added, func(a, b *Row) int { return compare(a, b.place()) })
-	merged := make([]*Row, 0, len(old)+len(added))
-	for _, r := range added {
-		before, _ := slices.BinarySearchFunc(old, r.place(), compare)
-		merged = append(merged, old[:before]...)
-		merged = append(merged, r)
-		old = old[before:]
-	}
-	merged = append(merged, old...)
-	l.rows = slices.Compact(merged)
 	l.unsorted = false
+	l.rows = slices.DeleteFunc(l.rows, func(r *Row) bool {
+		return r.Kind == nil || l.status != "" && l.status != r.Status
+	})
+	slices.SortFunc(l.rows, func(a, b *Row) int { return compare(a, b.place()) })
+	l.rows = slices.Compact(l.rows)
 }
 
 // parentOf is the row that r belongs to, root for one without a parent, and nil
