@@ -53,6 +53,8 @@ type Member struct {
 	//	*time.Duration a string in Go's form, such as "1.5s"; null is 0
 	//	*time.Time     a date-time, read into UTC; the zero time stands for null
 	//	**time.Time    a date-time or null
+	//
+	// or with the flag [JSON] anything: a *string then has a JSON text.
 	Value any
 
 	Rule  Rule // of a string; nil if any will do
@@ -69,11 +71,12 @@ const (
 	WriteOnly                     // write_only: Append leaves it out
 	EmptyIsNull                   // empty_is_null: an empty string means the same as null
 	Indexed                       // indexed: [Form.ReadIndexed] reads it
+	JSON                          // json: any JSON value, which Fill leaves to its caller
 	refused                       // who sends the object must not give it
 )
 
 // flagNames are the names of the flags in tags, in their order.
-var flagNames = []string{"required", "fixed", "server", "write_only", "empty_is_null", "indexed"}
+var flagNames = []string{"required", "fixed", "server", "write_only", "empty_is_null", "indexed", "json"}
 
 // Rules are rules by their names in tags.
 type Rules map[string]Rule
@@ -226,6 +229,9 @@ func (m *Member) set(v strict.Value) (problem string) {
 		return ""
 	}
 	m.makeTarget()
+	if m.is(JSON) {
+		return ""
+	}
 	var err error
 	switch at := m.target().(type) {
 	case *string:
@@ -285,7 +291,7 @@ func (m *Member) target() any {
 	panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
 }
 
-// Problems is what is wrong with an object, at most one problem a member that may be given.
+// Problems is what is wrong with an object, at most one problem a member.
 type Problems struct {
 	form    Form
 	members map[string]string // by name, the sentence about a member of the form

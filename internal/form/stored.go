@@ -1,6 +1,7 @@
 package form
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"strconv"
@@ -30,6 +31,13 @@ func (f Form) Append(b []byte) []byte {
 
 // append appends what the member holds as JSON.
 func (m *Member) append(b []byte) []byte {
+	if m.is(JSON) {
+		text, isText := m.Value.(*string)
+		if isText {
+			return append(b, cmp.Or(*text, "null")...)
+		}
+		return append(b, strict.Encode(m.Value)...)
+	}
 	switch at := m.target().(type) {
 	case *string:
 		if at != nil {
@@ -90,8 +98,8 @@ func (m *Member) get() strict.Value {
 }
 
 // Read puts the members of a text that [Form.Append] wrote into the struct. It checks no
-// rule: all were checked before the text was written. It returns false if a member is
-// unknown or of another type.
+// rule: all were checked before the text was written. It returns false if Append did not
+// write the text.
 func (f Form) Read(text string) (ok bool) {
 	v, err := strict.Parse([]byte(text))
 	if err != nil || v.Kind != strict.Object {

@@ -16,6 +16,7 @@ package operator
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -66,6 +67,9 @@ type Request struct {
 	Host  string     // the host and port that it was sent to
 	Query url.Values // only what [Route.Query] has, checked, each at most once
 	Body  []byte
+
+	// Context is done when the client has gone away.
+	Context context.Context
 }
 
 // Routes are what a handler serves.
@@ -118,14 +122,16 @@ func Handler(base string, routes Routes, writeError answer.WriteError) http.Hand
 			}
 		}
 		list = append(list, answer.Route{
-			Operation: route.Method + " " + route.Path,
-			Serve:     serve,
+			Method: route.Method,
+			Path:   route.Path,
+			Serve:  serve,
 		})
 	}
 	everyone := func(*http.Request) error { return nil }
 	mux := answer.Mux(base, list, everyone, writeError)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
+		defer answer.Recover(w, r, writeError)
 		mux.ServeHTTP(w, r)
 	})
 }
@@ -136,8 +142,11 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// The work may take longer than an answer may; a writer without deadlines needs none.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	// The work may take longer than a request and its answer may, and net/http takes the
+	// end of its time to read for that of the client. A writer without deadlines needs none.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{})
+	_ = control.SetWriteDeadline(time.Time{})
 	if rt.Stream != nil {
 		answer.Stream(w, rt.Stream)
 		return nil
@@ -155,33 +164,42 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 // read checks the query and the body of a request.
-func (rt Route) read(w http.ResponseWriter, r *http.Request) (request Request, err error) {
+func (rt Route) read(w http.ResponseWriter, r *http.Request) (Request, error) {
 	names := slices.Sorted(maps.Keys(rt.Query))
 	takes := cmp.Or(strings.Join(names, " and "), "nothing")
 	problem := "the query takes " + takes + ": each at most once, with a value, encoded"
-	request = Request{ID: r.PathValue("id"), Host: r.Host}
-	request.Query, err = url.ParseQuery(r.URL.RawQuery)
+	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return request, answer.BadRequest(problem)
+		return Request{}, answer.BadRequest(problem)
 	}
-	for name, values := range request.Query {
+	for name, values := range query {
 		check := rt.Query[name]
-		if check == nil || len(values) > 1 || values[0] == "" {
-			return request, answer.BadRequest(fmt.Sprintf("%s; see %.60q", problem, name))
+		isOne := len(values) == 1 && values[0] != ""
+		if check == nil || !isOne {
+			problem = fmt.Sprintf("%s; see %.60q", problem, name)
+			return Request{}, answer.BadRequest(problem)
 		}
-		err = check(values[0])
+		err := check(values[0])
 		if err != nil {
-			return request, err
+			return Request{}, err
 		}
 	}
-	request.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, rt.MaxBody))
-	switch {
-	case err == nil:
-	case rt.MaxBody == 0:
-		err = answer.BadRequest("the body must be empty; the query takes " + takes)
-	default:
-		err = answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB; "+
-			"send it in parts", rt.MaxBody>>20))
+	limited := http.MaxBytesReader(w, r.Body, max(rt.MaxBody, 1))
+	body, err := io.ReadAll(limited)
+	isEmpty := err == nil && len(body) == 0
+	if rt.MaxBody == 0 && !isEmpty {
+		return Request{}, answer.BadRequest("the body must be empty; the query takes " + takes)
 	}
-	return request, err
+	if err != nil {
+		problem = fmt.Sprintf("the body must arrive whole and have at most %d MiB; send it in parts",
+			rt.MaxBody>>20)
+		return Request{}, answer.TooLarge(problem)
+	}
+	return Request{
+		ID:      r.PathValue("id"),
+		Host:    r.Host,
+		Query:   query,
+		Body:    body,
+		Context: r.Context(),
+	}, nil
 }
