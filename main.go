@@ -96,6 +96,8 @@ type eventsd struct {
 	addr, data, seed, newStatus, readyFile, log string
 	apiKey, startTime, controlToken             string
 	memory, firstKey, untilEOF, verbose         bool
+	faults                                      string
+	strict, anyRoute                            bool
 }
 
 // commands are the subcommands, but for the operator's. The first of them is what
@@ -176,6 +178,11 @@ func (e *eventsd) doubleFlags(fs *flag.FlagSet) {
 		"`TIME` at which the clock stands at the start, in RFC 3339")
 	fs.StringVar(&e.controlToken, "control-token", "", "`TOKEN` of the control API, in place of a random one")
 	fs.BoolVar(&e.untilEOF, "until-eof", false, "stop when standard input ends")
+	fs.StringVar(&e.faults, "faults", "", "`FILE` with an array of faults to begin with")
+	fs.BoolVar(&e.strict, "strict", false,
+		"beside a command: fail if a fault was met less often than it says")
+	fs.BoolVar(&e.anyRoute, "allow-unknown-routes", false,
+		"beside a command: pass although there were requests to routes that the API lacks")
 }
 
 func (e *eventsd) printOpenAPI() error {
@@ -263,21 +270,33 @@ func (e *eventsd) double() error {
 	if e.Dashes && e.untilEOF {
 		return errors.New("-until-eof excludes a command: the double ends with it")
 	}
-	return e.runServer(func(s *server) error {
-		d := double.New(BasePath, at)
+	d := double.New(BasePath, at)
+	d.Strict = e.strict
+	d.AnyRoute = e.anyRoute
+	err = e.runServer(func(s *server) error {
 		d.Unknown = func(problem string) { s.logger.Warn(problem) }
 		s.Now = d.Now
 		s.NewID = d.NewID
 		s.Intercept = d.Intercept
 		s.use(NewStore(&s.Config))
-		key, err := d.Begin(s.api, e.apiKey, s.applySeed)
+		err := d.Begin(s.api, func() error {
+			if err := s.applySeed(); err != nil {
+				return err
+			}
+			if err := s.setFaults(d); err != nil {
+				return err
+			}
+			return s.ownerKey()
+		})
+		if err != nil {
+			return err
+		}
 		s.handler = s.withControl(d, token)
 		s.note = `This is a test double. Its <a href="/_control/">inspector</a> shows the requests that come.`
-		s.pageKey = key
 		control := s.url + double.ControlPath
 		s.ready = command.Ready{
 			BaseURL:      s.url + BasePath,
-			Key:          key,
+			Key:          s.pageKey,
 			ControlURL:   control,
 			ControlToken: token,
 			Inspector:    control + "/#token=" + url.QueryEscape(token),
@@ -285,8 +304,50 @@ func (e *eventsd) double() error {
 				control + "/keys",
 		}
 		s.patience = 0 // nothing in it is worth waiting for
-		return err
+		return nil
 	})
+	if !e.Dashes {
+		return err
+	}
+	problems := d.Problems()
+	for _, problem := range problems {
+		e.Notice("%s", problem)
+	}
+	if problems != nil && errors.Is(err, command.Succeeded) {
+		return command.Failed(errors.New("")) // all is said
+	}
+	return err
+}
+
+// setFaults sets the faults of a file.
+func (s *server) setFaults(d *double.Double) error {
+	if s.faults == "" {
+		return nil
+	}
+	array, err := os.ReadFile(s.faults)
+	if err == nil {
+		err = d.SetFaults(array, "")
+	}
+	if err != nil {
+		return fmt.Errorf("the faults %s: %w", s.faults, err)
+	}
+	return nil
+}
+
+// ownerKey makes the first user of a double a key: with the chosen secret, or with one
+// that is the same in every double, unless the seed has that one.
+func (s *server) ownerKey() (err error) {
+	const owner = "usr_owner"
+	if s.apiKey == "" {
+		s.pageKey, _, err = s.store.IssueKey(owner)
+		return err
+	}
+	s.pageKey = s.apiKey
+	err = s.store.Apply(Record{Key: &Key{UserID: owner, Secret: s.apiKey}})
+	if err != nil {
+		err = fmt.Errorf("the chosen API key cannot be that of %s beside the seed: %w", owner, err)
+	}
+	return err
 }
 
 // server is a server of the API, from its start to its end.
@@ -476,6 +537,8 @@ func (s *server) readSeed() (records []byte, err error) {
 // and one for the operator if the store is on a file and a socket can be made.
 func (s *server) servers(l net.Listener) []*command.Server {
 	public := command.NewServer(l, s.withPages(), s.logger)
+	isDouble := s.ready.ControlURL != ""
+	public.SetKeepAlivesEnabled(!isDouble) // see [double.Double.Handler]
 	servers := []*command.Server{public}
 	path := s.store.db.Path()
 	if path == "" {
@@ -524,8 +587,7 @@ func (s *server) announce(file *command.ReadyFile) error {
 func (s *server) withControl(d *double.Double, token string) http.Handler {
 	control := command.Logged(d.Control(token, s.api.writeError), s.logger, nil)
 	more := func(r *http.Request) []any {
-		e := d.Entry(r)
-		return []any{"user", e.User, "fault", e.Fault}
+		return []any{"user", s.api.KeyOwner(r), "fault", d.FaultOf(r)}
 	}
 	next := d.Handler(command.Logged(s.api, s.logger, more))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -533,8 +595,6 @@ func (s *server) withControl(d *double.Double, token string) http.Handler {
 			control.ServeHTTP(w, r)
 			return
 		}
-		// A fault may hold a request for longer than an answer may take.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		next.ServeHTTP(w, r)
 	})
 }

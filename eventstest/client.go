@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // withKey adds an API key to requests that have none.
@@ -27,13 +28,8 @@ func (t withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // transport returns what the clients of a server send their requests by: over
 // sockets or, without a listener, over connections within the process.
-//
-// Each request has a connection of its own. If one that was used before is closed
-// without an answer, Go's transport sends a GET, or a request with an Idempotency-Key,
-// again by itself. Then a fault that closes connections would not count the same each
-// time.
 func transport(h http.Handler, listens bool) *http.Transport {
-	t := &http.Transport{MaxIdleConnsPerHost: -1}
+	t := &http.Transport{}
 	if !listens {
 		t.DialContext = func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
@@ -47,9 +43,16 @@ func transport(h http.Handler, listens bool) *http.Transport {
 	return t
 }
 
-// newServer returns a server that accepts the same requests as eventsd.
+// newServer returns a server with the limits of eventsd.
 func newServer(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, DisableGeneralOptionsHandler: true, MaxHeaderBytes: 16 << 10}
+	return &http.Server{
+		Handler:                      h,
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            5 * time.Second,
+		ReadTimeout:                  10 * time.Second,
+		WriteTimeout:                 30 * time.Second,
+		MaxHeaderBytes:               16 << 10,
+	}
 }
 
 // pipe is a listener for one connection, with a server of its own: what serves the

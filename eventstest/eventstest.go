@@ -41,6 +41,7 @@
 package eventstest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -76,6 +77,7 @@ type options struct {
 	at         time.Time
 	seeds      []func(*events.Store) error
 	anyRoute   bool
+	strict     bool
 	noListener bool
 }
 
@@ -102,6 +104,11 @@ func At(start time.Time) Option { return func(o *options) { o.at = start } }
 // or 405 without failing the test.
 func AllowUnknownRoutes() Option { return func(o *options) { o.anyRoute = true } }
 
+// Strict makes the test fail at its end for each fault with Times that fewer requests
+// met, unless it was cleared or reset: the code that is tested did not send the requests
+// that the test was about.
+func Strict() Option { return func(o *options) { o.strict = true } }
+
 // NoListener opens no port: only [Server.Client] and [Server.Handler] reach the
 // server, and the client's connections stay within the process. So it works in a
 // bubble of testing/synctest, where a fault's delay takes no time. Close the body
@@ -121,45 +128,56 @@ func New(t testing.TB, opts ...Option) *Server {
 		t.Fatalf("eventstest: At(%v): the year must be 0 to 9999, in UTC", o.at)
 	}
 	d := double.New(events.BasePath, o.at)
-	var mu sync.Mutex
-	var unknown []string // messages about requests to routes that the API lacks
-	if !o.anyRoute {
-		d.Unknown = func(problem string) {
-			mu.Lock()
-			defer mu.Unlock()
-			unknown = append(unknown, problem+" (AllowUnknownRoutes allows it)")
-		}
-	}
+	d.AnyRoute, d.Strict = o.anyRoute, o.strict
 	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
 	server := events.New(store).(double.Server)
 	handler := d.Handler(server)
-	s := &Server{t: t, Store: store, server: server, double: d, handler: handler,
-		client: transport(handler, !o.noListener)}
-	key, err := d.Begin(server, "", func() error {
+	client := transport(handler, !o.noListener)
+	s := &Server{t: t, Store: store, server: server, double: d, handler: handler, client: client}
+	s.check("New", d.Begin(server, func() (err error) {
 		for _, seed := range o.seeds {
 			if err := seed(store); err != nil {
 				return fmt.Errorf("the seed: %w", err)
 			}
 		}
-		return nil
-	})
-	s.check("New", err)
-	s.Key, s.Owner = key, s.profile("usr_owner")
+		s.Key, _, err = store.IssueKey("usr_owner")
+		return err
+	}))
+	s.Owner = s.profile("usr_owner")
 	host, stop := "eventstest.invalid", func() {}
 	if !o.noListener {
 		host, stop = s.listen()
 	}
 	s.URL = "http://" + host + events.BasePath
 	t.Cleanup(func() {
-		d.Close()
+		s.end()
 		stop()
-		mu.Lock()
-		defer mu.Unlock()
-		for _, problem := range unknown { // only now: no fuzz test can fail while its target runs
-			t.Errorf("eventstest: %s", problem)
-		}
 	})
 	return s
+}
+
+// end ends the double, and reports what was wrong. It does so only when the test ends, as
+// no fuzz test can fail while its target runs.
+func (s *Server) end() {
+	for _, problem := range s.double.Problems() {
+		s.t.Errorf("eventstest: %s", problem)
+	}
+	s.double.Clear("", "")
+	if !s.t.Failed() {
+		return
+	}
+	requests := s.double.Requests(context.Background(), 0, "", nil)
+	s.t.Logf("eventstest: the newest requests:%s", list(requests[max(0, len(requests)-maxLogged):]))
+}
+
+const maxLogged = 20 // requests that the log of a failed test has
+
+// list is one line for each request.
+func list[R any](requests []R) (text string) {
+	for _, r := range requests {
+		text += fmt.Sprint("\n  ", r)
+	}
+	return text
 }
 
 // listen serves on a free port. Stop closes it and every connection, whatever that
@@ -222,23 +240,34 @@ func (s *Server) Client() *http.Client { return &http.Client{Transport: withKey{
 func (s *Server) NewKey(name string) (key string, owner events.User) {
 	s.t.Helper()
 	call := fmt.Sprintf("NewKey(%q)", name)
-	request, _ := json.Marshal(map[string]string{"name": name}) // strings are always JSON
-	answer, err := s.double.IssueKey(request)
+	id, err := s.double.NewUser(name, false)
 	s.check(call, err)
-	var issued struct{ Key, User string }
-	s.check(call, json.Unmarshal(answer, &issued))
-	return issued.Key, s.profile(issued.User)
+	key, _, err = s.Store.IssueKey(id)
+	s.check(call, err)
+	return key, s.profile(id)
 }
 
 // Fault is what goes wrong with a request whose key, route and method are right.
-// It has one of Status, Drop and Lose, or a Delay alone.
+// It has one of Status, Patch, Drop, Lose and Cut, or none of them but a Header, a Delay or
+// a Trickle. A Delay goes with each of them, and a Header and a Trickle with each that
+// sends an answer.
 type Fault struct {
-	// Status is that of the answer, 400 to 599, in the API's own error form. Nothing
-	// is done.
+	// Status is that of the answer, 400 to 599, in the API's own error form and with
+	// the headers that openapi.json requires of it. Nothing is done.
 	Status int
 	// Body is sent with Status in place of the API's error, as it is: as text/html
-	// if it begins with "<", else as text/plain.
+	// if it begins with "<", as application/json if it begins with "{" or "[", else as
+	// text/plain. Status may then be from 200 to 599, but not 204, 205 or 304.
 	Body string
+	// Header sets header fields of the answer, whoever made it. A name without values
+	// removes the field. Fields that frame the message, such as Content-Length, are
+	// refused.
+	Header http.Header
+	// Patch is a JSON object. What was asked for is done, and the members of Patch
+	// replace those of the answer, at any depth: {"title":null} in the answer of an
+	// event. Where the answer has an array and Patch an object, the object changes each
+	// element: {"data":{"title":7}} in that of a list.
+	Patch string
 	// RetryAfter is the header Retry-After that is sent with Status, rounded up to
 	// whole seconds. Without it, 429 and 503 have one second and others no such
 	// header. If it is negative, there is no header.
@@ -246,11 +275,17 @@ type Fault struct {
 	// Delay is how long the request is held before anything else. It ends early when
 	// the client goes away or the fault is cleared.
 	Delay time.Duration
+	// Trickle is how long the body of the answer takes: a tenth of it is sent after each
+	// tenth of that time. Clearing the fault sends the rest.
+	Trickle time.Duration
 	// Drop closes the connection. Nothing is done.
 	Drop bool
 	// Lose does what was asked for and keeps it, and closes the connection instead
 	// of answering: what an Idempotency-Key is for.
 	Lose bool
+	// Cut does what was asked for, sends the header of the answer and half of its body,
+	// and closes the connection.
+	Cut bool
 	// After is how many requests pass first: they go on to the next fault, and are
 	// no hits.
 	After int
@@ -258,6 +293,8 @@ type Fault struct {
 	Times int
 	// User limits the fault to the requests of one owner, by id.
 	User string
+	// Path limits the fault to one path of the operation, such as /events/evt_7.
+	Path string
 }
 
 // Injected is a fault that [Server.Fail] has set.
@@ -281,7 +318,9 @@ func (s *Server) Fail(operation string, f Fault) *Injected {
 func (i *Injected) Hits() int { return i.double.Hits(i.rule) }
 
 // Clear removes the fault. Requests that it holds go on.
-func (i *Injected) Clear() { i.double.Clear(i.rule) }
+func (i *Injected) Clear() {
+	i.double.Clear(i.rule.ID, "")
+}
 
 // Request is a request as the server got it. API keys are cut to their last four
 // characters, wherever they stand in it.
@@ -301,19 +340,44 @@ type Request struct {
 }
 
 // Requests returns the newest requests, oldest first: only those of the operation, unless
-// it is "", and only those of the users whose ids are given, if any. The server keeps 1,000
-// of each user, and 1,000 of those without a user.
-// It fails the test at once if there is no such operation or user.
+// it is "", and only those of the users whose ids are given, if any. The server keeps
+// 1,000 of each user, and 1,000 of those without a known key. It fails the test at once if
+// there is no such operation or user.
 func (s *Server) Requests(operation string, userID ...string) []Request {
 	s.t.Helper()
+	return s.requests(context.Background(), "Requests", 0, operation, userID)
+}
+
+// Await waits until n requests of the operation and users have come, as [Server.Requests]
+// takes them, and returns all that have. A request has come once its body was read; it may
+// still be held by a fault. After ten seconds it fails the test at once. In a bubble of
+// testing/synctest these are seconds of the bubble.
+func (s *Server) Await(n int, operation string, userID ...string) []Request {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), awaitTime)
+	defer cancel()
+	come := s.requests(ctx, "Await", n, operation, userID)
+	if len(come) < n {
+		const problem = "eventstest: Await: %d of %d requests have come in %v:%s"
+		s.t.Fatalf(problem, len(come), n, awaitTime, list(come))
+	}
+	return come
+}
+
+const awaitTime = 10 * time.Second
+
+// requests waits until n requests have come, or ctx is done.
+func (s *Server) requests(
+	ctx context.Context, call string, n int, operation string, users []string,
+) (all []Request) {
+	s.t.Helper()
 	if operation != "" {
-		s.check("Requests", s.double.KnownOperation(operation))
+		s.check(call, s.double.KnownOperation(operation))
 	}
-	for _, id := range userID {
-		s.check("Requests", s.double.KnownUser(id))
+	for _, id := range users {
+		s.check(call, s.double.KnownUser(id))
 	}
-	var all []Request
-	for _, r := range s.double.Requests(operation, userID) {
+	for _, r := range s.double.Requests(ctx, n, operation, users) {
 		all = append(all, Request(r))
 	}
 	return all
@@ -329,7 +393,7 @@ func (s *Server) Now() time.Time { return s.double.Now() }
 // negative.
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
-	s.check("Advance", s.double.Advance(d))
+	s.check("Advance", s.double.SetClock(nil, d))
 }
 
 // Reset takes everything back to the start, in one step: users, keys, events and

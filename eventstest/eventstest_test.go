@@ -353,8 +353,8 @@ func FuzzFor(f *testing.F) {
 	})
 }
 
-// A status fault has the API's own error body, or the body that it is given, and of
-// the headers that a real answer of that status has only Retry-After.
+// A status fault has the API's own error body, or the body that it is given, and the
+// headers that a real answer of that status must have.
 func TestStatusFaults(t *testing.T) {
 	t.Parallel()
 	const html, text = "<html>Bad gateway</html>", "upstream: è timeout\n"
@@ -409,7 +409,17 @@ func TestStatusFaults(t *testing.T) {
 					"Retry-After":     tt.retryAfter,
 					"X-Eventsd-Fault": fmt.Sprint("status ", tt.fault.Status), "Cache-Control": "no-store",
 					"X-Content-Type-Options": "nosniff", "Access-Control-Allow-Origin": "*",
-					"WWW-Authenticate": "", "Allow": "", "Accept": "", "X-Request-Id": "", "Connection": "",
+					"WWW-Authenticate": "", "Allow": "", "Accept": "", "X-Request-Id": "",
+				}
+				switch tt.fault.Status {
+				case 401:
+					want["WWW-Authenticate"] = `Bearer realm="events"`
+				case 405:
+					want["Allow"] = "OPTIONS"
+				case 415:
+					want["Accept"] = "application/json"
+				case 500:
+					want["X-Request-Id"] = "fault"
 				}
 				switch tt.fault.Body {
 				case html:
@@ -647,9 +657,9 @@ func TestFaultsRefused(t *testing.T) {
 		{"GET /events", eventstest.Fault{Status: 399}, "status must be from 400 to 599"},
 		{"GET /events", eventstest.Fault{Status: 600}, "status must be from 400 to 599"},
 		{"GET /events", eventstest.Fault{Status: -1}, "status must be from 400 to 599"},
-		{"GET /events", eventstest.Fault{Status: 500, Times: -1}, "times and delay must not be negative"},
-		{"GET /events", eventstest.Fault{Status: 500, After: -1}, "after, times and delay must"},
-		{"GET /events", eventstest.Fault{Delay: -1}, "delay must not be negative"},
+		{"GET /events", eventstest.Fault{Status: 500, Times: -1}, "delay and trickle must not be negative"},
+		{"GET /events", eventstest.Fault{Status: 500, After: -1}, "after, times, delay and trickle must"},
+		{"GET /events", eventstest.Fault{Delay: -1}, "delay and trickle must not be negative"},
 		{"GET /events", eventstest.Fault{Drop: true, Body: "x"}, "need status"},
 		{"GET /events", eventstest.Fault{Delay: 1, RetryAfter: -1}, "need status"},
 		{"GET /events", eventstest.Fault{Status: 500, Drop: true}, "exclude each other"},
@@ -658,9 +668,9 @@ func TestFaultsRefused(t *testing.T) {
 		{"GET /events", eventstest.Fault{Status: 500, User: "usr_nobody"}, `user "usr_nobody" is not known`},
 		{"GET /event", eventstest.Fault{Status: 200, Drop: true, Delay: -1, After: -1, Times: -1,
 			User: "usr_nobody"},
-			`operation "GET /event" is not known: it must be one of ` + known + `; status must be from 400 to 599; ` +
-				`after, times and delay must not be negative; status, drop and lose exclude each other, and ` +
-				`one of them or delay is required; user "usr_nobody" is not known`},
+			`operation "GET /event" is not known: it must be one of ` + known + `; status must be from 400 to 599, or with a ` +
+				`body from 200 to 599, but not 204, 205 or 304; after, times, delay and trickle must not be negative; ` +
+				`status, patch, drop, lose and cut exclude each other; user "usr_nobody" is not known`},
 	} {
 		p := try(t, func(p *probe) {
 			eventstest.New(p, eventstest.NoListener()).Fail(tt.operation,
@@ -725,10 +735,10 @@ func TestUnknownRoutes(t *testing.T) {
 				t.Errorf("%s %s, allow %v: %q, want %d errors", tt.method, tt.path, allow, p.errors, want)
 			}
 			for i, by := range []string{"usr_owner", "nobody"}[:want] {
-				message := tt.method + " " + path + " of " + by + ": the API has no such route; below " +
-					events.BasePath + " it has " + known
-				if !strings.Contains(p.errors[i], message) {
-					t.Errorf("%s %s: %q, want %q", tt.method, tt.path, p.errors[i], message)
+				asked := fmt.Sprintf("request %d: %s %s of %s: 4", i+1, tt.method, path, by)
+				problem := ": the API has no such route; below " + events.BasePath + " it has " + known
+				if !strings.Contains(p.errors[i], asked) || !strings.Contains(p.errors[i], problem) {
+					t.Errorf("%s %s: %q, want %q…%q", tt.method, tt.path, p.errors[i], asked, problem)
 				}
 			}
 		}

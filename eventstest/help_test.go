@@ -73,6 +73,7 @@ type probe struct {
 	mu       sync.Mutex
 	errors   []string
 	fatal    string
+	logged   string
 	cleanups []func()
 }
 
@@ -83,6 +84,9 @@ func (p *probe) Errorf(format string, args ...any) {
 	defer p.mu.Unlock()
 	p.errors = append(p.errors, fmt.Sprintf(format, args...))
 }
+
+func (p *probe) Failed() bool                    { return p.fatal != "" || len(p.errors) > 0 }
+func (p *probe) Logf(format string, args ...any) { p.logged += fmt.Sprintf(format, args...) }
 
 func (p *probe) Fatalf(format string, args ...any) {
 	p.fatal = fmt.Sprintf(format, args...)

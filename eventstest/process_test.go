@@ -117,7 +117,135 @@ func TestProcessFlags(t *testing.T) {
 		t.Errorf("GET /event = %d", a.status)
 	}
 	p.stop()
-	if log := p.stderr.String(); !strings.Contains(log, "GET /api/public/v1/event of usr_ada: the API has no such route") || strings.Contains(log, ada) {
+	if log := p.stderr.String(); !strings.Contains(log, "GET /api/public/v1/event of usr_ada: 404: the API has no such route") || strings.Contains(log, ada) {
 		t.Errorf("stderr: %s", log)
+	}
+}
+
+// The first key has the secret that was chosen, and a reset keeps it.
+func TestProcessKey(t *testing.T) {
+	t.Parallel()
+	const secret = "svc_live_chosen_by_the_user"
+	for _, tt := range []struct{ secret, seed, err string }{
+		{"", "[]", ""},
+		{secret, "[]", ""},
+		{secret, `[{"key":{"user_id":"usr_owner","secret":"` + secret + `"}}]`, ""},
+		{secret, `[{"user":{"id":"usr_ada","name":"Ada","email":"a@example.com"}},` +
+			`{"key":{"user_id":"usr_ada","secret":"` + secret + `"}}]`, "user_id"},
+		{secret, `[{"key":{"id":"key_mine","user_id":"usr_owner","secret":"` + secret + `"}}]`, ""},
+		{secret, `[{"key":{"id":"key_owner_000001","user_id":"usr_owner","secret":"svc_live_another"}}]`, ""},
+		{secret, `[{"key":{"user_id":"usr_owner","secret":"` + secret + `","created_at":"2029-01-01T00:00:00Z"}}]`,
+			""},
+		{secret, `[{"delete":{"key":"key_owner_000001"}}]`, ""},
+		{secret, `[{"delete":{"user":"usr_owner"}}]`, "is not known"},
+		{"", `[{"user":{"name":"Ada"}}]`, "email is required"},
+	} {
+		seed := filepath.Join(t.TempDir(), "seed.json")
+		if err := os.WriteFile(seed, []byte(tt.seed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"double", "-addr", "127.0.0.1:0", "-seed", seed}
+		if tt.secret != "" {
+			args = append(args, "-api-key", tt.secret)
+		}
+		if tt.err != "" {
+			var errs strings.Builder
+			code := events.Run(t.Context(), args, func(string) string { return "" }, nil, t.Output(), &errs)
+			if code != 2 || !strings.Contains(errs.String(), tt.err) || strings.Contains(errs.String(), secret) {
+				t.Errorf("%q on %s: %d %q, want an error with %q", tt.secret, tt.seed, code, &errs, tt.err)
+			}
+			continue
+		}
+		p := eventsd(t, args...)
+		key := p.lines["api_key"]
+		if tt.secret != "" && key != tt.secret {
+			t.Errorf("%q on %s: api_key %s", tt.secret, tt.seed, key)
+		}
+		for range 2 {
+			a := send(t, http.DefaultClient, "GET", p.lines["base_url"]+"/users/me", "", "x-service-api-key: "+key)
+			if a.status != 200 {
+				t.Errorf("%q on %s: GET /users/me with the key = %d", tt.secret, tt.seed, a.status)
+			}
+			p.control(t, "POST", "/reset", "")
+		}
+	}
+}
+
+// These are no tests but commands, which TestProcessVerdict runs beside a double.
+
+func TestChildKnown(t *testing.T)   { child(t, "/users/me") }
+func TestChildUnknown(t *testing.T) { child(t, "/users/me", "/event", "/event") }
+func TestChildFails(t *testing.T) {
+	child(t, "/event")
+	if os.Getenv("EVENTS_CONTROL_URL") != "" {
+		t.Fail()
+	}
+}
+
+// child sends requests to the double that the environment names.
+func child(t *testing.T, paths ...string) {
+	if os.Getenv("EVENTS_CONTROL_URL") == "" {
+		t.Skip("not beside a double")
+	}
+	for _, path := range paths {
+		send(t, http.DefaultClient, "GET", os.Getenv("EVENTS_BASE_URL")+path, "",
+			"x-service-api-key: "+os.Getenv("EVENTS_API_KEY"))
+	}
+}
+
+// A run fails if its command sent requests to unknown routes or, if the double is strict,
+// did not meet the faults.
+func TestProcessVerdict(t *testing.T) {
+	t.Parallel()
+	const unknown = "GET /api/public/v1/event of usr_owner: 404: the API has no such route; below /api/public/v1 it has " +
+		known + "; AllowUnknownRoutes or -allow-unknown-routes lets it pass\n"
+	faults := filepath.Join(t.TempDir(), "faults.json")
+	if err := os.WriteFile(faults, []byte(`[{"operation":"GET /users/me","status":503,"times":2},
+		{"operation":"GET /users/me","delay":"1ms"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name  string
+		flags []string
+		child string
+		code  int
+		want  []string // the lines at the end of stderr
+	}{
+		{"all is well", nil, "TestChildKnown", 0, nil},
+		{"unknown routes", nil, "TestChildUnknown", 1,
+			[]string{"eventsd: request 2: " + unknown, "eventsd: request 3: " + unknown}},
+		{"which are allowed", []string{"-allow-unknown-routes"}, "TestChildUnknown", 0, nil},
+		{"of a command that fails", nil, "TestChildFails", 1, []string{"eventsd: request 1: " + unknown}},
+		{"faults", []string{"-faults", faults}, "TestChildKnown", 0, nil},
+		{"strict", []string{"-faults", faults, "-strict"}, "TestChildKnown", 1,
+			[]string{"eventsd: fault flt_1 of GET /users/me (status 503): 1 of 2 requests met it\n"}},
+		{"strict without faults", []string{"-strict"}, "TestChildKnown", 0, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			args := append([]string{"double"}, tt.flags...)
+			args = append(args, "--", os.Args[0], "-test.run", "^"+tt.child+"$")
+			var out, errs strings.Builder
+			code := events.Run(t.Context(), args, func(string) string { return "" }, nil, &out, &errs)
+			got := slices.Collect(strings.Lines(errs.String()))
+			got = slices.DeleteFunc(got, func(line string) bool { return !strings.HasPrefix(line, "eventsd: ") })
+			if code != tt.code || !slices.Equal(got, tt.want) {
+				t.Errorf("%d %q, want %d %q; stdout %q", code, &errs, tt.code, tt.want, &out)
+			}
+		})
+	}
+	for want, content := range map[string]string{
+		"fault 1: one of status, patch": `[{"operation":"GET /events"}]`,
+		"faults must be a JSON array":   `{}`,
+	} {
+		if err := os.WriteFile(faults+want[:6], []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs strings.Builder
+		code := events.Run(t.Context(), []string{"double", "-faults", faults + want[:6]},
+			func(string) string { return "" }, nil, &out, &errs)
+		if code != 2 || !strings.Contains(errs.String(), "the faults "+faults) || !strings.Contains(errs.String(), want) {
+			t.Errorf("-faults with %s: %d %q, want %q", content, code, &errs, want)
+		}
 	}
 }

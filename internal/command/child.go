@@ -16,9 +16,12 @@ import (
 // and nothing is waited for.
 const leftRunning = 100 * time.Millisecond
 
+// Succeeded ends the program with the status 0.
+var Succeeded error = exitError{errors.New(""), 0}
+
 // Child runs a command with further variables in its environment, on the
 // streams of the program and in its process group. Signals are handed on to it.
-// There always is an error, also if the command succeeds. It ends the program with the
+// There always is an error: [Succeeded], or one that ends the program with the
 // status that a shell would give: that of the command, 128 and the number of the signal
 // that ended it, 127 if it does not exist, or 126 if it cannot be run.
 func (p *Program) Child(ctx context.Context, args, variables []string) error {
@@ -52,6 +55,9 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	wait, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if ok && wait.Signaled() {
 		status = 128 + int(wait.Signal())
+	}
+	if status == 0 {
+		return Succeeded
 	}
 	return exitError{errors.New(""), status}
 }

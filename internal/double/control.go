@@ -2,6 +2,7 @@ package double
 
 import (
 	"cmp"
+	"context"
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,15 +23,25 @@ import (
 // ControlPath begins the path of every control route.
 const ControlPath = "/_control"
 
-const maxControl = 1 << 20 // bytes of a body with faults or the clock
+const (
+	maxControl = 1 << 20 // bytes of a body with faults or the clock
+	maxWait    = time.Minute
+)
 
 // Control returns the handler of the control API, for requests that carry the
-// token and come from no browser, or from the inspector. It answers a new key with the base URL of the
-// host that the request was sent to. WriteError answers errors.
+// token and come from no browser, or from the inspector. It answers a new key with the
+// base URL of the host that the request was sent to. WriteError answers errors.
 func (d *Double) Control(token string, writeError answer.WriteError) http.Handler {
 	user := map[string]func(string) error{"user": d.KnownUser}
-	filter := map[string]func(string) error{"user": d.KnownUser, "operation": d.KnownOperation}
-	routes := operator.StoreRoutes(d, func(host string) string { return "http://" + host + d.base })
+	anything := func(string) error { return nil } // getRequests checks it
+	filter := map[string]func(string) error{
+		"user":      d.KnownUser,
+		"operation": d.KnownOperation,
+		"count":     anything,
+		"wait":      anything,
+	}
+	baseURL := func(host string) string { return "http://" + host + d.base }
+	routes := operator.StoreRoutes(store{d.server, d}, baseURL)
 	routes = append(routes, operator.Routes{
 		{Method: "POST", Path: "/reset", Do: d.postReset, Query: user},
 		{Method: "GET", Path: "/faults", Do: d.getFaults, Query: user},
@@ -45,18 +57,22 @@ func (d *Double) Control(token string, writeError answer.WriteError) http.Handle
 	serve := operator.Handler(ControlPath, routes, writeError)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
-		scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		same := subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 1
-		switch {
-		case r.Header["Origin"] != nil && !fromInspector(r):
-			writeError(w, r, &answer.Error{Status: http.StatusForbidden,
-				Message: "only the inspector may send a request with an Origin, at a local address"})
-		case !strings.EqualFold(scheme, "Bearer") || !same:
-			writeError(w, r, answer.Unauthorized("control",
-				"missing or invalid control token; send it as Authorization: Bearer and the token"))
-		default:
-			serve.ServeHTTP(w, r)
+		w.Header().Set("Connection", "close")
+		if r.Header["Origin"] != nil && !fromInspector(r) {
+			writeError(w, r, &answer.Error{
+				Status:  http.StatusForbidden,
+				Message: "only the inspector may send a request with an Origin, at a local address",
+			})
+			return
 		}
+		scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		isToken := subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 1
+		if !isToken || !strings.EqualFold(scheme, "Bearer") {
+			const problem = "missing or invalid control token; send it as Authorization: Bearer and the token"
+			writeError(w, r, answer.Unauthorized("control", problem))
+			return
+		}
+		serve.ServeHTTP(w, r)
 	})
 }
 
@@ -74,122 +90,155 @@ func IsLocal(host string) bool {
 	return net.ParseIP(u.Hostname()) != nil || !strings.Contains(host, ".")
 }
 
-// IssueKey is the store's, but takes a name alone, too, and makes a new user
-// of that name each time, with an email that no user has.
-func (d *Double) IssueKey(request []byte) ([]byte, error) {
-	var name, email string
-	members := form.Form{{Name: "name", Value: &name}, {Name: "email", Value: &email}}
-	v, _ := strict.Parse(request)
-	if members.Fill(v, form.New).All() != nil || email != "" {
-		return d.Store.IssueKey(request) // it also refuses what is wrong
-	}
-	for email == "" || d.server.Profile(email) != "" {
-		email = d.NewID("email", name) + mailDomain
-	}
-	return d.Store.IssueKey(strict.Encode(map[string]string{"name": name, "email": email}))
+// store is that of the server, but issues keys for users that are made by name alone, too.
+type store struct {
+	operator.Store
+	d *Double
 }
 
-// form is a fault as the control API has it.
-func (f *Rule) form() form.Form {
-	return form.Form{
-		{Name: "id", Value: &f.ID},
-		{Name: "operation", Value: &f.Operation, Flags: form.Required},
-		{Name: "status", Value: &f.Status},
-		{Name: "body", Value: &f.Body},
-		{Name: "retry_after", Value: &f.RetryAfter},
-		{Name: "after", Value: &f.After},
-		{Name: "times", Value: &f.Times},
-		{Name: "delay", Value: &f.Delay},
-		{Name: "drop", Value: &f.Drop},
-		{Name: "lose", Value: &f.Lose},
-		{Name: "user", Value: &f.User},
-		{Name: "hits", Value: &f.hits},
+// IssueKey takes {"name","fresh"} in addition to what the server's takes.
+func (s store) IssueKey(request []byte) ([]byte, error) {
+	var name, email, userID string
+	var fresh bool
+	_, err := fill(request, form.Form{
+		{Name: "name", Value: &name},
+		{Name: "email", Value: &email},
+		{Name: "user_id", Value: &userID},
+		{Name: "fresh", Value: &fresh},
+	})
+	isByName := email == "" && userID == ""
+	if err == nil && fresh && !isByName {
+		err = answer.BadRequest("fresh goes with a name alone, not with email or user_id")
 	}
+	if err == nil && isByName {
+		userID, err = s.d.NewUser(name, fresh)
+		name = ""
+	}
+	if err != nil {
+		return nil, err
+	}
+	key := map[string]string{"name": name, "email": email, "user_id": userID}
+	return s.Store.IssueKey(strict.Encode(key))
 }
 
-func (d *Double) postReset(r operator.Request) ([]byte, error) {
-	return nil, d.Reset(r.Query.Get("user"))
+// fill reads a JSON object into the members of a form.
+func fill(object []byte, members form.Form) (strict.Value, error) {
+	v, err := strict.Parse(object)
+	if err != nil {
+		return v, answer.BadRequest("the body is not a JSON object: " + err.Error())
+	}
+	problems := members.Fill(v, form.New).All()
+	if problems != nil {
+		return v, answer.BadRequest(strings.Join(problems, "; "))
+	}
+	return v, nil
+}
+
+// parseFault reads a fault, which must be of the user, unless that is "". Its id and hits
+// are the server's, and are not read.
+func (d *Double) parseFault(object []byte, user string) (*Rule, error) {
+	var in Rule
+	_, err := fill(object, in.form())
+	if err != nil {
+		return nil, err
+	}
+	var values struct { // which the form does not read
+		Header http.Header
+		Patch  json.RawMessage
+	}
+	if json.Unmarshal(object, &values) != nil {
+		return nil, answer.BadRequest(`header must have a list of strings for each name: {"X-A":["b"]}`)
+	}
+	in.Header = values.Header
+	in.Patch = strings.TrimPrefix(string(values.Patch), "null")
+	in.User = cmp.Or(in.User, user)
+	return d.newRule(in.Operation, in.Fault, user)
+}
+
+// SetFaults replaces all faults, or those of a user, by a JSON array. Of an array with a
+// mistake it sets none.
+func (d *Double) SetFaults(array []byte, user string) error {
+	var objects []json.RawMessage
+	if json.Unmarshal(array, &objects) != nil {
+		return answer.BadRequest("faults must be a JSON array of objects")
+	}
+	var rules []*Rule
+	for i, object := range objects {
+		rule, err := d.parseFault(object, user)
+		if err != nil {
+			return answer.BadRequest(fmt.Sprintf("fault %d: %v", i+1, err))
+		}
+		rules = append(rules, rule)
+	}
+	d.Clear("", user)
+	d.addFaults(rules...)
+	return nil
 }
 
 func (d *Double) getFaults(r operator.Request) ([]byte, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	match := faultOf(r.Query.Get("user"))
+	d.Lock()
+	defer d.Unlock()
+	user := r.Query.Get("user")
 	list := []json.RawMessage{}
 	for _, f := range d.faults {
-		if match(f) {
+		if user == "" || f.User == user {
 			list = append(list, f.form().Append(nil))
 		}
 	}
 	return strict.Encode(list), nil
 }
 
-// putFaults replaces all faults, or with ?user= those of that user, by a list. Of a
-// list with a mistake it sets none.
 func (d *Double) putFaults(r operator.Request) ([]byte, error) {
-	user := r.Query.Get("user")
-	var rules []*Rule
-	for v, err := range strict.Elements(r.Body) {
-		if err != nil {
-			return nil, answer.BadRequest("the body is not a JSON array of faults: " + err.Error())
-		}
-		f, problem := d.parseFault(v, user)
-		if problem != "" {
-			return nil, answer.BadRequest(fmt.Sprintf("fault %d: %s", len(rules)+1, problem))
-		}
-		rules = append(rules, f)
+	err := d.SetFaults(r.Body, r.Query.Get("user"))
+	if err != nil {
+		return nil, err
 	}
-	d.replaceFaults(faultOf(user), rules...)
 	return d.getFaults(r)
 }
 
-// parseFault reads a fault, which must be of the user, unless that is "", or returns what
-// is wrong with it. Its id and hits are the server's, and are not taken.
-func (d *Double) parseFault(v strict.Value, user string) (f *Rule, problem string) {
-	f = &Rule{}
-	problems := f.form().Fill(v, form.New).All()
-	if problems != nil {
-		return nil, strings.Join(problems, "; ")
-	}
-	f.User = cmp.Or(f.User, user)
-	f.hits = 0
-	return f, d.problem(f, user)
-}
-
 func (d *Double) postFault(r operator.Request) ([]byte, error) {
-	v, err := strict.Parse(r.Body)
+	rule, err := d.parseFault(r.Body, "")
 	if err != nil {
-		return nil, answer.BadRequest("the body is not a JSON object: " + err.Error())
+		return nil, err
 	}
-	f, problem := d.parseFault(v, "")
-	if problem != "" {
-		return nil, answer.BadRequest(problem)
-	}
-	d.replaceFaults(noFault, f)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return f.form().Append(nil), nil
+	d.addFaults(rule)
+	d.Lock()
+	defer d.Unlock()
+	return rule.form().Append(nil), nil
 }
 
-// deleteFaults removes the fault with the id of the path or, without one, all faults or
-// those of a user.
 func (d *Double) deleteFaults(r operator.Request) ([]byte, error) {
-	ofUser := faultOf(r.Query.Get("user"))
-	removed := d.replaceFaults(func(f *Rule) bool { return ofUser(f) && (r.ID == "" || r.ID == f.ID) })
+	removed := d.Clear(r.ID, r.Query.Get("user"))
 	if r.ID != "" && removed == 0 {
 		return nil, answer.NotFound(fmt.Sprintf("fault %.80q is not set: GET /faults lists what is", r.ID))
 	}
 	return nil, nil
 }
 
+// getRequests answers with the requests of the journal or, with ?count=, with those that
+// have come once there are so many, or when the time to wait is over.
 func (d *Double) getRequests(r operator.Request) ([]byte, error) {
-	found := d.Requests(r.Query.Get("operation"), r.Query["user"])
+	count, err := strconv.Atoi(cmp.Or(r.Query.Get("count"), "0"))
+	if err != nil || count < 0 || count > maxJournal {
+		return nil, answer.BadRequest(fmt.Sprintf("count must be a whole number up to %d", maxJournal))
+	}
+	wait, err := time.ParseDuration(cmp.Or(r.Query.Get("wait"), "10s"))
+	if err != nil || wait < 0 || wait > maxWait {
+		return nil, answer.BadRequest("wait must be a duration up to 60s, such as 5s")
+	}
+	ctx, cancel := context.WithTimeout(r.Context, wait)
+	defer cancel()
+	found := d.Requests(ctx, count, r.Query.Get("operation"), r.Query["user"])
 	return strict.Encode(map[string]any{"data": found}), nil
 }
 
 func (d *Double) deleteRequests(r operator.Request) ([]byte, error) {
 	d.ClearRequests(r.Query.Get("user"))
 	return nil, nil
+}
+
+func (d *Double) postReset(r operator.Request) ([]byte, error) {
+	return nil, d.Reset(r.Query.Get("user"))
 }
 
 func (d *Double) getClock(operator.Request) ([]byte, error) {
@@ -199,18 +248,20 @@ func (d *Double) getClock(operator.Request) ([]byte, error) {
 func (d *Double) putClock(r operator.Request) ([]byte, error) {
 	var now *time.Time
 	var advance time.Duration
-	members := form.Form{{Name: "now", Value: &now}, {Name: "advance", Value: &advance}}
-	v, err := strict.Parse(r.Body)
-	problems := members.Fill(v, form.New).All()
-	switch {
-	case err != nil:
-		err = answer.BadRequest("the body is not a JSON object: " + err.Error())
-	case problems != nil:
-		err = answer.BadRequest(strings.Join(problems, "; "))
-	case len(v.Members) != 1 || v.Members[0].Value.Kind == strict.Null:
-		err = answer.BadRequest(`the body must have one member: now, a date-time, or advance, such as "1h"`)
-	default:
-		err = d.setClock(now, advance)
+	v, err := fill(r.Body, form.Form{
+		{Name: "now", Value: &now},
+		{Name: "advance", Value: &advance},
+	})
+	if err != nil {
+		return nil, err
 	}
-	return strict.Encode(map[string]any{"now": d.Now()}), err
+	if len(v.Members) != 1 || v.Members[0].Value.Kind == strict.Null {
+		const problem = `the body must have one member: now, a date-time, or advance, such as "1h"`
+		return nil, answer.BadRequest(problem)
+	}
+	err = d.SetClock(now, advance)
+	if err != nil {
+		return nil, err
+	}
+	return d.getClock(r)
 }

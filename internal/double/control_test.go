@@ -16,49 +16,6 @@ import (
 	"example.com/events/internal/double"
 )
 
-// TestBegin: the first key has the secret that was chosen, and a reset keeps it.
-func TestBegin(t *testing.T) {
-	t.Parallel()
-	const secret = "svc_live_chosen_by_the_user"
-	for _, tt := range []struct{ secret, seed, err string }{
-		{"", "[]", ""},
-		{secret, "[]", ""},
-		{secret, `[{"key":{"user_id":"usr_owner","secret":"` + secret + `"}}]`, ""},
-		{secret,
-			`[{"user":{"id":"usr_ada","name":"Ada","email":"a@example.com"}},{"key":{"user_id":"usr_ada","secret":"` + secret + `"}}]`, "user_id"},
-		{secret, `[{"key":{"id":"key_mine","user_id":"usr_owner","secret":"` + secret + `"}}]`, ""},
-		{secret, `[{"key":{"id":"key_owner_000001","user_id":"usr_owner","secret":"svc_live_another"}}]`, ""},
-		{secret, `[{"key":{"user_id":"usr_owner","secret":"` + secret + `","created_at":"2029-01-01T00:00:00Z"}}]`, ""},
-		{secret, `[{"delete":{"key":"key_owner_000001"}}]`, ""},
-		{secret, `[{"delete":{"user":"usr_owner"}}]`, "is not known"},
-		{"chosen", "[]", "key: secret must be svc_live_"},
-		{"", `[{"user":{"name":"Ada"}}]`, "email is required"},
-	} {
-		d := double.New(events.BasePath, double.Start)
-		store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
-		server := events.New(store).(double.Server)
-		key, err := d.Begin(server, tt.secret, func() error { return store.ApplyJSON([]byte(tt.seed)) })
-		if tt.err != "" {
-			if err == nil || !strings.Contains(err.Error(), tt.err) || strings.Contains(err.Error(), secret) {
-				t.Errorf("Begin(%q) on %s: %v, want an error with %q", tt.secret, tt.seed, err, tt.err)
-			}
-			continue
-		}
-		if err != nil || tt.secret != "" && key != tt.secret {
-			t.Errorf("Begin(%q) on %s = %q, %v", tt.secret, tt.seed, key, err)
-		}
-		s := &service{t: t, api: d.Handler(server), key: key}
-		for range 2 {
-			if status := s.call(key, "GET /users/me", ""); status != 200 {
-				t.Errorf("Begin(%q) on %s: GET /users/me with the key = %d", tt.secret, tt.seed, status)
-			}
-			if err := d.Reset(""); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
 // besideReset is a store in which something else happens right before and right after
 // the change that a reset makes.
 type besideReset struct {
@@ -89,14 +46,14 @@ func TestCreateBesideReset(t *testing.T) {
 		create()
 		beside.do = create
 		for range 2 {
-			if err := s.double.Advance(time.Hour); err != nil {
+			if err := s.double.SetClock(nil, time.Hour); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.double.Reset(user); err != nil {
 				t.Fatal(err)
 			}
 			var records strings.Builder
-			if err := s.double.WriteRecords(&records, ""); err != nil {
+			if err := beside.WriteRecords(&records, ""); err != nil {
 				t.Fatal(err)
 			}
 			got := records.String()
@@ -143,6 +100,7 @@ func TestReplaceThen(t *testing.T) {
 // service is a double with its control API, without a port.
 type service struct {
 	t       testing.TB
+	server  double.Server
 	double  *double.Double
 	api     http.Handler
 	control http.Handler
@@ -150,6 +108,15 @@ type service struct {
 }
 
 // newService starts a double. If beside is given, it is put between it and its server.
+func issue(t testing.TB, store *events.Store, user string) (key string) {
+	t.Helper()
+	key, _, err := store.IssueKey(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
 func newService(t testing.TB, beside ...*besideReset) *service {
 	d := double.New(events.BasePath, double.Start)
 	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
@@ -157,8 +124,11 @@ func newService(t testing.TB, beside ...*besideReset) *service {
 	for _, b := range beside {
 		b.Server, server = server, b
 	}
-	key, err := d.Begin(server, "", func() error {
-		return store.ApplyJSON([]byte(`[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}},{"key":{"user_id":"usr_ada","secret":"svc_live_ada"}}]`))
+	var key string
+	err := d.Begin(server, func() (err error) {
+		err = store.ApplyJSON([]byte(`[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}},{"key":{"user_id":"usr_ada","secret":"svc_live_ada"}}]`))
+		key = issue(t, store, "usr_owner")
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +140,7 @@ func newService(t testing.TB, beside ...*besideReset) *service {
 		}
 		http.Error(w, fmt.Sprintf(`{"error":{"code":"store","message":%q}}`, err), 400)
 	}
-	return &service{t, d, d.Handler(server), d.Control("token", fail), key}
+	return &service{t, server, d, d.Handler(server), d.Control("token", fail), key}
 }
 
 // steer sends "METHOD /path" with a body to the control API.
@@ -290,7 +260,7 @@ func TestControlRefuses(t *testing.T) {
 		{"GET /requests?user=ada", "", "", 404, "is not known"},
 		{"GET /requests?operation=GET+/event", "", "", 400,
 			`operation \"GET /event\" is not known: it must be one of GET /users/me, GET /events, POST /events/create, `},
-		{"GET /requests?operation=", "", "", 400, "takes operation and user"},
+		{"GET /requests?operation=", "", "", 400, "takes count and operation and user and wait"},
 		{"DELETE /requests?operation=GET+/events", "", "", 400, "takes user"},
 		{"POST /reset", `{"user":"usr_ada"}`, "", 400, "takes user"},
 		{"DELETE /faults", `[]`, "", 400, "must be empty"},
@@ -324,11 +294,11 @@ func TestControlRefuses(t *testing.T) {
 			"fault 1: body and retry_after need status"},
 		{"PUT /faults", `[{"operation":"GET /events","status":500,"after":-1,"times":-2,"delay":"-1s"}]`, "",
 			400,
-			"fault 1: after, times and delay must not be negative"},
+			"fault 1: after, times, delay and trickle must not be negative"},
 		{"PUT /faults", `[{"operation":"GET /events","status":500,"retry_after":2}]`, "", 400,
 			"retry_after must be a string"},
 		{"PUT /faults?user=usr_ada", `[{"operation":"GET /events","status":1,"user":"usr_owner"}]`, "", 400,
-			"status must be from 400 to 599; user must be the one of ?user="},
+			"but not 204, 205 or 304; user must be the one of ?user="},
 		{"PUT /faults", `[{"operation":"GET /events","delay":200}]`, "", 400, "delay must be a string"},
 		{"PUT /faults", `[{"operation":"GET /events","delay":"1s","drop":true,"lose":true}]`, "", 400,
 			"exclude each other"},
@@ -346,6 +316,19 @@ func TestControlRefuses(t *testing.T) {
 			"is not known"},
 		{"PUT /faults?user=usr_ada", `[{"operation":"GET /events","status":500,"user":"usr_owner"}]`, "", 400,
 			"the one of ?user="},
+		{"PUT /faults", `[{"operation":"GET /events","header":{"X-A":"b"}}]`, "", 400,
+			`fault 1: header must have a list of strings for each name: {\"X-A\":[\"b\"]}`},
+		{"PUT /faults", `[{"operation":"GET /events","header":["X-A"]}]`, "", 400, "header must have a list"},
+		{"PUT /faults", `[{"operation":"GET /events","header":{"Content-Length":["1"]}}]`, "", 400,
+			`header \"Content-Length: 1\" is malformed, or frames`},
+		{"PUT /faults", `[{"operation":"GET /events","patch":"{}"}]`, "", 400, "patch must be a JSON object"},
+		{"PUT /faults", `[{"operation":"GET /events","patch":[{}]}]`, "", 400, "patch must be a JSON object"},
+		{"PUT /faults", `[{"operation":"GET /events","cut":true,"trickle":"x"}]`, "", 400, "trickle must be a string"},
+		{"PUT /faults", `[{"operation":"GET /events","cut":true,"patch":{}}]`, "", 400, "exclude each other"},
+		{"PUT /faults", `[{"operation":"GET /events","cut":true,"path":"/event"}]`, "", 400, "path must be one of"},
+		{"PUT /faults", `[1]`, "", 400, "fault 1: must be a JSON object, not a number"},
+		{"PUT /faults", `[{"operation":"GET /events","cut":true}`, "", 400, "faults must be a JSON array"},
+		{"PUT /faults", `[{"operation":"GET /events","body":"\ud800"}]`, "", 400, "fault 1: the body is not a JSON"},
 		{"PUT /faults", strings.Repeat(" ", 1<<20) + "[]", "", 413, "payload_too_large"},
 		{"POST /keys", `{"name":""}`, "", 400, "name is required"},
 		{"POST /keys", `{}`, "", 400, "name is required"},
@@ -375,8 +358,9 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
-	const adaFault = `{"id":"flt_3","operation":"GET /users/me","status":429,"body":"","retry_after":"0s","after":0,"times":0,` +
-		`"delay":"0s","drop":false,"lose":false,"user":"usr_ada","hits":0}`
+	const adaFault = `{"id":"flt_3","operation":"GET /users/me","status":429,"body":"","header":null,"patch":null,` +
+		`"retry_after":"0s","delay":"0s","trickle":"0s","drop":false,"lose":false,"cut":false,"after":0,"times":0,` +
+		`"user":"usr_ada","path":"","hits":0}`
 	for i, tt := range []struct {
 		request, body string // of the control API; of the API where it begins with a key
 		status        int
@@ -398,19 +382,21 @@ func TestControl(t *testing.T) {
 			`[{"user":{"id":"usr_ada","name":"Ada L"}},{"user":{"id":"usr_bob","name":"Bob B"}},{"delete":{"event":"evt_none"}}]`, 200, `{"applied":3,"unchanged":2}`},
 		{"PUT /faults",
 			`[{"operation":"POST /events/create","status":500,"times":2,"delay":"1ms","drop":false,"lose":false,"user":"usr_ada"},{"operation":"POST /events/create","drop":true,"times":1,"status":null}]`, 200,
-			`[{"id":"flt_1","operation":"POST /events/create","status":500,"body":"","retry_after":"0s","after":0,"times":2,"delay":"1ms",` +
-				`"drop":false,"lose":false,"user":"usr_ada","hits":0},` +
-				`{"id":"flt_2","operation":"POST /events/create","status":0,"body":"","retry_after":"0s","after":0,"times":1,"delay":"0s",` +
-				`"drop":true,"lose":false,"user":"","hits":0}]`},
+			`[{"id":"flt_1","operation":"POST /events/create","status":500,"body":"","header":null,"patch":null,` +
+				`"retry_after":"0s","delay":"1ms","trickle":"0s","drop":false,"lose":false,"cut":false,` +
+				`"after":0,"times":2,"user":"usr_ada","path":"","hits":0},` +
+				`{"id":"flt_2","operation":"POST /events/create","status":0,"body":"","header":null,"patch":null,` +
+				`"retry_after":"0s","delay":"0s","trickle":"0s","drop":true,"lose":false,"cut":false,` +
+				`"after":0,"times":1,"user":"","path":"","hits":0}]`},
 		{"svc_live_ada POST /events/create", launch, 500, ""},
 		{"owner POST /events/create", launch, 0, ""},
 		{"owner POST /events/create", launch, 201, ""},
-		{"GET /faults", "", 200, `[…"user":"usr_ada","hits":1},…"user":"","hits":1}]`},
+		{"GET /faults", "", 200, `[…"user":"usr_ada","path":"","hits":1},…"user":"","path":"","hits":1}]`},
 		{"GET /faults?user=usr_ada", "", 200,
-			`[{"id":"flt_1",…"user":"usr_ada","hits":1}]`},
+			`[{"id":"flt_1",…"user":"usr_ada","path":"","hits":1}]`},
 		{"PUT /faults?user=usr_ada", `[{"operation":"GET /users/me","status":429}]`, 200, "[" + adaFault +
 			"]"},
-		{"GET /faults", "", 200, `[{"id":"flt_2",…"user":"","hits":1},` + adaFault +
+		{"GET /faults", "", 200, `[{"id":"flt_2",…"user":"","path":"","hits":1},` + adaFault +
 			`]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"svc_live_ada GET /users/me", "", 429, ""},
@@ -428,7 +414,7 @@ func TestControl(t *testing.T) {
 		{"GET /requests", "", 200, `{"data":[]}`},
 		{"PUT /faults",
 			`[{"operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"delay":"1ms"}]`, 200,
-			`[{"id":"flt_4","operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"times":0,"delay":"1ms",…}]`},
+			`[{"id":"flt_4","operation":"GET /users/me","status":503,"body":"<html>",…"retry_after":"-1s","delay":"1ms",…"after":1,…}]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"owner GET /users/me", "", 503, ""},
 		{"GET /requests", "", 200, `{"data":[{…"fault":""},{…"fault":"status 503, delay 1ms"}]}`},
@@ -462,6 +448,188 @@ func TestControl(t *testing.T) {
 		if w.Code != tt.status || !want.MatchString(w.Body.String()) {
 			t.Fatalf("step %d: %s %s = %d %s, want %d %s", i, tt.request, tt.body, w.Code, w.Body, tt.status,
 				tt.want)
+		}
+	}
+}
+
+// A single fault is added and removed without the others, and what GET returns can be put
+// back.
+func TestControlFaults(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	const full = `{"operation":"GET /events/{id}","status":200,"body":"[]","header":{"X-A":["b","c"],"Date":[]},` +
+		`"retry_after":"1s","delay":"1ms","trickle":"2ms","after":1,"times":2,"user":"usr_ada","path":"/events/evt_7"}`
+	const patch = `{"operation":"GET /events","patch":{"data":{"a":[1.50,null,{"b":"<"}]}},"cut":null,"id":"mine","hits":7}`
+	added := s.steer("POST /faults", full)
+	want := `{"id":"flt_1","operation":"GET /events/{id}","status":200,"body":"[]","header":{"Date":[],"X-A":["b","c"]},` +
+		`"patch":null,"retry_after":"1s","delay":"1ms","trickle":"2ms","drop":false,"lose":false,"cut":false,` +
+		`"after":1,"times":2,"user":"usr_ada","path":"/events/evt_7","hits":0}`
+	if added.Code != 201 || added.Body.String() != want {
+		t.Errorf("POST /faults = %d %s, want %s", added.Code, added.Body, want)
+	}
+	added = s.steer("POST /faults", patch)
+	if got := added.Body.String(); !strings.Contains(got, `{"id":"flt_2",`) ||
+		!strings.Contains(got, `"patch":{"data":{"a":[1.50,null,{"b":"<"}]}},`) || !strings.Contains(got, `"hits":0}`) {
+		t.Errorf("POST /faults = %d %s", added.Code, got)
+	}
+	s.call(s.key, "GET /events", "")
+	before := s.steer("GET /faults", "").Body.String()
+	if !strings.Contains(before, `"hits":1}]`) {
+		t.Errorf("GET /faults: %s", before)
+	}
+	put := s.steer("PUT /faults", before)
+	after := strings.NewReplacer("flt_1", "flt_3", "flt_2", "flt_4", `"hits":1`, `"hits":0`).Replace(before)
+	if put.Code != 200 || put.Body.String() != after {
+		t.Errorf("PUT of what GET returned = %d %s, want %s", put.Code, put.Body, after)
+	}
+	for _, tt := range []struct {
+		request string
+		status  int
+	}{{"DELETE /faults/flt_2", 404}, {"DELETE /faults/flt_3", 204}, {"DELETE /faults/flt_3", 404}} {
+		if w := s.steer(tt.request, ""); w.Code != tt.status {
+			t.Errorf("%s = %d %s, want %d", tt.request, w.Code, w.Body, tt.status)
+		}
+	}
+	if got := s.steer("GET /faults", "").Body.String(); !strings.HasPrefix(got, `[{"id":"flt_4",`) ||
+		strings.Contains(got, "flt_3") {
+		t.Errorf("after DELETE of flt_3: %s", got)
+	}
+	s.steer("POST /reset", "")
+	if got := s.steer("POST /faults", patch).Body.String(); !strings.Contains(got, `{"id":"flt_5",`) {
+		t.Errorf("after a reset, an id comes again: %s", got)
+	}
+}
+
+// Faults that are set at the start are there again after each reset of all, and all of them
+// begin to count anew.
+func TestFaultsAtStart(t *testing.T) {
+	t.Parallel()
+	d := double.New(events.BasePath, double.Start)
+	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
+	server := events.New(store).(double.Server)
+	s := &service{t: t, double: d, api: d.Handler(server)}
+	err := d.Begin(server, func() error {
+		s.key = issue(t, store, "usr_owner")
+		return d.SetFaults([]byte(`[{"operation":"GET /events","status":500,"times":1}]`), "")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.control = d.Control("token", func(http.ResponseWriter, *http.Request, error) {})
+	for range 2 {
+		for _, want := range []int{500, 200} {
+			if got := s.call(s.key, "GET /events", ""); got != want {
+				t.Errorf("GET /events = %d, want %d", got, want)
+			}
+		}
+		s.steer("POST /faults", `{"operation":"GET /events","status":503}`)
+		if got := s.call(s.key, "GET /events", ""); got != 503 {
+			t.Errorf("GET /events = %d, want 503", got)
+		}
+		s.steer("POST /reset", "")
+	}
+	s.steer("DELETE /faults", "")
+	if got := s.call(s.key, "GET /events", ""); got != 200 {
+		t.Errorf("GET /events = %d, want 200: they can be removed", got)
+	}
+}
+
+// A fresh user has the ids, the key and the answers that the first of its name had, and takes
+// nothing from others.
+func TestFresh(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
+	run := func(name string, fresh bool) (transcript, key, user string) {
+		t.Helper()
+		body := fmt.Sprintf(`{"name":%q,"fresh":%v}`, name, fresh)
+		w := s.steer("POST /keys", body)
+		var made struct{ Key, User string }
+		if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != 201 {
+			t.Fatalf("POST /keys %s = %d %s", body, w.Code, w.Body)
+		}
+		s.call(made.Key, "POST /events/create", launch)
+		s.steer("PUT /faults?user="+made.User, `[{"operation":"GET /users/me","drop":true}]`)
+		s.call(made.Key, "GET /users/me", "")
+		var records strings.Builder
+		if err := s.server.WriteRecords(&records, made.User); err != nil {
+			t.Fatal(err)
+		}
+		requests := s.steer("GET /requests?user="+made.User, "").Body.String()
+		requests = regexp.MustCompile(`"(seq|received)":[^,]*`).ReplaceAllString(requests, "")
+		return w.Body.String() + records.String() + requests, made.Key, made.User
+	}
+	other, otherKey, _ := run("Grace 2", false)
+	first, _, _ := run("Grace", false)
+	run("GRACE", false) // usr_grace_3, as usr_grace_2 is the other's
+	held := make(chan int)
+	_, key, user := run("Grace?", false)
+	s.steer("PUT /faults?user="+user, `[{"operation":"GET /events","delay":"1h"}]`)
+	go func() { held <- s.call(key, "GET /events", "") }()
+	for !strings.Contains(s.steer("GET /faults?user="+user, "").Body.String(), `"hits":1`) {
+	}
+	again, key, _ := run("Grace", true)
+	if again != first {
+		t.Errorf("a fresh user:\n%s\nwant\n%s", again, first)
+	}
+	if got := <-held; got != 503 {
+		t.Errorf("a request of a user that is deleted, held by a fault = %d, want 503", got)
+	}
+	if again, _, _ := run("Grace", true); again != first || s.call(key, "GET /openapi", "") != 200 {
+		t.Errorf("a fresh user, again:\n%s\nwant\n%s", again, first)
+	}
+	if got := s.call(otherKey, "GET /openapi", ""); got != 200 {
+		t.Errorf("the key of another name = %d, want 200", got)
+	}
+	if _, _, user := run("Grace", false); user != "usr_grace_3" {
+		t.Errorf("the second of a name is %s", user)
+	}
+	if _, _, user := run("Ada", true); user != "usr_ada_2" {
+		t.Errorf("a user of the seed was taken: %s", user)
+	}
+	if _, _, user := run("Ada", true); user != "usr_ada_2" || s.call("svc_live_ada", "GET /users/me", "") != 200 {
+		t.Errorf("a user of the seed was taken: %s", user)
+	}
+	if again, _, _ := run("Grace 2", true); again != other {
+		t.Errorf("another name:\n%s\nwant\n%s", again, other)
+	}
+	for _, body := range []string{`{"email":"x@example.com","name":"X","fresh":true}`, `{"user_id":"usr_ada","fresh":true}`} {
+		if w := s.steer("POST /keys", body); w.Code != 400 || !strings.Contains(w.Body.String(), "fresh goes with a name alone") {
+			t.Errorf("POST /keys %s = %d %s", body, w.Code, w.Body)
+		}
+	}
+	if w := s.steer("POST /keys", `{"user_id":"usr_ada","fresh":false}`); w.Code != 201 {
+		t.Errorf("POST /keys of a user that is not fresh = %d %s", w.Code, w.Body)
+	}
+}
+
+// GET /requests waits for as many as it is asked for, and no longer than it is told to.
+func TestWaitForRequests(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	go func() {
+		for range 3 {
+			time.Sleep(5 * time.Millisecond)
+			s.call(s.key, "GET /users/me", "")
+		}
+	}()
+	start := time.Now()
+	w := s.steer("GET /requests?count=3&wait=60s&operation=GET+/users/me&user=usr_owner", "")
+	if n := strings.Count(w.Body.String(), `"seq":`); w.Code != 200 || n != 3 || time.Since(start) > 30*time.Second {
+		t.Errorf("GET /requests?count=3 = %d with %d requests after %v", w.Code, n, time.Since(start))
+	}
+	start = time.Now()
+	w = s.steer("GET /requests?count=4&wait=30ms", "")
+	if n := strings.Count(w.Body.String(), `"seq":`); w.Code != 200 || n != 3 || time.Since(start) < 30*time.Millisecond {
+		t.Errorf("GET /requests?count=4&wait=30ms = %d with %d requests after %v", w.Code, n, time.Since(start))
+	}
+	for query, want := range map[string]string{
+		"count=x": "count must be a whole number up to 1000", "count=-1": "count must", "count=1001": "count must",
+		"wait=61s": "wait must be a duration up to 60s", "wait=5": "wait must", "count=1&wait=-1s": "wait must",
+	} {
+		w := s.steer("GET /requests?"+query, "")
+		if w.Code != 400 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("GET /requests?%s = %d %s, want %q", query, w.Code, w.Body, want)
 		}
 	}
 }

@@ -1,11 +1,11 @@
 // Package double makes the real server a test double: one clock that stands
 // still, ids and keys that repeat, faults, a journal of the requests, and the
-// control API by which tests in any language use all that. It knows the server
-// only as an [http.Handler], a store of raw JSON and the hooks of its configuration.
+// control API by which tests in any language use all that.
 //
 // To wire it up: [New]; a store configured with [Double.Now], [Double.NewID] and
-// [Double.Intercept]; [Double.Begin]; then serve [Double.Handler] around the
-// server's handler and, for other processes, [Double.Control] beside it.
+// [Double.Intercept]; [Double.Begin] with the server of that store; then serve
+// [Double.Handler] and, for other processes, [Double.Control] beside it. What is left to
+// report when the tests have ended, [Double.Problems] returns.
 package double
 
 import (
@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,10 +28,7 @@ import (
 	"example.com/events/internal/strict"
 )
 
-const (
-	ownerID    = "usr_owner"       // the user that every double begins with
-	mailDomain = "@double.example" // of users that are made by name alone
-)
+const mailDomain = "@double.example" // of the users that the double makes
 
 // Start is when the clock of a double starts if no other time is given.
 var Start = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
@@ -38,31 +36,43 @@ var Start = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 // Double is the state of a test double beside its store. It is safe for
 // concurrent use once [Double.Begin] has returned.
 type Double struct {
-	// Store is the server's. Double has all its methods, too, so that it can stand
-	// for the store in the control API, but with an IssueKey of its own.
-	operator.Store
-	server Server // the same one
+	// What follows is to be set before Begin.
 
-	// Unknown, if it is not nil, is called with what is wrong with each request whose
-	// route the API lacks. Set it before the first request.
+	// AnyRoute lets requests to routes that the API lacks pass.
+	AnyRoute bool
+	// Strict makes a problem of each fault that is set at the end and that fewer
+	// requests met than its Times says.
+	Strict bool
+	// Unknown, if it is not nil, is called at once with what is wrong with a request to
+	// a route that the API lacks, unless AnyRoute is set.
 	Unknown func(problem string)
 
-	base       string   // the path under which the operations are
-	operations []string // such as "GET /events/{id}"
-	start      state
-	seed       map[string][]any // the events and guests of each user at the start; of "", all records
+	base       string // the path under which the operations are
+	server     Server
+	operations []string      // such as "GET /events/{id}"
+	made       time.Time     // when New was called, by the machine's clock
+	come       chan struct{} // gets a value when a request has come
 
-	// mu guards what follows. The store calls Now and NewID while it holds locks of
-	// its own, so a method of the store must never be called while mu is held.
-	mu      sync.Mutex
-	state   // as it is now
-	faults  []*Rule
-	met     map[*entry]bool     // requests that met a fault and have not gone on yet
+	// What a reset goes back to: the state, and all records of the store.
+	start   state
+	records []byte
+
+	// The mutex guards what follows. The store calls Now and NewID while it holds locks of
+	// its own, so a method of the server must never be called while the mutex is held.
+	sync.Mutex
+	state
+	met     map[*entry]bool     // requests that met a fault and are not answered yet
+	holding uint64              // bytes of the bodies that they hold: see maxHolding
 	journal map[string][]*entry // by user
+	bodies  []*string           // of requests, the oldest first
+	size    int                 // bytes of them
+	rules   int                 // how many faults were set so far
+	unknown []string            // what was wrong with requests to routes that the API lacks
 }
 
 // Server is what the double needs of the server: the handler that events.New returns
-// is one.
+// is one. It routes by an [http.ServeMux] whose patterns are the method, the base path
+// and the path of an operation: the journal takes the operation of a request from there.
 type Server interface {
 	http.Handler
 	operator.Store
@@ -80,98 +90,104 @@ type Server interface {
 	KeyOwner(r *http.Request) string
 }
 
-// state is what a reset takes back beside the store, the faults and the journal.
+// state is what a reset of all takes back beside the store.
 type state struct {
 	now    time.Time
 	counts map[string]int // how many ids of a kind were made for an owner
-	last   int            // the Seq of the newest request
+	faults []*Rule
+	named  map[string][]string // ids of the users that were made by name alone, by readable name
+	last   int                 // the Seq of the newest request
 }
 
-// New returns a double whose clock stands at a time. Its server has its operations
-// under a base path. It routes by an [http.ServeMux] whose patterns are the method, the
-// base path and the path of an operation: the journal takes the operation of a request
-// from there.
+// clone is a copy of the state in which no request has come to a fault.
+func (s state) clone() state {
+	s.counts = maps.Clone(s.counts)
+	s.named = maps.Clone(s.named)
+	s.faults = slices.Clone(s.faults)
+	for _, f := range s.faults {
+		f.came = 0
+		f.hits = 0
+	}
+	return s
+}
+
+// New returns a double whose clock stands at a time, of a server that has its
+// operations under a base path.
 func New(base string, at time.Time) *Double {
 	return &Double{
-		base:    base,
-		seed:    map[string][]any{},
-		state:   state{now: at.Round(0).UTC(), counts: map[string]int{}},
+		base: base,
+		made: time.Now().Round(0),
+		come: make(chan struct{}, 1),
+		state: state{
+			now:    at.Round(0).UTC(),
+			counts: map[string]int{},
+			named:  map[string][]string{},
+		},
 		met:     map[*entry]bool{},
 		journal: map[string][]*entry{},
 	}
 }
 
-// Begin makes the first user, applies the seed, and makes the first user a key: with
-// this secret or, if it is "", with one that is the same in every double, unless the
-// seed has that one. What the store holds then is what [Double.Reset] goes back to.
-func (d *Double) Begin(server Server, secret string, seed func() error) (key string, err error) {
-	d.Store, d.server, d.operations = server, server, server.Operations()
-	first := `[{"user":{"id":"` + ownerID + `","name":"Test Owner","email":"owner` + mailDomain + `"}}]`
-	if err := cmp.Or(d.apply([]byte(first)), seed()); err != nil {
-		return "", err
+// Begin makes the first user and calls setUp, which may put records into the store, make
+// keys and set faults. What is there then is what [Double.Reset] goes back to.
+func (d *Double) Begin(server Server, setUp func() error) error {
+	d.server = server
+	d.operations = server.Operations()
+	err := d.apply(`{"user":{"id":"usr_owner","name":"Test Owner","email":"owner` + mailDomain + `"}}`)
+	if err != nil {
+		return err
 	}
-	issued := struct{ Key string }{secret}
-	if secret == "" {
-		raw, failed := d.IssueKey([]byte(`{"user_id":"` + ownerID + `"}`))
-		err = cmp.Or(failed, json.Unmarshal(raw, &issued))
-	} else if err = d.apply(fmt.Appendf(nil, `[{"key":{"user_id":%q,"secret":%s}}]`,
-		ownerID, strict.Encode(secret))); err != nil {
-		err = fmt.Errorf("the chosen API key cannot be that of %s beside the seed: %w", ownerID, err)
+	if err := setUp(); err != nil {
+		return err
 	}
-	d.start = state{d.now, maps.Clone(d.counts), d.last}
-	return issued.Key, cmp.Or(err, d.keepSeed())
-}
-
-// apply applies an array of records.
-func (d *Double) apply(records []byte) error {
-	_, _, err := d.ApplyRecords(records)
+	d.start = d.clone()
+	var records bytes.Buffer
+	err = server.WriteRecords(&records, "")
+	d.records = records.Bytes()
 	return err
 }
 
-// keepSeed keeps the records that are in the store for resets: all of them, and by
-// user the events and guests. The store returns each user before what belongs to it.
-func (d *Double) keepSeed() error {
-	var all bytes.Buffer
-	if err := d.WriteRecords(&all, ""); err != nil {
-		return err
-	}
-	var records []map[string]json.RawMessage // each has one member, such as event
-	if err := json.Unmarshal(all.Bytes(), &records); err != nil {
-		return err
-	}
-	var owner struct{ ID string }
-	for _, record := range records {
-		d.seed[""] = append(d.seed[""], record)
-		if record["user"] != nil {
-			_ = json.Unmarshal(record["user"], &owner) // it is part of what was just read
-		} else if record["key"] == nil {
-			d.seed[owner.ID] = append(d.seed[owner.ID], record)
-		}
-	}
-	return nil
+// apply applies a record, whose format and values are those of [fmt.Sprintf].
+func (d *Double) apply(format string, values ...any) error {
+	_, _, err := d.server.ApplyRecords(fmt.Appendf(nil, "["+format+"]", values...))
+	return err
 }
 
-// Close removes all faults. Requests that they hold go on.
-func (d *Double) Close() { d.replaceFaults(faultOf("")) }
+// Problems are sentences about what was wrong when the tests have ended: requests to
+// routes that the API lacks and, if the double is strict, faults that were not met as
+// often as they should have been.
+func (d *Double) Problems() []string {
+	d.Lock()
+	defer d.Unlock()
+	problems := slices.Clip(d.unknown)
+	if !d.Strict {
+		return problems
+	}
+	for _, f := range d.faults {
+		if f.hits < f.Times {
+			problems = append(problems, fmt.Sprintf("fault %s of %s (%s): %d of %d requests met it",
+				f.ID, f.Operation, f.Fault, f.hits, f.Times))
+		}
+	}
+	return problems
+}
 
 // Now is the time of the clock.
 func (d *Double) Now() time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Lock()
+	defer d.Unlock()
 	return d.now
 }
 
-// Advance moves the clock on. Only a reset takes it back, as the store must not
-// hold what is from the future.
-func (d *Double) Advance(by time.Duration) error { return d.setClock(nil, by) }
-
-// setClock moves the clock on from where it stands, or from another time.
-func (d *Double) setClock(from *time.Time, by time.Duration) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// SetClock moves the clock on from where it stands or, if from is not nil, from there. Only
+// a reset takes it back, as the store must not hold what is from the future.
+func (d *Double) SetClock(from *time.Time, by time.Duration) error {
+	d.Lock()
+	defer d.Unlock()
 	at := cmp.Or(from, &d.now).Add(by)
 	if at.Before(d.now) || at.Year() > 9999 {
-		return answer.BadRequest("the clock stands at " + d.now.Format(time.RFC3339Nano) +
+		now := d.now.Format(time.RFC3339Nano)
+		return answer.BadRequest("the clock stands at " + now +
 			" and goes forward only, to the year 9999 at most; a reset takes it back")
 	}
 	d.now = at
@@ -182,29 +198,27 @@ func (d *Double) setClock(from *time.Time, by time.Duration) error {
 // configuration of a store asks for it. It counts by kind and owner, so that no
 // result depends on what is made for other owners: ids are readable, slugs and
 // secrets are hashes. For kind usr the owner is a name: the first id is that name, and
-// then come name_2, name_3 and so on. The same holds for the kind email, which only the
-// double asks for.
+// then come name_2, name_3 and so on.
 func (d *Double) NewID(kind, owner string) string {
-	isName := kind == "usr" || kind == "email"
-	if isName {
+	if kind == "usr" {
 		owner = readable(owner)
 	}
-	d.mu.Lock()
-	d.counts[kind+" "+owner]++
-	n := d.counts[kind+" "+owner]
-	d.mu.Unlock()
-	switch {
-	case isName && n == 1:
-		return owner
-	case isName:
-		return fmt.Sprintf("%s_%d", owner, n)
-	case kind == "slug":
+	counted := kind + " " + owner
+	d.Lock()
+	d.counts[counted]++
+	n := d.counts[counted]
+	d.Unlock()
+	switch kind {
+	case "usr":
+		return strings.TrimSuffix(fmt.Sprintf("%s_%d", owner, n), "_1")
+	case "slug":
 		return digest(kind, owner, n)[:8]
-	case kind == "secret":
+	case "secret":
 		return digest(kind, owner, n)[:26] // 130 bits
 	}
 	id := strings.TrimPrefix(owner, "usr_")
-	if most := 64 - len("_000001"); len(id) > most {
+	const most = 64 - len("_000001")
+	if len(id) > most {
 		id = id[:most-9] + "_" + digest(kind, owner, 0)[:8]
 	}
 	return fmt.Sprintf("%s_%06d", id, n)
@@ -225,8 +239,10 @@ func readable(name string) string {
 }
 
 func digest(kind, owner string, n int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", kind, owner, n))
-	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))
+	text := fmt.Sprintf("%s %s %d", kind, owner, n)
+	sum := sha256.Sum256([]byte(text))
+	encoded := base32.StdEncoding.EncodeToString(sum[:])
+	return strings.ToLower(encoded)
 }
 
 // KnownUser returns an error unless there is a user with this id.
@@ -236,6 +252,50 @@ func (d *Double) KnownUser(id string) error {
 	}
 	const problem = "user %.80q is not known: give the id of one in the store, or leave it out for all"
 	return answer.NotFound(fmt.Sprintf(problem, id))
+}
+
+// NewUser makes a user of this name, with an id and email that no user has. Fresh first
+// deletes the users that were made by such a name before, so that the new one has the id
+// that the first of them had.
+func (d *Double) NewUser(name string, fresh bool) (userID string, err error) {
+	if name == "" {
+		return "", answer.BadRequest("name is required: the id of the user comes from it")
+	}
+	short := readable(name)
+	if fresh {
+		err := d.forget(short)
+		if err != nil {
+			return "", err
+		}
+	}
+	id := d.NewID("usr", name)
+	for d.server.Profile("usr_"+id) != "" || d.server.Profile(id+mailDomain) != "" {
+		id = d.NewID("usr", name)
+	}
+	userID = "usr_" + id
+	d.Lock()
+	d.named[short] = append(d.named[short], userID)
+	d.Unlock()
+	const user = `{"user":{"id":%q,"name":%s,"email":%q}}`
+	return userID, d.apply(user, userID, strict.Encode(name), id+mailDomain)
+}
+
+// forget deletes the users that [Double.NewUser] made by names of this readable form, with
+// everything of theirs, and begins to count their ids anew.
+func (d *Double) forget(name string) error {
+	d.Lock()
+	ids := d.named[name]
+	delete(d.named, name)
+	d.Unlock()
+	for _, id := range ids {
+		err := d.apply(`{"delete":{"user":%q}}`, id)
+		if err != nil {
+			return err
+		}
+		d.drop(id)
+	}
+	d.drop(name) // the ids of users are counted by it
+	return nil
 }
 
 // Reset takes a known user's events, guests, faults, journal and counters back to the
@@ -251,24 +311,51 @@ func (d *Double) KnownUser(id string) error {
 // the old counters, and is deleted, or after, with the new ones: no id is skipped
 // or made twice. And no event can be from a time later than that of the clock.
 func (d *Double) Reset(userID string) error {
-	seed := append([]any{}, d.seed[userID]...)
-	return d.server.Replace(userID, strict.Encode(seed), func() {
-		d.mu.Lock()
-		for e := range d.met { // first, as requests that a removed fault held would go on
-			if userID == "" || e.User == userID {
-				e.reset = true
-				e.end()
-			}
-		}
+	return d.server.Replace(userID, d.seed(userID), func() {
+		d.drop(userID)
 		if userID == "" {
-			d.state = state{d.start.now, maps.Clone(d.start.counts), d.start.last}
-		} else {
-			for _, kind := range []string{"evt ", "gst ", "slug "} {
-				d.counts[kind+userID] = d.start.counts[kind+userID]
-			}
+			d.Lock()
+			defer d.Unlock()
+			d.state = d.start.clone()
 		}
-		d.mu.Unlock()
-		d.replaceFaults(faultOf(userID))
-		d.ClearRequests(userID)
 	})
+}
+
+// seed is an array of the records at the start: of a user's events and guests or, for "",
+// of all. The store has written each user before what belongs to it.
+func (d *Double) seed(userID string) []byte {
+	if userID == "" {
+		return d.records
+	}
+	var records []map[string]json.RawMessage // each has one member: user, key, event or guest
+	_ = json.Unmarshal(d.records, &records)  // which were written as JSON
+	own := []any{}
+	var owner struct{ ID string }
+	for _, record := range records {
+		if record["user"] != nil {
+			_ = json.Unmarshal(record["user"], &owner)
+		} else if record["key"] == nil && owner.ID == userID {
+			own = append(own, record)
+		}
+	}
+	return strict.Encode(own)
+}
+
+// drop ends what the double has of a user, or for "" of all: the requests that faults
+// hold, the faults, the journal, and what was counted.
+func (d *Double) drop(userID string) {
+	d.Lock()
+	for e := range d.met { // first, as requests that a removed fault held would go on
+		if userID == "" || e.User == userID {
+			e.refuse("reset")
+		}
+	}
+	for counted := range d.counts {
+		if strings.HasSuffix(counted, " "+userID) {
+			d.counts[counted] = d.start.counts[counted]
+		}
+	}
+	d.Unlock()
+	d.Clear("", userID)
+	d.ClearRequests(userID)
 }

@@ -22,10 +22,11 @@ func newDouble() *Double {
 	return d
 }
 
-// noServer is a server without a store.
+// noServer is a server without a store, to which the header User says whose a request is.
 type noServer struct{ Server }
 
-func (noServer) KeyOwner(*http.Request) string { return "" }
+func (noServer) KeyOwner(r *http.Request) string { return r.Header.Get("User") }
+func (noServer) Profile(string) string           { return "{}" }
 
 func TestNewID(t *testing.T) {
 	t.Parallel()
@@ -65,12 +66,9 @@ func TestJournalRedacted(t *testing.T) {
 		"X-Service-Api-Key": {key + " x"}}
 	read := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		io.ReadAll(iotest.OneByteReader(r.Body)) // a key comes in pieces
-		if e := d.Entry(r); e.Body != `{"a":"…cdef","b":"…cdef"}` {
-			t.Errorf("Entry: the body is %s", e.Body)
-		}
 	})
 	d.Handler(read).ServeHTTP(httptest.NewRecorder(), r)
-	got := d.Requests("", nil)[0]
+	got := d.Requests(t.Context(), 0, "", nil)[0]
 	if got.Path != "/api/…cdef/x" || got.Query != "a=…cdef&b=…cdef" ||
 		got.Body != `{"a":"…cdef","b":"…cdef"}` {
 		t.Errorf("the journal has the path %q, the query %q and the body %s", got.Path, got.Query, got.Body)
@@ -79,5 +77,36 @@ func TestJournalRedacted(t *testing.T) {
 		"X-Service-Api-Key": {"…ef x"}}
 	if !maps.EqualFunc(got.Header, want, slices.Equal) {
 		t.Errorf("the journal has the headers %q, want %q", got.Header, want)
+	}
+}
+
+// The journal keeps 64 KiB of a body, and the newest 64 MiB of all bodies.
+func TestJournalBodies(t *testing.T) {
+	t.Parallel()
+	d := newDouble()
+	read := d.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
+	body := strings.Repeat("x", 64<<10+1)
+	ask := func(n int) {
+		for i := range n {
+			r := httptest.NewRequest("POST", "/api/events/create", strings.NewReader(body))
+			r.Header.Set("User", "usr_"+string(rune('a'+i%3)))
+			read.ServeHTTP(httptest.NewRecorder(), r)
+		}
+	}
+	ask(1100)
+	for i, r := range d.Requests(t.Context(), 0, "", nil) {
+		want := body[:64<<10]
+		if i < 1100-1024 {
+			want = "(dropped: the journal keeps the newest 64 MiB of bodies)"
+		}
+		if r.Seq != i+1 || r.Body != want {
+			t.Fatalf("request %d has the number %d and a body of %d bytes: %.60s", i+1, r.Seq, len(r.Body), r.Body)
+		}
+	}
+	d.ClearRequests("usr_a")
+	ask(3)
+	all := d.Requests(t.Context(), 0, "", nil)
+	if len(all) != 736 || all[0].User != "usr_b" || all[735].Body != body[:64<<10] || all[0].Body == body[:64<<10] {
+		t.Errorf("then there are %d requests, from %s", len(all), all[0])
 	}
 }

@@ -2,29 +2,47 @@ package double
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"net/http"
+	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"example.com/events/internal/answer"
+	"example.com/events/internal/form"
+	"example.com/events/internal/strict"
 )
 
 // Fault is what goes wrong, as package eventstest documents it.
 type Fault struct {
-	Status       int
-	Body         string
-	RetryAfter   time.Duration
-	Delay        time.Duration
-	Drop, Lose   bool
-	After, Times int
-	User         string
+	Status     int           `json:"status"`
+	Body       string        `json:"body"`
+	Header     http.Header   `json:"header" form:"json"`
+	Patch      string        `json:"patch" form:"json"`
+	RetryAfter time.Duration `json:"retry_after"`
+	Delay      time.Duration `json:"delay"`
+	Trickle    time.Duration `json:"trickle"`
+	Drop       bool          `json:"drop"`
+	Lose       bool          `json:"lose"`
+	Cut        bool          `json:"cut"`
+	After      int           `json:"after"`
+	Times      int           `json:"times"`
+	User       string        `json:"user"`
+	Path       string        `json:"path"`
 }
 
-// Rule is a fault that was set for an operation. Double.mu guards its counts.
+var faults = form.NewTable(Fault{}, nil)
+
+// Rule is a fault that was set for an operation. The double's mutex guards its counts.
 type Rule struct {
 	ID        string // such as flt_1
 	Operation string
@@ -33,200 +51,413 @@ type Rule struct {
 	hits int // those that met it and whose body was read
 }
 
+// form is the fault as the control API has it.
+func (f *Rule) form() form.Form {
+	begin := form.Form{
+		{Name: "id", Value: &f.ID},
+		{Name: "operation", Value: &f.Operation, Flags: form.Required},
+	}
+	end := form.Form{{Name: "hits", Value: &f.hits}}
+	return slices.Concat(begin, faults.Form(&f.Fault), end)
+}
+
 // String is what the fault does, as the header X-Eventsd-Fault and the journal have
-// it: "status 503, delay 200ms", "drop", "lose" or "delay 1s".
+// it: "status 503, delay 200ms", "drop", "patch, header" or "delay 1s".
 func (f Fault) String() string {
-	var does []string
-	switch {
-	case f.Status != 0:
-		does = append(does, fmt.Sprint("status ", f.Status))
-	case f.Drop:
-		does = append(does, "drop")
-	case f.Lose:
-		does = append(does, "lose")
+	does := f.outcomes()
+	if len(f.Header) > 0 {
+		does = append(does, "header")
 	}
 	if f.Delay > 0 {
 		does = append(does, "delay "+f.Delay.String())
 	}
+	if f.Trickle > 0 {
+		does = append(does, "trickle "+f.Trickle.String())
+	}
 	return strings.Join(does, ", ")
 }
 
-// write answers a request with the fault's status.
-func (f Fault) write(w http.ResponseWriter, message string) {
-	h := w.Header()
-	after := (f.RetryAfter + time.Second - 1) / time.Second // rounded up
-	if f.RetryAfter == 0 && (f.Status == 429 || f.Status == 503) {
-		after = 1
+// outcomes are what the fault makes of a request, of which it can have one.
+func (f Fault) outcomes() (all []string) {
+	if f.Status != 0 {
+		all = append(all, fmt.Sprint("status ", f.Status))
 	}
-	if after > 0 {
-		h.Set("Retry-After", fmt.Sprint(int(after)))
+	if f.Patch != "" {
+		all = append(all, "patch")
 	}
-	if f.Body == "" {
-		(&answer.Error{Status: f.Status, Message: message}).Write(w)
-		return
+	if f.Drop {
+		all = append(all, "drop")
 	}
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	if strings.HasPrefix(f.Body, "<") {
-		h.Set("Content-Type", "text/html; charset=utf-8")
+	if f.Lose {
+		all = append(all, "lose")
 	}
-	h.Set("Content-Length", fmt.Sprint(len(f.Body)))
-	w.WriteHeader(f.Status)
-	io.WriteString(w, f.Body)
+	if f.Cut {
+		all = append(all, "cut")
+	}
+	return all
 }
 
-// problem is all that is wrong with a rule, or "": sentences that begin with a
-// member as the control API names it. The rule must be of the user, unless that is "".
-func (d *Double) problem(f *Rule, userID string) string {
-	var all []string
-	refuse := func(wrong bool, problem string) {
-		if wrong {
-			all = append(all, problem)
+// newRule returns a fault, or all that is wrong with it: sentences that begin with a member
+// as the control API names it. The fault must be of the user, unless that is "".
+func (d *Double) newRule(operation string, f Fault, user string) (*Rule, error) {
+	var problems []string
+	must := func(is bool, problem string) {
+		if !is {
+			problems = append(problems, problem)
 		}
 	}
-	operation, user := d.KnownOperation(f.Operation), d.KnownUser(f.User)
-	answers, breaks := f.Status != 0, f.Drop || f.Lose
-	refuse(operation != nil, fmt.Sprint(operation))
-	refuse(answers && (f.Status < 400 || f.Status > 599), "status must be from 400 to 599")
-	refuse(!answers && (f.Body != "" || f.RetryAfter != 0), "body and retry_after need status")
-	refuse(f.After < 0 || f.Times < 0 || f.Delay < 0, "after, times and delay must not be negative")
-	refuse(answers && breaks || f.Drop && f.Lose || !answers && !breaks && f.Delay == 0,
-		"status, drop and lose exclude each other, and one of them or delay is required")
-	refuse(f.User != "" && user != nil, fmt.Sprint(user))
-	refuse(userID != "" && f.User != userID, "user must be the one of ?user=, or left out")
-	return strings.Join(all, "; ")
+	err := d.KnownOperation(operation)
+	must(err == nil, fmt.Sprint(err))
+	must(f.statusFits(),
+		"status must be from 400 to 599, or with a body from 200 to 599, but not 204, 205 or 304")
+	must(f.Status != 0 || f.Body == "" && f.RetryAfter == 0, "body and retry_after need status")
+	patch, err := strict.Parse([]byte(cmp.Or(f.Patch, "{}")))
+	must(err == nil && patch.Kind == strict.Object, "patch must be a JSON object")
+	for name, values := range f.Header {
+		for _, value := range append(values, "") {
+			field := name + ": " + value
+			must(validField.MatchString(field) && !framing.MatchString(field),
+				fmt.Sprintf("header %.40q is malformed, or frames the message, so it cannot be set", field))
+		}
+	}
+	must(f.After >= 0 && f.Times >= 0 && f.Delay >= 0 && f.Trickle >= 0,
+		"after, times, delay and trickle must not be negative")
+	must(len(f.outcomes()) < 2, "status, patch, drop, lose and cut exclude each other")
+	must(f.String() != "", "one of status, patch, drop, lose, cut, header, delay and trickle is required")
+	must(!f.Drop && !f.Lose || f.Header == nil && f.Trickle == 0,
+		"header and trickle need an answer, and drop and lose send none")
+	must(f.Path == "" || isPathOf(operation, f.Path), "path must be one of the operation, without "+d.base)
+	if f.User != "" {
+		err := d.KnownUser(f.User)
+		must(err == nil, fmt.Sprint(err))
+	}
+	must(user == "" || f.User == user, "user must be the one of ?user=, or left out")
+	if problems != nil {
+		return nil, answer.BadRequest(strings.Join(problems, "; "))
+	}
+	return &Rule{Operation: operation, Fault: f}, nil
+}
+
+// statusFits reports whether an answer can have the status, with the body of the fault or,
+// without one, with that of an error.
+func (f Fault) statusFits() bool {
+	switch f.Status {
+	case 0:
+		return true
+	case 204, 205, 304: // they have no body
+		return false
+	}
+	isError := f.Status >= 400
+	return f.Status <= 599 && (isError || f.Body != "" && f.Status >= 200)
+}
+
+var (
+	// validField is the form of a header field (RFC 9110, section 5).
+	validField = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\\x00-\\x08\\x0a-\\x1f\\x7f]*$")
+	// framing are the fields that frame a message, which must be true.
+	framing = regexp.MustCompile("(?i)^(connection|content-length|trailer|transfer-encoding):")
+)
+
+func isPathOf(operation, name string) bool {
+	_, pattern, _ := strings.Cut(operation, " ")
+	pattern = strings.ReplaceAll(pattern, "{id}", "?*")
+	is, _ := path.Match(pattern, name)
+	return is
 }
 
 // Fail sets a fault, to be used after those that are set already.
 func (d *Double) Fail(operation string, f Fault) (*Rule, error) {
-	rule := &Rule{Operation: operation, Fault: f}
-	if problem := d.problem(rule, ""); problem != "" {
-		return nil, answer.BadRequest(problem)
+	rule, err := d.newRule(operation, f, "")
+	if err == nil {
+		d.addFaults(rule)
 	}
-	d.replaceFaults(noFault, rule)
-	return rule, nil
+	return rule, err
 }
 
-// faultOf matches the faults that are limited to a user or, for "", all faults.
-func faultOf(userID string) func(*Rule) bool {
-	return func(f *Rule) bool { return userID == "" || f.User == userID }
-}
-
-func noFault(*Rule) bool { return false }
-
-// replaceFaults removes the faults that match, and adds rules at the end of the list.
-// Each has an id of its own. Requests that the removed faults hold go on. It returns how
-// many faults it removed.
-func (d *Double) replaceFaults(match func(*Rule) bool, rules ...*Rule) (removed int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// addFaults adds faults at the end of the list, each with an id of its own.
+func (d *Double) addFaults(rules ...*Rule) {
+	d.Lock()
+	defer d.Unlock()
 	for _, f := range rules {
-		d.counts["flt"]++
-		f.ID = fmt.Sprint("flt_", d.counts["flt"])
+		d.rules++
+		f.ID = fmt.Sprint("flt_", d.rules)
 	}
-	removed = len(d.faults)
-	d.faults = slices.DeleteFunc(d.faults, match)
-	removed -= len(d.faults)
 	d.faults = append(d.faults, rules...)
+}
+
+// Clear removes the fault with an id or, for "", all faults: those that are limited to a
+// user or, for "", those of everyone. It returns how many there were. Requests that they
+// hold go on.
+func (d *Double) Clear(id, userID string) (removed int) {
+	d.Lock()
+	defer d.Unlock()
+	match := func(f *Rule) bool {
+		return (id == "" || id == f.ID) && (userID == "" || userID == f.User)
+	}
 	for e := range d.met {
 		if match(e.rule) {
-			e.end()
+			e.goOn()
 		}
 	}
-	return removed
+	before := len(d.faults)
+	d.faults = slices.DeleteFunc(d.faults, match)
+	return before - len(d.faults)
 }
-
-// Clear removes a fault. Requests that it holds go on.
-func (d *Double) Clear(rule *Rule) { d.replaceFaults(func(f *Rule) bool { return f == rule }) }
 
 // Hits is how many requests a fault met. A request counts once its body was read,
 // so that the journal has the body of each that is counted.
 func (d *Double) Hits(rule *Rule) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Lock()
+	defer d.Unlock()
 	return rule.hits
 }
 
-// meet finds the first fault for a request and records it, the operation and the
-// user in the journal. It returns nil if there is no fault, and for a request that
+// meet finds the first fault for a request of an operation and records it in the entry of
+// the request, which it returns. It returns nil if there is no fault, and for a request that
 // did not come through [Double.Handler].
-func (d *Double) meet(ctx context.Context, operation, userID string) *entry {
-	e, journaled := ctx.Value(entryKey{}).(*entry)
-	if !journaled {
+func (d *Double) meet(operation string, r *http.Request) *entry {
+	e, found := r.Context().Value(entryKey{}).(*entry)
+	if !found {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Lock()
+	defer d.Unlock()
 	e.Operation = operation
 	for _, f := range d.faults {
-		if f.Operation != operation || f.User != "" && f.User != userID {
+		isHere := f.Operation == operation && (f.Path == "" || d.base+f.Path == r.URL.Path)
+		isOf := f.User == "" || f.User == e.User
+		if !isHere || !isOf {
 			continue
 		}
 		f.came++
-		if f.came <= f.After || f.Times > 0 && f.came > f.After+f.Times {
-			continue
+		turn := f.came - f.After // the first is 1
+		if turn > 0 && (f.Times == 0 || turn <= f.Times) {
+			e.rule = f
+			e.held, e.goOn = context.WithCancel(r.Context())
+			d.met[e] = true
+			return e
 		}
-		e.Fault, e.rule = f.String(), f
-		e.held, e.end = context.WithTimeout(ctx, f.Delay) // done at once if there is no delay
-		d.met[e] = true
-		return e
 	}
 	return nil
 }
 
-// maxRead is how many bytes of a body are read before a fault: as many as the API
-// reads of one that it refuses.
-const maxRead = 16 << 20
+// leave ends what [Double.meet] began, once the request is answered.
+func (d *Double) leave(e *entry) {
+	e.goOn()
+	d.Lock()
+	defer d.Unlock()
+	delete(d.met, e)
+	d.holding -= e.size
+}
+
+// refuse makes the answer to a request that a fault holds a 503.
+func (e *entry) refuse(why string) {
+	e.refused = true
+	e.Fault = why
+	e.goOn()
+}
 
 // Intercept answers a request as the first fault for it says, and leaves it to
 // next if there is none.
-func (d *Double) Intercept(op, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
-	e := d.meet(r.Context(), op, userID)
+func (d *Double) Intercept(
+	operation, _ string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc,
+) {
+	e := d.meet(operation, r)
 	if e == nil {
 		next(w, r)
 		return
 	}
-	// Once the body is read, the journal has it, and net/http notices when the client goes
-	// away.
-	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRead))
-	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
-	w.Header().Set("X-Eventsd-Fault", e.rule.String())
-	switch reset := d.wait(e, w); {
-	case reset:
-		w.Header().Set("X-Eventsd-Fault", "reset")
-		Fault{Status: http.StatusServiceUnavailable}.write(w, "a reset came before this was done")
-	case r.Context().Err() != nil || e.rule.Drop: // the client went away, or is to get no answer
+	defer d.leave(e)
+	f := e.rule.Fault
+	d.readBody(e, r)
+	e.hold(w, f.Delay)
+	d.Lock()
+	does := e.Fault
+	if e.refused {
+		f = Fault{Status: http.StatusServiceUnavailable}
+	}
+	d.Unlock()
+	h := w.Header()
+	h.Set("X-Eventsd-Fault", does)
+	if f.Drop || r.Context().Err() != nil { // or the client went away
 		panic(http.ErrAbortHandler)
-	case e.rule.Lose:
-		next(lost{w, e}, r)
+	}
+	a := &recorder{ResponseWriter: w}
+	if f.Status != 0 {
+		f.answer(a, does)
+	} else {
+		next(a, r)
+	}
+	if f.Lose {
+		e.update(func() { e.Status = a.status })
 		panic(http.ErrAbortHandler)
-	case e.rule.Status != 0:
-		e.rule.write(w, "a fault that a test has set; nothing was done")
-	default:
-		next(w, r)
+	}
+	if f.Patch != "" {
+		a.body = strict.Encode(merge(decode(a.body), decode([]byte(f.Patch))))
+	}
+	names := append(slices.Sorted(maps.Keys(f.Header)), "X-Eventsd-Fault")
+	const expose = "Access-Control-Expose-Headers"
+	h.Set(expose, h.Get(expose)+", "+strings.Join(names, ", "))
+	h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	for name, values := range f.Header {
+		// Without values, the field is not sent, and net/http makes none of its own.
+		h[http.CanonicalHeaderKey(name)] = values
+	}
+	w.WriteHeader(a.status)
+	if r.Method != http.MethodHead {
+		e.send(w, f, a.body)
 	}
 }
 
-// wait counts the hit and holds the request until the fault's delay is over, the
-// fault is cleared or the client goes away. It reports whether a reset came instead.
-func (d *Double) wait(e *entry, w http.ResponseWriter) (reset bool) {
-	d.mu.Lock()
-	e.rule.hits++
-	d.mu.Unlock()
-	// Otherwise, net/http would take the end of the read timeout for the client's end.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	<-e.held.Done()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	e.end()
-	delete(d.met, e)
-	return e.reset
+// The limits of the bodies of requests that meet a fault, in bytes.
+const (
+	maxRead    = 16 << 20  // what is read of one, as the API reads of one that it refuses
+	maxHeld    = 1<<20 + 1 // what is kept of one: the API refuses longer ones, whatever they have
+	maxHolding = 128 << 20 // what all requests may keep at once
+)
+
+// readBody reads the body of a request, so that the journal has it, and net/http notices
+// when the client goes away, and keeps it for the server. Then it counts the hit.
+func (d *Double) readBody(e *entry, r *http.Request) {
+	d.Lock()
+	e.size = min(uint64(r.ContentLength), maxHeld) // -1, unknown, is the largest
+	d.holding += e.size
+	hasRoom := d.holding <= maxHolding
+	d.Unlock()
+	var body []byte
+	if hasRoom {
+		body, _ = io.ReadAll(io.LimitReader(r.Body, maxHeld)) // the server meets the error, too
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, maxRead)
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
+	e.update(func() {
+		e.rule.hits++
+		e.Fault = e.rule.Fault.String()
+		if !hasRoom {
+			e.refuse("busy")
+		}
+	})
 }
 
-// lost is a writer of an answer that is lost: only the journal gets its status.
-type lost struct {
+// writeTimeout is that of the server.
+const writeTimeout = 30 * time.Second
+
+// hold waits until the time is over, the fault is removed or the client goes away. Meanwhile
+// the server's timeouts do not count, and then that of the answer begins anew.
+func (e *entry) hold(w http.ResponseWriter, d time.Duration) {
+	if d == 0 {
+		return
+	}
+	control := http.NewResponseController(w) // a writer without deadlines has nothing to set
+	_ = control.SetReadDeadline(time.Time{}) // whose end net/http takes for that of the client
+	_ = control.SetWriteDeadline(time.Time{})
+	select {
+	case <-e.held.Done():
+	case <-time.After(d):
+	}
+	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
+}
+
+// send sends the body of an answer as the fault says.
+func (e *entry) send(w http.ResponseWriter, f Fault, body []byte) {
+	if f.Cut {
+		body = body[:len(body)/2]
+	}
+	pieces := 1
+	if f.Trickle > 0 {
+		pieces = 10
+	}
+	control := http.NewResponseController(w)
+	for i := range pieces {
+		_ = control.Flush() // what comes before a pause
+		e.hold(w, f.Trickle/10)
+		_, _ = w.Write(body[len(body)*i/pieces : len(body)*(i+1)/pieces])
+	}
+	if f.Cut {
+		_ = control.Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// recorder keeps an answer for what a fault does to it. The header is that of the writer.
+type recorder struct {
 	http.ResponseWriter
-	entry *entry
+	status int
+	body   []byte
 }
 
-func (w lost) Write(p []byte) (int, error) { return len(p), nil }
-func (w lost) WriteHeader(status int)      { w.entry.finish(w.entry.Operation, status) }
+func (a *recorder) WriteHeader(status int) { a.status = status }
+
+func (a *recorder) Write(p []byte) (int, error) {
+	a.body = append(a.body, p...)
+	return len(p), nil
+}
+
+// required are the fields that openapi.json requires of the header of some answers.
+var required = map[int][2]string{
+	401: {"WWW-Authenticate", `Bearer realm="events"`},
+	405: {"Allow", "OPTIONS"},
+	415: {"Accept", "application/json"},
+	429: {"Retry-After", "1"},
+	500: {"X-Request-Id", "fault"},
+	503: {"Retry-After", "1"},
+}
+
+// answer answers with the status of the fault.
+func (f Fault) answer(w http.ResponseWriter, does string) {
+	h := w.Header()
+	field, isRequired := required[f.Status]
+	if isRequired {
+		h.Set(field[0], field[1])
+	}
+	if f.RetryAfter > 0 {
+		h.Set("Retry-After", fmt.Sprint(math.Ceil(f.RetryAfter.Seconds())))
+	} else if f.RetryAfter < 0 {
+		h.Del("Retry-After")
+	}
+	if f.Body == "" {
+		e := answer.Error{Status: f.Status, Message: "nothing was done, as a test wants it: " + does}
+		e.Write(w)
+		return
+	}
+	switch f.Body[0] {
+	case '<':
+		h.Set("Content-Type", "text/html; charset=utf-8")
+	case '{', '[':
+		h.Set("Content-Type", "application/json")
+	default:
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+	}
+	w.WriteHeader(f.Status)
+	_, _ = io.WriteString(w, f.Body)
+}
+
+// decode decodes a JSON text that is known to be right, with its numbers as they stand.
+func decode(text []byte) (v any) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	_ = d.Decode(&v)
+	return v
+}
+
+// merge puts the members of patch in place of those of v, at any depth. An object is
+// merged into each element of an array; everything else replaces what it meets.
+func merge(v, patch any) any {
+	members, isObject := patch.(map[string]any)
+	if !isObject {
+		return patch
+	}
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = merge(v[i], patch)
+		}
+		return v
+	case map[string]any:
+		for name, member := range members {
+			v[name] = merge(v[name], member)
+		}
+		return v
+	}
+	return patch
+}

@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +17,12 @@ import (
 const (
 	maxJournal  = 1000     // requests of one user, and of those without a user
 	maxRecorded = 64 << 10 // bytes of a request's body
+	maxBodies   = 64 << 20 // bytes of all bodies
+	maxUnknown  = 100      // requests to unknown routes that [Double.Problems] has
 )
+
+// droppedBody stands for a body that made room for newer ones.
+const droppedBody = "(dropped: the journal keeps the newest 64 MiB of bodies)"
 
 // Request is an entry of the journal, as package eventstest documents it.
 type Request struct {
@@ -35,130 +40,234 @@ type Request struct {
 	Fault     string      `json:"fault"`
 }
 
-// entry is a request while the server works on it. Double.mu guards it.
+// String is the request in one line: what was asked by whom, its answer and its fault.
+func (r Request) String() string {
+	asked := strings.TrimSuffix(r.Method+" "+r.Path+"?"+r.Query, "?")
+	text := fmt.Sprintf("%d: %s of %s: %d", r.Seq, asked, cmp.Or(r.User, "nobody"), r.Status)
+	if r.Fault != "" {
+		text += " (" + r.Fault + ")"
+	}
+	return text
+}
+
+// entry is a request in the journal and, once it has met a fault, until it is answered.
+// The double's mutex guards what changes in it.
 type entry struct {
 	Request
-	d     *Double
-	rule  *Rule              // the fault that it met; nil without one, as are the next two
-	held  context.Context    // done when the fault no longer holds the request
-	end   context.CancelFunc // ends that early
-	reset bool               // whether a reset did
+	d    *Double
+	body *string // what was read of it; nil before
+
+	rule    *Rule              // the fault that the request met
+	held    context.Context    // done when that no longer holds it
+	goOn    context.CancelFunc // ends it
+	size    uint64             // bytes that the body may take meanwhile
+	refused bool               // whether it is answered 503, for the reason in Fault
 }
 
 // entryKey is the key of the *entry in the context of a request.
 type entryKey struct{}
 
+// aside are the paths that browsers and probes ask for beside the API.
+var aside = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
+
 // Handler serves next, which must be the handler of the server, and records each
-// request in the journal.
+// request in the journal. It closes each connection after its answer: if one that was used
+// before is closed without an answer, browsers and the clients of Go and Java send the
+// request again by themselves, and a fault would count differently in each language.
 func (d *Double) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := d.record(Request{
-			Received: time.Now().UTC(),
-			Method:   r.Method,
-			Path:     answer.Redact(r.URL.EscapedPath()),
-			Query:    answer.Redact(r.URL.RawQuery),
-			Header:   answer.RedactHeader(r.Header),
-			User:     d.server.KeyOwner(r),
-		})
+		w.Header().Set("Connection", "close")
+		if slices.Contains(aside, r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		e := d.record(r)
 		r = r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
 		r.Body = io.NopCloser(io.TeeReader(r.Body, e))
-		next.ServeHTTP(&answer.StatusWriter{ResponseWriter: w, Seen: func(status int) {
-			e.finish(d.operation(r), status)
-			if e.Operation == "" && r.Method != http.MethodOptions && d.Unknown != nil {
-				d.Unknown(fmt.Sprintf("%s %s of %s: the API has no such route; below %s it has %s",
-					e.Method, e.Path, cmp.Or(e.User, "nobody"), d.base, strings.Join(d.operations, ", ")))
+		seen := func(status int) { // before the client sees it
+			// The mux of the server has set the pattern by then, if there is a route.
+			method, path, isRoute := strings.Cut(r.Pattern, " "+d.base)
+			e.update(func() {
+				e.Status = status
+				if isRoute {
+					e.Operation = method + " " + path
+				}
+			})
+			if !isRoute && r.Method != http.MethodOptions && !d.AnyRoute {
+				d.reportUnknown(e.Request)
 			}
-		}}, r)
+		}
+		next.ServeHTTP(&answer.StatusWriter{ResponseWriter: w, Seen: seen}, r)
 	})
 }
 
 // record begins an entry of the journal.
-func (d *Double) record(r Request) *entry {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (d *Double) record(r *http.Request) *entry {
+	e := &entry{d: d, Request: Request{
+		Received: time.Now().UTC(),
+		Method:   r.Method,
+		Path:     answer.Redact(r.URL.EscapedPath()),
+		Query:    answer.Redact(r.URL.RawQuery),
+		Header:   answer.RedactHeader(r.Header),
+		User:     d.server.KeyOwner(r),
+	}}
+	d.Lock()
+	defer d.Unlock()
 	d.last++
-	r.Seq = d.last
-	r.Time = d.now
-	e := &entry{Request: r, d: d}
-	all := append(d.journal[r.User], e)
-	d.journal[r.User] = all[max(0, len(all)-maxJournal):]
+	e.Seq = d.last
+	e.Time = d.now
+	own := append(d.journal[e.User], e)
+	d.journal[e.User] = own[max(0, len(own)-maxJournal):]
 	return e
 }
 
 // Write records a piece of the request's body as the server reads it.
-func (e *entry) Write(p []byte) (int, error) {
-	e.d.mu.Lock()
-	defer e.d.mu.Unlock()
-	e.Body += string(p[:min(len(p), maxRecorded-len(e.Body))])
-	return len(p), nil
+func (e *entry) Write(piece []byte) (int, error) {
+	d := e.d
+	d.Lock()
+	defer d.Unlock()
+	if e.body == nil {
+		e.body = new(string)
+		d.bodies = append(d.bodies, e.body)
+	}
+	recorded := piece[:min(len(piece), maxRecorded-len(*e.body))]
+	*e.body += string(recorded)
+	d.size += len(recorded)
+	for d.size > maxBodies {
+		oldest := d.bodies[0]
+		d.bodies = d.bodies[1:]
+		d.size -= len(*oldest)
+		*oldest = droppedBody
+	}
+	return len(piece), nil
 }
 
-// finish records the operation and the status of the answer, before the client can
-// see it.
-func (e *entry) finish(operation string, status int) {
-	e.d.mu.Lock()
-	defer e.d.mu.Unlock()
-	e.Operation, e.Status = operation, status
+// update changes the entry, and tells who waits for requests.
+func (e *entry) update(change func()) {
+	e.d.Lock()
+	change()
+	e.d.Unlock()
+	select {
+	case e.d.come <- struct{}{}:
+	default: // one value is enough
+	}
 }
 
-// Entry returns what the journal has of a request that [Double.Handler] serves, as
-// far as it has come: for a line of a log.
-func (d *Double) Entry(r *http.Request) Request {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return r.Context().Value(entryKey{}).(*entry).copy()
-}
-
-// copy returns the request for others to keep. The body is only redacted here, as a
-// key in it may come in two pieces.
-func (e *entry) copy() Request {
-	c := e.Request
-	c.Header, c.Body = e.Header.Clone(), answer.Redact(e.Body)
-	return c
+// FaultOf is what a fault did to a request that [Double.Handler] serves, or "".
+func (d *Double) FaultOf(r *http.Request) string {
+	e, found := r.Context().Value(entryKey{}).(*entry)
+	if !found {
+		return ""
+	}
+	d.Lock()
+	defer d.Unlock()
+	return e.Fault
 }
 
 // Requests returns copies of the newest requests, the oldest first: only those of
-// the operation, unless it is "", and only those of the users, if any are given.
-func (d *Double) Requests(operation string, users []string) []Request {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// the operation, unless it is "", and only those of the users, if any are given. None is of
+// a user that was deleted. If n is not 0, it waits until so many have come, or ctx is done,
+// and returns those that have come: their bodies were read, but a fault may still hold them.
+func (d *Double) Requests(ctx context.Context, n int, operation string, users []string) []Request {
+	for {
+		found := d.find(n > 0, operation, users)
+		if len(found) >= n || ctx.Err() != nil {
+			return found
+		}
+		d.pause(ctx)
+	}
+}
+
+// find returns what Requests does, at once. If come is set, it leaves out what has not come.
+func (d *Double) find(come bool, operation string, users []string) []Request {
 	found := []Request{}
-	for user, all := range d.journal {
-		if len(users) > 0 && !slices.Contains(users, user) {
+	d.Lock()
+	for user, entries := range d.journal {
+		if users != nil && !slices.Contains(users, user) {
 			continue
 		}
-		for _, e := range all {
-			if operation == "" || operation == e.Operation {
-				found = append(found, e.copy())
+		for _, e := range entries {
+			hasCome := e.Status != 0 || e.Fault != ""
+			if come && !hasCome || operation != "" && operation != e.Operation {
+				continue
 			}
+			r := e.Request
+			r.Body = *cmp.Or(e.body, &r.Body)
+			found = append(found, r)
 		}
 	}
+	d.Unlock()
+	found = slices.DeleteFunc(found, func(r Request) bool {
+		return r.User != "" && d.server.Profile(r.User) == ""
+	})
 	slices.SortFunc(found, func(a, b Request) int { return a.Seq - b.Seq })
+	for i := range found { // without the mutex, as it takes long for many large bodies
+		r := &found[i]
+		r.Header = r.Header.Clone()
+		r.Body = answer.Redact(r.Body) // only here, as a key may come in two pieces
+	}
 	return found
+}
+
+// pause waits until a request has come, but only for a moment, as another one who waits may
+// have been told of it.
+//
+// In a bubble of testing/synctest, time goes on only while each goroutine of the bubble waits
+// for another one of it. If the double was made outside, its channel is no such thing. So
+// then, requests from outside the bubble are given time by giving way to other goroutines,
+// and those from inside by sleeping. This case shows by the clock: that of a bubble begins
+// in the year 2000.
+func (d *Double) pause(ctx context.Context) {
+	if time.Now().Before(d.made) {
+		for range 1000 {
+			runtime.Gosched()
+			select {
+			case <-d.come:
+				return
+			default:
+			}
+		}
+		time.Sleep(time.Millisecond)
+		return
+	}
+	select {
+	case <-d.come:
+	case <-ctx.Done():
+	case <-time.After(10 * time.Millisecond):
+	}
 }
 
 // ClearRequests empties the journal, or removes the requests of a user from it.
 func (d *Double) ClearRequests(userID string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	maps.DeleteFunc(d.journal, func(user string, _ []*entry) bool { return userID == "" || user == userID })
+	d.Lock()
+	defer d.Unlock()
+	delete(d.journal, userID)
+	if userID == "" {
+		clear(d.journal)
+	}
 }
 
-// operation is the one that a request belongs to, or "". The mux of the server has set the
-// pattern of the request by then, such as "GET /api/public/v1/events/{id}".
-func (d *Double) operation(r *http.Request) string {
-	method, path, isRoute := strings.Cut(r.Pattern, " "+d.base)
-	if !isRoute {
-		return ""
+// reportUnknown reports a request to a route that the API lacks.
+func (d *Double) reportUnknown(r Request) {
+	problem := fmt.Sprintf("request %v: the API has no such route; below %s it has %s; "+
+		"AllowUnknownRoutes or -allow-unknown-routes lets it pass", r, d.base, d.allOperations())
+	if d.Unknown != nil {
+		d.Unknown(problem)
 	}
-	return method + " " + path
+	d.Lock()
+	defer d.Unlock()
+	if len(d.unknown) < maxUnknown {
+		d.unknown = append(d.unknown, problem)
+	}
 }
+
+func (d *Double) allOperations() string { return strings.Join(d.operations, ", ") }
 
 // KnownOperation returns an error that has all operations unless this is one of them.
 func (d *Double) KnownOperation(operation string) error {
 	if slices.Contains(d.operations, operation) {
 		return nil
 	}
-	return answer.BadRequest(fmt.Sprintf("operation %.80q is not known: it must be one of %s",
-		operation, strings.Join(d.operations, ", ")))
+	const problem = "operation %.80q is not known: it must be one of %s"
+	return answer.BadRequest(fmt.Sprintf(problem, operation, d.allOperations()))
 }

@@ -291,7 +291,7 @@ func (m *Member) target() any {
 	panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
 }
 
-// Problems is what is wrong with an object, at most one problem a member.
+// Problems is what is wrong with an object, at most one problem a member that may be given.
 type Problems struct {
 	form    Form
 	members map[string]string // by name, the sentence about a member of the form

@@ -98,8 +98,8 @@ func (m *Member) get() strict.Value {
 }
 
 // Read puts the members of a text that [Form.Append] wrote into the struct. It checks no
-// rule: all were checked before the text was written. It returns false if Append did not
-// write the text.
+// rule: all were checked before the text was written. It returns false if a member is
+// unknown or of another type.
 func (f Form) Read(text string) (ok bool) {
 	v, err := strict.Parse([]byte(text))
 	if err != nil || v.Kind != strict.Object {

@@ -122,16 +122,14 @@ func Handler(base string, routes Routes, writeError answer.WriteError) http.Hand
 			}
 		}
 		list = append(list, answer.Route{
-			Method: route.Method,
-			Path:   route.Path,
-			Serve:  serve,
+			Operation: route.Method + " " + route.Path,
+			Serve:     serve,
 		})
 	}
 	everyone := func(*http.Request) error { return nil }
 	mux := answer.Mux(base, list, everyone, writeError)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
-		defer answer.Recover(w, r, writeError)
 		mux.ServeHTTP(w, r)
 	})
 }
@@ -164,42 +162,33 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 // read checks the query and the body of a request.
-func (rt Route) read(w http.ResponseWriter, r *http.Request) (Request, error) {
+func (rt Route) read(w http.ResponseWriter, r *http.Request) (request Request, err error) {
 	names := slices.Sorted(maps.Keys(rt.Query))
 	takes := cmp.Or(strings.Join(names, " and "), "nothing")
 	problem := "the query takes " + takes + ": each at most once, with a value, encoded"
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	request = Request{ID: r.PathValue("id"), Host: r.Host, Context: r.Context()}
+	request.Query, err = url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return Request{}, answer.BadRequest(problem)
+		return request, answer.BadRequest(problem)
 	}
-	for name, values := range query {
+	for name, values := range request.Query {
 		check := rt.Query[name]
-		isOne := len(values) == 1 && values[0] != ""
-		if check == nil || !isOne {
-			problem = fmt.Sprintf("%s; see %.60q", problem, name)
-			return Request{}, answer.BadRequest(problem)
+		if check == nil || len(values) > 1 || values[0] == "" {
+			return request, answer.BadRequest(fmt.Sprintf("%s; see %.60q", problem, name))
 		}
-		err := check(values[0])
+		err = check(values[0])
 		if err != nil {
-			return Request{}, err
+			return request, err
 		}
 	}
-	limited := http.MaxBytesReader(w, r.Body, max(rt.MaxBody, 1))
-	body, err := io.ReadAll(limited)
-	isEmpty := err == nil && len(body) == 0
-	if rt.MaxBody == 0 && !isEmpty {
-		return Request{}, answer.BadRequest("the body must be empty; the query takes " + takes)
+	request.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, rt.MaxBody))
+	switch {
+	case err == nil:
+	case rt.MaxBody == 0:
+		err = answer.BadRequest("the body must be empty; the query takes " + takes)
+	default:
+		err = answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB; "+
+			"send it in parts", rt.MaxBody>>20))
 	}
-	if err != nil {
-		problem = fmt.Sprintf("the body must arrive whole and have at most %d MiB; send it in parts",
-			rt.MaxBody>>20)
-		return Request{}, answer.TooLarge(problem)
-	}
-	return Request{
-		ID:      r.PathValue("id"),
-		Host:    r.Host,
-		Query:   query,
-		Body:    body,
-		Context: r.Context(),
-	}, nil
+	return request, err
 }

@@ -1,0 +1,459 @@
+package eventstest_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/textproto"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/events"
+	"example.com/events/eventstest"
+)
+
+// An injected status has each header that openapi.json requires of an answer with it.
+func TestStatusHasRequiredHeaders(t *testing.T) {
+	t.Parallel()
+	type header struct {
+		Ref      string `json:"$ref"`
+		Required bool
+		Schema   struct{ Pattern, Const string }
+	}
+	type response struct {
+		Ref     string `json:"$ref"`
+		Headers map[string]header
+	}
+	var openapi struct {
+		Paths      map[string]map[string]struct{ Responses map[string]response }
+		Components struct {
+			Responses map[string]response
+			Headers   map[string]header
+		}
+	}
+	srv := eventstest.New(t, eventstest.NoListener())
+	if err := json.Unmarshal([]byte(call(t, srv, srv.Key, "GET /openapi", "").body), &openapi); err != nil {
+		t.Fatal(err)
+	}
+	name := func(ref string) string { return ref[strings.LastIndex(ref, "/")+1:] }
+	held := map[string]bool{}
+	for path, methods := range openapi.Paths {
+		for method, operation := range methods {
+			for status, answer := range operation.Responses {
+				if answer.Ref != "" {
+					answer = openapi.Components.Responses[name(answer.Ref)]
+				}
+				var code int
+				fmt.Sscan(status, &code)
+				if code < 400 {
+					continue
+				}
+				op := strings.ToUpper(method) + " " + path
+				srv.Fail(op, eventstest.Fault{Status: code, Times: 1})
+				a := call(t, srv, srv.Key, op, "")
+				for field, h := range answer.Headers {
+					if h.Ref != "" {
+						h = openapi.Components.Headers[name(h.Ref)]
+					}
+					got := a.header.Values(field)
+					if field == "Connection" { // which the client takes out
+						continue
+					}
+					fits := len(got) == 1 && (h.Schema.Const == "" || got[0] == h.Schema.Const) &&
+						regexp.MustCompile(h.Schema.Pattern).MatchString(got[0])
+					if h.Required && !fits || len(got) > 0 && !fits {
+						t.Errorf("%s = %d with %s %q, want %+v", op, code, field, got, h)
+					}
+					held[field] = held[field] || h.Required
+				}
+				if a.status != code {
+					t.Errorf("%s = %d, want %d", op, a.status, code)
+				}
+			}
+		}
+	}
+	for _, field := range []string{"WWW-Authenticate", "Retry-After", "X-Request-Id"} {
+		if !held[field] {
+			t.Errorf("openapi.json requires no %s: what does this test hold?", field)
+		}
+	}
+}
+
+// A fault can shape a whole answer: its status, header and body.
+func TestWholeAnswers(t *testing.T) {
+	t.Parallel()
+	const get, list, create, me = "GET /events/{id}", "GET /events", "POST /events/create", "GET /users/me"
+	const event, events2 = "GET /events/evt_owner_000001", "GET /events?limit=2"
+	const real = `"title":"Launch"`
+	for _, tt := range []struct {
+		name, operation, request string
+		fault                    eventstest.Fault
+		status                   int
+		body                     string // of the answer: a part of it, or all of it after "="
+		header                   string // of the answer: "Name: value", or "Name" for none
+		does                     string
+	}{
+		{"a success that the API has not", get, event, eventstest.Fault{Status: 202, Body: `{"id":7}`},
+			202, `={"id":7}`, "Content-Type: application/json", "status 202"},
+		{"a list of something else", list, list, eventstest.Fault{Status: 200, Body: "[1]"},
+			200, "=[1]", "Content-Type: application/json", "status 200"},
+		{"broken JSON", me, me, eventstest.Fault{Status: 200, Body: `{"id":`},
+			200, `={"id":`, "Content-Length: 6", "status 200"},
+		{"a redirect", me, me, eventstest.Fault{Status: 307, Body: "there",
+			Header: http.Header{"location": {"/x"}}}, 307, "=there", "Location: /x", "status 307, header"},
+		{"the create is not done", create, create, eventstest.Fault{Status: 201, Body: "{}"},
+			201, "={}", "Location", "status 201"},
+		{"rate limits", me, me, eventstest.Fault{Header: http.Header{"X-RateLimit-Remaining": {"0"},
+			"X-RateLimit-Reset": {"60"}}}, 200, "usr_owner", "X-Ratelimit-Remaining: 0", "header"},
+		{"a type of its own", me, me, eventstest.Fault{Header: http.Header{"content-type": {"application/problem+json"}}},
+			200, "usr_owner", "Content-Type: application/problem+json", "header"},
+		{"no type", me, me, eventstest.Fault{Header: http.Header{"Content-Type": {}}},
+			200, "usr_owner", "Content-Type", "header"},
+		{"no type of a page", me, me, eventstest.Fault{Status: 502, Body: "<html>", Header: http.Header{"Content-Type": nil}},
+			502, "=<html>", "Content-Type", "status 502, header"},
+		{"no Retry-After", me, me, eventstest.Fault{Status: 503, Header: http.Header{"Retry-After": nil}},
+			503, "server_error", "Retry-After", "status 503, header"},
+		{"a date", me, me, eventstest.Fault{Status: 503, Header: http.Header{"Retry-After": {"Fri, 31 Dec 1999 23:59:59 GMT"}}},
+			503, "server_error", "Retry-After: Fri, 31 Dec 1999 23:59:59 GMT", "status 503, header"},
+		{"an extra member", get, event, eventstest.Fault{Patch: `{"capacity":12345678901234567890}`},
+			200, `"capacity":12345678901234567890`, "Content-Type: application/json", "patch"},
+		{"null", get, event, eventstest.Fault{Patch: `{"title":null}`}, 200, `"title":null`, "", "patch"},
+		{"another type", get, event, eventstest.Fault{Patch: `{"requires_approval":"<no> & yes"}`},
+			200, `"requires_approval":"<no> & yes"`, "", "patch"},
+		{"each element", list, events2, eventstest.Fault{Patch: `{"data":{"title":7}}`},
+			200, `"title":7,`, "", "patch"},
+		{"an array", list, events2, eventstest.Fault{Patch: `{"data":[],"has_more":true}`},
+			200, `={"data":[],"has_more":true,"next_cursor":null}`, "Content-Length: 46", "patch"},
+		{"an object where null is", list, events2, eventstest.Fault{Patch: `{"next_cursor":{"a":[{"b":null}]}}`},
+			200, `"next_cursor":{"a":[{"b":null}]}`, "", "patch"},
+		{"an error of the API", get, "GET /events/evt_none", eventstest.Fault{Patch: `{"error":{"code":"gone"}}`},
+			404, `"code":"gone","message":"you host`, "", "patch"},
+		{"the created event", create, create, eventstest.Fault{Patch: `{"status":"pending"}`,
+			Header: http.Header{"location": nil}}, 201, `"status":"pending"`, "Location", "patch, header"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for name, opts := range map[string][]eventstest.Option{"listener": nil,
+				"no listener": {eventstest.NoListener()}} {
+				srv := eventstest.New(t, opts...)
+				for range 2 {
+					call(t, srv, srv.Key, create, launch)
+				}
+				tt.fault.Times = 1
+				srv.Fail(tt.operation, tt.fault)
+				client := srv.Client()
+				client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+				method, path, _ := strings.Cut(tt.request, " ")
+				body := map[bool]string{true: launch}[method == "POST"]
+				a := send(t, client, method, srv.URL+path, body)
+				whole, isWhole := strings.CutPrefix(tt.body, "=")
+				if a.status != tt.status || isWhole && a.body != whole || !strings.Contains(a.body, whole) ||
+					a.header.Get("Content-Length") != fmt.Sprint(len(a.body)) {
+					t.Errorf("%s: %d %s %v, want %d %s", name, a.status, a.body, a.header, tt.status, tt.body)
+				}
+				field, value, has := strings.Cut(tt.header, ": ")
+				if got := a.header.Values(field); field != "" && has != slices.Equal(got, []string{value}) ||
+					!has && len(got) > 0 {
+					t.Errorf("%s: %s is %q, want %q", name, field, got, tt.header)
+				}
+				exposed := a.header.Get("Access-Control-Expose-Headers")
+				for name := range tt.fault.Header {
+					if !strings.Contains(exposed, name) {
+						t.Errorf("%s: a page may not read %s: %s", name, name, exposed)
+					}
+				}
+				if got := a.header.Get("X-Eventsd-Fault"); got != tt.does || !strings.Contains(exposed, "X-Eventsd-Fault") ||
+					!strings.HasPrefix(exposed, "location, ") {
+					t.Errorf("%s: X-Eventsd-Fault %q, want %q; exposed: %s", name, got, tt.does, exposed)
+				}
+				last := srv.Requests("")[2]
+				if last.Fault != tt.does || last.Status != tt.status {
+					t.Errorf("%s: the journal has %+v", name, last)
+				}
+				want := map[bool]int{true: 3, false: 2}[tt.operation == create && tt.fault.Patch != ""]
+				if a := call(t, srv, srv.Key, list, ""); strings.Count(a.body, real) != want {
+					t.Errorf("%s: then there are %s, want %d events", name, a.body, want)
+				}
+			}
+		})
+	}
+}
+
+// Half an answer, over a socket: the header says how long the whole would be.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t)
+	whole := call(t, srv, srv.Key, "GET /users/me", "")
+	srv.Fail("POST /events/create", eventstest.Fault{Cut: true, Times: 1})
+	cut := srv.Fail("GET /users/me", eventstest.Fault{Cut: true, Header: http.Header{"X-A": {"b"}}})
+	a := call(t, srv, srv.Key, "GET /users/me", "")
+	half := whole.body[:len(whole.body)/2]
+	if a.status != 200 || a.body != half || a.err != io.ErrUnexpectedEOF || a.header.Get("X-A") != "b" ||
+		a.header.Get("Content-Length") != fmt.Sprint(len(whole.body)) ||
+		a.header.Get("X-Eventsd-Fault") != "cut, header" {
+		t.Errorf("%+v, want the half of %q", a, whole.body)
+	}
+	if a := call(t, srv, srv.Key, "HEAD /users/me", ""); a.status != 200 || a.err != nil ||
+		a.header.Get("Content-Length") != fmt.Sprint(len(whole.body)) || a.header.Get("X-Eventsd-Fault") == "" {
+		t.Errorf("HEAD: %+v", a)
+	}
+	if a := call(t, srv, srv.Key, "POST /events/create", launch); a.status != 201 || a.err != io.ErrUnexpectedEOF {
+		t.Errorf("a create: %+v", a)
+	}
+	if a := call(t, srv, srv.Key, "GET /events", ""); strings.Count(a.body, `"id"`) != 1 || cut.Hits() != 2 {
+		t.Errorf("the create was not done, or not met: %s", a.body)
+	}
+}
+
+// A slow answer comes in tenths. Its header comes at once, and what is left comes when the
+// fault is cleared.
+func TestTrickle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := eventstest.New(t, eventstest.NoListener())
+		whole := call(t, srv, srv.Key, "GET /users/me", "").body
+		fault := srv.Fail("GET /users/me", eventstest.Fault{Trickle: 10 * time.Minute})
+		start := time.Now()
+		resp, err := srv.Client().Get(srv.URL + "/users/me")
+		if err != nil || time.Since(start) != 0 || resp.Header.Get("X-Eventsd-Fault") != "trickle 10m0s" {
+			t.Fatalf("the header: %v, %v after %v", resp, err, time.Since(start))
+		}
+		body := ""
+		for i := range 10 {
+			piece := make([]byte, len(whole))
+			n, err := resp.Body.Read(piece)
+			body += string(piece[:n])
+			if err != nil && err != io.EOF || time.Since(start) != time.Duration(i+1)*time.Minute ||
+				len(body) != len(whole)*(i+1)/10 {
+				t.Errorf("piece %d: %d bytes of %d after %v, %v", i, len(body), len(whole), time.Since(start), err)
+			}
+		}
+		resp.Body.Close()
+		if body != whole {
+			t.Errorf("the body is %s, want %s", body, whole)
+		}
+
+		start = time.Now()
+		if a := call(t, srv, srv.Key, "HEAD /users/me", ""); a.status != 200 || time.Since(start) != 0 {
+			t.Errorf("HEAD: %d after %v", a.status, time.Since(start))
+		}
+		resp, err = srv.Client().Get(srv.URL + "/users/me")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(90*time.Second, fault.Clear)
+		rest, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if string(rest) != whole || err != nil || time.Since(start) != 90*time.Second {
+			t.Errorf("cleared: %q, %v after %v", rest, err, time.Since(start))
+		}
+
+		start = time.Now()
+		srv.Fail("GET /users/me", eventstest.Fault{Delay: time.Minute, Trickle: time.Minute, Cut: true})
+		a := call(t, srv, srv.Key, "GET /users/me", "")
+		if a.body != whole[:len(whole)/2] || a.err != io.ErrUnexpectedEOF || time.Since(start) != 2*time.Minute ||
+			a.header.Get("X-Eventsd-Fault") != "cut, delay 1m0s, trickle 1m0s" {
+			t.Errorf("delay, trickle and cut: %+v after %v", a, time.Since(start))
+		}
+	})
+}
+
+// A fault for a path leaves the others of the operation alone.
+func TestFaultPath(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	call(t, srv, srv.Key, "POST /events/create", launch)
+	f := srv.Fail("GET /events/{id}", eventstest.Fault{Status: 500, Path: "/events/evt_owner_000001"})
+	for path, want := range map[string]int{"evt_owner_000001": 500, "%65vt_owner_000001?x=1": 500,
+		"evt_owner_000002": 404, "launch": 404} {
+		if a := call(t, srv, srv.Key, "GET /events/"+path, ""); a.status != want {
+			t.Errorf("GET /events/%s = %d, want %d", path, a.status, want)
+		}
+	}
+	if f.Hits() != 2 {
+		t.Errorf("%d hits, want 2", f.Hits())
+	}
+	for _, tt := range []struct{ operation, path string }{
+		{"GET /events/{id}", "/events/"},
+		{"GET /events/{id}", "/events"},
+		{"GET /events/{id}", "events/evt_1"},
+		{"GET /events/{id}", "/events/evt_1/guests"},
+		{"GET /events/{id}", events.BasePath + "/events/evt_1"},
+		{"GET /events", "/event"},
+	} {
+		p := try(t, func(p *probe) { srv.For(p).Fail(tt.operation, eventstest.Fault{Status: 500, Path: tt.path}) })
+		if !strings.Contains(p.fatal, "path must be one of the operation, without "+events.BasePath) {
+			t.Errorf("%s with the path %s: fatal %q", tt.operation, tt.path, p.fatal)
+		}
+	}
+	srv.Fail("GET /events", eventstest.Fault{Status: 500, Path: "/events"})
+	srv.Fail("GET /events/{id}/guests", eventstest.Fault{Status: 500, Path: "/events/a-slug/guests"})
+}
+
+// What makes no sense is refused, with all that is wrong.
+func TestAnswersRefused(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	for want, fault := range map[string]eventstest.Fault{
+		"status must be from 400 to 599, or with a body":     {Status: 200},
+		"from 200 to 599, but not 204, 205 or 304":           {Status: 204, Body: "x"},
+		"but not 204, 205 or 304":                            {Status: 304, Body: "x"},
+		"with a body from 200 to 599":                        {Status: 199, Body: "x"},
+		"body and retry_after need status":                   {Patch: "{}", Body: "x"},
+		"patch must be a JSON object":                        {Patch: "[]"},
+		"Fail: patch must be a JSON object":                  {Patch: `{"a":1,}`},
+		"status, patch, drop, lose and cut exclude":          {Patch: "{}", Cut: true},
+		"lose and cut exclude each other":                    {Lose: true, Cut: true},
+		"one of status, patch, drop, lose, cut, header, del": {Header: http.Header{}},
+		"header and trickle need an answer":                  {Drop: true, Header: http.Header{"X-A": {"b"}}},
+		"need an answer, and drop and lose send none":        {Lose: true, Trickle: 1},
+		"delay and trickle must not be negative":             {Status: 500, Trickle: -1},
+		`header "Content-Length: 1" `:                        {Status: 500, Header: http.Header{"Content-Length": {"1"}}},
+		`header "content-length: " `:                         {Status: 500, Header: http.Header{"content-length": nil}},
+		`header "Connection: keep-alive" `:                   {Header: http.Header{"Connection": {"keep-alive"}}},
+		`header "Transfer-Encoding: x" `:                     {Header: http.Header{"Transfer-Encoding": {"x"}}},
+		`header "Trailer: X-A" `:                             {Header: http.Header{"Trailer": {"X-A"}}},
+		`header "X A: b" is malformed`:                       {Header: http.Header{"X A": {"b"}}},
+		`header ": b" is malformed`:                          {Header: http.Header{"": {"b"}}},
+		`header "X-A: b\r\nX-B: c" is malformed`:             {Header: http.Header{"X-A": {"b\r\nX-B: c"}}},
+	} {
+		p := try(t, func(p *probe) { srv.For(p).Fail("GET /events", fault) })
+		if !strings.Contains(p.fatal, want) {
+			t.Errorf("%+v: fatal %q, want %q", fault, p.fatal, want)
+		}
+	}
+}
+
+// A fault counts one request where a client has dropped one, whichever client that is: a
+// connection serves one request, so none is sent again behind the client's back.
+func TestConnectionsClose(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t)
+	client := &http.Client{Transport: &http.Transport{}}
+	key := "x-service-api-key: " + srv.Key
+	for _, path := range []string{"/users/me", "/events/none", "/events?x=1"} {
+		resp := send(t, client, "GET", srv.URL+path, "", key)
+		if resp.err != nil {
+			t.Fatal(resp.err)
+		}
+	}
+	for _, fault := range []eventstest.Fault{{Drop: true, Times: 1}, {Lose: true, Times: 1}} {
+		srv.Fail("POST /events/create", fault)
+		srv.Fail("GET /events", fault)
+		for _, request := range []string{"POST /events/create", "GET /events"} {
+			method, path, _ := strings.Cut(request, " ")
+			body := map[bool]string{true: launch}[method == "POST"]
+			if a := send(t, client, method, srv.URL+path, body, key, "Idempotency-Key: k"); a.err == nil {
+				t.Errorf("%+v: %s = %d, sent again without being told", fault, request, a.status)
+			}
+		}
+	}
+	if n := len(srv.Requests("POST /events/create")); n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
+	host := strings.TrimSuffix(strings.TrimPrefix(srv.URL, "http://"), events.BasePath)
+	for _, path := range []string{"/users/me", "/nothing", "/"} {
+		conn, err := net.Dial("tcp", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "OPTIONS %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", events.BasePath+path, key)
+		answer, _ := io.ReadAll(conn) // to the end of the connection
+		conn.Close()
+		head, err := textproto.NewReader(bufio.NewReader(strings.NewReader(string(answer)[strings.Index(string(answer), "\n")+1:]))).ReadMIMEHeader()
+		if err != nil || head.Get("Connection") != "close" {
+			t.Errorf("OPTIONS %s: %q", path, answer)
+		}
+	}
+}
+
+// The server's own limits of time hold but while a fault holds a request or slows its answer.
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := eventstest.New(t, eventstest.NoListener())
+		// A body that takes longer than a request may.
+		body, w := io.Pipe()
+		go func() {
+			io.WriteString(w, launch[:10])
+			time.Sleep(11 * time.Second)
+			io.WriteString(w, launch[10:])
+			w.Close()
+		}()
+		start := time.Now()
+		r, _ := http.NewRequestWithContext(t.Context(), "POST", srv.URL+"/events/create", body)
+		resp, err := srv.Client().Do(r)
+		if err == nil {
+			resp.Body.Close()
+		}
+		if err == nil && resp.StatusCode != 400 || time.Since(start) < 10*time.Second || time.Since(start) > 12*time.Second {
+			t.Errorf("a slow body: %v, %v after %v", resp, err, time.Since(start))
+		}
+		// A client that does not read its answer after it was held.
+		srv.Fail("GET /openapi", eventstest.Fault{Delay: time.Hour, Times: 1})
+		start = time.Now()
+		resp, err = srv.Client().Get(srv.URL + "/openapi")
+		if err != nil || time.Since(start) != time.Hour {
+			t.Fatalf("held: %v after %v", err, time.Since(start))
+		}
+		time.Sleep(31 * time.Second)
+		if got, err := io.ReadAll(resp.Body); err == nil {
+			t.Errorf("after 31 s, all %d bytes can still be read", len(got))
+		}
+		resp.Body.Close()
+	})
+}
+
+// Faults hold bodies of 128 MiB at most; what would be more is answered 503.
+func TestHeldBodies(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t)
+	held := srv.Fail("POST /events/create", eventstest.Fault{Delay: time.Hour})
+	host := strings.TrimSuffix(strings.TrimPrefix(srv.URL, "http://"), events.BasePath)
+	var conns []net.Conn
+	defer func() {
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}()
+	begin := func(length int, body string) net.Conn {
+		conn, err := net.Dial("tcp", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+		fmt.Fprintf(conn, "POST %s/events/create HTTP/1.1\r\nHost: x\r\nx-service-api-key: %s\r\nContent-Length: %d\r\n\r\n%s",
+			events.BasePath, srv.Key, length, body)
+		return conn
+	}
+	for range 128 {
+		begin(1<<20, "{")
+	}
+	until(t, "they have come", func() bool { return len(srv.Requests("POST /events/create")) == 128 })
+	conn := begin(len(launch), launch)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || answer.StatusCode != 503 || answer.Header.Get("Retry-After") != "1" ||
+		answer.Header.Get("X-Eventsd-Fault") != "busy" {
+		t.Errorf("one more: %v, %v, want 503", answer, err)
+	}
+	for _, conn := range conns[:20] {
+		conn.Close()
+	}
+	until(t, "some have gone", func() bool { return held.Hits() >= 21 })
+	var clients sync.WaitGroup
+	clients.Go(func() { call(t, srv, srv.Key, "POST /events/create", launch) })
+	until(t, "it is held", func() bool { return held.Hits() >= 22 })
+	held.Clear()
+	clients.Wait()
+	if a := call(t, srv, srv.Key, "GET /events", ""); strings.Count(a.body, `"id"`) != 1 {
+		t.Errorf("then there are %s, want one event", a.body)
+	}
+}

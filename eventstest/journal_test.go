@@ -1,0 +1,270 @@
+package eventstest_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/events/eventstest"
+)
+
+// retry sends requests, a second apart, until it has the answer that it wants.
+func retry(t testing.TB, srv *eventstest.Server, key string, want int) {
+	for range 5 {
+		if call(t, srv, key, "GET /users/me", "").status == want {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// Await returns what has come, also while a fault holds it, and only of whom it is asked.
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t)
+	grace, owner := srv.NewKey("Grace")
+	call(t, srv, srv.Key, "GET /events", "")
+	held := srv.Fail("POST /events/create", eventstest.Fault{Delay: time.Hour})
+	var clients sync.WaitGroup
+	body, w := io.Pipe()
+	clients.Go(func() {
+		r, _ := http.NewRequest("POST", srv.URL+"/events/create", body)
+		r.Header.Set("x-service-api-key", grace)
+		if resp, err := srv.Client().Do(r); err == nil {
+			resp.Body.Close()
+		}
+	})
+	clients.Go(func() {
+		until(t, "it has begun", func() bool { return len(srv.Requests("POST /events/create")) == 1 })
+		io.WriteString(w, launch[:9])
+		time.Sleep(20 * time.Millisecond)
+		io.WriteString(w, launch[9:])
+		w.Close()
+	})
+	got := srv.Await(1, "POST /events/create", owner.ID)
+	if len(got) != 1 || got[0].Body != launch || got[0].Status != 0 || got[0].Fault != "delay 1h0m0s" ||
+		got[0].User != owner.ID {
+		t.Errorf("Await of a request that is held: %+v", got)
+	}
+	held.Clear()
+	clients.Wait()
+	if got := srv.Await(2, ""); len(got) != 2 || got[0].Operation != "GET /events" || got[1].Status != 201 {
+		t.Errorf("Await of all: %+v", got)
+	}
+	for want, f := range map[string]func(s *eventstest.Server){
+		`Await: operation "GET /event" is not known`: func(s *eventstest.Server) { s.Await(1, "GET /event") },
+		`Await: user "usr_nobody" is not known`:      func(s *eventstest.Server) { s.Await(1, "", "usr_nobody") },
+	} {
+		if p := try(t, func(p *probe) { f(srv.For(p)) }); !strings.Contains(p.fatal, want) {
+			t.Errorf("fatal %q, want %q", p.fatal, want)
+		}
+	}
+}
+
+// In a bubble of synctest, Await works wherever the server was made and the requests come
+// from, and gives up after ten seconds of the bubble.
+func TestAwaitInBubble(t *testing.T) {
+	t.Parallel()
+	gaveUp := func(t *testing.T, srv *eventstest.Server, has int) {
+		start := time.Now()
+		p := try(t, func(p *probe) { srv.For(p).Await(has+1, "GET /users/me") })
+		want := fmt.Sprintf("Await: %d of %d requests have come in 10s:", has, has+1)
+		if took := time.Since(start); !strings.Contains(p.fatal, want) || took < 10*time.Second || took > 11*time.Second ||
+			strings.Count(p.fatal, "\n") != has {
+			t.Errorf("fatal %q after %v, want %q", p.fatal, took, want)
+		}
+	}
+	inside := func(t *testing.T, srv *eventstest.Server) {
+		srv.Fail("GET /users/me", eventstest.Fault{Status: 500, Times: 2})
+		done := make(chan bool)
+		go func() { retry(t, srv, srv.Key, 200); close(done) }()
+		start := time.Now()
+		if got := srv.Await(1, "GET /users/me"); len(got) != 1 || time.Since(start) != 0 {
+			t.Errorf("%d requests after %v, want one at once", len(got), time.Since(start))
+		}
+		got := srv.Await(3, "GET /users/me")
+		if len(got) != 3 || time.Since(start).Round(100*time.Millisecond) != 2*time.Second {
+			t.Errorf("%d requests after %v, want 3 after 2s", len(got), time.Since(start))
+		}
+		<-done
+		gaveUp(t, srv, 3)
+	}
+	t.Run("all inside", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) { inside(t, eventstest.New(t, eventstest.NoListener())) })
+	})
+	t.Run("server outside", func(t *testing.T) {
+		t.Parallel()
+		srv := eventstest.New(t, eventstest.NoListener())
+		synctest.Test(t, func(t *testing.T) { inside(t, srv.For(t)) })
+	})
+	t.Run("requests outside", func(t *testing.T) {
+		t.Parallel()
+		srv := eventstest.New(t)
+		begin, ended := make(chan bool), make(chan bool)
+		go func() {
+			<-begin
+			call(t, srv, srv.Key, "GET /users/me", "")
+			close(ended)
+		}()
+		synctest.Test(t, func(t *testing.T) {
+			close(begin)
+			if got := srv.For(t).Await(1, "GET /users/me"); len(got) != 1 {
+				t.Errorf("%d requests", len(got))
+			}
+		})
+		<-ended
+	})
+	t.Run("listener inside", func(t *testing.T) {
+		t.Parallel()
+		urls, ended := make(chan [2]string, 1), make(chan bool)
+		go func() {
+			url := <-urls
+			time.Sleep(10 * time.Millisecond)
+			send(t, &http.Client{Transport: &http.Transport{}}, "GET", url[0]+"/users/me", "", "x-service-api-key: "+url[1])
+			close(ended)
+		}()
+		synctest.Test(t, func(t *testing.T) {
+			srv := eventstest.New(t)
+			urls <- [2]string{srv.URL, srv.Key}
+			if got := srv.Await(1, "GET /users/me"); len(got) != 1 {
+				t.Errorf("%d requests", len(got))
+			}
+			<-ended
+		})
+	})
+}
+
+// Several may wait at once.
+func TestAwaitAtOnce(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t)
+	var group sync.WaitGroup
+	for i := range 4 {
+		key, owner := srv.NewKey(fmt.Sprint("Tester ", i))
+		group.Go(func() {
+			if got := srv.Await(3, "GET /users/me", owner.ID); len(got) < 3 {
+				t.Errorf("%d requests of %s", len(got), owner.ID)
+			}
+		})
+		for range 3 {
+			group.Go(func() { call(t, srv, key, "GET /users/me", "") })
+		}
+	}
+	group.Wait()
+	for i, r := range srv.Requests("") {
+		if r.Seq != i+1 {
+			t.Errorf("request %d has the number %d", i, r.Seq)
+		}
+	}
+	srv.ClearRequests()
+	call(t, srv, srv.Key, "GET /users/me", "")
+	if r := srv.Requests(""); len(r) != 1 || r[0].Seq != 13 {
+		t.Errorf("after ClearRequests: %+v, want the number 13", r)
+	}
+	srv.Reset()
+	call(t, srv, srv.Key, "GET /users/me", "")
+	if r := srv.Requests(""); len(r) != 1 || r[0].Seq != 1 {
+		t.Errorf("after Reset: %+v, want the number 1", r)
+	}
+}
+
+// The journal has nothing of a user that was deleted, and nothing that browsers and probes
+// ask for beside the API.
+func TestNotInJournal(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t)
+	grace, owner := srv.NewKey("Grace")
+	call(t, srv, grace, "GET /users/me", "")
+	call(t, srv, srv.Key, "GET /users/me", "")
+	root := strings.TrimSuffix(srv.URL, "/api/public/v1")
+	for _, path := range []string{"/", "/healthz", "/openapi.json", "/favicon.ico"} {
+		send(t, srv.Client(), "GET", root+path, "")
+	}
+	if err := srv.Store.ApplyJSON([]byte(`[{"delete":{"user":"` + owner.ID + `"}}]`)); err != nil {
+		t.Fatal(err)
+	}
+	if r := srv.Requests(""); len(r) != 1 || r[0].User != "usr_owner" {
+		t.Errorf("the journal has %+v", r)
+	}
+}
+
+// Strict: a fault that was not met as often as it says fails the test, by name, unless it is
+// gone by then.
+func TestStrict(t *testing.T) {
+	t.Parallel()
+	const create, list = "POST /events/create", "GET /events"
+	run := func(opts ...eventstest.Option) []string {
+		return try(t, func(p *probe) {
+			srv := eventstest.New(p, append(opts, eventstest.NoListener())...)
+			srv.Fail(create, eventstest.Fault{Status: 503, Times: 1})
+			srv.Fail(create, eventstest.Fault{Lose: true, Times: 2, After: 1})
+			srv.Fail(list, eventstest.Fault{Status: 500}) // without Times, there is nothing to expect
+			srv.Fail(list, eventstest.Fault{Drop: true, Times: 1}).Clear()
+			srv.Fail("GET /users/me", eventstest.Fault{Drop: true, Times: 1, User: "usr_owner"})
+			srv.ResetUser("usr_owner")
+			for range 3 {
+				call(t, srv, srv.Key, create, launch)
+			}
+		}).errors
+	}
+	if errors := run(); errors != nil {
+		t.Errorf("not strict: %q", errors)
+	}
+	want := []string{"eventstest: fault flt_2 of POST /events/create (lose): 1 of 2 requests met it"}
+	if errors := run(eventstest.Strict()); !slices.Equal(errors, want) {
+		t.Errorf("strict: %q, want %q", errors, want)
+	}
+}
+
+// When a test fails, its end logs what was asked.
+func TestFailureLogs(t *testing.T) {
+	t.Parallel()
+	run := func(fails bool) string {
+		return try(t, func(p *probe) {
+			srv := eventstest.New(p, eventstest.NoListener(), eventstest.AllowUnknownRoutes())
+			for range 19 {
+				call(t, srv, srv.Key, "GET /users/me", "")
+			}
+			srv.Fail("GET /events", eventstest.Fault{Status: 503, Delay: time.Nanosecond, Times: 1})
+			call(t, srv, srv.Key, "GET /events?limit=3", "")
+			call(t, srv, "svc_live_wrong", "GET /event", "")
+			if fails {
+				p.Errorf("something else")
+			}
+		}).logged
+	}
+	if log := run(false); log != "" {
+		t.Errorf("a test that passes logs %q", log)
+	}
+	log := run(true)
+	want := "\n  20: GET /api/public/v1/events?limit=3 of usr_owner: 503 (status 503, delay 1ns)" +
+		"\n  21: GET /api/public/v1/event of nobody: 401"
+	if strings.Count(log, "\n") != 20 || !strings.HasSuffix(log, want) || !strings.Contains(log, "\n  2: GET ") {
+		t.Errorf("a test that fails logs %q, want 20 requests with %q at the end", log, want)
+	}
+}
+
+// Messages about a user or a name that is empty say so.
+func TestEmptyNames(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	for want, f := range map[string]func(s *eventstest.Server){
+		`Requests: user "" is not known: give the id of one in the store, or leave it out for all`: func(s *eventstest.Server) {
+			s.Requests("GET /events", "")
+		},
+		`ResetUser: user "" is not known: give the id`:     func(s *eventstest.Server) { s.ResetUser("") },
+		`NewKey(""): name is required: the id of the user`: func(s *eventstest.Server) { s.NewKey("") },
+		`NewKey("` + strings.Repeat("x", 256) + `"): `:     func(s *eventstest.Server) { s.NewKey(strings.Repeat("x", 256)) },
+	} {
+		if p := try(t, func(p *probe) { f(srv.For(p)) }); !strings.Contains(p.fatal, want) {
+			t.Errorf("fatal %q, want %q", p.fatal, want)
+		}
+	}
+}
