@@ -320,16 +320,11 @@ func (a *api) getOpenAPI(w http.ResponseWriter, _ request) error {
 }
 
 func (a *api) listEvents(w http.ResponseWriter, r request) error {
-	return a.list(w, r, "evt", func(rows.View) (name, parent string) {
-		return "events:" + r.caller + ":" + r.status, r.caller
-	})
+	return a.list(w, r, "evt")
 }
 
 func (a *api) listGuests(w http.ResponseWriter, r request) error {
-	return a.list(w, r, "gst", func(v rows.View) (name, parent string) {
-		id, _ := r.event(v)
-		return "guests:" + id, id
-	})
+	return a.list(w, r, "gst")
 }
 
 func (a *api) createEvent(w http.ResponseWriter, r request) error {
@@ -359,27 +354,29 @@ func (a *api) createEvent(w http.ResponseWriter, r request) error {
 	return nil
 }
 
-// list answers a page of a list: the rows of a kind that belong to a parent, which find
-// returns with the name of the list, or "" if the caller has no such parent. Both look at
-// one state: else an operator could give the event to another host between them.
+// list answers a page of rows of a kind: of the caller's events, or of the guests of the
+// event that the path names. It finds the event and the guests in one state: else an
+// operator could give the event to another host between them.
 //
 // No two lists have the same name. A cursor holds the name of its list, and a cursor of
 // another list or filter is refused, because its place means nothing in this one.
-func (a *api) list(
-	w http.ResponseWriter, r request, kind string, find func(rows.View) (name, parent string),
-) (err error) {
+func (a *api) list(w http.ResponseWriter, r request, kind string) (err error) {
 	p := a.pages.Get().(*pageWriter)
 	defer a.pages.Put(p)
 	var next cursor
 	a.db.View(func(v rows.View) {
-		name, parent := find(v)
+		parent := r.caller
+		next.list = "events:" + parent + ":" + r.status
+		if kind == "gst" {
+			parent, _ = r.event(v)
+			next.list = "guests:" + parent
+		}
 		switch {
 		case parent == "":
 			err = errNoEvent
-		case r.after.place != nil && r.after.list != name:
+		case r.after.place != nil && r.after.list != next.list:
 			err = errForeign
 		default:
-			next.list = name
 			p.items, next.place = v.Page(parent, kind, r.status, r.after.place, r.limit, p.items[:0])
 		}
 	})
@@ -682,13 +679,11 @@ func (s inner) Profile(user string) (raw string) {
 func (r request) event(v rows.View) (id, raw string) {
 	ref := r.PathValue("id")
 	e := v.Find(ref)
-	if e == nil || e.Parent != r.caller || e.Kind.Prefix != "evt" {
-		return "", ""
+	isOwn := e != nil && e.Parent == r.caller && e.Kind.Prefix == "evt"
+	if isOwn && (e.ID == ref || e.Name == ref) { // else ref is the name of an idempotency key
+		return e.ID, e.JSON
 	}
-	if e.ID != ref && e.Name != ref { // an idempotency key's name
-		return "", ""
-	}
-	return e.ID, e.JSON
+	return "", ""
 }
 
 // creation is the answer to a create: the event, and whether an earlier request
