@@ -666,7 +666,10 @@ func refuse(w http.ResponseWriter, r *http.Request, e *answer.Error) {
 // may be deleted after its API key was checked.
 func (s inner) Profile(user string) (raw string) {
 	s.db.View(func(v rows.View) {
-		u := cmp.Or(v.Get("usr", user), v.Find(emailName(user)))
+		u := v.Get("usr", user)
+		if u == nil {
+			u = v.Find(emailName(user))
+		}
 		if u != nil {
 			raw = u.JSON
 		}

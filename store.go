@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -434,24 +435,19 @@ func (s inner) WriteRecords(w io.Writer, user string) error {
 			records = append(records, record{r.Kind, r.JSON})
 		}
 	})
-	part := []byte("[\n")
+	out := bufio.NewWriterSize(w, dumpPart)
+	out.WriteString("[\n")
 	for i, r := range records {
 		if i > 0 {
-			part = append(part, ",\n"...)
+			out.WriteString(",\n")
 		}
-		part = rows.AppendRecord(part, r.kind, r.json)
-		if len(part) < dumpPart {
-			continue
-		}
-		_, err := w.Write(part)
+		_, err := out.Write(rows.AppendRecord(out.AvailableBuffer(), r.kind, r.json))
 		if err != nil {
 			return err
 		}
-		part = part[:0]
 	}
-	part = append(part, "\n]\n"...)
-	_, err := w.Write(part)
-	return err
+	out.WriteString("\n]\n")
+	return out.Flush()
 }
 
 // empty reports whether there is nothing in the store.
