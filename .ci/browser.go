@@ -822,10 +822,11 @@ func (c *checks) setFault(t *tab, s *server) {
 	t.write(field("", "status"), "503")
 	t.click("document.querySelector('#faults + form summary')")
 	t.write(field("", "delay"), "5ms")
+	t.write(field("", "header"), `{"X-Zebra": ["7"]}`)
 	t.click(button("", "Set"))
 	t.wait("document.querySelector('#faults').textContent.includes('503')")
 	s.ask(503, "/events/create", "-d", event("Met"))
-	t.wait("document.querySelector('#requests').textContent.includes('status 503, delay 5ms')")
+	t.wait("document.querySelector('#requests').textContent.includes('status 503, header, delay 5ms')")
 	t.wait("document.querySelector('#faults').textContent.includes('met by 1')")
 }
 
