@@ -35,7 +35,7 @@ func TestForgedFiles(t *testing.T) {
 			`,{"event":` + string(fact{id: "evt_1", parent: "usr_2"}.json()) + `}`, "evt_1 has another parent or created_at"},
 		{"another creation than before", user + `,{"user":` + string(fact{id: "usr_1", name: "ada", created: 9}.json()) + `}`,
 			"usr_1 has another parent or created_at"},
-		{"a parent of another kind", user + `,{"guest":` + string(fact{id: "gst_1", parent: "usr_1"}.json()) + `}`, errForm.Error()},
+		{"a parent of another kind", user + `,{"guest":` + string(fact{id: "gst_1", parent: "usr_1"}.json()) + `}`, `gst_1 belongs to "usr_1", which is not in the file`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -155,8 +155,7 @@ func (db *DB) readRow(kindName, text string) (*Row, error) {
 	if !ok {
 		return nil, errForm
 	}
-	parent, _, _ := strings.Cut(r.Parent, "_")
-	if db.kindOf(r.ID) != kind || parent != kind.Parent {
+	if db.kindOf(r.ID) != kind {
 		return nil, errForm
 	}
 	r.Kind = kind
