@@ -43,16 +43,16 @@ func (d *Double) Control(token string, writeError answer.WriteError) http.Handle
 	baseURL := func(host string) string { return "http://" + host + d.base }
 	routes := operator.StoreRoutes(store{d.server, d}, baseURL)
 	routes = append(routes, operator.Routes{
-		{Method: "POST", Path: "/reset", Do: d.postReset, Query: user},
-		{Method: "GET", Path: "/faults", Do: d.getFaults, Query: user},
-		{Method: "PUT", Path: "/faults", Do: d.putFaults, Query: user, MaxBody: maxControl},
-		{Method: "POST", Path: "/faults", Do: d.postFault, Status: http.StatusCreated, MaxBody: maxControl},
-		{Method: "DELETE", Path: "/faults", Do: d.deleteFaults, Query: user},
-		{Method: "DELETE", Path: "/faults/{id}", Do: d.deleteFaults},
-		{Method: "GET", Path: "/requests", Do: d.getRequests, Query: filter},
-		{Method: "DELETE", Path: "/requests", Do: d.deleteRequests, Query: user},
-		{Method: "GET", Path: "/clock", Do: d.getClock},
-		{Method: "PUT", Path: "/clock", Do: d.putClock, MaxBody: maxControl},
+		{Operation: "POST /reset", Do: d.postReset, Query: user},
+		{Operation: "GET /faults", Do: d.getFaults, Query: user},
+		{Operation: "PUT /faults", Do: d.putFaults, Query: user, MaxBody: maxControl},
+		{Operation: "POST /faults", Do: d.postFault, Status: http.StatusCreated, MaxBody: maxControl},
+		{Operation: "DELETE /faults", Do: d.deleteFaults, Query: user},
+		{Operation: "DELETE /faults/{id}", Do: d.deleteFaults},
+		{Operation: "GET /requests", Do: d.getRequests, Query: filter},
+		{Operation: "DELETE /requests", Do: d.deleteRequests, Query: user},
+		{Operation: "GET /clock", Do: d.getClock},
+		{Operation: "PUT /clock", Do: d.putClock, MaxBody: maxControl},
 	}...)
 	serve := operator.Handler(ControlPath, routes, writeError)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -46,7 +46,7 @@ type ask func(w io.Writer, method, path, id string, body []byte) error
 
 // ask is the [ask] of routes in this process.
 func (routes Routes) ask(w io.Writer, method, path, id string, body []byte) error {
-	i := slices.IndexFunc(routes, func(rt Route) bool { return rt.Method == method && rt.Path == path })
+	i := slices.IndexFunc(routes, func(rt Route) bool { return rt.Operation == method+" "+path })
 	if routes[i].Stream != nil {
 		return command.Failed(routes[i].Stream(w))
 	}

@@ -48,12 +48,12 @@ type Store interface {
 	ApplyRecords(records []byte) (applied, unchanged int, err error)
 }
 
-// Route is what answers a method of a path.
+// Route is what answers an operation, which is a method and a path.
 type Route struct {
-	Method, Path string
-	Status       int                                 // of its success, if that is not 200 or 204
-	MaxBody      int64                               // bytes of the body that it takes; 0: none
-	Query        map[string]func(value string) error // the query parameters that it takes, with their checks
+	Operation string
+	Status    int                                 // of its success, if that is not 200 or 204
+	MaxBody   int64                               // bytes of the body that it takes; 0: none
+	Query     map[string]func(value string) error // the query parameters that it takes, with their checks
 
 	// Do does what is asked for. Its answer is a JSON text, or nil for a 204.
 	Do func(Request) (answer []byte, err error)
@@ -102,11 +102,11 @@ func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 		return fmt.Appendf(nil, `{"applied":%d,"unchanged":%d}`, applied, unchanged), err
 	}
 	return Routes{
-		{Method: "GET", Path: "/keys", Do: listKeys},
-		{Method: "POST", Path: "/keys", Do: issueKey, Status: http.StatusCreated, MaxBody: maxBody},
-		{Method: "DELETE", Path: "/keys/{id}", Do: revokeKey},
-		{Method: "GET", Path: "/records", Stream: writeRecords},
-		{Method: "POST", Path: "/records", Do: applyRecords, MaxBody: maxRecords},
+		{Operation: "GET /keys", Do: listKeys},
+		{Operation: "POST /keys", Do: issueKey, Status: http.StatusCreated, MaxBody: maxBody},
+		{Operation: "DELETE /keys/{id}", Do: revokeKey},
+		{Operation: "GET /records", Stream: writeRecords},
+		{Operation: "POST /records", Do: applyRecords, MaxBody: maxRecords},
 	}
 }
 
@@ -122,7 +122,7 @@ func Handler(base string, routes Routes, writeError answer.WriteError) http.Hand
 			}
 		}
 		list = append(list, answer.Route{
-			Operation: route.Method + " " + route.Path,
+			Operation: route.Operation,
 			Serve:     serve,
 		})
 	}

@@ -148,7 +148,7 @@ func TestErrors(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var failed []string
-	routes := Routes{{Method: "GET", Path: "/x", Do: func(Request) ([]byte, error) { panic("oh") }}}
+	routes := Routes{{Operation: "GET /x", Do: func(Request) ([]byte, error) { panic("oh") }}}
 	h := Handler("/base", routes, func(_ http.ResponseWriter, _ *http.Request, err error) {
 		failed = append(failed, err.Error())
 	})
@@ -171,8 +171,8 @@ func TestQuery(t *testing.T) {
 	}
 	query := map[string]func(string) error{"user": user, "any": func(string) error { return nil }}
 	h := Handler("/base", Routes{
-		{Method: "GET", Path: "/faults", Status: 202, Query: query, Do: do},
-		{Method: "PUT", Path: "/faults/{id}", Status: 203, Query: query, MaxBody: 2, Do: do},
+		{Operation: "GET /faults", Status: 202, Query: query, Do: do},
+		{Operation: "PUT /faults/{id}", Status: 203, Query: query, MaxBody: 2, Do: do},
 	}, fail)
 	const known = "the query takes any and user: each at most once, with a value"
 	for _, tt := range []struct {
