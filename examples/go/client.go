@@ -25,8 +25,8 @@ type Event struct {
 
 const tries = 3
 
-// Create creates an event of one hour. It tries again if there is no answer, or an
-// error of the server. All tries have the same Idempotency-Key, so there is one event
+// Create creates an event of one hour. It tries again if there is no answer, a part of
+// one, or an error of the server. All tries have the same Idempotency-Key, so there is one event
 // however many of them reach the server.
 func (c *Client) Create(ctx context.Context, title string, start time.Time) (event Event, err error) {
 	body, err := json.Marshal(map[string]any{"title": title, "start_at": start,
@@ -60,5 +60,6 @@ func (c *Client) create(ctx context.Context, body []byte, key string, event *Eve
 	if resp.StatusCode != http.StatusCreated {
 		return resp.StatusCode >= 500, fmt.Errorf("create %s: %s", body, resp.Status)
 	}
-	return false, json.NewDecoder(resp.Body).Decode(event)
+	err = json.NewDecoder(resp.Body).Decode(event) // fails if the answer breaks off, too
+	return err != nil && ctx.Err() == nil, err
 }

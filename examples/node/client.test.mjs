@@ -52,6 +52,21 @@ describe('client', { concurrency: true }, () => {
     assert.deepEqual(JSON.parse(again.body), launch)
   })
 
+  test('keeps what it does not know', async (t) => {
+    const { user, client } = await tenant(t)
+    await double.faults(user, { operation: create, patch: { status: 'archived', capacity: null } })
+    const event = await client.create(launch)
+    assert.equal(event.status, 'archived')
+    assert.equal(event.capacity, null)
+  })
+
+  test('tries again after half an answer', async (t) => {
+    const { user, client } = await tenant(t)
+    await double.faults(user, { operation: create, cut: true, times: 1 })
+    await client.create(launch)
+    assert.equal((await client.events()).length, 1)
+  })
+
   test('gives up on a refusal', async (t) => {
     const { user, client } = await tenant(t)
     await double.faults(user, { operation: create, status: 429 })
@@ -68,6 +83,6 @@ describe('client', { concurrency: true }, () => {
   })
 
   test('hears of a fault that could never happen', async () => {
-    await assert.rejects(double.control('PUT', '/faults?user=usr_owner', [{ operation: 'POST /event', drop: true }]), /nearest/)
+    await assert.rejects(double.control('PUT', '/faults?user=usr_owner', [{ operation: 'POST /event', drop: true }]), /it must be one of/)
   })
 })

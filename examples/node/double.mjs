@@ -37,12 +37,14 @@ function steer(baseURL, controlURL, token) {
   return {
     baseURL,
     control,
-    // A key is a tenant: with one each, tests do not meet. {id, key, user, base_url}
-    newKey: (name) => control('POST', '/keys', { name }),
+    // A key is a tenant: with one each, tests do not meet. Fresh takes the name over from an
+    // earlier run on the same double, so that ids repeat. {id, key, user, base_url}
+    newKey: (name) => control('POST', '/keys', { name, fresh: true }),
     // Replaces the faults of a user.
     faults: (user, ...faults) => control('PUT', `/faults?user=${user}`, faults),
-    // What a user called, oldest first.
-    requests: async (user) => (await control('GET', `/requests?user=${user}`)).data,
+    // What a user called, oldest first, once there are count requests or after five seconds.
+    requests: async (user, count = 0) =>
+      (await control('GET', `/requests?user=${user}&count=${count}&wait=5s`)).data,
     reset: (user) => control('POST', `/reset?user=${user}`),
   }
 }

@@ -44,16 +44,17 @@ class Double:
             return json.loads(response.read() or "null")
 
     def new_key(self, name):
-        """A key is a tenant: with one each, tests do not meet. {id, key, user, base_url}"""
-        return self.control("POST", "/keys", {"name": name})
+        """A key is a tenant: with one each, tests do not meet. Fresh takes the name over from an
+        earlier run on the same double, so that ids repeat. {id, key, user, base_url}"""
+        return self.control("POST", "/keys", {"name": name, "fresh": True})
 
     def faults(self, user, *faults):
         """Replaces the faults of a user."""
         return self.control("PUT", "/faults?user=" + user, list(faults))
 
-    def requests(self, user):
-        """What a user called, oldest first."""
-        return self.control("GET", "/requests?user=" + user)["data"]
+    def requests(self, user, count=0):
+        """What a user called, oldest first, once there are count requests or after five seconds."""
+        return self.control("GET", f"/requests?user={user}&count={count}&wait=5s")["data"]
 
     def reset(self, user):
         self.control("POST", "/reset?user=" + user)

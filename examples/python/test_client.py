@@ -50,6 +50,11 @@ class TestClient(unittest.TestCase):
         self.assertEqual(lost["header"]["Idempotency-Key"], again["header"]["Idempotency-Key"])
         self.assertEqual(json.loads(again["body"]), LAUNCH)
 
+    def test_unknown_value(self):
+        self.double.faults(self.user, {"operation": CREATE, "patch": {"status": "archived", "capacity": None}})
+        event = self.client.create(LAUNCH)
+        self.assertEqual((event["status"], event["capacity"]), ("archived", None))
+
     def test_refusal(self):
         self.double.faults(self.user, {"operation": CREATE, "status": 429})
         with self.assertRaises(urllib.error.HTTPError) as caught:
@@ -67,7 +72,7 @@ class TestClient(unittest.TestCase):
         with self.assertRaises(urllib.error.HTTPError) as caught:
             self.double.faults(self.user, {"operation": "POST /event", "drop": True})
         with caught.exception as error:
-            self.assertIn("nearest", json.load(error)["error"]["message"])
+            self.assertIn("it must be one of", json.load(error)["error"]["message"])
 
 
 if __name__ == "__main__":
