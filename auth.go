@@ -141,7 +141,7 @@ func (s inner) Keys() []byte {
 	type owned struct{ key, user rows.Row } // copies, to be read while others change the store
 	var found []owned
 	s.db.View(func(v rows.View) {
-		for r := range v.All(nil) {
+		for r := range v.All() {
 			if r.Kind.Prefix == "key" {
 				found = append(found, owned{*r, *v.Find(r.Parent)})
 			}
@@ -181,7 +181,7 @@ type keyState struct {
 func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error) {
 	first := ""
 	s.db.View(func(v rows.View) {
-		for r := range v.All(nil) { // the oldest user comes first
+		for r := range v.All() { // the oldest user comes first
 			first = cmp.Or(first, r.ID)
 			if r.Kind.Prefix == "key" {
 				state.Exists = true

@@ -403,7 +403,7 @@ func (s inner) Replace(userID string, records []byte, then func()) error {
 // first instant of the year 1 cannot be copied so, as that is Go's zero time.
 func (s *Store) Records() (records []Record) {
 	var all bytes.Buffer
-	err := inner{s}.WriteRecords(&all, "")
+	err := inner{s}.WriteRecords(&all)
 	if err == nil {
 		err = json.Unmarshal(all.Bytes(), &records)
 	}
@@ -416,22 +416,17 @@ func (s *Store) Records() (records []Record) {
 // dumpPart is how many bytes of a dump are joined before they are written.
 const dumpPart = 128 << 10
 
-// WriteRecords writes the records of the user with this id or email, or all for "", as a
-// JSON array with one record a line: a seed. If there is no such user, the array is
-// empty. The records are written in parts after they were found, so that others can
-// change the store meanwhile, however slowly they are read. The error is that of w.
-func (s inner) WriteRecords(w io.Writer, user string) error {
+// WriteRecords writes all records as a JSON array with one record a line: a seed. They
+// are written in parts after they were found, so that others can change the store
+// meanwhile, however slowly they are read. The error is that of w.
+func (s inner) WriteRecords(w io.Writer) error {
 	type record struct {
 		kind *rows.Kind
 		json string
 	}
 	var records []record
 	s.db.View(func(v rows.View) {
-		u := cmp.Or(v.Get("usr", user), v.Find(emailName(user)))
-		if u == nil && user != "" {
-			return
-		}
-		for r := range v.All(u) {
+		for r := range v.All() {
 			records = append(records, record{r.Kind, r.JSON})
 		}
 	})

@@ -142,7 +142,7 @@ func (d *Double) Begin(server Server, setUp func() error) error {
 	}
 	d.start = d.clone()
 	var records bytes.Buffer
-	err = server.WriteRecords(&records, "")
+	err = server.WriteRecords(&records)
 	d.records = records.Bytes()
 	return err
 }

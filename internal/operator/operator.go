@@ -39,10 +39,8 @@ type Store interface {
 	Keys() []byte
 	// RevokeKey ends the key with an id, for good.
 	RevokeKey(id string) error
-	// WriteRecords writes an array of the records of the user with this id or email, of
-	// its keys and events, and of their guests: an empty array if there is no such user,
-	// and of everything in the store for "". The error is the writer's.
-	WriteRecords(w io.Writer, user string) error
+	// WriteRecords writes an array of all records. The error is the writer's.
+	WriteRecords(w io.Writer) error
 	// ApplyRecords applies an array of records, all or none. It counts them, and those of
 	// them that changed nothing.
 	ApplyRecords(records []byte) (applied, unchanged int, err error)
@@ -94,9 +92,6 @@ func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 	revokeKey := func(r Request) ([]byte, error) {
 		return nil, store.RevokeKey(r.ID)
 	}
-	writeRecords := func(w io.Writer) error {
-		return store.WriteRecords(w, "")
-	}
 	applyRecords := func(r Request) ([]byte, error) {
 		applied, unchanged, err := store.ApplyRecords(r.Body)
 		return fmt.Appendf(nil, `{"applied":%d,"unchanged":%d}`, applied, unchanged), err
@@ -105,7 +100,7 @@ func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 		{Operation: "GET /keys", Do: listKeys},
 		{Operation: "POST /keys", Do: issueKey, Status: http.StatusCreated, MaxBody: maxBody},
 		{Operation: "DELETE /keys/{id}", Do: revokeKey},
-		{Operation: "GET /records", Stream: writeRecords},
+		{Operation: "GET /records", Stream: store.WriteRecords},
 		{Operation: "POST /records", Do: applyRecords, MaxBody: maxRecords},
 	}
 }

@@ -31,8 +31,8 @@ func (s *store) Keys() []byte {
 	return keys
 }
 
-func (s *store) WriteRecords(w io.Writer, user string) error {
-	records, err := s.do("[\n1,\n2]\n", "records"+user)
+func (s *store) WriteRecords(w io.Writer) error {
+	records, err := s.do("[\n1,\n2]\n", "records")
 	if err == nil {
 		_, err = w.Write(records)
 	}

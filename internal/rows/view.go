@@ -59,16 +59,9 @@ func (v View) Page(parent, prefix, status string, after *Place, limit int, page 
 	return page, new(l.rows[start].place())
 }
 
-// All yields a row and all that belongs to it or, for nil, all rows. Each comes
-// before its children.
-func (v View) All(of *Row) iter.Seq[*Row] {
-	return func(yield func(*Row) bool) {
-		if of == nil {
-			v.db.walk(&v.db.root, yield)
-		} else if yield(of) {
-			v.db.walk(of, yield)
-		}
-	}
+// All yields all rows. Each comes before its children.
+func (v View) All() iter.Seq[*Row] {
+	return func(yield func(*Row) bool) { v.db.walk(&v.db.root, yield) }
 }
 
 // Empty reports whether the database has no rows.
@@ -77,7 +70,7 @@ func (v View) Empty() bool { return len(v.db.names) == 0 }
 // Count is how many rows there are of each kind, by its name.
 func (v View) Count() map[string]int {
 	count := map[string]int{}
-	for r := range v.All(nil) {
+	for r := range v.All() {
 		count[r.Kind.Name]++
 	}
 	return count
