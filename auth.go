@@ -201,7 +201,7 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 		}
 		first = key.UserID
 	}
-	_, state.Known = s.keyOwner(secret)
+	_, _, state.Known = s.keyOwner(secret)
 	// An update and not a View, as it returns a panic of load as an error.
 	err = s.update(context.Background(), func(t tx) error {
 		load(state.Owner.form(), t.Get("usr", first))
@@ -210,9 +210,9 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 	return state, err
 }
 
-// keyOwner is the id of the user that has a key with this secret, or "", and whether the
-// key is valid: one that was revoked has an owner, too.
-func (s *Store) keyOwner(secret string) (userID string, valid bool) {
+// keyOwner is the id of the user that has a key with this secret, or "", the id of the key,
+// and whether the key is valid: one that was revoked has an owner, too.
+func (s *Store) keyOwner(secret string) (userID, keyID string, valid bool) {
 	// Every request comes here, so this is apiKeyName of digest with one allocation. What
 	// is longer than any secret is cut, and still is longer than any secret.
 	var text [maxSecret + 1]byte
@@ -223,17 +223,18 @@ func (s *Store) keyOwner(secret string) (userID string, valid bool) {
 		k := v.Find(string(name))
 		if k != nil {
 			userID = k.Parent
+			keyID = k.ID
 			valid = k.Status != "revoked"
 		}
 	})
-	return userID, valid
+	return userID, keyID, valid
 }
 
 // KeyOwner is the id of the user whose API key a request carries, also if the key was
 // revoked. It is "" if there is no such key.
 func (s inner) KeyOwner(r *http.Request) string {
 	secret, _ := credential(r.Header)
-	userID, _ := s.keyOwner(secret)
+	userID, _, _ := s.keyOwner(secret)
 	return userID
 }
 
@@ -243,7 +244,7 @@ func caller(s *Store, h http.Header) (userID string, err error) {
 	if problem != "" {
 		return "", errUnauthorized(problem)
 	}
-	userID, valid := s.keyOwner(secret)
+	userID, _, valid := s.keyOwner(secret)
 	if !valid {
 		return "", errUnauthorized("invalid API key: no such key, or it was revoked")
 	}

@@ -1,6 +1,8 @@
 package events
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -13,6 +15,7 @@ import (
 	"html"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,8 +23,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"example.com/events/internal/answer"
@@ -71,6 +76,8 @@ func Run(
 		Stdout: stdout,
 		Stderr: stderr,
 		Redact: answer.Redact,
+
+		Variables: strings.Fields(variables),
 	}
 	forOperator := operator.Commands(&e.Program, operator.Files{
 		Open:    e.openForOperator,
@@ -87,6 +94,15 @@ func Run(
 	}
 	return e.Exit(err)
 }
+
+// variables set the flags of the subcommands. Those with _FILE name a file whose first line
+// is the value.
+const variables = `
+	EVENTSD_ADDR EVENTSD_ALLOW_UNKNOWN_ROUTES EVENTSD_API_KEY EVENTSD_API_KEY_FILE
+	EVENTSD_CONTROL_TOKEN EVENTSD_CONTROL_TOKEN_FILE EVENTSD_DATA EVENTSD_EMAIL EVENTSD_FAULTS
+	EVENTSD_FIRST_KEY EVENTSD_LOG EVENTSD_MEMORY EVENTSD_NAME EVENTSD_NEW_EVENT_STATUS
+	EVENTSD_READY_FILE EVENTSD_SALVAGE EVENTSD_SEED EVENTSD_STRICT EVENTSD_TIME EVENTSD_UNTIL_EOF
+	EVENTSD_USER EVENTSD_V`
 
 // eventsd is one run of the command: the program and the values of its flags.
 type eventsd struct {
@@ -131,7 +147,7 @@ func (e *eventsd) commands() []command.Command {
 	}, {
 		Name:    "version",
 		Summary: "print the version",
-		Run:     e.version,
+		Run:     e.printVersion,
 	}, {
 		Name:    "check",
 		Summary: "read the data file, print what is in it and change nothing",
@@ -189,15 +205,19 @@ func (e *eventsd) printOpenAPI() error {
 	return e.Print(openAPI)
 }
 
-func (e *eventsd) version() error {
-	module, stamped := "example.com/events", ""
-	info, ok := debug.ReadBuildInfo()
-	if ok {
-		module, stamped = info.Main.Path, info.Main.Version
-	}
-	stamped = cmp.Or(version, stamped, "(devel)")
+func (e *eventsd) printVersion() error {
+	module, number := build()
 	return e.Print(fmt.Sprintf("eventsd %s %s %s %s/%s\n",
-		module, stamped, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+		module, number, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+}
+
+// build is the module and the version of this program.
+func build() (module, number string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{Main: debug.Module{Path: "example.com/events"}}
+	}
+	return info.Main.Path, cmp.Or(version, info.Main.Version, "(devel)")
 }
 
 // health asks the server that the same flags and environment would start.
@@ -234,8 +254,15 @@ func (e *eventsd) serve() error {
 			return s.fill()
 		}
 		store, err := Open(e.data, &s.Config)
+		if errors.Is(err, ErrInUse) {
+			return command.Failed(fmt.Errorf("%w; stop that first", err))
+		}
 		if err != nil {
 			return err
+		}
+		if store.last.After(time.Now()) {
+			s.logger.Warn("the newest record is from the future, or the clock of this machine is behind; "+
+				"what is created now counts as later still", "created_at", store.last)
 		}
 		s.use(store)
 		return s.fill()
@@ -279,7 +306,8 @@ func (e *eventsd) double() error {
 		s.NewID = d.NewID
 		s.Intercept = d.Intercept
 		s.use(NewStore(&s.Config))
-		err := d.Begin(s.api, func() error {
+		s.report = s.logger.Debug
+		err := d.Begin(operated{s.api, s.report}, func() error {
 			if err := s.applySeed(); err != nil {
 				return err
 			}
@@ -289,7 +317,7 @@ func (e *eventsd) double() error {
 			return s.ownerKey()
 		})
 		if err != nil {
-			return err
+			return cmp.Or(e.checkAPIKey(), err)
 		}
 		s.handler = s.withControl(d, token)
 		s.note = `This is a test double. Its <a href="/_control/">inspector</a> shows the requests that come.`
@@ -364,6 +392,8 @@ type server struct {
 	handler       http.Handler  // the API, with what is put before it
 	pageKey, note string        // on the page for people
 	patience      time.Duration // for the requests that run when it stops
+	began         time.Time
+	report        func(message string, args ...any) // logs what an operator changes
 }
 
 // runServer runs a server: it listens, opens the store, serves until it is to stop, and
@@ -373,14 +403,14 @@ type server struct {
 //
 // A stop waits for each step to end, except for reading a seed: see readSeed.
 func (e *eventsd) runServer(open func(*server) error) (err error) {
-	problem := secretRule(e.apiKey)
-	if problem != "" && (e.apiKey != "" || e.Given["api-key"]) {
-		return errors.New("-api-key " + problem) // which does not repeat the secret
+	if e.apiKey == "" && e.Given["api-key"] {
+		return e.checkAPIKey()
 	}
 	logger, err := e.Logger(e.log, e.verbose)
 	if err != nil {
 		return err
 	}
+	e.warnOfVariables(logger)
 	ctx, stop := context.WithCancel(e.ctx)
 	defer stop()
 	if len(e.Args) == 0 { // else signals are for the command that runs beside it
@@ -413,11 +443,17 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 		url:      command.URL(listener.Addr().String(), "localhost"),
 		Config:   Config{Logger: logger, NewEventStatus: e.newStatus},
 		patience: command.StopTimeout,
+		began:    time.Now(),
+		report:   logger.Info,
 	}
 	err = open(s)
 	if err == nil {
+		var watching sync.WaitGroup
+		watching.Go(func() { command.FreeMemory(ctx, s.fileSize) })
 		announce := func() error { return s.announce(file) }
 		err = command.Serve(ctx, s.patience, s.servers(listener), announce)
+		stop()
+		watching.Wait()
 		file.Remove() // before the lock of the data file is released to the next server
 		err = command.Failed(errors.Join(err, s.store.Err()))
 	}
@@ -431,11 +467,45 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 	return err
 }
 
+// warnOfVariables warns of variables of the environment that set no flag, as their names
+// may be mistyped. Kubernetes makes some for a service that is named eventsd.
+func (e *eventsd) warnOfVariables(logger *slog.Logger) {
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		rest, ours := strings.CutPrefix(name, "EVENTSD_")
+		foreign := strings.HasPrefix(rest, "PORT") || strings.HasPrefix(rest, "SERVICE_")
+		if ours && !foreign && !slices.Contains(e.Variables, name) {
+			logger.Warn("no flag has this environment variable", "name", name)
+		}
+	}
+}
+
 // use makes the server one of this store.
 func (s *server) use(store *Store) {
 	s.store = store
 	s.api = newAPI(store)
-	s.handler = command.Logged(s.api, s.logger, nil)
+	s.handler = command.Logged(s.api, s.logger, s.caller)
+}
+
+func (s *server) fileSize() int64 { return s.store.db.Stats().Bytes }
+
+// caller is the user and the API key of a request, for the log.
+func (s *server) caller(r *http.Request) []any {
+	secret, _ := credential(r.Header)
+	user, key, _ := s.store.keyOwner(secret)
+	if user == "" {
+		return nil
+	}
+	return []any{"user", user, "key", key}
+}
+
+// checkAPIKey refuses a secret that no key can be made with. The error does not repeat it.
+func (e *eventsd) checkAPIKey() error {
+	problem := secretRule(e.apiKey)
+	if problem == "" || e.apiKey == "" && !e.Given["api-key"] {
+		return nil
+	}
+	return errors.New("-api-key " + problem)
 }
 
 // fill applies the seed to a store without data and makes the first key of one
@@ -448,7 +518,7 @@ func (s *server) fill() error {
 	}
 	key, err := s.store.firstKey(s.apiKey, s.firstKey)
 	if err != nil {
-		return err
+		return cmp.Or(s.checkAPIKey(), err) // the first, if that is why no key was made
 	}
 	state := "the store has keys"
 	switch {
@@ -469,8 +539,8 @@ func (s *server) fill() error {
 	s.logger.Info(state, "name", key.Owner.Name, "email", key.Owner.Email)
 
 	switch {
-	case s.apiKey != "" && key.Known: // chosen, so it is not shown
-		s.setReady("", "$EVENTSD_API_KEY")
+	case s.apiKey != "" && key.Known: // whoever chose it has it, unless a variable did
+		s.setReady("", cmp.Or(s.Shell["api-key"], s.apiKey))
 	case key.Secret != "":
 		s.setReady(key.Secret, key.Secret)
 	default:
@@ -501,6 +571,9 @@ func (s *server) applySeed() error {
 	var ahead time.Time
 	if err == nil {
 		command.SaveMemory(len(records), func() { ahead, err = s.store.applySeed(records) })
+	}
+	if err != nil && len(records) > 0 && !bytes.HasSuffix(bytes.TrimSpace(records), []byte("]")) {
+		err = fmt.Errorf("%w; it does not end as an array does, so a part of it may be missing", err)
 	}
 	if err != nil {
 		return fmt.Errorf("the seed %s: %w", s.seed, err)
@@ -549,26 +622,86 @@ func (s *server) servers(l net.Listener) []*command.Server {
 	socket, err := command.Socket(s.ready.Operator)
 	if err != nil {
 		s.ready.Operator = "off (" + err.Error() + ")"
+		s.logger.Warn("the operator's commands cannot reach this server", "operator", s.ready.Operator)
 		return servers
 	}
 	baseURL := func(string) string { return s.url + BasePath }
-	routes := operator.StoreRoutes(operated{s.api}, baseURL)
+	routes := operator.StoreRoutes(operated{s.api, s.report}, baseURL)
+	routes = append(routes, operator.Route{Method: "GET", Path: "/status", Do: s.status})
 	handler := operator.Handler("", routes, s.api.writeError)
 	logged := command.Logged(handler, s.logger, nil)
 	return append(servers, command.NewServer(socket, logged, s.logger))
 }
 
-// operated is what the operator's commands work on.
-type operated struct{ operator.Store }
+// status is the answer to "eventsd status".
+func (s *server) status(operator.Request) ([]byte, error) {
+	db := s.store.db
+	_, number := build()
+	stats := db.Stats()
+	_, longest := db.Writing()
+	var problem any
+	if err := s.store.Err(); err != nil {
+		problem = err.Error()
+	}
+	return fmt.Appendf(nil, `{"version":%q,"pid":%d,"started_at":%q,"base_url":%q,"data":%s,`+
+		`"bytes":%d,"outdated_bytes":%d,"users":%d,"keys":%d,"events":%d,"guests":%d,`+
+		`"commits":%d,"longest_commit_ms":%d,"error":%s}`,
+		number, os.Getpid(), s.began.UTC().Format(time.RFC3339), s.url+BasePath, strict.Encode(db.Path()),
+		stats.Bytes, stats.Outdated,
+		stats.Rows["user"], stats.Rows["key"], stats.Rows["event"], stats.Rows["guest"],
+		db.Commits(), longest.Milliseconds(), strict.Encode(problem)), nil
+}
+
+// operated is a server whose operator's changes are reported, each in a line of the log.
+type operated struct {
+	double.Server
+	report func(message string, args ...any)
+}
+
+func (o operated) IssueKey(request []byte) ([]byte, error) {
+	issued, err := o.Server.IssueKey(request)
+	if err == nil {
+		key, _ := strict.Parse(issued) // it was just encoded
+		o.report("issued a key", "key", key.Member("id").Text, "user", key.Member("user").Text)
+	}
+	return issued, err
+}
+
+func (o operated) RevokeKey(id string) error {
+	err := o.Server.RevokeKey(id)
+	if err == nil {
+		o.report("revoked a key", "key", id)
+	}
+	return err
+}
 
 func (o operated) ApplyRecords(records []byte) (applied, unchanged int, err error) {
-	command.SaveMemory(len(records), func() { applied, unchanged, err = o.Store.ApplyRecords(records) })
-	return applied, unchanged, err
+	command.SaveMemory(len(records), func() { applied, unchanged, err = o.Server.ApplyRecords(records) })
+	if err != nil {
+		return applied, unchanged, err
+	}
+	count := map[string]int{}
+	for record := range strict.Elements(records) {
+		count[record.Members[0].Name]++
+	}
+	o.report("applied records", append(counts(count), "unchanged", unchanged)...)
+	return applied, unchanged, nil
+}
+
+// counts are the names and values of a log line for how many there are of each kind.
+func counts(count map[string]int) (line []any) {
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		line = append(line, kind+"s", count[kind])
+	}
+	return line
 }
 
 // announce says that the server is ready. A double that was given a command runs that, and
 // ends with it.
 func (s *server) announce(file *command.ReadyFile) error {
+	_, number := build()
+	stats := s.store.db.Stats()
+	s.report("ready", append(counts(stats.Rows), "version", number, "bytes", stats.Bytes)...)
 	if len(s.Args) == 0 {
 		return s.ready.Print(s.Stdout, file)
 	}
@@ -587,7 +720,7 @@ func (s *server) announce(file *command.ReadyFile) error {
 func (s *server) withControl(d *double.Double, token string) http.Handler {
 	control := command.Logged(d.Control(token, s.api.writeError), s.logger, nil)
 	more := func(r *http.Request) []any {
-		return []any{"user", s.api.KeyOwner(r), "fault", d.FaultOf(r)}
+		return append(s.caller(r), "fault", d.FaultOf(r))
 	}
 	next := d.Handler(command.Logged(s.api, s.logger, more))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -599,8 +732,14 @@ func (s *server) withControl(d *double.Double, token string) http.Handler {
 	})
 }
 
-var errNotWriting = &answer.Error{Status: http.StatusServiceUnavailable,
-	Message: "the data file cannot be written; the log says why"}
+var (
+	errNotWriting = &answer.Error{Status: http.StatusServiceUnavailable,
+		Message: "the data file cannot be written; the log says why"}
+	errSlow = &answer.Error{Status: http.StatusServiceUnavailable,
+		Message: "the disk has been writing to the data file for more than 10 s, and changes wait for that"}
+)
+
+const tooLong = 10 * time.Second // for a commit or rewrite of a server that is well
 
 // withPages serves the API and, beside it, the paths that need no key.
 func (s *server) withPages() http.Handler {
@@ -635,11 +774,15 @@ func writeOpenAPI(w http.ResponseWriter, r *http.Request) {
 
 // writeHealth answers whether the server is well.
 func (s *server) writeHealth(w http.ResponseWriter, r *http.Request) {
-	if s.store.Err() != nil {
+	writing, _ := s.store.db.Writing()
+	switch {
+	case s.store.Err() != nil:
 		s.api.writeError(w, r, errNotWriting)
-		return
+	case writing > tooLong:
+		s.api.writeError(w, r, errSlow)
+	default:
+		answer.Write(w, http.StatusOK, `{"status":"ok"}`)
 	}
-	answer.Write(w, http.StatusOK, `{"status":"ok"}`)
 }
 
 // hashInside is the hash of the text inside a tag, as a policy names what a browser may run.
@@ -699,15 +842,25 @@ func (e *eventsd) readRecords(path string) (records []byte, err error) {
 // openForOperator is [operator.Files.Open].
 func (e *eventsd) openForOperator(path string, create bool) (operator.Store, func() error, error) {
 	_, missing := os.Stat(path)
-	if missing != nil && !create {
-		return nil, nil, fmt.Errorf("%w; give the -data of the server", missing)
+	if missing != nil {
+		missing = fmt.Errorf("%w; give the -data of the server, or -create to make a new file", missing)
+	}
+	_, unlocked := os.Stat(path + ".lock") // if it is there, a server may be about to make the file
+	if missing != nil && unlocked != nil && !create {
+		return nil, nil, missing
 	}
 	logger, _ := e.Logger("text", false) // an error is one of the format
 	store, err := Open(path, &Config{Logger: logger})
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrInUse):
+		return nil, nil, command.Failed(fmt.Errorf("%w: %s", err, command.WhyNoSocket(path)))
+	case err != nil:
 		return nil, nil, err
+	case missing != nil && !create:
+		return nil, nil, errors.Join(missing, store.Close())
 	}
-	return operated{newAPI(store)}, store.Close, nil
+	ignore := func(string, ...any) {} // the subcommand itself reports
+	return operated{newAPI(store), ignore}, store.Close, nil
 }
 
 // check reads the data file and prints what is in it. It ends with status 1 if the
@@ -728,17 +881,17 @@ func (e *eventsd) check() error {
 		cmp.Or(r.Repair, "clean")))
 }
 
-// salvage is [operator.Files.Salvage]. It prints nothing on stdout if there is no
-// record: an empty array would look like a seed.
-func (e *eventsd) salvage(path string) error {
-	var records []string
-	wrong, missing, err := rows.Salvage(path, NewStore(nil).options(), func(record string) error {
-		records = append(records, record)
-		return nil
-	})
-	if records != nil {
-		err = errors.Join(err, e.Print("[\n"+strings.Join(records, ",\n")+"\n]\n"))
+// salvage is [operator.Files.Salvage]. It writes nothing if there is no record: an empty
+// array would look like a seed.
+func (e *eventsd) salvage(w io.Writer, path string) error {
+	out := bufio.NewWriter(w)
+	before := "[\n"
+	each := func(record string) error {
+		_, err := out.WriteString(before + record)
+		before = ",\n"
+		return command.Failed(err)
 	}
+	wrong, missing, err := rows.Salvage(path, NewStore(nil).options(), each)
 	for _, s := range wrong {
 		e.Notice("skipped line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes)
 	}
@@ -746,5 +899,12 @@ func (e *eventsd) salvage(path string) error {
 		e.Notice("what is not in the output, %d commits at least, may have revoked keys, which are valid "+
 			"in it, or deleted records, which are back in it: look through it before you use it", missing)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if before == "[\n" {
+		return command.Failed(fmt.Errorf("%s has no record that verifies", path))
+	}
+	_, _ = out.WriteString("\n]\n") // Flush returns all errors
+	return command.Failed(out.Flush())
 }

@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -141,9 +144,9 @@ func TestServeLines(t *testing.T) {
 			strings.ReplaceAll(baseURL+memory+ready(`\$KEY`), `127\.0\.0\.1`, "localhost"), "not loopback"},
 		{"a chosen key",
 			[]string{"-addr", "127.0.0.1:0", "-data", other, "-api-key", chosen, "-first-key=false"},
-			baseURL + on(other) + ready(`\$EVENTSD_API_KEY`), "made the first key"},
+			baseURL + on(other) + ready(chosen), "made the first key"},
 		{"a chosen key, later", []string{"-addr", "127.0.0.1:0", "-data", other, "-api-key", chosen},
-			baseURL + on(other) + ready(`\$EVENTSD_API_KEY`), "the store has keys; to issue one: "},
+			baseURL + on(other) + ready(chosen), "the store has keys; to issue one: "},
 		{"demo", []string{"demo", "-addr", "127.0.0.1:0"},
 			baseURL + "api_key: svc_live_demo\n" + memory + ready("svc_live_demo"), ""},
 		{"double", []string{"double", "-api-key", chosen, "-control-token", "t"},
@@ -292,7 +295,7 @@ func TestMistakes(t *testing.T) {
 		args []string
 		want string // contained in the line
 	}{
-		{"subcommand", []string{"server"}, "key revoke, apply, dump, help; see eventsd help"},
+		{"subcommand", []string{"server"}, "key revoke, apply, dump, status, help; see eventsd help"},
 		{"half a subcommand", []string{"key"}, `unknown subcommand "key"; it must be one of key issue, key list, key revoke; see eventsd help`},
 		{"a data file for a seed", []string{any, "-memory", "-seed", in("running.json")},
 			"is a data file, not an array of records"},
@@ -300,12 +303,21 @@ func TestMistakes(t *testing.T) {
 		{"a key that the seed has", []string{"double", any, "-api-key", "svc_live_ada",
 			"-seed", write("ada.json", seed)}, "the chosen API key cannot be that of usr_owner beside the seed: " +
 			"record 1: key: user_id never changes"},
-		{"an email of nobody", []string{"key", "issue", "-data", in("unmade.json"), "-email", "x@example.com"},
+		{"a mistyped subcommand", []string{"key", "isue", "-user", "usr_x"},
+			`unknown subcommand "key isue"; it must be one of key issue, key list, key revoke; see eventsd help`},
+		{"an email of nobody",
+			[]string{"key", "issue", "-create", "-data", in("unmade.json"), "-email", "x@example.com"},
 			"no user has this email yet"},
+		{"a key for no server", []string{"key", "issue", "-data", in("unmade.json"), "-name", "x",
+			"-email", "x@example.com"},
+			"unmade.json: no such file or directory; give the -data of the server, or -create to make"},
+		{"records for no server", []string{"apply", "-data", in("unmade.json"), write("nothing.json", "[]")},
+			"unmade.json: no such file or directory; give the -data of the server, or -create to make"},
 		{"check of nothing", []string{"check", "-data", in("none.json")}, "none.json: no such file"},
 		{"unknown flag", []string{"-port", "80"},
 			"flag provided but not defined: -port; see eventsd help serve"},
-		{"flag value", []string{"-memory=maybe"}, "-memory"},
+		{"flag value", []string{"-first-key=no"},
+			`invalid boolean value "no" for -first-key: it must be true or false; see eventsd help serve`},
 		{"argument", []string{"serve", "events.json"}, "nothing may follow the flags of serve"},
 		{"a command without --", []string{"double", "npm", "test"}, "double takes a command behind --"},
 		{"-- without a command", []string{"double", "--"}, "double takes a command behind --"},
@@ -334,13 +346,17 @@ func TestMistakes(t *testing.T) {
 		{"port taken", []string{"-memory", "-addr", l.Addr().String()}, "the port being free"},
 		{"address", []string{"-memory", "-addr", "nowhere"}, `-addr "nowhere"`},
 		{"port out of range", []string{"-memory", "-addr", "127.0.0.1:99999"}, "99999"},
-		{"file in use", []string{any, "-data", in("running.json")}, "in use by"},
+		{"file in use", []string{any, "-data", in("running.json")},
+			fmt.Sprintf("in use by another server (process %d); stop that first", os.Getpid())},
 		{"folder for a file", []string{any, "-data", dir}, dir},
 		{"no such folder", []string{any, "-data", in("no/events.json")}, "no such file or directory"},
 		{"empty file", []string{any, "-data", write("empty.json", "")}, "empty"},
 		{"foreign file", []string{any, "-data", write("foreign.json", "{}\n")}, "foreign.json"},
 		{"a seed for a data file", []string{any, "-data", write("seed.json", seed)}, "-seed"},
 		{"no seed", []string{any, "-memory", "-seed", in("none.json")}, "none.json"},
+		{"a seed of which the end is missing",
+			[]string{any, "-memory", "-seed", write("cut.json", `[{"user":{"id":"usr_x","na`)},
+			"it does not end as an array does, so a part of it may be missing"},
 		{"seed not JSON", []string{any, "-memory", "-seed", write("broken.json", "[\n{\"user\":\n")},
 			"broken.json: the records are not a JSON array: line 3"},
 		{"seed refused", []string{any, "-memory", "-seed", write("bad.json", refused)},
@@ -367,16 +383,20 @@ func TestMistakes(t *testing.T) {
 			code, out, stderr := command(nil, "", tt.args...)
 			lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
 			oneLine := len(lines) == 1 && strings.HasPrefix(lines[0], "eventsd: ")
-			if code != 2 || out != "" || !oneLine || !strings.Contains(lines[0], tt.want) {
-				t.Errorf("eventsd %q = %d, stdout %q, stderr %q, want 2 and one line with %q",
-					tt.args, code, out, stderr, tt.want)
+			status := 2
+			if tt.name == "port taken" || tt.name == "file in use" { // it may be free when it is tried again
+				status = 1
+			}
+			if code != status || out != "" || !oneLine || !strings.Contains(lines[0], tt.want) {
+				t.Errorf("eventsd %q = %d, stdout %q, stderr %q, want %d and one line with %q",
+					tt.args, code, out, stderr, status, tt.want)
 			}
 		})
 	}
 	unmade := in("unmade.json")
 	for _, args := range [][]string{ // what is refused makes no file
-		{"key", "issue", "-data", unmade, "-email", "x@example.com"},
-		{"apply", "-data", unmade, in("bad.json")},
+		{"key", "issue", "-create", "-data", unmade, "-email", "x@example.com"},
+		{"apply", "-create", "-data", unmade, in("bad.json")},
 		{"serve", any, "-data", unmade, "-seed", in("bad.json")},
 	} {
 		if code, _, stderr := command(nil, "", args...); code != 2 || strings.Contains(stderr, "made a new") {
@@ -389,7 +409,7 @@ func TestMistakes(t *testing.T) {
 	t.Run("a new data file is told", func(t *testing.T) {
 		file := in("made.json")
 		for i, told := range []bool{true, false} {
-			args := []string{"key", "issue", "-data", file, "-name", "x", "-email", "x@example.com"}
+			args := []string{"key", "issue", "-create", "-data", file, "-name", "x", "-email", "x@example.com"}
 			code, out, stderr := command(nil, "", args...)
 			notice := strings.Contains(stderr, `"making a new data file" data=`+file)
 			if code != 0 || !strings.HasPrefix(out, "svc_live_") || notice != told {
@@ -521,7 +541,7 @@ func TestOperator(t *testing.T) {
 					t.Errorf("stderr is %q, want %q", report, want)
 				}
 			}
-			first := run("", "key", "issue", "-name", "Ada Lovelace", "-email", "ada@example.com")
+			first := run("", "key", "issue", "-create", "-name", "Ada Lovelace", "-email", "ada@example.com")
 			first = strings.TrimSuffix(first, "\n")
 			second := strings.TrimSuffix(run("", "key", "issue", "-email", "ADA@example.com"), "\n")
 			if !regexp.MustCompile(`^svc_live_[a-z2-7]{26}$`).MatchString(first) || first == second {
@@ -548,7 +568,9 @@ func TestOperator(t *testing.T) {
 			run("", "key", "revoke", keys[0].ID)
 			reported("revoked " + whose)
 			run("", "key", "revoke", keys[0].ID) // as a script may that is run again
-			reported("revoked " + whose)
+			if !strings.HasPrefix(report, "eventsd: "+whose+" was revoked before, at 20") {
+				t.Errorf("a second revoke reports %s", report)
+			}
 			table := run("", "key", "list")
 			lines := strings.Split(table, "\n")
 			if len(lines) != 5 || !strings.HasPrefix(lines[0], "ID ") ||
@@ -560,6 +582,13 @@ func TestOperator(t *testing.T) {
 				`"start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z"}},`+
 				`{"guest":{"event_id":"evt_1","name":"Grace"}}]`, "apply")
 			reported("applied 2 records")
+			run(`[{"event":{"id":"evt_1","title":"One"}},{"delete":{"guest":"gst_none"}},`+
+				`{"guest":{"event_id":"evt_1","email":"a@example.com"}}]`, "apply")
+			reported("applied 3 records, of which 2 changed nothing")
+			if got := run(`[{"event":{"id":"evt_1","title":"One"}}]`, "apply", "-json"); got !=
+				`{"applied":1,"unchanged":1}`+"\n" || report != "" {
+				t.Errorf("apply -json printed %q and reported %q", got, report)
+			}
 			file := filepath.Join(dir, "draft.json")
 			draft := []byte(`[{"event":{"id":"evt_1","status":"draft"}}]`)
 			if err := os.WriteFile(file, draft, 0o600); err != nil {
@@ -646,8 +675,13 @@ func TestStaleSocket(t *testing.T) {
 		t.Errorf("operator: %s, want off", p.lines["operator"])
 	}
 	code, _, stderr := command(nil, "", "key", "list", "-data", long)
-	if code != 2 || !strings.Contains(stderr, "in use by") || !strings.Contains(stderr, "stop") {
-		t.Errorf("key list without a socket = %d %q, want to stop the server first", code, stderr)
+	const off = ": it has no socket for the operator (operator: off), so stop it first\n"
+	if code != 1 || !strings.Contains(stderr, "in use by") || !strings.HasSuffix(stderr, off) {
+		t.Errorf("key list without a socket = %d %q, want 1 and to stop the server first", code, stderr)
+	}
+	const warning = `level=WARN msg="the operator's commands cannot reach this server" operator="off (listen unix `
+	if got := p.stderr.String(); !strings.Contains(got, warning) {
+		t.Errorf("the log of a server without a socket is %s, want a warning", got)
 	}
 }
 
@@ -701,7 +735,7 @@ func TestTerminal(t *testing.T) {
 	name, _ := json.Marshal(evil)
 	seed := fmt.Sprintf(`[{"user":{"id":"usr_eve","name":%s,"email":"eve@example.com"}},`+
 		`{"key":{"id":"key_eve","user_id":"usr_eve","secret":"svc_live_eve"}}]`, name)
-	if code, _, stderr := command(env, seed, "apply"); code != 0 {
+	if code, _, stderr := command(env, seed, "apply", "-create"); code != 0 {
 		t.Fatalf("apply = %d %s", code, stderr)
 	}
 	bad := filepath.Join(dir, "bad.json")
@@ -733,7 +767,7 @@ func TestTerminal(t *testing.T) {
 func TestStdoutFails(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(tempDir(t), "events.json")
-	if code, _, stderr := command(nil, seed, "apply", "-data", data); code != 0 {
+	if code, _, stderr := command(nil, seed, "apply", "-create", "-data", data); code != 0 {
 		t.Fatal(code, stderr)
 	}
 	for _, args := range [][]string{
@@ -875,7 +909,7 @@ func TestRequestLog(t *testing.T) {
 	p.get("/healthz")
 	p.stop()
 	want := []string{
-		`"path":"/api/public/v1/events","route":"GET /api/public/v1/events","status":200`,
+		`"path":"/api/public/v1/events","route":"GET /api/public/v1/events","status":200,"took_ms":`,
 		`"path":"/api/public/v1/events/…n_id","route":"GET /api/public/v1/events/{id}","status":404`,
 		`"path":"/healthz","route":"","status":200`,
 	}
@@ -895,7 +929,7 @@ func TestRequestLog(t *testing.T) {
 	d := start(t, nil, "double", "-v")
 	d.get(base + "/users/me")
 	d.stop()
-	if stderr := d.stderr.String(); !strings.Contains(stderr, "status=200 user=usr_owner fault=\"\"") {
+	if stderr := d.stderr.String(); !strings.Contains(stderr, " user=usr_owner key=key_owner_000001 fault=\"\"") {
 		t.Errorf("the log of a double is %s, want the user and the fault of a request", stderr)
 	}
 }
@@ -976,11 +1010,390 @@ func TestKeyIssueNotPrinted(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "events.json")
 	env := func(name string) string { return map[string]string{"EVENTSD_DATA": data}[name] }
 	var stderr bytes.Buffer
-	args := []string{"key", "issue", "-name", "100%d", "-email", "a@example.com"}
+	args := []string{"key", "issue", "-create", "-name", "100%d", "-email", "a@example.com"}
 	code := events.Run(t.Context(), args, env, strings.NewReader(""), fullDisk{}, &stderr)
 	got := stderr.String()
 	if code != 1 || !regexp.MustCompile(`eventsd: issued key_\w+ of 100%d, a@example.com \(usr_`).MatchString(got) ||
 		!strings.HasSuffix(got, "eventsd: file already closed\n") || strings.Contains(got, "svc_live_") {
 		t.Errorf("key issue = %d %s", code, got)
+	}
+}
+
+// Each change by an operator's command is one line of the server's log, without -v. In a
+// double it is one with -v alone.
+func TestOperatorLog(t *testing.T) {
+	t.Parallel()
+	const records = `[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}},` +
+		`{"event":{"id":"evt_1","host_id":"usr_ada","title":"One","start_at":"2030-03-01T10:00:00Z",` +
+		`"end_at":"2030-03-01T12:00:00Z"}},{"guest":{"event_id":"evt_1","name":"Grace"}},` +
+		`{"guest":{"event_id":"evt_1","name":"Alan"}},{"delete":{"key":"key_none"}}]`
+	data := filepath.Join(tempDir(t), "events.json")
+	env := map[string]string{"EVENTSD_DATA": data}
+	p := start(t, env, "-addr", "127.0.0.1:0", "-log", "json", "-first-key=false")
+	operate := func(stdin string, args ...string) string {
+		t.Helper()
+		code, out, stderr := command(env, stdin, args...)
+		if code != 0 {
+			t.Fatalf("eventsd %q = %d %s", args, code, stderr)
+		}
+		return out
+	}
+	operate(records, "apply")
+	var issued struct{ ID, Key, User string }
+	json.Unmarshal([]byte(operate("", "key", "issue", "-json", "-user", "usr_ada")), &issued)
+	operate("", "key", "revoke", issued.ID)
+	operate("", "key", "list")
+	operate("", "dump")
+	command(env, `[{"user":{}}]`, "apply") // refused, so nothing was changed
+	p.stop()
+	want := []string{
+		`"msg":"ready","events":0,"guests":0,"keys":0,"users":0,"version":"(devel)","bytes":0}`,
+		`"msg":"applied records","deletes":1,"events":1,"guests":2,"users":1,"unchanged":1}`,
+		`"msg":"issued a key","key":"` + issued.ID + `","user":"usr_ada"}`,
+		`"msg":"revoked a key","key":"` + issued.ID + `"}`,
+		`"msg":"stopped"}`,
+	}
+	log := p.stderr.String()
+	_, tail, _ := strings.Cut(log, `"the store has no key`)
+	lines := strings.Split(strings.TrimSpace(tail), "\n")[1:]
+	for i, line := range lines {
+		isLogged := strings.Contains(line, "making a new data file") // by the first change
+		if isLogged {
+			continue
+		}
+		if len(want) == 0 || !strings.HasSuffix(line, want[0]) {
+			t.Errorf("line %d of the log is %s, want %s", i, line, want)
+			break
+		}
+		want = want[1:]
+	}
+	if len(want) > 0 {
+		t.Errorf("the log lacks %s: %s", want, log)
+	}
+	for _, verbose := range []bool{false, true} {
+		d := start(t, nil, "double", fmt.Sprintf("-v=%v", verbose))
+		req, _ := http.NewRequest("POST", d.lines["control_url"]+"/records", strings.NewReader(records))
+		req.Header.Set("Authorization", "Bearer "+d.lines["control_token"])
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		d.stop()
+		log := d.stderr.String()
+		if resp.StatusCode != 200 || strings.Contains(log, "applied records") != verbose ||
+			strings.Contains(log, "msg=ready") != verbose {
+			t.Errorf("POST /records to a double with -v=%v = %s and logged %s", verbose, resp.Status, log)
+		}
+	}
+}
+
+// The file is large enough to be counted, and its rows are.
+func TestReadyLog(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(tempDir(t), "events.json")
+	if code, _, stderr := command(nil, seed, "apply", "-create", "-data", data); code != 0 {
+		t.Fatal(code, stderr)
+	}
+	p := start(t, nil, "-addr", "127.0.0.1:0", "-data", data)
+	info, err := os.Stat(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("level=INFO msg=ready events=4 guests=3 keys=3 users=2 version=(devel) bytes=%d\n", info.Size())
+	if log := p.stderr.String(); !strings.Contains(log, want) {
+		t.Errorf("the log is %s, want %s", log, want)
+	}
+}
+
+// A ready line can be pasted, however the key was chosen.
+func TestReadyLinePasted(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("no curl")
+	}
+	const chosen = "svc_live_chosen_0123456789"
+	dir := tempDir(t)
+	file := filepath.Join(dir, "key")
+	if err := os.WriteFile(file, []byte(chosen+"\nnot this\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		env  map[string]string
+		args []string
+		want string
+	}{
+		"flag":                 {nil, []string{"-api-key", chosen}, chosen},
+		"flag and a variable":  {map[string]string{"EVENTSD_API_KEY": "svc_live_other"}, []string{"-api-key", chosen}, chosen},
+		"variable":             {map[string]string{"EVENTSD_API_KEY": chosen}, nil, "$EVENTSD_API_KEY"},
+		"file":                 {map[string]string{"EVENTSD_API_KEY_FILE": file}, nil, "$(head -n1 " + file + ")"},
+		"made at this start":   {nil, nil, ""},
+		"a built-in, the demo": {nil, []string{"demo"}, "svc_live_demo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := append(tt.args, "-addr", "127.0.0.1:0")
+			if name != "a built-in, the demo" {
+				args = append(args, "-memory")
+			}
+			p := start(t, tt.env, args...)
+			line := p.lines["ready"]
+			if !strings.Contains(line, `"x-service-api-key: `+tt.want) {
+				t.Errorf("ready: %s, want %s", line, tt.want)
+			}
+			cmd := exec.Command("sh", "-c", line)
+			for name, value := range tt.env {
+				cmd.Env = append(cmd.Env, name+"="+value)
+			}
+			out, err := cmd.Output()
+			if err != nil || !strings.Contains(string(out), `"has_more":`) {
+				t.Errorf("%s\nprints %s, %v", line, out, err)
+			}
+			if name != "made at this start" && tt.want != "svc_live_demo" && p.lines["api_key"] != "" {
+				t.Errorf("a chosen key is printed: %s", p.stdout)
+			}
+		})
+	}
+	code, _, stderr := command(map[string]string{"EVENTSD_API_KEY": chosen, "EVENTSD_API_KEY_FILE": file}, "", "-memory")
+	if code != 2 || !strings.Contains(stderr, "exclude each other") || strings.Contains(stderr, "chosen") {
+		t.Errorf("a key and a file with one = %d %s, want 2", code, stderr)
+	}
+}
+
+// A key that was stored before the characters of chosen keys were narrowed goes on working.
+func TestOldAPIKey(t *testing.T) {
+	t.Parallel()
+	const old = "svc_live_what+was/taken=before"
+	data := filepath.Join(tempDir(t), "events.json")
+	code, _, stderr := command(nil, "", "-data", data, "-addr", "127.0.0.1:0", "-api-key", old)
+	if _, err := os.Stat(data); code != 2 || !strings.Contains(stderr, "eventsd: -api-key must be svc_live_") || err == nil {
+		t.Fatalf("a start with %s = %d %s, want it refused", old, code, stderr)
+	}
+	sum := sha256.Sum256([]byte(old))
+	records := fmt.Sprintf(`[{"user":{"id":"usr_a","name":"A","email":"a@example.com"}},`+
+		`{"key":{"user_id":"usr_a","digest":"%x"}}]`, sum)
+	if code, _, stderr := command(nil, records, "apply", "-create", "-data", data); code != 0 {
+		t.Fatal(code, stderr)
+	}
+	p := start(t, nil, "-data", data, "-addr", "127.0.0.1:0", "-api-key", old)
+	p.lines["api_key"] = old
+	if status, body, _ := p.get(base + "/users/me"); status != 200 {
+		t.Errorf("GET /users/me with an old key = %d %s", status, body)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(tempDir(t), "events.json")
+	env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0"}
+	code, out, stderr := command(env, "", "status")
+	if code != 1 || out != "" || !strings.Contains(stderr, "no server runs on "+data) {
+		t.Errorf("status without a server = %d %q %q, want 1", code, out, stderr)
+	}
+	if code, _, stderr := command(env, seed, "apply", "-create"); code != 0 {
+		t.Fatal(code, stderr)
+	}
+	began := time.Now().Truncate(time.Second)
+	p := start(t, env)
+	code, out, stderr = command(env, "", "status", "-json")
+	var got struct {
+		Version   string
+		PID       int
+		StartedAt time.Time `json:"started_at"`
+		BaseURL   string    `json:"base_url"`
+		Data      string
+		Bytes     int64
+		Outdated  *int64 `json:"outdated_bytes"`
+		Users     int
+		Keys      int
+		Events    int
+		Guests    int
+		Commits   *int
+		Longest   *int `json:"longest_commit_ms"`
+		Error     *string
+	}
+	in := json.NewDecoder(strings.NewReader(out))
+	in.DisallowUnknownFields()
+	err := in.Decode(&got)
+	info, statErr := os.Stat(data)
+	if err != nil || statErr != nil || code != 0 || got.Version != "(devel)" || got.PID != os.Getpid() ||
+		got.StartedAt.Before(began) || got.BaseURL != p.lines["base_url"] || got.Data != data ||
+		got.Bytes != info.Size() || got.Outdated == nil || got.Commits == nil || got.Longest == nil ||
+		got.Users != 2 || got.Keys != 3 || got.Events != 4 || got.Guests != 3 || got.Error != nil {
+		t.Errorf("status -json = %d %s %s, %v", code, out, stderr, err)
+	}
+	p.get(base + "/users/me")
+	if code, _, stderr := command(env, `[{"delete":{"user":"usr_ada"}}]`, "apply"); code != 0 {
+		t.Fatal(code, stderr)
+	}
+	_, out, _ = command(env, "", "status")
+	for _, want := range []string{
+		"version: (devel)\npid: ", "\ndata: " + data + "\nbytes: ",
+		"\nusers: 1\nkeys: 1\nevents: 1\nguests: 0\ncommits: 1\nlongest_commit_ms: ", "\nerror: none\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("status =\n%s\nwant %q", out, want)
+		}
+	}
+}
+
+// Every variable of a flag is one that sets it, and there are no others.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	flags := map[string]bool{}
+	_, help, _ := command(nil, "", "help")
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z ]+?)  `).FindAllStringSubmatch(help, -1) {
+		_, out, _ := command(nil, "", append([]string{"help"}, strings.Fields(m[1])...)...)
+		for _, f := range regexp.MustCompile(`(?m)^  -([a-z-]+)`).FindAllStringSubmatch(out, -1) {
+			flags["EVENTSD_"+strings.ToUpper(strings.ReplaceAll(f[1], "-", "_"))] = true
+		}
+	}
+	for _, none := range []string{"EVENTSD_O", "EVENTSD_CREATE", "EVENTSD_JSON"} {
+		if !flags[none] {
+			t.Errorf("there is no flag of the variable %s", none)
+		}
+		delete(flags, none)
+	}
+	flags["EVENTSD_API_KEY_FILE"], flags["EVENTSD_CONTROL_TOKEN_FILE"] = true, true
+	asked := map[string]bool{"EVENTSD_ADDR": true, "EVENTSD_DATA": true} // given below, so not asked for
+	for _, args := range [][]string{                                     // of all flags together; what runs fails
+		{"-addr", "nowhere"}, {"double", "-addr", "nowhere"}, {"dump", "-data", "none"}, {"key", "issue", "-data", "none"},
+	} {
+		var out bytes.Buffer
+		getenv := func(name string) string {
+			asked[name] = true
+			return ""
+		}
+		events.Run(t.Context(), args, getenv, strings.NewReader(""), &out, &out)
+	}
+	if !maps.Equal(asked, flags) {
+		t.Errorf("the variables that are read are %v, want %v", asked, flags)
+	}
+}
+
+// Where the lock is held and nobody listens on the socket, the message has the reason.
+func TestNoSocket(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(tempDir(t), "events.json")
+	env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0", "EVENTSD_SEED": "-"}
+	refused := func(want string) {
+		t.Helper()
+		want = fmt.Sprintf("in use by another server (process %d): %s\n", os.Getpid(), want)
+		for _, args := range [][]string{{"key", "list"}, {"apply", "-create"}, {"dump"}} {
+			code, out, stderr := command(env, "[]", args...)
+			if code != 1 || out != "" || !strings.HasSuffix(stderr, want) {
+				t.Errorf("eventsd %q = %d %q %q, want 1 and %q", args, code, out, stderr, want)
+			}
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stdin, writer := io.Pipe()
+	ended := make(chan bool)
+	go func() {
+		events.Run(ctx, nil, environment(env), stdin, io.Discard, io.Discard)
+		close(ended)
+	}()
+	io.WriteString(writer, "[") // returns once it is read
+	refused("it is starting, so try again when it is ready")
+	stop()
+	<-ended
+	stdin.Close()
+	delete(env, "EVENTSD_SEED")
+	start(t, env)
+	if code, _, stderr := command(env, "", "key", "list"); code != 0 {
+		t.Fatal(code, stderr)
+	}
+	if err := os.Remove(data + ".sock"); err != nil {
+		t.Fatal(err)
+	}
+	refused("its socket " + data + ".sock is gone, so stop it first, or restart it to get a new one")
+}
+
+// Every start warns of a clock that was ahead.
+func TestClockAhead(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	data, file := filepath.Join(dir, "events.json"), filepath.Join(dir, "seed.json")
+	const ahead = `[{"user":{"id":"usr_a","name":"A","email":"a@example.com","created_at":"2999-01-02T03:04:05Z"}}]`
+	if err := os.WriteFile(file, []byte(ahead), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, nil, "-addr", "127.0.0.1:0", "-data", data, "-seed", file).stop()
+	for range 2 {
+		p := start(t, nil, "-addr", "127.0.0.1:0", "-data", data)
+		p.stop()
+		const want = "the newest record is from the future"
+		log := p.stderr.String()
+		if strings.Count(log, want) != 1 || !strings.Contains(log, "created_at=2999-01-02T03:04:05") {
+			t.Errorf("a start with a record from the future logs %s, want %s", log, want)
+		}
+	}
+	code, _, stderr := command(nil, strings.ReplaceAll(ahead, "usr_a", "usr_b"), "apply", "-data", data)
+	if code != 2 || !strings.Contains(stderr, "-seed") {
+		t.Errorf("apply of a record from the future = %d %s, want the way with -seed", code, stderr)
+	}
+}
+
+// A dump to a file is whole or not there, and is for nobody else to read.
+func TestDumpFile(t *testing.T) {
+	t.Parallel()
+	for _, running := range []bool{true, false} {
+		dir := tempDir(t)
+		data, file := filepath.Join(dir, "events.json"), filepath.Join(dir, "backup.json")
+		env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_O": filepath.Join(dir, "not.json")}
+		if code, _, stderr := command(env, seed, "apply", "-create"); code != 0 {
+			t.Fatal(code, stderr)
+		}
+		p := &process{stop: func() int { return 0 }}
+		if running {
+			p = start(t, env, "-addr", "127.0.0.1:0")
+		}
+		_, printed, _ := command(env, "", "dump", "-o", "-")
+		for _, args := range [][]string{{"-o", file}, {"-salvage", "-o", file}} {
+			code, out, stderr := command(env, "", append([]string{"dump"}, args...)...)
+			b, _ := os.ReadFile(file)
+			info, err := os.Stat(file)
+			if code != 0 || out != "" || err != nil || info.Mode().Perm() != 0o600 || !json.Valid(b) ||
+				args[0] == "-o" && string(b) != printed {
+				t.Errorf("dump %q = %d %q %q, with %v and %s", args, code, out, stderr, info, b)
+			}
+			os.Chmod(file, 0o644)
+		}
+		for _, other := range []string{data, data + ".lock", data + ".sock", dir} {
+			if code, _, stderr := command(env, "", "dump", "-o", other); code != 2 {
+				t.Errorf("dump -o %s = %d %s, want 2", other, code, stderr)
+			}
+		}
+		p.stop()
+		before, _ := os.ReadFile(file)
+		if err := os.WriteFile(data, []byte("[\n"), 0o600); err != nil { // from which nothing can be read
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"-o", file}, {"-salvage", "-o", file}} {
+			code, _, stderr := command(env, "", append([]string{"dump"}, args...)...)
+			if b, _ := os.ReadFile(file); code == 0 || !bytes.Equal(b, before) {
+				t.Errorf("dump %q of nothing = %d %s, and the file has %s", args, code, stderr, b)
+			}
+		}
+		left, _ := filepath.Glob(filepath.Join(dir, "*"))
+		if len(left) != 3 { // with the lock file
+			t.Errorf("there are %s", left)
+		}
+	}
+}
+
+// A name that is not used is reported.
+func TestKeyIssueName(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"EVENTSD_DATA": filepath.Join(tempDir(t), "events.json")}
+	for name, want := range map[string]string{"Ada Lovelace": "", "Ada King": "-name was not used: " +
+		"the user with this email is Ada Lovelace\n"} {
+		if code, _, stderr := command(env, seed, "apply", "-create"); code != 0 {
+			t.Fatal(code, stderr)
+		}
+		code, _, stderr := command(env, "", "key", "issue", "-email", "ada@example.com", "-name", name)
+		if code != 0 || !strings.HasSuffix(stderr, want) || strings.Contains(stderr, "not used") != (want != "") {
+			t.Errorf("key issue -name %s = %d %s, want %q", name, code, stderr, want)
+		}
 	}
 }

@@ -54,6 +54,12 @@ func spawn(t testing.TB, limit int64, args ...string) (*exec.Cmd, map[string]str
 	if limit > 0 {
 		cmd.Env = append(cmd.Env, fmt.Sprint("EVENTS_TEST_FSIZE=", limit))
 	}
+	return spawnCmd(t, cmd)
+}
+
+// spawnCmd starts a server and waits until it is ready.
+func spawnCmd(t testing.TB, cmd *exec.Cmd) (*exec.Cmd, map[string]string, *lockedBuffer) {
+	t.Helper()
 	stderr := &lockedBuffer{}
 	cmd.Stderr = stderr
 	stdout, err := cmd.StdoutPipe()
@@ -73,7 +79,7 @@ func spawn(t testing.TB, limit int64, args ...string) (*exec.Cmd, map[string]str
 			return cmd, lines, stderr
 		}
 	}
-	t.Fatalf("eventsd %q was not ready: %s", args, stderr)
+	t.Fatalf("%q was not ready: %s", cmd.Args, stderr)
 	return nil, nil, nil
 }
 
@@ -242,8 +248,10 @@ func TestOutage(t *testing.T) {
 		}
 	}
 	log := stderr.String()
-	if n := strings.Count(log, "answered 500"); n != 2 || outages[0] == outages[1] {
-		t.Errorf("two outages with the ids %q left %d lines in the log, want one each: %s", outages, n, log)
+	again := strings.Count(log, "writes work again")
+	if n := strings.Count(log, "answered 500"); n != 2 || again != 2 || outages[0] == outages[1] {
+		t.Errorf("two outages with the ids %q left %d lines and %d lines of their ends in the log, want one each: %s",
+			outages, n, again, log)
 	}
 	for _, id := range outages {
 		if strings.Count(log, id) != 1 {
@@ -252,12 +260,12 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// SIGTERM and SIGINT end every server with status 0. A stop does not wait for
+// SIGTERM, SIGINT and SIGHUP end every server with status 0. A stop does not wait for
 // connections on which no request has begun. What runs gets its answer, but in
 // the double, where nothing is worth waiting for.
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		for _, args := range [][]string{
 			{"-data", filepath.Join(tempDir(t), "events.json"), "-addr", "127.0.0.1:0"},
 			{"demo", "-addr", "127.0.0.1:0"},
@@ -442,7 +450,7 @@ func TestDoubleCommand(t *testing.T) {
 		{"its log", []string{"-log", "json", "-v"}, health, 0, "ok.*", `\{.*"path":"/healthz".*\}\n`},
 		{"a seed that is refused", []string{"-seed", bad}, "touch " + started, 2,
 			"", `eventsd: the seed .*bad.json: record 1: .*\n`},
-		{"a port that is taken", []string{"-addr", l.Addr().String()}, "touch " + started, 2,
+		{"a port that is taken", []string{"-addr", l.Addr().String()}, "touch " + started, 1,
 			"", `eventsd: -addr .*; give HOST:PORT .*\n`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -518,4 +526,110 @@ func TestDoubleCommandSignals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A SIGHUP that was ignored when the server started, as by nohup, does not end it. Nor does
+// it reach the command of a double.
+func TestNohup(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sh", "-c", `trap "" HUP; exec "$0" demo -addr 127.0.0.1:0`, os.Args[0])
+	cmd.Env = append(os.Environ(), "EVENTS_TEST_COMMAND=1")
+	_, lines, stderr := spawnCmd(t, cmd)
+	cmd.Process.Signal(syscall.SIGHUP)
+	time.Sleep(50 * time.Millisecond)
+	status, body, err := call("GET", lines["base_url"]+"/users/me", lines["api_key"], "")
+	if status != 200 {
+		t.Errorf("GET /users/me after an ignored SIGHUP = %d %s %v: %s", status, body, err, stderr)
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit status %d: %s", code, stderr)
+	}
+	const script = `kill -HUP $PPID; sleep 0.1; echo alive`
+	double := exec.Command("sh", "-c", `trap "" HUP; exec "$0" double -- sh -c '`+script+`'`, os.Args[0])
+	double.Env = cmd.Env
+	if out, err := double.CombinedOutput(); string(out) != "alive\n" || err != nil {
+		t.Errorf("a double with an ignored SIGHUP printed %s, %v", out, err)
+	}
+}
+
+// A server warns of variables that set no flag, but for those that Kubernetes makes.
+func TestUnknownVariables(t *testing.T) {
+	t.Parallel()
+	cmd := eventsd("demo", "-addr", "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, "EVENTSD_DTAA=x", "EVENTSD_JSON=true", "EVENTSD_DATA=y", "EVENTSD_API_KEY_FILE=z",
+		"EVENTSD_PORT=tcp://10.0.0.1:80", "EVENTSD_PORT_80_TCP=x", "EVENTSD_SERVICE_HOST=10.0.0.1", "EVENTS_X=1")
+	_, _, stderr := spawnCmd(t, cmd)
+	log := stderr.String()
+	for _, name := range []string{"EVENTSD_DTAA", "EVENTSD_JSON"} {
+		if !strings.Contains(log, `level=WARN msg="no flag has this environment variable" name=`+name+"\n") {
+			t.Errorf("the log is %s, want a warning of %s", log, name)
+		}
+	}
+	if n := strings.Count(log, "no flag has"); n != 2 {
+		t.Errorf("the log has %d warnings, want 2: %s", n, log)
+	}
+}
+
+// Whoever can write to the folder of the data file could put a socket there. It is used
+// only if it belongs to root, to the caller or to the owner of the data file.
+func TestSocketOwner(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	const other, third = 4711, 4712
+	dir := tempDir(t)
+	data := filepath.Join(dir, "events.json")
+	env := map[string]string{"EVENTSD_DATA": data}
+	p := start(t, env, "-addr", "127.0.0.1:0")
+	own := func(path string, user int) {
+		t.Helper()
+		if err := os.Chown(path, user, user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func() (code int, stderr string) {
+		code, _, stderr = command(env, "", "key", "list")
+		return code, stderr
+	}
+	own(data+".sock", other)
+	code, stderr := list()
+	want := fmt.Sprintf("user %d made %s.sock, who is neither root, nor you, nor the owner", other, data)
+	if code != 2 || !strings.Contains(stderr, want) {
+		t.Errorf("key list through a socket of another user = %d %s, want 2 and %s", code, stderr, want)
+	}
+	own(data, other)
+	if code, stderr := list(); code != 0 || stderr != "" {
+		t.Errorf("key list through the socket of the owner of the data file = %d %s", code, stderr)
+	}
+	// Another user is warned of the file, and may use the socket of root.
+	for _, path := range []string{dir, data, data + ".sock"} {
+		own(path, other)
+	}
+	own(data+".sock", 0)
+	os.Chmod(dir, 0o755)
+	os.Chmod(data+".sock", 0o666)
+	binary := filepath.Join(dir, "eventsd") // where that user may run it
+	content, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = os.WriteFile(binary, content, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[uint32]string{
+		third: fmt.Sprintf("eventsd: warning: %s belongs to user %d and not to you\n", data, other), other: "",
+	} {
+		cmd := exec.Command(binary, "key", "list", "-json", "-data", data)
+		cmd.Env = append(os.Environ(), "EVENTS_TEST_COMMAND=1", "GORACE=atexit_sleep_ms=0")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		if out, err := cmd.Output(); err != nil || stderr.String() != want || !json.Valid(out) {
+			t.Errorf("key list by user %d = %s, %v, %q; want %q", user, out, err, &stderr, want)
+		}
+	}
+	p.stop()
 }

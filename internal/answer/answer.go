@@ -144,11 +144,18 @@ func recoverTo(w http.ResponseWriter, r *http.Request, writeError WriteError) {
 }
 
 // StatusWriter is a ResponseWriter that calls Seen with the status of the answer
-// before the client can see it. [http.ResponseController] reaches the writer that
-// it wraps.
+// before the client can see it, and counts the bytes of the body.
+// [http.ResponseController] reaches the writer that it wraps.
 type StatusWriter struct {
 	http.ResponseWriter
-	Seen func(status int)
+	Seen  func(status int)
+	Bytes int64
+}
+
+func (w *StatusWriter) Write(part []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(part)
+	w.Bytes += int64(n)
+	return n, err
 }
 
 func (w *StatusWriter) WriteHeader(status int) {

@@ -127,7 +127,7 @@ func TestStatusWriter(t *testing.T) {
 	t.Parallel()
 	below := httptest.NewRecorder()
 	var calls []string
-	w := &StatusWriter{below, func(status int) {
+	w := &StatusWriter{ResponseWriter: below, Seen: func(status int) {
 		calls = append(calls, fmt.Sprintf("%d before %v", status, below.Code))
 	}}
 	Write(w, 404, `{}`)

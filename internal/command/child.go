@@ -26,7 +26,7 @@ var Succeeded error = exitError{errors.New(""), 0}
 // that ended it, 127 if it does not exist, or 126 if it cannot be run.
 func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Notify(signals, append(stopSignals(), syscall.SIGQUIT)...)
 	defer close(signals)
 	defer signal.Stop(signals)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)

@@ -2,8 +2,9 @@
 // HTTP server needs, whatever the program is about: flags that can also be set
 // in the environment, help, exit statuses and what is printed on stderr
 // (command.go, print.go); listening, saying that the server is ready, and
-// stopping without cutting off a request (server.go, ready.go, socket.go); and
-// running another program beside the server (child.go).
+// stopping without cutting off a request (server.go, ready.go, socket.go);
+// running another program beside the server (child.go); writing a file whole
+// (file.go); and the memory of the process (memory.go).
 package command
 
 import (
@@ -11,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 )
@@ -26,10 +28,13 @@ type Program struct {
 	Stderr   io.Writer                // for errors, notices and the log
 	Redact   func(text string) string // takes secrets out of errors and log lines
 
+	Variables []string // the variables of flags; one with _FILE names a file with the value
+
 	// Set when the subcommand runs.
-	Args   []string        // what followed the flags
-	Dashes bool            // "--" stood before Args
-	Given  map[string]bool // the flags that stood on the command line
+	Args   []string          // what followed the flags
+	Dashes bool              // "--" stood before Args
+	Given  map[string]bool   // the flags that stood on the command line
+	Shell  map[string]string // of those that a variable set, how a shell writes the value
 }
 
 // Command is one thing that a program does.
@@ -62,8 +67,9 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 		p.explain(c, fs)
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("%w; see %s help %s", err, p.Name, c.Name)
+	if err != nil { // only a flag that is on or off refuses a value, with the words "parse error"
+		problem := strings.Replace(err.Error(), "parse error", onOrOff, 1)
+		return fmt.Errorf("%s; see %s help %s", problem, p.Name, c.Name)
 	}
 	p.Args = fs.Args()
 	parsed := rest[:len(rest)-len(p.Args)]
@@ -78,6 +84,8 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	}
 	return c.Run()
 }
+
+const onOrOff = "it must be true or false"
 
 // expand makes args begin with a subcommand: the first one if they name none, and help
 // or version if they begin with a flag of that name.
@@ -114,27 +122,55 @@ func (p *Program) find(args []string) (c Command, rest []string, err error) {
 			longer = append(longer, c.Name)
 		}
 	}
+	typed := args[0] // and no more: behind it may be a secret
 	if longer != nil {
 		names = longer
+		if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
+			typed += " " + args[1]
+		}
 	}
-	// Only one word is repeated: behind it may be a secret.
 	return c, nil, fmt.Errorf("unknown subcommand %q; it must be one of %s; see %s help",
-		args[0], strings.Join(names, ", "), p.Name)
+		typed, strings.Join(names, ", "), p.Name)
 }
 
 // readEnvironment sets the flags that were not given from their variables.
 func (p *Program) readEnvironment(fs *flag.FlagSet, getenv func(string) string) (err error) {
+	p.Shell = map[string]string{}
 	fs.VisitAll(func(f *flag.Flag) {
 		name := strings.ToUpper(p.Name + "_" + strings.ReplaceAll(f.Name, "-", "_"))
-		value := getenv(name)
-		if value == "" || p.Given[f.Name] || err != nil {
-			return
-		}
-		if fs.Set(f.Name, value) != nil { // only a flag that is on or off refuses a value
-			err = fmt.Errorf("invalid value %q of %s; it must be true or false", value, name)
+		if err == nil && !p.Given[f.Name] && slices.Contains(p.Variables, name) {
+			err = p.readVariable(f, name, getenv)
 		}
 	})
 	return err
+}
+
+func (p *Program) readVariable(f *flag.Flag, name string, getenv func(string) string) error {
+	value := getenv(name)
+	p.Shell[f.Name] = "$" + name
+	file := name + "_FILE"
+	path := ""
+	if slices.Contains(p.Variables, file) {
+		path = getenv(file)
+	}
+	if path != "" {
+		if value != "" {
+			return fmt.Errorf("%s and %s exclude each other; unset one of them", name, file)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		value, _, _ = strings.Cut(string(content), "\n")
+		if value == "" {
+			return fmt.Errorf("%s: the first line of %s is empty; it must be the value", file, path)
+		}
+		p.Shell[f.Name] = "$(head -n1 " + path + ")"
+	}
+	if value != "" && f.Value.Set(value) != nil {
+		return fmt.Errorf("invalid value %q of %s; %s", value, name, onOrOff)
+	}
+	return nil
 }
 
 // help lists the subcommands.

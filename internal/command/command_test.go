@@ -6,6 +6,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"example.com/events/internal/command"
@@ -19,7 +21,8 @@ func run(vars map[string]string, args ...string) (did, printed string, err error
 	var stdout bytes.Buffer
 	var addr string
 	var dry bool
-	p := &command.Program{Name: "tool", About: "tool is a tool.", Stdout: &stdout}
+	p := &command.Program{Name: "tool", About: "tool is a tool.", Stdout: &stdout,
+		Variables: []string{"TOOL_ADDR", "TOOL_ADDR_FILE", "TOOL_DRY_RUN"}}
 	addrFlag := func(fs *flag.FlagSet, value string) {
 		fs.StringVar(&addr, "addr", value, "`HOST:PORT` to listen on")
 	}
@@ -82,7 +85,7 @@ func TestRun(t *testing.T) {
 
 		{nil, []string{"server"}, "", `unknown subcommand "server"` + known},
 		{nil, []string{"key"}, "", `unknown subcommand "key"; it must be one of key list, key show; see tool help`},
-		{nil, []string{"key", "lost", "a"}, "", `unknown subcommand "key"; it must be one of key list, key show; see tool help`},
+		{nil, []string{"key", "lost", "a"}, "", `unknown subcommand "key lost"; it must be one of key list, key show; see tool help`},
 		{nil, []string{"bogus", "-h"}, "", `unknown subcommand "bogus"` + known},
 		{nil, []string{""}, "", `unknown subcommand ""` + known},
 		{nil, []string{"-dry-run", "secret", "b"}, "",
@@ -94,7 +97,7 @@ func TestRun(t *testing.T) {
 			`flag provided but not defined: -dry-run; see tool help key list`},
 		{nil, []string{"-addr"}, "", `flag needs an argument: -addr; see tool help serve`},
 		{nil, []string{"-dry-run=maybe"}, "",
-			`invalid boolean value "maybe" for -dry-run: parse error; see tool help serve`},
+			`invalid boolean value "maybe" for -dry-run: it must be true or false; see tool help serve`},
 		{nil, []string{"help", "me"}, "", `unknown subcommand "me"` + known},
 	} {
 		did, printed, err := run(tt.vars, tt.args...)
@@ -160,6 +163,44 @@ Usage: tool key list [FLAGS]
 		did, printed, err := run(bad, tt.args...)
 		if did != "" || printed != tt.want || err != nil {
 			t.Errorf("tool %q did %q and printed\n%s%v, want\n%s", tt.args, did, printed, err, tt.want)
+		}
+	}
+}
+
+// A variable with _FILE names a file whose first line is the value of the flag.
+func TestVariableFiles(t *testing.T) {
+	t.Parallel()
+	file := func(content string) string {
+		path := filepath.Join(t.TempDir(), "addr")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	short, long, empty := file("file:1"), file("file:1\nmore\n"), file("\n")
+	const value = `serve addr=file:1 dry=false args=[] given=map[]`
+	for _, tt := range []struct {
+		vars map[string]string
+		args []string
+		did  string
+		err  string
+	}{
+		{map[string]string{"TOOL_ADDR_FILE": short}, nil, value, ""},
+		{map[string]string{"TOOL_ADDR_FILE": long}, nil, value, ""},
+		{map[string]string{"TOOL_ADDR_FILE": long}, []string{"-addr", ":1"},
+			`serve addr=:1 dry=false args=[] given=map[addr:true]`, ""}, // the flag wins
+		{map[string]string{"TOOL_ADDR_FILE": long, "TOOL_ADDR": "env:1"}, nil, "",
+			"TOOL_ADDR and TOOL_ADDR_FILE exclude each other; unset one of them"},
+		{map[string]string{"TOOL_ADDR_FILE": "none"}, nil, "",
+			"TOOL_ADDR_FILE: open none: no such file or directory"},
+		{map[string]string{"TOOL_ADDR_FILE": empty}, nil, "",
+			"TOOL_ADDR_FILE: the first line of " + empty + " is empty; it must be the value"},
+		{map[string]string{"TOOL_DRY_RUN_FILE": long}, nil,
+			`serve addr=:80 dry=false args=[] given=map[]`, ""}, // not one of the variables
+	} {
+		did, _, err := run(tt.vars, tt.args...)
+		if did != tt.did || fmt.Sprint(err) != cmp.Or(tt.err, "<nil>") {
+			t.Errorf("%v tool %q did %q: %v; want %q: %s", tt.vars, tt.args, did, err, tt.did, tt.err)
 		}
 	}
 }

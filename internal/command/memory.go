@@ -1,8 +1,14 @@
 package command
 
-import "runtime/debug"
+import (
+	"context"
+	"runtime/debug"
+	"time"
+)
 
 const (
+	worthFreeing = 64 << 20 // bytes by which a file shrinks before it is worth while to free memory
+
 	manyRecords = 4 << 20 // bytes from which it is worth while to collect garbage often
 	oftenGC     = 20      // percent of garbage beside what is in use, see [debug.SetGCPercent]
 )
@@ -22,4 +28,25 @@ func SaveMemory(bytes int, work func()) {
 		}
 	}
 	work()
+}
+
+// FreeMemory gives memory back to the system after much of what is stored was deleted,
+// until ctx is done. Size returns how much is stored, in bytes. The collector does so by
+// itself only slowly, and never while it has little to do.
+func FreeMemory(ctx context.Context, size func() int64) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	before := size()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := size()
+		if now < before-worthFreeing {
+			debug.FreeOSMemory()
+		}
+		before = now
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"syscall"
 	"unicode"
 )
 
@@ -17,27 +18,38 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// Failed marks an error as a failure, such as a full disk: the program ends with status
-// 1. An error that is not marked, such as a bad flag, ends it with 2. An error that has a
+// Failed marks an error as a failure: the program ends with status 1. An error that has a
 // status keeps it.
 func Failed(err error) error {
-	if _, marked := errors.AsType[exitError](err); marked || err == nil {
+	_, marked := errors.AsType[exitError](err)
+	if marked || err == nil {
 		return err
 	}
 	return exitError{err, 1}
 }
 
-// Exit prints the error in one line, if there is one to print, and returns the
-// exit status of the program.
+// Exit prints the error in one line, if there is one to print, and returns the exit
+// status of the program. An error that is not marked by [Failed] ends it with 1, too, if
+// it is the system's, such as a full disk or a port in use: it may be gone when the program
+// is started again. What is left was refused, such as a bad flag or a file that is not
+// there, and is refused again: that is 2.
 func (p *Program) Exit(err error) (status int) {
 	if err == nil {
 		return 0
 	}
-	status = 2
-	if e, ok := errors.AsType[exitError](err); ok {
-		status = e.status
+	marked, isMarked := errors.AsType[exitError](err)
+	number, _ := errors.AsType[syscall.Errno](err)
+	switch number {
+	case 0, syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, syscall.EINVAL:
+		status = 2
+	default:
+		status = 1
 	}
-	if text := strings.Trim(err.Error(), "\n"); text != "" {
+	if isMarked {
+		status = marked.status
+	}
+	text := strings.Trim(err.Error(), "\n")
+	if text != "" {
 		p.Notice("%s", p.Redact(text))
 	}
 	return status
@@ -59,12 +71,15 @@ func (p *Program) Notice(format string, args ...any) {
 // lines if verbose is set. It takes secrets, and what could steer a terminal,
 // out of every message and value before they are encoded.
 func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
-	o := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if kind := a.Value.Kind(); kind == slog.KindString || kind == slog.KindAny {
-			a.Value = slog.StringValue(Printable(p.Redact(a.Value.String())))
+	clean := func(_ []string, a slog.Attr) slog.Attr {
+		kind := a.Value.Kind()
+		if kind == slog.KindString || kind == slog.KindAny {
+			text := p.Redact(a.Value.String())
+			a.Value = slog.StringValue(Printable(text))
 		}
 		return a
-	}}
+	}
+	o := &slog.HandlerOptions{ReplaceAttr: clean}
 	if verbose {
 		o.Level = slog.LevelDebug
 	}

@@ -1,7 +1,7 @@
 package command
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +28,7 @@ type Ready struct {
 	ControlToken string `json:"control_token,omitempty"`
 	Inspector    string `json:"inspector,omitempty"`
 	Ready        string `json:"ready"`
-	PID          int    `json:"pid"`
+	PID          int    `json:"pid,omitempty"` // in the file alone
 }
 
 // Print writes the file, then prints the lines: a script that waits for the last line
@@ -37,24 +37,30 @@ func (r Ready) Print(stdout io.Writer, file *ReadyFile) error {
 	if err := file.write(r); err != nil {
 		return fmt.Errorf("-ready-file: %w", err)
 	}
-	var lines strings.Builder
-	for _, line := range [][2]string{
-		{"base_url", r.BaseURL}, {"api_key", r.Key}, {"data", r.Data}, {"operator", r.Operator},
-		{"control_url", r.ControlURL}, {"control_token", r.ControlToken},
-		{"inspector", r.Inspector}, {"ready", r.Ready},
-	} {
-		if line[1] != "" {
-			lines.WriteString(line[0] + ": " + line[1] + "\n")
-		}
-	}
-	_, err := io.WriteString(stdout, lines.String())
+	r.PID = 0
+	_, err := io.WriteString(stdout, Lines(strict.Encode(r)))
 	return err
 }
 
+// Lines is a JSON object with a line for each member: its name and its value.
+func Lines(object []byte) string {
+	value, _ := strict.Parse(object) // it was just encoded
+	var lines strings.Builder
+	for _, member := range value.Members {
+		fmt.Fprintf(&lines, "%s: %s\n", member.Name, cmp.Or(member.Value.Text, "none"))
+	}
+	return lines.String()
+}
+
 // ReadyFile is the ready file of a server that starts. Its zero value is none.
+//
+// Others may be able to write to its folder, such as /tmp. So it is written through the
+// descriptor that made it, under a temporary name, and nothing is opened by a name later:
+// that could be a link to another file by then, or a pipe.
 type ReadyFile struct {
-	path, tmp string // the second is beside the first, to be renamed once it is whole
-	content   []byte // as it was written; nil before
+	path string
+	file *os.File    // has a temporary name until it is whole
+	made fs.FileInfo // of the whole file
 }
 
 // NewReadyFile removes the ready file of an earlier server and makes sure that
@@ -64,47 +70,63 @@ func NewReadyFile(path string) (*ReadyFile, error) {
 	if path == "" {
 		return &ReadyFile{}, nil
 	}
-	if _, err := readReady(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	_, err := readReady(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("-ready-file: %s is there and is no ready file; give another path", path)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return nil, fmt.Errorf("-ready-file: %s cannot be made: %w", path, errors.Unwrap(err))
 	}
-	tmp.Close()
 	os.Remove(path)
-	return &ReadyFile{path: path, tmp: tmp.Name()}, nil
+	return &ReadyFile{path: path, file: file}, nil
 }
 
 // readReady reads a ready file. An empty file counts as one: mktemp makes it.
 func readReady(path string) (r Ready, err error) {
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
 		return r, fs.ErrInvalid
 	}
 	content, err := os.ReadFile(path)
-	if err == nil && len(content) > 0 && (json.Unmarshal(content, &r) != nil || r.Ready == "" || r.PID == 0) {
-		err = fs.ErrInvalid
+	if err != nil || len(content) == 0 {
+		return r, err
 	}
-	return r, err
+	err = json.Unmarshal(content, &r)
+	if err != nil || r.Ready == "" || r.PID == 0 {
+		return r, fs.ErrInvalid
+	}
+	return r, nil
 }
 
 func (f *ReadyFile) write(r Ready) error {
-	if f.path == "" {
+	if f.file == nil {
 		return nil
 	}
 	r.PID = os.Getpid()
-	f.content = append(strict.Encode(r), '\n')
-	if err := os.WriteFile(f.tmp, f.content, 0o600); err != nil {
+	_, err := f.file.Write(append(strict.Encode(r), '\n'))
+	if err != nil {
 		return err
 	}
-	return os.Rename(f.tmp, f.path)
+	f.made, err = f.file.Stat()
+	if err != nil {
+		return err
+	}
+	f.file.Close() // Windows renames no open file
+	return os.Rename(f.file.Name(), f.path)
 }
 
 // Remove removes the file if it is still as it was written: the next server may
 // have one at the same path by then.
 func (f *ReadyFile) Remove() {
-	os.Remove(f.tmp) // if it was not renamed
-	if now, err := os.ReadFile(f.path); err == nil && bytes.Equal(now, f.content) {
+	if f.file == nil {
+		return
+	}
+	f.file.Close()
+	os.Remove(f.file.Name()) // if it was not renamed
+	now, err := os.Lstat(f.path)
+	if err == nil && os.SameFile(now, f.made) &&
+		now.Size() == f.made.Size() && now.ModTime().Equal(f.made.ModTime()) {
 		os.Remove(f.path)
 	}
 }
@@ -114,11 +136,13 @@ func (f *ReadyFile) Remove() {
 // by [Failed].
 func Health(addr, readyFile string) (asked string, err error) {
 	asked = URL(addr, "127.0.0.1")
-	if r, err := readReady(readyFile); err == nil && strings.HasSuffix(addr, ":0") {
-		asked = r.BaseURL
+	ready, err := readReady(readyFile)
+	if err == nil && strings.HasSuffix(addr, ":0") {
+		asked = ready.BaseURL
 	}
-	if u, err := url.Parse(asked); err == nil {
-		asked = "http://" + u.Host // without the path of a base URL
+	base, err := url.Parse(asked)
+	if err == nil {
+		asked = "http://" + base.Host // without the path of a base URL
 	}
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{}} // by no proxy
 	resp, err := client.Get(asked + "/healthz")

@@ -2,15 +2,18 @@ package command
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 type writerFunc func([]byte) (int, error)
@@ -211,5 +214,47 @@ func TestHealth(t *testing.T) {
 		if err == nil && (!strings.HasPrefix(asked, "http://") || !strings.HasSuffix(asked, well)) {
 			t.Errorf("Health(%q, %q) asked %s, want port %s", tt.addr, tt.file, asked, well)
 		}
+	}
+}
+
+// Others may write to the folder of the ready file. A link that they put in the place of
+// its temporary name is not followed, and a pipe in its own place is not opened.
+func TestReadyFileAmongOthers(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("neither links nor pipes")
+	}
+	dir := t.TempDir()
+	path, theirs := filepath.Join(dir, "ready.json"), filepath.Join(dir, "theirs")
+	if err := os.WriteFile(theirs, []byte("as it was"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := must(NewReadyFile(path))
+	tmp := file.file.Name()
+	if err := errors.Join(os.Remove(tmp), os.Symlink(theirs, tmp)); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Ready{Ready: "curl", Key: "svc_live_secret"}).Print(io.Discard, file); err != nil {
+		t.Errorf("Print = %v", err)
+	}
+	if b := must(os.ReadFile(theirs)); string(b) != "as it was" {
+		t.Errorf("a link in the place of the temporary file was followed: %s", b)
+	}
+	os.Remove(path)
+	if err := exec.Command("mkfifo", path).Run(); err != nil {
+		t.Fatal(err)
+	}
+	removed := make(chan bool)
+	go func() {
+		file.Remove()
+		close(removed)
+	}()
+	select {
+	case <-removed:
+	case <-time.After(5 * time.Second):
+		t.Fatal("Remove waits for a pipe at the path")
+	}
+	if info := must(os.Lstat(path)); info.Mode().Type() != os.ModeNamedPipe {
+		t.Errorf("Remove left %v, want the pipe of others", info.Mode())
 	}
 }

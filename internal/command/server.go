@@ -73,15 +73,25 @@ func Logged(h http.Handler, logger *slog.Logger, more func(*http.Request) []any)
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start, status := time.Now(), 0
+		start := time.Now()
+		status := 0
+		answered := &answer.StatusWriter{ResponseWriter: w, Seen: func(s int) { status = s }}
 		defer func() {
-			line := []any{"method", r.Method, "path", r.URL.Path, "route", r.Pattern, "status", status}
+			line := []any{
+				"method", r.Method,
+				"path", r.URL.Path,
+				"route", r.Pattern,
+				"status", status,
+				"took_ms", float64(time.Since(start).Microseconds()) / 1000,
+				"bytes", answered.Bytes,
+				"remote", r.RemoteAddr,
+			}
 			if more != nil {
 				line = append(line, more(r)...)
 			}
-			logger.Debug("request", append(line, "took", time.Since(start).String())...)
+			logger.Debug("request", line...)
 		}()
-		h.ServeHTTP(&answer.StatusWriter{ResponseWriter: w, Seen: func(s int) { status = s }}, r)
+		h.ServeHTTP(answered, r)
 	})
 }
 
@@ -92,7 +102,8 @@ func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-addr %q: %w; give HOST:PORT of this machine, the port being free", addr, err)
 	}
-	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+	a, isTCP := l.Addr().(*net.TCPAddr)
+	if isTCP && !a.IP.IsLoopback() {
 		logger.Info("the address is not loopback: others reach this server; put TLS and limits before it",
 			"addr", a.String())
 	}
@@ -103,18 +114,31 @@ func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
 // of the address is a wildcard.
 func URL(addr, local string) string {
 	host, port, err := net.SplitHostPort(addr)
-	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
-		addr = net.JoinHostPort(local, port)
+	if err != nil {
+		return "http://" + addr
 	}
-	return "http://" + addr
+	ip := net.ParseIP(host)
+	if host == "" || ip.IsUnspecified() {
+		host = local
+	}
+	return "http://" + net.JoinHostPort(host, port)
 }
 
-// StopSignal returns a context that SIGINT and SIGTERM end. A second signal ends
+// StopSignal returns a context that SIGINT, SIGTERM and SIGHUP end. A second signal ends
 // the process at once.
 func StopSignal(ctx context.Context) context.Context {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	context.AfterFunc(ctx, stop)
 	return ctx
+}
+
+// stopSignals are the signals that ask a program to end. A SIGHUP that was ignored when it
+// started, as by nohup, stays ignored.
+func stopSignals() []os.Signal {
+	if signal.Ignored(syscall.SIGHUP) {
+		return []os.Signal{os.Interrupt, syscall.SIGTERM}
+	}
+	return []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 }
 
 // Serve runs servers until ctx is done or one of them fails. It calls meanwhile once

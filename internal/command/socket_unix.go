@@ -16,3 +16,12 @@ func listenUnix(path string) (net.Listener, error) {
 	}}
 	return c.Listen(context.Background(), "unix", path)
 }
+
+// owner is the user whom the file at a path belongs to, or the caller if there is none.
+func owner(path string, caller int) int {
+	var file syscall.Stat_t
+	if syscall.Stat(path, &file) != nil {
+		return caller
+	}
+	return int(file.Uid)
+}

@@ -105,7 +105,13 @@ func (c liveConn) copy(w io.Writer, answer io.Reader, broken func(error) error) 
 	part := make([]byte, 64<<10)
 	for {
 		n, readErr := answer.Read(part)
-		if _, err := w.Write(part[:n]); err != nil {
+		for i, b := range part[:n] {
+			if b < ' ' && !slices.Contains([]byte("\n\t\r"), b) {
+				part[i] = '?' // JSON has no other control characters, which could steer a terminal
+			}
+		}
+		_, err := w.Write(part[:n])
+		if err != nil {
 			return command.Failed(err)
 		}
 		_ = c.wait(quietTimeout)

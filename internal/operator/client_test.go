@@ -154,7 +154,7 @@ func TestAsk(t *testing.T) {
 			if name == "file" {
 				want = strings.Replace(want, "http://example.com", "", 1)
 			}
-			err := tool.withStore(true, func(a ask) error {
+			err := tool.withStore(func(a ask) error {
 				var got strings.Builder
 				err := a(&got, r.method, r.path, r.id, []byte(r.body))
 				if got.String() != want || s.asked != r.asked {
@@ -175,7 +175,7 @@ func TestAsk(t *testing.T) {
 			if r.method == "GET" { // which has no error of the store
 				continue
 			}
-			err := tools["server"].withStore(false, func(a ask) error {
+			err := tools["server"].withStore(func(a ask) error {
 				var got strings.Builder
 				err := a(&got, r.method, r.path, r.id, []byte(r.body))
 				if got.Len() > 0 {
@@ -210,7 +210,7 @@ func TestServerFails(t *testing.T) {
 	} {
 		tool := &tool{data: serve(t, tt.serve)}
 		for _, r := range requests {
-			err := tool.withStore(false, func(a ask) error {
+			err := tool.withStore(func(a ask) error {
 				return a(io.Discard, r.method, r.path, r.id, []byte(r.body))
 			})
 			if status(err) != 1 || !strings.HasPrefix(err.Error(), tt.want) {
@@ -225,7 +225,7 @@ func TestRefusedEarly(t *testing.T) {
 	t.Parallel()
 	routes := StoreRoutes(&store{}, func(string) string { return "" })
 	tool := &tool{data: serve(t, Handler("", routes, fail))}
-	err := tool.withStore(false, func(a ask) error {
+	err := tool.withStore(func(a ask) error {
 		return a(io.Discard, "POST", "/keys", "", make([]byte, 16*maxBody))
 	})
 	const want = "the body must arrive whole and have at most 1 MiB"
@@ -247,7 +247,41 @@ func TestDeadSocket(t *testing.T) {
 	opened := errors.New("the file was opened")
 	tool := &tool{data: data}
 	tool.files.Open = func(string, bool) (Store, func() error, error) { return nil, nil, opened }
-	if err := tool.withStore(false, nil); err != opened {
+	if err := tool.withStore(nil); err != opened {
 		t.Errorf("withStore = %v, want %v", err, opened)
+	}
+}
+
+// What a server sends cannot steer the terminal of a person.
+func TestControlCharacters(t *testing.T) {
+	t.Parallel()
+	const evil = "\x1b[2J\x07"
+	data := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method + " " + r.URL.Path {
+		case "GET /records":
+			io.WriteString(w, "[\n\t\""+evil+"\"]\r\n")
+		case "GET /keys":
+			io.WriteString(w, `{"data":[{"id":"key_1\u001b","name":"\u009b1m"}]}`)
+		case "GET /status":
+			io.WriteString(w, `{"version":"\u001b[2J"}`)
+		case "POST /keys":
+			io.WriteString(w, `{"id":"key_1\u001b","key":"\u001b[2J","user":"\u009b"}`)
+		default:
+			http.Error(w, `{"error":{"message":"\u001b[2J"}}`, 400)
+		}
+	}))
+	for _, args := range []string{
+		"dump", "key list", "status", "key issue -user usr_1", "key issue -user usr_1 -json", "apply", "key revoke key_1",
+	} {
+		var stdout, stderr strings.Builder
+		p := &command.Program{Name: "tool", Stdin: strings.NewReader("[]"), Stdout: &stdout, Stderr: &stderr,
+			Redact: func(text string) string { return text }, Variables: []string{"TOOL_DATA"}}
+		p.Commands = Commands(p, Files{Records: func(string) ([]byte, error) { return nil, nil }})
+		err := p.Run(strings.Fields(args), func(string) string { return data })
+		p.Exit(err)
+		printed := stdout.String() + stderr.String()
+		if strings.ContainsAny(printed, "\x1b\x07\u009b") || !strings.Contains(printed, "?") {
+			t.Errorf("tool %s printed %q, %v", args, printed, err)
+		}
 	}
 }

@@ -8,11 +8,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
-	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"example.com/events/internal/command"
 	"example.com/events/internal/strict"
@@ -20,15 +17,15 @@ import (
 
 // Files is what the subcommands need of the program to work on a data file.
 type Files struct {
-	// Open opens the store of a data file, which no server may have open, to be
-	// closed after use. A file that is missing is an error unless create is set.
+	// Open opens the store of a data file, which no server may have open, to be closed
+	// after use. A file that is missing is an error unless create is set.
 	Open func(path string, create bool) (store Store, closeStore func() error, err error)
 	// Records reads an array of records from a file, or from standard input if the
 	// path is "-", and refuses a data file.
 	Records func(path string) ([]byte, error)
-	// Salvage prints every record of a damaged data file that can still be read, as
-	// an array, and on stderr what was skipped or is missing.
-	Salvage func(path string) error
+	// Salvage writes every record of a damaged data file that can still be read, as an
+	// array, and reports on stderr what was skipped or is missing.
+	Salvage func(w io.Writer, path string) error
 }
 
 // tool is the subcommands of one run of a program.
@@ -36,8 +33,8 @@ type tool struct {
 	*command.Program
 	files Files
 
-	data, name, email, user string
-	json, salvage           bool
+	data, name, email, user, output string
+	create, json, salvage           bool
 }
 
 // Commands are the operator's subcommands.
@@ -46,63 +43,97 @@ func Commands(p *command.Program, files Files) []command.Command {
 	data := func(fs *flag.FlagSet) {
 		fs.StringVar(&t.data, "data", "events.json", "the data `FILE` of the server")
 	}
+	create := func(fs *flag.FlagSet) {
+		data(fs)
+		fs.BoolVar(&t.create, "create", false, "make a new data file if there is none")
+	}
+	json := func(fs *flag.FlagSet) {
+		fs.BoolVar(&t.json, "json", false, "print JSON")
+	}
 	return []command.Command{{
-		Name: "key issue", Run: t.keyIssue,
+		Name:    "key issue",
 		Summary: "make an API key for a user and print it: it is shown this once",
 		Flags: func(fs *flag.FlagSet) {
-			data(fs)
+			create(fs)
+			json(fs)
 			fs.StringVar(&t.name, "name", "", "`NAME` of the user, if the email is new")
 			fs.StringVar(&t.email, "email", "", "`EMAIL` of the user")
 			fs.StringVar(&t.user, "user", "", "`ID` of an existing user, in place of an email")
-			fs.BoolVar(&t.json, "json", false, "print the ids of the key and its user, too, as JSON")
 		},
+		Run: t.keyIssue,
 	}, {
-		Name: "key list", Run: t.keyList,
+		Name:    "key list",
 		Summary: "list the keys, without their secrets",
 		Flags: func(fs *flag.FlagSet) {
 			data(fs)
-			fs.BoolVar(&t.json, "json", false, "print JSON")
+			json(fs)
 		},
+		Run: t.keyList,
 	}, {
-		Name: "key revoke", Args: "ID", Run: t.keyRevoke, Flags: data,
+		Name:    "key revoke",
+		Args:    "ID",
 		Summary: "end a key for good",
+		Flags:   data,
+		Run:     t.keyRevoke,
 	}, {
-		Name: "apply", Args: "[FILE|-]", Run: t.apply, Flags: data,
+		Name:    "apply",
+		Args:    "[FILE|-]",
 		Summary: "put an array of records into the store, all or none; see docs/records.md",
+		Flags: func(fs *flag.FlagSet) {
+			create(fs)
+			json(fs)
+		},
+		Run: t.apply,
 	}, {
-		Name: "dump", Run: t.dump,
+		Name:    "dump",
 		Summary: "print the store as an array of records, which is a seed",
 		Flags: func(fs *flag.FlagSet) {
 			data(fs)
-			fs.BoolVar(&t.salvage, "salvage", false, "print what can still be read of a damaged data file")
+			fs.StringVar(&t.output, "o", "-", "`FILE` to write, whole or not at all, or - for stdout")
+			fs.BoolVar(&t.salvage, "salvage", false,
+				"print what can still be read of a damaged data file")
 		},
+		Run: t.dump,
+	}, {
+		Name:    "status",
+		Summary: "print what the running server has, and whether it can write",
+		Flags: func(fs *flag.FlagSet) {
+			data(fs)
+			json(fs)
+		},
+		Run: t.status,
 	}}
 }
 
 // withStore runs do on the store of the running server or, if none runs, on the data
-// file. A file that is missing is an error unless create is set.
-func (t *tool) withStore(create bool, do func(ask) error) error {
-	conn, err := net.DialTimeout("unix", command.SocketPath(t.data), time.Second)
-	if err == nil {
-		defer conn.Close()
-		return do(askServer(conn))
-	}
-	store, closeStore, err := t.files.Open(t.data, create)
+// file.
+func (t *tool) withStore(do func(ask) error) error {
+	conn, err := t.DialSocket(t.data)
 	if err != nil {
 		return err
 	}
-	// No server runs, so there is no base URL.
-	return errors.Join(do(StoreRoutes(store, func(string) string { return "" }).ask), closeStore())
+	if conn != nil {
+		defer conn.Close()
+		return do(askServer(conn))
+	}
+	store, closeStore, err := t.files.Open(t.data, t.create)
+	if err != nil {
+		return err
+	}
+	noURL := func(string) string { return "" } // as no server runs
+	err = do(StoreRoutes(store, noURL).ask)
+	return errors.Join(err, closeStore())
 }
 
 func (t *tool) keyIssue() error {
 	if (t.user == "") == (t.email == "") || t.user != "" && t.name != "" {
 		return errors.New("key issue takes -user ID, or -email EMAIL and, if that is new, -name NAME")
 	}
-	request := strict.Encode(map[string]string{"user_id": t.user, "name": t.name, "email": t.email})
-	return t.withStore(t.email != "", func(a ask) error {
+	request := map[string]string{"user_id": t.user, "name": t.name, "email": t.email}
+	return t.withStore(func(a ask) error {
 		var issued map[string]string
-		if err := a.into(&issued, "POST", "/keys", "", request); err != nil {
+		err := a.into(&issued, "POST", "/keys", "", strict.Encode(request))
+		if err != nil {
 			return err
 		}
 		delete(issued, "base_url") // of no use here
@@ -111,45 +142,62 @@ func (t *tool) keyIssue() error {
 			text = string(strict.Encode(issued))
 		}
 		// The id comes first: if nobody reads stdout, printing ends the process (SIGPIPE).
-		err := t.report(a, "issued", issued["id"], "; the secret is shown this once")
-		return errors.Join(err, t.Print(text+"\n"))
+		key, err := a.findKey(issued["id"])
+		if err == nil {
+			t.Notice("issued %s; the secret is shown this once", whose(key))
+			if t.name != "" && t.name != key["name"] {
+				t.Notice("-name was not used: the user with this email is %s", key["name"])
+			}
+		}
+		return errors.Join(err, t.Print(command.Printable(text)+"\n"))
 	})
 }
 
-// report prints what was done to a key, and whose key it is.
-func (t *tool) report(a ask, done, id, more string) error {
+// findKey returns the key with an id as the list of keys has it, where null is "". It is
+// nil if there is no such key.
+func (a ask) findKey(id string) (map[string]string, error) {
 	var list struct{ Data []map[string]string }
 	err := a.into(&list, "GET", "/keys", "", nil)
-	for _, k := range list.Data {
-		if k["id"] == id {
-			t.Notice("%s %s of %s, %s (%s)%s", done, id, k["name"], k["email"], k["user_id"], more)
+	for _, key := range list.Data {
+		if key["id"] == id {
+			return key, err
 		}
 	}
-	return err
+	return nil, err
+}
+
+// whose names a key and its user.
+func whose(key map[string]string) string {
+	return fmt.Sprintf("%s of %s, %s (%s)", key["id"], key["name"], key["email"], key["user_id"])
 }
 
 func (t *tool) keyList() error {
-	return t.withStore(false, func(a ask) error {
+	return t.withStore(func(a ask) error {
 		var list struct{ Data json.RawMessage }
-		if err := a.into(&list, "GET", "/keys", "", nil); err != nil {
+		err := a.into(&list, "GET", "/keys", "", nil)
+		if err != nil {
 			return err
 		}
 		if t.json {
 			return t.Print(string(list.Data) + "\n")
 		}
 		var keys []map[string]string // of which null is ""
-		if err := json.Unmarshal(list.Data, &keys); err != nil {
+		err = json.Unmarshal(list.Data, &keys)
+		if err != nil {
 			return err
 		}
 		var table bytes.Buffer
 		tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tREVOKED")
-		members := []string{"id", "user_id", "name", "email", "hint", "created_at", "revoked_at"}
+		members := []string{
+			"id", "user_id", "name", "email", "hint", "created_at", "revoked_at",
+		}
 		for _, key := range keys {
 			var row []string
 			for _, member := range members {
-				cell := strings.Fields(key[member]) // of a name that may have line ends
-				row = append(row, cmp.Or(strings.Join(cell, " "), "-"))
+				words := strings.Fields(key[member]) // of a name that may have line ends
+				cell := strings.Join(words, " ")
+				row = append(row, cmp.Or(cell, "-"))
 			}
 			fmt.Fprintln(tw, strings.Join(row, "\t"))
 		}
@@ -163,11 +211,21 @@ func (t *tool) keyRevoke() error {
 		return errors.New("key revoke takes one ID after its flags: key_…, as eventsd key list shows it")
 	}
 	id := t.Args[0]
-	return t.withStore(false, func(a ask) error {
-		if err := a(io.Discard, "DELETE", "/keys/{id}", id, nil); err != nil {
+	return t.withStore(func(a ask) error {
+		key, err := a.findKey(id) // as it was before
+		if err != nil {
 			return err
 		}
-		return t.report(a, "revoked", id, "")
+		err = a(io.Discard, "DELETE", "/keys/{id}", id, nil)
+		if err != nil {
+			return err
+		}
+		if key["revoked_at"] != "" {
+			t.Notice("%s was revoked before, at %s", whose(key), key["revoked_at"])
+		} else {
+			t.Notice("revoked %s", whose(key))
+		}
+		return nil
 	})
 }
 
@@ -175,25 +233,68 @@ func (t *tool) apply() error {
 	if len(t.Args) > 1 {
 		return errors.New("apply takes one FILE after its flags, or - for standard input")
 	}
-	records, err := t.files.Records(slices.Concat(t.Args, []string{"-"})[0])
+	path := "-"
+	if len(t.Args) == 1 {
+		path = t.Args[0]
+	}
+	records, err := t.files.Records(path)
 	if err != nil {
 		return err
 	}
-	return t.withStore(true, func(a ask) error {
-		var done struct{ Applied int }
-		err := a.into(&done, "POST", "/records", "", records)
-		if err == nil {
-			t.Notice("applied %d records", done.Applied)
+	return t.withStore(func(a ask) error {
+		var done struct {
+			Applied   int `json:"applied"`
+			Unchanged int `json:"unchanged"`
 		}
-		return err
+		err := a.into(&done, "POST", "/records", "", records)
+		if err != nil {
+			return err
+		}
+		if t.json {
+			return t.Print(string(strict.Encode(done)) + "\n")
+		}
+		nothing := ""
+		if done.Unchanged > 0 {
+			nothing = fmt.Sprintf(", of which %d changed nothing", done.Unchanged)
+		}
+		t.Notice("applied %d records%s", done.Applied, nothing)
+		return nil
 	})
 }
 
 func (t *tool) dump() error {
-	if t.salvage {
-		return t.files.Salvage(t.data)
+	write := func(w io.Writer) error {
+		if t.salvage {
+			return t.files.Salvage(w, t.data)
+		}
+		return t.withStore(func(a ask) error {
+			return a(w, "GET", "/records", "", nil)
+		})
 	}
-	return t.withStore(false, func(a ask) error {
-		return a(t.Stdout, "GET", "/records", "", nil)
-	})
+	if t.output == "-" {
+		return write(t.Stdout)
+	}
+	return command.WriteFile(t.output, t.data, write)
+}
+
+// status prints what the running server answers about itself.
+func (t *tool) status() error {
+	conn, err := t.DialSocket(t.data)
+	if err != nil {
+		return err
+	}
+	if conn == nil {
+		return command.Failed(fmt.Errorf("no server runs on %s: nobody listens on %s",
+			t.data, command.SocketPath(t.data)))
+	}
+	defer conn.Close()
+	var answer bytes.Buffer
+	err = askServer(conn)(&answer, "GET", "/status", "", nil)
+	if err != nil {
+		return err
+	}
+	if t.json {
+		return t.Print(answer.String() + "\n")
+	}
+	return t.Print(command.Printable(command.Lines(answer.Bytes())))
 }

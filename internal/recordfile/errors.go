@@ -17,7 +17,7 @@ var (
 	// ErrFormat: the file is of another program, or of a newer version of this one.
 	ErrFormat = errors.New("not a data file of this version")
 	// ErrLocked: another process, or another Open in this one, has the file open.
-	ErrLocked = errors.New("the data file is in use by another server: stop that first")
+	ErrLocked = errors.New("the data file is in use by another server")
 	// ErrDamaged is what each [DamageError] wraps.
 	ErrDamaged = errors.New("the data file is damaged")
 )

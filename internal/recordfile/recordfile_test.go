@@ -837,7 +837,7 @@ func TestLockedInOneProcess(t *testing.T) {
 	path := create(t, nil)
 	f, _ := open(t, path)
 	_, _, err := tryOpen(t, path)
-	says := fmt.Sprintf("in use by another server: stop that first (process %d)", os.Getpid())
+	says := fmt.Sprintf("in use by another server (process %d)", os.Getpid())
 	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), path) ||
 		!strings.Contains(err.Error(), says) {
 		t.Errorf("second Open = %v, want %s and %q in it", err, path, says)

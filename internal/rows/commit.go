@@ -100,6 +100,12 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 	if err == nil && len(c.changes) > 0 {
 		db.publish(c.changes)
 		db.commits.Add(1)
+		if db.failed {
+			db.Logger.Info("writes work again")
+		}
+	}
+	if len(c.changes) > 0 {
+		db.failed = err != nil
 	}
 	for _, u := range c.updates {
 		if err != nil && u.depends {
@@ -111,6 +117,9 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 	}
 	if err == nil && len(c.changes) > 0 {
 		db.compact()
+	}
+	if db.file != nil {
+		db.size.Store(db.file.Size())
 	}
 	return waiting[len(c.updates):]
 }

@@ -145,6 +145,7 @@ func (db *DB) put(current, r *Row) {
 
 // insert adds a new row to the lists.
 func (db *DB) insert(r *Row) {
+	r.Kind.count++
 	parent := db.parentOf(r)
 	db.addTo(parent.listFor(r.Kind, ""), r)
 	db.move(parent, r, "", r.Status)
@@ -216,6 +217,7 @@ func (db *DB) unbind(r *Row) {
 			delete(db.names, name)
 		}
 	}
+	r.Kind.count--
 	r.Kind = nil
 }
 

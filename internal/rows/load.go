@@ -63,6 +63,7 @@ func Open(path string, o Options) (*DB, error) {
 		db.file = file
 		db.path = file.Path()
 		err = db.settle(l.deletes)
+		db.size.Store(file.Size())
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

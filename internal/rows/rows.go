@@ -54,6 +54,8 @@ type Kind struct {
 	// returns false if this program did not write the text. It is called for each row of a
 	// file, so it should be fast, and never twice at the same time.
 	Read func(text string) (r Row, ok bool)
+
+	count int // of the rows that there are
 }
 
 // Row is one row. Nobody but its database changes it, and only while no View
@@ -146,10 +148,12 @@ type DB struct {
 	committing bool // a goroutine commits what waits, and owns the file meanwhile
 
 	commits atomic.Uint64 // that took effect
+	size    atomic.Int64  // of the file, after the last of them
 	watch   stopwatch
 
-	writer    sync.Mutex // held by the commit in progress; guards the three fields below
+	writer    sync.Mutex // held by the commit in progress; guards the four fields below
 	closed    bool
+	failed    bool   // the last commit was not written
 	records   []byte // the records of that commit; kept for its memory
 	compactAt int64  // bytes of the file that may be outdated before it is compacted
 

@@ -27,6 +27,26 @@ func (db *DB) Writing() (now, longest time.Duration) {
 	return now, max(now, time.Duration(db.watch.longest.Load()))
 }
 
+// Stats is how much a database holds.
+type Stats struct {
+	Rows     map[string]int // by the name of their kind
+	Bytes    int64          // of the data file
+	Outdated int64          // of these, about, how many hold what later ones replaced
+}
+
+// Stats returns how much the database holds. It does not wait for a commit that is under
+// way.
+func (db *DB) Stats() Stats {
+	s := Stats{Rows: map[string]int{}, Bytes: db.size.Load()}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	for _, kind := range db.Kinds {
+		s.Rows[kind.Name] = kind.count
+	}
+	s.Outdated = max(0, s.Bytes-db.live)
+	return s
+}
+
 // timed calls write, which commits or rewrites, and logs if that is slow: once while it is
 // under way, and when it has ended.
 func (db *DB) timed(what string, write func() error) error {
