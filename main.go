@@ -701,7 +701,11 @@ func counts(count map[string]int) (line []any) {
 func (s *server) announce(file *command.ReadyFile) error {
 	_, number := build()
 	stats := s.store.db.Stats()
-	s.report("ready", append(counts(stats.Rows), "version", number, "bytes", stats.Bytes)...)
+	rows := 0
+	for _, n := range stats.Rows {
+		rows += n
+	}
+	s.report("ready", "version", number, "rows", rows, "bytes", stats.Bytes)
 	if len(s.Args) == 0 {
 		return s.ready.Print(s.Stdout, file)
 	}

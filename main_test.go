@@ -1047,7 +1047,7 @@ func TestOperatorLog(t *testing.T) {
 	command(env, `[{"user":{}}]`, "apply") // refused, so nothing was changed
 	p.stop()
 	want := []string{
-		`"msg":"ready","events":0,"guests":0,"keys":0,"users":0,"version":"(devel)","bytes":0}`,
+		`"msg":"ready","version":"(devel)","rows":0,"bytes":0}`,
 		`"msg":"applied records","deletes":1,"events":1,"guests":2,"users":1,"unchanged":1}`,
 		`"msg":"issued a key","key":"` + issued.ID + `","user":"usr_ada"}`,
 		`"msg":"revoked a key","key":"` + issued.ID + `"}`,
@@ -1100,7 +1100,7 @@ func TestReadyLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("level=INFO msg=ready events=4 guests=3 keys=3 users=2 version=(devel) bytes=%d\n", info.Size())
+	want := fmt.Sprintf("level=INFO msg=ready version=(devel) rows=12 bytes=%d\n", info.Size())
 	if log := p.stderr.String(); !strings.Contains(log, want) {
 		t.Errorf("the log is %s, want %s", log, want)
 	}
