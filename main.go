@@ -627,7 +627,7 @@ func (s *server) servers(l net.Listener) []*command.Server {
 	}
 	baseURL := func(string) string { return s.url + BasePath }
 	routes := operator.StoreRoutes(operated{s.api, s.report}, baseURL)
-	routes = append(routes, operator.Route{Method: "GET", Path: "/status", Do: s.status})
+	routes = append(routes, operator.Route{Operation: "GET /status", Do: s.status})
 	handler := operator.Handler("", routes, s.api.writeError)
 	logged := command.Logged(handler, s.logger, nil)
 	return append(servers, command.NewServer(socket, logged, s.logger))
