@@ -344,7 +344,7 @@ func (a *api) createEvent(w http.ResponseWriter, r request) error {
 	began := time.Now()
 	e, err := a.create(r, body, idem)
 	if time.Since(began) > time.Second { // the disk was slow, which must not cost the answer
-		restartWriteTimeout(w, r.Request)
+		answer.RestartWriteTimeout(r.Context(), w)
 	}
 	if err != nil {
 		return err
@@ -356,15 +356,6 @@ func (a *api) createEvent(w http.ResponseWriter, r request) error {
 	}
 	answer.Write(w, http.StatusCreated, e.raw)
 	return nil
-}
-
-// restartWriteTimeout gives an answer the whole of the server's time to write, from now on.
-func restartWriteTimeout(w http.ResponseWriter, r *http.Request) {
-	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
-	if ok && server.WriteTimeout > 0 {
-		deadline := time.Now().Add(server.WriteTimeout)
-		_ = http.NewResponseController(w).SetWriteDeadline(deadline) // a writer without one needs none
-	}
 }
 
 // list answers a page of rows of a kind: of the caller's events, or of the guests of the

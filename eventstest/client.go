@@ -6,7 +6,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
+
+	"example.com/events/internal/answer"
 )
 
 // withKey adds an API key to requests that have none.
@@ -36,23 +37,11 @@ func transport(h http.Handler, listens bool) *http.Transport {
 			accept := make(pipe, 1)
 			accept <- server
 			close(accept)
-			go newServer(h).Serve(accept)
+			go answer.NewServer(h).Serve(accept)
 			return client, nil
 		}
 	}
 	return t
-}
-
-// newServer returns a server with the limits of eventsd.
-func newServer(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler:                      h,
-		DisableGeneralOptionsHandler: true,
-		ReadHeaderTimeout:            5 * time.Second,
-		ReadTimeout:                  10 * time.Second,
-		WriteTimeout:                 30 * time.Second,
-		MaxHeaderBytes:               16 << 10,
-	}
 }
 
 // pipe is a listener for one connection, with a server of its own: what serves the

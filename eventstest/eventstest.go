@@ -51,6 +51,7 @@ import (
 	"time"
 
 	"example.com/events"
+	"example.com/events/internal/answer"
 	"example.com/events/internal/double"
 )
 
@@ -186,7 +187,7 @@ func (s *Server) listen() (host string, stop func()) {
 	s.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	s.check("New", err)
-	srv := newServer(s.handler)
+	srv := answer.NewServer(s.handler)
 	var serving sync.WaitGroup
 	serving.Go(func() { srv.Serve(l) })
 	return l.Addr().String(), func() {

@@ -1,7 +1,7 @@
 // Package answer writes the answers of every handler in this program: of the
-// API, of the operator's handler and of the control API, and finds the route of each
-// request by a list (mux.go). Every answer with a body has a Content-Length, but for that
-// of [Stream]. Errors have one form:
+// API, of the operator's handler and of the control API, finds the route of each request
+// by a list (mux.go), and has the limits of every server (server.go). Every answer with a
+// body has a Content-Length, but for that of [Stream]. Errors have one form:
 //
 //	{"error":{"code":"not_found","message":"…"}}
 package answer

@@ -36,31 +36,23 @@ func NewServer(l net.Listener, h http.Handler, logger *slog.Logger) *Server {
 	stopping, stop := context.WithCancel(context.Background())
 	s := &Server{Listener: l, cutOff: cutOff}
 	var fresh sync.Map // from a connection without a request to what keeps a stop from closing it
-	s.Server = &http.Server{
-		Handler:                      h,
-		DisableGeneralOptionsHandler: true,
-		ReadHeaderTimeout:            5 * time.Second,
-		ReadTimeout:                  10 * time.Second,
-		WriteTimeout:                 30 * time.Second,
-		IdleTimeout:                  120 * time.Second,
-		MaxHeaderBytes:               16 << 10, // bytes
-		ErrorLog:                     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-		BaseContext:                  func(net.Listener) context.Context { return requests },
-		ConnState: func(conn net.Conn, state http.ConnState) {
-			switch state {
-			case http.StateNew:
-				s.connections.Add(1)
-				closeNow := func() { conn.Close() } // at once if it was accepted while the stop began
-				fresh.Store(conn, context.AfterFunc(stopping, closeNow))
-				return
-			case http.StateClosed, http.StateHijacked:
-				s.connections.Done()
-			}
-			keep, found := fresh.LoadAndDelete(conn)
-			if found {
-				keep.(func() bool)()
-			}
-		},
+	s.Server = answer.NewServer(h)
+	s.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
+	s.BaseContext = func(net.Listener) context.Context { return requests }
+	s.ConnState = func(conn net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			s.connections.Add(1)
+			closeNow := func() { conn.Close() } // at once if it was accepted while the stop began
+			fresh.Store(conn, context.AfterFunc(stopping, closeNow))
+			return
+		case http.StateClosed, http.StateHijacked:
+			s.connections.Done()
+		}
+		keep, found := fresh.LoadAndDelete(conn)
+		if found {
+			keep.(func() bool)()
+		}
 	}
 	s.RegisterOnShutdown(stop)
 	return s

@@ -339,23 +339,18 @@ func (d *Double) readBody(e *entry, r *http.Request) {
 	})
 }
 
-// writeTimeout is that of the server.
-const writeTimeout = 30 * time.Second
-
 // hold waits until the time is over, the fault is removed or the client goes away. Meanwhile
 // the server's timeouts do not count, and then that of the answer begins anew.
 func (e *entry) hold(w http.ResponseWriter, d time.Duration) {
 	if d == 0 {
 		return
 	}
-	control := http.NewResponseController(w) // a writer without deadlines has nothing to set
-	_ = control.SetReadDeadline(time.Time{}) // whose end net/http takes for that of the client
-	_ = control.SetWriteDeadline(time.Time{})
+	answer.NoTimeouts(w)
 	select {
 	case <-e.held.Done():
 	case <-time.After(d):
 	}
-	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	answer.RestartWriteTimeout(e.held, w)
 }
 
 // send sends the body of an answer as the fault says.

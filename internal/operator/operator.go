@@ -24,7 +24,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"example.com/events/internal/answer"
 )
@@ -135,11 +134,7 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// The work may take longer than a request and its answer may, and net/http takes the
-	// end of its time to read for that of the client. A writer without deadlines needs none.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{})
-	_ = control.SetWriteDeadline(time.Time{})
+	answer.NoTimeouts(w)
 	if rt.Stream != nil {
 		answer.Stream(w, rt.Stream)
 		return nil

@@ -1,0 +1,40 @@
+package answer
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// NewServer returns a server for HTTP/1 with the limits that all servers of this program
+// have.
+func NewServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:                      h,
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            5 * time.Second,
+		ReadTimeout:                  10 * time.Second,
+		WriteTimeout:                 30 * time.Second,
+		IdleTimeout:                  120 * time.Second,
+		MaxHeaderBytes:               16 << 10, // bytes
+	}
+}
+
+// NoTimeouts ends the server's time to read a request and to write its answer, because
+// the work between them takes longer. While a handler works, net/http takes the end of the
+// time to read for that of the client. A writer without deadlines has nothing to end.
+func NoTimeouts(w http.ResponseWriter) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{})
+	_ = control.SetWriteDeadline(time.Time{})
+}
+
+// RestartWriteTimeout gives an answer the whole of the server's time to write, from now on.
+// The context is that of the request.
+func RestartWriteTimeout(ctx context.Context, w http.ResponseWriter) {
+	server, ok := ctx.Value(http.ServerContextKey).(*http.Server)
+	if ok && server.WriteTimeout > 0 {
+		deadline := time.Now().Add(server.WriteTimeout)
+		_ = http.NewResponseController(w).SetWriteDeadline(deadline) // a writer without one needs none
+	}
+}
