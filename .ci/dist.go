@@ -95,7 +95,9 @@ func build(goos, goarch, version string) ([]byte, error) {
 	out := filepath.Join(dir, "eventsd")
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags", "-s -w -X example.com/events.version="+version, "-o", out, "./cmd/eventsd")
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
+	// What the environment or "go env -w" may have set would make other bytes.
+	cmd.Env = append(os.Environ(), "GOENV=off", "GOFLAGS=", "GOEXPERIMENT=", "GOFIPS140=off",
+		"GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return nil, err
