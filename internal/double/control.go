@@ -107,18 +107,19 @@ func (s store) IssueKey(request []byte) ([]byte, error) {
 		{Name: "fresh", Value: &fresh},
 	})
 	isByName := email == "" && userID == ""
-	if err == nil && fresh && !isByName {
-		err = answer.BadRequest("fresh goes with a name alone, not with email or user_id")
+	switch {
+	case err != nil:
+		return nil, err
+	case fresh && !isByName:
+		return nil, answer.BadRequest("fresh goes with a name alone, not with email or user_id")
+	case !isByName:
+		return s.Store.IssueKey(request)
 	}
-	if err == nil && isByName {
-		userID, err = s.d.NewUser(name, fresh)
-		name = ""
-	}
+	userID, err = s.d.NewUser(name, fresh)
 	if err != nil {
 		return nil, err
 	}
-	key := map[string]string{"name": name, "email": email, "user_id": userID}
-	return s.Store.IssueKey(strict.Encode(key))
+	return s.Store.IssueKey(strict.Encode(map[string]string{"user_id": userID}))
 }
 
 // fill reads a JSON object into the members of a form.
@@ -218,13 +219,11 @@ func (d *Double) deleteFaults(r operator.Request) ([]byte, error) {
 // getRequests answers with the requests of the journal or, with ?count=, with those that
 // have come once there are so many, or when the time to wait is over.
 func (d *Double) getRequests(r operator.Request) ([]byte, error) {
-	count, err := strconv.Atoi(cmp.Or(r.Query.Get("count"), "0"))
-	if err != nil || count < 0 || count > maxJournal {
-		return nil, answer.BadRequest(fmt.Sprintf("count must be a whole number up to %d", maxJournal))
-	}
-	wait, err := time.ParseDuration(cmp.Or(r.Query.Get("wait"), "10s"))
-	if err != nil || wait < 0 || wait > maxWait {
-		return nil, answer.BadRequest("wait must be a duration up to 60s, such as 5s")
+	count, badCount := strconv.Atoi(cmp.Or(r.Query.Get("count"), "0"))
+	wait, badWait := time.ParseDuration(cmp.Or(r.Query.Get("wait"), "10s"))
+	if badCount != nil || count < 0 || count > maxJournal || badWait != nil || wait < 0 || wait > maxWait {
+		const problem = "count must be a whole number up to 1000, and wait a duration up to 60s, such as 5s"
+		return nil, answer.BadRequest(problem)
 	}
 	ctx, cancel := context.WithTimeout(r.Context, wait)
 	defer cancel()

@@ -603,9 +603,6 @@ func TestFresh(t *testing.T) {
 			t.Errorf("POST /keys %s = %d %s", body, w.Code, w.Body)
 		}
 	}
-	if w := s.steer("POST /keys", `{"user_id":"usr_ada","fresh":false}`); w.Code != 201 {
-		t.Errorf("POST /keys of a user that is not fresh = %d %s", w.Code, w.Body)
-	}
 }
 
 // GET /requests waits for as many as it is asked for, and no longer than it is told to.
@@ -628,13 +625,10 @@ func TestWaitForRequests(t *testing.T) {
 	if n := strings.Count(w.Body.String(), `"seq":`); w.Code != 200 || n != 3 || time.Since(start) < 30*time.Millisecond {
 		t.Errorf("GET /requests?count=4&wait=30ms = %d with %d requests after %v", w.Code, n, time.Since(start))
 	}
-	for query, want := range map[string]string{
-		"count=x": "count must be a whole number up to 1000", "count=-1": "count must", "count=1001": "count must",
-		"wait=61s": "wait must be a duration up to 60s", "wait=5": "wait must", "count=1&wait=-1s": "wait must",
-	} {
+	for _, query := range []string{"count=x", "count=-1", "count=1001", "wait=61s", "wait=5", "count=1&wait=-1s"} {
 		w := s.steer("GET /requests?"+query, "")
-		if w.Code != 400 || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("GET /requests?%s = %d %s, want %q", query, w.Code, w.Body, want)
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "count must be a whole number up to 1000, and wait") {
+			t.Errorf("GET /requests?%s = %d %s", query, w.Code, w.Body)
 		}
 	}
 }

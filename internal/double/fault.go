@@ -64,37 +64,34 @@ func (f *Rule) form() form.Form {
 // String is what the fault does, as the header X-Eventsd-Fault and the journal have
 // it: "status 503, delay 200ms", "drop", "patch, header" or "delay 1s".
 func (f Fault) String() string {
-	does := f.outcomes()
-	if len(f.Header) > 0 {
-		does = append(does, "header")
-	}
-	if f.Delay > 0 {
-		does = append(does, "delay "+f.Delay.String())
-	}
-	if f.Trickle > 0 {
-		does = append(does, "trickle "+f.Trickle.String())
-	}
-	return strings.Join(does, ", ")
+	words, _ := f.does()
+	return strings.Join(words, ", ")
 }
 
-// outcomes are what the fault makes of a request, of which it can have one.
-func (f Fault) outcomes() (all []string) {
-	if f.Status != 0 {
-		all = append(all, fmt.Sprint("status ", f.Status))
+// does returns what the fault does, and how many of these exclude each other.
+func (f Fault) does() (words []string, outcomes int) {
+	for i, part := range []struct {
+		is   bool
+		word string
+	}{
+		{f.Status != 0, fmt.Sprint("status ", f.Status)},
+		{f.Patch != "", "patch"},
+		{f.Drop, "drop"},
+		{f.Lose, "lose"},
+		{f.Cut, "cut"}, // the last that excludes others
+		{len(f.Header) > 0, "header"},
+		{f.Delay > 0, fmt.Sprint("delay ", f.Delay)},
+		{f.Trickle > 0, fmt.Sprint("trickle ", f.Trickle)},
+	} {
+		if !part.is {
+			continue
+		}
+		words = append(words, part.word)
+		if i < 5 {
+			outcomes++
+		}
 	}
-	if f.Patch != "" {
-		all = append(all, "patch")
-	}
-	if f.Drop {
-		all = append(all, "drop")
-	}
-	if f.Lose {
-		all = append(all, "lose")
-	}
-	if f.Cut {
-		all = append(all, "cut")
-	}
-	return all
+	return words, outcomes
 }
 
 // newRule returns a fault, or all that is wrong with it: sentences that begin with a member
@@ -108,7 +105,8 @@ func (d *Double) newRule(operation string, f Fault, user string) (*Rule, error) 
 	}
 	err := d.KnownOperation(operation)
 	must(err == nil, fmt.Sprint(err))
-	must(f.statusFits(),
+	hasBody := f.Status >= 200 && !slices.Contains([]int{204, 205, 304}, f.Status)
+	must(f.Status == 0 || f.Status <= 599 && (f.Status >= 400 || f.Body != "" && hasBody),
 		"status must be from 400 to 599, or with a body from 200 to 599, but not 204, 205 or 304")
 	must(f.Status != 0 || f.Body == "" && f.RetryAfter == 0, "body and retry_after need status")
 	patch, err := strict.Parse([]byte(cmp.Or(f.Patch, "{}")))
@@ -122,11 +120,14 @@ func (d *Double) newRule(operation string, f Fault, user string) (*Rule, error) 
 	}
 	must(f.After >= 0 && f.Times >= 0 && f.Delay >= 0 && f.Trickle >= 0,
 		"after, times, delay and trickle must not be negative")
-	must(len(f.outcomes()) < 2, "status, patch, drop, lose and cut exclude each other")
-	must(f.String() != "", "one of status, patch, drop, lose, cut, header, delay and trickle is required")
+	words, outcomes := f.does()
+	must(outcomes < 2, "status, patch, drop, lose and cut exclude each other")
+	must(words != nil, "one of status, patch, drop, lose, cut, header, delay and trickle is required")
 	must(!f.Drop && !f.Lose || f.Header == nil && f.Trickle == 0,
 		"header and trickle need an answer, and drop and lose send none")
-	must(f.Path == "" || isPathOf(operation, f.Path), "path must be one of the operation, without "+d.base)
+	method, _, _ := strings.Cut(operation, " ")
+	isPath, _ := path.Match(strings.ReplaceAll(operation, "{id}", "?*"), method+" "+f.Path)
+	must(f.Path == "" || isPath, "path must be one of the operation, without "+d.base)
 	if f.User != "" {
 		err := d.KnownUser(f.User)
 		must(err == nil, fmt.Sprint(err))
@@ -138,32 +139,12 @@ func (d *Double) newRule(operation string, f Fault, user string) (*Rule, error) 
 	return &Rule{Operation: operation, Fault: f}, nil
 }
 
-// statusFits reports whether an answer can have the status, with the body of the fault or,
-// without one, with that of an error.
-func (f Fault) statusFits() bool {
-	switch f.Status {
-	case 0:
-		return true
-	case 204, 205, 304: // they have no body
-		return false
-	}
-	isError := f.Status >= 400
-	return f.Status <= 599 && (isError || f.Body != "" && f.Status >= 200)
-}
-
 var (
 	// validField is the form of a header field (RFC 9110, section 5).
 	validField = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\\x00-\\x08\\x0a-\\x1f\\x7f]*$")
 	// framing are the fields that frame a message, which must be true.
 	framing = regexp.MustCompile("(?i)^(connection|content-length|trailer|transfer-encoding):")
 )
-
-func isPathOf(operation, name string) bool {
-	_, pattern, _ := strings.Cut(operation, " ")
-	pattern = strings.ReplaceAll(pattern, "{id}", "?*")
-	is, _ := path.Match(pattern, name)
-	return is
-}
 
 // Fail sets a fault, to be used after those that are set already.
 func (d *Double) Fail(operation string, f Fault) (*Rule, error) {
