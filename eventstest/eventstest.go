@@ -30,7 +30,12 @@
 //	srv.Fail(create, eventstest.Fault{Lose: true, Times: 1})             // done, but the answer is lost
 //	srv.Fail(list, eventstest.Fault{Status: 500, After: 1, Times: 1})    // only the second page fails
 //	srv.Fail(list, eventstest.Fault{Status: 502, Body: "<html>…"})       // what a proxy would answer
+//	srv.Fail(list, eventstest.Fault{Patch: `{"data":{"title":null}}`})   // an answer not expected
+//	srv.Fail(list, eventstest.Fault{Cut: true, Times: 1})                // half an answer
 //	srv.Fail(list, eventstest.Fault{Delay: time.Minute, User: owner.ID}) // one owner waits
+//
+// Each connection of a server serves one request: on one that was used before, clients send
+// a request again by themselves if it is dropped, and a fault would count twice.
 //
 // Answers with the status 429 or 503 have the header Retry-After: 1. A client that
 // obeys it waits for a real second each time, whatever the server's clock says.
@@ -228,8 +233,6 @@ func (s *Server) profile(id string) (user events.User) {
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Client returns a new client that adds [Server.Key] to requests without a key.
-// Unlike Go's own, it never sends a request again by itself after a fault has
-// closed the connection.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: withKey{s.Key, s.client}} }
 
 // NewKey makes a user with a key. The user's id comes from the letters and
