@@ -218,7 +218,7 @@ func TestFullDisk(t *testing.T) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(tempDir(t), "events.json")
-	_, lines, stderr := spawn(t, 30_000, "-addr", "127.0.0.1:0", "-data", data)
+	cmd, lines, stderr := spawn(t, 30_000, "-addr", "127.0.0.1:0", "-data", data)
 	create := func(body string) (status int, id string) {
 		t.Helper()
 		req, _ := http.NewRequest("POST", lines["base_url"]+"/events/create", strings.NewReader(body))
@@ -247,6 +247,8 @@ func TestOutage(t *testing.T) {
 			t.Errorf("a small create on a disk that is almost full = %d, want 201", status)
 		}
 	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	cmd.Wait() // what it wrote is in stderr then
 	log := stderr.String()
 	again := strings.Count(log, "writes work again")
 	if n := strings.Count(log, "answered 500"); n != 2 || again != 2 || outages[0] == outages[1] {
