@@ -39,14 +39,14 @@ func (c liveConn) moved(n int, err error) (int, error) {
 // wait sets for how long nothing may move from now on.
 func (c liveConn) wait(most time.Duration) error { return c.SetDeadline(time.Now().Add(most)) }
 
-// ask sends a request to a route of [StoreRoutes], whose path it names as the list does:
-// the id stands for {id}. It writes the answer to w, piece by piece as it comes. If it
-// returns an error, the answer may have been written in part.
-type ask func(w io.Writer, method, path, id string, body []byte) error
+// ask sends a request for an operation of [StoreRoutes], in whose path the id stands for
+// {id}. It writes the answer to w, piece by piece as it comes. If it returns an error, the
+// answer may have been written in part.
+type ask func(w io.Writer, operation, id string, body []byte) error
 
 // ask is the [ask] of routes in this process.
-func (routes Routes) ask(w io.Writer, method, path, id string, body []byte) error {
-	i := slices.IndexFunc(routes, func(rt Route) bool { return rt.Operation == method+" "+path })
+func (routes Routes) ask(w io.Writer, operation, id string, body []byte) error {
+	i := slices.IndexFunc(routes, func(rt Route) bool { return rt.Operation == operation })
 	if routes[i].Stream != nil {
 		return command.Failed(routes[i].Stream(w))
 	}
@@ -61,7 +61,8 @@ func (routes Routes) ask(w io.Writer, method, path, id string, body []byte) erro
 // askServer returns the [ask] of a running server to which there is a connection.
 func askServer(c net.Conn) ask {
 	conn := liveConn{c}
-	return func(w io.Writer, method, path, id string, body []byte) error {
+	return func(w io.Writer, operation, id string, body []byte) error {
+		method, path, _ := strings.Cut(operation, " ")
 		target := "http://operator" + strings.Replace(path, "{id}", url.PathEscape(id), 1)
 		req, err := http.NewRequest(method, target, bytes.NewReader(body))
 		if err != nil {
@@ -124,10 +125,10 @@ func (c liveConn) copy(w io.Writer, answer io.Reader, broken func(error) error) 
 	}
 }
 
-// into asks and decodes the answer.
-func (a ask) into(answer any, method, path, id string, body []byte) error {
+// into asks for an operation without an id and decodes the answer.
+func (a ask) into(answer any, operation string, body []byte) error {
 	var raw bytes.Buffer
-	if err := a(&raw, method, path, id, body); err != nil {
+	if err := a(&raw, operation, "", body); err != nil {
 		return err
 	}
 	return json.Unmarshal(raw.Bytes(), answer)

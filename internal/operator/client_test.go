@@ -34,32 +34,32 @@ func TestClientGivesUp(t *testing.T) {
 	large := bytes.Repeat([]byte("1,"), 1<<20)
 	readAll := func(r *http.Request, _ net.Conn) { io.Copy(io.Discard, r.Body) }
 	for _, tt := range []struct {
-		name, method, path string
-		body               []byte
-		serve              func(r *http.Request, conn net.Conn) // then it is silent
-		after              time.Duration
-		want               string // the end of the error; empty: there is none
+		name, operation string
+		body            []byte
+		serve           func(r *http.Request, conn net.Conn) // then it is silent
+		after           time.Duration
+		want            string // the end of the error; empty: there is none
 	}{
-		{"an apply of which nothing is read", "POST", "/records", large, func(*http.Request, net.Conn) {},
+		{"an apply of which nothing is read", "POST /records", large, func(*http.Request, net.Conn) {},
 			quietTimeout, "timeout"},
-		{"an apply of which a part is read, slowly", "POST", "/records", large,
+		{"an apply of which a part is read, slowly", "POST /records", large,
 			func(r *http.Request, _ net.Conn) {
 				for range 5 {
 					time.Sleep(quietTimeout - time.Second)
 					io.CopyN(io.Discard, r.Body, 100<<10)
 				}
 			}, 6*quietTimeout - 5*time.Second, "timeout"},
-		{"an apply that is read", "POST", "/records", large, readAll,
+		{"an apply that is read", "POST /records", large, readAll,
 			applyTimeout, "timeout; it may have been applied"},
-		{"an apply that takes long", "POST", "/records", large, func(r *http.Request, conn net.Conn) {
+		{"an apply that takes long", "POST /records", large, func(r *http.Request, conn net.Conn) {
 			readAll(r, conn)
 			time.Sleep(applyTimeout - time.Second)
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 		}, applyTimeout - time.Second, ""},
-		{"a key", "POST", "/keys", []byte("{}"), readAll,
+		{"a key", "POST /keys", []byte("{}"), readAll,
 			quietTimeout, "timeout; it may have been applied"},
-		{"a dump", "GET", "/records", nil, func(*http.Request, net.Conn) {}, quietTimeout, "timeout"},
-		{"a dump that begins", "GET", "/records", nil, func(_ *http.Request, conn net.Conn) {
+		{"a dump", "GET /records", nil, func(*http.Request, net.Conn) {}, quietTimeout, "timeout"},
+		{"a dump that begins", "GET /records", nil, func(_ *http.Request, conn net.Conn) {
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[")
 			time.Sleep(quietTimeout - time.Second)
 			io.WriteString(conn, "1,")
@@ -78,7 +78,7 @@ func TestClientGivesUp(t *testing.T) {
 					tt.serve(r, theirs)
 				}()
 				start := time.Now()
-				err := askServer(ours)(io.Discard, tt.method, tt.path, "", tt.body)
+				err := askServer(ours)(io.Discard, tt.operation, "", tt.body)
 				took := time.Since(start)
 				ours.Close()
 				theirs.Close()
@@ -127,12 +127,12 @@ func serve(t *testing.T, h http.Handler) (data string) {
 }
 
 // requests are those that the subcommands send, and what a store is asked by them.
-var requests = []struct{ method, path, id, body, asked, want string }{
-	{"POST", "/keys", "", `{"name":"Ada"}`, `issue {"name":"Ada"}`, issued},
-	{"GET", "/keys", "", "", "keys", `{"data":[{"id":"key_1"}]}`},
-	{"DELETE", "/keys/{id}", "key 1?%2F#", "", "revoke key 1?%2F#", ""},
-	{"GET", "/records", "", "", "records", "[\n1,\n2]\n"},
-	{"POST", "/records", "", "[1]", "apply [1]", `{"applied":3,"unchanged":1}`},
+var requests = []struct{ operation, id, body, asked, want string }{
+	{"POST /keys", "", `{"name":"Ada"}`, `issue {"name":"Ada"}`, issued},
+	{"GET /keys", "", "", "keys", `{"data":[{"id":"key_1"}]}`},
+	{"DELETE /keys/{id}", "key 1?%2F#", "", "revoke key 1?%2F#", ""},
+	{"GET /records", "", "", "records", "[\n1,\n2]\n"},
+	{"POST /records", "", "[1]", "apply [1]", `{"applied":3,"unchanged":1}`},
 }
 
 // What is asked of a running server and of a file comes to the same.
@@ -156,14 +156,14 @@ func TestAsk(t *testing.T) {
 			}
 			err := tool.withStore(func(a ask) error {
 				var got strings.Builder
-				err := a(&got, r.method, r.path, r.id, []byte(r.body))
+				err := a(&got, r.operation, r.id, []byte(r.body))
 				if got.String() != want || s.asked != r.asked {
 					t.Errorf("%s: asked %q, answered %q; want %q, %q", name, s.asked, got.String(), r.asked, want)
 				}
 				return err
 			})
 			if err != nil {
-				t.Errorf("%s: %s %s: %v", name, r.method, r.path, err)
+				t.Errorf("%s: %s: %v", name, r.operation, err)
 			}
 		}
 	}
@@ -172,20 +172,20 @@ func TestAsk(t *testing.T) {
 		s.err = err
 		_, refused := errors.AsType[*answer.Error](err)
 		for _, r := range requests {
-			if r.method == "GET" { // which has no error of the store
+			if strings.HasPrefix(r.operation, "GET ") { // which has no error of the store
 				continue
 			}
 			err := tools["server"].withStore(func(a ask) error {
 				var got strings.Builder
-				err := a(&got, r.method, r.path, r.id, []byte(r.body))
+				err := a(&got, r.operation, r.id, []byte(r.body))
 				if got.Len() > 0 {
-					t.Errorf("%s %s = %s", r.method, r.path, got.String())
+					t.Errorf("%s = %s", r.operation, got.String())
 				}
 				return err
 			})
 			if refused && (status(err) != 2 || err.Error() != s.err.Error()) ||
 				!refused && (status(err) != 1 || !strings.Contains(err.Error(), id)) {
-				t.Errorf("%s %s = %v where the store says %v", r.method, r.path, err, s.err)
+				t.Errorf("%s = %v where the store says %v", r.operation, err, s.err)
 			}
 		}
 	}
@@ -211,10 +211,10 @@ func TestServerFails(t *testing.T) {
 		tool := &tool{data: serve(t, tt.serve)}
 		for _, r := range requests {
 			err := tool.withStore(func(a ask) error {
-				return a(io.Discard, r.method, r.path, r.id, []byte(r.body))
+				return a(io.Discard, r.operation, r.id, []byte(r.body))
 			})
 			if status(err) != 1 || !strings.HasPrefix(err.Error(), tt.want) {
-				t.Errorf("%s: %s %s = %v, want %s", name, r.method, r.path, err, tt.want)
+				t.Errorf("%s: %s = %v, want %s", name, r.operation, err, tt.want)
 			}
 		}
 	}
@@ -226,7 +226,7 @@ func TestRefusedEarly(t *testing.T) {
 	routes := StoreRoutes(&store{}, func(string) string { return "" })
 	tool := &tool{data: serve(t, Handler("", routes, fail))}
 	err := tool.withStore(func(a ask) error {
-		return a(io.Discard, "POST", "/keys", "", make([]byte, 16*maxBody))
+		return a(io.Discard, "POST /keys", "", make([]byte, 16*maxBody))
 	})
 	const want = "the body must arrive whole and have at most 1 MiB"
 	if status(err) != 2 || !strings.HasPrefix(err.Error(), want) {

@@ -132,7 +132,7 @@ func (t *tool) keyIssue() error {
 	request := map[string]string{"user_id": t.user, "name": t.name, "email": t.email}
 	return t.withStore(func(a ask) error {
 		var issued map[string]string
-		err := a.into(&issued, "POST", "/keys", "", strict.Encode(request))
+		err := a.into(&issued, "POST /keys", strict.Encode(request))
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (t *tool) keyIssue() error {
 // nil if there is no such key.
 func (a ask) findKey(id string) (map[string]string, error) {
 	var list struct{ Data []map[string]string }
-	err := a.into(&list, "GET", "/keys", "", nil)
+	err := a.into(&list, "GET /keys", nil)
 	for _, key := range list.Data {
 		if key["id"] == id {
 			return key, err
@@ -174,7 +174,7 @@ func whose(key map[string]string) string {
 func (t *tool) keyList() error {
 	return t.withStore(func(a ask) error {
 		var list struct{ Data json.RawMessage }
-		err := a.into(&list, "GET", "/keys", "", nil)
+		err := a.into(&list, "GET /keys", nil)
 		if err != nil {
 			return err
 		}
@@ -216,7 +216,7 @@ func (t *tool) keyRevoke() error {
 		if err != nil {
 			return err
 		}
-		err = a(io.Discard, "DELETE", "/keys/{id}", id, nil)
+		err = a(io.Discard, "DELETE /keys/{id}", id, nil)
 		if err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func (t *tool) apply() error {
 			Applied   int `json:"applied"`
 			Unchanged int `json:"unchanged"`
 		}
-		err := a.into(&done, "POST", "/records", "", records)
+		err := a.into(&done, "POST /records", records)
 		if err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func (t *tool) dump() error {
 			return t.files.Salvage(w, t.data)
 		}
 		return t.withStore(func(a ask) error {
-			return a(w, "GET", "/records", "", nil)
+			return a(w, "GET /records", "", nil)
 		})
 	}
 	if t.output == "-" {
@@ -289,7 +289,7 @@ func (t *tool) status() error {
 	}
 	defer conn.Close()
 	var answer bytes.Buffer
-	err = askServer(conn)(&answer, "GET", "/status", "", nil)
+	err = askServer(conn)(&answer, "GET /status", "", nil)
 	if err != nil {
 		return err
 	}
