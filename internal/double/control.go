@@ -57,23 +57,31 @@ func (d *Double) Control(token string, writeError answer.WriteError) http.Handle
 	serve := operator.Handler(ControlPath, routes, writeError)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
-		w.Header().Set("Connection", "close")
-		if r.Header["Origin"] != nil && !fromInspector(r) {
-			writeError(w, r, &answer.Error{
-				Status:  http.StatusForbidden,
-				Message: "only the inspector may send a request with an Origin, at a local address",
-			})
-			return
-		}
-		scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		isToken := subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 1
-		if !isToken || !strings.EqualFold(scheme, "Bearer") {
-			const problem = "missing or invalid control token; send it as Authorization: Bearer and the token"
-			writeError(w, r, answer.Unauthorized("control", problem))
+		w.Header().Set("Connection", "close") // see Handler
+		err := checkSender(r, token)
+		if err != nil {
+			writeError(w, r, err)
 			return
 		}
 		serve.ServeHTTP(w, r)
 	})
+}
+
+// checkSender returns an error unless a request may use the control API.
+func checkSender(r *http.Request, token string) error {
+	if r.Header["Origin"] != nil && !fromInspector(r) {
+		return &answer.Error{
+			Status:  http.StatusForbidden,
+			Message: "only the inspector may send a request with an Origin, at a local address",
+		}
+	}
+	scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	isToken := subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 1
+	if isToken && strings.EqualFold(scheme, "Bearer") {
+		return nil
+	}
+	return answer.Unauthorized("control",
+		"missing or invalid control token; send it as Authorization: Bearer and the token")
 }
 
 // fromInspector reports whether a request that a browser sent comes from the inspector of
@@ -221,13 +229,16 @@ func (d *Double) deleteFaults(r operator.Request) ([]byte, error) {
 func (d *Double) getRequests(r operator.Request) ([]byte, error) {
 	count, badCount := strconv.Atoi(cmp.Or(r.Query.Get("count"), "0"))
 	wait, badWait := time.ParseDuration(cmp.Or(r.Query.Get("wait"), "10s"))
-	if badCount != nil || count < 0 || count > maxJournal || badWait != nil || wait < 0 || wait > maxWait {
+	isCount := badCount == nil && count >= 0 && count <= maxJournal
+	isWait := badWait == nil && wait >= 0 && wait <= maxWait
+	if !isCount || !isWait {
 		const problem = "count must be a whole number up to 1000, and wait a duration up to 60s, such as 5s"
 		return nil, answer.BadRequest(problem)
 	}
 	ctx, cancel := context.WithTimeout(r.Context, wait)
 	defer cancel()
-	found := d.Requests(ctx, count, r.Query.Get("operation"), r.Query["user"])
+	operation := r.Query.Get("operation")
+	found := d.Requests(ctx, count, operation, r.Query["user"])
 	return strict.Encode(map[string]any{"data": found}), nil
 }
 

@@ -247,7 +247,8 @@ func digest(kind, owner string, n int) string {
 
 // KnownUser returns an error unless there is a user with this id.
 func (d *Double) KnownUser(id string) error {
-	if strings.HasPrefix(id, "usr_") && d.server.Profile(id) != "" {
+	isID := strings.HasPrefix(id, "usr_") // and not an email
+	if isID && d.server.Profile(id) != "" {
 		return nil
 	}
 	const problem = "user %.80q is not known: give the id of one in the store, or leave it out for all"
@@ -269,7 +270,8 @@ func (d *Double) NewUser(name string, fresh bool) (userID string, err error) {
 		}
 	}
 	id := d.NewID("usr", name)
-	for d.server.Profile("usr_"+id) != "" || d.server.Profile(id+mailDomain) != "" {
+	isTaken := func(user string) bool { return d.server.Profile(user) != "" }
+	for isTaken("usr_"+id) || isTaken(id+mailDomain) {
 		id = d.NewID("usr", name)
 	}
 	userID = "usr_" + id

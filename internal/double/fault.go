@@ -106,16 +106,22 @@ func (d *Double) newRule(operation string, f Fault, user string) (*Rule, error) 
 	err := d.KnownOperation(operation)
 	must(err == nil, fmt.Sprint(err))
 	hasBody := f.Status >= 200 && !slices.Contains([]int{204, 205, 304}, f.Status)
-	must(f.Status == 0 || f.Status <= 599 && (f.Status >= 400 || f.Body != "" && hasBody),
+	isError := f.Status >= 400
+	must(f.Status == 0 || f.Status <= 599 && (isError || hasBody && f.Body != ""),
 		"status must be from 400 to 599, or with a body from 200 to 599, but not 204, 205 or 304")
 	must(f.Status != 0 || f.Body == "" && f.RetryAfter == 0, "body and retry_after need status")
 	patch, err := strict.Parse([]byte(cmp.Or(f.Patch, "{}")))
 	must(err == nil && patch.Kind == strict.Object, "patch must be a JSON object")
+	f.Header = f.Header.Clone() // a test may go on using its own
 	for name, values := range f.Header {
-		for _, value := range append(values, "") {
+		if len(values) == 0 {
+			values = []string{""}
+		}
+		for _, value := range values {
 			field := name + ": " + value
-			must(validField.MatchString(field) && !framing.MatchString(field),
-				fmt.Sprintf("header %.40q is malformed, or frames the message, so it cannot be set", field))
+			canBeSet := validField.MatchString(field) && !framing.MatchString(field)
+			const problem = "header %.40q is malformed, or frames the message, so it cannot be set"
+			must(canBeSet, fmt.Sprintf(problem, field))
 		}
 	}
 	must(f.After >= 0 && f.Times >= 0 && f.Delay >= 0 && f.Trickle >= 0,
@@ -123,7 +129,8 @@ func (d *Double) newRule(operation string, f Fault, user string) (*Rule, error) 
 	words, outcomes := f.does()
 	must(outcomes < 2, "status, patch, drop, lose and cut exclude each other")
 	must(words != nil, "one of status, patch, drop, lose, cut, header, delay and trickle is required")
-	must(!f.Drop && !f.Lose || f.Header == nil && f.Trickle == 0,
+	answers := !f.Drop && !f.Lose
+	must(answers || f.Header == nil && f.Trickle == 0,
 		"header and trickle need an answer, and drop and lose send none")
 	method, _, _ := strings.Cut(operation, " ")
 	isPath, _ := path.Match(strings.ReplaceAll(operation, "{id}", "?*"), method+" "+f.Path)

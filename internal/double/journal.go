@@ -42,8 +42,9 @@ type Request struct {
 
 // String is the request in one line: what was asked by whom, its answer and its fault.
 func (r Request) String() string {
-	asked := strings.TrimSuffix(r.Method+" "+r.Path+"?"+r.Query, "?")
-	text := fmt.Sprintf("%d: %s of %s: %d", r.Seq, asked, cmp.Or(r.User, "nobody"), r.Status)
+	target := strings.TrimSuffix(r.Path+"?"+r.Query, "?")
+	user := cmp.Or(r.User, "nobody")
+	text := fmt.Sprintf("%d: %s %s of %s: %d", r.Seq, r.Method, target, user, r.Status)
 	if r.Fault != "" {
 		text += " (" + r.Fault + ")"
 	}
@@ -188,7 +189,8 @@ func (d *Double) find(come bool, operation string, users []string) []Request {
 		}
 		for _, e := range entries {
 			hasCome := e.Status != 0 || e.Fault != ""
-			if come && !hasCome || operation != "" && operation != e.Operation {
+			isAskedFor := operation == "" || operation == e.Operation
+			if !isAskedFor || come && !hasCome {
 				continue
 			}
 			r := e.Request
