@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -483,5 +484,36 @@ func TestRawHTTP(t *testing.T) {
 				t.Errorf("%.200q is answered %s, want %s", tt.request, got, tt.answers)
 			}
 		})
+	}
+}
+
+// The time for an answer begins when the commit has ended: a slow disk costs no answer.
+func TestSlowCommit(t *testing.T) {
+	t.Parallel()
+	var slow atomic.Bool
+	now := func() time.Time {
+		if slow.Swap(false) {
+			time.Sleep(1100 * time.Millisecond) // within the change, for which the create waits
+		}
+		return time.Now()
+	}
+	s := newService(t, &events.Config{Now: now})
+	srv := httptest.NewUnstartedServer(s.handler)
+	srv.Config.WriteTimeout = 200 * time.Millisecond
+	srv.Start()
+	t.Cleanup(srv.Close)
+	req, err := http.NewRequest("POST", srv.URL+base+"/events/create", strings.NewReader(newEvent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("x-service-api-key", s.key)
+	slow.Store(true)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatalf("a create with a slow commit was not answered: %v", err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusCreated {
+		t.Errorf("a create with a slow commit = %s", resp.Status)
 	}
 }

@@ -250,6 +250,13 @@ func TestOutage(t *testing.T) {
 	cmd.Process.Signal(syscall.SIGTERM)
 	cmd.Wait() // what it wrote is in stderr then
 	log := stderr.String()
+	for range 200 { // it comes through a pipe
+		if strings.Count(log, "writes work again") == 2 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+		log = stderr.String()
+	}
 	again := strings.Count(log, "writes work again")
 	if n := strings.Count(log, "answered 500"); n != 2 || again != 2 || outages[0] == outages[1] {
 		t.Errorf("two outages with the ids %q left %d lines and %d lines of their ends in the log, want one each: %s",
@@ -563,6 +570,8 @@ func TestUnknownVariables(t *testing.T) {
 	cmd.Env = append(cmd.Env, "EVENTSD_DTAA=x", "EVENTSD_JSON=true", "EVENTSD_DATA=y", "EVENTSD_API_KEY_FILE=z",
 		"EVENTSD_PORT=tcp://10.0.0.1:80", "EVENTSD_PORT_80_TCP=x", "EVENTSD_SERVICE_HOST=10.0.0.1", "EVENTS_X=1")
 	_, _, stderr := spawnCmd(t, cmd)
+	cmd.Process.Signal(syscall.SIGTERM)
+	cmd.Wait() // for all of the log
 	log := stderr.String()
 	for _, name := range []string{"EVENTSD_DTAA", "EVENTSD_JSON"} {
 		if !strings.Contains(log, `level=WARN msg="no flag has this environment variable" name=`+name+"\n") {

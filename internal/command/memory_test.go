@@ -1,9 +1,13 @@
 package command
 
 import (
+	"context"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // The collector's setting is that of the process, so it ends as it was, however calls
@@ -46,4 +50,40 @@ func TestSaveMemory(t *testing.T) {
 		SaveMemory(manyRecords, func() { panic("in the work") })
 	}()
 	expect("after a panic", usual)
+}
+
+// Memory is given back once within a minute after much was deleted, and not otherwise.
+func TestFreeMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		freed := func() uint32 { // how often the collector was called
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.NumForcedGC
+		}
+		size := int64(0)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan bool)
+		go func() {
+			FreeMemory(ctx, func() int64 { return size })
+			close(done)
+		}()
+		synctest.Wait()
+		for _, tt := range []struct {
+			size int64
+			want uint32
+		}{
+			{10 * worthFreeing, 0}, {10 * worthFreeing, 0}, {9 * worthFreeing, 0}, {2 * worthFreeing, 1},
+			{2 * worthFreeing, 0}, {0, 1}, {0, 0},
+		} {
+			before := freed()
+			size = tt.size
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if got := freed() - before; got != tt.want {
+				t.Errorf("at %d bytes memory was freed %d times, want %d", size, got, tt.want)
+			}
+		}
+		stop()
+		<-done
+	})
 }
