@@ -226,19 +226,19 @@ func TestTrickle(t *testing.T) {
 		if err != nil || time.Since(start) != 0 || resp.Header.Get("X-Eventsd-Fault") != "trickle 10m0s" {
 			t.Fatalf("the header: %v, %v after %v", resp, err, time.Since(start))
 		}
-		body := ""
+		var body strings.Builder
 		for i := range 10 {
 			piece := make([]byte, len(whole))
 			n, err := resp.Body.Read(piece)
-			body += string(piece[:n])
+			body.WriteString(string(piece[:n]))
 			if err != nil && err != io.EOF || time.Since(start) != time.Duration(i+1)*time.Minute ||
-				len(body) != len(whole)*(i+1)/10 {
-				t.Errorf("piece %d: %d bytes of %d after %v, %v", i, len(body), len(whole), time.Since(start), err)
+				len(body.String()) != len(whole)*(i+1)/10 {
+				t.Errorf("piece %d: %d bytes of %d after %v, %v", i, len(body.String()), len(whole), time.Since(start), err)
 			}
 		}
 		resp.Body.Close()
-		if body != whole {
-			t.Errorf("the body is %s, want %s", body, whole)
+		if body.String() != whole {
+			t.Errorf("the body is %s, want %s", body.String(), whole)
 		}
 
 		start = time.Now()
