@@ -319,6 +319,9 @@ func (d *Double) readBody(e *entry, r *http.Request) {
 	_, _ = io.CopyN(io.Discard, r.Body, maxRead)
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
 	e.update(func() {
+		if e.refused { // by a reset
+			return
+		}
 		e.rule.hits++
 		e.Fault = e.rule.Fault.String()
 		if !hasRoom {
