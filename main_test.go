@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -465,6 +466,59 @@ func TestHelp(t *testing.T) {
 	}
 	if code, out, _ := command(nil, "", "openapi"); code != 0 || !json.Valid([]byte(out)) {
 		t.Errorf("openapi = %d %.100q", code, out)
+	}
+}
+
+// TestReadmeTables: the tables of README.md have the subcommands that help has, and the
+// flags of serve with their defaults, and nothing else.
+func TestReadmeTables(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// rows are those of the table with a heading.
+	rows := func(heading string) []string {
+		_, table, _ := strings.Cut(string(readme), heading)
+		table, _, _ = strings.Cut(table, "\n\n")
+		return strings.Split(table, "\n")[2:]
+	}
+
+	_, out, _ := command(nil, "", "help")
+	var want, have []string
+	for _, line := range regexp.MustCompile(`(?m)^  (\w+( \w+)?)  `).FindAllStringSubmatch(out, -1) {
+		want = append(want, line[1])
+	}
+	for _, row := range rows("| subcommand | does |") {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), " | ")
+		for _, name := range regexp.MustCompile("`([a-z]+( [a-z]+)?)[^`]*`").FindAllStringSubmatch(cell, -1) {
+			have = append(have, name[1])
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(have)
+	if have = slices.Compact(have); !slices.Equal(have, want) {
+		t.Errorf("README.md has the subcommands\n%q, help has\n%q", have, want)
+	}
+
+	_, out, _ = command(nil, "", "help", "serve")
+	want, have = nil, nil
+	for _, flag := range regexp.MustCompile(`(?m)^  (-[\w-]+).*\n?(?:    .*)?$`).FindAllString(out, -1) {
+		name := strings.Fields(flag)[0]
+		value := ""
+		if found := regexp.MustCompile(`\(default "?([^")]*)"?\)`).FindStringSubmatch(flag); found != nil {
+			value = found[1]
+		}
+		want = append(want, name+" "+value)
+	}
+	for _, row := range rows("| flag of `serve` | default | meaning |") {
+		cells := strings.Split(row, "|")
+		have = append(have, strings.Fields(strings.Trim(cells[1], " `"))[0]+" "+strings.Trim(cells[2], " `"))
+	}
+	slices.Sort(want)
+	slices.Sort(have)
+	if !slices.Equal(have, want) {
+		t.Errorf("README.md has the flags\n%q, help has\n%q", have, want)
 	}
 }
 
