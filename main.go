@@ -15,7 +15,6 @@ import (
 	"html"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -474,7 +473,8 @@ func (e *eventsd) warnOfVariables(logger *slog.Logger) {
 		name, _, _ := strings.Cut(variable, "=")
 		rest, ours := strings.CutPrefix(name, "EVENTSD_")
 		foreign := strings.HasPrefix(rest, "PORT") || strings.HasPrefix(rest, "SERVICE_")
-		if ours && !foreign && !slices.Contains(e.Variables, name) {
+		isKnown := slices.Contains(e.Variables, name)
+		if ours && !foreign && !isKnown {
 			logger.Warn("no flag has this environment variable", "name", name)
 		}
 	}
@@ -570,9 +570,12 @@ func (s *server) applySeed() error {
 	records, err := s.readSeed()
 	var ahead time.Time
 	if err == nil {
-		command.SaveMemory(len(records), func() { ahead, err = s.store.applySeed(records) })
+		command.SaveMemory(len(records), func() {
+			ahead, err = s.store.applySeed(records)
+		})
 	}
-	if err != nil && len(records) > 0 && !bytes.HasSuffix(bytes.TrimSpace(records), []byte("]")) {
+	isWhole := bytes.HasSuffix(bytes.TrimSpace(records), []byte("]"))
+	if err != nil && len(records) > 0 && !isWhole {
 		err = fmt.Errorf("%w; it does not end as an array does, so a part of it may be missing", err)
 	}
 	if err != nil {
@@ -588,19 +591,17 @@ func (s *server) applySeed() error {
 // readSeed reads the seed. A stop does not wait for it, as the seed may be a pipe to
 // which nobody writes: the goroutine that reads is left behind, and what it reads is
 // dropped.
-func (s *server) readSeed() (records []byte, err error) {
-	type result struct {
-		records []byte
-		err     error
-	}
-	read := make(chan result, 1)
+func (s *server) readSeed() ([]byte, error) {
+	var records []byte
+	var err error
+	done := make(chan bool)
 	go func() {
-		records, err := s.readRecords(s.seed)
-		read <- result{records, err}
+		records, err = s.readRecords(s.seed)
+		close(done)
 	}()
 	select {
-	case r := <-read:
-		return r.records, r.err
+	case <-done:
+		return records, err
 	case <-s.ctx.Done():
 		return nil, s.ctx.Err()
 	}
@@ -646,10 +647,20 @@ func (s *server) status(operator.Request) ([]byte, error) {
 	return fmt.Appendf(nil, `{"version":%q,"pid":%d,"started_at":%q,"base_url":%q,"data":%s,`+
 		`"bytes":%d,"outdated_bytes":%d,"users":%d,"keys":%d,"events":%d,"guests":%d,`+
 		`"commits":%d,"longest_commit_ms":%d,"error":%s}`,
-		number, os.Getpid(), s.began.UTC().Format(time.RFC3339), s.url+BasePath, strict.Encode(db.Path()),
-		stats.Bytes, stats.Outdated,
-		stats.Rows["user"], stats.Rows["key"], stats.Rows["event"], stats.Rows["guest"],
-		db.Commits(), longest.Milliseconds(), strict.Encode(problem)), nil
+		number,
+		os.Getpid(),
+		s.began.UTC().Format(time.RFC3339),
+		s.url+BasePath,
+		strict.Encode(db.Path()),
+		stats.Bytes,
+		stats.Outdated,
+		stats.Rows["user"],
+		stats.Rows["key"],
+		stats.Rows["event"],
+		stats.Rows["guest"],
+		db.Commits(),
+		longest.Milliseconds(),
+		strict.Encode(problem)), nil
 }
 
 // operated is a server whose operator's changes are reported, each in a line of the log.
@@ -676,7 +687,9 @@ func (o operated) RevokeKey(id string) error {
 }
 
 func (o operated) ApplyRecords(records []byte) (applied, unchanged int, err error) {
-	command.SaveMemory(len(records), func() { applied, unchanged, err = o.Server.ApplyRecords(records) })
+	command.SaveMemory(len(records), func() {
+		applied, unchanged, err = o.Server.ApplyRecords(records)
+	})
 	if err != nil {
 		return applied, unchanged, err
 	}
@@ -684,16 +697,14 @@ func (o operated) ApplyRecords(records []byte) (applied, unchanged int, err erro
 	for record := range strict.Elements(records) {
 		count[record.Members[0].Name]++
 	}
-	o.report("applied records", append(counts(count), "unchanged", unchanged)...)
+	o.report("applied records",
+		"users", count["user"],
+		"keys", count["key"],
+		"events", count["event"],
+		"guests", count["guest"],
+		"deletes", count["delete"],
+		"unchanged", unchanged)
 	return applied, unchanged, nil
-}
-
-// counts are the names and values of a log line for how many there are of each kind.
-func counts(count map[string]int) (line []any) {
-	for _, kind := range slices.Sorted(maps.Keys(count)) {
-		line = append(line, kind+"s", count[kind])
-	}
-	return line
 }
 
 // announce says that the server is ready. A double that was given a command runs that, and

@@ -1102,7 +1102,7 @@ func TestOperatorLog(t *testing.T) {
 	p.stop()
 	want := []string{
 		`"msg":"ready","version":"(devel)","rows":0,"bytes":0}`,
-		`"msg":"applied records","deletes":1,"events":1,"guests":2,"users":1,"unchanged":1}`,
+		`"msg":"applied records","users":1,"keys":0,"events":1,"guests":2,"deletes":1,"unchanged":1}`,
 		`"msg":"issued a key","key":"` + issued.ID + `","user":"usr_ada"}`,
 		`"msg":"revoked a key","key":"` + issued.ID + `"}`,
 		`"msg":"stopped"}`,

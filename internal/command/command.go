@@ -51,7 +51,10 @@ type Command struct {
 // for [Program.Exit].
 func (p *Program) Run(args []string, getenv func(string) string) error {
 	p.Commands = append(p.Commands, Command{
-		Name: "help", Args: "[SUBCOMMAND]", Summary: "explain " + p.Name + " or a subcommand", Run: p.help,
+		Name:    "help",
+		Args:    "[SUBCOMMAND]",
+		Summary: "explain " + p.Name + " or a subcommand",
+		Run:     p.help,
 	})
 	c, rest, err := p.find(p.expand(args))
 	if err != nil {
@@ -185,8 +188,8 @@ func (p *Program) help() error {
 
 // explain prints the help of one subcommand.
 func (p *Program) explain(c Command, fs *flag.FlagSet) {
-	usage := strings.Fields(p.Name + " " + c.Name + " [FLAGS] " + c.Args)
-	fmt.Fprintf(p.Stdout, "%s %s: %s\n\nUsage: %s\n", p.Name, c.Name, c.Summary, strings.Join(usage, " "))
+	usage := strings.TrimSpace(p.Name + " " + c.Name + " [FLAGS] " + c.Args)
+	fmt.Fprintf(p.Stdout, "%s %s: %s\n\nUsage: %s\n", p.Name, c.Name, c.Summary, usage)
 	fs.SetOutput(p.Stdout)
 	fs.PrintDefaults()
 	fmt.Fprintf(p.Stdout, "\nEach flag can also be set in the environment, -data as %s_DATA and so on;\n"+
