@@ -90,14 +90,12 @@ func (v Value) Member(name string) Value {
 //
 // An error says where the mistake is, what it is and what to do: "line 3, column 7:
 // a string is not closed: add …". Lines end with \n. Columns are bytes. Both count from 1.
+// With an error, the Value is of no use.
 func Parse(data []byte) (Value, error) {
 	p := parser{data: data}
 	p.text.Grow(len(data))
 	v := p.value()
-	if err := p.finish(); err != nil {
-		return Value{}, err
-	}
-	return v, nil
+	return v, p.finish()
 }
 
 // Elements reads data, which must be one JSON array, by the rules of [Parse], and yields
