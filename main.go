@@ -10,7 +10,6 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"errors"
-	"flag"
 	"fmt"
 	"html"
 	"io"
@@ -78,7 +77,8 @@ func Run(
 
 		Variables: strings.Fields(variables),
 	}
-	forOperator := operator.Commands(&e.Program, operator.Files{
+	e.declareFlags()
+	forOperator := operator.Commands(&e.Program, &e.data, operator.Files{
 		Open:    e.openForOperator,
 		Records: e.readRecords,
 		Salvage: e.salvage,
@@ -115,25 +115,28 @@ type eventsd struct {
 	strict, anyRoute                            bool
 }
 
+const serveFlags = "addr ready-file log v data seed api-key memory first-key new-event-status"
+
 // commands are the subcommands, but for the operator's. The first of them is what
 // eventsd does without a subcommand.
 func (e *eventsd) commands() []command.Command {
 	return []command.Command{{
 		Name:    "serve",
 		Summary: "serve the API; also without a subcommand",
-		Flags:   e.serveFlags,
+		Flags:   serveFlags,
 		Run:     e.serve,
 	}, {
 		Name:    "demo",
 		Summary: "serve a built-in example from memory, with a curl line to try",
-		Flags:   e.demoFlags,
+		Flags:   "addr ready-file log v",
 		Run:     e.demo,
 	}, {
 		Name:    "double",
 		Args:    "[-- COMMAND ARGS]",
 		Summary: "serve a test double from memory, alone or for as long as a command runs",
-		Flags:   e.doubleFlags,
-		Run:     e.double,
+		Flags: "addr=127.0.0.1:0 ready-file log v seed api-key " +
+			"time control-token until-eof faults strict allow-unknown-routes",
+		Run: e.double,
 	}, {
 		Name:    "openapi",
 		Summary: "print openapi.json",
@@ -141,7 +144,7 @@ func (e *eventsd) commands() []command.Command {
 	}, {
 		Name:    "health",
 		Summary: "exit 0 if the server with the same flags and environment answers",
-		Flags:   e.serveFlags,
+		Flags:   serveFlags,
 		Run:     e.health,
 	}, {
 		Name:    "version",
@@ -150,45 +153,25 @@ func (e *eventsd) commands() []command.Command {
 	}, {
 		Name:    "check",
 		Summary: "read the data file, print what is in it and change nothing",
-		Flags:   e.dataFlag,
+		Flags:   "data",
 		Run:     e.check,
 	}}
 }
 
-// serverFlags declares the flags of every server.
-func (e *eventsd) serverFlags(fs *flag.FlagSet, addr string) {
-	fs.StringVar(&e.addr, "addr", addr, "`HOST:PORT` to listen on; port 0 is any free one")
+// declareFlags declares all flags but the operator's.
+func (e *eventsd) declareFlags() {
+	fs := &e.Flags
+	fs.StringVar(&e.addr, "addr", "127.0.0.1:8080", "`HOST:PORT` to listen on; port 0 is any free one")
 	fs.StringVar(&e.readyFile, "ready-file", "", "`FILE` for the ready lines as JSON, removed at the end")
 	fs.StringVar(&e.log, "log", "text", "`FORMAT` of the log on stderr: text or json")
 	fs.BoolVar(&e.verbose, "v", false, "log a line for each request")
-}
 
-func (e *eventsd) demoFlags(fs *flag.FlagSet) {
-	e.serverFlags(fs, "127.0.0.1:8080")
-}
-
-func (e *eventsd) dataFlag(fs *flag.FlagSet) {
-	fs.StringVar(&e.data, "data", "events.json", "the data `FILE`")
-}
-
-// storeFlags declares the flags of a store that begins empty, or may.
-func (e *eventsd) storeFlags(fs *flag.FlagSet) {
 	fs.StringVar(&e.seed, "seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
 	fs.StringVar(&e.apiKey, "api-key", "", "`SECRET` of the first key, in place of one that is made")
-}
-
-func (e *eventsd) serveFlags(fs *flag.FlagSet) {
-	e.serverFlags(fs, "127.0.0.1:8080")
-	e.dataFlag(fs)
-	e.storeFlags(fs)
 	fs.BoolVar(&e.memory, "memory", false, "keep everything in memory, without a file")
 	fs.BoolVar(&e.firstKey, "first-key", true, "if the store has no key, make one and show it")
 	fs.StringVar(&e.newStatus, "new-event-status", "published", "`STATUS` of a new event: draft or published")
-}
 
-func (e *eventsd) doubleFlags(fs *flag.FlagSet) {
-	e.serverFlags(fs, "127.0.0.1:0")
-	e.storeFlags(fs)
 	fs.StringVar(&e.startTime, "time", double.Start.Format(time.RFC3339),
 		"`TIME` at which the clock stands at the start, in RFC 3339")
 	fs.StringVar(&e.controlToken, "control-token", "", "`TOKEN` of the control API, in place of a random one")

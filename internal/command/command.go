@@ -23,6 +23,7 @@ type Program struct {
 	Name     string // such as eventsd; the variables of its flags begin with EVENTSD_
 	About    string // one sentence for the help
 	Commands []Command
+	Flags    flag.FlagSet // every flag that a subcommand can have
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer                // for errors, notices and the log
@@ -39,10 +40,10 @@ type Program struct {
 
 // Command is one thing that a program does.
 type Command struct {
-	Name    string              // one word or two
-	Args    string              // what follows the flags, for the help; empty: nothing may follow
-	Summary string              // one line for the help
-	Flags   func(*flag.FlagSet) // declares its flags; nil: it has none
+	Name    string // one word or two
+	Args    string // what follows the flags, for the help; empty: nothing may follow
+	Summary string // one line for the help
+	Flags   string // the names of its flags; NAME=VALUE is one with a default of its own
 	Run     func() error
 }
 
@@ -62,8 +63,13 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // Exit prints the error
-	if c.Flags != nil {
-		c.Flags(fs)
+	for _, name := range strings.Fields(c.Flags) {
+		name, value, hasDefault := strings.Cut(name, "=")
+		f := p.Flags.Lookup(name)
+		if hasDefault {
+			_ = f.Value.Set(value) // any value is good for a text
+		}
+		fs.Var(f.Value, name, f.Usage)
 	}
 	err = fs.Parse(rest)
 	if errors.Is(err, flag.ErrHelp) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,10 +22,8 @@ func run(vars map[string]string, args ...string) (did, printed string, err error
 	var dry bool
 	p := &command.Program{Name: "tool", About: "tool is a tool.", Stdout: &stdout,
 		Variables: []string{"TOOL_ADDR", "TOOL_ADDR_FILE", "TOOL_DRY_RUN"}}
-	addrFlag := func(fs *flag.FlagSet, value string) {
-		fs.StringVar(&addr, "addr", value, "`HOST:PORT` to listen on")
-	}
-	dryFlag := func(fs *flag.FlagSet) { fs.BoolVar(&dry, "dry-run", false, "change nothing") }
+	p.Flags.StringVar(&addr, "addr", "", "`HOST:PORT` to listen on")
+	p.Flags.BoolVar(&dry, "dry-run", false, "change nothing")
 	does := func(name string, err error) func() error {
 		return func() error {
 			did = fmt.Sprintf("%s addr=%s dry=%v args=%q given=%v", name, addr, dry, p.Args, p.Given)
@@ -38,10 +35,10 @@ func run(vars map[string]string, args ...string) (did, printed string, err error
 	}
 	p.Commands = []command.Command{
 		{Name: "serve", Summary: "serve", Run: does("serve", nil),
-			Flags: func(fs *flag.FlagSet) { addrFlag(fs, ":80"); dryFlag(fs) }},
+			Flags: "addr=:80 dry-run"},
 		{Name: "key list", Summary: "list the keys", Run: does("list", nil),
-			Flags: func(fs *flag.FlagSet) { addrFlag(fs, "list:1") }},
-		{Name: "key show", Args: "ID", Summary: "show a key", Flags: dryFlag, Run: does("show", errShow)},
+			Flags: "addr=list:1"},
+		{Name: "key show", Args: "ID", Summary: "show a key", Flags: "dry-run", Run: does("show", errShow)},
 		{Name: "version", Summary: "print the version", Run: does("version", nil)},
 	}
 	err = p.Run(args, func(name string) string { return vars[name] })

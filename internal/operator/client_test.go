@@ -142,8 +142,8 @@ func TestAsk(t *testing.T) {
 	base := func(string) string { return "http://example.com" } // whatever the host is on a socket
 	routes := StoreRoutes(s, base)
 	tools := map[string]*tool{
-		"server": {data: serve(t, Handler("", routes, fail))},
-		"file":   {data: filepath.Join(shortDir(t), "d")},
+		"server": {data: new(serve(t, Handler("", routes, fail)))},
+		"file":   {data: new(filepath.Join(shortDir(t), "d"))},
 	}
 	tools["file"].files.Open = func(path string, create bool) (Store, func() error, error) {
 		return s, func() error { return nil }, nil
@@ -208,7 +208,7 @@ func TestServerFails(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}},
 	} {
-		tool := &tool{data: serve(t, tt.serve)}
+		tool := &tool{data: new(serve(t, tt.serve))}
 		for _, r := range requests {
 			err := tool.withStore(func(a ask) error {
 				return a(io.Discard, r.operation, r.id, []byte(r.body))
@@ -224,7 +224,7 @@ func TestServerFails(t *testing.T) {
 func TestRefusedEarly(t *testing.T) {
 	t.Parallel()
 	routes := StoreRoutes(&store{}, func(string) string { return "" })
-	tool := &tool{data: serve(t, Handler("", routes, fail))}
+	tool := &tool{data: new(serve(t, Handler("", routes, fail)))}
 	err := tool.withStore(func(a ask) error {
 		return a(io.Discard, "POST /keys", "", make([]byte, 16*maxBody))
 	})
@@ -245,7 +245,7 @@ func TestDeadSocket(t *testing.T) {
 	dead.(*net.UnixListener).SetUnlinkOnClose(false)
 	dead.Close()
 	opened := errors.New("the file was opened")
-	tool := &tool{data: data}
+	tool := &tool{data: &data}
 	tool.files.Open = func(string, bool) (Store, func() error, error) { return nil, nil, opened }
 	if err := tool.withStore(nil); err != opened {
 		t.Errorf("withStore = %v, want %v", err, opened)
@@ -276,7 +276,7 @@ func TestControlCharacters(t *testing.T) {
 		var stdout, stderr strings.Builder
 		p := &command.Program{Name: "tool", Stdin: strings.NewReader("[]"), Stdout: &stdout, Stderr: &stderr,
 			Redact: func(text string) string { return text }, Variables: []string{"TOOL_DATA"}}
-		p.Commands = Commands(p, Files{Records: func(string) ([]byte, error) { return nil, nil }})
+		p.Commands = Commands(p, new(string), Files{Records: func(string) ([]byte, error) { return nil, nil }})
 		err := p.Run(strings.Fields(args), func(string) string { return data })
 		p.Exit(err)
 		printed := stdout.String() + stderr.String()

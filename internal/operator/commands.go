@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -33,82 +32,62 @@ type tool struct {
 	*command.Program
 	files Files
 
-	data, name, email, user, output string
-	create, json, salvage           bool
+	data                      *string
+	name, email, user, output string
+	create, json, salvage     bool
 }
 
-// Commands are the operator's subcommands.
-func Commands(p *command.Program, files Files) []command.Command {
-	t := &tool{Program: p, files: files}
-	data := func(fs *flag.FlagSet) {
-		fs.StringVar(&t.data, "data", "events.json", "the data `FILE` of the server")
-	}
-	create := func(fs *flag.FlagSet) {
-		data(fs)
-		fs.BoolVar(&t.create, "create", false, "make a new data file if there is none")
-	}
-	json := func(fs *flag.FlagSet) {
-		fs.BoolVar(&t.json, "json", false, "print JSON")
-	}
+// Commands declares the operator's flags, of which data is set to the path of the data file,
+// and returns the operator's subcommands.
+func Commands(p *command.Program, data *string, files Files) []command.Command {
+	t := &tool{Program: p, data: data, files: files}
+	p.Flags.StringVar(data, "data", "events.json", "the data `FILE`")
+	p.Flags.BoolVar(&t.create, "create", false, "make a new data file if there is none")
+	p.Flags.BoolVar(&t.json, "json", false, "print JSON")
+	p.Flags.StringVar(&t.name, "name", "", "`NAME` of the user, if the email is new")
+	p.Flags.StringVar(&t.email, "email", "", "`EMAIL` of the user")
+	p.Flags.StringVar(&t.user, "user", "", "`ID` of an existing user, in place of an email")
+	p.Flags.StringVar(&t.output, "o", "-", "`FILE` to write, whole or not at all, or - for stdout")
+	p.Flags.BoolVar(&t.salvage, "salvage", false, "print what can still be read of a damaged data file")
 	return []command.Command{{
 		Name:    "key issue",
 		Summary: "make an API key for a user and print it: it is shown this once",
-		Flags: func(fs *flag.FlagSet) {
-			create(fs)
-			json(fs)
-			fs.StringVar(&t.name, "name", "", "`NAME` of the user, if the email is new")
-			fs.StringVar(&t.email, "email", "", "`EMAIL` of the user")
-			fs.StringVar(&t.user, "user", "", "`ID` of an existing user, in place of an email")
-		},
-		Run: t.keyIssue,
+		Flags:   "data create json name email user",
+		Run:     t.keyIssue,
 	}, {
 		Name:    "key list",
 		Summary: "list the keys, without their secrets",
-		Flags: func(fs *flag.FlagSet) {
-			data(fs)
-			json(fs)
-		},
-		Run: t.keyList,
+		Flags:   "data json",
+		Run:     t.keyList,
 	}, {
 		Name:    "key revoke",
 		Args:    "ID",
 		Summary: "end a key for good",
-		Flags:   data,
+		Flags:   "data",
 		Run:     t.keyRevoke,
 	}, {
 		Name:    "apply",
 		Args:    "[FILE|-]",
 		Summary: "put an array of records into the store, all or none; see docs/records.md",
-		Flags: func(fs *flag.FlagSet) {
-			create(fs)
-			json(fs)
-		},
-		Run: t.apply,
+		Flags:   "data create json",
+		Run:     t.apply,
 	}, {
 		Name:    "dump",
 		Summary: "print the store as an array of records, which is a seed",
-		Flags: func(fs *flag.FlagSet) {
-			data(fs)
-			fs.StringVar(&t.output, "o", "-", "`FILE` to write, whole or not at all, or - for stdout")
-			fs.BoolVar(&t.salvage, "salvage", false,
-				"print what can still be read of a damaged data file")
-		},
-		Run: t.dump,
+		Flags:   "data o salvage",
+		Run:     t.dump,
 	}, {
 		Name:    "status",
 		Summary: "print what the running server has, and whether it can write",
-		Flags: func(fs *flag.FlagSet) {
-			data(fs)
-			json(fs)
-		},
-		Run: t.status,
+		Flags:   "data json",
+		Run:     t.status,
 	}}
 }
 
 // withStore runs do on the store of the running server or, if none runs, on the data
 // file.
 func (t *tool) withStore(do func(ask) error) error {
-	conn, err := t.DialSocket(t.data)
+	conn, err := t.DialSocket(*t.data)
 	if err != nil {
 		return err
 	}
@@ -116,7 +95,7 @@ func (t *tool) withStore(do func(ask) error) error {
 		defer conn.Close()
 		return do(askServer(conn))
 	}
-	store, closeStore, err := t.files.Open(t.data, t.create)
+	store, closeStore, err := t.files.Open(*t.data, t.create)
 	if err != nil {
 		return err
 	}
@@ -265,7 +244,7 @@ func (t *tool) apply() error {
 func (t *tool) dump() error {
 	write := func(w io.Writer) error {
 		if t.salvage {
-			return t.files.Salvage(w, t.data)
+			return t.files.Salvage(w, *t.data)
 		}
 		return t.withStore(func(a ask) error {
 			return a(w, "GET /records", "", nil)
@@ -274,18 +253,18 @@ func (t *tool) dump() error {
 	if t.output == "-" {
 		return write(t.Stdout)
 	}
-	return command.WriteFile(t.output, t.data, write)
+	return command.WriteFile(t.output, *t.data, write)
 }
 
 // status prints what the running server answers about itself.
 func (t *tool) status() error {
-	conn, err := t.DialSocket(t.data)
+	conn, err := t.DialSocket(*t.data)
 	if err != nil {
 		return err
 	}
 	if conn == nil {
 		return command.Failed(fmt.Errorf("no server runs on %s: nobody listens on %s",
-			t.data, command.SocketPath(t.data)))
+			*t.data, command.SocketPath(*t.data)))
 	}
 	defer conn.Close()
 	var answer bytes.Buffer
