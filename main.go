@@ -195,10 +195,7 @@ func (e *eventsd) printVersion() error {
 
 // build is the module and the version of this program.
 func build() (module, number string) {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{Main: debug.Module{Path: "example.com/events"}}
-	}
+	info, _ := debug.ReadBuildInfo() // every program that is built from a module has it
 	return info.Main.Path, cmp.Or(version, info.Main.Version, "(devel)")
 }
 

@@ -24,9 +24,9 @@ func WriteFile(path, data string, write func(io.Writer) error) error {
 	if ofData.MatchString(strings.TrimPrefix(path, target(data))) || os.SameFile(info, dataInfo) {
 		return fmt.Errorf("%s belongs to the data file; give another path", path)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	tmp, err := createTemp(path)
 	if err != nil {
-		return fmt.Errorf("%s cannot be written: %w", path, errors.Unwrap(err))
+		return err
 	}
 	err = write(tmp)
 	if err == nil {
@@ -41,6 +41,15 @@ func WriteFile(path, data string, write func(io.Writer) error) error {
 		return fmt.Errorf("%s was not written: %w", path, err)
 	}
 	return nil
+}
+
+// createTemp creates a file that is to get a path once it is whole.
+func createTemp(path string) (*os.File, error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		err = fmt.Errorf("%s cannot be written: %w", path, errors.Unwrap(err))
+	}
+	return tmp, err
 }
 
 // ofData matches what follows the path of a data file in the paths of its companions.

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -37,7 +36,6 @@ func (r Ready) Print(stdout io.Writer, file *ReadyFile) error {
 	if err := file.write(r); err != nil {
 		return fmt.Errorf("-ready-file: %w", err)
 	}
-	r.PID = 0
 	_, err := io.WriteString(stdout, Lines(strict.Encode(r)))
 	return err
 }
@@ -58,9 +56,9 @@ func Lines(object []byte) string {
 // descriptor that made it, under a temporary name, and nothing is opened by a name later:
 // that could be a link to another file by then, or a pipe.
 type ReadyFile struct {
-	path string
-	file *os.File    // has a temporary name until it is whole
-	made fs.FileInfo // of the whole file
+	path    string
+	file    *os.File // has a temporary name until it is whole
+	content Ready    // of the whole file
 }
 
 // NewReadyFile removes the ready file of an earlier server and makes sure that
@@ -74,9 +72,9 @@ func NewReadyFile(path string) (*ReadyFile, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("-ready-file: %s is there and is no ready file; give another path", path)
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	file, err := createTemp(path)
 	if err != nil {
-		return nil, fmt.Errorf("-ready-file: %s cannot be made: %w", path, errors.Unwrap(err))
+		return nil, fmt.Errorf("-ready-file: %w", err)
 	}
 	os.Remove(path)
 	return &ReadyFile{path: path, file: file}, nil
@@ -104,11 +102,8 @@ func (f *ReadyFile) write(r Ready) error {
 		return nil
 	}
 	r.PID = os.Getpid()
+	f.content = r
 	_, err := f.file.Write(append(strict.Encode(r), '\n'))
-	if err != nil {
-		return err
-	}
-	f.made, err = f.file.Stat()
 	if err != nil {
 		return err
 	}
@@ -124,9 +119,8 @@ func (f *ReadyFile) Remove() {
 	}
 	f.file.Close()
 	os.Remove(f.file.Name()) // if it was not renamed
-	now, err := os.Lstat(f.path)
-	if err == nil && os.SameFile(now, f.made) &&
-		now.Size() == f.made.Size() && now.ModTime().Equal(f.made.ModTime()) {
+	now, err := readReady(f.path)
+	if err == nil && now == f.content {
 		os.Remove(f.path)
 	}
 }

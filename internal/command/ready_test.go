@@ -29,14 +29,14 @@ func TestPrint(t *testing.T) {
 		printed, file string
 	}{
 		{
-			Ready{"http://b", "k", "d", "o", "http://c", "t", "http://i", "curl <&>", os.Getpid()},
+			Ready{"http://b", "k", "d", "o", "http://c", "t", "http://i", "curl <&>", 0},
 			"base_url: http://b\napi_key: k\ndata: d\noperator: o\n" +
 				"control_url: http://c\ncontrol_token: t\ninspector: http://i\nready: curl <&>\n",
 			`{"base_url":"http://b","api_key":"k","data":"d","operator":"o",` +
 				`"control_url":"http://c","control_token":"t","inspector":"http://i","ready":"curl <&>","pid":` + pid + "}\n",
 		},
 		{
-			Ready{BaseURL: "http://b", Data: "d", Ready: "curl", PID: os.Getpid()},
+			Ready{BaseURL: "http://b", Data: "d", Ready: "curl"},
 			"base_url: http://b\ndata: d\nready: curl\n",
 			`{"base_url":"http://b","data":"d","ready":"curl","pid":` + pid + "}\n",
 		},
@@ -92,7 +92,7 @@ func TestRemove(t *testing.T) {
 	t.Parallel()
 	new(ReadyFile).Remove()
 	const earlier, next = `{"ready":"of an earlier server","pid":1}`, `{"ready":"of the next server","pid":1}`
-	ours := Ready{Ready: "curl", PID: os.Getpid()}
+	ours := Ready{Ready: "curl"}
 	for _, tt := range []struct {
 		name, before string
 		written      bool

@@ -19,25 +19,47 @@ import (
 
 // How long the client waits for the running server.
 const (
-	quietTimeout = 10 * time.Second // without a byte in either direction
+	quietTimeout = 10 * time.Second // for a read or a write
 	applyTimeout = 60 * time.Second // once the records are sent: they may be many
 )
 
-// liveConn is a connection that fails when nothing has moved on it for too long.
-type liveConn struct{ net.Conn }
+// liveConn is a connection of which a read or a write fails when it takes longer than a
+// timeout.
+type liveConn struct {
+	net.Conn
+	timeout time.Duration
+}
 
-func (c liveConn) Read(p []byte) (int, error)  { return c.moved(c.Conn.Read(p)) }
-func (c liveConn) Write(p []byte) (int, error) { return c.moved(c.Conn.Write(p)) }
+func (c *liveConn) Read(p []byte) (int, error) {
+	_ = c.SetDeadline(time.Now().Add(c.timeout)) // fails only on a closed connection
+	return c.Conn.Read(p)
+}
 
-func (c liveConn) moved(n int, err error) (int, error) {
-	if err == nil {
-		err = c.wait(quietTimeout)
+func (c *liveConn) Write(p []byte) (int, error) {
+	_ = c.SetDeadline(time.Now().Add(c.timeout))
+	return c.Conn.Write(p)
+}
+
+// answerBody is the body of an answer without control characters, which could steer a
+// terminal: JSON has none but for tabs and line ends. An error is returned as broken
+// makes it.
+type answerBody struct {
+	io.Reader
+	broken func(error) error
+}
+
+func (a answerBody) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	for i, b := range p[:n] {
+		if b < ' ' && !slices.Contains([]byte("\n\t\r"), b) {
+			p[i] = '?'
+		}
+	}
+	if err != nil && err != io.EOF {
+		err = a.broken(err)
 	}
 	return n, err
 }
-
-// wait sets for how long nothing may move from now on.
-func (c liveConn) wait(most time.Duration) error { return c.SetDeadline(time.Now().Add(most)) }
 
 // ask sends a request for an operation of [StoreRoutes], in whose path the id stands for
 // {id}. It writes the answer to w, piece by piece as it comes. If it returns an error, the
@@ -60,7 +82,7 @@ func (routes Routes) ask(w io.Writer, operation, id string, body []byte) error {
 
 // askServer returns the [ask] of a running server to which there is a connection.
 func askServer(c net.Conn) ask {
-	conn := liveConn{c}
+	conn := &liveConn{c, quietTimeout}
 	return func(w io.Writer, operation, id string, body []byte) error {
 		method, path, _ := strings.Cut(operation, " ")
 		target := "http://operator" + strings.Replace(path, "{id}", url.PathEscape(id), 1)
@@ -68,28 +90,29 @@ func askServer(c net.Conn) ask {
 		if err != nil {
 			return err
 		}
-		_ = conn.wait(quietTimeout) // fails only on a closed connection
 		doubt := ""
-		// If this fails, nothing was applied, and a refusal may have come already.
+		broken := func(err error) error {
+			return command.Failed(fmt.Errorf("the running server did not answer: %w%s", err, doubt))
+		}
+		// If this fails, nothing was applied, and a refusal may come nevertheless.
 		if req.Write(conn) == nil && method != http.MethodGet {
 			doubt = "; it may have been applied"
 			if path == "/records" {
-				_ = conn.wait(applyTimeout)
+				conn.timeout = applyTimeout
 			}
-		}
-		broken := func(err error) error {
-			return command.Failed(fmt.Errorf("the running server did not answer: %w%s", err, doubt))
 		}
 		resp, err := http.ReadResponse(bufio.NewReader(conn), req)
 		if err != nil {
 			return broken(err)
 		}
+		answer := answerBody{resp.Body, broken}
 		if resp.StatusCode < http.StatusMultipleChoices {
-			return conn.copy(w, resp.Body, broken)
+			_, err = io.Copy(w, answer)
+			return command.Failed(err)
 		}
-		refused, err := io.ReadAll(resp.Body)
+		refused, err := io.ReadAll(answer)
 		if err != nil {
-			return broken(err)
+			return err
 		}
 		var e struct{ Error struct{ Message string } }
 		if json.Unmarshal(refused, &e) != nil || resp.StatusCode >= http.StatusInternalServerError {
@@ -97,31 +120,6 @@ func askServer(c net.Conn) ask {
 				"under the id %s", resp.Status, resp.Header.Get("X-Request-Id")))
 		}
 		return errors.New(e.Error.Message)
-	}
-}
-
-// copy copies an answer to w, which may take its time: it may be a terminal. An error of
-// the answer is returned as broken makes it.
-func (c liveConn) copy(w io.Writer, answer io.Reader, broken func(error) error) error {
-	part := make([]byte, 64<<10)
-	for {
-		n, readErr := answer.Read(part)
-		for i, b := range part[:n] {
-			if b < ' ' && !slices.Contains([]byte("\n\t\r"), b) {
-				part[i] = '?' // JSON has no other control characters, which could steer a terminal
-			}
-		}
-		_, err := w.Write(part[:n])
-		if err != nil {
-			return command.Failed(err)
-		}
-		_ = c.wait(quietTimeout)
-		if readErr == io.EOF {
-			return nil
-		}
-		if readErr != nil {
-			return broken(readErr)
-		}
 	}
 }
 

@@ -41,14 +41,14 @@ func TestClientGivesUp(t *testing.T) {
 		want            string // the end of the error; empty: there is none
 	}{
 		{"an apply of which nothing is read", "POST /records", large, func(*http.Request, net.Conn) {},
-			quietTimeout, "timeout"},
+			2 * quietTimeout, "timeout"}, // the second one is for a refusal
 		{"an apply of which a part is read, slowly", "POST /records", large,
 			func(r *http.Request, _ net.Conn) {
 				for range 5 {
 					time.Sleep(quietTimeout - time.Second)
 					io.CopyN(io.Discard, r.Body, 100<<10)
 				}
-			}, 6*quietTimeout - 5*time.Second, "timeout"},
+			}, 7*quietTimeout - 5*time.Second, "timeout"},
 		{"an apply that is read", "POST /records", large, readAll,
 			applyTimeout, "timeout; it may have been applied"},
 		{"an apply that takes long", "POST /records", large, func(r *http.Request, conn net.Conn) {
