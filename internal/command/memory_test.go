@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,11 +61,11 @@ func TestFreeMemory(t *testing.T) {
 			runtime.ReadMemStats(&m)
 			return m.NumForcedGC
 		}
-		size := int64(0)
+		var size atomic.Int64
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan bool)
 		go func() {
-			FreeMemory(ctx, func() int64 { return size })
+			FreeMemory(ctx, size.Load)
 			close(done)
 		}()
 		synctest.Wait()
@@ -76,11 +77,11 @@ func TestFreeMemory(t *testing.T) {
 			{2 * worthFreeing, 0}, {0, 1}, {0, 0},
 		} {
 			before := freed()
-			size = tt.size
+			size.Store(tt.size)
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			if got := freed() - before; got != tt.want {
-				t.Errorf("at %d bytes memory was freed %d times, want %d", size, got, tt.want)
+				t.Errorf("at %d bytes memory was freed %d times, want %d", tt.size, got, tt.want)
 			}
 		}
 		stop()
