@@ -99,8 +99,8 @@ func TestHouse(t *testing.T) {
 // The limits of size and density that CONTRIBUTING.md promises.
 const (
 	maxTokens  = 59_000 // of the program; the aim is 52,500
-	maxDensity = 7.6    // tokens a line of code in all; the aim is 7.2
-	maxPackage = 8.7    // tokens a line of code in each package; the aim is 7.6
+	maxDensity = 7.2    // tokens a line of code in all
+	maxPackage = 7.6    // tokens a line of code in each package
 	maxColumns = 110    // of a line; a tab counts as four
 	maxLines   = 950    // of a file at the top
 )

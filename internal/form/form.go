@@ -59,8 +59,6 @@ type Member struct {
 
 	Rule  Rule // of a string; nil if any will do
 	Flags Flags
-
-	key string // the name as it stands in JSON, once ReadIndexed has needed it
 }
 
 // Flags are the rules of a member beside that of its text.

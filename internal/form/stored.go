@@ -129,11 +129,10 @@ func (f Form) ReadIndexed(text string) (ok bool) {
 		if !m.is(Indexed) {
 			continue
 		}
-		if m.key == "" {
-			m.key = `"` + m.Name + `":`
-		}
-		value, isNext := strings.CutPrefix(rest[min(1, len(rest)):], m.key) // as it is nearly always
-		if !isNext {
+		// Nearly always the text begins with this member.
+		value, isNext := strings.CutPrefix(rest[min(len(`,"`), len(rest)):], m.Name)
+		value, hasColon := strings.CutPrefix(value, `":`)
+		if !isNext || !hasColon {
 			value = afterName(rest, m.Name)
 		}
 		rest, ok = m.read(value)
