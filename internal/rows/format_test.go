@@ -50,8 +50,8 @@ func oldFile(t *testing.T, n int) (path string) {
 func checkUpgraded(t *testing.T, db *DB, n int) {
 	t.Helper()
 	db.View(func(v View) {
-		if got := fmt.Sprint(v.Count()); got != fmt.Sprintf("map[event:%d user:1]", n) {
-			t.Errorf("the database has %s, want %d events and a user", got, n)
+		if got := db.Stats().Rows; got["event"] != n || got["user"] != 1 {
+			t.Errorf("the database has %v, want %d events and a user", got, n)
 		}
 		want := strings.TrimSuffix(string(fact{id: "evt_0", parent: "usr_1", name: "new", number: 7}.json()), "}") +
 			`,"subtitle":null,"price":0}`

@@ -196,7 +196,7 @@ func TestCheck(t *testing.T) {
 	db.mustUpdate(t, put(fact{id: "usr_1"}, fact{id: "evt_1", parent: "usr_1"}, fact{id: "evt_2", parent: "usr_1"}))
 	db.Close()
 	_, count, err := Check(path, testOptions())
-	if err != nil || fmt.Sprint(count) != "map[event:2 user:1]" {
+	if err != nil || fmt.Sprint(count) != "map[event:2 guest:0 user:1]" {
 		t.Errorf("Check = %v, %v, want two events and a user", count, err)
 	}
 }

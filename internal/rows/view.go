@@ -67,14 +67,5 @@ func (v View) All() iter.Seq[*Row] {
 // Empty reports whether the database has no rows.
 func (v View) Empty() bool { return len(v.db.names) == 0 }
 
-// Count is how many rows there are of each kind, by its name.
-func (v View) Count() map[string]int {
-	count := map[string]int{}
-	for r := range v.All() {
-		count[r.Kind.Name]++
-	}
-	return count
-}
-
 // Newest is the latest time of creation of any row that the database has had.
 func (v View) Newest() time.Time { return v.db.newest }
