@@ -94,7 +94,7 @@ func session(c *crasher, m *memFS, broken func(error)) {
 // Every call of every kind fails in turn, before or after it had its effect,
 // or in the middle of it; power is lost at every point as well.
 func TestFaults(t *testing.T) {
-	kinds := []string{"resolve", "lock", "unlock", "open", "create", "rename", "remove", "names", "syncdir",
+	kinds := []string{"resolve", "lock", "unlock", "open", "create", "rename", "remove", "syncdir",
 		"stat", "read", "write", "truncate", "sync", "close", "size"}
 	t.Run("unix", func(t *testing.T) {
 		t.Parallel()
@@ -132,7 +132,7 @@ func testFaults(t *testing.T, windows bool, kinds []string) {
 		for _, line := range m.logged {
 			reported = reported || strings.Contains(line, "no empty commit was added")
 		}
-		if !reported && !slices.Contains([]string{"names", "remove", "close"}, kind) {
+		if !reported && !slices.Contains([]string{"remove", "close"}, kind) {
 			t.Errorf("%s %d failed (%+v), and nothing reported it", kind, k, f)
 		}
 		return true
@@ -411,7 +411,6 @@ func TestReadOnly(t *testing.T) {
 		broken bool
 	}{
 		"settle":          {"", "write", 0, false},
-		"tmp not removed": {"", "remove", 0, false},
 		"sync of settle":  {"", "sync", 0, true},
 		"torn not kept":   {"torn", "create", 0, false},
 		"torn not synced": {"torn", "sync", 0, false},
@@ -562,30 +561,19 @@ func TestRewriteFails(t *testing.T) {
 	})
 }
 
-func TestOldTornFilesStay(t *testing.T) {
-	for _, kind := range []string{"names", "remove"} {
-		m, f := settled(t)
-		ok(t, f.Close())
-		for i := range 5 {
-			m.put(fmt.Sprintf("%s.torn-%d", dataPath, i), nil)
-		}
-		n := m.names[dataPath]
-		n.do(change{int64(len(n.cache)), []byte("torn")})
-		var logged []string
-		k := 0
-		if kind == "remove" {
-			k = 1 // the first is FILE.tmp
-		}
-		m.fault = once(kind, k, fault{err: errIO})
-		f, err := Open(dataPath, Options{Formats: formats, fs: m, Logf: func(format string, args ...any) {
-			logged = append(logged, fmt.Sprintf(format, args...))
-		}}, ignore)
-		ok(t, err)
-		ok(t, f.Settle())
-		if len(logged) != 2 || !strings.Contains(logged[0], "old unfinished writes stay") ||
-			!strings.Contains(logged[1], "kept in /events.json.torn-2") {
-			t.Errorf("%s: logged %q", kind, logged)
-		}
+// An unfinished rewrite that cannot be removed takes room, and nothing else.
+func TestTmpNotRemoved(t *testing.T) {
+	m, f := settled(t)
+	ok(t, f.Close())
+	m.put(dataPath+".tmp", []byte("unfinished"))
+	m.fault = once("remove", 0, fault{err: errIO})
+	f, _, err := openContent(m)
+	ok(t, err)
+	ok(t, f.Settle())
+	ok(t, f.Append([]byte("4")))
+	ok(t, f.Close())
+	if m.get(dataPath+".tmp") == nil {
+		t.Error("the unfinished rewrite was removed")
 	}
 }
 

@@ -32,7 +32,6 @@ type handle interface {
 	io.WriterAt
 	io.Closer
 	Stat() (fs.FileInfo, error)
-	Readdirnames(n int) ([]string, error)
 	Truncate(size int64) error
 	Sync() error
 }

@@ -335,18 +335,6 @@ func (f *memFile) Stat() (fs.FileInfo, error) {
 	return memInfo{size: int64(len(f.n.cache))}, nil
 }
 
-func (f *memFile) Readdirnames(int) (names []string, err error) {
-	if x := f.m.ask("names", f.path); x.err != nil {
-		return nil, x.err
-	}
-	f.m.mu.Lock()
-	defer f.m.mu.Unlock()
-	for path := range f.m.names {
-		names = append(names, filepath.Base(path))
-	}
-	return names, nil
-}
-
 func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	if x := f.m.ask("read", f.path); x.err != nil {
 		return 0, x.err

@@ -65,7 +65,7 @@
 //	FILE.lock       the lock, and the id of the process that holds it; never deleted.
 //	                On Unix FILE itself is locked, too
 //	FILE.tmp        a rewrite that was not finished; removed once FILE is found good
-//	FILE.torn-TIME  an unfinished write that was cut; the newest five stay
+//	FILE.torn-TIME  an unfinished write that was cut; never deleted
 package recordfile
 
 import (
@@ -85,9 +85,6 @@ const (
 
 	// maxUnfinished is the most that one unfinished write can leave after the last commit, in bytes.
 	maxUnfinished = MaxCommit + 8<<10
-
-	// maxTorn is how many files with unfinished writes are kept.
-	maxTorn = 5
 
 	// chunk is how much is read at once, in bytes.
 	chunk = 1 << 20

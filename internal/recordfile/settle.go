@@ -2,8 +2,6 @@ package recordfile
 
 import (
 	"errors"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -25,11 +23,8 @@ func (f *File) Settle() (err error) {
 	if f.Format() != f.latest() {
 		return errors.New("it must be rewritten")
 	}
-	err = f.fs.Remove(f.path + ".tmp") // it is not needed: this file is good
-	err = f.orEndWriting(ErrReadOnly, "removing an unfinished rewrite", err)
-	if err == nil {
-		err = f.putAside()
-	}
+	_ = f.fs.Remove(f.path + ".tmp") // it is not needed: this file is good
+	err = f.putAside()
 	if err == nil {
 		err = f.endWith(f.snapEnd, f.appended...)
 		err = f.orEndWriting(ErrReadOnly, "writing the end of the file again", err)
@@ -79,8 +74,7 @@ func (f *File) putAside() error {
 	if strings.HasPrefix(closing, f.rest) { // no more than the closing bracket
 		return nil
 	}
-	prefix := f.path + ".torn-"
-	name := prefix + time.Now().UTC().Format("20060102T150405.000000000Z")
+	name := f.path + ".torn-" + time.Now().UTC().Format("20060102T150405.000000000Z")
 	err := f.writeTorn(name)
 	if err != nil {
 		err = errors.Join(err, f.fs.Remove(name))
@@ -88,16 +82,6 @@ func (f *File) putAside() error {
 	}
 	f.rest = ""
 	f.repair += ", cut and kept in " + name
-	names, err := f.dir.Readdirnames(-1)
-	slices.Sort(names)
-	folder, begin := filepath.Split(prefix)
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, begin) })
-	for _, old := range names[:max(0, len(names)-maxTorn)] {
-		err = errors.Join(err, f.fs.Remove(folder+old))
-	}
-	if err != nil {
-		f.Logf("%s: old unfinished writes stay: %v", f.path, err)
-	}
 	return nil
 }
 
