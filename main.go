@@ -42,10 +42,10 @@ var demoSeed []byte
 // demoKey is in demoSeed.
 const demoKey = "svc_live_demo"
 
-//go:embed internal/page/reference.html
+//go:embed internal/reference.html
 var referenceHTML string
 
-//go:embed internal/page/inspector.html
+//go:embed internal/inspector.html
 var inspectorHTML string
 
 // version is set by the linker if the build knows no tag:
