@@ -2,7 +2,6 @@ package events
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -73,7 +72,6 @@ func Run(
 		Stdin:  stdin,
 		Stdout: stdout,
 		Stderr: stderr,
-		Redact: answer.Redact,
 
 		Variables: strings.Fields(variables),
 	}
@@ -219,16 +217,12 @@ func (e *eventsd) serve() error {
 	if filepath.Clean(e.readyFile) == filepath.Clean(e.data) {
 		return errors.New("-ready-file must be a file of its own, not that of -data, as it is removed")
 	}
-	inMemory := e.memory
-	if e.Given["data"] { // the flag wins over EVENTSD_MEMORY
-		inMemory = false
-		if e.Given["memory"] && e.memory {
-			return errors.New("-memory and -data exclude each other; give one of them")
-		}
+	if e.Given["data"] && e.Given["memory"] && e.memory {
+		return errors.New("-memory and -data exclude each other; give one of them")
 	}
 	return e.runServer(func(s *server) error {
 		s.note = "The operator of this server issues keys."
-		if inMemory {
+		if e.memory && !e.Given["data"] { // the flag wins over EVENTSD_MEMORY
 			s.use(NewStore(&s.Config))
 			return s.fill()
 		}
@@ -238,10 +232,6 @@ func (e *eventsd) serve() error {
 		}
 		if err != nil {
 			return err
-		}
-		if store.last.After(time.Now()) {
-			s.logger.Warn("the newest record is from the future, or the clock of this machine is behind; "+
-				"what is created now counts as later still", "created_at", store.last)
 		}
 		s.use(store)
 		return s.fill()
@@ -500,6 +490,10 @@ func (s *server) fill() error {
 	if err != nil {
 		return cmp.Or(s.checkAPIKey(), err) // the first, if that is why no key was made
 	}
+	if s.store.last.After(time.Now()) {
+		s.logger.Warn("the newest record is from the future, or the clock of this machine is behind; "+
+			"what is created now counts as later still", "created_at", s.store.last)
+	}
 	state := "the store has keys"
 	switch {
 	case key.Secret != "":
@@ -548,22 +542,13 @@ func (s *server) applySeed() error {
 		return nil
 	}
 	records, err := s.readSeed()
-	var ahead time.Time
 	if err == nil {
 		command.SaveMemory(len(records), func() {
-			ahead, err = s.store.applySeed(records)
+			err = s.store.applySeed(records)
 		})
-	}
-	isWhole := bytes.HasSuffix(bytes.TrimSpace(records), []byte("]"))
-	if err != nil && len(records) > 0 && !isWhole {
-		err = fmt.Errorf("%w; it does not end as an array does, so a part of it may be missing", err)
 	}
 	if err != nil {
 		return fmt.Errorf("the seed %s: %w", s.seed, err)
-	}
-	if !ahead.IsZero() {
-		s.logger.Warn("the seed has records from the future; what is created now counts as later still",
-			"seed", s.seed, "created_at", ahead)
 	}
 	return s.ctx.Err()
 }

@@ -366,15 +366,13 @@ func (s inner) ApplyRecords(records []byte) (applied, unchanged int, err error) 
 
 // applySeed is ApplyJSON for a seed, which may be the dump of a store whose clock
 // was ahead: a created_at later than now is accepted, unless the clock is a configured
-// one. It returns the latest of those, or the zero time.
-func (s *Store) applySeed(records []byte) (ahead time.Time, err error) {
-	err = s.update(context.Background(), func(t tx) error {
-		ahead = time.Time{}
-		t.ahead = &ahead
+// one.
+func (s *Store) applySeed(records []byte) error {
+	return s.update(context.Background(), func(t tx) error {
+		t.isSeed = true
 		_, _, err := t.applyAll(strict.Elements(records))
 		return err
 	})
-	return ahead, err
 }
 
 // Replace deletes the events of a user, with their guests, and applies records, in one
@@ -467,8 +465,8 @@ func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Ti
 // tx is an update of the store: the rows with the changes so far, and the rules.
 type tx struct {
 	*rows.Tx
-	s     *Store
-	ahead *time.Time // of a seed: its latest created_at that is later than now
+	s      *Store
+	isSeed bool // the records are a seed: their created_at may be later than now
 }
 
 // update runs f, which changes the store, all or nothing. On a file f may be called twice
@@ -626,11 +624,10 @@ func (t tx) createdAt(p *form.Problems, at *time.Time, old *rows.Row) {
 			p.Add("created_at", "must not be later than now: set -time or At to a later start of the clock")
 			return
 		}
-		if t.ahead == nil || at.Year() == 9999 {
+		if !t.isSeed || at.Year() == 9999 {
 			p.Add("created_at", "must not be later than now; only a backup that -seed reads may be")
 			return
 		}
-		*t.ahead = latest(*t.ahead, *at)
 	}
 	t.s.last = latest(t.s.last, *at)
 }

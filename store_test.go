@@ -803,7 +803,7 @@ func TestSeedFromTheFuture(t *testing.T) {
 	}
 	p := start(t, nil, "-addr", "127.0.0.1:0", "-data", data, "-seed", seed)
 	p.stop()
-	if log := p.stderr.String(); !strings.Contains(log, "the seed has records from the future") {
+	if log := p.stderr.String(); !strings.Contains(log, "the newest record is from the future") {
 		t.Errorf("the log does not report records from the future: %s", log)
 	}
 	store, err := events.Open(data, nil)

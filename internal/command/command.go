@@ -26,8 +26,7 @@ type Program struct {
 	Flags    flag.FlagSet // every flag that a subcommand can have
 	Stdin    io.Reader
 	Stdout   io.Writer
-	Stderr   io.Writer                // for errors, notices and the log
-	Redact   func(text string) string // takes secrets out of errors and log lines
+	Stderr   io.Writer // for errors, notices and the log
 
 	Variables []string // the variables of flags; one with _FILE names a file with the value
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
+
+	"example.com/events/internal/answer"
 )
 
 // exitError is an error with the status that the program ends with.
@@ -50,7 +52,7 @@ func (p *Program) Exit(err error) (status int) {
 	}
 	text := strings.Trim(err.Error(), "\n")
 	if text != "" {
-		p.Notice("%s", p.Redact(text))
+		p.Notice("%s", answer.Redact(text))
 	}
 	return status
 }
@@ -74,7 +76,7 @@ func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	clean := func(_ []string, a slog.Attr) slog.Attr {
 		kind := a.Value.Kind()
 		if kind == slog.KindString || kind == slog.KindAny {
-			text := p.Redact(a.Value.String())
+			text := answer.Redact(a.Value.String())
 			a.Value = slog.StringValue(Printable(text))
 		}
 		return a

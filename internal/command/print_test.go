@@ -35,8 +35,8 @@ func TestExit(t *testing.T) {
 		{fmt.Errorf("x: %w", syscall.ENOTDIR), 2, "tool: x: not a directory\n"},
 		{command.Failed(disk), 1, "tool: the disk is full\n"},
 		{fmt.Errorf("write: %w", command.Failed(disk)), 1, "tool: write: the disk is full\n"},
-		{errors.Join(command.Failed(disk), errors.New("a secret\x1b[2J")), 1,
-			"tool: the disk is full; a ***?[2J\n"},
+		{errors.Join(command.Failed(disk), errors.New("a svc_live_secret12345678 \x1b[2J")), 1,
+			"tool: the disk is full; a …5678 ?[2J\n"},
 	} {
 		var stderr bytes.Buffer
 		p := newProgram(&stderr)
@@ -61,15 +61,14 @@ func TestNotice(t *testing.T) {
 }
 
 func newProgram(stderr *bytes.Buffer) *command.Program {
-	redact := func(text string) string { return strings.ReplaceAll(text, "secret", "***") }
-	return &command.Program{Name: "tool", Stderr: stderr, Redact: redact}
+	return &command.Program{Name: "tool", Stderr: stderr}
 }
 
 // Neither a secret nor a character that steers a terminal gets into the log, and
 // no value can make a line look like two.
 func TestLogger(t *testing.T) {
 	t.Parallel()
-	const bad = "a secret\n\x1b[2J\u009b1m\u202e\" level=ERROR"
+	const bad = "a svc_live_secret12345678\n\x1b[2J\u009b1m\u202e\" level=ERROR"
 	for _, format := range []string{"text", "json"} {
 		var stderr bytes.Buffer
 		logger, err := newProgram(&stderr).Logger(format, false)
@@ -80,7 +79,7 @@ func TestLogger(t *testing.T) {
 		logger.Info(bad, "value", bad, "error", errors.New(bad), "number", 1)
 		got := stderr.String()
 		if strings.Count(got, "\n") != 1 || strings.ContainsAny(got, "\x1b\u009b\u202e") ||
-			strings.Contains(got, "secret") || strings.Count(got, "a ***") != 3 ||
+			strings.Contains(got, "secret") || strings.Count(got, "a …5678") != 3 ||
 			strings.Contains(got, "not this") {
 			t.Errorf("%s: logged %q", format, got)
 		}

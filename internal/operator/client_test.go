@@ -23,7 +23,7 @@ import (
 // status is the exit status of a program that ends with an error: 1 where the
 // server failed, 2 where it refused.
 func status(err error) int {
-	p := &command.Program{Stderr: io.Discard, Redact: func(text string) string { return text }}
+	p := &command.Program{Stderr: io.Discard}
 	return p.Exit(err)
 }
 
@@ -275,7 +275,7 @@ func TestControlCharacters(t *testing.T) {
 	} {
 		var stdout, stderr strings.Builder
 		p := &command.Program{Name: "tool", Stdin: strings.NewReader("[]"), Stdout: &stdout, Stderr: &stderr,
-			Redact: func(text string) string { return text }, Variables: []string{"TOOL_DATA"}}
+			Variables: []string{"TOOL_DATA"}}
 		p.Commands = Commands(p, new(string), Files{Records: func(string) ([]byte, error) { return nil, nil }})
 		err := p.Run(strings.Fields(args), func(string) string { return data })
 		p.Exit(err)
