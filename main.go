@@ -652,15 +652,17 @@ func (o operated) RevokeKey(id string) error {
 }
 
 func (o operated) ApplyRecords(records []byte) (applied, unchanged int, err error) {
+	count := map[string]int{}
 	command.SaveMemory(len(records), func() {
+		for record := range strict.Elements(records) { // first: later, there is much more in memory
+			if len(record.Members) == 1 {
+				count[record.Members[0].Name]++
+			}
+		}
 		applied, unchanged, err = o.Server.ApplyRecords(records)
 	})
 	if err != nil {
 		return applied, unchanged, err
-	}
-	count := map[string]int{}
-	for record := range strict.Elements(records) {
-		count[record.Members[0].Name]++
 	}
 	o.report("applied records",
 		"users", count["user"],

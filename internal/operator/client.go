@@ -20,7 +20,7 @@ import (
 // How long the client waits for the running server.
 const (
 	quietTimeout = 10 * time.Second // for a read or a write
-	applyTimeout = 60 * time.Second // once the records are sent: they may be many
+	applyTimeout = 10 * time.Minute // once the records are sent: they may be many, and the disk slow
 )
 
 // liveConn is a connection of which a read or a write fails when it takes longer than a
