@@ -201,7 +201,7 @@ func build() (module, number string) {
 func (e *eventsd) health() error {
 	asked, err := command.Health(e.addr, e.readyFile)
 	if err != nil {
-		return err
+		return command.Failed(err)
 	}
 	return e.Print("ok: " + asked + "\n")
 }

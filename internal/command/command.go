@@ -62,6 +62,7 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // Exit prints the error
+	var flags []*flag.Flag
 	for _, name := range strings.Fields(c.Flags) {
 		name, value, hasDefault := strings.Cut(name, "=")
 		f := p.Flags.Lookup(name)
@@ -69,6 +70,7 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 			_ = f.Value.Set(value) // any value is good for a text
 		}
 		fs.Var(f.Value, name, f.Usage)
+		flags = append(flags, f)
 	}
 	err = fs.Parse(rest)
 	if errors.Is(err, flag.ErrHelp) {
@@ -87,8 +89,14 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	if len(p.Args) > 0 && c.Args == "" { // not repeated: it may be a secret whose flag was mistyped
 		return fmt.Errorf("nothing may follow the flags of %s; see %s help %[1]s", c.Name, p.Name)
 	}
-	if err := p.readEnvironment(fs, getenv); err != nil {
-		return err
+	p.Shell = map[string]string{}
+	for _, f := range flags {
+		if p.Given[f.Name] {
+			continue
+		}
+		if err := p.readVariable(f, getenv); err != nil {
+			return err
+		}
 	}
 	return c.Run()
 }
@@ -141,19 +149,12 @@ func (p *Program) find(args []string) (c Command, rest []string, err error) {
 		typed, strings.Join(names, ", "), p.Name)
 }
 
-// readEnvironment sets the flags that were not given from their variables.
-func (p *Program) readEnvironment(fs *flag.FlagSet, getenv func(string) string) (err error) {
-	p.Shell = map[string]string{}
-	fs.VisitAll(func(f *flag.Flag) {
-		name := strings.ToUpper(p.Name + "_" + strings.ReplaceAll(f.Name, "-", "_"))
-		if err == nil && !p.Given[f.Name] && slices.Contains(p.Variables, name) {
-			err = p.readVariable(f, name, getenv)
-		}
-	})
-	return err
-}
-
-func (p *Program) readVariable(f *flag.Flag, name string, getenv func(string) string) error {
+// readVariable sets a flag from its variable in the environment, if it has one.
+func (p *Program) readVariable(f *flag.Flag, getenv func(string) string) error {
+	name := strings.ToUpper(p.Name + "_" + strings.ReplaceAll(f.Name, "-", "_"))
+	if !slices.Contains(p.Variables, name) {
+		return nil
+	}
 	value := getenv(name)
 	p.Shell[f.Name] = "$" + name
 	file := name + "_FILE"

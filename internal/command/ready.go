@@ -126,8 +126,7 @@ func (f *ReadyFile) Remove() {
 }
 
 // Health asks the server at an address whether it is well, and returns the URL that it
-// asked. If the port is 0, it takes the real one from the ready file. The error is marked
-// by [Failed].
+// asked. If the port is 0, it takes the real one from the ready file.
 func Health(addr, readyFile string) (asked string, err error) {
 	asked = URL(addr, "127.0.0.1")
 	ready, err := readReady(readyFile)
@@ -141,12 +140,11 @@ func Health(addr, readyFile string) (asked string, err error) {
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{}} // by no proxy
 	resp, err := client.Get(asked + "/healthz")
 	if err != nil {
-		return asked, Failed(fmt.Errorf("no answer from %s: %w", asked, errors.Unwrap(err)))
+		return "", fmt.Errorf("no answer from %s: %w", asked, errors.Unwrap(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return asked, Failed(fmt.Errorf("%s answered %s: it cannot write, or is another program",
-			asked, resp.Status))
+		err = fmt.Errorf("%s answered %s: it cannot write, or is another program", asked, resp.Status)
 	}
-	return asked, nil
+	return asked, err
 }
