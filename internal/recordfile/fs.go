@@ -150,24 +150,29 @@ func lockedBy(f *os.File) (pid string, err error) {
 // osFile is an open file, which may be locked. Closing it releases the lock.
 type osFile struct{ *os.File }
 
-func (o osFS) Open(path string, flag int) (handle, error) { return o.openLocked(path, flag, nil) }
-
 func (o osFS) Create(path string, like handle) (handle, error) {
 	err := o.Remove(path)
 	if err != nil {
 		return nil, err
 	}
-	f, err := o.openLocked(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, like)
+	f, err := o.Open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if err == nil && like != nil {
+		var info fs.FileInfo
+		info, err = like.Stat()
+		if err == nil {
+			err = copyOwner(f.(osFile).File, info)
+		}
+	}
 	if err != nil {
-		return nil, errors.Join(err, o.Remove(path))
+		return nil, errors.Join(err, closeAll(f), o.Remove(path))
 	}
 	return f, nil
 }
 
-// openLocked opens a file and, for writing, locks it. FILE.lock names the process that has
+// Open opens a file and, for writing, locks it. FILE.lock names the process that has
 // it; this lock is on the file itself, so that no second path to it, such as a hard link, and
 // no removal of FILE.lock lets a second server in.
-func (o osFS) openLocked(path string, flag int, like handle) (handle, error) {
+func (o osFS) Open(path string, flag int) (handle, error) {
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
 		return nil, err
@@ -175,14 +180,7 @@ func (o osFS) openLocked(path string, flag int, like handle) (handle, error) {
 	if flag == os.O_RDONLY {
 		return osFile{f}, nil
 	}
-	if like != nil {
-		var info fs.FileInfo
-		info, err = like.Stat()
-		if err == nil {
-			err = copyOwner(f, info)
-		}
-	}
-	if renamesOpen && err == nil {
+	if renamesOpen {
 		err = lockFile(f)
 	}
 	size := int64(0)
