@@ -14,7 +14,7 @@ const (
 	bytesPerName = 300     // of a data file, about: an event has two names
 	maxNames     = 1 << 23 // that room is made for at once, as the size of a file may be false
 	batchSize    = 512     // changes that are handed over at once
-	maxBatches   = 6       // that wait to be inserted; one more is filled, and one inserted
+	maxBatches   = 8       // that are filled, wait or are inserted at a time
 )
 
 // Format is a format of the data file: its name in the header, such as "events/2", and
@@ -122,6 +122,7 @@ type loader struct {
 	deletes bool              // a record deletes something
 
 	full chan []loaded // the batches to be inserted
+	free chan []loaded // those that line can fill again: new ones would take 5 % more memory
 
 	inserting sync.WaitGroup          // the goroutine that inserts
 	damage    *recordfile.DamageError // a record that could not be inserted, or nil
@@ -138,6 +139,10 @@ func newLoader(o Options) *loader {
 	l := &loader{
 		db:   New(o),
 		full: make(chan []loaded, maxBatches),
+		free: make(chan []loaded, maxBatches+1), // one more for the nil of a finish without lines
+	}
+	for range maxBatches {
+		l.free <- make([]loaded, 0, batchSize)
 	}
 	l.inserting.Go(l.insert)
 	return l
@@ -148,7 +153,7 @@ func (l *loader) line(line recordfile.Line) error {
 	if l.batch == nil { // insert has no batch yet, so it does not use the names
 		l.db.names = make(map[string]*Row, min(line.Size/bytesPerName, maxNames))
 		l.missing = l.db.missing(line.Format)
-		l.batch = make([]loaded, 0, batchSize)
+		l.batch = <-l.free
 	}
 	for text := range records(line.Records) {
 		if l.whole && !json.Valid([]byte(text)) {
@@ -162,7 +167,7 @@ func (l *loader) line(line recordfile.Line) error {
 		l.batch = append(l.batch, loaded{c, line.Number, line.Offset})
 		if len(l.batch) == batchSize {
 			l.full <- l.batch
-			l.batch = make([]loaded, 0, batchSize)
+			l.batch = <-l.free
 		}
 	}
 	return nil
@@ -196,6 +201,7 @@ func (l *loader) insert() {
 				l.insertOne(c)
 			}
 		}
+		l.free <- batch[:0]
 	}
 }
 
