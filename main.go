@@ -2,6 +2,7 @@ package events
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -546,6 +547,10 @@ func (s *server) applySeed() error {
 		command.SaveMemory(len(records), func() {
 			err = s.store.applySeed(records)
 		})
+	}
+	isWhole := bytes.HasSuffix(bytes.TrimSpace(records), []byte("]"))
+	if err != nil && len(records) > 0 && !isWhole {
+		err = fmt.Errorf("%w; it does not end as an array does, so a part of it may be missing", err)
 	}
 	if err != nil {
 		return fmt.Errorf("the seed %s: %w", s.seed, err)

@@ -360,7 +360,7 @@ func TestMistakes(t *testing.T) {
 		{"no seed", []string{any, "-memory", "-seed", in("none.json")}, "none.json"},
 		{"a seed of which the end is missing",
 			[]string{any, "-memory", "-seed", write("cut.json", `[{"user":{"id":"usr_x","na`)},
-			"cut.json: "},
+			"it does not end as an array does, so a part of it may be missing"},
 		{"seed not JSON", []string{any, "-memory", "-seed", write("broken.json", "[\n{\"user\":\n")},
 			"broken.json: the records are not a JSON array: line 3"},
 		{"seed refused", []string{any, "-memory", "-seed", write("bad.json", refused)},
