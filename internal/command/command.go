@@ -63,7 +63,7 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // Exit prints the error
 	var flags []*flag.Flag
-	for _, name := range strings.Fields(c.Flags) {
+	for name := range strings.FieldsSeq(c.Flags) {
 		name, value, hasDefault := strings.Cut(name, "=")
 		f := p.Flags.Lookup(name)
 		if hasDefault {
