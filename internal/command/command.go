@@ -198,6 +198,6 @@ func (p *Program) explain(c Command, fs *flag.FlagSet) {
 	fmt.Fprintf(p.Stdout, "%s %s: %s\n\nUsage: %s\n", p.Name, c.Name, c.Summary, usage)
 	fs.SetOutput(p.Stdout)
 	fs.PrintDefaults()
-	fmt.Fprintf(p.Stdout, "\nEach flag can also be set in the environment, -data as %s_DATA and so on;\n"+
-		"the flag wins.\n", strings.ToUpper(p.Name))
+	fmt.Fprintf(p.Stdout, "\nA flag that is not given is read from its variable in the environment, if it\n"+
+		"has one: -data from %s_DATA and so on.\n", strings.ToUpper(p.Name))
 }

@@ -121,8 +121,8 @@ Usage: tool [SUBCOMMAND] [FLAGS]
 See tool help SUBCOMMAND for its flags.
 `
 	const environment = `
-Each flag can also be set in the environment, -data as TOOL_DATA and so on;
-the flag wins.
+A flag that is not given is read from its variable in the environment, if it
+has one: -data from TOOL_DATA and so on.
 `
 	const serve = `tool serve: serve
 
