@@ -194,7 +194,10 @@ func (e *eventsd) printVersion() error {
 
 // build is the module and the version of this program.
 func build() (module, number string) {
-	info, _ := debug.ReadBuildInfo() // every program that is built from a module has it
+	info, found := debug.ReadBuildInfo()
+	if !found { // this was not built from a module
+		info = &debug.BuildInfo{Main: debug.Module{Path: "example.com/events"}}
+	}
 	return info.Main.Path, cmp.Or(version, info.Main.Version, "(devel)")
 }
 
