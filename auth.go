@@ -118,8 +118,8 @@ func (s *Store) RevokeKey(keyID string) error {
 
 // IssueKey is [Store.IssueKey] for an operator's request: {"user_id"}, or
 // {"name","email"} for the user with that email, who is made if there is
-// none. It returns {"id","key","user"}: the key's id, its secret, its user's id.
-func (s inner) IssueKey(request []byte) ([]byte, error) {
+// none. It returns the key's id as "id", its secret as "key" and its user's id as "user".
+func (s inner) IssueKey(request []byte) (map[string]string, error) {
 	var r keyRequest
 	v, err := strict.Parse(request)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s inner) IssueKey(request []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return strict.Encode(map[string]string{"id": key.ID, "key": secret, "user": key.UserID}), nil
+	return map[string]string{"id": key.ID, "key": secret, "user": key.UserID}, nil
 }
 
 // Keys is an array of all keys, each with the name and email of its user.

@@ -642,11 +642,10 @@ type operated struct {
 	report func(message string, args ...any)
 }
 
-func (o operated) IssueKey(request []byte) ([]byte, error) {
+func (o operated) IssueKey(request []byte) (map[string]string, error) {
 	issued, err := o.Server.IssueKey(request)
 	if err == nil {
-		key, _ := strict.Parse(issued) // it was just encoded
-		o.report("issued a key", "key", key.Member("id").Text, "user", key.Member("user").Text)
+		o.report("issued a key", "key", issued["id"], "user", issued["user"])
 	}
 	return issued, err
 }
@@ -659,27 +658,20 @@ func (o operated) RevokeKey(id string) error {
 	return err
 }
 
-func (o operated) ApplyRecords(records []byte) (applied, unchanged int, err error) {
-	count := map[string]int{}
+func (o operated) ApplyRecords(records []byte) (count map[string]int, err error) {
 	command.SaveMemory(len(records), func() {
-		for record := range strict.Elements(records) { // first: later, there is much more in memory
-			if len(record.Members) == 1 {
-				count[record.Members[0].Name]++
-			}
-		}
-		applied, unchanged, err = o.Server.ApplyRecords(records)
+		count, err = o.Server.ApplyRecords(records)
 	})
-	if err != nil {
-		return applied, unchanged, err
+	if err == nil {
+		o.report("applied records",
+			"users", count["user"],
+			"keys", count["key"],
+			"events", count["event"],
+			"guests", count["guest"],
+			"deletes", count["delete"],
+			"unchanged", count["unchanged"])
 	}
-	o.report("applied records",
-		"users", count["user"],
-		"keys", count["key"],
-		"events", count["event"],
-		"guests", count["guest"],
-		"deletes", count["delete"],
-		"unchanged", unchanged)
-	return applied, unchanged, nil
+	return count, err
 }
 
 // announce says that the server is ready. A double that was given a command runs that, and

@@ -342,7 +342,7 @@ func (s *Store) Apply(records ...Record) error {
 		}
 	}
 	return s.update(context.Background(), func(t tx) error {
-		_, _, err := t.applyAll(values)
+		_, err := t.applyAll(values)
 		return err
 	})
 }
@@ -351,17 +351,17 @@ func (s *Store) Apply(records ...Record) error {
 // record leaves out stays as it is, and null sets a member back to its default.
 // So applying the same array twice changes nothing.
 func (s *Store) ApplyJSON(records []byte) error {
-	_, _, err := inner{s}.ApplyRecords(records)
+	_, err := inner{s}.ApplyRecords(records)
 	return err
 }
 
-// ApplyRecords is ApplyJSON. It counts the records, and those of them that changed nothing.
-func (s inner) ApplyRecords(records []byte) (applied, unchanged int, err error) {
+// ApplyRecords is ApplyJSON. It counts the records as applyAll does.
+func (s inner) ApplyRecords(records []byte) (count map[string]int, err error) {
 	err = s.update(context.Background(), func(t tx) error {
-		applied, unchanged, err = t.applyAll(strict.Elements(records))
+		count, err = t.applyAll(strict.Elements(records))
 		return err
 	})
-	return applied, unchanged, err
+	return count, err
 }
 
 // applySeed is ApplyJSON for a seed, which may be the dump of a store whose clock
@@ -370,7 +370,7 @@ func (s inner) ApplyRecords(records []byte) (applied, unchanged int, err error) 
 func (s *Store) applySeed(records []byte) error {
 	return s.update(context.Background(), func(t tx) error {
 		t.isSeed = true
-		_, _, err := t.applyAll(strict.Elements(records))
+		_, err := t.applyAll(strict.Elements(records))
 		return err
 	})
 }
@@ -387,7 +387,7 @@ func (s inner) Replace(userID string, records []byte, then func()) error {
 				t.Delete(child.ID)
 			}
 		}
-		_, _, err := t.applyAll(strict.Elements(records))
+		_, err := t.applyAll(strict.Elements(records))
 		if err == nil {
 			then()
 		}
@@ -475,24 +475,27 @@ func (s *Store) update(ctx context.Context, f func(tx) error) error {
 	return s.db.Batch(ctx, func(t *rows.Tx) error { return f(tx{Tx: t, s: s}) })
 }
 
-// applyAll applies the records of an array. It counts them, and those that changed nothing.
-func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (applied, unchanged int, err error) {
+// applyAll applies the records of an array. It counts them as "applied", those that changed
+// nothing as "unchanged", and those of each kind under its name.
+func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (map[string]int, error) {
+	count := map[string]int{}
 	for v, err := range records {
 		if err != nil {
-			return 0, 0, &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
+			return nil, &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
 		}
-		applied++
+		count["applied"]++
 		before := t.Changes()
 		refused := t.apply(v)
 		if refused != nil {
-			refused.Record = applied
-			return 0, 0, refused
+			refused.Record = count["applied"]
+			return nil, refused
 		}
+		count[v.Members[0].Name]++ // apply has refused what has no kind
 		if t.Changes() == before {
-			unchanged++
+			count["unchanged"]++
 		}
 	}
-	return applied, unchanged, nil
+	return count, nil
 }
 
 // apply applies one record.

@@ -105,7 +105,7 @@ type store struct {
 }
 
 // IssueKey takes {"name","fresh"} in addition to what the server's takes.
-func (s store) IssueKey(request []byte) ([]byte, error) {
+func (s store) IssueKey(request []byte) (map[string]string, error) {
 	var name, email, userID string
 	var fresh bool
 	_, err := fill(request, form.Form{

@@ -14,7 +14,6 @@
 package operator
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -31,18 +30,18 @@ import (
 // Store is what an operator works on, in raw JSON. It is safe for concurrent use.
 type Store interface {
 	// IssueKey makes a key from {"user_id"}, or from {"name","email"} for the
-	// user with that email, who is made if there is none. It returns
-	// {"id","key","user"}, the key being the secret.
-	IssueKey(request []byte) (issued []byte, err error)
+	// user with that email, who is made if there is none. It returns the key's id as
+	// "id", its secret as "key" and the id of its user as "user".
+	IssueKey(request []byte) (issued map[string]string, err error)
 	// Keys returns an array of keys without secrets.
 	Keys() []byte
 	// RevokeKey ends the key with an id, for good.
 	RevokeKey(id string) error
 	// WriteRecords writes an array of all records. The error is the writer's.
 	WriteRecords(w io.Writer) error
-	// ApplyRecords applies an array of records, all or none. It counts them, and those of
-	// them that changed nothing.
-	ApplyRecords(records []byte) (applied, unchanged int, err error)
+	// ApplyRecords applies an array of records, all or none. It counts them as "applied",
+	// those of them that changed nothing as "unchanged", and those of each kind.
+	ApplyRecords(records []byte) (count map[string]int, err error)
 }
 
 // Route is what answers an operation, which is a method and a path.
@@ -82,8 +81,8 @@ const (
 func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 	issueKey := func(r Request) ([]byte, error) {
 		issued, err := store.IssueKey(r.Body)
-		issued = bytes.TrimSuffix(issued, []byte("}"))
-		return fmt.Appendf(issued, `,"base_url":%q}`, baseURL(r.Host)), err
+		return fmt.Appendf(nil, `{"id":%q,"key":%q,"user":%q,"base_url":%q}`,
+			issued["id"], issued["key"], issued["user"], baseURL(r.Host)), err
 	}
 	listKeys := func(Request) ([]byte, error) {
 		return fmt.Appendf(nil, `{"data":%s}`, store.Keys()), nil
@@ -92,8 +91,8 @@ func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 		return nil, store.RevokeKey(r.ID)
 	}
 	applyRecords := func(r Request) ([]byte, error) {
-		applied, unchanged, err := store.ApplyRecords(r.Body)
-		return fmt.Appendf(nil, `{"applied":%d,"unchanged":%d}`, applied, unchanged), err
+		count, err := store.ApplyRecords(r.Body)
+		return fmt.Appendf(nil, `{"applied":%d,"unchanged":%d}`, count["applied"], count["unchanged"]), err
 	}
 	return Routes{
 		{Operation: "GET /keys", Do: listKeys},

@@ -23,9 +23,11 @@ func (s *store) do(answer, what string) ([]byte, error) {
 	return []byte(answer), s.err
 }
 
-func (s *store) IssueKey(request []byte) ([]byte, error) {
-	return s.do(`{"id":"key_1","key":"secret","user":"usr_1"}`, "issue "+string(request))
+func (s *store) IssueKey(request []byte) (map[string]string, error) {
+	_, err := s.do("", "issue "+string(request))
+	return map[string]string{"id": "key_1", "key": "secret", "user": "usr_1"}, err
 }
+
 func (s *store) Keys() []byte {
 	keys, _ := s.do(`[{"id":"key_1"}]`, "keys")
 	return keys
@@ -44,9 +46,9 @@ func (s *store) RevokeKey(id string) error {
 	return err
 }
 
-func (s *store) ApplyRecords(records []byte) (applied, unchanged int, err error) {
-	_, err = s.do("", "apply "+string(records))
-	return 3, 1, err
+func (s *store) ApplyRecords(records []byte) (map[string]int, error) {
+	_, err := s.do("", "apply "+string(records))
+	return map[string]int{"applied": 3, "unchanged": 1, "user": 3}, err
 }
 
 const issued = `{"id":"key_1","key":"secret","user":"usr_1","base_url":"http://example.com"}`
