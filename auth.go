@@ -52,7 +52,7 @@ func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, e
 		}
 		key = Key{UserID: owner.ID, Digest: digest(secret), Hint: hint(secret), CreatedAt: t.newTime()}
 		t.makeID(&key.ID, "key", owner.ID)
-		t.put(key.row(), key.form(), nil, nil)
+		t.put(&key, nil, nil)
 		return nil
 	})
 	if err != nil {
@@ -107,10 +107,10 @@ func (s *Store) RevokeKey(keyID string) error {
 			return fmt.Errorf("key %q: %w", keyID, ErrNotFound)
 		}
 		var k Key
-		load(k.form(), r)
+		load(&k, r)
 		if k.RevokedAt == nil {
 			k.RevokedAt = new(latest(s.now(), k.CreatedAt))
-			t.put(k.row(), k.form(), r, nil)
+			t.put(&k, r, nil)
 		}
 		return nil
 	})
@@ -160,8 +160,8 @@ func (s inner) Keys() []byte {
 	for i, o := range found {
 		var k Key
 		var u User
-		load(k.form(), &o.key)
-		load(u.form(), &o.user)
+		load(&k, &o.key)
+		load(&u, &o.user)
 		list[i] = listed{k.ID, u.ID, u.Name, u.Email, k.Hint, k.CreatedAt, k.RevokedAt}
 	}
 	return strict.Encode(list)
@@ -204,7 +204,7 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 	_, _, state.Known = s.keyOwner(secret)
 	// An update and not a View, as it returns a panic of load as an error.
 	err = s.update(context.Background(), func(t tx) error {
-		load(state.Owner.form(), t.Get("usr", first))
+		load(&state.Owner, t.Get("usr", first))
 		return nil
 	})
 	return state, err

@@ -38,7 +38,7 @@ type User struct {
 type Key struct {
 	ID        string     `json:"id" form:"key_id fixed indexed"`        // key_…
 	UserID    string     `json:"user_id" form:"required fixed indexed"` // the user that the key identifies
-	Secret    string     `json:"-" form:"secret write_only"`            // svc_live_ and more; never read back
+	Secret    string     `json:"-" form:"secret"`                       // svc_live_ and more; never read back
 	Digest    string     `json:"digest" form:"digest fixed indexed"`    // SHA-256 in hexadecimal
 	Hint      *string    `json:"hint" form:"hint"`                      // the end of a long secret
 	CreatedAt time.Time  `json:"created_at" form:"fixed indexed"`
@@ -266,11 +266,10 @@ type Store struct {
 	cfg Config
 	db  *rows.DB
 
-	// Updates run one at a time, so they share the two fields below without a lock.
-	// The first is the latest created_at so far. It may be ahead of the newest row, as
-	// updates that fail move it, too. That is harmless: it only moves forward.
-	last    time.Time
-	encoded []byte // a buffer that put reuses
+	// last is the latest created_at so far. Updates run one at a time, so they share it without
+	// a lock. It may be ahead of the newest row, as updates that fail move it, too. That is
+	// harmless: it only moves forward.
+	last time.Time
 }
 
 // inner is a store with what the packages under internal/ need of it beside its public
@@ -579,17 +578,16 @@ func (t tx) existing(v strict.Value, prefix, name string) *rows.Row {
 	return t.Find(name)
 }
 
-// load reads a row into the value of a form. A nil row changes nothing.
-func load(f form.Form, r *rows.Row) {
-	if r != nil && !f.Read(r.JSON) {
-		panic(fmt.Errorf("%w: %s is not of its form", ErrDamaged, r.ID)) // only a forged row is not
-	}
-}
-
-// mode is how a record fills what was loaded of an old row, or a new value.
-func mode(old *rows.Row) form.Mode {
-	if old == nil {
+// load reads a row, if there is one, into the resource of its kind. It returns how a record
+// fills the resource then.
+func load(r resource, from *rows.Row) form.Mode {
+	if from == nil {
 		return form.New
+	}
+	d := json.NewDecoder(strings.NewReader(from.JSON))
+	d.DisallowUnknownFields()
+	if d.Decode(r) != nil { // only a forged row is not of this form
+		panic(fmt.Errorf("%w: %s is not of its form", ErrDamaged, from.ID))
 	}
 	return form.Merge
 }
@@ -678,24 +676,18 @@ func (s *Store) newID(kind, owner string) string {
 	return text
 }
 
-// encode is the text of the row that the value of a form makes, until the next call.
-func (t tx) encode(f form.Form) []byte {
-	t.s.encoded = f.Append(t.s.encoded[:0])
-	return t.s.encoded
-}
-
-// put puts a row with the text that the value of a form makes.
-func (t tx) put(r rows.Row, f form.Form, old *rows.Row, idem *rows.IdempotencyKey) *rows.Row {
-	r.JSON = string(t.encode(f))
-	return t.Put(old, r, idem)
+// put puts the row of a resource in place of the old one, if there is one.
+func (t tx) put(r resource, old *rows.Row, idem *rows.IdempotencyKey) *rows.Row {
+	row := r.row()
+	row.JSON = string(strict.Encode(r))
+	return t.Put(old, row, idem)
 }
 
 func (t tx) applyUser(v strict.Value) []string {
 	var u User
-	f := u.form()
 	old := t.existing(v, "usr", emailName(stringIn(v, "email")))
-	load(f, old)
-	p := f.Fill(v, mode(old))
+	mode := load(&u, old)
+	p := u.form().Fill(v, mode)
 	t.checkNotTaken(p, "email", emailName(u.Email), u.ID)
 	t.createdAt(p, &u.CreatedAt, old)
 	problems := p.All()
@@ -703,14 +695,13 @@ func (t tx) applyUser(v strict.Value) []string {
 		return problems
 	}
 	t.makeID(&u.ID, "usr", u.Name)
-	t.put(u.row(), f, old, nil)
+	t.put(&u, old, nil)
 	return nil
 }
 
 // applyKey puts the key of a record, which has the secret or its digest.
 func (t tx) applyKey(v strict.Value) []string {
 	var k Key
-	f := k.form()
 	sum := stringIn(v, "digest")
 	given := "digest"
 	secret := stringIn(v, "secret")
@@ -719,8 +710,8 @@ func (t tx) applyKey(v strict.Value) []string {
 		given = "secret"
 	}
 	old := t.existing(v, "key", apiKeyName(sum))
-	load(f, old)
-	p := f.Fill(v, mode(old))
+	mode := load(&k, old)
+	p := k.form().Fill(v, mode)
 	if secret != "" {
 		if k.Digest != "" && k.Digest != sum {
 			p.Add("digest", "is not that of the secret: leave one of them out")
@@ -741,7 +732,7 @@ func (t tx) applyKey(v strict.Value) []string {
 		return problems
 	}
 	t.makeID(&k.ID, "key", k.UserID)
-	t.put(k.row(), f, old, nil)
+	t.put(&k, old, nil)
 	return nil
 }
 
@@ -764,11 +755,10 @@ func hint(secret string) *string {
 // applyEvent puts the event of a record. Its updated_at moves if another member changes.
 func (t tx) applyEvent(v strict.Value) []string {
 	var e Event
-	f := e.form()
 	old := t.existing(v, "evt", "")
-	load(f, old)
+	mode := load(&e, old)
 	before := e.UpdatedAt
-	p := f.Fill(v, mode(old))
+	p := e.form().Fill(v, mode)
 	if e.UpdatedAt.IsZero() { // the record has null
 		e.UpdatedAt = before
 	}
@@ -776,18 +766,17 @@ func (t tx) applyEvent(v strict.Value) []string {
 	if problems != nil {
 		return problems
 	}
-	if old != nil && e.UpdatedAt.Equal(before) && string(t.encode(f)) != old.JSON {
+	if old != nil && e.UpdatedAt.Equal(before) && string(strict.Encode(e)) != old.JSON {
 		e.UpdatedAt = latest(t.s.now(), e.CreatedAt)
 	}
-	t.put(e.row(), f, old, nil)
+	t.put(&e, old, nil)
 	return nil
 }
 
 // newEvent puts the event of a host that a client creates.
 func (t tx) newEvent(host string, v strict.Value, idem *rows.IdempotencyKey) (*rows.Row, []string) {
 	e := Event{HostID: host}
-	f := e.form().ByClient()
-	p := f.Fill(v, form.New)
+	p := e.form().ByClient().Fill(v, form.New)
 	// Many languages have no year 0: one event in it would break each list of their clients.
 	const yearZero = "must be in the years 0001 to 9999, in UTC"
 	if e.StartAt.Year() == 0 {
@@ -800,7 +789,7 @@ func (t tx) newEvent(host string, v strict.Value, idem *rows.IdempotencyKey) (*r
 	if problems != nil {
 		return nil, problems
 	}
-	return t.put(e.row(), f, nil, idem), nil
+	return t.put(&e, nil, idem), nil
 }
 
 // complete checks what the members of an event have to do with each other and with other
@@ -836,10 +825,9 @@ func (t tx) complete(e *Event, p *form.Problems, old *rows.Row) []string {
 
 func (t tx) applyGuest(v strict.Value) []string {
 	var g Guest
-	f := g.form()
 	old := t.existing(v, "gst", guestName(stringIn(v, "event_id"), stringIn(v, "email")))
-	load(f, old)
-	p := f.Fill(v, mode(old))
+	mode := load(&g, old)
+	p := g.form().Fill(v, mode)
 	event := t.Get("evt", g.EventID)
 	if event == nil {
 		p.Add("event_id", fmt.Sprintf("%q is not known", g.EventID))
@@ -871,7 +859,7 @@ func (t tx) applyGuest(v strict.Value) []string {
 		g.RegisteredAt = &g.CreatedAt
 	}
 	t.makeID(&g.ID, "gst", event.Parent)
-	t.put(g.row(), f, old, nil)
+	t.put(&g, old, nil)
 	return nil
 }
 

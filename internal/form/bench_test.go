@@ -69,16 +69,6 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-func BenchmarkRead(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		var e event
-		if !e.form().Read(eventText) {
-			b.Fatal("the text is not read")
-		}
-	}
-}
-
 func BenchmarkReadIndexed(b *testing.B) {
 	var e event
 	f := e.form()

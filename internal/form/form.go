@@ -18,8 +18,8 @@
 // [Table.Form] binds the table to a struct. [Form.Fill] puts the members of a JSON
 // object into the struct, by the rules, and [Form.JSON] makes of a struct that was built
 // in Go the object that Fill takes, so that it passes the same checks as one that came
-// as JSON. [Form.Append] writes the JSON that is stored and answered, and [Form.Read]
-// and [Form.ReadIndexed] read that again (stored.go).
+// as JSON. encoding/json writes the struct for the file, in the order of its fields, and
+// reads it again; [Form.ReadIndexed] reads a part of it at a fraction of the time (stored.go).
 package form
 
 import (
@@ -68,7 +68,6 @@ const (
 	Required    Flags = 1 << iota // required: a new object cannot do without it
 	Fixed                         // fixed: it never changes once it is set
 	Server                        // server: a client must not give it: see [Form.ByClient]
-	WriteOnly                     // write_only: Append leaves it out
 	EmptyIsNull                   // empty_is_null: an empty string means the same as null
 	Indexed                       // indexed: [Form.ReadIndexed] reads it
 	JSON                          // json: any JSON value, which Fill leaves to its caller
@@ -76,7 +75,7 @@ const (
 )
 
 // flagNames are the names of the flags in tags, in their order.
-var flagNames = []string{"required", "fixed", "server", "write_only", "empty_is_null", "indexed", "json"}
+var flagNames = []string{"required", "fixed", "server", "empty_is_null", "indexed", "json"}
 
 // Rules are rules by their names in tags.
 type Rules map[string]Rule

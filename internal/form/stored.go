@@ -3,74 +3,35 @@ package form
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
 	"example.com/events/internal/strict"
 )
 
-// Append appends the object as JSON with all its members in the order of the form,
-// but for those that are write-only: what encoding/json writes when it does not
-// escape HTML.
+// Append appends the object as JSON with all its members in the order of the form.
 func (f Form) Append(b []byte) []byte {
-	separator := byte('{')
+	separator := "{"
 	for i := range f {
-		if f[i].is(WriteOnly) {
-			continue
-		}
-		b = append(b, separator, '"')
-		b = append(b, f[i].Name...)
-		b = append(b, '"', ':')
-		b = f[i].append(b)
-		separator = ','
+		b = fmt.Appendf(b, "%s%q:%s", separator, f[i].Name, f[i].encode())
+		separator = ","
 	}
 	return append(b, '}')
 }
 
-// append appends what the member holds as JSON.
-func (m *Member) append(b []byte) []byte {
-	if m.is(JSON) {
-		text, isText := m.Value.(*string)
-		if isText {
-			return append(b, cmp.Or(*text, "null")...)
-		}
-		return append(b, strict.Encode(m.Value)...)
-	}
-	switch at := m.target().(type) {
-	case *string:
-		if at != nil {
-			return appendString(b, *at)
-		}
-	case *bool:
-		return strconv.AppendBool(b, *at)
-	case *int:
-		return strconv.AppendInt(b, int64(*at), 10)
+// encode returns what the member holds as JSON.
+func (m *Member) encode() []byte {
+	switch at := m.Value.(type) {
 	case *time.Duration:
-		return appendString(b, at.String())
-	case *time.Time:
-		if at != nil {
-			b = append(b, '"')
-			b = at.UTC().AppendFormat(b, time.RFC3339Nano)
-			return append(b, '"')
+		return strict.Encode(at.String())
+	case *string:
+		if m.is(JSON) {
+			return []byte(cmp.Or(*at, "null"))
 		}
 	}
-	return append(b, "null"...)
-}
-
-// appendString is [strict.Encode] of a string, at a fraction of its time if there is
-// nothing to escape.
-func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		c := s[i]
-		if c < ' ' || c == '"' || c == '\\' || c == 0xe2 { // U+2028 and U+2029 begin with 0xe2
-			return append(b, strict.Encode(s)...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, s...)
-	return append(b, '"')
+	return strict.Encode(m.Value)
 }
 
 // JSON returns the object as [Form.Fill] would read it, with null for each field that
@@ -87,34 +48,25 @@ func (f Form) JSON() strict.Value {
 	return object
 }
 
-// get returns what the member holds.
+// get returns what the member holds, which Fill refuses if it cannot be expressed in JSON: a
+// string that is not UTF-8, or a year beyond 9999.
 func (m *Member) get() strict.Value {
-	s, isString := m.target().(*string)
-	if isString && s != nil {
-		return strict.Value{Kind: strict.String, Text: *s} // which Fill refuses if it is not UTF-8
+	switch at := m.target().(type) {
+	case *string:
+		if at != nil {
+			return strict.Value{Kind: strict.String, Text: *at}
+		}
+	case *time.Time:
+		if at != nil {
+			return strict.Value{Kind: strict.String, Text: at.UTC().Format(time.RFC3339Nano)}
+		}
 	}
-	v, _ := strict.Parse(m.append(nil))
+	v, _ := strict.Parse(m.encode())
 	return v
 }
 
-// Read puts the members of a text that [Form.Append] wrote into the struct. It checks no
-// rule: all were checked before the text was written. It returns false if a member is
-// unknown or of another type.
-func (f Form) Read(text string) (ok bool) {
-	v, err := strict.Parse([]byte(text))
-	if err != nil || v.Kind != strict.Object {
-		return false
-	}
-	for _, in := range v.Members {
-		i := f.index(in.Name)
-		if i < 0 || f[i].set(in.Value) != "" {
-			return false
-		}
-	}
-	return true
-}
-
-// ReadIndexed is Read for the members with the flag [Indexed] alone. It is meant for a
+// ReadIndexed reads the members with the flag [Indexed] out of a text that encoding/json wrote
+// of the struct. It returns false if one of them is missing or of another type. It is meant for a
 // million texts in a row: it does not parse the text, but searches it for the names of
 // these members, each in quotes and before a colon. A text inside a string cannot look like
 // that, because the quote at its end is escaped. Example: the title
