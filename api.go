@@ -23,6 +23,7 @@
 package events
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -136,7 +137,7 @@ func New(store *Store) http.Handler {
 func newAPI(store *Store) *api {
 	a := &api{inner: inner{store}, run: rand.Text()}
 	a.pages.New = func() any {
-		return &pageWriter{part: make([]byte, 0, partSize)}
+		return &pageWriter{out: bufio.NewWriterSize(nil, partSize)}
 	}
 	var routes []answer.Route
 	for _, rt := range a.routes() {
@@ -430,7 +431,7 @@ func parseCursor(text string) (c cursor, ok bool) {
 type pageWriter struct {
 	items []string // JSON texts
 	end   []byte   // what follows the items
-	part  []byte   // empty; its memory takes what is written at once
+	out   *bufio.Writer
 }
 
 // write answers with the items. A page of the usual size is written at once, a longer
@@ -449,18 +450,16 @@ func (p *pageWriter) write(w http.ResponseWriter, next cursor) {
 		size += len(item)
 	}
 	answer.Start(w, http.StatusOK, size)
-	part := append(p.part, begin...)
+	p.out.Reset(w)
+	p.out.WriteString(begin)
 	for i, item := range p.items {
 		if i > 0 {
-			part = append(part, ',')
+			p.out.WriteByte(',')
 		}
-		if len(part)+len(item) > partSize {
-			w.Write(part)
-			part = part[:0]
-		}
-		part = append(part, item...)
+		p.out.WriteString(item)
 	}
-	w.Write(append(part, p.end...))
+	p.out.Write(p.end)
+	p.out.Flush()
 	clear(p.items) // what waits for the next page keeps no deleted event in memory
 }
 

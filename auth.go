@@ -1,14 +1,12 @@
 package events
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"example.com/events/internal/answer"
 	"example.com/events/internal/form"
@@ -148,21 +146,18 @@ func (s inner) Keys() []byte {
 		}
 	})
 	type listed struct {
-		ID        string     `json:"id"`
-		UserID    string     `json:"user_id"`
-		Name      string     `json:"name"`
-		Email     string     `json:"email"`
-		Hint      *string    `json:"hint"`
-		CreatedAt time.Time  `json:"created_at"`
-		RevokedAt *time.Time `json:"revoked_at"`
+		Key
+		Digest string `json:"digest,omitempty"` // hides that of Key
+		Name   string `json:"name"`
+		Email  string `json:"email"`
 	}
 	list := make([]listed, len(found))
 	for i, o := range found {
-		var k Key
 		var u User
-		load(&k, &o.key)
+		load(&list[i].Key, &o.key)
 		load(&u, &o.user)
-		list[i] = listed{k.ID, u.ID, u.Name, u.Email, k.Hint, k.CreatedAt, k.RevokedAt}
+		list[i].Name = u.Name
+		list[i].Email = u.Email
 	}
 	return strict.Encode(list)
 }
@@ -179,14 +174,12 @@ type keyState struct {
 // secret is chosen: for the first user of the store or, if there is no user, for
 // a new one. In a store with keys it changes nothing.
 func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error) {
+	state.Exists = s.db.Stats().Rows["key"] > 0
 	first := ""
 	s.db.View(func(v rows.View) {
 		for r := range v.All() { // the oldest user comes first
-			first = cmp.Or(first, r.ID)
-			if r.Kind.Prefix == "key" {
-				state.Exists = true
-				return
-			}
+			first = r.ID
+			return
 		}
 	})
 	if !state.Exists && (makeOne || secret != "") {

@@ -485,7 +485,8 @@ func (e *eventsd) checkAPIKey() error {
 // fill applies the seed to a store without data and makes the first key of one
 // without keys. It reports what it did not do, and how to issue a key.
 func (s *server) fill() error {
-	if s.seed != "" && !s.store.empty() {
+	isEmpty := s.store.db.Stats().Rows["user"] == 0 // every other row belongs to a user
+	if s.seed != "" && !isEmpty {
 		s.logger.Warn("the seed was skipped, as the store has data: give a new -data", "seed", s.seed)
 	} else if err := s.applySeed(); err != nil {
 		return err
@@ -548,7 +549,7 @@ func (s *server) applySeed() error {
 	records, err := s.readSeed()
 	if err == nil {
 		command.SaveMemory(len(records), func() {
-			err = s.store.applySeed(records)
+			_, err = s.store.applyArray(records, true)
 		})
 	}
 	isWhole := bytes.HasSuffix(bytes.TrimSpace(records), []byte("]"))

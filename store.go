@@ -350,28 +350,24 @@ func (s *Store) Apply(records ...Record) error {
 // record leaves out stays as it is, and null sets a member back to its default.
 // So applying the same array twice changes nothing.
 func (s *Store) ApplyJSON(records []byte) error {
-	_, err := inner{s}.ApplyRecords(records)
+	_, err := s.applyArray(records, false)
 	return err
 }
 
 // ApplyRecords is ApplyJSON. It counts the records as applyAll does.
 func (s inner) ApplyRecords(records []byte) (count map[string]int, err error) {
+	return s.applyArray(records, false)
+}
+
+// applyArray applies a JSON array of records. A seed may be the dump of a store whose clock was
+// ahead: a created_at later than now is accepted, unless the clock is a configured one.
+func (s *Store) applyArray(records []byte, isSeed bool) (count map[string]int, err error) {
 	err = s.update(context.Background(), func(t tx) error {
+		t.isSeed = isSeed
 		count, err = t.applyAll(strict.Elements(records))
 		return err
 	})
 	return count, err
-}
-
-// applySeed is ApplyJSON for a seed, which may be the dump of a store whose clock
-// was ahead: a created_at later than now is accepted, unless the clock is a configured
-// one.
-func (s *Store) applySeed(records []byte) error {
-	return s.update(context.Background(), func(t tx) error {
-		t.isSeed = true
-		_, err := t.applyAll(strict.Elements(records))
-		return err
-	})
 }
 
 // Replace deletes the events of a user, with their guests, and applies records, in one
@@ -440,12 +436,6 @@ func (s inner) WriteRecords(w io.Writer) error {
 	}
 	out.WriteString("\n]\n")
 	return out.Flush()
-}
-
-// empty reports whether there is nothing in the store.
-func (s *Store) empty() (empty bool) {
-	s.db.View(func(v rows.View) { empty = v.Empty() })
-	return empty
 }
 
 // now is the clock: the configured one as it is, else the machine's in whole
@@ -523,7 +513,7 @@ func (t tx) apply(record strict.Value) *RecordError {
 		return nil
 	}
 	isNew := func(problem string) bool { return strings.HasSuffix(problem, " is required") }
-	id := stringIn(v, "id")
+	id := v.Member("id").Text
 	if id != "" && t.Find(id) == nil && slices.ContainsFunc(problems, isNew) {
 		problems = append(problems, fmt.Sprintf("there is no %s %.80s, so this would be a new one", kind, id))
 	}
@@ -533,15 +523,6 @@ func (t tx) apply(record strict.Value) *RecordError {
 func errNoKind() *RecordError {
 	const problem = "must be an object with exactly one member: user, key, event, guest or delete"
 	return &RecordError{Problems: []string{problem}}
-}
-
-// stringIn is a member of an object that is a string, or "".
-func stringIn(v strict.Value, name string) string {
-	m := v.Member(name)
-	if m.Kind != strict.String {
-		return ""
-	}
-	return m.Text
 }
 
 // value is the JSON object that a record stands for.
@@ -685,7 +666,7 @@ func (t tx) put(r resource, old *rows.Row, idem *rows.IdempotencyKey) *rows.Row 
 
 func (t tx) applyUser(v strict.Value) []string {
 	var u User
-	old := t.existing(v, "usr", emailName(stringIn(v, "email")))
+	old := t.existing(v, "usr", emailName(v.Member("email").Text))
 	mode := load(&u, old)
 	p := u.form().Fill(v, mode)
 	t.checkNotTaken(p, "email", emailName(u.Email), u.ID)
@@ -702,9 +683,9 @@ func (t tx) applyUser(v strict.Value) []string {
 // applyKey puts the key of a record, which has the secret or its digest.
 func (t tx) applyKey(v strict.Value) []string {
 	var k Key
-	sum := stringIn(v, "digest")
+	sum := v.Member("digest").Text
 	given := "digest"
-	secret := stringIn(v, "secret")
+	secret := v.Member("secret").Text
 	if secret != "" {
 		sum = digest(secret)
 		given = "secret"
@@ -825,7 +806,7 @@ func (t tx) complete(e *Event, p *form.Problems, old *rows.Row) []string {
 
 func (t tx) applyGuest(v strict.Value) []string {
 	var g Guest
-	old := t.existing(v, "gst", guestName(stringIn(v, "event_id"), stringIn(v, "email")))
+	old := t.existing(v, "gst", guestName(v.Member("event_id").Text, v.Member("email").Text))
 	mode := load(&g, old)
 	p := g.form().Fill(v, mode)
 	event := t.Get("evt", g.EventID)
@@ -838,7 +819,7 @@ func (t tx) applyGuest(v strict.Value) []string {
 	if g.Email != nil {
 		t.checkNotTaken(p, "email", guestName(g.EventID, *g.Email), g.ID)
 	}
-	if g.Status == "invited" && stringIn(v, "registered_at") != "" {
+	if g.Status == "invited" && v.Member("registered_at").Text != "" {
 		p.Add("registered_at", "must be null while the status is invited")
 	}
 	t.createdAt(p, &g.CreatedAt, old)

@@ -64,8 +64,5 @@ func (v View) All() iter.Seq[*Row] {
 	return func(yield func(*Row) bool) { v.db.walk(&v.db.root, yield) }
 }
 
-// Empty reports whether the database has no rows.
-func (v View) Empty() bool { return len(v.db.names) == 0 }
-
 // Newest is the latest time of creation of any row that the database has had.
 func (v View) Newest() time.Time { return v.db.newest }
