@@ -54,22 +54,15 @@ func (d *Double) Control(token string, writeError answer.WriteError) http.Handle
 		{Operation: "GET /clock", Do: d.getClock},
 		{Operation: "PUT /clock", Do: d.putClock, MaxBody: maxControl},
 	}...)
-	serve := operator.Handler(ControlPath, routes, writeError)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer.Begin(w.Header())
-		w.Header().Set("Connection", "close") // see Handler
-		err := checkSender(r, token)
-		if err != nil {
-			writeError(w, r, err)
-			return
-		}
-		serve.ServeHTTP(w, r)
-	})
+	check := func(r *http.Request) error { return checkSender(r, token) }
+	return operator.Handler(ControlPath, routes, check, writeError)
 }
 
 // checkSender returns an error unless a request may use the control API.
 func checkSender(r *http.Request, token string) error {
-	if r.Header["Origin"] != nil && !fromInspector(r) {
+	// From the inspector of this double, the Origin is the address that the request was sent to.
+	isInspector := IsLocal(r.Host) && slices.Equal(r.Header["Origin"], []string{"http://" + r.Host})
+	if r.Header["Origin"] != nil && !isInspector {
 		return &answer.Error{
 			Status:  http.StatusForbidden,
 			Message: "only the inspector may send a request with an Origin, at a local address",
@@ -82,12 +75,6 @@ func checkSender(r *http.Request, token string) error {
 	}
 	return answer.Unauthorized("control",
 		"missing or invalid control token; send it as Authorization: Bearer and the token")
-}
-
-// fromInspector reports whether a request that a browser sent comes from the inspector of
-// this double: the Origin is then the address that the request was sent to.
-func fromInspector(r *http.Request) bool {
-	return IsLocal(r.Host) && slices.Equal(r.Header["Origin"], []string{"http://" + r.Host})
 }
 
 // IsLocal reports whether a host, with a port or without, is an IP address, localhost or

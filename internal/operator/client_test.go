@@ -142,7 +142,7 @@ func TestAsk(t *testing.T) {
 	base := func(string) string { return "http://example.com" } // whatever the host is on a socket
 	routes := StoreRoutes(s, base)
 	tools := map[string]*tool{
-		"server": {data: new(serve(t, Handler("", routes, fail)))},
+		"server": {data: new(serve(t, Handler("", routes, everyone, fail)))},
 		"file":   {data: new(filepath.Join(shortDir(t), "d"))},
 	}
 	tools["file"].files.Open = func(path string, create bool) (Store, func() error, error) {
@@ -224,7 +224,7 @@ func TestServerFails(t *testing.T) {
 func TestRefusedEarly(t *testing.T) {
 	t.Parallel()
 	routes := StoreRoutes(&store{}, func(string) string { return "" })
-	tool := &tool{data: new(serve(t, Handler("", routes, fail)))}
+	tool := &tool{data: new(serve(t, Handler("", routes, everyone, fail)))}
 	err := tool.withStore(func(a ask) error {
 		return a(io.Discard, "POST /keys", "", make([]byte, 16*maxBody))
 	})

@@ -103,13 +103,18 @@ func StoreRoutes(store Store, baseURL func(host string) string) Routes {
 	}
 }
 
-// Handler serves routes under a path. WriteError answers errors: an [answer.Error],
-// or what the store returned.
-func Handler(base string, routes Routes, writeError answer.WriteError) http.Handler {
+// Handler serves routes under a path, if check has no error for the request. WriteError
+// answers errors: those of check, an [answer.Error], or what the store returned.
+func Handler(
+	base string, routes Routes, check func(*http.Request) error, writeError answer.WriteError,
+) http.Handler {
 	var list []answer.Route
 	for _, route := range routes {
 		serve := func(w http.ResponseWriter, r *http.Request) {
-			err := route.serve(w, r)
+			err := check(r)
+			if err == nil {
+				err = route.serve(w, r)
+			}
 			if err != nil {
 				writeError(w, r, err)
 			}
@@ -119,8 +124,7 @@ func Handler(base string, routes Routes, writeError answer.WriteError) http.Hand
 			Serve:     serve,
 		})
 	}
-	everyone := func(*http.Request) error { return nil }
-	mux := answer.Mux(base, list, everyone, writeError)
+	mux := answer.Mux(base, list, check, writeError)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
 		mux.ServeHTTP(w, r)

@@ -51,6 +51,8 @@ func (s *store) ApplyRecords(records []byte) (map[string]int, error) {
 	return map[string]int{"applied": 3, "unchanged": 1, "user": 3}, err
 }
 
+func everyone(*http.Request) error { return nil }
+
 const issued = `{"id":"key_1","key":"secret","user":"usr_1","base_url":"http://example.com"}`
 
 // fail answers what is no [answer.Error] as the API does.
@@ -75,7 +77,7 @@ func TestStoreRoutes(t *testing.T) {
 	t.Parallel()
 	s := &store{}
 	base := func(host string) string { return "http://" + host }
-	h := Handler("/base", StoreRoutes(s, base), fail)
+	h := Handler("/base", StoreRoutes(s, base), everyone, fail)
 	longest := strings.Repeat(" ", 1<<20)
 	const routes = "there is no such route below /base/; there are GET /keys, POST /keys, DELETE /keys/{id}, "
 	for _, tt := range []struct {
@@ -135,7 +137,7 @@ func TestErrors(t *testing.T) {
 	s := &store{err: errors.New("the disk is full")}
 	var failed error
 	routes := StoreRoutes(s, func(host string) string { return "http://" + host })
-	h := Handler("/base", routes, func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err })
+	h := Handler("/base", routes, everyone, func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err })
 	for _, request := range []string{
 		"POST /keys", "DELETE /keys/key_1", "POST /records",
 	} {
@@ -151,7 +153,7 @@ func TestPanic(t *testing.T) {
 	t.Parallel()
 	var failed []string
 	routes := Routes{{Operation: "GET /x", Do: func(Request) ([]byte, error) { panic("oh") }}}
-	h := Handler("/base", routes, func(_ http.ResponseWriter, _ *http.Request, err error) {
+	h := Handler("/base", routes, everyone, func(_ http.ResponseWriter, _ *http.Request, err error) {
 		failed = append(failed, err.Error())
 	})
 	if send(h, "GET /x", ""); len(failed) != 1 || !strings.HasPrefix(failed[0], "panic: oh\n") {
@@ -175,7 +177,7 @@ func TestQuery(t *testing.T) {
 	h := Handler("/base", Routes{
 		{Operation: "GET /faults", Status: 202, Query: query, Do: do},
 		{Operation: "PUT /faults/{id}", Status: 203, Query: query, MaxBody: 2, Do: do},
-	}, fail)
+	}, everyone, fail)
 	const known = "the query takes any and user: each at most once, with a value"
 	for _, tt := range []struct {
 		request, body string
