@@ -280,7 +280,7 @@ func (e *eventsd) double() error {
 		s.Intercept = d.Intercept
 		s.use(NewStore(&s.Config))
 		s.report = s.logger.Debug
-		err := d.Begin(operated{s.api, s.report}, func() error {
+		err := d.Begin(s.api, func() error {
 			if err := s.applySeed(); err != nil {
 				return err
 			}
@@ -366,7 +366,7 @@ type server struct {
 	pageKey, note string        // on the page for people
 	patience      time.Duration // for the requests that run when it stops
 	began         time.Time
-	report        func(message string, args ...any) // logs what an operator changes
+	report        operator.Report // logs what an operator changes
 }
 
 // runServer runs a server: it listens, opens the store, serves until it is to stop, and
@@ -601,7 +601,7 @@ func (s *server) servers(l net.Listener) []*command.Server {
 		return servers
 	}
 	baseURL := func(string) string { return s.url + BasePath }
-	routes := operator.StoreRoutes(operated{s.api, s.report}, baseURL)
+	routes := operator.StoreRoutes(s.api, s.report, baseURL)
 	routes = append(routes, operator.Route{Operation: "GET /status", Do: s.status})
 	everyone := func(*http.Request) error { return nil } // who may open the socket
 	handler := operator.Handler("", routes, everyone, s.api.writeError)
@@ -638,44 +638,6 @@ func (s *server) status(operator.Request) ([]byte, error) {
 		strict.Encode(problem)), nil
 }
 
-// operated is a server whose operator's changes are reported, each in a line of the log.
-type operated struct {
-	double.Server
-	report func(message string, args ...any)
-}
-
-func (o operated) IssueKey(request []byte) (map[string]string, error) {
-	issued, err := o.Server.IssueKey(request)
-	if err == nil {
-		o.report("issued a key", "key", issued["id"], "user", issued["user"])
-	}
-	return issued, err
-}
-
-func (o operated) RevokeKey(id string) error {
-	err := o.Server.RevokeKey(id)
-	if err == nil {
-		o.report("revoked a key", "key", id)
-	}
-	return err
-}
-
-func (o operated) ApplyRecords(records []byte) (count map[string]int, err error) {
-	command.SaveMemory(len(records), func() {
-		count, err = o.Server.ApplyRecords(records)
-	})
-	if err == nil {
-		o.report("applied records",
-			"users", count["user"],
-			"keys", count["key"],
-			"events", count["event"],
-			"guests", count["guest"],
-			"deletes", count["delete"],
-			"unchanged", count["unchanged"])
-	}
-	return count, err
-}
-
 // announce says that the server is ready. A double that was given a command runs that, and
 // ends with it.
 func (s *server) announce(file *command.ReadyFile) error {
@@ -702,7 +664,7 @@ func (s *server) announce(file *command.ReadyFile) error {
 
 // withControl serves the API as a double does, and its control API.
 func (s *server) withControl(d *double.Double, token string) http.Handler {
-	control := command.Logged(d.Control(token, s.api.writeError), s.logger, nil)
+	control := command.Logged(d.Control(token, s.report, s.api.writeError), s.logger, nil)
 	more := func(r *http.Request) []any {
 		return append(s.caller(r), "fault", d.FaultOf(r))
 	}
@@ -843,8 +805,7 @@ func (e *eventsd) openForOperator(path string, create bool) (operator.Store, fun
 	case missing != nil && !create:
 		return nil, nil, errors.Join(missing, store.Close())
 	}
-	ignore := func(string, ...any) {} // the subcommand itself reports
-	return operated{newAPI(store), ignore}, store.Close, nil
+	return newAPI(store), store.Close, nil
 }
 
 // check reads the data file and prints what is in it. It ends with status 1 if the

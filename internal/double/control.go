@@ -30,8 +30,9 @@ const (
 
 // Control returns the handler of the control API, for requests that carry the
 // token and come from no browser, or from the inspector. It answers a new key with the
-// base URL of the host that the request was sent to. WriteError answers errors.
-func (d *Double) Control(token string, writeError answer.WriteError) http.Handler {
+// base URL of the host that the request was sent to. Report logs what is done to the store, and
+// WriteError answers errors.
+func (d *Double) Control(token string, report operator.Report, writeError answer.WriteError) http.Handler {
 	user := map[string]func(string) error{"user": d.KnownUser}
 	anything := func(string) error { return nil } // getRequests checks it
 	filter := map[string]func(string) error{
@@ -41,7 +42,7 @@ func (d *Double) Control(token string, writeError answer.WriteError) http.Handle
 		"wait":      anything,
 	}
 	baseURL := func(host string) string { return "http://" + host + d.base }
-	routes := operator.StoreRoutes(store{d.server, d}, baseURL)
+	routes := operator.StoreRoutes(store{d.server, d}, report, baseURL)
 	routes = append(routes, operator.Routes{
 		{Operation: "POST /reset", Do: d.postReset, Query: user},
 		{Operation: "GET /faults", Do: d.getFaults, Query: user},

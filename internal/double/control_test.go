@@ -23,6 +23,8 @@ type besideReset struct {
 	do func()
 }
 
+func noReport(string, ...any) {}
+
 func (s *besideReset) Replace(userID string, records []byte, then func()) error {
 	s.do()
 	err := s.Server.Replace(userID, records, then)
@@ -140,7 +142,7 @@ func newService(t testing.TB, beside ...*besideReset) *service {
 		}
 		http.Error(w, fmt.Sprintf(`{"error":{"code":"store","message":%q}}`, err), 400)
 	}
-	return &service{t, server, d, d.Handler(server), d.Control("token", fail), key}
+	return &service{t, server, d, d.Handler(server), d.Control("token", noReport, fail), key}
 }
 
 // steer sends "METHOD /path" with a body to the control API.
@@ -515,7 +517,7 @@ func TestFaultsAtStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.control = d.Control("token", func(http.ResponseWriter, *http.Request, error) {})
+	s.control = d.Control("token", noReport, func(http.ResponseWriter, *http.Request, error) {})
 	for range 2 {
 		for _, want := range []int{500, 200} {
 			if got := s.call(s.key, "GET /events", ""); got != want {

@@ -140,7 +140,7 @@ func TestAsk(t *testing.T) {
 	t.Parallel()
 	s := &store{}
 	base := func(string) string { return "http://example.com" } // whatever the host is on a socket
-	routes := StoreRoutes(s, base)
+	routes := StoreRoutes(s, noReport, base)
 	tools := map[string]*tool{
 		"server": {data: new(serve(t, Handler("", routes, everyone, fail)))},
 		"file":   {data: new(filepath.Join(shortDir(t), "d"))},
@@ -223,7 +223,7 @@ func TestServerFails(t *testing.T) {
 // A body that is refused before all of it was sent gets its answer nevertheless.
 func TestRefusedEarly(t *testing.T) {
 	t.Parallel()
-	routes := StoreRoutes(&store{}, func(string) string { return "" })
+	routes := StoreRoutes(&store{}, noReport, func(string) string { return "" })
 	tool := &tool{data: new(serve(t, Handler("", routes, everyone, fail)))}
 	err := tool.withStore(func(a ask) error {
 		return a(io.Discard, "POST /keys", "", make([]byte, 16*maxBody))

@@ -100,9 +100,11 @@ func (t *tool) withStore(do func(ask) error) error {
 		return err
 	}
 	noURL := func(string) string { return "" } // as no server runs
-	err = do(StoreRoutes(store, noURL).ask)
+	err = do(StoreRoutes(store, noReport, noURL).ask)
 	return errors.Join(err, closeStore())
 }
+
+func noReport(string, ...any) {} // the subcommand itself says what it did
 
 func (t *tool) keyIssue() error {
 	if (t.user == "") == (t.email == "") || t.user != "" && t.name != "" {

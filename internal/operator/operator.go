@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"example.com/events/internal/answer"
+	"example.com/events/internal/command"
 )
 
 // Store is what an operator works on, in raw JSON. It is safe for concurrent use.
@@ -76,23 +77,48 @@ const (
 	maxRecords = 64 << 20 // bytes, of an array of records: a whole store may come back
 )
 
+// Report logs a change that an operator made: a message, and names with their values. It gets
+// no secret.
+type Report func(message string, args ...any)
+
 // StoreRoutes are the operator's routes. A new key is answered with the base URL
 // of the API, which may depend on the host that the request was sent to.
-func StoreRoutes(store Store, baseURL func(host string) string) Routes {
+func StoreRoutes(store Store, report Report, baseURL func(host string) string) Routes {
 	issueKey := func(r Request) ([]byte, error) {
 		issued, err := store.IssueKey(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		report("issued a key", "key", issued["id"], "user", issued["user"])
 		return fmt.Appendf(nil, `{"id":%q,"key":%q,"user":%q,"base_url":%q}`,
-			issued["id"], issued["key"], issued["user"], baseURL(r.Host)), err
+			issued["id"], issued["key"], issued["user"], baseURL(r.Host)), nil
 	}
 	listKeys := func(Request) ([]byte, error) {
 		return fmt.Appendf(nil, `{"data":%s}`, store.Keys()), nil
 	}
 	revokeKey := func(r Request) ([]byte, error) {
-		return nil, store.RevokeKey(r.ID)
+		err := store.RevokeKey(r.ID)
+		if err == nil {
+			report("revoked a key", "key", r.ID)
+		}
+		return nil, err
 	}
-	applyRecords := func(r Request) ([]byte, error) {
-		count, err := store.ApplyRecords(r.Body)
-		return fmt.Appendf(nil, `{"applied":%d,"unchanged":%d}`, count["applied"], count["unchanged"]), err
+	applyRecords := func(r Request) (_ []byte, err error) {
+		var count map[string]int
+		command.SaveMemory(len(r.Body), func() {
+			count, err = store.ApplyRecords(r.Body)
+		})
+		if err != nil {
+			return nil, err
+		}
+		report("applied records",
+			"users", count["user"],
+			"keys", count["key"],
+			"events", count["event"],
+			"guests", count["guest"],
+			"deletes", count["delete"],
+			"unchanged", count["unchanged"])
+		return fmt.Appendf(nil, `{"applied":%d,"unchanged":%d}`, count["applied"], count["unchanged"]), nil
 	}
 	return Routes{
 		{Operation: "GET /keys", Do: listKeys},

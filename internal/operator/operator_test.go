@@ -77,7 +77,7 @@ func TestStoreRoutes(t *testing.T) {
 	t.Parallel()
 	s := &store{}
 	base := func(host string) string { return "http://" + host }
-	h := Handler("/base", StoreRoutes(s, base), everyone, fail)
+	h := Handler("/base", StoreRoutes(s, noReport, base), everyone, fail)
 	longest := strings.Repeat(" ", 1<<20)
 	const routes = "there is no such route below /base/; there are GET /keys, POST /keys, DELETE /keys/{id}, "
 	for _, tt := range []struct {
@@ -136,7 +136,7 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	s := &store{err: errors.New("the disk is full")}
 	var failed error
-	routes := StoreRoutes(s, func(host string) string { return "http://" + host })
+	routes := StoreRoutes(s, noReport, func(host string) string { return "http://" + host })
 	h := Handler("/base", routes, everyone, func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err })
 	for _, request := range []string{
 		"POST /keys", "DELETE /keys/key_1", "POST /records",
