@@ -292,7 +292,11 @@ func (e *eventsd) double() error {
 		if err != nil {
 			return cmp.Or(e.checkAPIKey(), err)
 		}
-		s.handler = s.withControl(d, token)
+		more := func(r *http.Request) []any {
+			return append(s.caller(r), "fault", d.FaultOf(r))
+		}
+		s.handler = d.Handler(command.Logged(s.api, s.logger, more))
+		s.control = command.Logged(d.Control(token, s.report, s.api.writeError), s.logger, nil)
 		s.note = `This is a test double. Its <a href="/_control/">inspector</a> shows the requests that come.`
 		control := s.url + double.ControlPath
 		s.ready = command.Ready{
@@ -363,6 +367,7 @@ type server struct {
 	store         *Store
 	api           *api
 	handler       http.Handler  // the API, with what is put before it
+	control       http.Handler  // the control API of a double, or nil
 	pageKey, note string        // on the page for people
 	patience      time.Duration // for the requests that run when it stops
 	began         time.Time
@@ -585,8 +590,7 @@ func (s *server) readSeed() ([]byte, error) {
 // and one for the operator if the store is on a file and a socket can be made.
 func (s *server) servers(l net.Listener) []*command.Server {
 	public := command.NewServer(l, s.withPages(), s.logger)
-	isDouble := s.ready.ControlURL != ""
-	public.SetKeepAlivesEnabled(!isDouble) // see [double.Double.Handler]
+	public.SetKeepAlivesEnabled(s.control == nil) // see [double.Double.Handler]
 	servers := []*command.Server{public}
 	path := s.store.db.Path()
 	if path == "" {
@@ -662,22 +666,6 @@ func (s *server) announce(file *command.ReadyFile) error {
 	})
 }
 
-// withControl serves the API as a double does, and its control API.
-func (s *server) withControl(d *double.Double, token string) http.Handler {
-	control := command.Logged(d.Control(token, s.report, s.api.writeError), s.logger, nil)
-	more := func(r *http.Request) []any {
-		return append(s.caller(r), "fault", d.FaultOf(r))
-	}
-	next := d.Handler(command.Logged(s.api, s.logger, more))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/") {
-			control.ServeHTTP(w, r)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 var (
 	errNotWriting = &answer.Error{Status: http.StatusServiceUnavailable,
 		Message: "the data file cannot be written; the log says why"}
@@ -687,17 +675,17 @@ var (
 
 const tooLong = 10 * time.Second // for a commit or rewrite of a server that is well
 
-// withPages serves the API and, beside it, the paths that need no key.
+// withPages serves the API and, beside it, the paths that need no key and the control API.
 func (s *server) withPages() http.Handler {
 	beside := map[string]http.HandlerFunc{
 		"/":             s.page(referenceHTML),
 		"/healthz":      s.writeHealth,
 		"/openapi.json": writeOpenAPI,
 	}
-	if s.ready.Inspector != "" {
+	if s.control != nil {
 		beside[double.ControlPath+"/"] = s.page(inspectorHTML)
 	}
-	logged := command.Logged(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	pages := command.Logged(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin(w, r)
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			s.api.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
@@ -706,11 +694,15 @@ func (s *server) withPages() http.Handler {
 		beside[r.URL.Path](w, r)
 	}), s.logger, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if beside[r.URL.Path] == nil {
+		isControl := strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/")
+		switch {
+		case beside[r.URL.Path] != nil:
+			pages.ServeHTTP(w, r)
+		case isControl && s.control != nil:
+			s.control.ServeHTTP(w, r)
+		default:
 			s.handler.ServeHTTP(w, r)
-			return
 		}
-		logged.ServeHTTP(w, r)
 	})
 }
 
@@ -749,7 +741,7 @@ func (s *server) page(file string) http.HandlerFunc {
 		"script-src " + hashInside(file, "script") + "; style-src " + hashInside(file, "style")
 	return func(w http.ResponseWriter, r *http.Request) {
 		key := s.pageKey
-		if s.ready.Inspector != "" && !double.IsLocal(r.Host) {
+		if s.control != nil && !double.IsLocal(r.Host) {
 			key = "" // it may be the name of a page that is to read the key
 		}
 		root := cmp.Or(r.Header.Get("X-Forwarded-Proto"), "http") + "://" + r.Host
