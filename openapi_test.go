@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -29,6 +30,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"example.com/events"
 	doubles "example.com/events/internal/double"
@@ -93,23 +95,36 @@ type message struct {
 // json returns what the message has as application/json, the only type there is.
 func (m *message) json() media { return m.Content["application/json"] }
 
-// media is a schema with examples.
+// media is a schema with examples, each as it is written in the file.
 type media struct {
 	Schema   *schema
-	Example  any
+	Example  json.RawMessage
 	Examples map[string]struct {
 		Summary string
-		Value   any
+		Value   json.RawMessage
 	}
+}
+
+// example returns the example with a name, or the only one, whose name is "".
+func (m media) example(name string) json.RawMessage {
+	if name == "" {
+		return m.Example
+	}
+	return m.Examples[name].Value
 }
 
 // examples returns the values of all examples, in the order of their names.
 func (m media) examples() (values []any) {
+	names := slices.Sorted(maps.Keys(m.Examples))
 	if m.Example != nil {
-		values = append(values, m.Example)
+		names = append(names, "")
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.Examples)) {
-		values = append(values, m.Examples[name].Value)
+	for _, name := range names {
+		var value any
+		if err := json.Unmarshal(m.example(name), &value); err != nil {
+			panic(err)
+		}
+		values = append(values, value)
 	}
 	return values
 }
@@ -272,8 +287,8 @@ func (d *document) checkAnswer(method, target string, status int, header http.He
 			v := validator{closed: true, took: took}
 			problems = append(problems, v.check(answer.json().Schema, "", value)...)
 		}
-		if example := answer.json().Example; status >= 500 && !reflect.DeepEqual(value, example) {
-			problems = append(problems, fmt.Sprintf("the body is not the example, %v", example))
+		if examples := answer.json().examples(); status >= 500 && !reflect.DeepEqual(value, examples[0]) {
+			problems = append(problems, fmt.Sprintf("the body is not the example, %v", examples[0]))
 		}
 		var failed struct{ Error struct{ Code string } }
 		json.Unmarshal(body, &failed)
@@ -513,13 +528,6 @@ func TestOpenAPIExamples(t *testing.T) {
 	for name, m := range c.Responses {
 		if m.Content != nil {
 			check("response "+name, m.json())
-		}
-	}
-	location := c.Headers["Location"].Examples
-	for name, example := range c.Responses["CreatedEvent"].json().Examples {
-		want := fmt.Sprint(events.BasePath, "/events/", example.Value.(map[string]any)["id"])
-		if got := location[name].Value; got != want {
-			t.Errorf("the example %s of Location is %v, want the event of the body: %s", name, got, want)
 		}
 	}
 }
@@ -779,6 +787,134 @@ func TestOpenAPILimits(t *testing.T) {
 	}
 }
 
+// TestGoldenExamples holds the examples of openapi.json that show a user, an event or a
+// guest: each is what a server with the data of the demo answers, with the same layout. So
+// internal/demo.json is the one source of all of them. UPDATE=1 writes them again.
+//
+// These are also the only whole answers that a test holds, with the order of their members.
+func TestGoldenExamples(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden := func(place string, example json.RawMessage, want []byte) {
+		t.Helper()
+		before, _, found := bytes.Cut(file, example)
+		if !found || bytes.Count(file, example) > 1 {
+			t.Fatalf("openapi.json has the example of %s never or twice: %s", place, example)
+		}
+		line := before[bytes.LastIndexByte(before, '\n')+1:]
+		indent := line[:bytes.IndexByte(line, '"')]
+		var text bytes.Buffer
+		if err := json.Indent(&text, want, string(indent), "  "); err != nil {
+			t.Fatal(err)
+		}
+		if os.Getenv("UPDATE") != "" {
+			file = bytes.Replace(file, example, text.Bytes(), 1)
+		} else if text.String() != string(example) {
+			t.Errorf("the example of %s is\n%s\nwant what the server answers:\n%s\n"+
+				"UPDATE=1 go test -run TestGolden . writes it", place, example, &text)
+		}
+	}
+
+	made := []string{"n4tz7hk2wqd5xvb3yjf6mrpcea", "b5w3t7hn", "k5rw3tq7ynb2hd6zxm4jfvcaue", "x7k2m4qz"}
+	store := events.NewStore(&events.Config{
+		Now: func() time.Time { return time.Date(2026, 1, 15, 9, 31, 0, 123456000, time.UTC) },
+		NewID: func(string, string) string {
+			id := made[0]
+			made = made[1:]
+			return id
+		},
+	})
+	if err := store.ApplyJSON(readDemo(t)); err != nil {
+		t.Fatal(err)
+	}
+	ada := &service{t, store, events.New(store), "svc_live_demo"}
+	grace := ada.as("svc_live_demo_grace")
+
+	// The request with all members has those of an event in the demo.
+	c := openAPI().Components
+	engines := ada.do("GET", base+"/events/evt_engines", "")
+	values := decode[map[string]json.RawMessage](t, engines)
+	var members []string
+	for _, name := range memberNames(t, engines.body) {
+		if c.Schemas["NewEvent"].Properties[name] != nil {
+			members = append(members, strconv.Quote(name)+":"+string(values[name]))
+		}
+	}
+	all := "{" + strings.Join(members, ",") + "}"
+	request := c.RequestBodies["NewEvent"].json()
+	golden("the request all", request.example("all"), []byte(all))
+
+	for _, tt := range []struct {
+		response, example string
+		answer            answer
+	}{
+		{"User", "", ada.do("GET", base+"/users/me", "")},
+		{"EventList", "more", ada.do("GET", base+"/events?status=published&limit=1", "")},
+		{"EventList", "none", grace.do("GET", base+"/events?status=draft", "")},
+		{"Event", "", engines},
+		{"GuestList", "", ada.do("GET", base+"/events/evt_engines/guests", "")},
+		{"CreatedEvent", "least", ada.create(string(request.example("least")))},
+		{"CreatedEvent", "all", ada.create(all)},
+	} {
+		place := strings.TrimSpace(tt.response + " " + tt.example)
+		golden(place, c.Responses[tt.response].json().example(tt.example), []byte(tt.answer.body))
+		if header := tt.answer.header.Get("Location"); header != "" {
+			golden("the Location of "+place, c.Headers["Location"].example(tt.example), strict.Encode(header))
+		}
+	}
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile("openapi.json", file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// newEventMembers returns the names of the members of a create, in the order of the file.
+func newEventMembers(t *testing.T) []string {
+	t.Helper()
+	file, err := os.ReadFile("openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Components struct {
+			Schemas struct {
+				NewEvent struct{ Properties json.RawMessage }
+			}
+		}
+	}
+	if err := json.Unmarshal(file, &d); err != nil {
+		t.Fatal(err)
+	}
+	return memberNames(t, string(d.Components.Schemas.NewEvent.Properties))
+}
+
+// memberNames returns the names of the members of a JSON object, in their order.
+func memberNames(t *testing.T, object string) (names []string) {
+	t.Helper()
+	value, err := strict.Parse([]byte(object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range value.Members {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// readDemo returns the records of the demo.
+func readDemo(t *testing.T) []byte {
+	t.Helper()
+	demo, err := os.ReadFile("internal/demo.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return demo
+}
+
 // provokedElsewhere has the answers that another test provokes, because they need
 // more than a request. That test checks them by checkAnswer, too.
 var provokedElsewhere = map[string]func(*testing.T){
@@ -838,6 +974,9 @@ func TestOpenAPIAnswers(t *testing.T) {
 		p.do("GET", target, "")
 	}
 
+	for _, example := range d.Components.RequestBodies["NewEvent"].json().examples() {
+		p.do("POST", "/events/create", string(strict.Encode(example)))
+	}
 	with := func(members string) string { return strings.Replace(leastBody, "{", "{"+members+",", 1) }
 	for _, body := range []string{
 		with(`"requires_approval":true`), with(`"timezone":"Berlin"`), strings.Repeat(" ", 1<<20) + leastBody,
@@ -959,16 +1098,38 @@ func TestOpenAPIIdempotencyKey(t *testing.T) {
 }
 
 // emptyIsUnset has the members in which an empty string is the same as null. Only
-// their descriptions say so.
-var emptyIsUnset = []string{
-	"timezone", "location_type", "visibility", "cover_image_url", "meeting_url", "avatar_url",
+// the description of NewEvent says so. In records, a user's avatar_url is one, too.
+var emptyIsUnset = sync.OnceValue(func() []string {
+	text, _, _ := strings.Cut(openAPI().Components.Schemas["NewEvent"].Description, " an empty string is the same")
+	names := compile("`([a-z_]+)`").FindAllStringSubmatch(text[strings.LastIndex(text, "For "):], -1)
+	all := []string{"avatar_url"}
+	for _, name := range names {
+		all = append(all, name[1])
+	}
+	return all
+})
+
+// checkKept returns an error if a text of a create did not come back as it was sent.
+func checkKept(sent, answered string) error {
+	var before, after map[string]any
+	if err := errors.Join(json.Unmarshal([]byte(sent), &before), json.Unmarshal([]byte(answered), &after)); err != nil {
+		return fmt.Errorf("%q was answered with %q: %w", sent, answered, err)
+	}
+	for name, value := range before {
+		unset := value == nil || value == "" && slices.Contains(emptyIsUnset(), name)
+		isTime := name == "start_at" || name == "end_at" // these come back in UTC
+		if !unset && !isTime && after[name] != value {
+			return fmt.Errorf("%s = %q came back as %q", name, value, after[name])
+		}
+	}
+	return nil
 }
 
 // taken reports whether the server should take the value of a member, by the
 // member's schema and the words of its description.
 func taken(name string, member *schema, value any) bool {
 	text, isText := value.(string)
-	if isText && text == "" && slices.Contains(emptyIsUnset, name) {
+	if isText && text == "" && slices.Contains(emptyIsUnset(), name) {
 		return true
 	}
 	want := validator{}.check(member, "", value) == nil
@@ -995,8 +1156,13 @@ func TestOpenAPIRequestBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := p.do("POST", "/events/create", string(body)); (w.Code == http.StatusCreated) != want {
+		w := p.do("POST", "/events/create", string(body))
+		if (w.Code == http.StatusCreated) != want {
 			t.Errorf("create %.200s = %d %.200s, want taken: %v", body, w.Code, w.Body, want)
+		} else if want {
+			if err := checkKept(string(body), w.Body.String()); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	for _, example := range content.examples() {
@@ -1033,6 +1199,51 @@ func TestOpenAPIRequestBody(t *testing.T) {
 	body := least() // the description of end_at says that it is later
 	body["end_at"] = body["start_at"]
 	try(body, false)
+}
+
+// An optional member that is null is the same as one that is left out. So is an empty
+// string where the description says so. Elsewhere it is kept, if the schema takes it.
+func TestOpenAPINotSet(t *testing.T) {
+	t.Parallel()
+	create := func(members string) string {
+		body := strings.Replace(leastBody, "{", "{"+members, 1)
+		return newProber(t, fixed()).do("POST", "/events/create", body).Body.String()
+	}
+	least := create("")
+	if len(emptyIsUnset()) < 6 {
+		t.Errorf("an empty string is null in %q only", emptyIsUnset())
+	}
+	schema := openAPI().Components.Schemas["NewEvent"]
+	for name, member := range schema.Properties {
+		if slices.Contains(schema.Required, name) {
+			continue
+		}
+		if got := create(fmt.Sprintf("%q:null,", name)); got != least {
+			t.Errorf("create with %s: null = %s, want it as without: %s", name, got, least)
+		}
+		if !taken(name, member, "") { // TestOpenAPIRequestBody sees that it is refused
+			continue
+		}
+		want := least
+		if !slices.Contains(emptyIsUnset(), name) {
+			want = strings.Replace(least, fmt.Sprintf("%q:null", name), fmt.Sprintf(`%q:""`, name), 1)
+		}
+		if got := create(fmt.Sprintf(`%q:"",`, name)); got != want {
+			t.Errorf(`create with %s: "" = %s, want %s`, name, got, want)
+		}
+	}
+}
+
+// fixed is a configuration with which every answer has the same bytes again.
+func fixed() *events.Config {
+	n := 0
+	return &events.Config{
+		Now: func() time.Time { return time.Date(2027, 1, 2, 3, 4, 5, 6000, time.UTC) },
+		NewID: func(kind, _ string) string {
+			n++
+			return fmt.Sprintf("%06d", n)
+		},
+	}
 }
 
 // What the server takes in a record is what an answer may have, by its schema.

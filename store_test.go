@@ -883,9 +883,10 @@ func TestForgedRow(t *testing.T) {
 	}
 }
 
-// TestDataFile: the rows of a file of each format are, once it is opened, as they are
-// written today, because they are served as they stand.
-func TestDataFile(t *testing.T) {
+// TestGoldenDataFile: the rows of a file of each format are, once it is opened, as they are
+// written today, because they are served as they stand. UPDATE=1 writes a file with the data
+// of the demo, if there is none of today's format.
+func TestGoldenDataFile(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob("testdata/events-*.json")
 	if err != nil || len(names) == 0 {
@@ -896,16 +897,29 @@ func TestDataFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ada := events.User{Name: "Ada", Email: "ada@example.com"}
-	if err := errors.Join(store.Apply(events.Record{User: &ada}), store.Close()); err != nil {
+	if err := errors.Join(store.ApplyJSON(readDemo(t)), store.Close()); err != nil {
 		t.Fatal(err)
 	}
 	format := func(file string) string {
-		text, _ := os.ReadFile(file)
-		return regexp.MustCompile(`"format":"[^"]*"`).FindString(string(text))
+		text, err := os.ReadFile(file)
+		found := regexp.MustCompile(`"format":"([^"]*)"`).FindSubmatch(text)
+		if err != nil || found == nil {
+			t.Fatalf("%s has no format: %v", file, err)
+		}
+		return string(found[1])
 	}
-	if !slices.ContainsFunc(names, func(name string) bool { return format(name) == format(fresh) }) {
-		t.Errorf("none of %q has the %s that is written today", names, format(fresh))
+	today := format(fresh)
+	if !slices.ContainsFunc(names, func(name string) bool { return format(name) == today }) {
+		name := "testdata/" + strings.ReplaceAll(today, "/", "-") + ".json"
+		if os.Getenv("UPDATE") == "" {
+			t.Errorf("there is no %s; UPDATE=1 go test -run TestGolden . writes it", name)
+		} else {
+			text, err := os.ReadFile(fresh)
+			if err := errors.Join(err, os.WriteFile(name, text, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, name)
+		}
 	}
 	for _, name := range names {
 		t.Run(filepath.Base(name), func(t *testing.T) {
