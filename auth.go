@@ -49,7 +49,7 @@ func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, e
 			return keyError("secret " + problem)
 		}
 		key = Key{UserID: owner.ID, Digest: digest(secret), Hint: hint(secret), CreatedAt: t.newTime()}
-		t.makeID(&key.ID, "key", owner.ID)
+		t.makeID(&key.ID, keyTable, "key", owner.ID)
 		t.put(&key, nil, nil)
 		return nil
 	})
@@ -79,7 +79,7 @@ func (t tx) keyOwner(r keyRequest) (*rows.Row, error) {
 	}
 	if t.Find(emailName(r.Email)) == nil {
 		u := User{Name: r.Name, Email: r.Email}
-		problems := t.applyUser(u.form().JSON())
+		problems := t.applyUser(userTable.Form(&u).JSON())
 		if problems != nil {
 			return nil, &RecordError{Kind: "user", Problems: append(problems, "no user has this email yet")}
 		}

@@ -24,10 +24,11 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// User is the owner of API keys and the host of events.
+// User is the owner of API keys and the host of events. In this and the other resources,
+// the tag form has the rules of a member: package form explains it.
 type User struct {
-	ID        string    `json:"id" form:"usr_id fixed indexed"`             // usr_…
-	Name      string    `json:"name" form:"person required"`                // 1 to 255 characters
+	ID        string    `json:"id" form:"id=usr fixed indexed"`
+	Name      string    `json:"name" form:"chars=1-255 required"`
 	Email     string    `json:"email" form:"email required indexed"`        // unique, whatever its case
 	AvatarURL *string   `json:"avatar_url" form:"url empty_is_null"`        // http or https
 	Timezone  *string   `json:"timezone" form:"zone empty_is_null indexed"` // of the user's events
@@ -36,7 +37,7 @@ type User struct {
 
 // Key is an API key without its secret, which no store keeps.
 type Key struct {
-	ID        string     `json:"id" form:"key_id fixed indexed"`        // key_…
+	ID        string     `json:"id" form:"id=key fixed indexed"`
 	UserID    string     `json:"user_id" form:"required fixed indexed"` // the user that the key identifies
 	Secret    string     `json:"-" form:"secret"`                       // svc_live_ and more; never read back
 	Digest    string     `json:"digest" form:"digest fixed indexed"`    // SHA-256 in hexadecimal
@@ -47,37 +48,37 @@ type Key struct {
 
 // Event is an event as the API answers it.
 type Event struct {
-	ID        string    `json:"id" form:"evt_id fixed server indexed"`        // evt_…
+	ID        string    `json:"id" form:"id=evt fixed server indexed"`
 	HostID    string    `json:"host_id" form:"required fixed server indexed"` // the user that hosts it
 	Slug      string    `json:"slug" form:"slug fixed server indexed"`        // unique, never changes
-	Status    string    `json:"status" form:"event_status server indexed"`    // draft or published
+	Status    string    `json:"status" form:"one_of=draft|published server indexed"`
 	CreatedAt time.Time `json:"created_at" form:"fixed server indexed"`
 	UpdatedAt time.Time `json:"updated_at" form:"server"`
 
-	Title       string    `json:"title" form:"title required"`    // 1 to 255 characters
-	Description *string   `json:"description" form:"description"` // at most 50,000 characters
+	Title       string    `json:"title" form:"title required"` // 1 to 255 characters
+	Description *string   `json:"description" form:"chars=0-50000"`
 	StartAt     time.Time `json:"start_at" form:"required"`
 	EndAt       time.Time `json:"end_at" form:"required"`             // after StartAt
 	Timezone    string    `json:"timezone" form:"zone empty_is_null"` // Area/City or UTC
 
-	LocationType     *string `json:"location_type" form:"location_type empty_is_null"` // in_person, virtual
-	LocationCity     *string `json:"location_city" form:"place"`                       // up to 100 characters
-	LocationCountry  *string `json:"location_country" form:"place"`                    // up to 100 characters
-	Visibility       string  `json:"visibility" form:"visibility empty_is_null"`       // public or private
+	LocationType     *string `json:"location_type" form:"one_of=in_person|virtual empty_is_null"`
+	LocationCity     *string `json:"location_city" form:"chars=0-100"`
+	LocationCountry  *string `json:"location_country" form:"chars=0-100"`
+	Visibility       string  `json:"visibility" form:"one_of=public|private empty_is_null"`
 	RequiresApproval bool    `json:"requires_approval" form:"indexed"`
 	CoverImageURL    *string `json:"cover_image_url" form:"url empty_is_null"` // at most 2,048 characters
 	MeetingURL       *string `json:"meeting_url" form:"url empty_is_null"`     // at most 2,048 characters
 }
 
 // Guest is one person on an event's guest list. At least one of Email and Name is not
-// nil. Status is invited, pending, approved, declined, waitlist or cancelled.
+// nil.
 type Guest struct {
-	ID           string     `json:"id" form:"gst_id fixed indexed"`         // gst_…
+	ID           string     `json:"id" form:"id=gst fixed indexed"`
 	EventID      string     `json:"event_id" form:"required fixed indexed"` // the event
 	CreatedAt    time.Time  `json:"created_at" form:"fixed indexed"`
 	Email        *string    `json:"email" form:"email indexed"` // unique in an event, compared without case
-	Name         *string    `json:"name" form:"person"`         // 1 to 255 characters
-	Status       string     `json:"status" form:"guest_status"`
+	Name         *string    `json:"name" form:"chars=1-255"`
+	Status       string     `json:"status" form:"one_of=invited|pending|approved|declined|waitlist|cancelled"`
 	RegisteredAt *time.Time `json:"registered_at"` // nil while invited
 	CheckedInAt  *time.Time `json:"checked_in_at"` // nil until then
 }
@@ -134,29 +135,19 @@ var (
 	ErrClosed = rows.ErrClosed
 )
 
-// The tags of the structs above name these rules, and what form.Flags has. The members of
-// a stored row stand in the order of the fields: append new ones at the end. What the
-// method row takes from a struct is indexed, so that it is read from a data file.
+// The tags of the structs above have form.Flags, rules with a parameter such as chars=1-255,
+// and the names of these rules. The members of a stored row stand in the order of the fields:
+// append new ones at the end. What the method row takes from a struct is indexed, so that it is
+// read from a data file.
 var rules = form.Rules{
-	"usr_id":        form.ID("usr"),
-	"key_id":        form.ID("key"),
-	"evt_id":        form.ID("evt"),
-	"gst_id":        form.ID("gst"),
-	"person":        form.Length(1, 255),
-	"email":         form.Email,
-	"url":           form.URL,
-	"zone":          form.Zone,
-	"secret":        secretRule,
-	"digest":        form.Match(`[0-9a-f]{64}`, "must be a SHA-256 as 64 hexadecimal digits in lower case"),
-	"hint":          form.Match(`[!-~]{4}`, "must be the last four characters of the secret, visible ASCII"),
-	"slug":          form.Slug,
-	"event_status":  form.OneOf("draft", "published"),
-	"title":         form.Title,
-	"description":   form.Length(0, 50_000),
-	"location_type": form.OneOf("in_person", "virtual"),
-	"place":         form.Length(0, 100),
-	"visibility":    form.OneOf("public", "private"),
-	"guest_status":  form.OneOf("invited", "pending", "approved", "declined", "waitlist", "cancelled"),
+	"email":  form.Email,
+	"url":    form.URL,
+	"zone":   form.Zone,
+	"secret": secretRule,
+	"digest": form.Match(`[0-9a-f]{64}`, "must be a SHA-256 as 64 hexadecimal digits in lower case"),
+	"hint":   form.Match(`[!-~]{4}`, "must be the last four characters of the secret, visible ASCII"),
+	"slug":   form.Slug,
+	"title":  form.Title,
 }
 
 var (
@@ -177,14 +168,8 @@ var secretRule = form.Match(secretPrefix+`[A-Za-z0-9._~-]{1,246}`,
 
 // resource is a user, key, event or guest.
 type resource interface {
-	form() form.Form // its members
-	row() rows.Row   // what the database must know of it
+	row() rows.Row // what the database must know of it
 }
-
-func (u *User) form() form.Form  { return userTable.Form(u) }
-func (k *Key) form() form.Form   { return keyTable.Form(k) }
-func (e *Event) form() form.Form { return eventTable.Form(e) }
-func (g *Guest) form() form.Form { return guestTable.Form(g) }
 
 func (u *User) row() rows.Row {
 	r := rows.Row{ID: u.ID, Name: emailName(u.Email), Created: u.CreatedAt}
@@ -238,8 +223,8 @@ var formats = []rows.Format{
 // kinds are the kinds of rows, for one database.
 func kinds() []rows.Kind {
 	// The rows of a file are read into one value of each kind, one after the other.
-	read := func(v resource) func(string) (rows.Row, bool) {
-		members := v.form()
+	read := func(v resource, table form.Table) func(string) (rows.Row, bool) {
+		members := table.Form(v)
 		return func(text string) (rows.Row, bool) {
 			if !members.ReadIndexed(text) {
 				return rows.Row{}, false
@@ -248,10 +233,10 @@ func kinds() []rows.Kind {
 		}
 	}
 	return []rows.Kind{
-		{Name: "user", Prefix: "usr", Read: read(&User{})},
-		{Name: "key", Prefix: "key", Parent: "usr", Read: read(&Key{})},
-		{Name: "event", Prefix: "evt", Parent: "usr", Read: read(&Event{})},
-		{Name: "guest", Prefix: "gst", Parent: "evt", Read: read(&Guest{})},
+		{Name: "user", Prefix: "usr", Read: read(&User{}, userTable)},
+		{Name: "key", Prefix: "key", Parent: "usr", Read: read(&Key{}, keyTable)},
+		{Name: "event", Prefix: "evt", Parent: "usr", Read: read(&Event{}, eventTable)},
+		{Name: "guest", Prefix: "gst", Parent: "evt", Read: read(&Guest{}, guestTable)},
 	}
 }
 
@@ -532,16 +517,16 @@ func (r Record) value() strict.Value {
 		v.Members = append(v.Members, strict.Member{Name: kind, Value: members.JSON()})
 	}
 	if r.User != nil {
-		add("user", r.User.form())
+		add("user", userTable.Form(r.User))
 	}
 	if r.Key != nil {
-		add("key", r.Key.form())
+		add("key", keyTable.Form(r.Key))
 	}
 	if r.Event != nil {
-		add("event", r.Event.form())
+		add("event", eventTable.Form(r.Event))
 	}
 	if r.Guest != nil {
-		add("guest", r.Guest.form())
+		add("guest", guestTable.Form(r.Guest))
 	}
 	if r.Delete != nil {
 		add("delete", refTable.Form(r.Delete))
@@ -614,11 +599,11 @@ func (t tx) createdAt(p *form.Problems, at *time.Time, old *rows.Row) {
 	t.s.last = latest(t.s.last, *at)
 }
 
-// makeID sets an id if none was given.
-func (t tx) makeID(id *string, prefix, owner string) {
+// makeID sets an id, which is the first member of a table, if none was given.
+func (t tx) makeID(id *string, table form.Table, prefix, owner string) {
 	if *id == "" {
 		whole := func(made string) string { return prefix + "_" + made }
-		*id = t.unique(prefix, owner, rules[prefix+"_id"], whole)
+		*id = t.unique(prefix, owner, table[0].Rule, whole)
 	}
 }
 
@@ -668,14 +653,14 @@ func (t tx) applyUser(v strict.Value) []string {
 	var u User
 	old := t.existing(v, "usr", emailName(v.Member("email").Text))
 	mode := load(&u, old)
-	p := u.form().Fill(v, mode)
+	p := userTable.Form(&u).Fill(v, mode)
 	t.checkNotTaken(p, "email", emailName(u.Email), u.ID)
 	t.createdAt(p, &u.CreatedAt, old)
 	problems := p.All()
 	if problems != nil {
 		return problems
 	}
-	t.makeID(&u.ID, "usr", u.Name)
+	t.makeID(&u.ID, userTable, "usr", u.Name)
 	t.put(&u, old, nil)
 	return nil
 }
@@ -692,7 +677,7 @@ func (t tx) applyKey(v strict.Value) []string {
 	}
 	old := t.existing(v, "key", apiKeyName(sum))
 	mode := load(&k, old)
-	p := k.form().Fill(v, mode)
+	p := keyTable.Form(&k).Fill(v, mode)
 	if secret != "" {
 		if k.Digest != "" && k.Digest != sum {
 			p.Add("digest", "is not that of the secret: leave one of them out")
@@ -712,7 +697,7 @@ func (t tx) applyKey(v strict.Value) []string {
 	if problems != nil {
 		return problems
 	}
-	t.makeID(&k.ID, "key", k.UserID)
+	t.makeID(&k.ID, keyTable, "key", k.UserID)
 	t.put(&k, old, nil)
 	return nil
 }
@@ -739,7 +724,7 @@ func (t tx) applyEvent(v strict.Value) []string {
 	old := t.existing(v, "evt", "")
 	mode := load(&e, old)
 	before := e.UpdatedAt
-	p := e.form().Fill(v, mode)
+	p := eventTable.Form(&e).Fill(v, mode)
 	if e.UpdatedAt.IsZero() { // the record has null
 		e.UpdatedAt = before
 	}
@@ -757,7 +742,7 @@ func (t tx) applyEvent(v strict.Value) []string {
 // newEvent puts the event of a host that a client creates.
 func (t tx) newEvent(host string, v strict.Value, idem *rows.IdempotencyKey) (*rows.Row, []string) {
 	e := Event{HostID: host}
-	p := e.form().ByClient().Fill(v, form.New)
+	p := eventTable.Form(&e).ByClient().Fill(v, form.New)
 	// Many languages have no year 0: one event in it would break each list of their clients.
 	const yearZero = "must be in the years 0001 to 9999, in UTC"
 	if e.StartAt.Year() == 0 {
@@ -792,7 +777,7 @@ func (t tx) complete(e *Event, p *form.Problems, old *rows.Row) []string {
 	e.Timezone = cmp.Or(e.Timezone, host.Note, "UTC")
 	e.Visibility = cmp.Or(e.Visibility, "public")
 	e.Status = cmp.Or(e.Status, t.s.cfg.NewEventStatus)
-	t.makeID(&e.ID, "evt", e.HostID)
+	t.makeID(&e.ID, eventTable, "evt", e.HostID)
 	if e.Slug == "" {
 		e.Slug = t.unique("slug", e.HostID, form.Slug, func(made string) string {
 			return form.MakeSlug(e.Title) + "-" + made
@@ -808,7 +793,7 @@ func (t tx) applyGuest(v strict.Value) []string {
 	var g Guest
 	old := t.existing(v, "gst", guestName(v.Member("event_id").Text, v.Member("email").Text))
 	mode := load(&g, old)
-	p := g.form().Fill(v, mode)
+	p := guestTable.Form(&g).Fill(v, mode)
 	event := t.Get("evt", g.EventID)
 	if event == nil {
 		p.Add("event_id", fmt.Sprintf("%q is not known", g.EventID))
@@ -839,7 +824,7 @@ func (t tx) applyGuest(v strict.Value) []string {
 	} else if g.RegisteredAt == nil {
 		g.RegisteredAt = &g.CreatedAt
 	}
-	t.makeID(&g.ID, "gst", event.Parent)
+	t.makeID(&g.ID, guestTable, "gst", event.Parent)
 	t.put(&g, old, nil)
 	return nil
 }

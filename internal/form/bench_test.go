@@ -18,11 +18,11 @@ type event struct {
 
 var (
 	eventID     = form.ID("evt")
-	statuses    = form.OneOf("draft", "published")
-	places      = form.OneOf("in_person", "virtual")
-	visibility  = form.OneOf("public", "private")
-	description = form.Length(0, 50_000)
-	placeName   = form.Length(0, 100)
+	statuses    = form.OneOf("draft|published")
+	places      = form.OneOf("in_person|virtual")
+	visibility  = form.OneOf("public|private")
+	description = form.Chars("0-50000")
+	placeName   = form.Chars("0-100")
 )
 
 func (e *event) form() form.Form {

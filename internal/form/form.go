@@ -2,18 +2,20 @@
 // reports everything that is wrong with it at once, in the order of the table.
 //
 // The table is made of the struct's tags. A tag json has the name of a member. A tag
-// form has the name of a rule for its text and its [Flags], in any order:
+// form has at most one rule for its text, and its [Flags], in any order:
 //
 //	type Guest struct {
-//		ID          string     `json:"id" form:"guest_id fixed"`
-//		Name        *string    `json:"name" form:"person required"`
+//		ID          string     `json:"id" form:"id=gst fixed"`
+//		Name        *string    `json:"name" form:"chars=1-255 required"`
+//		Status      string     `json:"status" form:"one_of=invited|approved"`
+//		Email       *string    `json:"email" form:"email"`
 //		CheckedInAt *time.Time `json:"checked_in_at"`
 //	}
 //
-//	var guests = form.NewTable(Guest{}, form.Rules{
-//		"guest_id": form.ID("gst"),
-//		"person":   form.Length(1, 255),
-//	})
+//	var guests = form.NewTable(Guest{}, form.Rules{"email": form.Email})
+//
+// The rules with a parameter are [ID], [Chars] and [OneOf]. The others have the names that
+// the caller gives them.
 //
 // [Table.Form] binds the table to a struct. [Form.Fill] puts the members of a JSON
 // object into the struct, by the rules, and [Form.JSON] makes of a struct that was built
@@ -97,12 +99,15 @@ func NewTable(object any, rules Rules) Table {
 			m.Name = strings.ToLower(field.Name)
 		}
 		for word := range strings.FieldsSeq(field.Tag.Get("form")) {
-			flag := slices.Index(flagNames, word)
+			name, arg, _ := strings.Cut(word, "=")
+			flag := slices.Index(flagNames, name)
 			switch {
 			case flag >= 0:
 				m.Flags |= 1 << flag
-			case rules[word] != nil:
-				m.Rule = rules[word]
+			case makers[name] != nil:
+				m.Rule = makers[name](arg)
+			case rules[name] != nil:
+				m.Rule = rules[name]
 			default:
 				panic(fmt.Sprintf("form: the member %s has the unknown rule %s", m.Name, word))
 			}

@@ -39,7 +39,7 @@ func (s span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).Str
 
 var (
 	thingID   = ID("thg")
-	thingSize = OneOf("s", "m", "l")
+	thingSize = OneOf("s|m|l")
 )
 
 func (x *thing) form() Form {
@@ -393,12 +393,12 @@ func TestRules(t *testing.T) {
 		want string // how the problem of the bad begins
 		bad  []string
 	}{
-		{"Length(2, 3)", Length(2, 3), []string{"ab", "éèê", "\U0001f600\U0001f600"},
+		{"Chars 2-3", Chars("2-3"), []string{"ab", "éèê", "\U0001f600\U0001f600"},
 			"must have 2 to 3 characters, not 1", []string{"a", "\U0001f600"}},
-		{"Length(2, 3)", Length(2, 3), nil, "must have 2 to 3 characters, not 4", []string{"abcd", "éééé"}},
-		{"Length(0, 3)", Length(0, 3), []string{"", "abc"},
+		{"Chars 2-3", Chars("2-3"), nil, "must have 2 to 3 characters, not 4", []string{"abcd", "éééé"}},
+		{"Chars 0-3", Chars("0-3"), []string{"", "abc"},
 			"must have 0 to 3 characters, not 4", []string{"abcd"}},
-		{"OneOf(a, b, c)", OneOf("a", "b", "c"), []string{"a", "b", "c"},
+		{"OneOf", OneOf("a|b|c"), []string{"a", "b", "c"},
 			"must be a, b or c", []string{"", "A", "ab", "a ", "a, b, c"}},
 		{"ID", ID("usr"), []string{"usr_1", "usr__-", "usr_usr_aZ09", "usr_" + rep("a", 64)},
 			"must be usr_ and 1 to 64 of A-Z a-z 0-9 _ -",
@@ -464,19 +464,20 @@ func TestRead(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	type pot struct {
-		ID     string    `json:"id" form:"fixed pot_id server indexed"`
+		ID     string    `json:"id" form:"fixed id=pot server indexed"`
 		Secret string    `json:"-" form:"required"`
-		Lid    *string   `json:"lid,omitempty" form:"empty_is_null"`
+		Lid    *string   `json:"lid,omitempty" form:"empty_is_null lid"`
 		Made   time.Time `json:"made" form:"required"`
 	}
-	rule := ID("pot")
-	table := NewTable(pot{}, Rules{"pot_id": rule})
+	table := NewTable(pot{}, Rules{"lid": OneOf("glass|tin")})
 	var p pot
 	got := table.Form(&p)
-	if got[0].Rule == nil || got[0].Rule("pot_1") != "" {
-		t.Errorf("the rule of the id is not the one that its tag names")
+	for i, good := range map[int]string{0: "pot_1", 2: "tin"} {
+		if rule := got[i].Rule; rule == nil || rule(good) != "" || rule("pan_1") == "" {
+			t.Errorf("the rule of %s is not the one that its tag has", got[i].Name)
+		}
+		got[i].Rule = nil // functions cannot be compared
 	}
-	got[0].Rule = nil // functions cannot be compared
 	want := Form{
 		{Name: "id", Value: &p.ID, Flags: Fixed | Server | Indexed},
 		{Name: "secret", Value: &p.Secret, Flags: Required},
@@ -490,7 +491,7 @@ func TestTable(t *testing.T) {
 		t.Error("Form has bound the table itself")
 	}
 	defer func() {
-		if problem := recover(); problem != "form: the member id has the unknown rule pot_id" {
+		if problem := recover(); problem != "form: the member lid has the unknown rule lid" {
 			t.Errorf("NewTable without the rule panics with %v", problem)
 		}
 	}()

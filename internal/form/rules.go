@@ -33,24 +33,36 @@ func Match(pattern, problem string) Rule {
 	return check(regexp.MustCompile(`^(?:`+pattern+`)$`).MatchString, problem)
 }
 
-// OneOf is the rule of a fixed list of words.
-func OneOf(words ...string) Rule {
+// makers make the rules that have a parameter, by their names in tags.
+var makers = map[string]func(parameter string) Rule{
+	"id":     ID,
+	"chars":  Chars,
+	"one_of": OneOf,
+}
+
+// OneOf is the rule of a fixed list of words: "public|private".
+func OneOf(list string) Rule {
+	words := strings.Split(list, "|")
 	last := len(words) - 1
 	return check(func(s string) bool { return slices.Contains(words, s) },
 		"must be "+strings.Join(words[:last], ", ")+" or "+words[last])
 }
 
-// Length is the rule of min to max characters (Unicode code points).
-func Length(min, max int) Rule {
+// Chars is the rule of a least and a greatest number of characters (Unicode code points):
+// "1-255".
+func Chars(bounds string) Rule {
+	var min, max int
+	fmt.Sscanf(bounds, "%d-%d", &min, &max)
 	return func(s string) string {
-		if n := utf8.RuneCountInString(s); n < min || n > max {
+		n := utf8.RuneCountInString(s)
+		if n < min || n > max {
 			return fmt.Sprintf("must have %d to %d characters, not %d", min, max, n)
 		}
 		return ""
 	}
 }
 
-// ID is the rule of the ids of a kind: usr_… and so on.
+// ID is the rule of the ids of a kind: usr_… for "usr".
 func ID(kind string) Rule {
 	return Match(kind+`_[A-Za-z0-9_-]{1,64}`, "must be "+kind+"_ and 1 to 64 of A-Z a-z 0-9 _ -")
 }
@@ -68,9 +80,9 @@ func Title(s string) string {
 func Email(s string) string { return cmp.Or(address(s), addressLength(s)) }
 
 var (
-	titleLength   = Length(1, 255)
+	titleLength   = Chars("1-255")
 	address       = Match(`[^@]+@[^@]+`, "must be an address with one @, such as ada@example.com")
-	addressLength = Length(3, 254)
+	addressLength = Chars("3-254")
 )
 
 // URL is the rule of a web address of at most 2,048 characters ([strict.URL]).
