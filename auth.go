@@ -135,7 +135,7 @@ func (s inner) IssueKey(request []byte) (map[string]string, error) {
 }
 
 // Keys is an array of all keys, each with the name and email of its user.
-func (s inner) Keys() []byte {
+func (s inner) Keys() ([]byte, error) {
 	type owned struct{ key, user rows.Row } // copies, to be read while others change the store
 	var found []owned
 	s.db.View(func(v rows.View) {
@@ -159,7 +159,7 @@ func (s inner) Keys() []byte {
 		list[i].Name = u.Name
 		list[i].Email = u.Email
 	}
-	return strict.Encode(list)
+	return strict.Encode(list), nil
 }
 
 // keyState is what a server that starts must know of the keys of its store.

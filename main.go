@@ -553,9 +553,8 @@ func (s *server) applySeed() error {
 	}
 	records, err := s.readSeed()
 	if err == nil {
-		command.SaveMemory(len(records), func() {
-			_, err = s.store.applyArray(records, true)
-		})
+		defer command.SaveMemory(len(records))()
+		_, err = s.store.applyArray(records, true)
 	}
 	isWhole := bytes.HasSuffix(bytes.TrimSpace(records), []byte("]"))
 	if err != nil && len(records) > 0 && !isWhole {
@@ -778,26 +777,26 @@ func (e *eventsd) readRecords(path string) (records []byte, err error) {
 }
 
 // openForOperator is [operator.Files.Open].
-func (e *eventsd) openForOperator(path string, create bool) (operator.Store, func() error, error) {
+func (e *eventsd) openForOperator(path string, create bool) (operator.Store, error) {
 	_, missing := os.Stat(path)
 	if missing != nil {
 		missing = fmt.Errorf("%w; give the -data of the server, or -create to make a new file", missing)
 	}
 	_, unlocked := os.Stat(path + ".lock") // if it is there, a server may be about to make the file
 	if missing != nil && unlocked != nil && !create {
-		return nil, nil, missing
+		return nil, missing
 	}
 	logger, _ := e.Logger("text", false) // an error is one of the format
 	store, err := Open(path, &Config{Logger: logger})
 	switch {
 	case errors.Is(err, ErrInUse):
-		return nil, nil, command.Failed(fmt.Errorf("%w: %s", err, command.WhyNoSocket(path)))
+		return nil, command.Failed(fmt.Errorf("%w: %s", err, command.WhyNoSocket(path)))
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case missing != nil && !create:
-		return nil, nil, errors.Join(missing, store.Close())
+		return nil, errors.Join(missing, store.Close())
 	}
-	return newAPI(store), store.Close, nil
+	return newAPI(store), nil
 }
 
 // check reads the data file and prints what is in it. It ends with status 1 if the

@@ -13,21 +13,21 @@ const (
 	oftenGC     = 20      // percent of garbage beside what is in use, see [debug.SetGCPercent]
 )
 
-// SaveMemory calls work, which makes records of so many bytes of JSON, and much garbage. By
-// itself that would grow to as much as is in use, or to twice that with GOGC=200. While
-// work runs on many bytes it is collected earlier.
+// SaveMemory is called before work that makes records of so many bytes of JSON, and much
+// garbage. By itself that would grow to as much as is in use, or to twice that with
+// GOGC=200. Until restore is called, after work on many bytes, it is collected earlier.
 //
-// The setting is one of the process, and calls may overlap, also those of two servers in
+// The setting is one of the process, and work may overlap, also that of two servers in
 // one process. Only the call that changed it puts it back, so it ends as it was. The
-// other one may then end without it.
-func SaveMemory(bytes int, work func()) {
+// other work may then end without it.
+func SaveMemory(bytes int) (restore func()) {
 	if bytes >= manyRecords {
 		before := debug.SetGCPercent(oftenGC)
 		if before != oftenGC {
-			defer debug.SetGCPercent(before)
+			return func() { debug.SetGCPercent(before) }
 		}
 	}
-	work()
+	return func() {}
 }
 
 // FreeMemory gives memory back to the system after much of what is stored was deleted,

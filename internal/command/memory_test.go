@@ -24,17 +24,24 @@ func TestSaveMemory(t *testing.T) {
 			t.Errorf("%s the setting is %d, want %d", when, got, want)
 		}
 	}
-	SaveMemory(manyRecords-1, func() { expect("during few records", usual) })
-	SaveMemory(manyRecords, func() {
-		expect("during many", oftenGC)
-		SaveMemory(manyRecords, func() { expect("during a call within a call", oftenGC) })
-		expect("after a call within a call", oftenGC)
-	})
+	restore := SaveMemory(manyRecords - 1)
+	expect("during few records", usual)
+	restore()
+	restore = SaveMemory(manyRecords)
+	expect("during many", oftenGC)
+	within := SaveMemory(manyRecords)
+	expect("during work within work", oftenGC)
+	within()
+	expect("after work within work", oftenGC)
+	restore()
 	expect("after many", usual)
 	begun, end, ended := make(chan bool), make(chan bool), make(chan bool)
 	for range 2 {
 		go func() {
-			SaveMemory(manyRecords, func() { begun <- true; <-end })
+			restore := SaveMemory(manyRecords)
+			begun <- true
+			<-end
+			restore()
 			ended <- true
 		}()
 		<-begun
@@ -43,14 +50,9 @@ func TestSaveMemory(t *testing.T) {
 		end <- true
 		<-ended
 		if i == 1 {
-			expect("after two calls that overlap", usual)
+			expect("after work that overlaps", usual)
 		}
 	}
-	func() {
-		defer func() { recover() }()
-		SaveMemory(manyRecords, func() { panic("in the work") })
-	}()
-	expect("after a panic", usual)
 }
 
 // Memory is given back once within a minute after much was deleted, and not otherwise.

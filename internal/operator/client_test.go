@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -78,7 +79,8 @@ func TestClientGivesUp(t *testing.T) {
 					tt.serve(r, theirs)
 				}()
 				start := time.Now()
-				err := askServer(ours)(io.Discard, tt.operation, "", tt.body)
+				method, path, _ := strings.Cut(tt.operation, " ")
+				err := (&client{Conn: ours}).ask(io.Discard, method, path, tt.body)
 				took := time.Since(start)
 				ours.Close()
 				theirs.Close()
@@ -126,44 +128,60 @@ func serve(t *testing.T, h http.Handler) (data string) {
 	return data
 }
 
-// requests are those that the subcommands send, and what a store is asked by them.
-var requests = []struct{ operation, id, body, asked, want string }{
-	{"POST /keys", "", `{"name":"Ada"}`, `issue {"name":"Ada"}`, issued},
-	{"GET /keys", "", "", "keys", `{"data":[{"id":"key_1"}]}`},
-	{"DELETE /keys/{id}", "key 1?%2F#", "", "revoke key 1?%2F#", ""},
-	{"GET /records", "", "", "records", "[\n1,\n2]\n"},
-	{"POST /records", "", "[1]", "apply [1]", `{"applied":3,"unchanged":1}`},
+// requests are what the subcommands ask a store, what it finds itself asked, and what it
+// answers.
+var requests = []struct {
+	name        string
+	do          func(s Store, answer io.Writer) error
+	asked, want string
+}{
+	{"POST /keys", func(s Store, answer io.Writer) error {
+		issued, err := s.IssueKey([]byte(`{"name":"Ada"}`))
+		io.WriteString(answer, issued["id"]+issued["key"]+issued["user"])
+		return err
+	}, `issue {"name":"Ada"}`, "key_1secretusr_1"},
+	{"GET /keys", func(s Store, answer io.Writer) error {
+		list, err := s.Keys()
+		answer.Write(list)
+		return err
+	}, "keys", `[{"id":"key_1"}]`},
+	{"DELETE /keys/{id}", func(s Store, _ io.Writer) error {
+		return s.RevokeKey("key 1?%2F#")
+	}, "revoke key 1?%2F#", ""},
+	{"GET /records", func(s Store, answer io.Writer) error {
+		return s.WriteRecords(answer)
+	}, "records", "[\n1,\n2]\n"},
+	{"POST /records", func(s Store, answer io.Writer) error {
+		count, err := s.ApplyRecords([]byte("[1]"))
+		if err == nil {
+			fmt.Fprint(answer, count["applied"], count["unchanged"])
+		}
+		return err
+	}, "apply [1]", "3 1"},
 }
 
 // What is asked of a running server and of a file comes to the same.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	s := &store{}
-	base := func(string) string { return "http://example.com" } // whatever the host is on a socket
-	routes := StoreRoutes(s, noReport, base)
+	routes := StoreRoutes(s, noReport, func(string) string { return "" })
 	tools := map[string]*tool{
 		"server": {data: new(serve(t, Handler("", routes, everyone, fail)))},
 		"file":   {data: new(filepath.Join(shortDir(t), "d"))},
 	}
-	tools["file"].files.Open = func(path string, create bool) (Store, func() error, error) {
-		return s, func() error { return nil }, nil
-	}
+	tools["file"].files.Open = func(string, bool) (Store, error) { return s, nil }
 	for name, tool := range tools {
 		for _, r := range requests {
-			want := r.want
-			if name == "file" {
-				want = strings.Replace(want, "http://example.com", "", 1)
-			}
-			err := tool.withStore(func(a ask) error {
+			err := tool.withStore(func(store Store) error {
 				var got strings.Builder
-				err := a(&got, r.operation, r.id, []byte(r.body))
-				if got.String() != want || s.asked != r.asked {
-					t.Errorf("%s: asked %q, answered %q; want %q, %q", name, s.asked, got.String(), r.asked, want)
+				err := r.do(store, &got)
+				if got.String() != r.want || s.asked != r.asked {
+					t.Errorf("%s: asked %q, answered %q; want %q, %q", name, s.asked, got.String(), r.asked, r.want)
 				}
 				return err
 			})
 			if err != nil {
-				t.Errorf("%s: %s: %v", name, r.operation, err)
+				t.Errorf("%s: %s: %v", name, r.name, err)
 			}
 		}
 	}
@@ -172,20 +190,20 @@ func TestAsk(t *testing.T) {
 		s.err = err
 		_, refused := errors.AsType[*answer.Error](err)
 		for _, r := range requests {
-			if strings.HasPrefix(r.operation, "GET ") { // which has no error of the store
+			if r.name == "GET /records" { // an error of which ends the connection
 				continue
 			}
-			err := tools["server"].withStore(func(a ask) error {
+			err := tools["server"].withStore(func(store Store) error {
 				var got strings.Builder
-				err := a(&got, r.operation, r.id, []byte(r.body))
+				err := r.do(store, &got)
 				if got.Len() > 0 {
-					t.Errorf("%s = %s", r.operation, got.String())
+					t.Errorf("%s = %s", r.name, got.String())
 				}
 				return err
 			})
 			if refused && (status(err) != 2 || err.Error() != s.err.Error()) ||
 				!refused && (status(err) != 1 || !strings.Contains(err.Error(), id)) {
-				t.Errorf("%s = %v where the store says %v", r.operation, err, s.err)
+				t.Errorf("%s = %v where the store says %v", r.name, err, s.err)
 			}
 		}
 	}
@@ -210,11 +228,11 @@ func TestServerFails(t *testing.T) {
 	} {
 		tool := &tool{data: new(serve(t, tt.serve))}
 		for _, r := range requests {
-			err := tool.withStore(func(a ask) error {
-				return a(io.Discard, r.operation, r.id, []byte(r.body))
+			err := tool.withStore(func(store Store) error {
+				return r.do(store, io.Discard)
 			})
 			if status(err) != 1 || !strings.HasPrefix(err.Error(), tt.want) {
-				t.Errorf("%s: %s = %v, want %s", name, r.operation, err, tt.want)
+				t.Errorf("%s: %s = %v, want %s", name, r.name, err, tt.want)
 			}
 		}
 	}
@@ -225,8 +243,9 @@ func TestRefusedEarly(t *testing.T) {
 	t.Parallel()
 	routes := StoreRoutes(&store{}, noReport, func(string) string { return "" })
 	tool := &tool{data: new(serve(t, Handler("", routes, everyone, fail)))}
-	err := tool.withStore(func(a ask) error {
-		return a(io.Discard, "POST /keys", "", make([]byte, 16*maxBody))
+	err := tool.withStore(func(store Store) error {
+		_, err := store.IssueKey(make([]byte, 16*maxBody))
+		return err
 	})
 	const want = "the body must arrive whole and have at most 1 MiB"
 	if status(err) != 2 || !strings.HasPrefix(err.Error(), want) {
@@ -246,7 +265,7 @@ func TestDeadSocket(t *testing.T) {
 	dead.Close()
 	opened := errors.New("the file was opened")
 	tool := &tool{data: &data}
-	tool.files.Open = func(string, bool) (Store, func() error, error) { return nil, nil, opened }
+	tool.files.Open = func(string, bool) (Store, error) { return nil, opened }
 	if err := tool.withStore(nil); err != opened {
 		t.Errorf("withStore = %v, want %v", err, opened)
 	}

@@ -18,7 +18,7 @@ import (
 type Files struct {
 	// Open opens the store of a data file, which no server may have open, to be closed
 	// after use. A file that is missing is an error unless create is set.
-	Open func(path string, create bool) (store Store, closeStore func() error, err error)
+	Open func(path string, create bool) (Store, error)
 	// Records reads an array of records from a file, or from standard input if the
 	// path is "-", and refuses a data file.
 	Records func(path string) ([]byte, error)
@@ -86,44 +86,38 @@ func Commands(p *command.Program, data *string, files Files) []command.Command {
 
 // withStore runs do on the store of the running server or, if none runs, on the data
 // file.
-func (t *tool) withStore(do func(ask) error) error {
+func (t *tool) withStore(do func(Store) error) error {
+	var store Store
 	conn, err := t.DialSocket(*t.data)
-	if err != nil {
-		return err
-	}
 	if conn != nil {
-		defer conn.Close()
-		return do(askServer(conn))
+		store = &client{Conn: conn}
+	} else if err == nil {
+		store, err = t.files.Open(*t.data, t.create)
 	}
-	store, closeStore, err := t.files.Open(*t.data, t.create)
 	if err != nil {
 		return err
 	}
-	noURL := func(string) string { return "" } // as no server runs
-	err = do(StoreRoutes(store, noReport, noURL).ask)
-	return errors.Join(err, closeStore())
+	err = do(store)
+	return errors.Join(err, store.Close())
 }
-
-func noReport(string, ...any) {} // the subcommand itself says what it did
 
 func (t *tool) keyIssue() error {
 	if (t.user == "") == (t.email == "") || t.user != "" && t.name != "" {
 		return errors.New("key issue takes -user ID, or -email EMAIL and, if that is new, -name NAME")
 	}
 	request := map[string]string{"user_id": t.user, "name": t.name, "email": t.email}
-	return t.withStore(func(a ask) error {
-		var issued map[string]string
-		err := a.into(&issued, "POST /keys", strict.Encode(request))
+	return t.withStore(func(s Store) error {
+		issued, err := s.IssueKey(strict.Encode(request))
 		if err != nil {
 			return err
 		}
-		delete(issued, "base_url") // of no use here
+		delete(issued, "base_url") // which a server adds, and is of no use here
 		text := issued["key"]
 		if t.json {
 			text = string(strict.Encode(issued))
 		}
 		// The id comes first: if nobody reads stdout, printing ends the process (SIGPIPE).
-		key, err := a.findKey(issued["id"])
+		key, err := findKey(s, issued["id"])
 		if err == nil {
 			t.Notice("issued %s; the secret is shown this once", whose(key))
 			if t.name != "" && t.name != key["name"] {
@@ -136,10 +130,13 @@ func (t *tool) keyIssue() error {
 
 // findKey returns the key with an id as the list of keys has it, where null is "". It is
 // nil if there is no such key.
-func (a ask) findKey(id string) (map[string]string, error) {
-	var list struct{ Data []map[string]string }
-	err := a.into(&list, "GET /keys", nil)
-	for _, key := range list.Data {
+func findKey(s Store, id string) (map[string]string, error) {
+	list, err := s.Keys()
+	var keys []map[string]string
+	if err == nil {
+		err = json.Unmarshal(list, &keys)
+	}
+	for _, key := range keys {
 		if key["id"] == id {
 			return key, err
 		}
@@ -153,17 +150,16 @@ func whose(key map[string]string) string {
 }
 
 func (t *tool) keyList() error {
-	return t.withStore(func(a ask) error {
-		var list struct{ Data json.RawMessage }
-		err := a.into(&list, "GET /keys", nil)
+	return t.withStore(func(s Store) error {
+		list, err := s.Keys()
 		if err != nil {
 			return err
 		}
 		if t.json {
-			return t.Print(string(list.Data) + "\n")
+			return t.Print(string(list) + "\n")
 		}
 		var keys []map[string]string // of which null is ""
-		err = json.Unmarshal(list.Data, &keys)
+		err = json.Unmarshal(list, &keys)
 		if err != nil {
 			return err
 		}
@@ -192,12 +188,12 @@ func (t *tool) keyRevoke() error {
 		return errors.New("key revoke takes one ID after its flags: key_…, as eventsd key list shows it")
 	}
 	id := t.Args[0]
-	return t.withStore(func(a ask) error {
-		key, err := a.findKey(id) // as it was before
+	return t.withStore(func(s Store) error {
+		key, err := findKey(s, id) // as it was before
 		if err != nil {
 			return err
 		}
-		err = a(io.Discard, "DELETE /keys/{id}", id, nil)
+		err = s.RevokeKey(id)
 		if err != nil {
 			return err
 		}
@@ -222,23 +218,21 @@ func (t *tool) apply() error {
 	if err != nil {
 		return err
 	}
-	return t.withStore(func(a ask) error {
-		var done struct {
-			Applied   int `json:"applied"`
-			Unchanged int `json:"unchanged"`
-		}
-		err := a.into(&done, "POST /records", records)
+	return t.withStore(func(s Store) error {
+		defer command.SaveMemory(len(records))()
+		count, err := s.ApplyRecords(records)
 		if err != nil {
 			return err
 		}
+		unchanged := count["unchanged"]
 		if t.json {
-			return t.Print(string(strict.Encode(done)) + "\n")
+			return t.Print(fmt.Sprintf(`{"applied":%d,"unchanged":%d}`+"\n", count["applied"], unchanged))
 		}
 		nothing := ""
-		if done.Unchanged > 0 {
-			nothing = fmt.Sprintf(", of which %d changed nothing", done.Unchanged)
+		if unchanged > 0 {
+			nothing = fmt.Sprintf(", of which %d changed nothing", unchanged)
 		}
-		t.Notice("applied %d records%s", done.Applied, nothing)
+		t.Notice("applied %d records%s", count["applied"], nothing)
 		return nil
 	})
 }
@@ -248,8 +242,8 @@ func (t *tool) dump() error {
 		if t.salvage {
 			return t.files.Salvage(w, *t.data)
 		}
-		return t.withStore(func(a ask) error {
-			return a(w, "GET /records", "", nil)
+		return t.withStore(func(s Store) error {
+			return command.Failed(s.WriteRecords(w))
 		})
 	}
 	if t.output == "-" {
@@ -269,13 +263,12 @@ func (t *tool) status() error {
 			*t.data, command.SocketPath(*t.data)))
 	}
 	defer conn.Close()
-	var answer bytes.Buffer
-	err = askServer(conn)(&answer, "GET /status", "", nil)
+	answer, err := decode[json.RawMessage](&client{Conn: conn}, "GET", "/status", nil)
 	if err != nil {
 		return err
 	}
 	if t.json {
-		return t.Print(answer.String() + "\n")
+		return t.Print(string(answer) + "\n")
 	}
-	return t.Print(command.Printable(command.Lines(answer.Bytes())))
+	return t.Print(command.Printable(command.Lines(answer)))
 }

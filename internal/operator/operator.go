@@ -1,8 +1,8 @@
 // Package operator is what the operator of a service does with keys and
 // records: a table of routes over a store, the handler that serves them, and the
-// subcommands that a person types (commands.go). A subcommand sends its requests
-// to the running server through a Unix socket (client.go). If no server runs, it
-// calls the same routes on a store that it has opened itself.
+// subcommands that a person types (commands.go). A subcommand works on the store of
+// the running server, to which it sends requests through a Unix socket (client.go). If no
+// server runs, it works on a store that it has opened itself.
 //
 //	POST   /keys       {"name","email"} or {"user_id"} -> 201 {"id","key","user","base_url"}
 //	GET    /keys       -> {"data":[…]}
@@ -28,14 +28,15 @@ import (
 	"example.com/events/internal/command"
 )
 
-// Store is what an operator works on, in raw JSON. It is safe for concurrent use.
+// Store is what an operator works on, in raw JSON: the one of this process, or the client of
+// a running server. The first is safe for concurrent use.
 type Store interface {
 	// IssueKey makes a key from {"user_id"}, or from {"name","email"} for the
 	// user with that email, who is made if there is none. It returns the key's id as
 	// "id", its secret as "key" and the id of its user as "user".
 	IssueKey(request []byte) (issued map[string]string, err error)
 	// Keys returns an array of keys without secrets.
-	Keys() []byte
+	Keys() ([]byte, error)
 	// RevokeKey ends the key with an id, for good.
 	RevokeKey(id string) error
 	// WriteRecords writes an array of all records. The error is the writer's.
@@ -43,6 +44,8 @@ type Store interface {
 	// ApplyRecords applies an array of records, all or none. It counts them as "applied",
 	// those of them that changed nothing as "unchanged", and those of each kind.
 	ApplyRecords(records []byte) (count map[string]int, err error)
+	// Close releases the data file, or ends the connection.
+	Close() error
 }
 
 // Route is what answers an operation, which is a method and a path.
@@ -94,7 +97,8 @@ func StoreRoutes(store Store, report Report, baseURL func(host string) string) R
 			issued["id"], issued["key"], issued["user"], baseURL(r.Host)), nil
 	}
 	listKeys := func(Request) ([]byte, error) {
-		return fmt.Appendf(nil, `{"data":%s}`, store.Keys()), nil
+		keys, err := store.Keys()
+		return fmt.Appendf(nil, `{"data":%s}`, keys), err
 	}
 	revokeKey := func(r Request) ([]byte, error) {
 		err := store.RevokeKey(r.ID)
@@ -103,11 +107,9 @@ func StoreRoutes(store Store, report Report, baseURL func(host string) string) R
 		}
 		return nil, err
 	}
-	applyRecords := func(r Request) (_ []byte, err error) {
-		var count map[string]int
-		command.SaveMemory(len(r.Body), func() {
-			count, err = store.ApplyRecords(r.Body)
-		})
+	applyRecords := func(r Request) ([]byte, error) {
+		defer command.SaveMemory(len(r.Body))()
+		count, err := store.ApplyRecords(r.Body)
 		if err != nil {
 			return nil, err
 		}

@@ -28,9 +28,8 @@ func (s *store) IssueKey(request []byte) (map[string]string, error) {
 	return map[string]string{"id": "key_1", "key": "secret", "user": "usr_1"}, err
 }
 
-func (s *store) Keys() []byte {
-	keys, _ := s.do(`[{"id":"key_1"}]`, "keys")
-	return keys
+func (s *store) Keys() ([]byte, error) {
+	return s.do(`[{"id":"key_1"}]`, "keys")
 }
 
 func (s *store) WriteRecords(w io.Writer) error {
@@ -51,7 +50,11 @@ func (s *store) ApplyRecords(records []byte) (map[string]int, error) {
 	return map[string]int{"applied": 3, "unchanged": 1, "user": 3}, err
 }
 
+func (s *store) Close() error { return nil }
+
 func everyone(*http.Request) error { return nil }
+
+func noReport(string, ...any) {}
 
 const issued = `{"id":"key_1","key":"secret","user":"usr_1","base_url":"http://example.com"}`
 
