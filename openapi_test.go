@@ -892,6 +892,25 @@ func newEventMembers(t *testing.T) []string {
 	return memberNames(t, string(d.Components.Schemas.NewEvent.Properties))
 }
 
+// The first answer in the README is a part of what the demo answers: … stands for the rest.
+func TestReadmeAnswer(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(readme), "```json\n")
+	text, _, _ = strings.Cut(text, "\n```")
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(text), "…", ".*")
+	var answer bytes.Buffer
+	if err := json.Compact(&answer, openAPI().Components.Responses["Event"].json().Example); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile("^" + pattern + "$").Match(answer.Bytes()) {
+		t.Errorf("README.md has the answer\n%s\nwant parts of\n%s", text, &answer)
+	}
+}
+
 // memberNames returns the names of the members of a JSON object, in their order.
 func memberNames(t *testing.T, object string) (names []string) {
 	t.Helper()
