@@ -562,27 +562,18 @@ var (
 	errIdemForm = answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
 		"characters, bare or in double quotes")
 	errTooLarge  = answer.TooLarge("the body must have at most 1 MiB (1,048,576 bytes)")
-	errMediaType = &answer.Error{
-		Status: 415,
-		Message: "Content-Type must be application/json, in UTF-8; " +
-			"with curl, add -H 'Content-Type: application/json'",
-		Header: http.Header{"Accept": {"application/json"}},
-	}
-	errCoding = &answer.Error{
-		Status:  415,
-		Message: "Content-Encoding must be left out, or be identity: send the body uncompressed",
-		Header:  http.Header{"Accept-Encoding": {"identity"}},
-	}
-	errMismatch = &answer.Error{
-		Status:  422,
-		Message: "this Idempotency-Key came before with another body; use a new key for a new event",
-	}
+	errMediaType = answer.NewError(415, "Content-Type must be application/json, in UTF-8; "+
+		"with curl, add -H 'Content-Type: application/json'",
+		"Accept", "application/json")
+	errCoding = answer.NewError(415,
+		"Content-Encoding must be left out, or be identity: send the body uncompressed",
+		"Accept-Encoding", "identity")
+	errMismatch = answer.NewError(422,
+		"this Idempotency-Key came before with another body; use a new key for a new event")
 	errCallerDeleted = errUnauthorized("invalid API key: its user was deleted")
-	errBusy          = &answer.Error{
-		Status:  503,
-		Message: "large bodies take all the memory that they may have; send this one again later",
-		Header:  http.Header{"Retry-After": {"1"}, "Connection": closing},
-	}
+	errBusy          = answer.NewError(503,
+		"large bodies take all the memory that they may have; send this one again later",
+		"Retry-After", "1", "Connection", "close")
 )
 
 // writeError is the one place where an error becomes an answer. An [answer.Error] is one
@@ -600,12 +591,9 @@ func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, context.Canceled):
 		panic(http.ErrAbortHandler) // the client has gone: nobody is left to answer
 	default: // the cause is in the log alone
-		e = &answer.Error{
-			Status: 500,
-			Message: "something went wrong on our side; " +
-				"try again, and give the operator the X-Request-Id if it happens again",
-			Header: http.Header{"X-Request-Id": {a.logged(r, err)}},
-		}
+		e = answer.NewError(500, "something went wrong on our side; "+
+			"try again, and give the operator the X-Request-Id if it happens again",
+			"X-Request-Id", a.logged(r, err))
 	}
 	refuse(w, r, e)
 }

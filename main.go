@@ -666,10 +666,9 @@ func (s *server) announce(file *command.ReadyFile) error {
 }
 
 var (
-	errNotWriting = &answer.Error{Status: http.StatusServiceUnavailable,
-		Message: "the data file cannot be written; the log says why"}
-	errSlow = &answer.Error{Status: http.StatusServiceUnavailable,
-		Message: "the disk has been writing to the data file for more than 10 s, and changes wait for that"}
+	errNotWriting = answer.NewError(503, "the data file cannot be written; the log says why")
+	errSlow       = answer.NewError(503, "the disk has been writing to the data file for more than 10 s, "+
+		"and changes wait for that")
 )
 
 const tooLong = 10 * time.Second // for a commit or rewrite of a server that is well

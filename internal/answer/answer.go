@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 
 	"example.com/events/internal/strict"
@@ -51,34 +52,36 @@ func (e *Error) Write(w http.ResponseWriter) {
 	Write(w, e.Status, string(strict.Encode(body)))
 }
 
-// BadRequest is a 400.
-func BadRequest(message string) *Error {
-	return &Error{Status: http.StatusBadRequest, Message: message}
+// NewError returns an error. The fields are the names of header fields, each with its value
+// behind it.
+func NewError(status int, message string, fields ...string) *Error {
+	e := &Error{status, message, http.Header{}}
+	for field := range slices.Chunk(fields, 2) {
+		e.Header.Set(field[0], field[1])
+	}
+	return e
 }
 
+// BadRequest is a 400.
+func BadRequest(message string) *Error { return NewError(400, message) }
+
 // NotFound is a 404.
-func NotFound(message string) *Error {
-	return &Error{Status: http.StatusNotFound, Message: message}
-}
+func NotFound(message string) *Error { return NewError(404, message) }
 
 // Unauthorized is a 401 with its challenge (RFC 9110, section 11.6.1).
 func Unauthorized(realm, message string) *Error {
-	challenge := `Bearer realm="` + realm + `"`
-	return &Error{http.StatusUnauthorized, message, http.Header{"Www-Authenticate": {challenge}}}
+	return NewError(401, message, "WWW-Authenticate", `Bearer realm="`+realm+`"`)
 }
 
 // Method is a 405 on a path that allows other methods. The argument allow lists those
 // in the form of the header Allow: "GET, HEAD".
 func Method(path, allow string) *Error {
-	message := "this method is not allowed on " + path + "; use " + allow
-	return &Error{http.StatusMethodNotAllowed, message, http.Header{"Allow": {allow}}}
+	return NewError(405, "this method is not allowed on "+path+"; use "+allow, "Allow", allow)
 }
 
 // TooLarge is a 413. It closes the connection, as the rest of the body is not
 // wanted.
-func TooLarge(message string) *Error {
-	return &Error{http.StatusRequestEntityTooLarge, message, http.Header{"Connection": {"close"}}}
-}
+func TooLarge(message string) *Error { return NewError(413, message, "Connection", "close") }
 
 // The values of headers that many answers share. They are only ever read, so one
 // slice serves all requests.

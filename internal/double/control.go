@@ -64,10 +64,8 @@ func checkSender(r *http.Request, token string) error {
 	// From the inspector of this double, the Origin is the address that the request was sent to.
 	isInspector := IsLocal(r.Host) && slices.Equal(r.Header["Origin"], []string{"http://" + r.Host})
 	if r.Header["Origin"] != nil && !isInspector {
-		return &answer.Error{
-			Status:  http.StatusForbidden,
-			Message: "only the inspector may send a request with an Origin, at a local address",
-		}
+		return answer.NewError(403,
+			"only the inspector may send a request with an Origin, at a local address")
 	}
 	scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	isToken := subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 1

@@ -402,8 +402,7 @@ func (f Fault) answer(w http.ResponseWriter, does string) {
 		h.Del("Retry-After")
 	}
 	if f.Body == "" {
-		e := answer.Error{Status: f.Status, Message: "nothing was done, as a test wants it: " + does}
-		e.Write(w)
+		answer.NewError(f.Status, "nothing was done, as a test wants it: "+does).Write(w)
 		return
 	}
 	switch f.Body[0] {
