@@ -27,32 +27,32 @@ import (
 // User is the owner of API keys and the host of events. In this and the other resources,
 // the tag form has the rules of a member: package form explains it.
 type User struct {
-	ID        string    `json:"id" form:"id=usr fixed indexed"`
+	ID        string    `json:"id" form:"id=usr fixed"`
 	Name      string    `json:"name" form:"chars=1-255 required"`
-	Email     string    `json:"email" form:"email required indexed"`        // unique, whatever its case
-	AvatarURL *string   `json:"avatar_url" form:"url empty_is_null"`        // http or https
-	Timezone  *string   `json:"timezone" form:"zone empty_is_null indexed"` // of the user's events
-	CreatedAt time.Time `json:"created_at" form:"fixed indexed"`
+	Email     string    `json:"email" form:"email required"`         // unique, whatever its case
+	AvatarURL *string   `json:"avatar_url" form:"url empty_is_null"` // http or https
+	Timezone  *string   `json:"timezone" form:"zone empty_is_null"`  // of the user's events
+	CreatedAt time.Time `json:"created_at" form:"fixed"`
 }
 
 // Key is an API key without its secret, which no store keeps.
 type Key struct {
-	ID        string     `json:"id" form:"id=key fixed indexed"`
-	UserID    string     `json:"user_id" form:"required fixed indexed"` // the user that the key identifies
-	Secret    string     `json:"-" form:"secret"`                       // svc_live_ and more; never read back
-	Digest    string     `json:"digest" form:"digest fixed indexed"`    // SHA-256 in hexadecimal
-	Hint      *string    `json:"hint" form:"hint"`                      // the end of a long secret
-	CreatedAt time.Time  `json:"created_at" form:"fixed indexed"`
-	RevokedAt *time.Time `json:"revoked_at" form:"fixed indexed"` // since when it is refused
+	ID        string     `json:"id" form:"id=key fixed"`
+	UserID    string     `json:"user_id" form:"required fixed"` // the user that the key identifies
+	Secret    string     `json:"-" form:"secret"`               // svc_live_ and more; never read back
+	Digest    string     `json:"digest" form:"digest fixed"`    // SHA-256 in hexadecimal
+	Hint      *string    `json:"hint" form:"hint"`              // the end of a long secret
+	CreatedAt time.Time  `json:"created_at" form:"fixed"`
+	RevokedAt *time.Time `json:"revoked_at" form:"fixed"` // since when it is refused
 }
 
 // Event is an event as the API answers it.
 type Event struct {
-	ID        string    `json:"id" form:"id=evt fixed server indexed"`
-	HostID    string    `json:"host_id" form:"required fixed server indexed"` // the user that hosts it
-	Slug      string    `json:"slug" form:"slug fixed server indexed"`        // unique, never changes
-	Status    string    `json:"status" form:"one_of=draft|published server indexed"`
-	CreatedAt time.Time `json:"created_at" form:"fixed server indexed"`
+	ID        string    `json:"id" form:"id=evt fixed server"`
+	HostID    string    `json:"host_id" form:"required fixed server"` // the user that hosts it
+	Slug      string    `json:"slug" form:"slug fixed server"`        // unique, never changes
+	Status    string    `json:"status" form:"one_of=draft|published server"`
+	CreatedAt time.Time `json:"created_at" form:"fixed server"`
 	UpdatedAt time.Time `json:"updated_at" form:"server"`
 
 	Title       string    `json:"title" form:"title required"` // 1 to 255 characters
@@ -65,7 +65,7 @@ type Event struct {
 	LocationCity     *string `json:"location_city" form:"chars=0-100"`
 	LocationCountry  *string `json:"location_country" form:"chars=0-100"`
 	Visibility       string  `json:"visibility" form:"one_of=public|private empty_is_null"`
-	RequiresApproval bool    `json:"requires_approval" form:"indexed"`
+	RequiresApproval bool    `json:"requires_approval"`
 	CoverImageURL    *string `json:"cover_image_url" form:"url empty_is_null"` // at most 2,048 characters
 	MeetingURL       *string `json:"meeting_url" form:"url empty_is_null"`     // at most 2,048 characters
 }
@@ -73,10 +73,10 @@ type Event struct {
 // Guest is one person on an event's guest list. At least one of Email and Name is not
 // nil.
 type Guest struct {
-	ID           string     `json:"id" form:"id=gst fixed indexed"`
-	EventID      string     `json:"event_id" form:"required fixed indexed"` // the event
-	CreatedAt    time.Time  `json:"created_at" form:"fixed indexed"`
-	Email        *string    `json:"email" form:"email indexed"` // unique in an event, compared without case
+	ID           string     `json:"id" form:"id=gst fixed"`
+	EventID      string     `json:"event_id" form:"required fixed"` // the event
+	CreatedAt    time.Time  `json:"created_at" form:"fixed"`
+	Email        *string    `json:"email" form:"email"` // unique in an event, compared without case
 	Name         *string    `json:"name" form:"chars=1-255"`
 	Status       string     `json:"status" form:"one_of=invited|pending|approved|declined|waitlist|cancelled"`
 	RegisteredAt *time.Time `json:"registered_at"` // nil while invited
@@ -137,8 +137,7 @@ var (
 
 // The tags of the structs above have form.Flags, rules with a parameter such as chars=1-255,
 // and the names of these rules. The members of a stored row stand in the order of the fields:
-// append new ones at the end. What the method row takes from a struct is indexed, so that it is
-// read from a data file.
+// append new ones at the end.
 var rules = form.Rules{
 	"email":  form.Email,
 	"url":    form.URL,
@@ -166,46 +165,6 @@ const (
 var secretRule = form.Match(secretPrefix+`[A-Za-z0-9._~-]{1,246}`,
 	"must be "+secretPrefix+" and 1 to 246 of A-Z a-z 0-9 . _ ~ -")
 
-// resource is a user, key, event or guest.
-type resource interface {
-	row() rows.Row // what the database must know of it
-}
-
-func (u *User) row() rows.Row {
-	r := rows.Row{ID: u.ID, Name: emailName(u.Email), Created: u.CreatedAt}
-	if u.Timezone != nil {
-		r.Note = *u.Timezone
-	}
-	return r
-}
-
-func (k *Key) row() rows.Row {
-	r := rows.Row{ID: k.ID, Parent: k.UserID, Name: apiKeyName(k.Digest), Created: k.CreatedAt}
-	if k.RevokedAt != nil {
-		r.Status = "revoked"
-	}
-	return r
-}
-
-func (e *Event) row() rows.Row {
-	r := rows.Row{ID: e.ID, Parent: e.HostID, Name: e.Slug, Status: e.Status, Created: e.CreatedAt}
-	if e.RequiresApproval {
-		r.Note = needsApproval
-	}
-	return r
-}
-
-// needsApproval is the note on the row of an event that requires approval.
-const needsApproval = "approval"
-
-func (g *Guest) row() rows.Row {
-	r := rows.Row{ID: g.ID, Parent: g.EventID, Created: g.CreatedAt}
-	if g.Email != nil {
-		r.Name = guestName(g.EventID, *g.Email)
-	}
-	return r
-}
-
 // A row is found by its id and by a second name, a unique alternate one. An event's is
 // its slug. The others have a colon, which neither ids nor slugs have, so no two kinds
 // ever share a name. A guest without an email has no second name.
@@ -220,24 +179,45 @@ var formats = []rows.Format{
 	{Name: "events/1"},
 }
 
-// kinds are the kinds of rows, for one database.
-func kinds() []rows.Kind {
-	// The rows of a file are read into one value of each kind, one after the other.
-	read := func(v resource, table form.Table) func(string) (rows.Row, bool) {
-		members := table.Form(v)
-		return func(text string) (rows.Row, bool) {
-			if !members.ReadIndexed(text) {
-				return rows.Row{}, false
+// kinds are the kinds of rows, with what the database reads of each.
+var kinds = []rows.Kind{
+	{
+		Name:    "user",
+		Prefix:  "usr",
+		Members: []string{`"id":`, `"email":`, `"created_at":`},
+		Index:   func(v rows.Values) (name, status string) { return emailName(v[1]), "" },
+	},
+	{
+		Name:    "key",
+		Prefix:  "key",
+		Parent:  "usr",
+		Members: []string{`"id":`, `"user_id":`, `"digest":`, `"created_at":`, `"revoked_at":`},
+		Index: func(v rows.Values) (name, status string) {
+			if v[4] != "" {
+				status = "revoked"
 			}
-			return v.row(), true
-		}
-	}
-	return []rows.Kind{
-		{Name: "user", Prefix: "usr", Read: read(&User{}, userTable)},
-		{Name: "key", Prefix: "key", Parent: "usr", Read: read(&Key{}, keyTable)},
-		{Name: "event", Prefix: "evt", Parent: "usr", Read: read(&Event{}, eventTable)},
-		{Name: "guest", Prefix: "gst", Parent: "evt", Read: read(&Guest{}, guestTable)},
-	}
+			return apiKeyName(v[2]), status
+		},
+	},
+	{
+		Name:    "event",
+		Prefix:  "evt",
+		Parent:  "usr",
+		Members: []string{`"id":`, `"host_id":`, `"slug":`, `"status":`, `"created_at":`},
+		Index:   func(v rows.Values) (name, status string) { return v[2], v[3] },
+	},
+	{
+		Name:    "guest",
+		Prefix:  "gst",
+		Parent:  "evt",
+		Members: []string{`"id":`, `"event_id":`, `"created_at":`, `"email":`},
+		Index: func(v rows.Values) (name, status string) {
+			if v[3] != "" {
+				name = guestName(v[1], v[3])
+			}
+			return name, ""
+		},
+	},
 }
 
 // Store keeps users, keys, events and guests, in memory and, if it was opened on
@@ -300,7 +280,7 @@ func Open(path string, cfg *Config) (*Store, error) {
 }
 
 func (s *Store) options() rows.Options {
-	return rows.Options{Kinds: kinds(), Formats: formats, Now: s.now, Logger: s.cfg.Logger}
+	return rows.Options{Kinds: kinds, Formats: formats, Now: s.now, Logger: s.cfg.Logger}
 }
 
 // Close waits for the commit in progress and releases the file. Changes that are still
@@ -544,15 +524,15 @@ func (t tx) existing(v strict.Value, prefix, name string) *rows.Row {
 	return t.Find(name)
 }
 
-// load reads a row, if there is one, into the resource of its kind. It returns how a record
-// fills the resource then.
-func load(r resource, from *rows.Row) form.Mode {
+// load reads a row, if there is one, into x, which points to a User, Key, Event or Guest. It
+// returns how a record fills that then.
+func load(x any, from *rows.Row) form.Mode {
 	if from == nil {
 		return form.New
 	}
 	d := json.NewDecoder(strings.NewReader(from.JSON))
 	d.DisallowUnknownFields()
-	if d.Decode(r) != nil { // only a forged row is not of this form
+	if d.Decode(x) != nil { // only a forged row is not of this form
 		panic(fmt.Errorf("%w: %s is not of its form", ErrDamaged, from.ID))
 	}
 	return form.Merge
@@ -642,11 +622,10 @@ func (s *Store) newID(kind, owner string) string {
 	return text
 }
 
-// put puts the row of a resource in place of the old one, if there is one.
-func (t tx) put(r resource, old *rows.Row, idem *rows.IdempotencyKey) *rows.Row {
-	row := r.row()
-	row.JSON = string(strict.Encode(r))
-	return t.Put(old, row, idem)
+// put puts the row of x, which points to a User, Key, Event or Guest, in place of the old
+// one, if there is one.
+func (t tx) put(x any, old *rows.Row, idem *rows.IdempotencyKey) *rows.Row {
+	return t.Put(old, string(strict.Encode(x)), idem)
 }
 
 func (t tx) applyUser(v strict.Value) []string {
@@ -774,7 +753,9 @@ func (t tx) complete(e *Event, p *form.Problems, old *rows.Row) []string {
 	if problems != nil {
 		return problems
 	}
-	e.Timezone = cmp.Or(e.Timezone, host.Note, "UTC")
+	_, zone, _ := strings.Cut(host.JSON, `"timezone":"`) // which no string can hold: see package rows
+	zone, _, _ = strings.Cut(zone, `"`)
+	e.Timezone = cmp.Or(e.Timezone, zone, "UTC")
 	e.Visibility = cmp.Or(e.Visibility, "public")
 	e.Status = cmp.Or(e.Status, t.s.cfg.NewEventStatus)
 	t.makeID(&e.ID, eventTable, "evt", e.HostID)
@@ -814,7 +795,7 @@ func (t tx) applyGuest(v strict.Value) []string {
 	}
 	switch {
 	case g.Status != "":
-	case event.Note == needsApproval:
+	case strings.Contains(event.JSON, `"requires_approval":true`): // which no string can hold
 		g.Status = "pending"
 	default:
 		g.Status = "approved"

@@ -27,11 +27,11 @@ var (
 
 func (e *event) form() form.Form {
 	return form.Form{
-		{Name: "id", Value: &e.id, Rule: eventID, Flags: form.Fixed | form.Indexed},
-		{Name: "host_id", Value: &e.host, Flags: form.Required | form.Fixed | form.Indexed},
-		{Name: "slug", Value: &e.slug, Rule: form.Slug, Flags: form.Fixed | form.Indexed},
-		{Name: "status", Value: &e.status, Rule: statuses, Flags: form.Indexed},
-		{Name: "created_at", Value: &e.createdAt, Flags: form.Fixed | form.Indexed},
+		{Name: "id", Value: &e.id, Rule: eventID, Flags: form.Fixed},
+		{Name: "host_id", Value: &e.host, Flags: form.Required | form.Fixed},
+		{Name: "slug", Value: &e.slug, Rule: form.Slug, Flags: form.Fixed},
+		{Name: "status", Value: &e.status, Rule: statuses},
+		{Name: "created_at", Value: &e.createdAt, Flags: form.Fixed},
 		{Name: "updated_at", Value: &e.updatedAt},
 		{Name: "title", Value: &e.title, Rule: form.Title, Flags: form.Required},
 		{Name: "description", Value: &e.description, Rule: description},
@@ -42,7 +42,7 @@ func (e *event) form() form.Form {
 		{Name: "location_city", Value: &e.city, Rule: placeName},
 		{Name: "location_country", Value: &e.country, Rule: placeName},
 		{Name: "visibility", Value: &e.visibility, Rule: visibility, Flags: form.EmptyIsNull},
-		{Name: "requires_approval", Value: &e.approval, Flags: form.Indexed},
+		{Name: "requires_approval", Value: &e.approval},
 		{Name: "cover_image_url", Value: &e.cover, Rule: form.URL, Flags: form.EmptyIsNull},
 		{Name: "meeting_url", Value: &e.link, Rule: form.URL, Flags: form.EmptyIsNull},
 	}
@@ -65,17 +65,6 @@ func BenchmarkFill(b *testing.B) {
 		var e event
 		if problems := e.form().Fill(v, form.New).All(); problems != nil {
 			b.Fatal(problems)
-		}
-	}
-}
-
-func BenchmarkReadIndexed(b *testing.B) {
-	var e event
-	f := e.form()
-	b.ReportAllocs()
-	for b.Loop() {
-		if !f.ReadIndexed(eventText) {
-			b.Fatal("the text is not read")
 		}
 	}
 }

@@ -21,7 +21,7 @@
 // object into the struct, by the rules, and [Form.JSON] makes of a struct that was built
 // in Go the object that Fill takes, so that it passes the same checks as one that came
 // as JSON. encoding/json writes the struct for the file, in the order of its fields, and
-// reads it again; [Form.ReadIndexed] reads a part of it at a fraction of the time (stored.go).
+// reads it again.
 package form
 
 import (
@@ -71,13 +71,12 @@ const (
 	Fixed                         // fixed: it never changes once it is set
 	Server                        // server: a client must not give it: see [Form.ByClient]
 	EmptyIsNull                   // empty_is_null: an empty string means the same as null
-	Indexed                       // indexed: [Form.ReadIndexed] reads it
 	JSON                          // json: any JSON value, which Fill leaves to its caller
 	refused                       // who sends the object must not give it
 )
 
 // flagNames are the names of the flags in tags, in their order.
-var flagNames = []string{"required", "fixed", "server", "empty_is_null", "indexed", "json"}
+var flagNames = []string{"required", "fixed", "server", "empty_is_null", "json"}
 
 // Rules are rules by their names in tags.
 type Rules map[string]Rule

@@ -44,19 +44,19 @@ var (
 
 func (x *thing) form() Form {
 	return Form{
-		{Name: "id", Value: &x.ID, Rule: thingID, Flags: Fixed | Server | Indexed},
+		{Name: "id", Value: &x.ID, Rule: thingID, Flags: Fixed | Server},
 		{Name: "owner", Value: &x.Owner, Flags: Required | Fixed | Server},
-		{Name: "made", Value: &x.Made, Flags: Fixed | Indexed},
+		{Name: "made", Value: &x.Made, Flags: Fixed},
 		{Name: "seen", Value: &x.Seen, Flags: Server},
 		{Name: "title", Value: &x.Title, Rule: Title, Flags: Required},
 		{Name: "secret", Value: &x.Secret},
 		{Name: "from", Value: &x.From, Flags: Required},
-		{Name: "size", Value: &x.Size, Rule: thingSize, Flags: EmptyIsNull | Indexed},
+		{Name: "size", Value: &x.Size, Rule: thingSize, Flags: EmptyIsNull},
 		{Name: "note", Value: &x.Note},
-		{Name: "open", Value: &x.Open, Flags: Indexed},
+		{Name: "open", Value: &x.Open},
 		{Name: "count", Value: &x.Count},
 		{Name: "wait", Value: (*time.Duration)(&x.Wait)},
-		{Name: "till", Value: &x.Till, Flags: Indexed},
+		{Name: "till", Value: &x.Till},
 		{Name: "zone", Value: &x.Zone, Rule: Zone, Flags: EmptyIsNull},
 	}
 }
@@ -310,12 +310,6 @@ func checkWays(t *testing.T, x thing) {
 	if err != nil {
 		t.Fatalf("Parse(%s) = %v", got, err)
 	}
-	stored := strings.TrimPrefix(got, "before")
-	indexed := thing{}
-	want := thing{ID: x.ID, Made: x.Made, Size: x.Size, Open: x.Open, Till: x.Till}
-	if ok := indexed.form().ReadIndexed(stored); !ok || !reflect.DeepEqual(indexed, want) {
-		t.Errorf("ReadIndexed(%s) = %t\n got %s\nwant %s", stored, ok, encoded(t, indexed), encoded(t, want))
-	}
 	for _, way := range []struct {
 		name string
 		v    strict.Value
@@ -432,39 +426,11 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRead: a text that Append did not write is refused by what reads stored texts, and
-// makes neither panic.
-func TestRead(t *testing.T) {
-	t.Parallel()
-	x := full()
-	text := string(x.form().Append(nil))
-	for i := range text {
-		new(thing).form().ReadIndexed(text[:i]) // what is cut behind its last indexed member is read
-	}
-	change := func(from, to string) string {
-		if !strings.Contains(text, from) {
-			t.Fatalf("%s does not hold %s", text, from)
-		}
-		return strings.Replace(text, from, to, 1)
-	}
-	for _, wrong := range []string{
-		"", "null", "[]", `"id"`, "{}",
-		change(`"id"`, `"Id"`), change(`thg_1`, `th\g_1`), change(`"thg_1"`, `"thg\"`), change(`"thg_1"`, `5`),
-		change(`"thg_1"`, `null`), change(`"2027-01-02T12:00:00.0000005Z"`, `null`), change("01-02", "02-30"),
-		change(`"open":true`, `"open":1`), change(`"open":true`, `"open":null`), change(`"size":"m"`, `"size":[]`),
-		change(`"open":true,`, ``), change(`"id":"thg_1","owner"`, `"owner"`),
-	} {
-		if new(thing).form().ReadIndexed(wrong) {
-			t.Errorf("ReadIndexed(%s) = true, want false", wrong)
-		}
-	}
-}
-
 // TestTable: the tags of a struct make the members that a literal would have.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	type pot struct {
-		ID     string    `json:"id" form:"fixed id=pot server indexed"`
+		ID     string    `json:"id" form:"fixed id=pot server"`
 		Secret string    `json:"-" form:"required"`
 		Lid    *string   `json:"lid,omitempty" form:"empty_is_null lid"`
 		Made   time.Time `json:"made" form:"required"`
@@ -479,7 +445,7 @@ func TestTable(t *testing.T) {
 		got[i].Rule = nil // functions cannot be compared
 	}
 	want := Form{
-		{Name: "id", Value: &p.ID, Flags: Fixed | Server | Indexed},
+		{Name: "id", Value: &p.ID, Flags: Fixed | Server},
 		{Name: "secret", Value: &p.Secret, Flags: Required},
 		{Name: "lid", Value: &p.Lid, Flags: EmptyIsNull},
 		{Name: "made", Value: &p.Made, Flags: Required},

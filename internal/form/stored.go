@@ -2,10 +2,8 @@ package form
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"reflect"
-	"strings"
 	"time"
 
 	"example.com/events/internal/strict"
@@ -63,104 +61,4 @@ func (m *Member) get() strict.Value {
 	}
 	v, _ := strict.Parse(m.encode())
 	return v
-}
-
-// ReadIndexed reads the members with the flag [Indexed] out of a text that encoding/json wrote
-// of the struct. It returns false if one of them is missing or of another type. It is meant for a
-// million texts in a row: it does not parse the text, but searches it for the names of
-// these members, each in quotes and before a colon. A text inside a string cannot look like
-// that, because the quote at its end is escaped. Example: the title
-//
-//	x","slug":"y
-//
-// stands in the text as "x\",\"slug\":\"y", with a backslash between the g and the quote.
-func (f Form) ReadIndexed(text string) (ok bool) {
-	rest := text
-	for i := range f {
-		m := &f[i]
-		if !m.is(Indexed) {
-			continue
-		}
-		// Nearly always the text begins with this member.
-		value, isNext := strings.CutPrefix(rest[min(len(`,"`), len(rest)):], m.Name)
-		value, hasColon := strings.CutPrefix(value, `":`)
-		if !isNext || !hasColon {
-			value = afterName(rest, m.Name)
-		}
-		rest, ok = m.read(value)
-		if !ok || !strings.HasPrefix(rest, ",") && !strings.HasPrefix(rest, "}") {
-			return false
-		}
-	}
-	return true
-}
-
-// afterName returns what follows the name of a member and its colon, or "". It searches
-// for the name without its quotes, as [strings.Index] is many times slower at a character
-// that is frequent.
-func afterName(text, name string) string {
-	for text != "" {
-		before, after, _ := strings.Cut(text, name)
-		value, isName := strings.CutPrefix(after, `":`)
-		if isName && strings.HasSuffix(before, `"`) {
-			return value
-		}
-		text = after
-	}
-	return ""
-}
-
-// read sets the member to the value that text begins with, and returns what follows it.
-func (m *Member) read(text string) (rest string, ok bool) {
-	if !strings.HasPrefix(text, `"`) {
-		return m.readWord(text)
-	}
-	m.makeTarget()
-	value, rest, ok := cutString(text)
-	switch at := m.target().(type) {
-	case *string:
-		*at = value
-	case *time.Time:
-		var err error
-		*at, err = time.Parse(time.RFC3339, value)
-		ok = ok && err == nil
-	default:
-		ok = false
-	}
-	return rest, ok
-}
-
-// readWord is read for null, true and false.
-func (m *Member) readWord(text string) (rest string, ok bool) {
-	field := reflect.ValueOf(m.Value).Elem()
-	field.SetZero()
-	rest, isNull := strings.CutPrefix(text, "null")
-	if isNull {
-		return rest, field.Kind() == reflect.Pointer
-	}
-	flag, isBool := m.Value.(*bool)
-	if !isBool {
-		return "", false
-	}
-	rest, *flag = strings.CutPrefix(text, "true")
-	if *flag {
-		return rest, true
-	}
-	return strings.CutPrefix(text, "false")
-}
-
-// cutString cuts a JSON string off the beginning of a text, which is its quote.
-func cutString(text string) (value, rest string, ok bool) {
-	value, rest, isClosed := strings.Cut(text[1:], `"`)
-	if !isClosed {
-		return "", "", false
-	}
-	if strings.IndexByte(value, '\\') < 0 {
-		return value, rest, true
-	}
-	// It has escapes, which is rare. The variable keeps value itself off the heap.
-	var decoded string
-	d := json.NewDecoder(strings.NewReader(text))
-	err := d.Decode(&decoded)
-	return decoded, text[d.InputOffset():], err == nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -303,23 +304,15 @@ func (db *DB) dropOutdated() error {
 // is. A map does not shrink by itself either. Readers go on meanwhile, as the lock is
 // held for one row at a time.
 func (db *DB) repack() {
-	names := make(map[string]*Row, len(db.names))
 	for name, r := range db.names {
-		switch name {
-		case r.ID:
-			text := strings.Clone(r.JSON)
+		if name == r.ID {
+			copied, _ := db.readRow(strings.Clone(r.JSON)) // no error, as r was read from the same text
 			db.mu.Lock()
-			r.keepOnly(text)
+			db.put(r, copied)
 			db.mu.Unlock()
-			names[r.ID] = r
-			if r.Name != "" {
-				names[r.Name] = r
-			}
-		case r.Name: // it came, or comes, with the id
-		default: // of an idempotency key
-			names[name] = r
 		}
 	}
+	names := maps.Clone(db.names)
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.names = names

@@ -34,7 +34,7 @@ func oldFile(t *testing.T, n int) (path string) {
 	db.mustUpdate(t, func(tx *Tx) error {
 		for i := range n {
 			f := fact{id: fmt.Sprint("evt_", i), parent: "usr_1", name: fmt.Sprint("e", i), created: int64(i)}
-			tx.Put(nil, f.row(), &IdempotencyKey{Key: fmt.Sprint("k", i), Body: "b", At: time.Now()})
+			tx.Put(nil, f.json(), &IdempotencyKey{Key: fmt.Sprint("k", i), Body: "b", At: time.Now()})
 		}
 		tx.Delete("evt_gone")
 		return nil
@@ -53,7 +53,7 @@ func checkUpgraded(t *testing.T, db *DB, n int) {
 		if got := db.Stats().Rows; got["event"] != n || got["user"] != 1 {
 			t.Errorf("the database has %v, want %d events and a user", got, n)
 		}
-		want := strings.TrimSuffix(string(fact{id: "evt_0", parent: "usr_1", name: "new", number: 7}.json()), "}") +
+		want := strings.TrimSuffix(fact{id: "evt_0", parent: "usr_1", name: "new", number: 7}.json(), "}") +
 			`,"subtitle":null,"price":0}`
 		if e := v.Find("new"); e == nil || e.JSON != want {
 			t.Errorf("the event is %+v, want %s", e, want)

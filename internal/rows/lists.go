@@ -137,10 +137,9 @@ func (db *DB) put(current, r *Row) {
 	} else {
 		db.replace(current, r)
 	}
-	db.names[r.ID] = current // also if it is there: its key must be a part of the text that stays
-	if r.Name != "" {
-		db.names[r.Name] = current
-	}
+	// Also if they are there, as the keys must be parts of the text that stays.
+	db.names[r.ID] = current
+	db.names[r.Name] = current
 }
 
 // insert adds a new row to the lists.
@@ -158,16 +157,15 @@ func (db *DB) insert(r *Row) {
 }
 
 // replace gives a row the contents of r, its new version. The row is changed in place,
-// as it has children and is in lists. Its parent and its time of creation never change.
+// as it has children and is in lists. Its parent, its time of creation and its idempotency
+// key never change.
 func (db *DB) replace(current, r *Row) {
 	db.live -= size(current)
 	db.move(db.parentOf(current), current, current.Status, r.Status)
-	if current.Name != r.Name {
-		delete(db.names, current.Name)
-	}
-	lists := current.lists
+	delete(db.names, current.Name)
+	r.lists = current.lists
+	r.Idempotency = current.Idempotency
 	*current = *r
-	current.lists = lists
 }
 
 // move moves a row from its parent's list of one status to the list of another one.
@@ -208,9 +206,7 @@ func (db *DB) unbind(r *Row) {
 	db.parent = nil // it may be this one
 	db.live -= size(r)
 	delete(db.names, r.ID)
-	if r.Name != "" {
-		delete(db.names, r.Name)
-	}
+	delete(db.names, r.Name)
 	if r.Idempotency != nil {
 		name := idempotencyName(r.Parent, r.Idempotency.Key)
 		if db.names[name] == r { // once the key has expired, another row may have been created with it

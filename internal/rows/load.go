@@ -181,9 +181,6 @@ func (l *loader) finish(path string, err error) error {
 	close(l.full)
 	l.inserting.Wait()
 	l.db.endBulk()
-	for i := range l.db.Kinds {
-		l.db.Kinds[i].Read = nil // it may hold parts of the file's text, too
-	}
 	if l.damage != nil {
 		l.damage.File = path
 		return l.damage
@@ -223,10 +220,7 @@ func (l *loader) insertOne(c loaded) {
 // contradiction says what a row that is to be put has against the current state, in which
 // its id leads to the row current, or "".
 func (db *DB) contradiction(current, r *Row) string {
-	var named *Row
-	if r.Name != "" {
-		named = db.names[r.Name]
-	}
+	named := db.names[r.Name]
 	switch {
 	case db.parentOf(r) == nil:
 		return fmt.Sprintf("%.80s belongs to %.80q, which is not in the file", r.ID, r.Parent)

@@ -18,24 +18,24 @@ import (
 // record of ours, is damage, reported with its line, and left as it is.
 func TestForgedFiles(t *testing.T) {
 	t.Parallel()
-	user := `{"user":` + string(fact{id: "usr_1", name: "ada"}.json()) + `}`
-	event := `{"event":` + string(fact{id: "evt_1", parent: "usr_1"}.json()) + `}`
+	user := `{"user":` + fact{id: "usr_1", name: "ada"}.json() + `}`
+	event := `{"event":` + fact{id: "evt_1", parent: "usr_1"}.json() + `}`
 	for _, tt := range []struct{ name, records, reason string }{
 		{"no record", `5`, errForm.Error()},
 		{"an unknown kind", `{"poll":{"id":"pol_1"}}`, errForm.Error()},
 		{"a parent that is not there", event, `evt_1 belongs to "usr_1", which is not in the file`},
 		{"a parent that was deleted", user + `,{"delete":{"user":"usr_1"}},` + event, "which is not in the file"},
 		{"a name that is another row's id", user + `,{"event":` +
-			string(fact{id: "evt_1", parent: "usr_1", name: "usr_1"}.json()) + `}`, "evt_1 has a name that is taken"},
-		{"a name that two rows have", user + `,{"user":` + string(fact{id: "usr_2", name: "ada"}.json()) + `}`,
+			fact{id: "evt_1", parent: "usr_1", name: "usr_1"}.json() + `}`, "evt_1 has a name that is taken"},
+		{"a name that two rows have", user + `,{"user":` + fact{id: "usr_2", name: "ada"}.json() + `}`,
 			"usr_2 has a name that is taken"},
-		{"an id that is another row's name", `{"user":` + string(fact{id: "usr_2", name: "usr_1"}.json()) + `},` + user,
+		{"an id that is another row's name", `{"user":` + fact{id: "usr_2", name: "usr_1"}.json() + `},` + user,
 			"usr_1 has a name that is taken"},
-		{"another parent than before", user + `,{"user":` + string(fact{id: "usr_2", name: "eve"}.json()) + `},` + event +
-			`,{"event":` + string(fact{id: "evt_1", parent: "usr_2"}.json()) + `}`, "evt_1 has another parent or created_at"},
-		{"another creation than before", user + `,{"user":` + string(fact{id: "usr_1", name: "ada", created: 9}.json()) + `}`,
+		{"another parent than before", user + `,{"user":` + fact{id: "usr_2", name: "eve"}.json() + `},` + event +
+			`,{"event":` + fact{id: "evt_1", parent: "usr_2"}.json() + `}`, "evt_1 has another parent or created_at"},
+		{"another creation than before", user + `,{"user":` + fact{id: "usr_1", name: "ada", created: 9}.json() + `}`,
 			"usr_1 has another parent or created_at"},
-		{"a parent of another kind", user + `,{"guest":` + string(fact{id: "gst_1", parent: "usr_1"}.json()) + `}`, `gst_1 belongs to "usr_1", which is not in the file`},
+		{"a parent of another kind", user + `,{"guest":` + fact{id: "gst_1", parent: "usr_1"}.json() + `}`, `gst_1 belongs to "usr_1", which is not in the file`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -44,7 +44,7 @@ func TestForgedFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines := []string{`{"user":` + string(fact{id: "usr_0", name: "bob"}.json()) + `}`, tt.records}
+			lines := []string{`{"user":` + fact{id: "usr_0", name: "bob"}.json() + `}`, tt.records}
 			err = f.Rewrite(func(yield func([]byte) bool) {
 				for _, line := range lines {
 					if !yield([]byte(line)) {
@@ -93,7 +93,7 @@ func TestCompaction(t *testing.T) {
 	db.compactAt = db.minOutdated
 	db.mustUpdate(t, put(fact{id: "usr_0", name: "zero"}))
 	db.mustUpdate(t, func(tx *Tx) error {
-		tx.Put(nil, fact{id: "evt_1", parent: "usr_0", status: "a"}.row(), &IdempotencyKey{Key: "k", At: time.Now()})
+		tx.Put(nil, fact{id: "evt_1", parent: "usr_0", status: "a"}.json(), &IdempotencyKey{Key: "k", At: time.Now()})
 		return nil
 	})
 	kept := (View{db}).Find("evt_1")
@@ -134,7 +134,7 @@ func TestRelease(t *testing.T) {
 	db.mustUpdate(t, func(tx *Tx) error {
 		for i := range 20 {
 			f := fact{id: fmt.Sprint("evt_", i), parent: "usr_1", name: fmt.Sprint(i, strings.Repeat("x", 2<<20))}
-			tx.Put(nil, f.row(), nil)
+			tx.Put(nil, f.json(), nil)
 		}
 		return nil
 	})
@@ -166,13 +166,14 @@ func TestRelease(t *testing.T) {
 func TestCheckWhole(t *testing.T) {
 	t.Parallel()
 	o := testOptions()
-	o.Kinds[0].Read = func(text string) (Row, bool) { return Row{ID: "usr_1"}, true }
 	path := filepath.Join(t.TempDir(), "events.json")
 	f, err := recordfile.Open(path, recordfile.Options{Formats: []string{"events/1"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = f.Rewrite(func(yield func([]byte) bool) { yield([]byte(`{"user":{"id":"usr_1","name":wrong}}`)) })
+	err = f.Rewrite(func(yield func([]byte) bool) {
+		yield([]byte(`{"user":{"id":"usr_1","name":"ada","created_at":"2027-01-02T03:04:05Z","text":wrong}}`))
+	})
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +214,7 @@ func TestCompactionCountsKeys(t *testing.T) {
 			for range 2000 {
 				n++
 				key := fmt.Sprint(n, strings.Repeat(`\`, 245))
-				tx.Put(nil, fact{id: fmt.Sprint("evt_", n), parent: "usr_1"}.row(),
+				tx.Put(nil, fact{id: fmt.Sprint("evt_", n), parent: "usr_1"}.json(),
 					&IdempotencyKey{Key: key, Body: strings.Repeat("a", 64), At: time.Now()})
 			}
 			return nil
@@ -261,7 +262,7 @@ func TestLoadLarge(t *testing.T) {
 // TestLoadsInBulk: rows out of order are sorted at the end of a load, not one by one.
 func TestLoadsInBulk(t *testing.T) {
 	l := newLoader(testOptions())
-	records := `{"user":` + string(fact{id: "usr_1", created: 2}.json()) + `},{"user":` + string(fact{id: "usr_2", created: 1}.json()) + `}`
+	records := `{"user":` + fact{id: "usr_1", created: 2}.json() + `},{"user":` + fact{id: "usr_2", created: 1}.json() + `}`
 	if err := l.line(recordfile.Line{Number: 3, Records: records}); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +278,7 @@ func TestLoadsInBulk(t *testing.T) {
 // whichever of the two goroutines finds it.
 func TestFirstDamage(t *testing.T) {
 	t.Parallel()
-	orphan := func(id string) string { return `{"event":` + string(fact{id: id, parent: "usr_9"}.json()) + `}` }
+	orphan := func(id string) string { return `{"event":` + fact{id: id, parent: "usr_9"}.json() + `}` }
 	for _, tt := range []struct {
 		lines  []string
 		reason string

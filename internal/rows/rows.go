@@ -4,16 +4,15 @@
 //
 //	db := rows.New(rows.Options{Kinds: kinds})
 //	err := db.Batch(ctx, func(tx *rows.Tx) error {
-//		tx.Put(nil, rows.Row{ID: "usr_1", JSON: `{"id":"usr_1","name":"Ada"}`}, nil)
+//		tx.Put(nil, `{"id":"usr_1","name":"Ada","created_at":"2027-01-01T09:00:00Z"}`, nil)
 //		return nil
 //	})
 //	db.View(func(v rows.View) { fmt.Println(v.Find("usr_1").JSON) })
 //
 // A row is the text of one JSON object, kept and returned as it was put, and
 // beside it the little that the database must know: the row's id, its parent, its
-// second name, its status and its time of creation. Whoever puts a row says what
-// these are. Only when a data file is loaded are they read out of the texts, by the
-// functions of a table of [Kind]s.
+// second name, its status and its time of creation. These are read out of the text, by
+// a table of [Kind]s.
 //
 // A row is found by its id and by its second name: an alternate name of any form,
 // which a row may have and no two rows share. A row belongs to at most one other
@@ -50,44 +49,36 @@ type Kind struct {
 	Prefix string // of its ids, before the underscore: "evt" in evt_1
 	Parent string // prefix of the kind of row that these belong to; "" for none
 
-	// Read returns the row that a text in a data file stands for, without the text. It
-	// returns false if this program did not write the text. It is called for each row of a
-	// file, so it should be fast, and never twice at the same time.
-	Read func(text string) (r Row, ok bool)
+	// Members are those members of a row that the database reads, in the order of the text
+	// and as they stand in it: `"id":`; then the one with the id of the parent, if the kind
+	// has one; and `"created_at":` and others, at most maxMembers in all.
+	Members []string
+
+	// Index makes the row's second name and its status from the values of Members: "" for
+	// none. The value null is "", too. A second name is never equal to an id.
+	Index func(v Values) (name, status string)
 
 	count int // of the rows that there are
 }
+
+// Values are the values of the members that a kind names.
+type Values [maxMembers]string
+
+const maxMembers = 5
 
 // Row is one row. Nobody but its database changes it, and only while no View
 // runs: its fields are valid until the View or Batch that found it returns.
 type Row struct {
 	ID      string // begins with the prefix of its kind and an underscore
 	Parent  string // id of the row that it belongs to, or ""
-	Name    string // a second name by which it is found, or "": never equal to an id
+	Name    string // a second name by which it is found, or again its id
 	Status  string // what lists of it can be filtered by, or ""
-	Note    string // what its owner needs so often that the text is not read for it
 	Created time.Time
-	JSON    string
+	JSON    string // from which the fields above are read
 
-	// The database sets these.
 	Kind        *Kind           // nil once the row is deleted
 	Idempotency *IdempotencyKey // that it was created with, or nil
 	lists       *list           // of its children: the first of a chain
-}
-
-// keepOnly makes the row's fields parts of its text where the text has them, and
-// copies elsewhere. Otherwise an id that was cut out of a longer text, such as the body
-// of a request or a whole data file, would keep all of that in memory.
-func (r *Row) keepOnly(text string) {
-	for _, field := range []*string{&r.ID, &r.Parent, &r.Name, &r.Status, &r.Note} {
-		at := strings.Index(text, *field)
-		if at >= 0 {
-			*field = text[at : at+len(*field)]
-		} else {
-			*field = strings.Clone(*field)
-		}
-	}
-	r.JSON = text
 }
 
 // IdempotencyKey is the key of the request that created a row. It is valid for

@@ -3,7 +3,6 @@ package rows
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,26 +21,19 @@ import (
 
 // testOptions have three kinds below each other.
 func testOptions() Options {
+	members := []string{`"id":`, `"parent":`, `"name":`, `"status":`, `"created_at":`}
+	index := func(v Values) (name, status string) { return v[2], v[3] }
 	return Options{
 		Kinds: []Kind{
-			{Name: "user", Prefix: "usr", Read: readTest},
-			{Name: "event", Prefix: "evt", Parent: "usr", Read: readTest},
-			{Name: "guest", Prefix: "gst", Parent: "evt", Read: readTest},
+			{Name: "user", Prefix: "usr", Members: []string{`"id":`, `"name":`, `"created_at":`},
+				Index: func(v Values) (name, status string) { return v[1], "" }},
+			{Name: "event", Prefix: "evt", Parent: "usr", Members: members, Index: index},
+			{Name: "guest", Prefix: "gst", Parent: "evt", Members: members, Index: index},
 		},
 		Formats: []Format{{Name: "events/1"}},
 		Now:     time.Now,
 		Logger:  slog.New(slog.DiscardHandler),
 	}
-}
-
-// readTest reads the text of a fact.
-func readTest(text string) (Row, bool) {
-	var f struct {
-		ID, Parent, Name, Status string
-		Created                  time.Time `json:"created_at"`
-	}
-	err := json.Unmarshal([]byte(text), &f)
-	return Row{ID: f.ID, Parent: f.Parent, Name: f.Name, Status: f.Status, Created: f.Created}, err == nil
 }
 
 // fact is a row of the tests as its facts; number tells its versions apart.
@@ -52,7 +44,7 @@ type fact struct {
 }
 
 // json is the text of that row.
-func (f fact) json() []byte {
+func (f fact) json() string {
 	orNull := func(s string) string {
 		if s == "" {
 			return "null"
@@ -61,16 +53,10 @@ func (f fact) json() []byte {
 	}
 	created := time.Unix(f.created, 0).UTC().Format(time.RFC3339)
 	if f.parent == "" {
-		return fmt.Appendf(nil, `{"id":%q,"name":%q,"created_at":%q,"number":%d}`, f.id, f.name, created, f.number)
+		return fmt.Sprintf(`{"id":%q,"name":%q,"created_at":%q,"number":%d}`, f.id, f.name, created, f.number)
 	}
-	return fmt.Appendf(nil, `{"id":%q,"parent":%q,"name":%s,"status":%s,"created_at":%q,"number":%d}`,
+	return fmt.Sprintf(`{"id":%q,"parent":%q,"name":%s,"status":%s,"created_at":%q,"number":%d}`,
 		f.id, f.parent, orNull(f.name), orNull(f.status), created, f.number)
-}
-
-// row is the row that the facts stand for.
-func (f fact) row() Row {
-	return Row{ID: f.id, Parent: f.parent, Name: f.name, Status: f.status,
-		Created: time.Unix(f.created, 0).UTC(), JSON: string(f.json())}
 }
 
 // model is a database as it is meant, without any of its speed.
@@ -98,7 +84,7 @@ func (m model) list(parent, prefix, status string) string {
 	})
 	var texts []string
 	for _, f := range facts {
-		texts = append(texts, string(f.json()))
+		texts = append(texts, f.json())
 	}
 	return strings.Join(texts, "\n")
 }
@@ -139,7 +125,7 @@ func randomChange(rnd *rand.Rand, tx *Tx, m model, number int) {
 	} else if f.parent != "" && tx.Find(f.parent) == nil {
 		return
 	}
-	tx.Put(old, f.row(), nil)
+	tx.Put(old, f.json(), nil)
 	m[f.id] = f
 }
 
@@ -207,7 +193,7 @@ func check(t *testing.T, db *DB, m model, rnd *rand.Rand) {
 					continue
 				}
 				names++
-				if got := v.Find(name); got == nil || got.ID != id || got.JSON != string(want.json()) {
+				if got := v.Find(name); got == nil || got.ID != id || got.JSON != want.json() {
 					t.Errorf("Find(%s) = %v, want %s", name, got, want.json())
 				}
 			}
@@ -251,7 +237,7 @@ func opened(t *testing.T, path string) *DB {
 func put(facts ...fact) func(*Tx) error {
 	return func(tx *Tx) error {
 		for _, f := range facts {
-			tx.Put(tx.Find(f.id), f.row(), nil)
+			tx.Put(tx.Find(f.id), f.json(), nil)
 		}
 		return nil
 	}
@@ -283,7 +269,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	for i, hour := range []time.Duration{3, 1, 2, 0} {
 		db.mustUpdate(t, func(tx *Tx) error {
 			f := fact{id: fmt.Sprint("evt_", i), parent: []string{"usr_1", "usr_1", "usr_1", "usr_2"}[i]}
-			tx.Put(nil, f.row(), &IdempotencyKey{Key: fmt.Sprintf("<%d\">", i), At: start.Add(hour * time.Hour)})
+			tx.Put(nil, f.json(), &IdempotencyKey{Key: fmt.Sprintf("<%d\">", i), At: start.Add(hour * time.Hour)})
 			return nil
 		})
 	}
@@ -423,7 +409,7 @@ func TestSplitCommits(t *testing.T) {
 			for range n {
 				total++
 				id := fmt.Sprint("evt_", total)
-				tx.Put(nil, fact{id: id, parent: "usr_1", name: id + long}.row(), nil)
+				tx.Put(nil, fact{id: id, parent: "usr_1", name: id + long}.json(), nil)
 			}
 			return nil
 		}}

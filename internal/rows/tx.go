@@ -70,29 +70,29 @@ func (tx *Tx) FindIdempotent(parent, key string) *Row {
 // Changes is how many changes the update has made so far.
 func (tx *Tx) Changes() int { return len(tx.changes) }
 
-// Put stores r: replacing old, or as a new row if old is nil. It returns the row as it
-// is now, which is old if the text is the same. A new row is created with the key, which
-// may be nil, too. The parent must be in the database, and the names must not be another
-// row's: the caller has to check that.
-func (tx *Tx) Put(old *Row, r Row, key *IdempotencyKey) *Row {
-	if old != nil && old.JSON == r.JSON {
+// Put stores the row that a text stands for: replacing old, or as a new row if old is nil.
+// It returns the row as it is now, which is old if the text is the same. A new row is
+// created with the key, which may be nil, too. The parent must be in the database, and the
+// names must not be another row's: the caller has to check that. Put panics if the text has
+// not the members of a kind.
+func (tx *Tx) Put(old *Row, text string, key *IdempotencyKey) *Row {
+	if old != nil && old.JSON == text {
 		return old
 	}
-	r.Kind = tx.db.kindOf(r.ID)
-	r.keepOnly(r.JSON)
-	switch {
-	case old != nil:
-		r.Idempotency = old.Idempotency
-		if old.Name != "" && old.Name != r.Name {
-			tx.names[old.Name] = nil
-		}
-	case key != nil:
-		r.Idempotency = key
-		tx.names[idempotencyName(r.Parent, key.Key)] = &r
+	r, err := tx.db.readRow(text)
+	if err != nil {
+		panic(err)
 	}
-	tx.bind(&r, &r)
-	tx.changes = append(tx.changes, change{row: &r})
-	return &r
+	r.Idempotency = key
+	if old != nil {
+		r.Idempotency = old.Idempotency
+		tx.names[old.Name] = nil
+	} else if key != nil {
+		tx.names[idempotencyName(r.Parent, key.Key)] = r
+	}
+	tx.bind(r, r)
+	tx.changes = append(tx.changes, change{row: r})
+	return r
 }
 
 // Delete deletes the row with an id, if there is one, and all that belongs to it.
@@ -117,9 +117,7 @@ func (tx *Tx) unbind(r *Row) {
 // row.
 func (tx *Tx) bind(r, current *Row) {
 	tx.names[r.ID] = current
-	if r.Name != "" {
-		tx.names[r.Name] = current
-	}
+	tx.names[r.Name] = current
 }
 
 // Children returns the rows that belong to the row with an id, in no order: for ""
