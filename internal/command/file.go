@@ -24,6 +24,14 @@ func WriteFile(path, data string, write func(io.Writer) error) error {
 	if ofData.MatchString(strings.TrimPrefix(path, target(data))) || os.SameFile(info, dataInfo) {
 		return fmt.Errorf("%s belongs to the data file; give another path", path)
 	}
+	return replace(path, write)
+}
+
+// replace makes a file with mode 0600, in the place of any file or link that has its path,
+// once all of it is on disk. Others may be able to write to its folder, such as /tmp. So it
+// is written through the descriptor that made it: what has its temporary name later could
+// be a link to another file by then, or a pipe.
+func replace(path string, write func(io.Writer) error) error {
 	tmp, err := createTemp(path)
 	if err != nil {
 		return err

@@ -51,14 +51,9 @@ func Lines(object []byte) string {
 }
 
 // ReadyFile is the ready file of a server that starts. Its zero value is none.
-//
-// Others may be able to write to its folder, such as /tmp. So it is written through the
-// descriptor that made it, under a temporary name, and nothing is opened by a name later:
-// that could be a link to another file by then, or a pipe.
 type ReadyFile struct {
 	path    string
-	file    *os.File // has a temporary name until it is whole
-	content Ready    // of the whole file
+	content Ready // once it is written
 }
 
 // NewReadyFile removes the ready file of an earlier server and makes sure that
@@ -72,12 +67,14 @@ func NewReadyFile(path string) (*ReadyFile, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("-ready-file: %s is there and is no ready file; give another path", path)
 	}
-	file, err := createTemp(path)
+	probe, err := createTemp(path)
 	if err != nil {
 		return nil, fmt.Errorf("-ready-file: %w", err)
 	}
+	probe.Close()
+	os.Remove(probe.Name())
 	os.Remove(path)
-	return &ReadyFile{path: path, file: file}, nil
+	return &ReadyFile{path: path}, nil
 }
 
 // readReady reads a ready file. An empty file counts as one: mktemp makes it.
@@ -98,27 +95,20 @@ func readReady(path string) (r Ready, err error) {
 }
 
 func (f *ReadyFile) write(r Ready) error {
-	if f.file == nil {
+	if f.path == "" {
 		return nil
 	}
 	r.PID = os.Getpid()
 	f.content = r
-	_, err := f.file.Write(append(strict.Encode(r), '\n'))
-	if err != nil {
+	return replace(f.path, func(w io.Writer) error {
+		_, err := w.Write(append(strict.Encode(r), '\n'))
 		return err
-	}
-	f.file.Close() // Windows renames no open file
-	return os.Rename(f.file.Name(), f.path)
+	})
 }
 
 // Remove removes the file if it is still as it was written: the next server may
 // have one at the same path by then.
 func (f *ReadyFile) Remove() {
-	if f.file == nil {
-		return
-	}
-	f.file.Close()
-	os.Remove(f.file.Name()) // if it was not renamed
 	now, err := readReady(f.path)
 	if err == nil && now == f.content {
 		os.Remove(f.path)
@@ -129,12 +119,9 @@ func (f *ReadyFile) Remove() {
 // asked. If the port is 0, it takes the real one from the ready file.
 func Health(addr, readyFile string) (asked string, err error) {
 	asked = URL(addr, "127.0.0.1")
-	ready, err := readReady(readyFile)
-	if err == nil && strings.HasSuffix(addr, ":0") {
-		asked = ready.BaseURL
-	}
-	base, err := url.Parse(asked)
-	if err == nil {
+	ready, missing := readReady(readyFile)
+	base, err := url.Parse(ready.BaseURL)
+	if missing == nil && err == nil && strings.HasSuffix(addr, ":0") {
 		asked = "http://" + base.Host // without the path of a base URL
 	}
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{}} // by no proxy

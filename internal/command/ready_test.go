@@ -217,8 +217,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// Others may write to the folder of the ready file. A link that they put in the place of
-// its temporary name is not followed, and a pipe in its own place is not opened.
+// Others may write to the folder of the ready file. A link that they put in its place, or in
+// that of its temporary name, is not followed, and a pipe in its own place is not opened.
 func TestReadyFileAmongOthers(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -230,15 +230,26 @@ func TestReadyFileAmongOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := must(NewReadyFile(path))
-	tmp := file.file.Name()
-	if err := errors.Join(os.Remove(tmp), os.Symlink(theirs, tmp)); err != nil {
+	if err := os.Symlink(theirs, path); err != nil {
 		t.Fatal(err)
 	}
 	if err := (Ready{Ready: "curl", Key: "svc_live_secret"}).Print(io.Discard, file); err != nil {
 		t.Errorf("Print = %v", err)
 	}
+	if info := must(os.Lstat(path)); !info.Mode().IsRegular() {
+		t.Errorf("the ready file is %v, want a file in the place of the link", info.Mode())
+	}
+	err := replace(path, func(w io.Writer) error {
+		tmp := must(filepath.Glob(path + ".*.tmp"))[0]
+		err := errors.Join(os.Remove(tmp), os.Symlink(theirs, tmp))
+		io.WriteString(w, "svc_live_secret")
+		return err
+	})
+	if err != nil {
+		t.Errorf("replace = %v", err)
+	}
 	if b := must(os.ReadFile(theirs)); string(b) != "as it was" {
-		t.Errorf("a link in the place of the temporary file was followed: %s", b)
+		t.Errorf("a link was followed: %s", b)
 	}
 	os.Remove(path)
 	if err := exec.Command("mkfifo", path).Run(); err != nil {

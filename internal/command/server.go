@@ -22,40 +22,42 @@ const StopTimeout = 8 * time.Second // Docker kills after 10
 // Server is an HTTP server and the listener that it serves.
 type Server struct {
 	*http.Server
-	Listener    net.Listener
-	cutOff      context.CancelFunc // ends the contexts of the requests that run
-	connections sync.WaitGroup     // that are open, or whose last request runs
+	Listener net.Listener
 }
 
-// NewServer returns a server for HTTP/1 with the limits. A stop closes the
-// connections on which no request has begun: net/http would wait up to 5 s for
-// their first byte, which the spare connection of a browser or the probe of a port
-// never sends.
+// NewServer returns a server for HTTP/1 with the limits.
 func NewServer(l net.Listener, h http.Handler, logger *slog.Logger) *Server {
-	requests, cutOff := context.WithCancel(context.Background())
-	stopping, stop := context.WithCancel(context.Background())
-	s := &Server{Listener: l, cutOff: cutOff}
-	var fresh sync.Map // from a connection without a request to what keeps a stop from closing it
-	s.Server = answer.NewServer(h)
+	s := &Server{answer.NewServer(h), l}
 	s.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
-	s.BaseContext = func(net.Listener) context.Context { return requests }
-	s.ConnState = func(conn net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			s.connections.Add(1)
-			closeNow := func() { conn.Close() } // at once if it was accepted while the stop began
-			fresh.Store(conn, context.AfterFunc(stopping, closeNow))
-			return
-		case http.StateClosed, http.StateHijacked:
-			s.connections.Done()
-		}
-		keep, found := fresh.LoadAndDelete(conn)
-		if found {
-			keep.(func() bool)()
-		}
-	}
-	s.RegisterOnShutdown(stop)
 	return s
+}
+
+// connections are those of some servers.
+type connections struct {
+	open  sync.WaitGroup // or their last request runs
+	fresh sync.Map       // on which no request has begun
+}
+
+// track is [http.Server.ConnState].
+func (c *connections) track(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		c.open.Add(1)
+		c.fresh.Store(conn, nil)
+		return
+	case http.StateClosed, http.StateHijacked:
+		c.open.Done()
+	}
+	c.fresh.Delete(conn)
+}
+
+// closeFresh closes the connections on which no request has begun. A stop would wait up to
+// 5 s for their first byte, which the spare connection of a browser or the probe of a
+// port never sends.
+func (c *connections) closeFresh() {
+	for conn := range c.fresh.Range {
+		conn.(net.Conn).Close()
+	}
 }
 
 // Logged logs a debug line for each request that h answers, without query and body.
@@ -94,8 +96,8 @@ func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-addr %q: %w; give HOST:PORT of this machine, the port being free", addr, err)
 	}
-	a, isTCP := l.Addr().(*net.TCPAddr)
-	if isTCP && !a.IP.IsLoopback() {
+	a := l.Addr().(*net.TCPAddr) // of what listens on tcp
+	if !a.IP.IsLoopback() {
 		logger.Info("the address is not loopback: others reach this server; put TLS and limits before it",
 			"addr", a.String())
 	}
@@ -140,10 +142,18 @@ func stopSignals() []os.Signal {
 // connections and gives the requests that run as long as wait to finish. Then it ends
 // their contexts, closes their connections, and waits until no handler runs any more.
 func Serve(ctx context.Context, wait time.Duration, servers []*Server, meanwhile func() error) error {
+	requests, cutOff := context.WithCancel(context.WithoutCancel(ctx))
+	defer cutOff()
 	failed := make(chan error, len(servers))
 	var accepting sync.WaitGroup
+	var conns connections
 	for _, srv := range servers {
-		accepting.Go(func() { failed <- srv.Serve(srv.Listener) })
+		srv.BaseContext = func(net.Listener) context.Context { return requests }
+		srv.ConnState = conns.track
+		accepting.Go(func() {
+			failed <- srv.Serve(srv.Listener)
+			conns.closeFresh() // here, as this server adds no more
+		})
 	}
 	err := meanwhile()
 	if err == nil {
@@ -152,19 +162,15 @@ func Serve(ctx context.Context, wait time.Duration, servers []*Server, meanwhile
 		case <-ctx.Done():
 		}
 	}
-	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
+	finish, cancel := context.WithTimeout(requests, wait)
 	defer cancel()
 	for _, srv := range servers {
 		if srv.Shutdown(finish) != nil {
-			srv.cutOff()
+			cutOff()
 			srv.Close()
 		}
-		srv.Listener.Close() // if the stop came before Serve
 	}
-	accepting.Wait() // no connection is added after that
-	for _, srv := range servers {
-		srv.connections.Wait()
-		srv.cutOff()
-	}
+	accepting.Wait() // each server closes its listener and adds no connection after that
+	conns.open.Wait()
 	return err
 }
