@@ -21,7 +21,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -74,7 +73,10 @@ func Run(
 		Stdout: stdout,
 		Stderr: stderr,
 
-		Variables: strings.Fields(variables),
+		Variables: map[string]string{},
+	}
+	for name := range strings.FieldsSeq(variables) {
+		e.Variables[name] = getenv(name)
 	}
 	e.declareFlags()
 	forOperator := operator.Commands(&e.Program, &e.data, operator.Files{
@@ -83,7 +85,7 @@ func Run(
 		Salvage: e.salvage,
 	})
 	e.Commands = append(e.commands(), forOperator...)
-	err := e.Program.Run(args, getenv)
+	err := e.Program.Run(args)
 	if errors.Is(err, ErrNotWritten) {
 		err = command.Failed(err)
 	}
@@ -452,7 +454,7 @@ func (e *eventsd) warnOfVariables(logger *slog.Logger) {
 		name, _, _ := strings.Cut(variable, "=")
 		rest, ours := strings.CutPrefix(name, "EVENTSD_")
 		foreign := strings.HasPrefix(rest, "PORT") || strings.HasPrefix(rest, "SERVICE_")
-		isKnown := slices.Contains(e.Variables, name)
+		_, isKnown := e.Variables[name]
 		if ours && !foreign && !isKnown {
 			logger.Warn("no flag has this environment variable", "name", name)
 		}

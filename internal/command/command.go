@@ -28,13 +28,15 @@ type Program struct {
 	Stdout   io.Writer
 	Stderr   io.Writer // for errors, notices and the log
 
-	Variables []string // the variables of flags; one with _FILE names a file with the value
+	// Variables are the variables of flags, with their values. One with _FILE names a file
+	// with the value.
+	Variables map[string]string
 
 	// Set when the subcommand runs.
 	Args   []string          // what followed the flags
 	Dashes bool              // "--" stood before Args
 	Given  map[string]bool   // the flags that stood on the command line
-	Shell  map[string]string // of those that a variable set, how a shell writes the value
+	Shell  map[string]string // of the others, how a shell writes the value of the variable
 }
 
 // Command is one thing that a program does.
@@ -47,9 +49,8 @@ type Command struct {
 }
 
 // Run runs the subcommand that args name, or the first of Commands if they name none. A
-// flag that args do not give is read from its variable in the environment. The error is
-// for [Program.Exit].
-func (p *Program) Run(args []string, getenv func(string) string) error {
+// flag that args do not give is read from its variable. The error is for [Program.Exit].
+func (p *Program) Run(args []string) error {
 	p.Commands = append(p.Commands, Command{
 		Name:    "help",
 		Args:    "[SUBCOMMAND]",
@@ -62,15 +63,13 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 	}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // Exit prints the error
-	var flags []*flag.Flag
 	for name := range strings.FieldsSeq(c.Flags) {
 		name, value, hasDefault := strings.Cut(name, "=")
 		f := p.Flags.Lookup(name)
 		if hasDefault {
-			_ = f.Value.Set(value) // any value is good for a text
+			f.Value.Set(value) // any value is good for a text
 		}
 		fs.Var(f.Value, name, f.Usage)
-		flags = append(flags, f)
 	}
 	err = fs.Parse(rest)
 	if errors.Is(err, flag.ErrHelp) {
@@ -82,21 +81,20 @@ func (p *Program) Run(args []string, getenv func(string) string) error {
 		return fmt.Errorf("%s; see %s help %s", problem, p.Name, c.Name)
 	}
 	p.Args = fs.Args()
-	parsed := rest[:len(rest)-len(p.Args)]
-	p.Dashes = len(parsed) > 0 && parsed[len(parsed)-1] == "--"
+	p.Dashes = slices.Contains(rest[:len(rest)-len(p.Args)], "--")
 	p.Given = map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { p.Given[f.Name] = true })
 	if len(p.Args) > 0 && c.Args == "" { // not repeated: it may be a secret whose flag was mistyped
 		return fmt.Errorf("nothing may follow the flags of %s; see %s help %[1]s", c.Name, p.Name)
 	}
 	p.Shell = map[string]string{}
-	for _, f := range flags {
-		if p.Given[f.Name] {
-			continue
+	fs.VisitAll(func(f *flag.Flag) {
+		if err == nil && !p.Given[f.Name] {
+			err = p.readVariable(f)
 		}
-		if err := p.readVariable(f, getenv); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return err
 	}
 	return c.Run()
 }
@@ -127,41 +125,36 @@ func (p *Program) expand(args []string) []string {
 
 // find returns the subcommand whose words args begin with, and the other args.
 func (p *Program) find(args []string) (c Command, rest []string, err error) {
-	var names, longer []string // of all subcommands, and of those that begin with args[0]
+	var names, longer []string // of all subcommands, and of those with a word behind args[0]
 	for _, c := range p.Commands {
-		words := strings.Fields(c.Name)
-		if len(args) >= len(words) && slices.Equal(words, args[:len(words)]) {
-			return c, args[len(words):], nil
-		}
 		names = append(names, c.Name)
-		if words[0] == args[0] {
+		if strings.HasPrefix(c.Name, args[0]+" ") {
 			longer = append(longer, c.Name)
 		}
 	}
-	typed := args[0] // and no more: behind it may be a secret
+	words := 1
+	if longer != nil && len(args) > 1 && !strings.HasPrefix(args[1], "-") {
+		words = 2
+	}
+	typed := strings.Join(args[:words], " ") // and no more: behind it may be a secret
+	i := slices.Index(names, typed)
+	if i >= 0 {
+		return p.Commands[i], args[words:], nil
+	}
 	if longer != nil {
 		names = longer
-		if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
-			typed += " " + args[1]
-		}
 	}
 	return c, nil, fmt.Errorf("unknown subcommand %q; it must be one of %s; see %s help",
 		typed, strings.Join(names, ", "), p.Name)
 }
 
-// readVariable sets a flag from its variable in the environment, if it has one.
-func (p *Program) readVariable(f *flag.Flag, getenv func(string) string) error {
+// readVariable sets a flag from its variable, if that has a value.
+func (p *Program) readVariable(f *flag.Flag) error {
 	name := strings.ToUpper(p.Name + "_" + strings.ReplaceAll(f.Name, "-", "_"))
-	if !slices.Contains(p.Variables, name) {
-		return nil
-	}
-	value := getenv(name)
-	p.Shell[f.Name] = "$" + name
 	file := name + "_FILE"
-	path := ""
-	if slices.Contains(p.Variables, file) {
-		path = getenv(file)
-	}
+	value := p.Variables[name]
+	p.Shell[f.Name] = "$" + name
+	path := p.Variables[file]
 	if path != "" {
 		if value != "" {
 			return fmt.Errorf("%s and %s exclude each other; unset one of them", name, file)

@@ -294,9 +294,9 @@ func TestControlCharacters(t *testing.T) {
 	} {
 		var stdout, stderr strings.Builder
 		p := &command.Program{Name: "tool", Stdin: strings.NewReader("[]"), Stdout: &stdout, Stderr: &stderr,
-			Variables: []string{"TOOL_DATA"}}
+			Variables: map[string]string{"TOOL_DATA": data}}
 		p.Commands = Commands(p, new(string), Files{Records: func(string) ([]byte, error) { return nil, nil }})
-		err := p.Run(strings.Fields(args), func(string) string { return data })
+		err := p.Run(strings.Fields(args))
 		p.Exit(err)
 		printed := stdout.String() + stderr.String()
 		if strings.ContainsAny(printed, "\x1b\x07\u009b") || !strings.Contains(printed, "?") {
