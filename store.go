@@ -538,14 +538,6 @@ func load(x any, from *rows.Row) form.Mode {
 	return form.Merge
 }
 
-// checkNotTaken adds a problem if a row with another id has the name.
-func (t tx) checkNotTaken(p *form.Problems, member, name, id string) {
-	r := t.Find(name)
-	if r != nil && r.ID != id {
-		p.Add(member, "is taken by "+r.ID)
-	}
-}
-
 // newTime is the created_at of what is made now. Unless the clock is a configured one, it
 // is later than every created_at so far, so that lists show the order of creation.
 func (t tx) newTime() time.Time {
@@ -557,26 +549,41 @@ func (t tx) newTime() time.Time {
 	return now
 }
 
-// createdAt checks the created_at of a new row, or sets it.
-func (t tx) createdAt(p *form.Problems, at *time.Time, old *rows.Row) {
-	if old != nil {
-		return
+// check checks what is the same for each kind, and returns all problems: the second name, which
+// comes from the member, must not be that of a row with another id, and a new row gets its
+// created_at, unless the record has one.
+func (t tx) check(
+	p *form.Problems, old *rows.Row, id, member, name string, createdAt *time.Time,
+) []string {
+	named := t.Find(name)
+	if named != nil && named.ID != id {
+		p.Add(member, "is taken by "+named.ID)
 	}
-	if at.IsZero() {
-		*at = t.newTime()
-		return
-	}
-	if at.After(t.s.now()) {
-		if t.s.cfg.Now != nil {
-			p.Add("created_at", "must not be later than now: set -time or At to a later start of the clock")
-			return
+	switch {
+	case old != nil:
+	case createdAt.IsZero():
+		*createdAt = t.newTime()
+	default:
+		problem := t.futureProblem(*createdAt)
+		p.Add("created_at", problem)
+		if problem == "" {
+			t.s.last = latest(t.s.last, *createdAt)
 		}
-		if !t.isSeed || at.Year() == 9999 {
-			p.Add("created_at", "must not be later than now; only a backup that -seed reads may be")
-			return
-		}
 	}
-	t.s.last = latest(t.s.last, *at)
+	return p.All()
+}
+
+// futureProblem is what is wrong with the created_at of a record, or "".
+func (t tx) futureProblem(at time.Time) string {
+	switch {
+	case !at.After(t.s.now()):
+		return ""
+	case t.s.cfg.Now != nil:
+		return "must not be later than now: set -time or At to a later start of the clock"
+	case t.isSeed && at.Year() < 9999:
+		return ""
+	}
+	return "must not be later than now; only a backup that -seed reads may be"
 }
 
 // makeID sets an id, which is the first member of a table, if none was given.
@@ -633,9 +640,7 @@ func (t tx) applyUser(v strict.Value) []string {
 	old := t.existing(v, "usr", emailName(v.Member("email").Text))
 	mode := load(&u, old)
 	p := userTable.Form(&u).Fill(v, mode)
-	t.checkNotTaken(p, "email", emailName(u.Email), u.ID)
-	t.createdAt(p, &u.CreatedAt, old)
-	problems := p.All()
+	problems := t.check(p, old, u.ID, "email", emailName(u.Email), &u.CreatedAt)
 	if problems != nil {
 		return problems
 	}
@@ -670,9 +675,7 @@ func (t tx) applyKey(v strict.Value) []string {
 	if t.Get("usr", k.UserID) == nil {
 		p.Add("user_id", fmt.Sprintf("%q is not known", k.UserID))
 	}
-	t.checkNotTaken(p, given, apiKeyName(k.Digest), k.ID)
-	t.createdAt(p, &k.CreatedAt, old)
-	problems := p.All()
+	problems := t.check(p, old, k.ID, given, apiKeyName(k.Digest), &k.CreatedAt)
 	if problems != nil {
 		return problems
 	}
@@ -747,9 +750,7 @@ func (t tx) complete(e *Event, p *form.Problems, old *rows.Row) []string {
 	if host == nil {
 		p.Add("host_id", fmt.Sprintf("%q is not known", e.HostID))
 	}
-	t.checkNotTaken(p, "slug", e.Slug, e.ID)
-	t.createdAt(p, &e.CreatedAt, old)
-	problems := p.All()
+	problems := t.check(p, old, e.ID, "slug", e.Slug, &e.CreatedAt)
 	if problems != nil {
 		return problems
 	}
@@ -782,14 +783,14 @@ func (t tx) applyGuest(v strict.Value) []string {
 	if g.Name == nil && g.Email == nil {
 		p.Add("name", "or email is required")
 	}
-	if g.Email != nil {
-		t.checkNotTaken(p, "email", guestName(g.EventID, *g.Email), g.ID)
-	}
 	if g.Status == "invited" && v.Member("registered_at").Text != "" {
 		p.Add("registered_at", "must be null while the status is invited")
 	}
-	t.createdAt(p, &g.CreatedAt, old)
-	problems := p.All()
+	name := "" // of a guest without an email
+	if g.Email != nil {
+		name = guestName(g.EventID, *g.Email)
+	}
+	problems := t.check(p, old, g.ID, "email", name, &g.CreatedAt)
 	if problems != nil {
 		return problems
 	}

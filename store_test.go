@@ -779,9 +779,16 @@ func TestSeedFromTheFuture(t *testing.T) {
 		`{"key":{"id":"key_ada","user_id":"usr_ada","secret":"svc_live_ada","created_at":"` + ahead + `"}},` +
 		`{"event":{"id":"evt_1","host_id":"usr_ada","title":"Tea","created_at":"` + ahead + `",` +
 		`"start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z"}}]`
-	if err := events.NewStore(nil).ApplyJSON([]byte(dump)); err == nil ||
+	refused := events.NewStore(nil)
+	if err := refused.ApplyJSON([]byte(dump)); err == nil ||
 		!strings.Contains(err.Error(), "created_at must not be later than now") {
 		t.Errorf("ApplyJSON of a record from the future = %v", err)
+	}
+	if err := refused.ApplyJSON([]byte(`[{"user":{"name":"Ada","email":"a@b"}}]`)); err != nil {
+		t.Fatal(err)
+	}
+	if made := refused.Records()[0].User.CreatedAt; made.After(time.Now()) {
+		t.Errorf("after a refused record from the future, a user is created at %v", made)
 	}
 	seed, data := filepath.Join(dir, "seed.json"), filepath.Join(dir, "events.json")
 	// After the year 9999 there is no date-time: nothing could be created later than in it.
