@@ -30,23 +30,20 @@ func (f *File) Append(records []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	f.buf = appendCommit(f.buf[:0], f.salt, f.n+1, records)
-	f.buf = append(f.buf, closing...)
-	_, err = f.data.WriteAt(f.buf, f.end)
+	next := f.content
+	next.add(records)
+	next.buf = append(next.buf, closing...)
+	_, err = f.data.WriteAt(next.buf, f.end)
 	if err != nil {
 		f.mustUndo = true
-		_ = f.undo() // it ends writing, or is tried again
+		f.undo() // if that fails, it ends writing, or is tried again
 		return err
 	}
 	err = f.sync()
-	if err != nil {
-		return err
+	if err == nil {
+		f.content = next
 	}
-	f.n++
-	f.empty = len(records) == 0
-	f.size = f.end + int64(len(f.buf))
-	f.end = f.size - int64(len(closing))
-	return nil
+	return err
 }
 
 // undo ends the file after its last commit again, if a write has failed. How much of that

@@ -26,8 +26,8 @@ func sealed(data []byte) []byte {
 			if err != nil {
 				panic(err)
 			}
-			c := content{path: dataPath}
-			if c.readHeader(f, formats) == nil {
+			c := content{Options: Options{Formats: formats}, path: dataPath}
+			if c.readHeader(f) == nil {
 				salt = c.salt
 			}
 		}

@@ -20,8 +20,8 @@ func (h header) saltSum() uint32 { return crc32.Checksum([]byte(h.salt), castagn
 
 // text is the beginning of a file: the opening bracket and the header, with their line ends.
 func (h header) text() []byte {
-	b := []byte(opening + lineStart)
-	b = fmt.Appendf(b, `%d,"format":%q,"salt":%q,"snap":%d}`, h.n, h.format, h.salt, h.snap)
+	b := fmt.Appendf(nil, opening+lineStart+`%d,"format":%q,"salt":%q,"snap":%d}`,
+		h.n, h.format, h.salt, h.snap)
 	seal(b[len(opening):], 0)
 	return append(b, '\n')
 }
@@ -31,8 +31,8 @@ var reformatted = regexp.MustCompile(`^\s*\[\s*\{\s*"c":\s*"`)
 
 // readHeader reads the opening bracket and the header. Its error is a [*DamageError], wraps
 // [ErrFormat], or is the system's own. If it wraps ErrFormat, and there is a format in the
-// header, the header is whole, and its format is not one of formats.
-func (c *content) readHeader(f handle, formats []string) error {
+// header, the header is whole, and its format is not one of Options.Formats.
+func (c *content) readHeader(f handle) error {
 	buf := make([]byte, 64<<10) // the header, and what shows that there was one
 	n, err := f.ReadAt(buf, 0)
 	if err != nil && err != io.EOF {
@@ -61,20 +61,18 @@ func (c *content) readHeader(f handle, formats []string) error {
 		return damage
 	}
 	// Sscanf lets more through than the one form, so the header is made again and compared.
-	var h header
+	h := &c.head
 	known, _ := fmt.Sscanf(line[summedAt:], `"n":%d,"format":%q,"salt":%q,"snap":%d}`,
 		&h.n, &h.format, &h.salt, &h.snap)
-	if known >= 2 && !slices.Contains(formats, h.format) {
-		c.head = h
+	if known >= 2 && !slices.Contains(c.Formats, h.format) {
 		return fmt.Errorf("%s: %w: it has the format %q, and this program knows formats up to %q; "+
 			"use the newer program that wrote it, or begin a new data file with -seed and what "+
-			"eventsd dump of that program prints", c.path, ErrFormat, h.format, formats[len(formats)-1])
+			"eventsd dump of that program prints", c.path, ErrFormat, h.format, c.latest())
 	}
 	again := string(h.text())
 	if !strings.HasPrefix(text, again) || len(h.salt) != 16 || h.snap <= h.n || h.n > 1<<53 {
 		return damage
 	}
-	c.head = h
 	c.salt = h.saltSum()
 	c.n = h.n
 	c.line = 3

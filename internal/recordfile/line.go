@@ -39,13 +39,22 @@ func appendCommit(b []byte, salt uint32, n uint64, records []byte) []byte {
 	return b
 }
 
+// add puts the line of the commit that is next into c.buf, and counts that commit.
+func (c *content) add(records []byte) {
+	c.n++
+	c.buf = appendCommit(c.buf[:0], c.salt, c.n, records)
+	c.empty = len(records) == 0
+	c.end += int64(len(c.buf))
+	c.size = c.end + int64(len(closing))
+}
+
 // parseCommit takes a commit's line without its comma apart, whatever its checksum.
 func parseCommit(line string) (n uint64, records string, ok bool) {
-	start, records, begins := strings.Cut(line, `,"w":[`)
-	records, ends := strings.CutSuffix(records, "]}")
+	start, records, _ := strings.Cut(line, `,"w":[`)
+	records, ends := strings.CutSuffix(records, "]}") // no end without a beginning
 	digits, numbered := strings.CutPrefix(start[min(len(start), summedAt):], `"n":`)
 	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, records, begins && ends && numbered && err == nil
+	return n, records, ends && numbered && err == nil
 }
 
 // seal puts the checksum into a line.
@@ -54,28 +63,22 @@ func seal(line []byte, salt uint32) {
 	hex.Encode(line[sumAt:sumEnd], binary.BigEndian.AppendUint32(nil, sum))
 }
 
-// A checker verifies the lines of one generation of a file.
-type checker struct {
-	salt uint32 // the checksum of the salt alone
-	buf  []byte // a line that is checked or written; kept for its memory
-}
-
 // verifies reports whether the checksum of a line without its comma is right.
-func (c *checker) verifies(line string) bool {
+func (c *content) verifies(line string) bool {
 	if len(line) < summedAt {
 		return false
 	}
-	c.buf = append(c.buf[:0], lineStart[:summedAt]...)
-	c.buf = append(c.buf, line[summedAt:]...) // crc32 takes no string
+	c.buf = append(c.buf[:0], line...) // crc32 takes no string
+	copy(c.buf, lineStart[:summedAt])
 	seal(c.buf, c.salt)
-	return string(c.buf[:summedAt]) == line[:summedAt]
+	return string(c.buf) == line
 }
 
 // find returns what may be a line at the end of text, without what stands around it.
 // Where a block or a line end was lost, the beginning of another line can stand before
 // it. So if the whole does not verify, the last beginning of a line counts: no string in a
 // record contains one (see the package comment).
-func (c *checker) find(text string) (line string) {
+func (c *content) find(text string) (line string) {
 	line = strings.Trim(text, separators)
 	if c.verifies(line) {
 		return line

@@ -19,31 +19,37 @@ type Report struct {
 // A server may be writing at the same time. So an end that is not clean is looked
 // at again until it is clean, for at most about 100 ms.
 func Read(path string, o Options, replay func(Line) error) (r Report, err error) {
-	c := content{replay: replay}
-	f, err := c.openToRead(path, &o)
+	c := content{Options: o, replay: replay}
+	f, err := c.openToRead(path)
 	if err != nil {
 		return r, err
 	}
 	defer f.Close()
-	err = c.readFrom(f, o.Formats)
-	for look := 0; err == nil; look++ {
-		r.Repair, err = c.judgeRest()
-		if look == 10 || r.Repair == "" && err == nil {
+	err = c.readHeader(f)
+	if err != nil {
+		return r, err
+	}
+	repair := ""
+	for range 11 {
+		err = c.readLines(f, c.accept)
+		if err != nil {
+			return r, err
+		}
+		repair, err = c.judgeRest()
+		if repair == "" && err == nil {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
-		r.Repair = ""
-		err = c.readOn(f)
 	}
-	return Report{c.head.format, c.size, c.line - 3, c.head.n + 1, c.n, c.head.snap, r.Repair}, err
+	return Report{c.head.format, c.size, c.line - 3, c.head.n + 1, c.n, c.head.snap, repair}, err
 }
 
 // openToRead opens a file that a server may be writing.
-func (c *content) openToRead(path string, o *Options) (f handle, err error) {
-	o.setDefaults()
-	c.path, err = o.fs.Resolve(path)
+func (c *content) openToRead(path string) (f handle, err error) {
+	c.setDefaults()
+	c.path, err = c.fs.Resolve(path)
 	if err != nil {
 		return nil, err
 	}
-	return o.fs.Open(c.path, os.O_RDONLY)
+	return c.fs.Open(c.path, os.O_RDONLY)
 }

@@ -69,6 +69,7 @@
 package recordfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -88,6 +89,9 @@ const (
 
 	// chunk is how much is read at once, in bytes.
 	chunk = 1 << 20
+
+	// longest is how much of a file is one string in memory, in bytes.
+	longest = 64 << 20
 )
 
 // Options of [Open], [Read] and [Salvage].
@@ -118,7 +122,6 @@ func (o *Options) setDefaults() {
 // or [File.Rewrite], then any number of [File.Append] and Rewrite, then [File.Close].
 // One goroutine at a time may use it; only [File.Err] is safe for concurrent use.
 type File struct {
-	Options
 	content
 	lock    io.Closer // nil once closed
 	dir     handle    // the folder, open all the time: no later lack of descriptors can end writing
@@ -143,12 +146,12 @@ type File struct {
 // [ErrLocked] or [ErrFormat], or is the system's own.
 func Open(path string, o Options, replay func(Line) error) (*File, error) {
 	o.setDefaults()
-	f := &File{Options: o}
-	err := f.open(path, replay)
+	f := &File{content: content{Options: o, replay: replay}}
+	err := f.open(path)
 	if err == nil {
 		return f, nil
 	}
-	_ = f.Close()
+	f.Close()
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		err = fmt.Errorf("%w: who runs this must own the data file and be able to write in its folder; "+
 			"eventsd check and eventsd dump -salvage only read it", err)
@@ -157,7 +160,7 @@ func Open(path string, o Options, replay func(Line) error) (*File, error) {
 }
 
 // open does the work of Open. If it fails, f holds what is to be closed.
-func (f *File) open(path string, replay func(Line) error) (err error) {
+func (f *File) open(path string) (err error) {
 	f.path, err = f.fs.Resolve(path)
 	if err != nil {
 		return err
@@ -176,10 +179,12 @@ func (f *File) open(path string, replay func(Line) error) (err error) {
 		return nil
 	}
 	if err == nil {
-		f.replay = replay
-		err = f.readFrom(f.data, f.Formats)
-		f.replay = nil
+		err = f.readHeader(f.data)
 	}
+	if err == nil {
+		err = f.readLines(f.data, f.accept)
+	}
+	f.replay = nil
 	if err == nil {
 		f.repair, err = f.judgeRest()
 	}
@@ -225,15 +230,13 @@ func (f *File) orEndWriting(ended error, doing string, err error) error {
 // for example "nothing was added". If the error ended writing, Err says what there is to
 // say. A file of an older format can only be rewritten: if that failed, writing has ended.
 func (f *File) wrap(err *error, not string) {
-	switch {
-	case *err == nil:
-	case f.Err() != nil:
-		*err = f.Err()
-	case f.Format() != f.latest():
-		*err = f.orEndWriting(ErrReadOnly, "upgrading its format", *err)
-	default:
-		*err = fmt.Errorf("%s: %s: %w", f.path, not, unnamed(*err))
+	if *err == nil {
+		return
 	}
+	if f.Format() != f.latest() {
+		f.orEndWriting(ErrReadOnly, "upgrading its format", *err)
+	}
+	*err = cmp.Or(f.Err(), fmt.Errorf("%s: %s: %w", f.path, not, unnamed(*err)))
 }
 
 // unnamed takes the name of the file out of an error. It is the name that the file was
@@ -253,8 +256,8 @@ func (f *File) Close() error {
 	if f == nil || f.lock == nil {
 		return nil
 	}
-	if f.settled && f.Err() == nil {
-		f.endEmpty()
+	if f.settled {
+		f.endEmpty() // adds nothing if writing has ended
 	}
 	err := closeAll(f.data, f.dir, f.lock)
 	f.lock = nil

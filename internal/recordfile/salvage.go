@@ -23,16 +23,17 @@ type Span struct {
 // Salvage needs no header. If that is damaged or missing, the checksum of the salt is the
 // one on which most commits agree, but at least two.
 func Salvage(path string, o Options, each func(string) error) (skipped []Span, missing int, err error) {
-	var c content
-	f, err := c.openToRead(path, &o)
+	c := content{Options: o}
+	f, err := c.openToRead(path)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer f.Close()
-	err = c.readHeader(f, o.Formats)
+	err = c.readHeader(f)
 	first := c.head.n + 1 // the numbers of the commits that should be there
 	last := c.head.snap
 	foreign := errors.Is(err, ErrFormat) && c.head.format == ""
+	c.end = 0
 	if foreign || errors.Is(err, ErrDamaged) {
 		err = c.findSalt(f, err)
 		first = math.MaxUint64
@@ -40,11 +41,11 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 	if err != nil {
 		return nil, 0, err
 	}
-	var unsalted checker // for the header
+	var unsalted content // whose checksums are those of headers
 	seen := map[uint64]bool{}
 	number := 1
 	offset := 0
-	err = readLines(f, 0, func(text string, _ int64) error {
+	err = c.readLines(f, func(text string) error {
 		for line := range strings.Lines(text) {
 			wrong := line
 			commit := c.find(line)
@@ -57,7 +58,7 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 				if err != nil {
 					return err
 				}
-				wrong, _, _ = strings.Cut(line, commit)
+				wrong = line[:strings.Index(line, commit)]
 			}
 			bare := strings.Trim(wrong, separators)
 			if bare != "" && !unsalted.verifies(bare) {
@@ -85,18 +86,15 @@ func addSpan(spans []Span, s Span) []Span {
 // files whose header is wrong; if no two commits agree, it returns headErr, which says so.
 func (c *content) findSalt(f handle, headErr error) error {
 	commits := map[uint32]int{}
-	best := uint32(0)
-	err := readLines(f, 0, func(text string, _ int64) error {
+	var best uint32
+	err := c.readLines(f, func(text string) error {
 		for line := range strings.Lines(text) {
 			line = c.find(line)
-			_, _, ok := parseCommit(line)
-			if !ok {
+			if !lineHead.MatchString(line) {
 				continue
 			}
-			salt, err := saltOf(line)
-			if err == nil {
-				commits[salt]++
-			}
+			salt := saltOf(line)
+			commits[salt]++
 			if commits[salt] > commits[best] {
 				best = salt
 			}
@@ -118,14 +116,14 @@ func (c *content) findSalt(f handle, headErr error) error {
 // computed backwards, from the last byte to the first. Each step of a CRC takes the entry
 // of the table at its lowest byte xor the next byte of the text. The highest byte of the
 // result is that of the entry, and no two entries have the same. So it shows the entry.
-func saltOf(line string) (salt uint32, err error) {
-	sum, err := strconv.ParseUint(line[sumAt:sumEnd], 16, 32)
+func saltOf(line string) uint32 {
+	sum, _ := strconv.ParseUint(line[sumAt:sumEnd], 16, 32) // lineHead has matched
 	crc := ^uint32(sum)
 	for i := len(line) - 1; i >= summedAt; i-- {
 		entry := entryOf[crc>>24]
 		crc = (crc^castagnoli[entry])<<8 | uint32(entry^line[i])
 	}
-	return ^crc, err
+	return ^crc
 }
 
 // entryOf is the index of the entry of the table of CRC-32C that has a highest byte.

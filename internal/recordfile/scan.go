@@ -14,43 +14,42 @@ type Line struct {
 	Format  string // of the file
 	Number  int    // of the line in the file, counted from 1
 	Offset  int64  // where it begins, in bytes
-	Size    int64  // of the file, in bytes; 0 if its end is zeros
+	Size    int64  // of the file, in bytes; more than it holds if its end is zeros
 	Records string // JSON objects joined by commas; a part of the text that the file was read into
 }
 
-// readLines reads the file from an offset to the size that it has now: a server may be
+// readLines reads the file from c.end to the size that it has now: a server may be
 // writing after that. It hands the text to take in runs of whole lines; only what is
 // longer than any right line, and the end of the file, may be a part of a line. While take
 // works on one run, the next is read.
 //
-// All runs are parts of one string: one large piece of memory makes the garbage collector
-// run less often. But something may have extended a good file by zeros, to more than any
-// memory holds. Then a zero stands where a good file has a commit: before the most that one
-// write can leave at the end. Each run of such a file is a string of its own.
-func readLines(f handle, from int64, take func(text string, size int64) error) error {
+// Runs are parts of a few long strings: large pieces of memory make the garbage collector
+// run less often. But no string is as long as the file may say it is: something may have
+// extended it by zeros, to more than any memory holds.
+func (c *content) readLines(f handle, take func(text string) error) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	size := max(from, info.Size())
+	c.size = max(c.end, info.Size())
+	c.rest = ""
+	unread := c.size - c.end
+	file := io.NewSectionReader(f, c.end, unread)
+	buf := make([]byte, min(chunk, unread))
 	var text strings.Builder
-	probe := []byte{1}
-	if size > maxUnfinished {
-		_, _ = f.ReadAt(probe, size-maxUnfinished-1) // an error is met again below
-	}
-	zeros := probe[0] == 0
-	file := io.NewSectionReader(f, from, size-from)
-	buf := make([]byte, min(chunk, size-from))
-	if zeros {
-		size = 0 // it says nothing about what the file holds
-	} else {
-		text.Grow(int(size - from))
-	}
 	handed := 0 // how much of the text was handed over
 	var taking sync.WaitGroup
 	var refused error // by take
 	for {
 		n, err := file.Read(buf)
+		if text.Len()+n > text.Cap() {
+			part := text.String()[handed:]
+			text.Reset()
+			text.Grow(len(part) + int(min(longest, unread)))
+			text.WriteString(part)
+			handed = 0
+		}
+		unread -= int64(n)
 		text.Write(buf[:n])
 		all := text.String()
 		end := max(handed, strings.LastIndexByte(all, '\n')+1)
@@ -59,11 +58,6 @@ func readLines(f handle, from int64, take func(text string, size int64) error) e
 		}
 		run := all[handed:end]
 		handed = end
-		if zeros {
-			text.Reset()
-			text.WriteString(all[end:])
-			handed = 0
-		}
 		taking.Wait()
 		if refused != nil {
 			return refused
@@ -72,16 +66,18 @@ func readLines(f handle, from int64, take func(text string, size int64) error) e
 			return err
 		}
 		if n == 0 {
-			return take(run, size)
+			return take(run)
 		}
-		taking.Go(func() { refused = take(run, size) })
+		taking.Go(func() { refused = take(run) })
 	}
 }
 
 // content is what is known of a file: the lines that are right, and what follows them.
 type content struct {
-	checker
+	Options
 	path     string           // absolute, symbolic links resolved
+	salt     uint32           // the checksum of the salt alone
+	buf      []byte           // a line that is checked or written; kept for its memory
 	replay   func(Line) error // takes each commit; nil once all are read
 	head     header
 	n        uint64   // the number of the last commit
@@ -94,28 +90,10 @@ type content struct {
 	rest     string   // what follows end: the closing bracket, or an unfinished write
 }
 
-// readFrom reads the file and accepts its lines, in order, while they are right.
-func (c *content) readFrom(f handle, formats []string) error {
-	err := c.readHeader(f, formats)
-	if err != nil {
-		return err
-	}
-	return c.readOn(f)
-}
-
-// readOn reads what follows the lines that were accepted, and accepts more. A rest that
-// no later byte can make right, because it is longer than any line, is not read to
-// its end.
-func (c *content) readOn(f handle) error {
-	c.rest = ""
-	return readLines(f, c.end, c.accept)
-}
-
 // accept accepts the lines at the beginning of text that are whole and right, unless
 // something before them was not. What follows them belongs to the rest. A line with a
 // right checksum that is not the next commit was never written there: it is damage.
-func (c *content) accept(text string, size int64) error {
-	c.size = size
+func (c *content) accept(text string) error {
 	appended := text
 	for c.rest == "" {
 		line, after, whole := strings.Cut(text, "\n")
@@ -127,7 +105,7 @@ func (c *content) accept(text string, size int64) error {
 		if !ok || n != c.n+1 {
 			return c.damage(fmt.Sprintf("the checksum is right, but this is not commit %d", c.n+1))
 		}
-		err := c.replay(Line{c.head.format, c.line, c.end, size, records})
+		err := c.replay(Line{c.head.format, c.line, c.end, c.size, records})
 		if err != nil {
 			return c.damage(err.Error())
 		}
@@ -144,7 +122,7 @@ func (c *content) accept(text string, size int64) error {
 	if c.n >= c.head.snap {
 		c.appended = append(c.appended, appended[:len(appended)-len(text)])
 	}
-	c.rest += text
+	c.rest += text // no later byte makes a rest right that is longer than any line
 	if len(c.rest) <= maxUnfinished {
 		return nil
 	}
