@@ -2,6 +2,7 @@ package recordfile
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,9 +51,12 @@ func (f fixedFile) WriteAt(p []byte, off int64) (int, error) {
 
 func (fixedFile) Sync() error { return nil }
 
-func (m fixedFS) Create(path string, like handle) (handle, error) {
-	f, err := m.memFS.Create(path, like)
-	return fixedFile{f, new(int64)}, err
+func (m fixedFS) Open(path string, flag int) (handle, error) {
+	f, err := m.memFS.Open(path, flag)
+	if err == nil && flag&os.O_CREATE != 0 {
+		f = fixedFile{f, new(int64)}
+	}
+	return f, err
 }
 
 func (m fixedFS) Size(_ string, f handle) (int64, error) {

@@ -15,15 +15,15 @@ import (
 // fileSystem is all that this package does to a disk, so that tests can crash
 // it, fill it and let it fail.
 type fileSystem interface {
-	Resolve(path string) (string, error)             // absolute, links resolved; a regular file or none
-	Lock(path string) (io.Closer, error)             // takes path.lock; ErrLocked if another process has it
-	Open(path string, flag int) (handle, error)      // opens a file; os.O_RDWR also locks it
-	Create(path string, like handle) (handle, error) // new, locked, 0600, of the owner of like if not nil
-	Rename(from, to string) error                    // replaces what is at to
-	RenamesOpen() bool                               // whether Rename takes open files; not on Windows
-	Remove(path string) error                        // nil if it is missing
-	SyncDir(dir handle) error                        // makes the names in an open folder durable
-	Size(path string, f handle) (int64, error)       // of f; 0 if none is at path, -1 if another is
+	Resolve(path string) (string, error)        // absolute, links resolved; a regular file or none
+	Lock(path string) (io.Closer, error)        // takes path.lock; ErrLocked if another process has it
+	Open(path string, flag int) (handle, error) // opens a file, new ones as 0600; os.O_RDWR also locks it
+	CopyOwner(to, from handle) error            // gives to the owner of from
+	Rename(from, to string) error               // replaces what is at to
+	RenamesOpen() bool                          // whether Rename takes open files; not on Windows
+	Remove(path string)                         // if it can
+	SyncDir(dir handle) error                   // makes the names in an open folder durable
+	Size(path string, f handle) (int64, error)  // of f; 0 if none is at path, -1 if another is
 }
 
 // handle is the part of *os.File that is used.
@@ -55,7 +55,7 @@ func (osFS) Resolve(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	real, err := filepath.EvalSymlinks(path)
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err = os.Lstat(path)
 		if err == nil {
@@ -69,14 +69,13 @@ func (osFS) Resolve(path string) (string, error) {
 		return filepath.Join(dir, filepath.Base(path)), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
+		return "", err
 	}
-	info, err := os.Stat(real)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %w: it is a folder or another thing that is not a regular file",
-			real, ErrFormat)
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s: %w: it is a folder or another thing that is not a regular file",
+			path, ErrFormat)
 	}
-	return real, err
+	return filepath.EvalSymlinks(path)
 }
 
 // foreignLock is the error for a lock file that is none.
@@ -96,7 +95,7 @@ func (osFS) Lock(path string) (io.Closer, error) {
 	if err == nil {
 		data, err := os.Stat(path)
 		if err == nil {
-			_ = copyOwner(f, data) // else who owns the data file could not lock it
+			copyOwner(f, data) // else who owns the data file could not lock it
 		}
 	}
 	if errors.Is(err, fs.ErrExist) {
@@ -123,7 +122,7 @@ func (osFS) Lock(path string) (io.Closer, error) {
 		_, err = fmt.Fprintln(f, os.Getpid())
 	}
 	if err != nil {
-		_ = f.Close()
+		f.Close()
 		return nil, err
 	}
 	return osFile{f}, nil
@@ -150,23 +149,12 @@ func lockedBy(f *os.File) (pid string, err error) {
 // osFile is an open file, which may be locked. Closing it releases the lock.
 type osFile struct{ *os.File }
 
-func (o osFS) Create(path string, like handle) (handle, error) {
-	err := o.Remove(path)
+func (osFS) CopyOwner(to, from handle) error {
+	info, err := from.Stat()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f, err := o.Open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
-	if err == nil && like != nil {
-		var info fs.FileInfo
-		info, err = like.Stat()
-		if err == nil {
-			err = copyOwner(f.(osFile).File, info)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, closeAll(f), o.Remove(path))
-	}
-	return f, nil
+	return copyOwner(to.(osFile).File, info)
 }
 
 // Open opens a file and, for writing, locks it. FILE.lock names the process that has
@@ -191,7 +179,7 @@ func (o osFS) Open(path string, flag int) (handle, error) {
 		err = fmt.Errorf("%s was replaced while it was opened: try again", path)
 	}
 	if err != nil {
-		_ = f.Close()
+		f.Close()
 		return nil, err
 	}
 	return osFile{f}, nil
@@ -201,13 +189,7 @@ func (osFS) Rename(from, to string) error { return os.Rename(from, to) }
 
 func (osFS) RenamesOpen() bool { return renamesOpen }
 
-func (osFS) Remove(path string) error {
-	err := os.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+func (osFS) Remove(path string) { os.Remove(path) }
 
 // SyncDir does nothing if there is no such call: on Windows, as NTFS keeps names in
 // its journal, and on file systems that answer EINVAL.

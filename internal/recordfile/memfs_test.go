@@ -185,6 +185,9 @@ func (l memLock) Close() error {
 }
 
 func (m *memFS) Open(path string, flag int) (handle, error) {
+	if flag&os.O_CREATE != 0 {
+		return m.create(path)
+	}
 	write := flag == os.O_RDWR
 	if f := m.ask("open", path); f.err != nil {
 		return nil, f.err
@@ -212,17 +215,25 @@ func (m *memFS) opened(n *inode, path string, write bool) *memFile {
 	return &memFile{m: m, n: n, path: path, write: write}
 }
 
-func (m *memFS) Create(path string, _ handle) (handle, error) {
+func (m *memFS) create(path string) (handle, error) {
 	f := m.ask("create", path)
 	if f.err != nil && !f.after {
 		return nil, f.err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.names[path] != nil {
+		return nil, pathError("open", path, fs.ErrExist)
+	}
 	n := &inode{}
 	m.dirChange(dirOp{to: path, node: n})
-	return m.opened(n, path, true), f.err
+	if f.err != nil {
+		return nil, f.err
+	}
+	return m.opened(n, path, true), nil
 }
+
+func (m *memFS) CopyOwner(_, _ handle) error { return nil }
 
 func (m *memFS) RenamesOpen() bool { return !m.windows }
 
@@ -247,16 +258,15 @@ func (m *memFS) Rename(from, to string) error {
 	return f.err
 }
 
-func (m *memFS) Remove(path string) error {
+func (m *memFS) Remove(path string) {
 	if f := m.ask("remove", path); f.err != nil {
-		return f.err
+		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.names[path] != nil {
 		m.dirChange(dirOp{from: path})
 	}
-	return nil
 }
 
 func (m *memFS) SyncDir(dir handle) error {

@@ -1,6 +1,7 @@
 package recordfile
 
 import (
+	"bufio"
 	"errors"
 	"io/fs"
 	"os"
@@ -38,26 +39,16 @@ func TestOwner(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	ok(t, syscall.Setfsuid(1234)) // who may give away nothing
 	defer syscall.Setfsuid(0)
-	like, err := os.Open(os.DevNull)
-	ok(t, err)
-	defer like.Close()
 	tmp := filepath.Join(open777, "like")
-	if made, err := (osFS{}).Create(tmp, statFile{like, info}); err == nil ||
-		!strings.Contains(err.Error(), "owner of the data file") {
-		t.Errorf("Create for another user = %v, %v", made, err)
+	written := false
+	made, err := f.create(tmp, func(*bufio.Writer) error { written = true; return nil })
+	if err == nil || written || !strings.Contains(err.Error(), "owner of the data file") {
+		t.Errorf("a new file for another user = %v, %v, written: %v", made, err, written)
 	}
 	if _, err := os.Stat(tmp); err == nil {
-		t.Error("Create left a file that it refused to make")
+		t.Error("a file was left that could not belong to the owner of the data file")
 	}
 }
-
-// statFile is a file with the owner of another.
-type statFile struct {
-	*os.File
-	info fs.FileInfo
-}
-
-func (s statFile) Stat() (fs.FileInfo, error) { return s.info, nil }
 
 // Rights do not bind root, so file access is that of another user meanwhile.
 func TestNoPermission(t *testing.T) {

@@ -501,21 +501,25 @@ func TestFewDescriptors(t *testing.T) {
 // What the real file system says when things are not as they should be.
 func TestRealFileSystem(t *testing.T) {
 	dir := t.TempDir()
-	var o osFS
+	make := func(path string) (handle, error) {
+		var f File
+		f.setDefaults()
+		return f.create(path, (*bufio.Writer).Flush)
+	}
 	path := filepath.Join(dir, "events.json")
 	ok(t, os.MkdirAll(filepath.Join(dir, "full", "folder"), 0o700))
-	if _, err := o.Create(filepath.Join(dir, "full"), nil); err == nil {
-		t.Error("Create in the place of a folder")
+	if _, err := make(filepath.Join(dir, "full")); err == nil {
+		t.Error("a file was made in the place of a folder")
 	}
-	if _, err := o.Create(filepath.Join(dir, "none", "f"), nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Create in no folder = %v", err)
+	if _, err := make(filepath.Join(dir, "none", "f")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file in no folder: %v", err)
 	}
 	ok(t, syscall.Mkfifo(path, 0o600))
 	if _, err := Read(path, options, ignore); err == nil ||
 		!strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("Read of a pipe = %v", err)
 	}
-	f, err := o.Create(filepath.Join(dir, "f"), nil)
+	f, err := make(filepath.Join(dir, "f"))
 	ok(t, err)
 	ok(t, f.Close())
 	if err := lockFile(f.(osFile).File); err == nil {

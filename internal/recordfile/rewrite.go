@@ -36,60 +36,58 @@ func (f *File) Rewrite(commits iter.Seq[[]byte]) (err error) {
 	if err != nil {
 		return err
 	}
+	next := content{Options: f.Options, path: f.path, head: head, salt: head.saltSum(), n: head.n}
 	tmp := f.path + ".tmp"
-	data, err := f.fs.Create(tmp, f.data)
+	data, err := f.create(tmp, func(w *bufio.Writer) error {
+		n, _ := w.Write(head.text()) // Flush returns the first error of all writes
+		next.end = int64(n)
+		for records := range commits {
+			next.add(records)
+			w.Write(next.buf)
+		}
+		next.add(nil)
+		w.Write(next.buf)
+		w.WriteString(closing)
+		if next.n != head.snap {
+			return errors.New("the commits changed while they were written")
+		}
+		return w.Flush()
+	})
 	if err != nil {
 		return err
 	}
-	size, err := writeAll(data, head, commits)
-	if err == nil {
-		err = f.replaceBy(data, tmp)
-	} else {
-		_ = data.Close()
-	}
+	err = f.replaceBy(data, tmp)
 	if err != nil {
-		_ = f.fs.Remove(tmp) // if that fails, the next start does it
+		f.fs.Remove(tmp)
 		return err
 	}
-	f.head = head
-	f.salt = head.saltSum()
-	f.n = head.snap
-	f.empty = true
-	f.size = size
-	f.end = size - int64(len(closing))
-	f.snapEnd = f.end
+	next.snapEnd = next.end
+	f.content = next
 	f.setSettled()
 	return nil
 }
 
-// writeAll writes a new file and makes it durable. It returns the size of the file.
-func writeAll(data handle, head header, commits iter.Seq[[]byte]) (size int64, err error) {
-	out := io.NewOffsetWriter(data, 0)
-	w := bufio.NewWriterSize(out, 64<<10)
-	_, _ = w.Write(head.text()) // Flush reports all errors
-	n := head.n
-	var line []byte
-	write := func(records []byte) {
-		n++
-		line = appendCommit(line[:0], head.saltSum(), n, records)
-		_, _ = w.Write(line)
-	}
-	for records := range commits {
-		write(records)
-	}
-	write(nil)
-	_, _ = w.WriteString(closing)
-	err = w.Flush()
-	if err == nil && n != head.snap {
-		err = errors.New("the commits changed while they were written")
+// create makes a new file, which is open and locked and belongs to the owner of the data
+// file, of what write writes and flushes, and makes that durable. If anything fails, the
+// file is removed.
+func (f *File) create(path string, write func(*bufio.Writer) error) (handle, error) {
+	f.fs.Remove(path) // if that fails, so does opening a new file
+	file, err := f.fs.Open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if err == nil && f.data != nil {
+		err = f.fs.CopyOwner(file, f.data)
 	}
 	if err == nil {
-		err = data.Sync()
+		err = write(bufio.NewWriterSize(io.NewOffsetWriter(file, 0), 64<<10))
+	}
+	if err == nil {
+		err = file.Sync()
 	}
 	if err != nil {
-		return 0, err
+		closeAll(file)
+		f.fs.Remove(path) // if that fails, the next start removes FILE.tmp
+		return nil, err
 	}
-	return out.Seek(0, io.SeekCurrent)
+	return file, nil
 }
 
 // replaceBy puts data, which is at tmp, in the place of the file. Both are open and locked
@@ -98,29 +96,28 @@ func writeAll(data handle, head header, commits iter.Seq[[]byte]) (size int64, e
 func (f *File) replaceBy(data handle, tmp string) error {
 	renamesOpen := f.fs.RenamesOpen()
 	if !renamesOpen {
-		_ = closeAll(f.data, data) // all in them was synced
+		closeAll(f.data, data) // all in them was synced
 	}
-	renameErr := f.fs.Rename(tmp, f.path)
-	unused := data
-	if renameErr == nil {
-		unused = f.data
-		f.data = data
+	err := f.fs.Rename(tmp, f.path)
+	if err == nil {
+		f.data, data = data, f.data
 	}
-	var err error
 	if renamesOpen {
-		_ = closeAll(unused)
+		closeAll(data)
 	} else if f.data != nil {
-		f.data, err = f.fs.Open(f.path, os.O_RDWR)
+		var openErr error
+		f.data, openErr = f.fs.Open(f.path, os.O_RDWR)
+		if openErr != nil {
+			return f.orEndWriting(ErrBroken, "opening it again", openErr)
+		}
 	}
 	switch {
-	case err != nil:
-		return f.orEndWriting(ErrBroken, "opening it again", err)
-	case renameErr == nil:
+	case err == nil:
 		return f.syncDir()
-	case errors.Is(renameErr, syscall.EIO): // with which POSIX leaves open whether it happened
-		return f.orEndWriting(ErrBroken, "rename", renameErr)
-	case errors.Is(renameErr, syscall.EBUSY), errors.Is(renameErr, syscall.EXDEV):
-		return fmt.Errorf("%w; the file is a mount of its own: mount the folder", renameErr)
+	case errors.Is(err, syscall.EIO): // with which POSIX leaves open whether it happened
+		return f.orEndWriting(ErrBroken, "rename", err)
+	case errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EXDEV):
+		return fmt.Errorf("%w; the file is a mount of its own: mount the folder", err)
 	}
-	return renameErr
+	return err
 }

@@ -1,7 +1,9 @@
 package recordfile
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"strings"
 	"time"
 )
@@ -23,7 +25,7 @@ func (f *File) Settle() (err error) {
 	if f.Format() != f.latest() {
 		return errors.New("it must be rewritten")
 	}
-	_ = f.fs.Remove(f.path + ".tmp") // it is not needed: this file is good
+	f.fs.Remove(f.path + ".tmp") // it is not needed: this file is good
 	err = f.putAside()
 	if err == nil {
 		err = f.endWith(f.snapEnd, f.appended...)
@@ -57,16 +59,15 @@ func (f *File) setSettled() {
 
 // endWith writes commits where they stand already, at an offset, and ends the file after them.
 func (f *File) endWith(at int64, commits ...string) error {
+	out := io.NewOffsetWriter(f.data, at)
 	for _, text := range append(commits, closing) {
-		f.buf = append(f.buf[:0], text...)
-		_, err := f.data.WriteAt(f.buf, at)
+		_, err := io.WriteString(out, text)
 		if err != nil {
 			return err
 		}
-		at += int64(len(text))
 	}
-	f.size = at
-	return f.data.Truncate(at)
+	f.size = f.end + int64(len(closing))
+	return f.data.Truncate(f.size)
 }
 
 // putAside copies an unfinished write, which is about to be cut, to a file of its own.
@@ -75,29 +76,18 @@ func (f *File) putAside() error {
 		return nil
 	}
 	name := f.path + ".torn-" + time.Now().UTC().Format("20060102T150405.000000000Z")
-	err := f.writeTorn(name)
+	torn, err := f.create(name, func(w *bufio.Writer) error {
+		w.WriteString(f.rest)
+		return w.Flush()
+	})
+	if err == nil {
+		torn.Close()
+		err = f.fs.SyncDir(f.dir)
+	}
 	if err != nil {
-		err = errors.Join(err, f.fs.Remove(name))
 		return f.orEndWriting(ErrReadOnly, "putting an unfinished write aside", err)
 	}
 	f.rest = ""
 	f.repair += ", cut and kept in " + name
 	return nil
-}
-
-// writeTorn writes the rest into a new file and makes that durable.
-func (f *File) writeTorn(name string) error {
-	torn, err := f.fs.Create(name, f.data)
-	if err != nil {
-		return err
-	}
-	defer torn.Close()
-	_, err = torn.WriteAt([]byte(f.rest), 0)
-	if err == nil {
-		err = torn.Sync()
-	}
-	if err == nil {
-		err = f.fs.SyncDir(f.dir)
-	}
-	return err
 }
