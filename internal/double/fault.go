@@ -70,27 +70,20 @@ func (f Fault) String() string {
 
 // does returns what the fault does, and how many of these exclude each other.
 func (f Fault) does() (words []string, outcomes int) {
-	for i, part := range []struct {
-		is   bool
-		word string
-	}{
-		{f.Status != 0, fmt.Sprint("status ", f.Status)},
-		{f.Patch != "", "patch"},
-		{f.Drop, "drop"},
-		{f.Lose, "lose"},
-		{f.Cut, "cut"}, // the last that excludes others
-		{len(f.Header) > 0, "header"},
-		{f.Delay > 0, fmt.Sprint("delay ", f.Delay)},
-		{f.Trickle > 0, fmt.Sprint("trickle ", f.Trickle)},
-	} {
-		if !part.is {
-			continue
-		}
-		words = append(words, part.word)
-		if i < 5 {
-			outcomes++
+	add := func(is bool, word string) {
+		if is {
+			words = append(words, word)
 		}
 	}
+	add(f.Status != 0, fmt.Sprint("status ", f.Status))
+	add(f.Patch != "", "patch")
+	add(f.Drop, "drop")
+	add(f.Lose, "lose")
+	add(f.Cut, "cut")
+	outcomes = len(words)
+	add(len(f.Header) > 0, "header")
+	add(f.Delay > 0, fmt.Sprint("delay ", f.Delay))
+	add(f.Trickle > 0, fmt.Sprint("trickle ", f.Trickle))
 	return words, outcomes
 }
 
@@ -105,32 +98,28 @@ func (d *Double) newRule(operation string, f Fault, user string) (*Rule, error) 
 	}
 	err := d.KnownOperation(operation)
 	must(err == nil, fmt.Sprint(err))
-	hasBody := f.Status >= 200 && !slices.Contains([]int{204, 205, 304}, f.Status)
-	isError := f.Status >= 400
-	must(f.Status == 0 || f.Status <= 599 && (isError || hasBody && f.Body != ""),
+	least := 400
+	if f.Body != "" {
+		least = 200
+	}
+	hasBody := !slices.Contains([]int{204, 205, 304}, f.Status)
+	must(f.Status == 0 || f.Status >= least && f.Status <= 599 && hasBody,
 		"status must be from 400 to 599, or with a body from 200 to 599, but not 204, 205 or 304")
 	must(f.Status != 0 || f.Body == "" && f.RetryAfter == 0, "body and retry_after need status")
 	patch, err := strict.Parse([]byte(cmp.Or(f.Patch, "{}")))
 	must(err == nil && patch.Kind == strict.Object, "patch must be a JSON object")
 	f.Header = f.Header.Clone() // a test may go on using its own
 	for name, values := range f.Header {
-		if len(values) == 0 {
-			values = []string{""}
-		}
-		for _, value := range values {
-			field := name + ": " + value
-			canBeSet := validField.MatchString(field) && !framing.MatchString(field)
-			const problem = "header %.40q is malformed, or frames the message, so it cannot be set"
-			must(canBeSet, fmt.Sprintf(problem, field))
-		}
+		field := name + ": " + strings.Join(values, ", ")
+		must(validField.MatchString(field) && !framing.MatchString(field),
+			fmt.Sprintf("header %.40q is malformed, or frames the message, so it cannot be set", field))
 	}
 	must(f.After >= 0 && f.Times >= 0 && f.Delay >= 0 && f.Trickle >= 0,
 		"after, times, delay and trickle must not be negative")
 	words, outcomes := f.does()
 	must(outcomes < 2, "status, patch, drop, lose and cut exclude each other")
 	must(words != nil, "one of status, patch, drop, lose, cut, header, delay and trickle is required")
-	answers := !f.Drop && !f.Lose
-	must(answers || f.Header == nil && f.Trickle == 0,
+	must(!f.Drop && !f.Lose || f.Header == nil && f.Trickle == 0,
 		"header and trickle need an answer, and drop and lose send none")
 	method, _, _ := strings.Cut(operation, " ")
 	isPath, _ := path.Match(strings.ReplaceAll(operation, "{id}", "?*"), method+" "+f.Path)
@@ -281,7 +270,7 @@ func (d *Double) Intercept(
 		panic(http.ErrAbortHandler)
 	}
 	if f.Patch != "" {
-		a.body = strict.Encode(merge(decode(a.body), decode([]byte(f.Patch))))
+		a.body = merge(a.body, []byte(f.Patch))
 	}
 	names := append(slices.Sorted(maps.Keys(f.Header)), "X-Eventsd-Fault")
 	const expose = "Access-Control-Expose-Headers"
@@ -316,7 +305,7 @@ func (d *Double) readBody(e *entry, r *http.Request) {
 	if hasRoom {
 		body, _ = io.ReadAll(io.LimitReader(r.Body, maxHeld)) // the server meets the error, too
 	}
-	_, _ = io.CopyN(io.Discard, r.Body, maxRead)
+	io.CopyN(io.Discard, r.Body, maxRead)
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
 	e.update(func() {
 		if e.refused { // by a reset
@@ -349,18 +338,16 @@ func (e *entry) send(w http.ResponseWriter, f Fault, body []byte) {
 	if f.Cut {
 		body = body[:len(body)/2]
 	}
-	pieces := 1
-	if f.Trickle > 0 {
-		pieces = 10
-	}
 	control := http.NewResponseController(w)
-	for i := range pieces {
-		_ = control.Flush() // what comes before a pause
-		e.hold(w, f.Trickle/10)
-		_, _ = w.Write(body[len(body)*i/pieces : len(body)*(i+1)/pieces])
+	for i := range 10 {
+		if f.Trickle > 0 {
+			control.Flush() // what comes before the pause
+			e.hold(w, f.Trickle/10)
+		}
+		w.Write(body[len(body)*i/10 : len(body)*(i+1)/10])
 	}
 	if f.Cut {
-		_ = control.Flush()
+		control.Flush()
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -405,44 +392,38 @@ func (f Fault) answer(w http.ResponseWriter, does string) {
 		answer.NewError(f.Status, "nothing was done, as a test wants it: "+does).Write(w)
 		return
 	}
+	contentType := "text/plain; charset=utf-8"
 	switch f.Body[0] {
 	case '<':
-		h.Set("Content-Type", "text/html; charset=utf-8")
+		contentType = "text/html; charset=utf-8"
 	case '{', '[':
-		h.Set("Content-Type", "application/json")
-	default:
-		h.Set("Content-Type", "text/plain; charset=utf-8")
+		contentType = "application/json"
 	}
+	h.Set("Content-Type", contentType)
 	w.WriteHeader(f.Status)
-	_, _ = io.WriteString(w, f.Body)
+	io.WriteString(w, f.Body)
 }
 
-// decode decodes a JSON text that is known to be right, with its numbers as they stand.
-func decode(text []byte) (v any) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	_ = d.Decode(&v)
-	return v
-}
-
-// merge puts the members of patch in place of those of v, at any depth. An object is
-// merged into each element of an array; everything else replaces what it meets.
-func merge(v, patch any) any {
-	members, isObject := patch.(map[string]any)
-	if !isObject {
-		return patch
-	}
-	switch v := v.(type) {
-	case []any:
-		for i := range v {
-			v[i] = merge(v[i], patch)
+// merge puts the members of patch in place of those of text, at any depth. An object is
+// merged into each element of an array; everything else replaces what it meets. Both are
+// JSON, so what cannot be read as an object or array is none, and stays nil here.
+func merge(text, patch []byte) []byte {
+	var members, changes map[string]json.RawMessage
+	var elements []json.RawMessage
+	json.Unmarshal(text, &members)
+	json.Unmarshal(text, &elements)
+	json.Unmarshal(patch, &changes)
+	switch {
+	case changes != nil && members != nil:
+		for name, change := range changes {
+			members[name] = merge(members[name], change)
 		}
-		return v
-	case map[string]any:
-		for name, member := range members {
-			v[name] = merge(v[name], member)
+		return strict.Encode(members)
+	case changes != nil && elements != nil:
+		for i, element := range elements {
+			elements[i] = merge(element, patch)
 		}
-		return v
+		return strict.Encode(elements)
 	}
 	return patch
 }
