@@ -160,11 +160,8 @@ func (d *Double) Problems() []string {
 	d.Lock()
 	defer d.Unlock()
 	problems := slices.Clip(d.unknown)
-	if !d.Strict {
-		return problems
-	}
 	for _, f := range d.faults {
-		if f.hits < f.Times {
+		if d.Strict && f.hits < f.Times {
 			problems = append(problems, fmt.Sprintf("fault %s of %s (%s): %d of %d requests met it",
 				f.ID, f.Operation, f.Fault, f.hits, f.Times))
 		}
@@ -186,8 +183,7 @@ func (d *Double) SetClock(from *time.Time, by time.Duration) error {
 	defer d.Unlock()
 	at := cmp.Or(from, &d.now).Add(by)
 	if at.Before(d.now) || at.Year() > 9999 {
-		now := d.now.Format(time.RFC3339Nano)
-		return answer.BadRequest("the clock stands at " + now +
+		return answer.BadRequest("the clock stands at " + d.now.Format(time.RFC3339Nano) +
 			" and goes forward only, to the year 9999 at most; a reset takes it back")
 	}
 	d.now = at
@@ -239,10 +235,8 @@ func readable(name string) string {
 }
 
 func digest(kind, owner string, n int) string {
-	text := fmt.Sprintf("%s %s %d", kind, owner, n)
-	sum := sha256.Sum256([]byte(text))
-	encoded := base32.StdEncoding.EncodeToString(sum[:])
-	return strings.ToLower(encoded)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", kind, owner, n))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))
 }
 
 // KnownUser returns an error unless there is a user with this id.
@@ -251,8 +245,8 @@ func (d *Double) KnownUser(id string) error {
 	if isID && d.server.Profile(id) != "" {
 		return nil
 	}
-	const problem = "user %.80q is not known: give the id of one in the store, or leave it out for all"
-	return answer.NotFound(fmt.Sprintf(problem, id))
+	return answer.NotFound(fmt.Sprintf(
+		"user %.80q is not known: give the id of one in the store, or leave it out for all", id))
 }
 
 // NewUser makes a user of this name, with an id and email that no user has. Fresh first
@@ -264,14 +258,10 @@ func (d *Double) NewUser(name string, fresh bool) (userID string, err error) {
 	}
 	short := readable(name)
 	if fresh {
-		err := d.forget(short)
-		if err != nil {
-			return "", err
-		}
+		d.forget(short)
 	}
 	id := d.NewID("usr", name)
-	isTaken := func(user string) bool { return d.server.Profile(user) != "" }
-	for isTaken("usr_"+id) || isTaken(id+mailDomain) {
+	for d.server.Profile("usr_"+id) != "" || d.server.Profile(id+mailDomain) != "" {
 		id = d.NewID("usr", name)
 	}
 	userID = "usr_" + id
@@ -283,21 +273,18 @@ func (d *Double) NewUser(name string, fresh bool) (userID string, err error) {
 }
 
 // forget deletes the users that [Double.NewUser] made by names of this readable form, with
-// everything of theirs, and begins to count their ids anew.
-func (d *Double) forget(name string) error {
+// everything of theirs, and begins to count their ids anew. If the store takes no change, this
+// shows when NewUser adds the new user.
+func (d *Double) forget(name string) {
 	d.Lock()
 	ids := d.named[name]
 	delete(d.named, name)
 	d.Unlock()
 	for _, id := range ids {
-		err := d.apply(`{"delete":{"user":%q}}`, id)
-		if err != nil {
-			return err
-		}
+		d.apply(`{"delete":{"user":%q}}`, id)
 		d.drop(id)
 	}
 	d.drop(name) // the ids of users are counted by it
-	return nil
 }
 
 // Reset takes a known user's events, guests, faults, journal and counters back to the
@@ -330,16 +317,12 @@ func (d *Double) seed(userID string) []byte {
 		return d.records
 	}
 	var records []map[string]json.RawMessage // each has one member: user, key, event or guest
-	_ = json.Unmarshal(d.records, &records)  // which were written as JSON
-	own := []any{}
+	json.Unmarshal(d.records, &records)      // which were written as JSON
 	var owner struct{ ID string }
-	for _, record := range records {
-		if record["user"] != nil {
-			_ = json.Unmarshal(record["user"], &owner)
-		} else if record["key"] == nil && owner.ID == userID {
-			own = append(own, record)
-		}
-	}
+	own := slices.DeleteFunc(records, func(record map[string]json.RawMessage) bool {
+		json.Unmarshal(record["user"], &owner) // if it is a user; else the owner stays
+		return owner.ID != userID || record["user"] != nil || record["key"] != nil
+	})
 	return strict.Encode(own)
 }
 
