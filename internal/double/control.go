@@ -100,20 +100,19 @@ func (s store) IssueKey(request []byte) (map[string]string, error) {
 		{Name: "user_id", Value: &userID},
 		{Name: "fresh", Value: &fresh},
 	})
-	isByName := email == "" && userID == ""
 	switch {
 	case err != nil:
 		return nil, err
-	case fresh && !isByName:
+	case email == "" && userID == "":
+		userID, err = s.d.NewUser(name, fresh)
+		if err != nil {
+			return nil, err
+		}
+		request = strict.Encode(map[string]string{"user_id": userID})
+	case fresh:
 		return nil, answer.BadRequest("fresh goes with a name alone, not with email or user_id")
-	case !isByName:
-		return s.Store.IssueKey(request)
 	}
-	userID, err = s.d.NewUser(name, fresh)
-	if err != nil {
-		return nil, err
-	}
-	return s.Store.IssueKey(strict.Encode(map[string]string{"user_id": userID}))
+	return s.Store.IssueKey(request)
 }
 
 // fill reads a JSON object into the members of a form.
@@ -215,11 +214,10 @@ func (d *Double) deleteFaults(r operator.Request) ([]byte, error) {
 func (d *Double) getRequests(r operator.Request) ([]byte, error) {
 	count, badCount := strconv.Atoi(cmp.Or(r.Query.Get("count"), "0"))
 	wait, badWait := time.ParseDuration(cmp.Or(r.Query.Get("wait"), "10s"))
-	isCount := badCount == nil && count >= 0 && count <= maxJournal
-	isWait := badWait == nil && wait >= 0 && wait <= maxWait
-	if !isCount || !isWait {
-		const problem = "count must be a whole number up to 1000, and wait a duration up to 60s, such as 5s"
-		return nil, answer.BadRequest(problem)
+	if badCount != nil || count < 0 || count > maxJournal ||
+		badWait != nil || wait < 0 || wait > maxWait {
+		return nil, answer.BadRequest(
+			"count must be a whole number up to 1000, and wait a duration up to 60s, such as 5s")
 	}
 	ctx, cancel := context.WithTimeout(r.Context, wait)
 	defer cancel()
@@ -252,8 +250,8 @@ func (d *Double) putClock(r operator.Request) ([]byte, error) {
 		return nil, err
 	}
 	if len(v.Members) != 1 || v.Members[0].Value.Kind == strict.Null {
-		const problem = `the body must have one member: now, a date-time, or advance, such as "1h"`
-		return nil, answer.BadRequest(problem)
+		return nil, answer.BadRequest(
+			`the body must have one member: now, a date-time, or advance, such as "1h"`)
 	}
 	err = d.SetClock(now, advance)
 	if err != nil {

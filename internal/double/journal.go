@@ -21,9 +21,6 @@ const (
 	maxUnknown  = 100      // requests to unknown routes that [Double.Problems] has
 )
 
-// droppedBody stands for a body that made room for newer ones.
-const droppedBody = "(dropped: the journal keeps the newest 64 MiB of bodies)"
-
 // Request is an entry of the journal, as package eventstest documents it.
 type Request struct {
 	Seq       int         `json:"seq"`
@@ -43,8 +40,8 @@ type Request struct {
 // String is the request in one line: what was asked by whom, its answer and its fault.
 func (r Request) String() string {
 	target := strings.TrimSuffix(r.Path+"?"+r.Query, "?")
-	user := cmp.Or(r.User, "nobody")
-	text := fmt.Sprintf("%d: %s %s of %s: %d", r.Seq, r.Method, target, user, r.Status)
+	text := fmt.Sprintf("%d: %s %s of %s: %d",
+		r.Seq, r.Method, target, cmp.Or(r.User, "nobody"), r.Status)
 	if r.Fault != "" {
 		text += " (" + r.Fault + ")"
 	}
@@ -56,7 +53,7 @@ func (r Request) String() string {
 type entry struct {
 	Request
 	d    *Double
-	body *string // what was read of it; nil before
+	body *string // what was read of it
 
 	rule    *Rule              // the fault that the request met
 	held    context.Context    // done when that no longer holds it
@@ -104,7 +101,7 @@ func (d *Double) Handler(next http.Handler) http.Handler {
 
 // record begins an entry of the journal.
 func (d *Double) record(r *http.Request) *entry {
-	e := &entry{d: d, Request: Request{
+	e := &entry{d: d, body: new(string), Request: Request{
 		Received: time.Now().UTC(),
 		Method:   r.Method,
 		Path:     answer.Redact(r.URL.EscapedPath()),
@@ -127,8 +124,7 @@ func (e *entry) Write(piece []byte) (int, error) {
 	d := e.d
 	d.Lock()
 	defer d.Unlock()
-	if e.body == nil {
-		e.body = new(string)
+	if *e.body == "" {
 		d.bodies = append(d.bodies, e.body)
 	}
 	recorded := piece[:min(len(piece), maxRecorded-len(*e.body))]
@@ -138,7 +134,7 @@ func (e *entry) Write(piece []byte) (int, error) {
 		oldest := d.bodies[0]
 		d.bodies = d.bodies[1:]
 		d.size -= len(*oldest)
-		*oldest = droppedBody
+		*oldest = "(dropped: the journal keeps the newest 64 MiB of bodies)"
 	}
 	return len(piece), nil
 }
@@ -194,7 +190,7 @@ func (d *Double) find(come bool, operation string, users []string) []Request {
 				continue
 			}
 			r := e.Request
-			r.Body = *cmp.Or(e.body, &r.Body)
+			r.Body = *e.body
 			found = append(found, r)
 		}
 	}
@@ -270,6 +266,6 @@ func (d *Double) KnownOperation(operation string) error {
 	if slices.Contains(d.operations, operation) {
 		return nil
 	}
-	const problem = "operation %.80q is not known: it must be one of %s"
-	return answer.BadRequest(fmt.Sprintf(problem, operation, d.allOperations()))
+	return answer.BadRequest(fmt.Sprintf(
+		"operation %.80q is not known: it must be one of %s", operation, d.allOperations()))
 }
