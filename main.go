@@ -294,8 +294,8 @@ func (e *eventsd) double() error {
 		if err != nil {
 			return cmp.Or(e.checkAPIKey(), err)
 		}
-		more := func(r *http.Request) []any {
-			return append(s.caller(r), "fault", d.FaultOf(r))
+		more := func(r *http.Request, answered http.Header) []any {
+			return append(s.caller(r, answered), "fault", answered.Get(double.FaultHeader))
 		}
 		s.handler = d.Handler(command.Logged(s.api, s.logger, more))
 		s.control = command.Logged(d.Control(token, s.report, s.api.writeError), s.logger, nil)
@@ -471,7 +471,7 @@ func (s *server) use(store *Store) {
 func (s *server) fileSize() int64 { return s.store.db.Stats().Bytes }
 
 // caller is the user and the API key of a request, for the log.
-func (s *server) caller(r *http.Request) []any {
+func (s *server) caller(r *http.Request, _ http.Header) []any {
 	secret, _ := credential(r.Header)
 	user, key, _ := s.store.keyOwner(secret)
 	if user == "" {

@@ -61,8 +61,11 @@ func (c *connections) closeFresh() {
 }
 
 // Logged logs a debug line for each request that h answers, without query and body.
-// More, if it is not nil, returns further names and values for the line.
-func Logged(h http.Handler, logger *slog.Logger, more func(*http.Request) []any) http.Handler {
+// More, if it is not nil, returns further names and values for the line, of a request and the
+// header of its answer.
+func Logged(
+	h http.Handler, logger *slog.Logger, more func(*http.Request, http.Header) []any,
+) http.Handler {
 	if !logger.Enabled(context.Background(), slog.LevelDebug) {
 		return h
 	}
@@ -81,7 +84,7 @@ func Logged(h http.Handler, logger *slog.Logger, more func(*http.Request) []any)
 				"remote", r.RemoteAddr,
 			}
 			if more != nil {
-				line = append(line, more(r)...)
+				line = append(line, more(r, w.Header())...)
 			}
 			logger.Debug("request", line...)
 		}()

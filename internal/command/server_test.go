@@ -133,7 +133,7 @@ func TestLogged(t *testing.T) {
 	r := httptest.NewRequest("POST", "/events/one?key=secret", strings.NewReader("secret"))
 	r.Header.Set("X-Service-Api-Key", "secret")
 	w := httptest.NewRecorder()
-	more := func(r *http.Request) []any { return []any{"id", r.PathValue("id")} }
+	more := func(r *http.Request, _ http.Header) []any { return []any{"id", r.PathValue("id")} }
 	func() {
 		defer func() {
 			if p := recover(); p != http.ErrAbortHandler {

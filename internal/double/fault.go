@@ -42,6 +42,9 @@ type Fault struct {
 
 var faults = form.NewTable(Fault{}, nil)
 
+// FaultHeader is the header field of an answer that says what a fault did.
+const FaultHeader = "X-Eventsd-Fault"
+
 // Rule is a fault that was set for an operation. The double's mutex guards its counts.
 type Rule struct {
 	ID        string // such as flt_1
@@ -61,7 +64,7 @@ func (f *Rule) form() form.Form {
 	return slices.Concat(begin, faults.Form(&f.Fault), end)
 }
 
-// String is what the fault does, as the header X-Eventsd-Fault and the journal have
+// String is what the fault does, as the [FaultHeader] and the journal have
 // it: "status 503, delay 200ms", "drop", "patch, header" or "delay 1s".
 func (f Fault) String() string {
 	words, _ := f.does()
@@ -255,7 +258,7 @@ func (d *Double) Intercept(
 	}
 	d.Unlock()
 	h := w.Header()
-	h.Set("X-Eventsd-Fault", does)
+	h.Set(FaultHeader, does)
 	if f.Drop || r.Context().Err() != nil { // or the client went away
 		panic(http.ErrAbortHandler)
 	}
@@ -272,7 +275,7 @@ func (d *Double) Intercept(
 	if f.Patch != "" {
 		a.body = merge(a.body, []byte(f.Patch))
 	}
-	names := append(slices.Sorted(maps.Keys(f.Header)), "X-Eventsd-Fault")
+	names := append(slices.Sorted(maps.Keys(f.Header)), FaultHeader)
 	const expose = "Access-Control-Expose-Headers"
 	h.Set(expose, h.Get(expose)+", "+strings.Join(names, ", "))
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))

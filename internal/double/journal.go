@@ -150,17 +150,6 @@ func (e *entry) update(change func()) {
 	}
 }
 
-// FaultOf is what a fault did to a request that [Double.Handler] serves, or "".
-func (d *Double) FaultOf(r *http.Request) string {
-	e, found := r.Context().Value(entryKey{}).(*entry)
-	if !found {
-		return ""
-	}
-	d.Lock()
-	defer d.Unlock()
-	return e.Fault
-}
-
 // Requests returns copies of the newest requests, the oldest first: only those of
 // the operation, unless it is "", and only those of the users, if any are given. None is of
 // a user that was deleted. If n is not 0, it waits until so many have come, or ctx is done,
@@ -171,7 +160,7 @@ func (d *Double) Requests(ctx context.Context, n int, operation string, users []
 		if len(found) >= n || ctx.Err() != nil {
 			return found
 		}
-		d.pause(ctx)
+		d.pause()
 	}
 }
 
@@ -208,29 +197,23 @@ func (d *Double) find(come bool, operation string, users []string) []Request {
 }
 
 // pause waits until a request has come, but only for a moment, as another one who waits may
-// have been told of it.
+// have been told of it, and the time to wait may be over.
 //
 // In a bubble of testing/synctest, time goes on only while each goroutine of the bubble waits
 // for another one of it. If the double was made outside, its channel is no such thing. So
 // then, requests from outside the bubble are given time by giving way to other goroutines,
 // and those from inside by sleeping. This case shows by the clock: that of a bubble begins
 // in the year 2000.
-func (d *Double) pause(ctx context.Context) {
+func (d *Double) pause() {
 	if time.Now().Before(d.made) {
 		for range 1000 {
 			runtime.Gosched()
-			select {
-			case <-d.come:
-				return
-			default:
-			}
 		}
 		time.Sleep(time.Millisecond)
 		return
 	}
 	select {
 	case <-d.come:
-	case <-ctx.Done():
 	case <-time.After(10 * time.Millisecond):
 	}
 }
