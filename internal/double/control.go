@@ -132,7 +132,7 @@ func fill(object []byte, members form.Form) (strict.Value, error) {
 // are the server's, and are not read.
 func (d *Double) parseFault(object []byte, user string) (*Rule, error) {
 	var in Rule
-	_, err := fill(object, in.form())
+	_, err := fill(object, ruleTable.Form(&in))
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (d *Double) getFaults(r operator.Request) ([]byte, error) {
 	list := []json.RawMessage{}
 	for _, f := range d.faults {
 		if user == "" || f.User == user {
-			list = append(list, f.form().Append(nil))
+			list = append(list, ruleTable.Form(f).Append(nil))
 		}
 	}
 	return strict.Encode(list), nil
@@ -198,7 +198,7 @@ func (d *Double) postFault(r operator.Request) ([]byte, error) {
 	d.addFaults(rule)
 	d.Lock()
 	defer d.Unlock()
-	return rule.form().Append(nil), nil
+	return ruleTable.Form(rule).Append(nil), nil
 }
 
 func (d *Double) deleteFaults(r operator.Request) ([]byte, error) {

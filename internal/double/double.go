@@ -66,7 +66,7 @@ type Double struct {
 	journal map[string][]*entry // by user
 	bodies  []*string           // of requests, the oldest first
 	size    int                 // bytes of them
-	rules   int                 // how many faults were set so far
+	set     int                 // how many faults were set so far
 	unknown []string            // what was wrong with requests to routes that the API lacks
 }
 
@@ -106,7 +106,7 @@ func (s state) clone() state {
 	s.faults = slices.Clone(s.faults)
 	for _, f := range s.faults {
 		f.came = 0
-		f.hits = 0
+		f.Hits = 0
 	}
 	return s
 }
@@ -161,9 +161,9 @@ func (d *Double) Problems() []string {
 	defer d.Unlock()
 	problems := slices.Clip(d.unknown)
 	for _, f := range d.faults {
-		if d.Strict && f.hits < f.Times {
+		if d.Strict && f.Hits < f.Times {
 			problems = append(problems, fmt.Sprintf("fault %s of %s (%s): %d of %d requests met it",
-				f.ID, f.Operation, f.Fault, f.hits, f.Times))
+				f.ID, f.Operation, f.Fault, f.Hits, f.Times))
 		}
 	}
 	return problems

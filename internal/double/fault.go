@@ -40,29 +40,20 @@ type Fault struct {
 	Path       string        `json:"path"`
 }
 
-var faults = form.NewTable(Fault{}, nil)
-
 // FaultHeader is the header field of an answer that says what a fault did.
 const FaultHeader = "X-Eventsd-Fault"
 
 // Rule is a fault that was set for an operation. The double's mutex guards its counts.
 type Rule struct {
-	ID        string // such as flt_1
-	Operation string
+	ID        string `json:"id"` // such as flt_1
+	Operation string `json:"operation" form:"required"`
 	Fault
-	came int // requests that it was looked at for: After of them pass, then Times meet it
-	hits int // those that met it and whose body was read
+	Hits int `json:"hits"` // requests that met it and whose body was read
+	came int // those that it was looked at for: After of them pass, then Times meet it
 }
 
-// form is the fault as the control API has it.
-func (f *Rule) form() form.Form {
-	begin := form.Form{
-		{Name: "id", Value: &f.ID},
-		{Name: "operation", Value: &f.Operation, Flags: form.Required},
-	}
-	end := form.Form{{Name: "hits", Value: &f.hits}}
-	return slices.Concat(begin, faults.Form(&f.Fault), end)
-}
+// ruleTable has the members of a fault in the control API.
+var ruleTable = form.NewTable(Rule{}, nil)
 
 // String is what the fault does, as the [FaultHeader] and the journal have
 // it: "status 503, delay 200ms", "drop", "patch, header" or "delay 1s".
@@ -159,8 +150,8 @@ func (d *Double) addFaults(rules ...*Rule) {
 	d.Lock()
 	defer d.Unlock()
 	for _, f := range rules {
-		d.rules++
-		f.ID = fmt.Sprint("flt_", d.rules)
+		d.set++
+		f.ID = fmt.Sprint("flt_", d.set)
 	}
 	d.faults = append(d.faults, rules...)
 }
@@ -189,7 +180,7 @@ func (d *Double) Clear(id, userID string) (removed int) {
 func (d *Double) Hits(rule *Rule) int {
 	d.Lock()
 	defer d.Unlock()
-	return rule.hits
+	return rule.Hits
 }
 
 // meet finds the first fault for a request of an operation and records it in the entry of
@@ -314,7 +305,7 @@ func (d *Double) readBody(e *entry, r *http.Request) {
 		if e.refused { // by a reset
 			return
 		}
-		e.rule.hits++
+		e.rule.Hits++
 		e.Fault = e.rule.Fault.String()
 		if !hasRoom {
 			e.refuse("busy")

@@ -82,17 +82,18 @@ var flagNames = []string{"required", "fixed", "server", "empty_is_null", "json"}
 type Rules map[string]Rule
 
 // Table is what the tags of a struct say. It is safe for concurrent use.
-type Table []Member // without values
+type Table []Member // whose values are the indexes of their fields
 
-// NewTable reads the tags of a struct, all fields of which must be exported. A field that
+// NewTable reads the tags of the exported fields of a struct, also of those that it has from a
+// struct that it embeds. A field that
 // JSON leaves out (json:"-") is named after the field. NewTable panics if a tag names a
 // rule that is not among the rules.
-func NewTable(object any, rules Rules) Table {
-	fields := reflect.TypeOf(object)
-	table := make(Table, fields.NumField())
-	for i := range table {
-		field := fields.Field(i)
-		m := &table[i]
+func NewTable(object any, rules Rules) (table Table) {
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(object)) {
+		if field.Anonymous || !field.IsExported() {
+			continue
+		}
+		m := Member{Value: field.Index}
 		m.Name = strings.TrimSuffix(field.Tag.Get("json"), ",omitempty")
 		if m.Name == "-" {
 			m.Name = strings.ToLower(field.Name)
@@ -111,6 +112,7 @@ func NewTable(object any, rules Rules) Table {
 				panic(fmt.Sprintf("form: the member %s has the unknown rule %s", m.Name, word))
 			}
 		}
+		table = append(table, m)
 	}
 	return table
 }
@@ -121,7 +123,8 @@ func (table Table) Form(object any) Form {
 	f := Form(slices.Clone(table))
 	fields := reflect.ValueOf(object).Elem()
 	for i := range f {
-		f[i].Value = fields.Field(i).Addr().Interface()
+		index := f[i].Value.([]int)
+		f[i].Value = fields.FieldByIndex(index).Addr().Interface()
 	}
 	return f
 }
