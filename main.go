@@ -407,11 +407,10 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 		return err
 	}
 	defer listener.Close()
-	file, err := command.NewReadyFile(e.readyFile)
+	err = command.PrepareReadyFile(e.readyFile)
 	if err != nil {
 		return err
 	}
-	defer file.Remove()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -430,11 +429,10 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 	if err == nil {
 		var watching sync.WaitGroup
 		watching.Go(func() { command.FreeMemory(ctx, s.fileSize) })
-		announce := func() error { return s.announce(file) }
-		err = command.Serve(ctx, s.patience, s.servers(listener), announce)
+		err = command.Serve(ctx, s.patience, s.servers(listener), s.announce)
 		stop()
 		watching.Wait()
-		file.Remove() // before the lock of the data file is released to the next server
+		s.ready.Remove(e.readyFile) // before the lock of the data file is released to the next server
 		err = command.Failed(errors.Join(err, s.store.Err()))
 	}
 	if s.store != nil {
@@ -645,7 +643,7 @@ func (s *server) status(operator.Request) ([]byte, error) {
 
 // announce says that the server is ready. A double that was given a command runs that, and
 // ends with it.
-func (s *server) announce(file *command.ReadyFile) error {
+func (s *server) announce() error {
 	_, number := build()
 	stats := s.store.db.Stats()
 	rows := 0
@@ -654,9 +652,9 @@ func (s *server) announce(file *command.ReadyFile) error {
 	}
 	s.report("ready", "version", number, "rows", rows, "bytes", stats.Bytes)
 	if len(s.Args) == 0 {
-		return s.ready.Print(s.Stdout, file)
+		return s.ready.Print(s.Stdout, s.readyFile)
 	}
-	if err := s.ready.Print(io.Discard, file); err != nil {
+	if err := s.ready.Print(io.Discard, s.readyFile); err != nil {
 		return err
 	}
 	return s.Child(s.ctx, s.Args, []string{

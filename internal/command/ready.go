@@ -17,7 +17,7 @@ import (
 )
 
 // Ready is what a server says when it is ready: line by line on stdout, and as
-// a JSON object in the ready file. An empty member is left out.
+// a JSON object in the ready file, if its path is not "". An empty member is left out.
 type Ready struct {
 	BaseURL      string `json:"base_url"`
 	Key          string `json:"api_key,omitempty"`
@@ -32,12 +32,30 @@ type Ready struct {
 
 // Print writes the file, then prints the lines: a script that waits for the last line
 // finds the file, too.
-func (r Ready) Print(stdout io.Writer, file *ReadyFile) error {
-	if err := file.write(r); err != nil {
-		return fmt.Errorf("-ready-file: %w", err)
+func (r Ready) Print(stdout io.Writer, file string) error {
+	lines := Lines(strict.Encode(r))
+	if file != "" {
+		r.PID = os.Getpid()
+		err := replace(file, func(w io.Writer) error {
+			_, err := w.Write(append(strict.Encode(r), '\n'))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("-ready-file: %w", err)
+		}
 	}
-	_, err := io.WriteString(stdout, Lines(strict.Encode(r)))
+	_, err := io.WriteString(stdout, lines)
 	return err
+}
+
+// Remove removes the file if it is still as Print wrote it: the next server may
+// have one at the same path by then.
+func (r Ready) Remove(file string) {
+	r.PID = os.Getpid()
+	now, err := readReady(file)
+	if err == nil && now == r {
+		os.Remove(file)
+	}
 }
 
 // Lines is a JSON object with a line for each member: its name and its value.
@@ -50,31 +68,25 @@ func Lines(object []byte) string {
 	return lines.String()
 }
 
-// ReadyFile is the ready file of a server that starts. Its zero value is none.
-type ReadyFile struct {
-	path    string
-	content Ready // once it is written
-}
-
-// NewReadyFile removes the ready file of an earlier server and makes sure that
+// PrepareReadyFile removes the ready file of an earlier server and makes sure that
 // one can be written. It refuses a path at which any other file is, so that a wrong path
-// never deletes a file. For "" it returns the zero value.
-func NewReadyFile(path string) (*ReadyFile, error) {
+// never deletes a file.
+func PrepareReadyFile(path string) error {
 	if path == "" {
-		return &ReadyFile{}, nil
+		return nil
 	}
 	_, err := readReady(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("-ready-file: %s is there and is no ready file; give another path", path)
+		return fmt.Errorf("-ready-file: %s is there and is no ready file; give another path", path)
 	}
 	probe, err := createTemp(path)
 	if err != nil {
-		return nil, fmt.Errorf("-ready-file: %w", err)
+		return fmt.Errorf("-ready-file: %w", err)
 	}
 	probe.Close()
 	os.Remove(probe.Name())
 	os.Remove(path)
-	return &ReadyFile{path: path}, nil
+	return nil
 }
 
 // readReady reads a ready file. An empty file counts as one: mktemp makes it.
@@ -92,27 +104,6 @@ func readReady(path string) (r Ready, err error) {
 		return r, fs.ErrInvalid
 	}
 	return r, nil
-}
-
-func (f *ReadyFile) write(r Ready) error {
-	if f.path == "" {
-		return nil
-	}
-	r.PID = os.Getpid()
-	f.content = r
-	return replace(f.path, func(w io.Writer) error {
-		_, err := w.Write(append(strict.Encode(r), '\n'))
-		return err
-	})
-}
-
-// Remove removes the file if it is still as it was written: the next server may
-// have one at the same path by then.
-func (f *ReadyFile) Remove() {
-	now, err := readReady(f.path)
-	if err == nil && now == f.content {
-		os.Remove(f.path)
-	}
 }
 
 // Health asks the server at an address whether it is well, and returns the URL that it

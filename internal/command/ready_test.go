@@ -44,14 +44,17 @@ func TestPrint(t *testing.T) {
 		if err := os.WriteFile(path, []byte(`{"ready":"of an earlier server","pid":1}`), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		file, printed := must(NewReadyFile(path)), ""
+		if err := PrepareReadyFile(path); err != nil {
+			t.Fatal(err)
+		}
+		printed := ""
 		err := tt.ready.Print(writerFunc(func(lines []byte) (int, error) {
 			printed += string(lines)
 			if b, err := os.ReadFile(path); string(b) != tt.file {
 				t.Errorf("at %q the ready file is %q, %v, want %q", lines, b, err, tt.file)
 			}
 			return len(lines), nil
-		}), file)
+		}), path)
 		if printed != tt.printed || err != nil {
 			t.Errorf("%+v printed %q, %v, want %q", tt.ready, printed, err, tt.printed)
 		}
@@ -59,7 +62,7 @@ func TestPrint(t *testing.T) {
 		if len(files) != 1 || info.Mode() != 0o600 && runtime.GOOS != "windows" {
 			t.Errorf("there are %v, the ready file with %v, want it alone with 0600", files, info.Mode())
 		}
-		file.Remove()
+		tt.ready.Remove(path)
 	}
 }
 
@@ -68,29 +71,30 @@ func TestPrintFails(t *testing.T) {
 	r, closed := io.Pipe()
 	r.Close()
 	path := filepath.Join(t.TempDir(), "ready.json")
-	if err := (Ready{BaseURL: "http://b"}).Print(closed, &ReadyFile{}); err != io.ErrClosedPipe {
+	if err := (Ready{BaseURL: "http://b"}).Print(closed, ""); err != io.ErrClosedPipe {
 		t.Errorf("Print with stdout closed = %v", err)
 	}
-	file := must(NewReadyFile(path))
+	if err := PrepareReadyFile(path); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil { // the ready file was not there
 		t.Fatal(err)
 	}
 	var printed bytes.Buffer
-	err := (Ready{}).Print(&printed, file)
+	err := (Ready{}).Print(&printed, path)
 	if err == nil || !strings.HasPrefix(err.Error(), "-ready-file: ") || printed.Len() > 0 {
 		t.Errorf("Print over a folder = %v, and printed %q", err, &printed)
 	}
-	file.Remove()
-	_, err = NewReadyFile(filepath.Join(path, "no", "ready.json"))
+	err = PrepareReadyFile(filepath.Join(path, "no", "ready.json"))
 	if err == nil || !strings.HasPrefix(err.Error(), "-ready-file: ") {
-		t.Errorf("NewReadyFile in no folder = %v", err)
+		t.Errorf("PrepareReadyFile in no folder = %v", err)
 	}
 }
 
 // A server removes its own ready file alone.
 func TestRemove(t *testing.T) {
 	t.Parallel()
-	new(ReadyFile).Remove()
+	Ready{}.Remove("")
 	const earlier, next = `{"ready":"of an earlier server","pid":1}`, `{"ready":"of the next server","pid":1}`
 	ours := Ready{Ready: "curl"}
 	for _, tt := range []struct {
@@ -117,23 +121,25 @@ func TestRemove(t *testing.T) {
 				}
 			}
 			put(tt.before)
-			file := must(NewReadyFile(path))
+			if err := PrepareReadyFile(path); err != nil {
+				t.Fatal(err)
+			}
 			if _, err := os.Stat(path); err == nil {
 				t.Error("the ready file of an earlier server is there still")
 			}
 			if tt.written {
-				if err := ours.Print(io.Discard, file); err != nil {
+				if err := ours.Print(io.Discard, path); err != nil {
 					t.Fatal(err)
 				}
 			}
 			put(tt.during)
-			file.Remove()
+			ours.Remove(path)
 			b, _ := os.ReadFile(path)
 			if files := must(os.ReadDir(dir)); string(b) != tt.left || len(files) > 1 {
 				t.Errorf("Remove left %v with %q, want %q", files, b, tt.left)
 			}
 			put(next)
-			if file.Remove(); len(must(os.ReadDir(dir))) != 1 {
+			if ours.Remove(path); len(must(os.ReadDir(dir))) != 1 {
 				t.Error("a second Remove took away the file of the next server")
 			}
 		})
@@ -151,16 +157,16 @@ func TestNotReadyFiles(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewReadyFile(path); err == nil || string(must(os.ReadFile(path))) != content {
-			t.Errorf("NewReadyFile of %s = %v", name, err)
+		if err := PrepareReadyFile(path); err == nil || string(must(os.ReadFile(path))) != content {
+			t.Errorf("PrepareReadyFile of %s = %v", name, err)
 		}
 	}
 	if err := os.Symlink("nothing", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{dir, filepath.Join(dir, "link")} {
-		if _, err := NewReadyFile(path); err == nil || !strings.Contains(err.Error(), "no ready file") {
-			t.Errorf("NewReadyFile of %s = %v", path, err)
+		if err := PrepareReadyFile(path); err == nil || !strings.Contains(err.Error(), "no ready file") {
+			t.Errorf("PrepareReadyFile of %s = %v", path, err)
 		}
 	}
 	if left := must(os.ReadDir(dir)); len(left) != 5 {
@@ -229,11 +235,11 @@ func TestReadyFileAmongOthers(t *testing.T) {
 	if err := os.WriteFile(theirs, []byte("as it was"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file := must(NewReadyFile(path))
 	if err := os.Symlink(theirs, path); err != nil {
 		t.Fatal(err)
 	}
-	if err := (Ready{Ready: "curl", Key: "svc_live_secret"}).Print(io.Discard, file); err != nil {
+	ready := Ready{Ready: "curl", Key: "svc_live_secret"}
+	if err := ready.Print(io.Discard, path); err != nil {
 		t.Errorf("Print = %v", err)
 	}
 	if info := must(os.Lstat(path)); !info.Mode().IsRegular() {
@@ -257,7 +263,7 @@ func TestReadyFileAmongOthers(t *testing.T) {
 	}
 	removed := make(chan bool)
 	go func() {
-		file.Remove()
+		ready.Remove(path)
 		close(removed)
 	}()
 	select {
