@@ -16,8 +16,12 @@ import (
 // and nothing is waited for.
 const leftRunning = 100 * time.Millisecond
 
-// Succeeded ends the program with the status 0.
-var Succeeded error = exitError{errors.New(""), 0}
+var (
+	// Succeeded ends the program with the status 0.
+	Succeeded error = exitError{silent, 0}
+
+	silent = errors.New("") // the status says it all
+)
 
 // Child runs a command with further variables in its environment, on the
 // streams of the program and in its process group. Signals are handed on to it.
@@ -44,22 +48,18 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	go func() {
 		for s := range signals {
 			byKey := s == os.Interrupt || s == syscall.SIGQUIT
-			if terminal && byKey { // the terminal sends it to the whole process group
-				continue
+			if !terminal || !byKey { // else the terminal sends it to the whole process group
+				cmd.Process.Signal(s) // fails if the command has just ended, and on Windows
 			}
-			_ = cmd.Process.Signal(s) // fails if the command has just ended, and on Windows
 		}
 	}()
-	_ = cmd.Wait() // the status has all that matters of its error
-	status := cmd.ProcessState.ExitCode()
-	wait, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if ok && wait.Signaled() {
+	cmd.Wait()                                          // the status has all that matters of its error
+	wait := cmd.ProcessState.Sys().(syscall.WaitStatus) // on Unix and on Windows
+	status := wait.ExitStatus()
+	if wait.Signaled() {
 		status = 128 + int(wait.Signal())
 	}
-	if status == 0 {
-		return Succeeded
-	}
-	return exitError{errors.New(""), status}
+	return exitError{silent, status} // which is Succeeded if the status is 0
 }
 
 // isTerminal reports whether a stream is a terminal: a character device other than

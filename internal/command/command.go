@@ -104,8 +104,9 @@ const onOrOff = "it must be true or false"
 // expand makes args begin with a subcommand: the first one if they name none, and help
 // or version if they begin with a flag of that name.
 func (p *Program) expand(args []string) []string {
+	first := slices.Concat([]string{p.Commands[0].Name}, args)
 	if len(args) == 0 {
-		return []string{p.Commands[0].Name}
+		return first
 	}
 	switch args[0] {
 	case "-h", "-help", "--help":
@@ -114,11 +115,11 @@ func (p *Program) expand(args []string) []string {
 		return []string{"version"}
 	case "help":
 		if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
-			return append(slices.Clone(args[1:]), "-h")
+			return slices.Concat(args[1:], []string{"-h"})
 		}
 	}
 	if strings.HasPrefix(args[0], "-") {
-		return append([]string{p.Commands[0].Name}, args...)
+		return first
 	}
 	return args
 }

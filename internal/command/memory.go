@@ -34,14 +34,13 @@ func SaveMemory(bytes int) (restore func()) {
 // until ctx is done. Size returns how much is stored, in bytes. The collector does so by
 // itself only slowly, and never while it has little to do.
 func FreeMemory(ctx context.Context, size func() int64) {
-	tick := time.NewTicker(time.Minute)
-	defer tick.Stop()
+	tick := time.Tick(time.Minute)
 	before := size()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		now := size()
 		if now < before-worthFreeing {
