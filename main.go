@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
@@ -613,7 +614,7 @@ func (s *server) servers(l net.Listener) []*command.Server {
 }
 
 // status is the answer to "eventsd status".
-func (s *server) status(operator.Request) ([]byte, error) {
+func (s *server) status(operator.Request) (any, error) {
 	db := s.store.db
 	_, number := build()
 	stats := db.Stats()
@@ -622,7 +623,7 @@ func (s *server) status(operator.Request) ([]byte, error) {
 	if err := s.store.Err(); err != nil {
 		problem = err.Error()
 	}
-	return fmt.Appendf(nil, `{"version":%q,"pid":%d,"started_at":%q,"base_url":%q,"data":%s,`+
+	return json.RawMessage(fmt.Appendf(nil, `{"version":%q,"pid":%d,"started_at":%q,"base_url":%q,"data":%s,`+
 		`"bytes":%d,"outdated_bytes":%d,"users":%d,"keys":%d,"events":%d,"guests":%d,`+
 		`"commits":%d,"longest_commit_ms":%d,"error":%s}`,
 		number,
@@ -638,7 +639,7 @@ func (s *server) status(operator.Request) ([]byte, error) {
 		stats.Rows["guest"],
 		db.Commits(),
 		longest.Milliseconds(),
-		strict.Encode(problem)), nil
+		strict.Encode(problem))), nil
 }
 
 // announce says that the server is ready. A double that was given a command runs that, and

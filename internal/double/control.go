@@ -169,7 +169,7 @@ func (d *Double) SetFaults(array []byte, user string) error {
 	return nil
 }
 
-func (d *Double) getFaults(r operator.Request) ([]byte, error) {
+func (d *Double) getFaults(r operator.Request) (any, error) {
 	d.Lock()
 	defer d.Unlock()
 	user := r.Query.Get("user")
@@ -179,10 +179,10 @@ func (d *Double) getFaults(r operator.Request) ([]byte, error) {
 			list = append(list, ruleTable.Form(f).Append(nil))
 		}
 	}
-	return strict.Encode(list), nil
+	return list, nil
 }
 
-func (d *Double) putFaults(r operator.Request) ([]byte, error) {
+func (d *Double) putFaults(r operator.Request) (any, error) {
 	err := d.SetFaults(r.Body, r.Query.Get("user"))
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (d *Double) putFaults(r operator.Request) ([]byte, error) {
 	return d.getFaults(r)
 }
 
-func (d *Double) postFault(r operator.Request) ([]byte, error) {
+func (d *Double) postFault(r operator.Request) (any, error) {
 	rule, err := d.parseFault(r.Body, "")
 	if err != nil {
 		return nil, err
@@ -198,10 +198,10 @@ func (d *Double) postFault(r operator.Request) ([]byte, error) {
 	d.addFaults(rule)
 	d.Lock()
 	defer d.Unlock()
-	return ruleTable.Form(rule).Append(nil), nil
+	return json.RawMessage(ruleTable.Form(rule).Append(nil)), nil
 }
 
-func (d *Double) deleteFaults(r operator.Request) ([]byte, error) {
+func (d *Double) deleteFaults(r operator.Request) (any, error) {
 	removed := d.Clear(r.ID, r.Query.Get("user"))
 	if r.ID != "" && removed == 0 {
 		return nil, answer.NotFound(fmt.Sprintf("fault %.80q is not set: GET /faults lists what is", r.ID))
@@ -211,7 +211,7 @@ func (d *Double) deleteFaults(r operator.Request) ([]byte, error) {
 
 // getRequests answers with the requests of the journal or, with ?count=, with those that
 // have come once there are so many, or when the time to wait is over.
-func (d *Double) getRequests(r operator.Request) ([]byte, error) {
+func (d *Double) getRequests(r operator.Request) (any, error) {
 	count, badCount := strconv.Atoi(cmp.Or(r.Query.Get("count"), "0"))
 	wait, badWait := time.ParseDuration(cmp.Or(r.Query.Get("wait"), "10s"))
 	if badCount != nil || count < 0 || count > maxJournal ||
@@ -223,23 +223,23 @@ func (d *Double) getRequests(r operator.Request) ([]byte, error) {
 	defer cancel()
 	operation := r.Query.Get("operation")
 	found := d.Requests(ctx, count, operation, r.Query["user"])
-	return strict.Encode(map[string]any{"data": found}), nil
+	return map[string]any{"data": found}, nil
 }
 
-func (d *Double) deleteRequests(r operator.Request) ([]byte, error) {
+func (d *Double) deleteRequests(r operator.Request) (any, error) {
 	d.ClearRequests(r.Query.Get("user"))
 	return nil, nil
 }
 
-func (d *Double) postReset(r operator.Request) ([]byte, error) {
+func (d *Double) postReset(r operator.Request) (any, error) {
 	return nil, d.Reset(r.Query.Get("user"))
 }
 
-func (d *Double) getClock(operator.Request) ([]byte, error) {
-	return strict.Encode(map[string]any{"now": d.Now()}), nil
+func (d *Double) getClock(operator.Request) (any, error) {
+	return map[string]any{"now": d.Now()}, nil
 }
 
-func (d *Double) putClock(r operator.Request) ([]byte, error) {
+func (d *Double) putClock(r operator.Request) (any, error) {
 	var now *time.Time
 	var advance time.Duration
 	v, err := fill(r.Body, form.Form{

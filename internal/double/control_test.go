@@ -369,12 +369,12 @@ func TestControl(t *testing.T) {
 		want          string // the answer, with … for anything
 	}{
 		{"POST /keys", `{"name":"Grace"}`, 201,
-			`{"id":"key_grace_000001","key":"svc_live_…","user":"usr_grace","base_url":"http://example.com/api/public/v1"}`},
+			`{"base_url":"http://example.com/api/public/v1","id":"key_grace_000001","key":"svc_live_…","user":"usr_grace"}`},
 		{"POST /keys", `{"name":"Grace"}`, 201,
-			`{"id":"key_grace_2_000001",…"user":"usr_grace_2","base_url":"http://example.com/api/public/v1"}`},
+			`{"base_url":"http://example.com/api/public/v1","id":"key_grace_2_000001",…"user":"usr_grace_2"}`},
 		{"POST /keys", `{"name":"Ignored","email":"ada@example.com"}`, 201,
-			`{"id":"key_ada_000002",…"user":"usr_ada","base_url":"http://example.com/api/public/v1"}`},
-		{"POST /keys", `{"user_id":"usr_ada"}`, 201, `{"id":"key_ada_000003",…}`},
+			`{"base_url":"http://example.com/api/public/v1","id":"key_ada_000002",…"user":"usr_ada"}`},
+		{"POST /keys", `{"user_id":"usr_ada"}`, 201, `{"base_url":…,"id":"key_ada_000003",…}`},
 		{"DELETE /keys/key_ada_000003", "", 204, ""},
 		{"GET /keys", "", 200, `{"data":[…]}`},
 		{"GET /records", "", 200, "[\n{\"user\":{\"id\":\"usr_ada\",…]\n"},
@@ -433,7 +433,7 @@ func TestControl(t *testing.T) {
 		{"GET /clock", "", 200, `{"now":"2030-01-01T00:00:00Z"}`},
 		{"owner GET /events/evt_owner_000001", "", 404, ""},
 		{"POST /keys", `{"name":"Grace"}`, 201,
-			`{"id":"key_grace_000001",…"user":"usr_grace","base_url":"http://example.com/api/public/v1"}`},
+			`{"base_url":"http://example.com/api/public/v1","id":"key_grace_000001",…"user":"usr_grace"}`},
 	} {
 		if key, request, _ := strings.Cut(tt.request, " "); strings.HasPrefix(request, "GET ") ||
 			strings.HasPrefix(request, "POST ") {

@@ -16,6 +16,7 @@ package operator
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -26,6 +27,7 @@ import (
 
 	"example.com/events/internal/answer"
 	"example.com/events/internal/command"
+	"example.com/events/internal/strict"
 )
 
 // Store is what an operator works on, in raw JSON: the one of this process, or the client of
@@ -55,8 +57,8 @@ type Route struct {
 	MaxBody   int64                               // bytes of the body that it takes; 0: none
 	Query     map[string]func(value string) error // the query parameters that it takes, with their checks
 
-	// Do does what is asked for. Its answer is a JSON text, or nil for a 204.
-	Do func(Request) (answer []byte, err error)
+	// Do does what is asked for. Its answer is what [strict.Encode] takes, or nil for a 204.
+	Do func(Request) (answer any, err error)
 	// Stream, in place of Do, writes an answer that may be very long. It fails only if w does.
 	Stream func(w io.Writer) error
 }
@@ -87,27 +89,27 @@ type Report func(message string, args ...any)
 // StoreRoutes are the operator's routes. A new key is answered with the base URL
 // of the API, which may depend on the host that the request was sent to.
 func StoreRoutes(store Store, report Report, baseURL func(host string) string) Routes {
-	issueKey := func(r Request) ([]byte, error) {
+	issueKey := func(r Request) (any, error) {
 		issued, err := store.IssueKey(r.Body)
 		if err != nil {
 			return nil, err
 		}
 		report("issued a key", "key", issued["id"], "user", issued["user"])
-		return fmt.Appendf(nil, `{"id":%q,"key":%q,"user":%q,"base_url":%q}`,
-			issued["id"], issued["key"], issued["user"], baseURL(r.Host)), nil
+		issued["base_url"] = baseURL(r.Host)
+		return issued, nil
 	}
-	listKeys := func(Request) ([]byte, error) {
+	listKeys := func(Request) (any, error) {
 		keys, err := store.Keys()
-		return fmt.Appendf(nil, `{"data":%s}`, keys), err
+		return map[string]json.RawMessage{"data": keys}, err
 	}
-	revokeKey := func(r Request) ([]byte, error) {
+	revokeKey := func(r Request) (any, error) {
 		err := store.RevokeKey(r.ID)
 		if err == nil {
 			report("revoked a key", "key", r.ID)
 		}
 		return nil, err
 	}
-	applyRecords := func(r Request) ([]byte, error) {
+	applyRecords := func(r Request) (any, error) {
 		defer command.SaveMemory(len(r.Body))()
 		count, err := store.ApplyRecords(r.Body)
 		if err != nil {
@@ -120,7 +122,7 @@ func StoreRoutes(store Store, report Report, baseURL func(host string) string) R
 			"guests", count["guest"],
 			"deletes", count["delete"],
 			"unchanged", count["unchanged"])
-		return fmt.Appendf(nil, `{"applied":%d,"unchanged":%d}`, count["applied"], count["unchanged"]), nil
+		return map[string]int{"applied": count["applied"], "unchanged": count["unchanged"]}, nil
 	}
 	return Routes{
 		{Operation: "GET /keys", Do: listKeys},
@@ -170,14 +172,14 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
 		answer.Stream(w, rt.Stream)
 		return nil
 	}
-	body, err := rt.Do(request)
+	result, err := rt.Do(request)
 	switch {
 	case err != nil:
 		return err
-	case body == nil:
+	case result == nil:
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		answer.Write(w, cmp.Or(rt.Status, http.StatusOK), string(body))
+		answer.Write(w, cmp.Or(rt.Status, http.StatusOK), string(strict.Encode(result)))
 	}
 	return nil
 }

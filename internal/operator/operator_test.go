@@ -2,7 +2,6 @@ package operator
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -56,7 +55,7 @@ func everyone(*http.Request) error { return nil }
 
 func noReport(string, ...any) {}
 
-const issued = `{"id":"key_1","key":"secret","user":"usr_1","base_url":"http://example.com"}`
+const issued = `{"base_url":"http://example.com","id":"key_1","key":"secret","user":"usr_1"}`
 
 // fail answers what is no [answer.Error] as the API does.
 func fail(w http.ResponseWriter, _ *http.Request, err error) {
@@ -155,7 +154,7 @@ func TestErrors(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var failed []string
-	routes := Routes{{Operation: "GET /x", Do: func(Request) ([]byte, error) { panic("oh") }}}
+	routes := Routes{{Operation: "GET /x", Do: func(Request) (any, error) { panic("oh") }}}
 	h := Handler("/base", routes, everyone, func(_ http.ResponseWriter, _ *http.Request, err error) {
 		failed = append(failed, err.Error())
 	})
@@ -173,8 +172,8 @@ func TestQuery(t *testing.T) {
 		}
 		return answer.NotFound("user " + id + " is not known")
 	}
-	do := func(r Request) ([]byte, error) {
-		return fmt.Appendf(nil, "%s %s %s", r.ID, r.Query.Get("user"), r.Body), nil
+	do := func(r Request) (any, error) {
+		return []string{r.ID, r.Query.Get("user"), string(r.Body)}, nil
 	}
 	query := map[string]func(string) error{"user": user, "any": func(string) error { return nil }}
 	h := Handler("/base", Routes{
@@ -187,10 +186,10 @@ func TestQuery(t *testing.T) {
 		status        int
 		want          string
 	}{
-		{"GET /faults", "", 202, "  "},
-		{"GET /faults?user=usr_1", "", 202, " usr_1 "},
-		{"PUT /faults/1?user=usr%5f1", "{}", 203, "1 usr_1 {}"},
-		{"GET /faults?any=x&user=usr_1", "", 202, " usr_1 "},
+		{"GET /faults", "", 202, `["","",""]`},
+		{"GET /faults?user=usr_1", "", 202, `["","usr_1",""]`},
+		{"PUT /faults/1?user=usr%5f1", "{}", 203, `["1","usr_1","{}"]`},
+		{"GET /faults?any=x&user=usr_1", "", 202, `["","usr_1",""]`},
 		{"GET /faults?%zz", "", 400, known},
 		{"GET /faults?user=", "", 400, known},
 		{"GET /faults?user", "", 400, known},
