@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	maxQueue    = 4096     // updates that wait or are committed at a time; more block in Batch
+	maxQueue    = 4096     // updates that wait for the next commit; more block in Batch
 	bulkChanges = 256      // a commit of more changes than these is published in bulk
-	minOutdated = 64 << 20 // bytes: see DB.minOutdated
+	minOutdated = 64 << 20 // bytes: see DB.compact
 )
 
 // update is one call of [DB.Batch].
@@ -24,7 +24,7 @@ type update struct {
 	fn      func(*Tx) error
 	err     error         // of the call
 	depends bool          // it made changes, or saw those of updates before it in the same commit
-	done    chan struct{} // closed once err is final
+	done    chan struct{} // closed once err is final; nil if nobody waits
 }
 
 // Batch calls f, which changes the database, and commits the changes, together with
@@ -39,50 +39,45 @@ type update struct {
 //     they may still be found at the next start.
 //  3. If f fails because of a change of another call that in the end was not written,
 //     the error is [ErrNotWritten], not that of f.
-//  4. Once ctx is done, Batch no longer waits for one of the slots of the queue. With a
-//     slot, it waits for the commit, even if ctx is done.
+//  4. Once ctx is done, Batch no longer waits for a place in the queue. With a place, it
+//     waits for the commit, even if ctx is done.
 func (db *DB) Batch(ctx context.Context, f func(*Tx) error) error {
 	u := &update{fn: f}
 	if db.file == nil {
 		db.commit([]*update{u})
 		return u.err
 	}
+	u.done = make(chan struct{})
 	select {
-	case db.slots <- struct{}{}:
-	default: // all are taken; looking at ctx takes time, so it is only done here
+	case db.queue <- u:
+	default: // it is full; looking at ctx takes time, so it is only done here
 		select {
-		case db.slots <- struct{}{}:
+		case db.queue <- u:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	u.done = make(chan struct{})
-	db.queueing.Lock()
-	db.waiting = append(db.waiting, u)
-	if !db.committing {
-		db.committing = true
-		go db.commitWaiting()
+	if db.waiting.Add(1) == 1 {
+		go db.commitQueue()
 	}
-	db.queueing.Unlock()
 	<-u.done
-	<-db.slots
 	return u.err
 }
 
-// commitWaiting commits updates until none waits.
-func (db *DB) commitWaiting() {
+// commitQueue commits updates until none waits.
+func (db *DB) commitQueue() {
 	for {
 		runtime.Gosched() // whoever is about to wait shares this commit and its sync
-		db.queueing.Lock()
-		waiting := db.waiting
-		db.waiting = nil
-		db.committing = len(waiting) > 0
-		db.queueing.Unlock()
-		if len(waiting) == 0 {
-			return
+		n := db.waiting.Load()
+		waiting := make([]*update, n)
+		for i := range waiting {
+			waiting[i] = <-db.queue // at once: an update is in the queue before it is counted
 		}
 		for len(waiting) > 0 {
 			waiting = db.commit(waiting)
+		}
+		if db.waiting.Add(-n) == 0 {
+			return
 		}
 	}
 }
@@ -96,19 +91,19 @@ func (db *DB) commitWaiting() {
 func (db *DB) commit(waiting []*update) (rest []*update) {
 	db.writer.Lock()
 	defer db.writer.Unlock()
-	c := db.gather(waiting)
-	err := db.write(c)
-	if err == nil && len(c.changes) > 0 {
-		db.publish(c.changes)
-		db.commits.Add(1)
-		if db.failed {
-			db.Logger.Info("writes work again")
+	updates, changes := db.gather(waiting)
+	var err error
+	if len(changes) > 0 {
+		err = db.write(changes)
+		if err == nil {
+			db.publish(changes)
+			if db.failed {
+				db.Logger.Info("writes work again")
+			}
 		}
-	}
-	if len(c.changes) > 0 {
 		db.failed = err != nil
 	}
-	for _, u := range c.updates {
+	for _, u := range updates {
 		if err != nil && u.depends {
 			u.err = err
 		}
@@ -116,30 +111,23 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 			close(u.done)
 		}
 	}
-	if err == nil && len(c.changes) > 0 {
-		db.compact()
-	}
 	if db.file != nil {
+		if err == nil && len(changes) > 0 {
+			db.compact()
+		}
 		db.size.Store(db.file.Size())
 	}
-	return waiting[len(c.updates):]
+	return waiting[len(updates):]
 }
 
-// commit is what is committed at once: the changes of some updates.
-type commit struct {
-	updates []*update
-	changes []change
-	isLong  bool // the records are too many for one line, and not all in DB.records
-}
-
-// gather runs updates until their changes fill one commit, and puts their records into
-// db.records. An update that does not fit beside the ones before it is not one of
-// them: it is run again, as the first of the next commit. An update that does not
-// fit into a line even alone is a commit by itself.
-func (db *DB) gather(waiting []*update) commit {
+// gather runs updates until their changes fill one commit, and puts the records of these
+// into db.records. It returns the updates of the commit and their changes. An update that
+// does not fit beside the ones before it is not one of them: it is run again, as the first
+// of the next commit. An update that does not fit into a line even alone is a commit by
+// itself, and db.records is empty then.
+func (db *DB) gather(waiting []*update) (updates []*update, changes []*Row) {
 	var batch *Tx // of the updates so far that have changed something
 	db.records = db.records[:0]
-	c := commit{updates: waiting}
 	for i, u := range waiting {
 		own := newTx(db, batch)
 		u.depends = batch != nil
@@ -149,34 +137,31 @@ func (db *DB) gather(waiting []*update) commit {
 		}
 		u.depends = true
 		fits := db.addRecords(own.changes)
-		if !fits && batch != nil {
-			c.updates = waiting[:i]
-			return c
-		}
-		if batch == nil {
+		switch {
+		case batch == nil:
 			batch = own
-		} else {
+		case fits:
 			batch.merge(own)
+		default:
+			return waiting[:i], changes
 		}
-		c.changes = batch.changes
+		changes = batch.changes
 		if !fits {
-			c.updates = waiting[:i+1]
-			c.isLong = true
-			return c
+			return waiting[:i+1], changes
 		}
 	}
-	return c
+	return waiting, changes
 }
 
 // addRecords appends the records of changes to db.records, if a line of the file has
 // room for all of them. If not, it leaves db.records as it was and returns false.
-func (db *DB) addRecords(changes []change) (fit bool) {
+func (db *DB) addRecords(changes []*Row) (fit bool) {
 	if db.file == nil {
 		return true
 	}
 	before := len(db.records)
-	for _, c := range changes {
-		db.records = appendChange(db.records, c)
+	for _, r := range changes {
+		db.records = db.appendChange(db.records, r)
 		if len(db.records) > recordfile.MaxCommit {
 			db.records = db.records[:before]
 			return false
@@ -206,63 +191,55 @@ func (db *DB) run(fn func(*Tx) error, tx *Tx) (err error) {
 	return fn(tx)
 }
 
-// write makes a commit durable, if there is a file. It writes a new file if the records
+// write makes changes durable, if there is a file. It writes a new file if their records
 // do not fit into one line, and if the database is empty: then there may be no file yet,
 // and Append needs one with a header.
-func (db *DB) write(c commit) error {
-	if db.file == nil || len(c.changes) == 0 {
+func (db *DB) write(changes []*Row) error {
+	if db.file == nil {
 		return nil
 	}
-	if !c.isLong && len(db.names) > 0 {
+	if len(db.records) > 0 && len(db.names) > 0 {
 		return notWritten(db.timed("commit", func() error { return db.file.Append(db.records) }))
 	}
 	if db.file.Size() == 0 {
 		db.Logger.Info("making a new data file", "data", db.path)
 	}
 	db.records = nil // which may be large, and is not needed
-	return notWritten(db.rewrite(c.changes))
+	return notWritten(db.rewrite(changes))
 }
 
 // publish publishes durable changes to readers.
-func (db *DB) publish(changes []change) {
+func (db *DB) publish(changes []*Row) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.bulk = len(changes) > bulkChanges
-	for _, c := range changes {
-		if c.delete {
-			db.delete(c.row.ID)
-		} else {
-			db.put(db.names[c.row.ID], c.row)
-		}
+	for _, r := range changes {
+		db.apply(db.names[r.ID], r)
 	}
 	db.endBulk()
+	db.commits.Add(1)
 }
 
 // rewrite replaces the file by one that holds the rows and then the changes.
-func (db *DB) rewrite(changes []change) error {
+func (db *DB) rewrite(changes []*Row) error {
 	return db.timed("rewrite", func() error { return db.file.Rewrite(db.snapshot(changes)) })
 }
 
-// snapshot yields the records of a new file: the rows, without idempotency keys that have
-// expired, and then the changes.
-func (db *DB) snapshot(changes []change) iter.Seq[[]byte] {
-	now := db.Now()
+// snapshot yields the records of a new file: the rows and then the changes.
+func (db *DB) snapshot(changes []*Row) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var record []byte
-		goesOn := db.walk(&db.root, func(r *Row) bool {
-			if r.Idempotency.expired(now) {
-				record = AppendRecord(record[:0], r.Kind, r.JSON)
-			} else {
-				record = appendChange(record[:0], change{row: r})
-			}
+		yieldRow := func(r *Row) bool {
+			record = db.appendChange(record[:0], r)
 			return yield(record)
-		})
-		for _, c := range changes {
-			if !goesOn {
+		}
+		if !db.walk(&db.root, yieldRow) {
+			return
+		}
+		for _, r := range changes {
+			if !yieldRow(r) {
 				return
 			}
-			record = appendChange(record[:0], c)
-			goesOn = yield(record)
 		}
 	}
 }
@@ -274,17 +251,14 @@ func (db *DB) outdated() int64 { return db.file.Size() - db.live }
 // 64 MiB, and the live part. The next commit waits meanwhile, reads go on. If it fails,
 // the file stays as it is, and it is tried again when 64 MiB more are outdated.
 func (db *DB) compact() {
-	if db.file == nil || db.file.Err() != nil {
-		return
-	}
-	if db.outdated() < db.compactAt || db.outdated() < db.live {
+	if db.outdated() < max(db.compactAt, db.live) {
 		return
 	}
 	err := db.dropOutdated()
 	if err != nil {
 		db.Logger.Error("the data file was not compacted", "error", err)
 	}
-	db.compactAt = db.outdated() + db.minOutdated
+	db.compactAt = db.outdated() + minOutdated
 }
 
 // dropOutdated rewrites the file without what is outdated in it. If that was much, the
@@ -292,7 +266,7 @@ func (db *DB) compact() {
 func (db *DB) dropOutdated() error {
 	dropped := db.outdated()
 	err := db.rewrite(nil)
-	if err == nil && dropped >= db.minOutdated {
+	if err == nil && dropped >= db.compactAt {
 		db.repack()
 	}
 	return err
@@ -308,7 +282,7 @@ func (db *DB) repack() {
 		if name == r.ID {
 			copied, _ := db.readRow(strings.Clone(r.JSON)) // no error, as r was read from the same text
 			db.mu.Lock()
-			db.put(r, copied)
+			db.apply(r, copied)
 			db.mu.Unlock()
 		}
 	}

@@ -128,15 +128,22 @@ func (db *DB) parentOf(r *Row) *Row {
 	return db.parent
 }
 
-// put inserts r, if the row with its id, current, is nil, or replaces that.
-func (db *DB) put(current, r *Row) {
-	db.live += size(r)
-	if current == nil {
+// apply makes the change r of the row with its id, which is current, or nil if there is
+// none: it deletes that row if r has no text, and else puts r in its place.
+func (db *DB) apply(current, r *Row) {
+	switch {
+	case r.JSON == "":
+		if current != nil {
+			db.delete(current)
+		}
+		return
+	case current == nil:
 		current = r
 		db.insert(r)
-	} else {
+	default:
 		db.replace(current, r)
 	}
+	db.live += size(current)
 	// Also if they are there, as the keys must be parts of the text that stays.
 	db.names[r.ID] = current
 	db.names[r.Name] = current
@@ -182,12 +189,8 @@ func (db *DB) move(parent, r *Row, from, to string) {
 	}
 }
 
-// delete deletes the row with this id and all that belongs to it.
-func (db *DB) delete(id string) {
-	r := db.names[id]
-	if r == nil {
-		return
-	}
+// delete deletes a row and all that belongs to it.
+func (db *DB) delete(r *Row) {
 	parent := db.parentOf(r)
 	kind := r.Kind
 	db.unbind(r)

@@ -130,7 +130,7 @@ type loader struct {
 
 // loaded is a change and the line that it stands in.
 type loaded struct {
-	change
+	*Row
 	number int
 	offset int64
 }
@@ -159,12 +159,12 @@ func (l *loader) line(line recordfile.Line) error {
 		if l.whole && !json.Valid([]byte(text)) {
 			return errForm
 		}
-		c, err := l.db.parse(text, l.missing)
+		r, err := l.db.parse(text, l.missing)
 		if err != nil {
 			return err
 		}
-		l.deletes = l.deletes || c.delete
-		l.batch = append(l.batch, loaded{c, line.Number, line.Offset})
+		l.deletes = l.deletes || r.JSON == ""
+		l.batch = append(l.batch, loaded{r, line.Number, line.Offset})
 		if len(l.batch) == batchSize {
 			l.full <- l.batch
 			l.batch = <-l.free
@@ -204,24 +204,21 @@ func (l *loader) insert() {
 
 // insertOne makes a change, or notes why no program of ours can have written it.
 func (l *loader) insertOne(c loaded) {
-	if c.delete {
-		l.db.delete(c.row.ID)
-		return
-	}
-	current := l.db.names[c.row.ID]
-	reason := l.db.contradiction(current, c.row)
+	current := l.db.names[c.ID]
+	reason := l.db.contradiction(current, c.Row)
 	if reason != "" {
 		l.damage = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: reason}
 		return
 	}
-	l.db.put(current, c.row)
+	l.db.apply(current, c.Row)
 }
 
 // contradiction says what a row that is to be put has against the current state, in which
-// its id leads to the row current, or "".
+// its id leads to the row current, or "". Nothing is wrong with deleting what is not there.
 func (db *DB) contradiction(current, r *Row) string {
 	named := db.names[r.Name]
 	switch {
+	case r.JSON == "":
 	case db.parentOf(r) == nil:
 		return fmt.Sprintf("%.80s belongs to %.80q, which is not in the file", r.ID, r.Parent)
 	case named != nil && named.ID != r.ID, current != nil && current.ID != r.ID:

@@ -89,8 +89,8 @@ func TestCompaction(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "events.json")
 	db := opened(t, path)
-	db.minOutdated = 1 << 20
-	db.compactAt = db.minOutdated
+	const minOutdated = 1 << 20
+	db.compactAt = minOutdated
 	db.mustUpdate(t, put(fact{id: "usr_0", name: "zero"}))
 	db.mustUpdate(t, func(tx *Tx) error {
 		tx.Put(nil, fact{id: "evt_1", parent: "usr_0", status: "a"}.json(), &IdempotencyKey{Key: "k", At: time.Now()})
@@ -104,10 +104,11 @@ func TestCompaction(t *testing.T) {
 		db.mustUpdate(t, put(fact{id: "usr_1", name: fmt.Sprint(i, text)}))
 		db.writer.Lock() // a compaction may still be under way
 		largest = max(largest, db.file.Size())
+		db.compactAt = minOutdated
 		db.writer.Unlock()
 	}
-	if most := db.minOutdated + int64(3*len(text)); largest > most || largest < db.minOutdated {
-		t.Errorf("the file grew to %d bytes, want at least %d and at most %d", largest, db.minOutdated, most)
+	if most := int64(minOutdated + 3*len(text)); largest > most || largest < minOutdated {
+		t.Errorf("the file grew to %d bytes, want at least %d and at most %d", largest, minOutdated, most)
 	}
 	if unsafe.StringData(kept.JSON) == before || unsafe.StringData(kept.ID) == before {
 		t.Error("a row that was kept is no copy: it may keep the text of the whole file in memory")
@@ -149,8 +150,7 @@ func TestRelease(t *testing.T) {
 	}
 	before := heap()
 	db = opened(t, path)
-	db.minOutdated = 1 << 20
-	db.compactAt = db.minOutdated
+	db.compactAt = 1 << 20
 	if loaded := heap() - before; loaded < 40<<20 {
 		t.Errorf("the loaded file takes %d bytes, want all of its text", loaded)
 	}

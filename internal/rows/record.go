@@ -40,16 +40,15 @@ func size(r *Row) int64 {
 
 // appendChange appends the record of a change, with a comma before it if it is not the
 // first.
-func appendChange(b []byte, c change) []byte {
+func (db *DB) appendChange(b []byte, r *Row) []byte {
 	if len(b) > 0 {
 		b = append(b, ',')
 	}
-	r := c.row
-	if c.delete {
+	if r.JSON == "" {
 		return fmt.Appendf(b, `{"delete":{"%s":"%s"}}`, r.Kind.Name, r.ID)
 	}
 	b = AppendRecord(b, r.Kind, r.JSON)
-	if r.Idempotency != nil {
+	if db.isValid(r.Idempotency) {
 		b = append(b[:len(b)-1], idempotencyMember...)
 		b = append(b, strict.Encode(r.Idempotency)...)
 		b = append(b, '}')
@@ -112,38 +111,33 @@ func split(record string) (kind, row, idem string) {
 
 var errForm = errors.New("a record is not in the form that this program writes")
 
-// parse reads a record. The text that missing has for its kind is added to the end
-// of a row: see [Format].
-func (db *DB) parse(record string, missing map[string]string) (change, error) {
+// parse returns the change that a record stands for: a row, without a text if it is to be
+// deleted. The text that missing has for its kind is added to the end of a row: see [Format].
+func (db *DB) parse(record string, missing map[string]string) (*Row, error) {
 	name, text, idem := split(record)
 	if name == "delete" {
-		return db.parseDelete(text)
+		name, text, _ = split(text)
+		r := &Row{ID: strings.Trim(text, `"`)}
+		r.Kind = db.kindOf(r.ID)
+		if r.Kind == nil || r.Kind.Name != name {
+			return nil, errForm
+		}
+		return r, nil
 	}
 	if added := missing[name]; added != "" {
 		text = strings.TrimSuffix(text, "}") + "," + added + "}"
 	}
 	r, err := db.readRow(text)
 	if err != nil {
-		return change{}, err
+		return nil, err
 	}
 	if r.Kind.Name != name {
-		return change{}, errForm
+		return nil, errForm
 	}
 	if idem != "" {
 		err = json.Unmarshal([]byte(idem), &r.Idempotency)
 	}
-	return change{row: r}, err
-}
-
-// parseDelete reads what follows the name of a record that deletes: {"guest":"gst_9"}.
-func (db *DB) parseDelete(text string) (change, error) {
-	text = strings.TrimPrefix(text, `{"`)
-	name, id, _ := strings.Cut(strings.TrimSuffix(text, `"}`), `":"`)
-	kind := db.kindOf(id)
-	if kind == nil || kind.Name != name {
-		return change{}, errForm
-	}
-	return change{row: &Row{ID: id, Kind: kind}, delete: true}, nil
+	return r, err
 }
 
 // readRow returns the row that a text stands for. It searches the text for the members that

@@ -17,10 +17,19 @@ import (
 var tricky = []string{`}},{"event":{"`, `},"idempotency":{"key":"x"}}`, `}},{`, `},`, `}},{\`, `\"}},{"a`, `}}`,
 	`,{"delete":{"guest":"gst_1"}}`, "\u2028<&>\x00\n", `":{"`}
 
+// newAt returns an empty database whose clock stands still.
+func newAt(now time.Time) *DB {
+	o := testOptions()
+	o.Now = func() time.Time { return now }
+	return New(o)
+}
+
+var january = time.Date(2027, 1, 2, 3, 4, 5, 6000, time.UTC)
+
 // trickyChanges are changes of every kind with s wherever a text can stand.
-func trickyChanges(s string) []change {
-	db := New(testOptions())
-	at := time.Date(2027, 1, 2, 3, 4, 5, 6000, time.UTC)
+func trickyChanges(s string) []*Row {
+	db := newAt(january)
+	at := db.Now()
 	const made = `"created_at":"2027-01-02T03:04:05.000006Z"`
 	row := func(id, parent, name, status, text string) *Row {
 		r := &Row{ID: id, Parent: parent, Name: cmp.Or(name, id), Status: status, Created: at, Kind: db.kindOf(id)}
@@ -35,23 +44,23 @@ func trickyChanges(s string) []change {
 	keyed.Idempotency = &IdempotencyKey{Key: s, Body: s, At: at}
 	unnamed := row("gst_1", "evt_1", "", "", s)
 	unnamed.JSON = strings.Replace(unnamed.JSON, `"name":"","status":""`, `"name":null,"status":null`, 1)
-	return []change{
-		{row: row("usr_1", "", s, "", s)},
-		{row: keyed},
-		{row: &Row{ID: "evt_1", Kind: db.kindOf("evt_1")}, delete: true},
-		{row: row("evt_2", "usr_1", "b", "draft", s)},
-		{row: unnamed},
-		{row: &Row{ID: "usr_1", Kind: db.kindOf("usr_1")}, delete: true},
+	return []*Row{
+		row("usr_1", "", s, "", s),
+		keyed,
+		{ID: "evt_1", Kind: db.kindOf("evt_1")},
+		row("evt_2", "usr_1", "b", "draft", s),
+		unnamed,
+		{ID: "usr_1", Kind: db.kindOf("usr_1")},
 	}
 }
 
 // checkChanges writes changes as one line and reads them back.
-func checkChanges(t *testing.T, changes []change) {
+func checkChanges(t *testing.T, changes []*Row) {
 	t.Helper()
-	db := New(testOptions())
+	db := newAt(january)
 	var line []byte
 	for _, c := range changes {
-		line = appendChange(line, c)
+		line = db.appendChange(line, c)
 	}
 	texts := slices.Collect(records(string(line)))
 	if len(texts) != len(changes) {
@@ -59,11 +68,11 @@ func checkChanges(t *testing.T, changes []change) {
 	}
 	for i, want := range changes {
 		got, err := db.parse(texts[i], nil)
-		if err == nil && got.row.Kind.Name == want.row.Kind.Name {
-			got.row.Kind = want.row.Kind // of another table, which is the same
+		if err == nil && got.Kind.Name == want.Kind.Name {
+			got.Kind = want.Kind // of another table, which is the same
 		}
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("parse(%s) = %v\n got %+v\nwant %+v", texts[i], err, got.row, want.row)
+			t.Errorf("parse(%s) = %v\n got %+v\nwant %+v", texts[i], err, got, want)
 		}
 	}
 }
@@ -81,7 +90,7 @@ func TestRecords(t *testing.T) {
 // TestRecordForm: records are written so, and no other way, as files have them.
 func TestRecordForm(t *testing.T) {
 	t.Parallel()
-	db := New(testOptions())
+	db := newAt(time.Unix(0, 0).Add(KeyLifetime - 1))
 	event := fact{id: "evt_1", parent: "usr_1", name: "tea", created: 1}.json()
 	r, err := db.readRow(event)
 	if err != nil {
@@ -89,12 +98,16 @@ func TestRecordForm(t *testing.T) {
 	}
 	r.Idempotency = &IdempotencyKey{Key: "<k>", Body: "0f", At: time.Unix(0, 0).UTC()}
 	line := []byte("before")
-	for _, c := range []change{{row: r}, {row: r, delete: true}} {
-		line = appendChange(line, c)
+	for _, c := range []*Row{r, {ID: r.ID, Kind: r.Kind}} {
+		line = db.appendChange(line, c)
 	}
 	want := `before,{"event":` + event + `,"idempotency":{"key":"<k>","body":"0f","at":"1970-01-01T00:00:00Z"}},{"delete":{"event":"evt_1"}}`
 	if string(line) != want {
 		t.Errorf("appendChange\n got %s\nwant %s", line, want)
+	}
+	later := newAt(time.Unix(0, 0).Add(KeyLifetime))
+	if got := string(later.appendChange(nil, r)); got != `{"event":`+event+`}` {
+		t.Errorf("appendChange with a key that has expired = %s, want none", got)
 	}
 }
 
@@ -126,8 +139,8 @@ func TestForgedRecords(t *testing.T) {
 		`{"event":` + event + `,"idempotency":{"key":5}}`,
 		`{"event":` + event + `,"idempotency":{"key":"k","at":"now"}}`,
 	} {
-		if c, err := db.parse(record, nil); err == nil {
-			t.Errorf("parse(%s) = %+v, want an error", record, c.row)
+		if r, err := db.parse(record, nil); err == nil {
+			t.Errorf("parse(%s) = %+v, want an error", record, r)
 		}
 	}
 }

@@ -82,8 +82,8 @@ type Row struct {
 }
 
 // IdempotencyKey is the key of the request that created a row. It is valid for
-// [KeyLifetime] while the row exists. A later rewrite drops it from the file; in
-// memory it stays until its row is deleted.
+// [KeyLifetime] while the row exists. A after that, it is no longer written to the
+// file; in memory it stays until its row is deleted.
 type IdempotencyKey struct {
 	Key  string    `json:"key"`
 	Body string    `json:"body"` // SHA-256 of the request's body, hexadecimal
@@ -93,8 +93,8 @@ type IdempotencyKey struct {
 // KeyLifetime is how long an idempotency key is valid.
 const KeyLifetime = 24 * time.Hour
 
-// expired reports whether there is a key and it has expired.
-func (k *IdempotencyKey) expired(now time.Time) bool { return k != nil && now.Sub(k.At) >= KeyLifetime }
+// isValid reports whether there is a key and it has not expired.
+func (db *DB) isValid(k *IdempotencyKey) bool { return k != nil && db.Now().Sub(k.At) < KeyLifetime }
 
 // idempotencyName is the name under which the row of an idempotency key is found. Ids
 // have no colon, and no second name begins with "idempotency:", so it is never
@@ -129,14 +129,8 @@ type DB struct {
 	file *recordfile.File // nil in memory
 	path string           // of the file
 
-	// minOutdated is how many bytes of the file are outdated, at least, before it is
-	// compacted. Only tests change it.
-	minOutdated int64
-
-	slots      chan struct{} // a semaphore: one slot for each update that waits or is committed
-	queueing   sync.Mutex    // guards the two below
-	waiting    []*update
-	committing bool // a goroutine commits what waits, and owns the file meanwhile
+	queue   chan *update // what waits for a commit
+	waiting atomic.Int64 // how many are in the queue or in the commit; the first one starts commitQueue
 
 	commits atomic.Uint64 // that took effect
 	size    atomic.Int64  // of the file, after the last of them
@@ -165,11 +159,10 @@ type DB struct {
 func New(o Options) *DB {
 	o.Kinds = slices.Clone(o.Kinds)
 	return &DB{
-		Options:     o,
-		minOutdated: minOutdated,
-		compactAt:   minOutdated,
-		names:       map[string]*Row{},
-		slots:       make(chan struct{}, maxQueue),
+		Options:   o,
+		compactAt: minOutdated,
+		names:     map[string]*Row{},
+		queue:     make(chan *update, maxQueue),
 	}
 }
 

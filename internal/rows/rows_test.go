@@ -317,13 +317,14 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// TestFullQueue: an Update whose context is done waits no longer for a place, and
+// TestFullQueue: a Batch whose context is done waits no longer for a place, and
 // changes nothing; one for which there is a place goes on.
 func TestFullQueue(t *testing.T) {
 	t.Parallel()
 	db := opened(t, filepath.Join(t.TempDir(), "events.json"))
+	db.waiting.Add(1) // so nobody takes an update out of the queue
 	for range maxQueue {
-		db.slots <- struct{}{}
+		db.queue <- &update{fn: func(*Tx) error { return nil }}
 	}
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -332,9 +333,12 @@ func TestFullQueue(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("Update = %v, want context.Canceled", err)
+		t.Errorf("Batch = %v, want context.Canceled", err)
 	}
-	<-db.slots
+	for range maxQueue {
+		<-db.queue
+	}
+	db.waiting.Add(-1)
 	db.mustUpdate(t, put(fact{id: "usr_1"}))
 }
 

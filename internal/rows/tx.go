@@ -9,16 +9,10 @@ import "maps"
 type Tx struct {
 	db      *DB
 	base    *Tx                 // the changes of the updates before it, or nil
-	changes []change            // its own, in their order
+	changes []*Row              // its own, in their order: a row without a text is deleted
 	names   map[string]*Row     // what each changed name leads to now; nil: to no row any more
 	added   map[string][]string // ids of the rows in its changes, by their parents' ids
 	indexed int                 // how many changes are in added: most updates never need it
-}
-
-// change puts a row, or deletes it with all that belongs to it.
-type change struct {
-	row    *Row // to delete: its id and its kind are enough
-	delete bool
 }
 
 func newTx(db *DB, base *Tx) *Tx {
@@ -52,16 +46,15 @@ func (tx *Tx) Get(prefix, id string) *Row { return tx.Find(id).withID(prefix, id
 
 // FindIdempotent returns the row that was created with an idempotency key under a
 // parent, or nil, also if the key has expired. The name of the key may lead to an old
-// version of the row, so the row is looked up again by its id.
+// version of the row, so the row is looked up again by its id. All versions share the key:
+// a row with another one was created after that row was deleted.
 func (tx *Tx) FindIdempotent(parent, key string) *Row {
-	r := tx.Find(idempotencyName(parent, key))
-	if r != nil {
-		r = tx.Find(r.ID)
-	}
-	if r == nil || r.Parent != parent || r.Idempotency == nil {
+	made := tx.Find(idempotencyName(parent, key))
+	if made == nil || !tx.db.isValid(made.Idempotency) {
 		return nil
 	}
-	if r.Idempotency.Key != key || r.Idempotency.expired(tx.db.Now()) {
+	r := tx.Find(made.ID)
+	if r == nil || r.Idempotency != made.Idempotency {
 		return nil
 	}
 	return r
@@ -91,7 +84,7 @@ func (tx *Tx) Put(old *Row, text string, key *IdempotencyKey) *Row {
 		tx.names[idempotencyName(r.Parent, key.Key)] = r
 	}
 	tx.bind(r, r)
-	tx.changes = append(tx.changes, change{row: r})
+	tx.changes = append(tx.changes, r)
 	return r
 }
 
@@ -100,7 +93,7 @@ func (tx *Tx) Delete(id string) {
 	r := tx.Find(id)
 	if r != nil && r.ID == id {
 		tx.unbind(r)
-		tx.changes = append(tx.changes, change{row: r, delete: true})
+		tx.changes = append(tx.changes, &Row{ID: r.ID, Kind: r.Kind})
 	}
 }
 
@@ -135,7 +128,7 @@ func (tx *Tx) Children(id string) (children []*Row) {
 	}
 	for t := tx; t != nil; t = t.base {
 		for _, c := range t.changes[t.indexed:] {
-			t.added[c.row.Parent] = append(t.added[c.row.Parent], c.row.ID)
+			t.added[c.Parent] = append(t.added[c.Parent], c.ID)
 		}
 		t.indexed = len(t.changes)
 		ids = append(ids, t.added[id]...)
