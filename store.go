@@ -754,9 +754,7 @@ func (t tx) complete(e *Event, p *form.Problems, old *rows.Row) []string {
 	if problems != nil {
 		return problems
 	}
-	_, zone, _ := strings.Cut(host.JSON, `"timezone":"`) // which no string can hold: see package rows
-	zone, _, _ = strings.Cut(zone, `"`)
-	e.Timezone = cmp.Or(e.Timezone, zone, "UTC")
+	e.Timezone = cmp.Or(e.Timezone, host.Value("timezone"), "UTC")
 	e.Visibility = cmp.Or(e.Visibility, "public")
 	e.Status = cmp.Or(e.Status, t.s.cfg.NewEventStatus)
 	t.makeID(&e.ID, eventTable, "evt", e.HostID)
@@ -796,7 +794,7 @@ func (t tx) applyGuest(v strict.Value) []string {
 	}
 	switch {
 	case g.Status != "":
-	case strings.Contains(event.JSON, `"requires_approval":true`): // which no string can hold
+	case event.Value("requires_approval") == "true":
 		g.Status = "pending"
 	default:
 		g.Status = "approved"

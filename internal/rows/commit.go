@@ -278,15 +278,15 @@ func (db *DB) dropOutdated() error {
 // is. A map does not shrink by itself either. Readers go on meanwhile, as the lock is
 // held for one row at a time.
 func (db *DB) repack() {
-	for name, r := range db.names {
-		if name == r.ID {
-			copied, _ := db.readRow(strings.Clone(r.JSON)) // no error, as r was read from the same text
-			db.mu.Lock()
-			db.apply(r, copied)
-			db.mu.Unlock()
-		}
-	}
-	names := maps.Clone(db.names)
+	db.walk(&db.root, func(r *Row) bool {
+		copied, _ := db.readRow(strings.Clone(r.JSON)) // no error, as r was read from the same text
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		db.apply(r, copied)
+		return true
+	})
+	names := make(map[string]*Row, len(db.names)) // maps.Clone would make it as large as the old one
+	maps.Copy(names, db.names)
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.names = names

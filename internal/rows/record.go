@@ -172,6 +172,17 @@ func (db *DB) readRow(text string) (*Row, error) {
 	return r, nil
 }
 
+// Value returns the value of a member of the row, found as readRow finds one: the characters of
+// a string, or "true". It is "" for null, for false, and if the row has no such member.
+func (r *Row) Value(member string) string {
+	_, value, _ := strings.Cut(r.JSON, `"`+member+`":`)
+	if strings.HasPrefix(value, "true") {
+		return "true"
+	}
+	value, _, _ = cutValue(value)
+	return value
+}
+
 // cutValue cuts a JSON string or null, which counts as "", off the beginning of a text.
 func cutValue(text string) (value, rest string, err error) {
 	rest, isNull := strings.CutPrefix(text, "null")
