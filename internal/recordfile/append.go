@@ -1,10 +1,6 @@
 package recordfile
 
-import (
-	"bytes"
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // Append commits records, JSON objects joined by commas, as one line. When it
 // returns nil they are on disk, whole.
@@ -17,33 +13,29 @@ import (
 //
 // After ErrBroken, and as long as a write is not undone, the commit may or may not be
 // there at the next [Open], but never a part of it.
-func (f *File) Append(records []byte) (err error) {
-	defer f.wrap(&err, "nothing was added")
-	err = f.checkWritable()
-	if err != nil {
+func (f *File) Append(records []byte) error {
+	return f.change("nothing was added", func() error {
+		if !f.settled {
+			return errors.New("append before settle")
+		}
+		next := f.content
+		err := next.add(records)
+		if err != nil {
+			return err
+		}
+		next.buf = append(next.buf, closing...)
+		_, err = f.data.WriteAt(next.buf, f.end)
+		if err != nil {
+			f.mustUndo = true
+			f.undo() // if that fails, it ends writing, or is tried again
+			return err
+		}
+		err = f.sync()
+		if err == nil {
+			f.content = next
+		}
 		return err
-	}
-	if !f.settled {
-		return errors.New("append before settle")
-	}
-	err = checkRecords(records)
-	if err != nil {
-		return err
-	}
-	next := f.content
-	next.add(records)
-	next.buf = append(next.buf, closing...)
-	_, err = f.data.WriteAt(next.buf, f.end)
-	if err != nil {
-		f.mustUndo = true
-		f.undo() // if that fails, it ends writing, or is tried again
-		return err
-	}
-	err = f.sync()
-	if err == nil {
-		f.content = next
-	}
-	return err
+	})
 }
 
 // undo ends the file after its last commit again, if a write has failed. How much of that
@@ -108,15 +100,4 @@ func (f *File) checkWritable() error {
 	return f.orEndWriting(ErrBroken, "looking for the file",
 		errors.New("it was removed or replaced, or its length was changed, while it was open; "+
 			"keep what is in memory, with eventsd dump, before you stop"))
-}
-
-// checkRecords refuses records that cannot be one line.
-func checkRecords(records []byte) error {
-	if len(records) > MaxCommit {
-		return fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(records), MaxCommit)
-	}
-	if bytes.IndexByte(records, '\n') >= 0 {
-		return errors.New("a commit cannot hold a line break")
-	}
-	return nil
 }

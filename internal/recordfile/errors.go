@@ -12,8 +12,6 @@ var (
 	ErrBroken = errors.New("writing has ended until a restart")
 	// ErrReadOnly: the file was read but could not be made ready for writing.
 	ErrReadOnly = errors.New("read-only until a restart")
-	// ErrTooLarge: the records are over MaxCommit.
-	ErrTooLarge = errors.New("too large for one commit")
 	// ErrFormat: the file is of another program, or of a newer version of this one.
 	ErrFormat = errors.New("not a data file of this version")
 	// ErrLocked: another process, or another Open in this one, has the file open.

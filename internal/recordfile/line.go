@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"hash/crc32"
 	"strconv"
 	"strings"
@@ -27,25 +29,27 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendCommit appends a commit's line with its comma and line end.
-func appendCommit(b []byte, salt uint32, n uint64, records []byte) []byte {
-	start := len(b) + 1
-	b = append(b, ","+lineStart...)
-	b = strconv.AppendUint(b, n, 10)
+// add puts the line of the commit that is next, with its comma and line end, into c.buf and
+// counts that commit. It refuses records that cannot be one line.
+func (c *content) add(records []byte) error {
+	if len(records) > MaxCommit {
+		return fmt.Errorf("too large for one commit: %d bytes, the limit is %d", len(records), MaxCommit)
+	}
+	if bytes.IndexByte(records, '\n') >= 0 {
+		return errors.New("a commit cannot hold a line break")
+	}
+	c.n++
+	c.empty = len(records) == 0
+	b := append(c.buf[:0], ","+lineStart...)
+	b = strconv.AppendUint(b, c.n, 10)
 	b = append(b, `,"w":[`...)
 	b = append(b, records...)
 	b = append(b, "]}\n"...)
-	seal(b[start:len(b)-1], salt)
-	return b
-}
-
-// add puts the line of the commit that is next into c.buf, and counts that commit.
-func (c *content) add(records []byte) {
-	c.n++
-	c.buf = appendCommit(c.buf[:0], c.salt, c.n, records)
-	c.empty = len(records) == 0
-	c.end += int64(len(c.buf))
+	seal(b[1:len(b)-1], c.salt)
+	c.buf = b
+	c.end += int64(len(b))
 	c.size = c.end + int64(len(closing))
+	return nil
 }
 
 // parseCommit takes a commit's line without its comma apart, whatever its checksum.

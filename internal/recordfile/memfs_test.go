@@ -627,3 +627,13 @@ func (m *memFS) powerLosses(limit int, rng *rand.Rand) func(yield func(*memFS) b
 		}
 	}
 }
+
+// appendCommit appends a commit's line with its comma and line end.
+func appendCommit(b []byte, salt uint32, n uint64, records []byte) []byte {
+	c := content{salt: salt, n: n - 1}
+	err := c.add(records)
+	if err != nil {
+		panic(err)
+	}
+	return append(b, c.buf...)
+}

@@ -226,17 +226,21 @@ func (f *File) orEndWriting(ended error, doing string, err error) error {
 	return err
 }
 
-// wrap completes the error of a method that writes, if it has one: with what was not done,
+// change calls do, which writes, if the file can be written. An error says what was not done,
 // for example "nothing was added". If the error ended writing, Err says what there is to
 // say. A file of an older format can only be rewritten: if that failed, writing has ended.
-func (f *File) wrap(err *error, not string) {
-	if *err == nil {
-		return
+func (f *File) change(not string, do func() error) error {
+	err := f.checkWritable()
+	if err == nil {
+		err = do()
+	}
+	if err == nil {
+		return nil
 	}
 	if f.Format() != f.latest() {
-		f.orEndWriting(ErrReadOnly, "upgrading its format", *err)
+		f.orEndWriting(ErrReadOnly, "upgrading its format", err)
 	}
-	*err = cmp.Or(f.Err(), fmt.Errorf("%s: %s: %w", f.path, not, unnamed(*err)))
+	return cmp.Or(f.Err(), fmt.Errorf("%s: %s: %w", f.path, not, unnamed(err)))
 }
 
 // unnamed takes the name of the file out of an error. It is the name that the file was

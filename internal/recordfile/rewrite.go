@@ -17,54 +17,53 @@ import (
 // the rename or of the folder's sync is uncertain, no more is written: see [ErrBroken].
 // At a start Rewrite may be called instead of [File.Settle]. If it fails on a file of an
 // older format, the error wraps [ErrReadOnly], and nothing can be written.
-func (f *File) Rewrite(commits iter.Seq[[]byte]) (err error) {
-	defer f.wrap(&err, "not rewritten")
-	err = f.checkWritable()
-	if err != nil {
-		return err
-	}
-	head := header{n: f.n + 1, snap: f.n + 2, format: f.latest()}
-	head.salt = fmt.Sprintf("%016x", rand.Uint64())
-	for records := range commits {
-		err = checkRecords(records)
+func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
+	return f.change("not rewritten", func() error {
+		head := header{n: f.n + 1, snap: f.n + 2, format: f.latest()}
+		head.salt = fmt.Sprintf("%016x", rand.Uint64())
+		for range commits {
+			head.snap++
+		}
+		err := f.putAside()
 		if err != nil {
 			return err
 		}
-		head.snap++
-	}
-	err = f.putAside()
-	if err != nil {
-		return err
-	}
-	next := content{Options: f.Options, path: f.path, head: head, salt: head.saltSum(), n: head.n}
-	tmp := f.path + ".tmp"
-	data, err := f.create(tmp, func(w *bufio.Writer) error {
-		n, _ := w.Write(head.text()) // Flush returns the first error of all writes
-		next.end = int64(n)
-		for records := range commits {
-			next.add(records)
-			w.Write(next.buf)
+		next := content{Options: f.Options, path: f.path, head: head, salt: head.saltSum(), n: head.n}
+		tmp := f.path + ".tmp"
+		data, err := f.create(tmp, func(w *bufio.Writer) error { return next.write(w, commits) })
+		if err != nil {
+			return err
 		}
-		next.add(nil)
-		w.Write(next.buf)
-		w.WriteString(closing)
-		if next.n != head.snap {
-			return errors.New("the commits changed while they were written")
+		err = f.replaceBy(data, tmp)
+		if err != nil {
+			f.fs.Remove(tmp)
+			return err
 		}
-		return w.Flush()
+		f.content = next
+		f.setSettled()
+		return nil
 	})
-	if err != nil {
-		return err
+}
+
+// write writes a whole file: the header, the snapshot, and the closing bracket.
+func (c *content) write(w *bufio.Writer, commits iter.Seq[[]byte]) error {
+	n, _ := w.Write(c.head.text()) // Flush returns the first error of all writes
+	c.end = int64(n)
+	for records := range commits {
+		err := c.add(records)
+		if err != nil {
+			return err
+		}
+		w.Write(c.buf)
 	}
-	err = f.replaceBy(data, tmp)
-	if err != nil {
-		f.fs.Remove(tmp)
-		return err
+	c.add(nil)
+	w.Write(c.buf)
+	w.WriteString(closing)
+	c.snapEnd = c.end
+	if c.n != c.head.snap {
+		return errors.New("the commits changed while they were written")
 	}
-	next.snapEnd = next.end
-	f.content = next
-	f.setSettled()
-	return nil
+	return w.Flush()
 }
 
 // create makes a new file, which is open and locked and belongs to the owner of the data

@@ -37,7 +37,7 @@ func (c *content) readLines(f handle, take func(text string) error) error {
 	file := io.NewSectionReader(f, c.end, unread)
 	buf := make([]byte, min(chunk, unread))
 	var text strings.Builder
-	handed := 0 // how much of the text was handed over
+	handed := 0 // how much of it take was given
 	var taking sync.WaitGroup
 	var refused error // by take
 	for {
@@ -51,13 +51,12 @@ func (c *content) readLines(f handle, take func(text string) error) error {
 		}
 		unread -= int64(n)
 		text.Write(buf[:n])
-		all := text.String()
-		end := max(handed, strings.LastIndexByte(all, '\n')+1)
-		if n == 0 || len(all)-end > maxUnfinished {
-			end = len(all)
+		part := text.String()[handed:]
+		end := strings.LastIndexByte(part, '\n') + 1
+		if n == 0 || len(part)-end > maxUnfinished {
+			end = len(part)
 		}
-		run := all[handed:end]
-		handed = end
+		handed += end
 		taking.Wait()
 		if refused != nil {
 			return refused
@@ -66,9 +65,9 @@ func (c *content) readLines(f handle, take func(text string) error) error {
 			return err
 		}
 		if n == 0 {
-			return take(run)
+			return take(part)
 		}
-		taking.Go(func() { refused = take(run) })
+		taking.Go(func() { refused = take(part[:end]) })
 	}
 }
 
@@ -158,10 +157,10 @@ var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
 // end well, damage to the last commit looks like an unfinished write.
 func (c *content) judgeRest() (repair string, err error) {
 	complete := c.n >= c.head.snap
-	if complete && c.rest == closing {
-		return "", nil
-	}
 	if complete && strings.HasPrefix(closing, c.rest) {
+		if c.rest == closing {
+			return "", nil
+		}
 		return "the closing bracket was missing", nil
 	}
 	later := 0

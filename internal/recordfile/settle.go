@@ -16,33 +16,33 @@ import (
 // read is shown as durable. If it fails, nothing can be written, and [File.Err]
 // returns why; reading may go on. On a new file it does nothing. It fails on a file of an
 // older format, because [File.Append] would write the newest: such a file needs a Rewrite.
-func (f *File) Settle() (err error) {
-	defer f.wrap(&err, "not settled")
-	err = f.checkWritable()
-	if err != nil || f.settled || f.data == nil {
-		return err
-	}
-	if f.Format() != f.latest() {
-		return errors.New("it must be rewritten")
-	}
-	f.fs.Remove(f.path + ".tmp") // it is not needed: this file is good
-	err = f.putAside()
-	if err == nil {
-		err = f.endWith(f.snapEnd, f.appended...)
-		err = f.orEndWriting(ErrReadOnly, "writing the end of the file again", err)
-	}
-	if err == nil {
-		err = f.sync()
-	}
-	if err == nil { // the process that renamed the file may have died before it synced the folder
-		err = f.syncDir()
-	}
-	if err != nil {
-		return err
-	}
-	f.setSettled()
-	f.endEmpty()
-	return f.Err()
+func (f *File) Settle() error {
+	return f.change("not settled", func() error {
+		if f.settled || f.data == nil {
+			return nil
+		}
+		if f.Format() != f.latest() {
+			return errors.New("it must be rewritten")
+		}
+		f.fs.Remove(f.path + ".tmp") // it is not needed: this file is good
+		err := f.putAside()
+		if err == nil {
+			err = f.endWith(f.snapEnd, f.appended...)
+			err = f.orEndWriting(ErrReadOnly, "writing the end of the file again", err)
+		}
+		if err == nil {
+			err = f.sync()
+		}
+		if err == nil { // the process that renamed the file may have died before it synced the folder
+			err = f.syncDir()
+		}
+		if err != nil {
+			return err
+		}
+		f.setSettled()
+		f.endEmpty()
+		return f.Err()
+	})
 }
 
 // setSettled notes, and logs, that the end of the file is right. It drops the text that
