@@ -137,9 +137,9 @@ func lockedBy(f *os.File) (pid string, err error) {
 		return "", err
 	}
 	text := make([]byte, 30) // more than any process id takes
-	n, _ := f.ReadAt(text, 0)
-	pid = strings.Trim(string(text[:n]), "\r\n\x00")
-	foreign := n == len(text) || strings.Trim(pid, "0123456789") != ""
+	f.ReadAt(text, 0)
+	pid = strings.Trim(string(text), "\r\n\x00")
+	foreign := info.Size() > int64(len(text)) || strings.Trim(pid, "0123456789") != ""
 	if foreign || !info.Mode().IsRegular() || hardLinks(info) != 1 {
 		return "", fmt.Errorf(foreignLock, f.Name())
 	}

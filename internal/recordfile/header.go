@@ -33,15 +33,14 @@ var reformatted = regexp.MustCompile(`^\s*\[\s*\{\s*"c":\s*"`)
 // [ErrFormat], or is the system's own. If it wraps ErrFormat, and there is a format in the
 // header, the header is whole, and its format is not one of Options.Formats.
 func (c *content) readHeader(f handle) error {
-	buf := make([]byte, 64<<10) // the header, and what shows that there was one
-	n, err := f.ReadAt(buf, 0)
-	if err != nil && err != io.EOF {
+	buf, err := io.ReadAll(io.NewSectionReader(f, 0, 64<<10)) // the header, and what shows that there was one
+	if err != nil {
 		return err
 	}
-	text := string(buf[:n])
+	text := string(buf)
 	c.line = 1
 	switch {
-	case strings.HasPrefix(text, opening+beginning):
+	case Is(buf):
 	case reformatted.MatchString(text):
 		damage := c.damage("something, such as jq or an editor, wrote all of it anew in another form")
 		damage.remedy = "make records of it with jq '[.[].w[]? | del(.idempotency)]' " + quoted(c.path) +

@@ -132,7 +132,7 @@ type File struct {
 	// mustUndo: a write failed, and what it left after the last commit is still there.
 	mustUndo bool
 
-	err atomic.Pointer[error] // why nothing can be written any more
+	err atomic.Value // an error: why nothing can be written any more
 }
 
 // Open takes the lock of the file at path, reads the file and calls replay once for
@@ -207,11 +207,8 @@ func (f *File) BytesSinceRewrite() int64 { return f.end - f.snapEnd }
 // Err is nil, or why nothing can be written any more until the file is opened
 // again: it wraps [ErrBroken] or [ErrReadOnly]. It is safe for concurrent use.
 func (f *File) Err() error {
-	err := f.err.Load()
-	if err == nil {
-		return nil
-	}
-	return *err
+	err, _ := f.err.Load().(error)
+	return err
 }
 
 // orEndWriting returns nil if err is nil. Else nothing can be written any more: Err returns
@@ -222,7 +219,7 @@ func (f *File) orEndWriting(ended error, doing string, err error) error {
 		return nil
 	}
 	err = fmt.Errorf("%s: %w: %s: %w", f.path, ended, doing, unnamed(err))
-	f.err.CompareAndSwap(nil, &err)
+	f.err.CompareAndSwap(nil, err) // all are of the one type that Errorf makes of two %w
 	return err
 }
 

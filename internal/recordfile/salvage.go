@@ -45,6 +45,7 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 	seen := map[uint64]bool{}
 	number := 1
 	offset := 0
+	skippedTo := -1 // where the last of skipped ends
 	err = c.readLines(f, func(text string) error {
 		for line := range strings.Lines(text) {
 			wrong := line
@@ -62,7 +63,11 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 			}
 			bare := strings.Trim(wrong, separators)
 			if bare != "" && !unsalted.verifies(bare) {
-				skipped = addSpan(skipped, Span{number, offset, len(wrong)})
+				if offset > skippedTo {
+					skipped = append(skipped, Span{Line: number, Offset: offset})
+				}
+				skipped[len(skipped)-1].Bytes += len(wrong)
+				skippedTo = offset + len(wrong)
 			}
 			number += strings.Count(line, "\n")
 			offset += len(line)
@@ -70,16 +75,6 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 		return nil
 	})
 	return skipped, max(0, int(last-first)+1-len(seen)), err
-}
-
-// addSpan adds a span, or makes the last one longer if the new one follows it.
-func addSpan(spans []Span, s Span) []Span {
-	last := len(spans) - 1
-	if last < 0 || spans[last].Offset+spans[last].Bytes < s.Offset {
-		return append(spans, s)
-	}
-	spans[last].Bytes += s.Bytes
-	return spans
 }
 
 // findSalt finds the checksum of the salt on which most commits of a file agree. It is for
