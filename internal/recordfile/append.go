@@ -66,7 +66,7 @@ func (f *File) endEmpty() {
 	}
 	err := f.Append(nil)
 	if err != nil && f.Err() == nil {
-		f.Logf("%s: no empty commit was added at the end: %v", f.path, err)
+		f.Logger.Warn("no empty commit was added at the end of the data file", "error", err)
 	}
 }
 

@@ -91,9 +91,8 @@ func join(content, commit string) string {
 // numbers of its older lives, as a file does after a rewrite.
 func openContent(m *memFS) (f *File, content string, err error) {
 	var b strings.Builder
-	o := Options{Formats: formats, fs: m, Logf: func(format string, args ...any) {
-		m.logged = append(m.logged, fmt.Sprintf(format, args...))
-	}}
+	o := on(m)
+	o.Logger = logTo(func(line string) { m.logged = append(m.logged, line) })
 	f, err = Open(dataPath, o, func(l Line) error {
 		b.WriteString(join("", l.Records))
 		return nil

@@ -53,7 +53,7 @@ func (d *damaged) look(what, text string, fewest, salvaged int) {
 	d.states++
 	m := newMemFS(512)
 	m.put(dataPath, []byte(text))
-	o := Options{Formats: formats, fs: m}
+	o := on(m)
 	var read, opened []string
 	f, err := Open(dataPath, o, collect(&opened))
 	report, readErr := Report{Lines: len(opened)}, err

@@ -69,7 +69,7 @@ func session(c *crasher, m *memFS, broken func(error)) {
 		step(p.rewrite(strings.Split(strings.TrimSuffix(p.now, "\n"), "\n")...))
 		appends(600)
 		var read strings.Builder
-		_, err := Read(dataPath, Options{Formats: formats, fs: m}, func(l Line) error {
+		_, err := Read(dataPath, on(m), func(l Line) error {
 			read.WriteString(join("", l.Records))
 			return nil
 		})
@@ -78,7 +78,7 @@ func session(c *crasher, m *memFS, broken func(error)) {
 		} else if !slices.Contains(p.may, read.String()) {
 			c.fail("Read gave %s, may be %s", brief(read.String()), brief(p.may...))
 		}
-		_, _, err = Salvage(dataPath, Options{Formats: formats, fs: m}, skip)
+		_, _, err = Salvage(dataPath, on(m), skip)
 		step(err)
 		step(p.f.Close())
 	}

@@ -12,7 +12,9 @@ import (
 
 // newer is what a newer program opens files with.
 func newer(m *memFS) Options {
-	return Options{Formats: []string{"events/1", "events/2"}, fs: m}
+	o := on(m)
+	o.Formats = []string{"events/1", "events/2"}
+	return o
 }
 
 // older returns the disk of a file of the format events/1 with the records 1 and 2, as it is

@@ -57,7 +57,7 @@ func addSeeds(f *testing.F) {
 
 // contents opens what a memory disk holds.
 func contents(m *memFS) (f *File, commits []string, err error) {
-	f, err = Open(dataPath, Options{Formats: formats, fs: m}, func(l Line) error {
+	f, err = Open(dataPath, on(m), func(l Line) error {
 		if strings.Contains(l.Records, "\n") {
 			panic("a commit with a line break")
 		}
@@ -119,7 +119,7 @@ func FuzzSalvage(f *testing.F) {
 		m.put(dataPath, data)
 		var found []string
 		behind := data
-		skipped, _, err := Salvage(dataPath, Options{Formats: formats, fs: m}, func(records string) error {
+		skipped, _, err := Salvage(dataPath, on(m), func(records string) error {
 			_, after, ok := bytes.Cut(behind, []byte(`,"w":[`+records+"]}"))
 			if !ok {
 				t.Fatalf("%q does not stand behind %q", records, found)

@@ -119,7 +119,7 @@ func TestKill(t *testing.T) {
 			kills++
 			i := 0
 			o := options
-			o.Logf = func(string, ...any) { torn++ }
+			o.Logger = logTo(func(string) { torn++ })
 			f, err := Open(path, o, func(l Line) error {
 				if l.Records != "" {
 					if l.Records != numbered(i, size) {
@@ -503,7 +503,7 @@ func TestRealFileSystem(t *testing.T) {
 	dir := t.TempDir()
 	make := func(path string) (handle, error) {
 		var f File
-		f.setDefaults()
+		f.fs = osFS{}
 		return f.create(path, (*bufio.Writer).Flush)
 	}
 	path := filepath.Join(dir, "events.json")

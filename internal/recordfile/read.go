@@ -45,9 +45,8 @@ func Read(path string, o Options, replay func(Line) error) (r Report, err error)
 }
 
 // openToRead opens a file that a server may be writing.
-func (c *content) openToRead(path string) (f handle, err error) {
-	c.setDefaults()
-	c.path, err = c.fs.Resolve(path)
+func (c *content) openToRead(path string) (handle, error) {
+	err := c.resolve(path)
 	if err != nil {
 		return nil, err
 	}

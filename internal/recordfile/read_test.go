@@ -97,7 +97,7 @@ func TestReadWhileWriting(t *testing.T) {
 					}
 				}()
 				var got []string
-				report, err := Read(dataPath, Options{Formats: formats, fs: m}, collect(&got))
+				report, err := Read(dataPath, on(m), collect(&got))
 				if want := []string{"1", "", "2", "3", "4"}[:test.commits]; !slices.Equal(got, want) ||
 					err == nil && report.Lines != len(want) {
 					t.Errorf("commits %q, want %q", got, want)
@@ -199,7 +199,7 @@ func TestReadStops(t *testing.T) {
 		}
 		return fault{}
 	}
-	_, err := Read(dataPath, Options{Formats: formats, fs: m}, ignore)
+	_, err := Read(dataPath, on(m), ignore)
 	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "more follows") ||
 		reads > maxUnfinished/chunk+3 { // the end, and one chunk ahead
 		t.Errorf("Read = %v after %d reads", err, reads)
@@ -215,7 +215,7 @@ func TestReadFails(t *testing.T) {
 			"Salvage": func(o Options) error { _, _, err := Salvage(dataPath, o, skip); return err },
 		} {
 			m.fault = once(kind, k, fault{err: pathError(kind, dataPath, fs.ErrPermission)})
-			if err := try(Options{Formats: formats, fs: m}); !errors.Is(err, fs.ErrPermission) {
+			if err := try(on(m)); !errors.Is(err, fs.ErrPermission) {
 				t.Errorf("%s fails: %s = %v", kind, call, err)
 			}
 		}
@@ -224,7 +224,7 @@ func TestReadFails(t *testing.T) {
 	n.do(change{int64(len(n.cache)), []byte("torn")})
 	for _, kind := range []string{"stat", "read"} { // at the second look
 		m.fault = once(kind, 1, fault{err: errIO})
-		if _, err := Read(dataPath, Options{Formats: formats, fs: m}, ignore); !errors.Is(err, errIO) {
+		if _, err := Read(dataPath, on(m), ignore); !errors.Is(err, errIO) {
 			t.Errorf("%s fails: Read = %v", kind, err)
 		}
 	}
@@ -346,7 +346,7 @@ func TestSalvageWithoutHeader(t *testing.T) {
 			m := newMemFS(512)
 			m.put(dataPath, []byte(test.text))
 			var got []string
-			o := Options{Formats: formats, fs: m}
+			o := on(m)
 			skipped, missing, err := Salvage(dataPath, o, func(records string) error {
 				if records != "" { // as one ends the snapshot
 					got = append(got, records)
@@ -423,7 +423,7 @@ func TestReadRefusal(t *testing.T) {
 			}
 			return fault{}
 		}
-		_, err := Read(dataPath, Options{Formats: formats, fs: m}, func(l Line) error {
+		_, err := Read(dataPath, on(m), func(l Line) error {
 			if l.Offset >= int64(test.refuse) {
 				return errors.New("not this one")
 			}
@@ -447,7 +447,7 @@ func TestReadWhileShrinking(t *testing.T) {
 		}
 		return fault{}
 	}
-	report, err := Read(dataPath, Options{Formats: formats, fs: m}, ignore)
+	report, err := Read(dataPath, on(m), ignore)
 	if err != nil || !strings.Contains(report.Repair, "not whole") {
 		t.Errorf("Read = %+v, %v", report, err)
 	}
@@ -467,7 +467,7 @@ func TestTextIsReleased(t *testing.T) {
 			return int64(s.HeapAlloc)
 		}
 		before := heap()
-		f, err := Open(dataPath, Options{Formats: formats, fs: m}, ignore)
+		f, err := Open(dataPath, on(m), ignore)
 		ok(t, err)
 		read := heap() - before
 		ok(t, settle(f))
@@ -485,7 +485,7 @@ func TestReadMemory(t *testing.T) {
 	m := quarters(t, 64)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	report, err := Read(dataPath, Options{Formats: formats, fs: m}, ignore)
+	report, err := Read(dataPath, on(m), ignore)
 	runtime.ReadMemStats(&after)
 	if used := int64(after.TotalAlloc - before.TotalAlloc); err != nil || used > report.Size+6*chunk {
 		t.Errorf("%d bytes for a file of %d, %v", used, report.Size, err)

@@ -74,6 +74,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -100,23 +101,14 @@ type Options struct {
 	// "events/2", the oldest first. A rewrite writes the last. A file of any other is refused.
 	Formats []string
 
-	// Logf takes repairs and warnings, one line each. If it is nil, they are discarded.
-	Logf func(format string, args ...any)
+	// Logger takes repairs and warnings. It is not needed to read.
+	Logger *slog.Logger
 
 	fs fileSystem // nil is the real one
 }
 
 // latest is the format that a rewrite writes.
 func (o *Options) latest() string { return o.Formats[len(o.Formats)-1] }
-
-func (o *Options) setDefaults() {
-	if o.Logf == nil {
-		o.Logf = func(string, ...any) {}
-	}
-	if o.fs == nil {
-		o.fs = osFS{}
-	}
-}
 
 // A File is an open data file and its lock. The order of calls is [Open], [File.Settle]
 // or [File.Rewrite], then any number of [File.Append] and Rewrite, then [File.Close].
@@ -145,7 +137,6 @@ type File struct {
 // [File.Rewrite] makes it. If Open fails, its error is a [*DamageError], wraps
 // [ErrLocked] or [ErrFormat], or is the system's own.
 func Open(path string, o Options, replay func(Line) error) (*File, error) {
-	o.setDefaults()
 	f := &File{content: content{Options: o, replay: replay}}
 	err := f.open(path)
 	if err == nil {
@@ -161,7 +152,7 @@ func Open(path string, o Options, replay func(Line) error) (*File, error) {
 
 // open does the work of Open. If it fails, f holds what is to be closed.
 func (f *File) open(path string) (err error) {
-	f.path, err = f.fs.Resolve(path)
+	err = f.resolve(path)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"iter"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +22,26 @@ import (
 // formats are those of the tests, the oldest first; those of most have one.
 var formats = []string{"events/1"}
 
-var options = Options{Formats: formats}
+var options = Options{Formats: formats, Logger: slog.New(slog.DiscardHandler)}
+
+// on is the options of files on a memory disk.
+func on(m *memFS) Options {
+	o := options
+	o.fs = m
+	return o
+}
+
+// logTo returns a logger that hands each line to log.
+func logTo(log func(line string)) *slog.Logger {
+	return slog.New(slog.NewTextHandler(lineWriter(log), nil))
+}
+
+type lineWriter func(line string)
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	w(string(p))
+	return len(p), nil
+}
 
 // open opens a file of the real disk and returns its commits.
 func open(t *testing.T, path string) (*File, []string) {
@@ -35,7 +55,7 @@ func open(t *testing.T, path string) (*File, []string) {
 
 func tryOpen(t *testing.T, path string) (f *File, commits []string, err error) {
 	o := options
-	o.Logf = t.Logf
+	o.Logger = logTo(func(line string) { t.Log(line) })
 	f, err = Open(path, o, collect(&commits))
 	if err == nil {
 		t.Cleanup(func() { f.Close() })

@@ -89,6 +89,15 @@ type content struct {
 	rest     string   // what follows end: the closing bracket, or an unfinished write
 }
 
+// resolve sets the path.
+func (c *content) resolve(path string) (err error) {
+	if c.fs == nil {
+		c.fs = osFS{}
+	}
+	c.path, err = c.fs.Resolve(path)
+	return err
+}
+
 // accept accepts the lines at the beginning of text that are whole and right, unless
 // something before them was not. What follows them belongs to the rest. A line with a
 // right checksum that is not the next commit was never written there: it is damage.

@@ -49,7 +49,7 @@ func (f *File) Settle() error {
 // was read, so that the file does not keep its memory.
 func (f *File) setSettled() {
 	if f.repair != "" {
-		f.Logf("%s: repaired: %s", f.path, f.repair)
+		f.Logger.Warn(f.path + ": repaired: " + f.repair)
 	}
 	f.repair = ""
 	f.rest = ""

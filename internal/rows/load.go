@@ -72,10 +72,7 @@ func Open(path string, o Options) (*DB, error) {
 }
 
 func (l *loader) options() recordfile.Options {
-	logger := l.db.Logger // not l itself, which has parts of the file's text
-	o := recordfile.Options{
-		Logf: func(format string, args ...any) { logger.Warn(fmt.Sprintf(format, args...)) },
-	}
+	o := recordfile.Options{Logger: l.db.Logger}
 	for _, f := range l.db.Formats {
 		o.Formats = append(o.Formats, f.Name)
 	}
