@@ -65,11 +65,8 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 // isTerminal reports whether a stream is a terminal: a character device other than
 // os.DevNull, which programs are given in place of a stream.
 func isTerminal(stream any) bool {
+	null, _ := os.Stat(os.DevNull)
 	f, _ := stream.(*os.File) // nil if it is no file, and then Stat fails
 	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, _ := os.Stat(os.DevNull)
-	return !os.SameFile(info, null)
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !os.SameFile(info, null)
 }

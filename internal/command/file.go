@@ -65,11 +65,10 @@ var ofData = regexp.MustCompile(`^(|\.lock|\.sock|\.tmp|\.torn-.*)$`)
 
 // target is the absolute path that a path leads to, which may be that of no file yet.
 func target(path string) string {
-	folder, name := filepath.Split(path)
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		resolved, err = filepath.EvalSymlinks(filepath.Clean(folder))
-		resolved = filepath.Join(resolved, name)
+		resolved, err = filepath.EvalSymlinks(filepath.Dir(path))
+		resolved = filepath.Join(resolved, filepath.Base(path))
 	}
 	if err == nil {
 		path = resolved

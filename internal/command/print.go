@@ -31,30 +31,28 @@ func Failed(err error) error {
 }
 
 // Exit prints the error in one line, if there is one to print, and returns the exit
-// status of the program. An error that is not marked by [Failed] ends it with 1, too, if
+// status of the program: 0 if there is no error. An error that is not marked by [Failed] ends it with 1, too, if
 // it is the system's, such as a full disk or a port in use: it may be gone when the program
 // is started again. What is left was refused, such as a bad flag or a file that is not
 // there, and is refused again: that is 2.
-func (p *Program) Exit(err error) (status int) {
+func (p *Program) Exit(err error) int {
 	if err == nil {
 		return 0
-	}
-	marked, isMarked := errors.AsType[exitError](err)
-	number, _ := errors.AsType[syscall.Errno](err)
-	switch number {
-	case 0, syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, syscall.EINVAL:
-		status = 2
-	default:
-		status = 1
-	}
-	if isMarked {
-		status = marked.status
 	}
 	text := strings.Trim(err.Error(), "\n")
 	if text != "" {
 		p.Notice("%s", answer.Redact(text))
 	}
-	return status
+	marked, isMarked := errors.AsType[exitError](err)
+	if isMarked {
+		return marked.status
+	}
+	number, _ := errors.AsType[syscall.Errno](err)
+	switch number {
+	case 0, syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, syscall.EINVAL:
+		return 2
+	}
+	return 1
 }
 
 // Print prints a text on stdout. An error of it is marked by [Failed].

@@ -99,8 +99,7 @@ func readReady(path string) (r Ready, err error) {
 	if err != nil || len(content) == 0 {
 		return r, err
 	}
-	err = json.Unmarshal(content, &r)
-	if err != nil || r.Ready == "" || r.PID == 0 {
+	if json.Unmarshal(content, &r) != nil || r.Ready == "" || r.PID == 0 {
 		return r, fs.ErrInvalid
 	}
 	return r, nil

@@ -32,10 +32,12 @@ func NewServer(l net.Listener, h http.Handler, logger *slog.Logger) *Server {
 	return s
 }
 
-// connections are those of some servers.
+// connections are those of some servers. A stop closes the fresh ones: net/http would
+// wait up to 5 s for their first byte, which the spare connection of a browser or the probe
+// of a port never sends.
 type connections struct {
 	open  sync.WaitGroup // or their last request runs
-	fresh sync.Map       // on which no request has begun
+	fresh sync.Map       // its keys are those on which no request has begun
 }
 
 // track is [http.Server.ConnState].
@@ -49,15 +51,6 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 		c.open.Done()
 	}
 	c.fresh.Delete(conn)
-}
-
-// closeFresh closes the connections on which no request has begun. A stop would wait up to
-// 5 s for their first byte, which the spare connection of a browser or the probe of a
-// port never sends.
-func (c *connections) closeFresh() {
-	for conn := range c.fresh.Range {
-		conn.(net.Conn).Close()
-	}
 }
 
 // Logged logs a debug line for each request that h answers, without query and body.
@@ -155,7 +148,9 @@ func Serve(ctx context.Context, wait time.Duration, servers []*Server, meanwhile
 		srv.ConnState = conns.track
 		accepting.Go(func() {
 			failed <- srv.Serve(srv.Listener)
-			conns.closeFresh() // here, as this server adds no more
+			for conn := range conns.fresh.Range { // this server adds no more
+				conn.(net.Conn).Close()
+			}
 		})
 	}
 	err := meanwhile()
