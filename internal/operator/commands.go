@@ -41,14 +41,15 @@ type tool struct {
 // and returns the operator's subcommands.
 func Commands(p *command.Program, data *string, files Files) []command.Command {
 	t := &tool{Program: p, data: data, files: files}
-	p.Flags.StringVar(data, "data", "events.json", "the data `FILE`")
-	p.Flags.BoolVar(&t.create, "create", false, "make a new data file if there is none")
-	p.Flags.BoolVar(&t.json, "json", false, "print JSON")
-	p.Flags.StringVar(&t.name, "name", "", "`NAME` of the user, if the email is new")
-	p.Flags.StringVar(&t.email, "email", "", "`EMAIL` of the user")
-	p.Flags.StringVar(&t.user, "user", "", "`ID` of an existing user, in place of an email")
-	p.Flags.StringVar(&t.output, "o", "-", "`FILE` to write, whole or not at all, or - for stdout")
-	p.Flags.BoolVar(&t.salvage, "salvage", false, "print what can still be read of a damaged data file")
+	fs := &p.Flags
+	fs.StringVar(data, "data", "events.json", "the data `FILE`")
+	fs.BoolVar(&t.create, "create", false, "make a new data file if there is none")
+	fs.BoolVar(&t.json, "json", false, "print JSON")
+	fs.StringVar(&t.name, "name", "", "`NAME` of the user, if the email is new")
+	fs.StringVar(&t.email, "email", "", "`EMAIL` of the user")
+	fs.StringVar(&t.user, "user", "", "`ID` of an existing user, in place of an email")
+	fs.StringVar(&t.output, "o", "-", "`FILE` to write, whole or not at all, or - for stdout")
+	fs.BoolVar(&t.salvage, "salvage", false, "print what can still be read of a damaged data file")
 	return []command.Command{{
 		Name:    "key issue",
 		Summary: "make an API key for a user and print it: it is shown this once",

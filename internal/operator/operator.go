@@ -140,18 +140,17 @@ func Handler(
 ) http.Handler {
 	var list []answer.Route
 	for _, route := range routes {
-		serve := func(w http.ResponseWriter, r *http.Request) {
-			err := check(r)
-			if err == nil {
-				err = route.serve(w, r)
-			}
-			if err != nil {
-				writeError(w, r, err)
-			}
-		}
 		list = append(list, answer.Route{
 			Operation: route.Operation,
-			Serve:     serve,
+			Serve: func(w http.ResponseWriter, r *http.Request) {
+				err := check(r)
+				if err == nil {
+					err = route.serve(w, r)
+				}
+				if err != nil {
+					writeError(w, r, err)
+				}
+			},
 		})
 	}
 	mux := answer.Mux(base, list, check, writeError)
@@ -163,7 +162,8 @@ func Handler(
 
 // serve answers a request.
 func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
-	request, err := rt.read(w, r)
+	request := Request{ID: r.PathValue("id"), Host: r.Host, Context: r.Context()}
+	err := rt.read(&request, w, r)
 	if err != nil {
 		return err
 	}
@@ -185,33 +185,32 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 // read checks the query and the body of a request.
-func (rt Route) read(w http.ResponseWriter, r *http.Request) (request Request, err error) {
+func (rt Route) read(request *Request, w http.ResponseWriter, r *http.Request) (err error) {
 	names := slices.Sorted(maps.Keys(rt.Query))
 	takes := cmp.Or(strings.Join(names, " and "), "nothing")
 	problem := "the query takes " + takes + ": each at most once, with a value, encoded"
-	request = Request{ID: r.PathValue("id"), Host: r.Host, Context: r.Context()}
 	request.Query, err = url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return request, answer.BadRequest(problem)
+		return answer.BadRequest(problem)
 	}
 	for name, values := range request.Query {
 		check := rt.Query[name]
 		if check == nil || len(values) > 1 || values[0] == "" {
-			return request, answer.BadRequest(fmt.Sprintf("%s; see %.60q", problem, name))
+			return answer.BadRequest(fmt.Sprintf("%s; see %.60q", problem, name))
 		}
 		err = check(values[0])
 		if err != nil {
-			return request, err
+			return err
 		}
 	}
 	request.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, rt.MaxBody))
 	switch {
 	case err == nil:
+		return nil
 	case rt.MaxBody == 0:
-		err = answer.BadRequest("the body must be empty; the query takes " + takes)
+		return answer.BadRequest("the body must be empty; the query takes " + takes)
 	default:
-		err = answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB; "+
+		return answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB; "+
 			"send it in parts", rt.MaxBody>>20))
 	}
-	return request, err
 }
