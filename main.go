@@ -186,13 +186,13 @@ func (e *eventsd) declareFlags() {
 }
 
 func (e *eventsd) printOpenAPI() error {
-	return e.Print(openAPI)
+	return e.Printf("%s", openAPI)
 }
 
 func (e *eventsd) printVersion() error {
 	module, number := build()
-	return e.Print(fmt.Sprintf("eventsd %s %s %s %s/%s\n",
-		module, number, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+	return e.Printf("eventsd %s %s %s %s/%s\n",
+		module, number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // build is the module and the version of this program.
@@ -210,7 +210,7 @@ func (e *eventsd) health() error {
 	if err != nil {
 		return command.Failed(err)
 	}
-	return e.Print("ok: " + asked + "\n")
+	return e.Printf("ok: %s\n", asked)
 }
 
 // serve serves the store of the data file.
@@ -809,12 +809,12 @@ func (e *eventsd) check() error {
 	if err != nil {
 		return err
 	}
-	return e.Print(fmt.Sprintf("file: %s\nbytes: %d\nlines: %d\n"+
+	return e.Printf("file: %s\nbytes: %d\nlines: %d\n"+
 		"commits: %d to %d, the snapshot up to %d\nusers: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
 		command.Printable(e.data), r.Size, r.Lines,
 		r.First, r.Last, r.Snap,
 		count["user"], count["key"], count["event"], count["guest"],
-		cmp.Or(r.Repair, "clean")))
+		cmp.Or(r.Repair, "clean"))
 }
 
 // salvage is [operator.Files.Salvage]. It writes nothing if there is no record: an empty

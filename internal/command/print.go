@@ -3,7 +3,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"syscall"
@@ -31,10 +30,10 @@ func Failed(err error) error {
 }
 
 // Exit prints the error in one line, if there is one to print, and returns the exit
-// status of the program: 0 if there is no error. An error that is not marked by [Failed] ends it with 1, too, if
-// it is the system's, such as a full disk or a port in use: it may be gone when the program
-// is started again. What is left was refused, such as a bad flag or a file that is not
-// there, and is refused again: that is 2.
+// status of the program: 0 if there is no error. An error that is not marked by [Failed]
+// ends it with 1, too, if it is the system's, such as a full disk or a port in use: it may be
+// gone when the program is started again. What is left was refused, such as a bad flag or a
+// file that is not there, and is refused again: that is 2.
 func (p *Program) Exit(err error) int {
 	if err == nil {
 		return 0
@@ -55,9 +54,9 @@ func (p *Program) Exit(err error) int {
 	return 1
 }
 
-// Print prints a text on stdout. An error of it is marked by [Failed].
-func (p *Program) Print(text string) error {
-	_, err := io.WriteString(p.Stdout, text)
+// Printf prints on stdout as [fmt.Printf] does. An error of it is marked by [Failed].
+func (p *Program) Printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(p.Stdout, format, args...)
 	return Failed(err)
 }
 

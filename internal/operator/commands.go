@@ -125,7 +125,7 @@ func (t *tool) keyIssue() error {
 				t.Notice("-name was not used: the user with this email is %s", key["name"])
 			}
 		}
-		return errors.Join(err, t.Print(command.Printable(text)+"\n"))
+		return errors.Join(err, t.Printf("%s\n", command.Printable(text)))
 	})
 }
 
@@ -157,7 +157,7 @@ func (t *tool) keyList() error {
 			return err
 		}
 		if t.json {
-			return t.Print(string(list) + "\n")
+			return t.Printf("%s\n", list)
 		}
 		var keys []map[string]string // of which null is ""
 		err = json.Unmarshal(list, &keys)
@@ -179,7 +179,7 @@ func (t *tool) keyList() error {
 			}
 			fmt.Fprintln(tw, strings.Join(row, "\t"))
 		}
-		return errors.Join(tw.Flush(), t.Print(command.Printable(table.String())))
+		return errors.Join(tw.Flush(), t.Printf("%s", command.Printable(table.String())))
 	})
 }
 
@@ -227,7 +227,7 @@ func (t *tool) apply() error {
 		}
 		unchanged := count["unchanged"]
 		if t.json {
-			return t.Print(fmt.Sprintf(`{"applied":%d,"unchanged":%d}`+"\n", count["applied"], unchanged))
+			return t.Printf("{\"applied\":%d,\"unchanged\":%d}\n", count["applied"], unchanged)
 		}
 		nothing := ""
 		if unchanged > 0 {
@@ -269,7 +269,7 @@ func (t *tool) status() error {
 		return err
 	}
 	if t.json {
-		return t.Print(string(answer) + "\n")
+		return t.Printf("%s\n", answer)
 	}
-	return t.Print(command.Printable(command.Lines(answer)))
+	return t.Printf("%s", command.Printable(command.Lines(answer)))
 }
