@@ -15,6 +15,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -493,24 +494,17 @@ func errNoKind() *RecordError {
 // value is the JSON object that a record stands for.
 func (r Record) value() strict.Value {
 	v := strict.Value{Kind: strict.Object}
-	add := func(kind string, members form.Form) {
-		v.Members = append(v.Members, strict.Member{Name: kind, Value: members.JSON()})
+	add := func(kind string, table form.Table, resource any) {
+		if !reflect.ValueOf(resource).IsNil() {
+			member := strict.Member{Name: kind, Value: table.Form(resource).JSON()}
+			v.Members = append(v.Members, member)
+		}
 	}
-	if r.User != nil {
-		add("user", userTable.Form(r.User))
-	}
-	if r.Key != nil {
-		add("key", keyTable.Form(r.Key))
-	}
-	if r.Event != nil {
-		add("event", eventTable.Form(r.Event))
-	}
-	if r.Guest != nil {
-		add("guest", guestTable.Form(r.Guest))
-	}
-	if r.Delete != nil {
-		add("delete", refTable.Form(r.Delete))
-	}
+	add("user", userTable, r.User)
+	add("key", keyTable, r.Key)
+	add("event", eventTable, r.Event)
+	add("guest", guestTable, r.Guest)
+	add("delete", refTable, r.Delete)
 	return v
 }
 
