@@ -79,7 +79,8 @@ type Config struct {
 	// the data file. It never gets a key or a body. Nil discards.
 	Logger *slog.Logger
 	// NewEventStatus is the status of an event that comes without one: draft or
-	// published. Empty, and any other value but draft, means published.
+	// published. Empty is published. Any other value is draft, so that a typing mistake
+	// publishes nothing.
 	NewEventStatus string
 	// Intercept replaces the handler next, which answers as usual, and may call
 	// it. It runs once the key, route and method of a request were checked. The

@@ -276,7 +276,7 @@ func Open(path string, cfg *Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.db.View(func(v rows.View) { s.last = v.Newest() })
+	s.last = s.db.Stats().Newest
 	return s, nil
 }
 

@@ -32,6 +32,7 @@ type Stats struct {
 	Rows     map[string]int // by the name of their kind
 	Bytes    int64          // of the data file
 	Outdated int64          // of these, about, how many hold what later ones replaced
+	Newest   time.Time      // the latest time of creation of any row that there has been
 }
 
 // Stats returns how much the database holds. It does not wait for a commit that is under
@@ -44,6 +45,7 @@ func (db *DB) Stats() Stats {
 		s.Rows[kind.Name] = kind.count
 	}
 	s.Outdated = max(0, s.Bytes-db.live)
+	s.Newest = db.newest
 	return s
 }
 

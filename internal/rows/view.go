@@ -3,7 +3,6 @@ package rows
 import (
 	"iter"
 	"slices"
-	"time"
 )
 
 // View is the current state: all that is committed and nothing else. It is valid
@@ -63,6 +62,3 @@ func (v View) Page(parent, prefix, status string, after *Place, limit int, page 
 func (v View) All() iter.Seq[*Row] {
 	return func(yield func(*Row) bool) { v.db.walk(&v.db.root, yield) }
 }
-
-// Newest is the latest time of creation of any row that the database has had.
-func (v View) Newest() time.Time { return v.db.newest }
