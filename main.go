@@ -295,11 +295,8 @@ func (e *eventsd) double() error {
 		if err != nil {
 			return cmp.Or(e.checkAPIKey(), err)
 		}
-		more := func(r *http.Request, answered http.Header) []any {
-			return append(s.caller(r, answered), "fault", answered.Get(double.FaultHeader))
-		}
-		s.handler = d.Handler(command.Logged(s.api, s.logger, more))
-		s.control = command.Logged(d.Control(token, s.report, s.api.writeError), s.logger, nil)
+		s.handler = d.Handler(s.api)
+		s.control = d.Control(token, s.report, s.api.writeError)
 		s.note = `This is a test double. Its <a href="/_control/">inspector</a> shows the requests that come.`
 		control := s.url + double.ControlPath
 		s.ready = command.Ready{
@@ -464,19 +461,22 @@ func (e *eventsd) warnOfVariables(logger *slog.Logger) {
 func (s *server) use(store *Store) {
 	s.store = store
 	s.api = newAPI(store)
-	s.handler = command.Logged(s.api, s.logger, s.caller)
+	s.handler = s.api
 }
 
 func (s *server) fileSize() int64 { return s.store.db.Stats().Bytes }
 
-// caller is the user and the API key of a request, for the log.
-func (s *server) caller(r *http.Request, _ http.Header) []any {
+// more is for the log of a request: its user and API key and, of a double, what a fault did.
+func (s *server) more(r *http.Request, answered http.Header) (line []any) {
 	secret, _ := credential(r.Header)
 	user, key, _ := s.store.keyOwner(secret)
-	if user == "" {
-		return nil
+	if user != "" {
+		line = append(line, "user", user, "key", key)
 	}
-	return []any{"user", user, "key", key}
+	if s.control != nil {
+		line = append(line, "fault", answered.Get(double.FaultHeader))
+	}
+	return line
 }
 
 // checkAPIKey refuses a secret that no key can be made with. The error does not repeat it.
@@ -589,7 +589,7 @@ func (s *server) readSeed() ([]byte, error) {
 // servers returns a server for the API and the pages beside it, for people and probes,
 // and one for the operator if the store is on a file and a socket can be made.
 func (s *server) servers(l net.Listener) []*command.Server {
-	public := command.NewServer(l, s.withPages(), s.logger)
+	public := command.NewServer(l, s.withPages(), s.logger, s.more)
 	public.SetKeepAlivesEnabled(s.control == nil) // see [double.Double.Handler]
 	servers := []*command.Server{public}
 	path := s.store.db.Path()
@@ -609,8 +609,7 @@ func (s *server) servers(l net.Listener) []*command.Server {
 	routes = append(routes, operator.Route{Operation: "GET /status", Do: s.status})
 	everyone := func(*http.Request) error { return nil } // who may open the socket
 	handler := operator.Handler("", routes, everyone, s.api.writeError)
-	logged := command.Logged(handler, s.logger, nil)
-	return append(servers, command.NewServer(socket, logged, s.logger))
+	return append(servers, command.NewServer(socket, handler, s.logger, s.more))
 }
 
 // status is the answer to "eventsd status".
@@ -684,19 +683,17 @@ func (s *server) withPages() http.Handler {
 	if s.control != nil {
 		beside[double.ControlPath+"/"] = s.page(inspectorHTML)
 	}
-	pages := command.Logged(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begin(w, r)
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			s.api.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
-			return
-		}
-		beside[r.URL.Path](w, r)
-	}), s.logger, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page := beside[r.URL.Path]
+		isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
 		isControl := strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/")
 		switch {
-		case beside[r.URL.Path] != nil:
-			pages.ServeHTTP(w, r)
+		case page != nil && isRead:
+			begin(w, r)
+			page(w, r)
+		case page != nil:
+			begin(w, r)
+			s.api.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
 		case isControl && s.control != nil:
 			s.control.ServeHTTP(w, r)
 		default:

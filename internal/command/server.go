@@ -25,9 +25,13 @@ type Server struct {
 	Listener net.Listener
 }
 
-// NewServer returns a server for HTTP/1 with the limits.
-func NewServer(l net.Listener, h http.Handler, logger *slog.Logger) *Server {
-	s := &Server{answer.NewServer(h), l}
+// More returns what the log of a request has beside the usual, in names and values, once
+// it was answered with a header.
+type More func(r *http.Request, answered http.Header) []any
+
+// NewServer returns a server for HTTP/1 with the limits, whose requests are logged.
+func NewServer(l net.Listener, h http.Handler, logger *slog.Logger, more More) *Server {
+	s := &Server{answer.NewServer(logged(h, logger, more)), l}
 	s.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	return s
 }
@@ -53,12 +57,8 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 	c.fresh.Delete(conn)
 }
 
-// Logged logs a debug line for each request that h answers, without query and body.
-// More, if it is not nil, returns further names and values for the line, of a request and the
-// header of its answer.
-func Logged(
-	h http.Handler, logger *slog.Logger, more func(*http.Request, http.Header) []any,
-) http.Handler {
+// logged logs a debug line for each request that h answers, without query and body.
+func logged(h http.Handler, logger *slog.Logger, more More) http.Handler {
 	if !logger.Enabled(context.Background(), slog.LevelDebug) {
 		return h
 	}
@@ -76,9 +76,7 @@ func Logged(
 				"bytes", answered.Bytes,
 				"remote", r.RemoteAddr,
 			}
-			if more != nil {
-				line = append(line, more(r, w.Header())...)
-			}
+			line = append(line, more(r, w.Header())...)
 			logger.Debug("request", line...)
 		}()
 		h.ServeHTTP(answered, r)

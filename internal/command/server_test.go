@@ -92,7 +92,7 @@ func TestNewServer(t *testing.T) {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	srv := NewServer(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, r.Method+" "+r.RequestURI)
-	}), logger)
+	}), logger, noMore)
 	got := []time.Duration{srv.ReadHeaderTimeout, srv.ReadTimeout, srv.WriteTimeout, srv.IdleTimeout}
 	want := []time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, 120 * time.Second}
 	if !slices.Equal(got, want) {
@@ -140,7 +140,7 @@ func TestLogged(t *testing.T) {
 				t.Errorf("the panic is %v", p)
 			}
 		}()
-		Logged(mux, logger, more).ServeHTTP(w, r)
+		logged(mux, logger, more).ServeHTTP(w, r)
 	}()
 	if w.Code != http.StatusTeapot || !w.Flushed {
 		t.Errorf("the answer is %d, flushed %v", w.Code, w.Flushed)
@@ -155,12 +155,14 @@ func TestLogged(t *testing.T) {
 	}
 }
 
+func noMore(*http.Request, http.Header) []any { return nil }
+
 // twoServers are servers on ports of their own, the second without a route.
 func twoServers(h http.Handler) []*Server {
 	logger, _ := logger()
 	return []*Server{
-		NewServer(must(net.Listen("tcp", "127.0.0.1:0")), h, logger),
-		NewServer(must(net.Listen("tcp", "127.0.0.1:0")), http.NotFoundHandler(), logger),
+		NewServer(must(net.Listen("tcp", "127.0.0.1:0")), h, logger, noMore),
+		NewServer(must(net.Listen("tcp", "127.0.0.1:0")), http.NotFoundHandler(), logger, noMore),
 	}
 }
 

@@ -80,6 +80,8 @@ func (d *Double) Handler(next http.Handler) http.Handler {
 			return
 		}
 		e := d.record(r)
+		logged := r
+		defer func() { logged.Pattern = r.Pattern }()
 		r = r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
 		r.Body = io.NopCloser(io.TeeReader(r.Body, e))
 		seen := func(status int) { // before the client sees it
