@@ -136,28 +136,25 @@ func (s inner) IssueKey(request []byte) (map[string]string, error) {
 
 // Keys is an array of all keys, each with the name and email of its user.
 func (s inner) Keys() ([]byte, error) {
-	type owned struct{ key, user rows.Row } // copies, to be read while others change the store
-	var found []owned
-	s.db.View(func(v rows.View) {
-		for r := range v.All() {
-			if r.Kind.Prefix == "key" {
-				found = append(found, owned{*r, *v.Find(r.Parent)})
-			}
-		}
-	})
 	type listed struct {
 		Key
 		Digest string `json:"digest,omitempty"` // hides that of Key
 		Name   string `json:"name"`
 		Email  string `json:"email"`
 	}
-	list := make([]listed, len(found))
-	for i, o := range found {
-		var u User
-		load(&list[i].Key, &o.key)
-		load(&u, &o.user)
-		list[i].Name = u.Name
-		list[i].Email = u.Email
+	list := []listed{}
+	var keys []rows.Row // copies, to be read while others change the store
+	s.db.View(func(v rows.View) {
+		for r := range v.All() {
+			if r.Kind.Prefix == "key" {
+				user := v.Find(r.Parent)
+				list = append(list, listed{Name: user.Value("name"), Email: user.Value("email")})
+				keys = append(keys, *r)
+			}
+		}
+	})
+	for i := range list {
+		load(&list[i].Key, &keys[i])
 	}
 	return strict.Encode(list), nil
 }
