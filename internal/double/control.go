@@ -41,17 +41,24 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 		"count":     anything,
 		"wait":      anything,
 	}
+	reset := func(r operator.Request) (any, error) {
+		return nil, d.Reset(r.Query.Get("user"))
+	}
+	deleteRequests := func(r operator.Request) (any, error) {
+		d.ClearRequests(r.Query.Get("user"))
+		return nil, nil
+	}
 	baseURL := func(host string) string { return "http://" + host + d.base }
 	routes := operator.StoreRoutes(store{d.server, d}, report, baseURL)
 	routes = append(routes, operator.Routes{
-		{Operation: "POST /reset", Do: d.postReset, Query: user},
+		{Operation: "POST /reset", Do: reset, Query: user},
 		{Operation: "GET /faults", Do: d.getFaults, Query: user},
 		{Operation: "PUT /faults", Do: d.putFaults, Query: user, MaxBody: maxControl},
 		{Operation: "POST /faults", Do: d.postFault, Status: http.StatusCreated, MaxBody: maxControl},
 		{Operation: "DELETE /faults", Do: d.deleteFaults, Query: user},
 		{Operation: "DELETE /faults/{id}", Do: d.deleteFaults},
 		{Operation: "GET /requests", Do: d.getRequests, Query: filter},
-		{Operation: "DELETE /requests", Do: d.deleteRequests, Query: user},
+		{Operation: "DELETE /requests", Do: deleteRequests, Query: user},
 		{Operation: "GET /clock", Do: d.getClock},
 		{Operation: "PUT /clock", Do: d.putClock, MaxBody: maxControl},
 	}...)
@@ -224,15 +231,6 @@ func (d *Double) getRequests(r operator.Request) (any, error) {
 	operation := r.Query.Get("operation")
 	found := d.Requests(ctx, count, operation, r.Query["user"])
 	return map[string]any{"data": found}, nil
-}
-
-func (d *Double) deleteRequests(r operator.Request) (any, error) {
-	d.ClearRequests(r.Query.Get("user"))
-	return nil, nil
-}
-
-func (d *Double) postReset(r operator.Request) (any, error) {
-	return nil, d.Reset(r.Query.Get("user"))
 }
 
 func (d *Double) getClock(operator.Request) (any, error) {

@@ -47,11 +47,10 @@ type Double struct {
 	// a route that the API lacks, unless AnyRoute is set.
 	Unknown func(problem string)
 
-	base       string // the path under which the operations are
-	server     Server
-	operations []string      // such as "GET /events/{id}"
-	made       time.Time     // when New was called, by the machine's clock
-	come       chan struct{} // gets a value when a request has come
+	base   string // the path under which the operations are
+	server Server
+	made   time.Time     // when New was called, by the machine's clock
+	come   chan struct{} // gets a value when a request has come
 
 	// What a reset goes back to: the state, and all records of the store.
 	start   state
@@ -132,7 +131,6 @@ func New(base string, at time.Time) *Double {
 // keys and set faults. What is there then is what [Double.Reset] goes back to.
 func (d *Double) Begin(server Server, setUp func() error) error {
 	d.server = server
-	d.operations = server.Operations()
 	err := d.apply(`{"user":{"id":"usr_owner","name":"Test Owner","email":"owner` + mailDomain + `"}}`)
 	if err != nil {
 		return err
@@ -241,8 +239,7 @@ func digest(kind, owner string, n int) string {
 
 // KnownUser returns an error unless there is a user with this id.
 func (d *Double) KnownUser(id string) error {
-	isID := strings.HasPrefix(id, "usr_") // and not an email
-	if isID && d.server.Profile(id) != "" {
+	if strings.HasPrefix(id, "usr_") && d.server.Profile(id) != "" { // and not an email
 		return nil
 	}
 	return answer.NotFound(fmt.Sprintf(

@@ -244,11 +244,11 @@ func (d *Double) reportUnknown(r Request) {
 	}
 }
 
-func (d *Double) allOperations() string { return strings.Join(d.operations, ", ") }
+func (d *Double) allOperations() string { return strings.Join(d.server.Operations(), ", ") }
 
 // KnownOperation returns an error that has all operations unless this is one of them.
 func (d *Double) KnownOperation(operation string) error {
-	if slices.Contains(d.operations, operation) {
+	if slices.Contains(d.server.Operations(), operation) {
 		return nil
 	}
 	return answer.BadRequest(fmt.Sprintf(
