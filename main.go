@@ -273,7 +273,8 @@ func (e *eventsd) double() error {
 	if e.Dashes && e.untilEOF {
 		return errors.New("-until-eof excludes a command: the double ends with it")
 	}
-	d := double.New(BasePath, at)
+	d := double.New(BasePath)
+	d.At = at
 	d.Strict = e.strict
 	d.AnyRoute = e.anyRoute
 	err = e.runServer(func(s *server) error {

@@ -80,10 +80,8 @@ type Server struct {
 type Option func(*options)
 
 type options struct {
-	at         time.Time
+	*double.Double
 	seeds      []func(*events.Store) error
-	anyRoute   bool
-	strict     bool
 	noListener bool
 }
 
@@ -104,16 +102,16 @@ func SeedJSON(data []byte) Option {
 }
 
 // At sets the time at which the clock starts, in place of 2030-01-01T00:00:00Z.
-func At(start time.Time) Option { return func(o *options) { o.at = start } }
+func At(start time.Time) Option { return func(o *options) { o.At = start } }
 
 // AllowUnknownRoutes lets requests to routes that the API lacks have their 404
 // or 405 without failing the test.
-func AllowUnknownRoutes() Option { return func(o *options) { o.anyRoute = true } }
+func AllowUnknownRoutes() Option { return func(o *options) { o.AnyRoute = true } }
 
 // Strict makes the test fail at its end for each fault with Times that fewer requests
 // met, unless it was cleared or reset: the code that is tested did not send the requests
 // that the test was about.
-func Strict() Option { return func(o *options) { o.strict = true } }
+func Strict() Option { return func(o *options) { o.Strict = true } }
 
 // NoListener opens no port: only [Server.Client] and [Server.Handler] reach the
 // server, and the client's connections stay within the process. So it works in a
@@ -126,15 +124,14 @@ func NoListener() Option { return func(o *options) { o.noListener = true } }
 // the test at once if the port cannot be opened or a seed is refused.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	o := options{at: double.Start}
+	d := double.New(events.BasePath)
+	o := options{Double: d}
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if year := o.at.UTC().Year(); year < 0 || year > 9999 {
-		t.Fatalf("eventstest: At(%v): the year must be 0 to 9999, in UTC", o.at)
+	if year := d.At.UTC().Year(); year < 0 || year > 9999 {
+		t.Fatalf("eventstest: At(%v): the year must be 0 to 9999, in UTC", d.At)
 	}
-	d := double.New(events.BasePath, o.at)
-	d.AnyRoute, d.Strict = o.anyRoute, o.strict
 	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
 	server := events.New(store).(double.Server)
 	handler := d.Handler(server)
@@ -150,15 +147,12 @@ func New(t testing.TB, opts ...Option) *Server {
 		return err
 	}))
 	s.Owner = s.profile("usr_owner")
-	host, stop := "eventstest.invalid", func() {}
+	host := "eventstest.invalid"
 	if !o.noListener {
-		host, stop = s.listen()
+		host = s.listen()
 	}
 	s.URL = "http://" + host + events.BasePath
-	t.Cleanup(func() {
-		s.end()
-		stop()
-	})
+	t.Cleanup(s.end) // before the clean-up of listen
 	return s
 }
 
@@ -186,20 +180,21 @@ func list[R any](requests []R) (text string) {
 	return text
 }
 
-// listen serves on a free port. Stop closes it and every connection, whatever that
-// waits for, and waits for none of the requests.
-func (s *Server) listen() (host string, stop func()) {
+// listen serves on a free port. The end of the test closes it and every connection, whatever
+// that waits for, and waits for none of the requests.
+func (s *Server) listen() (host string) {
 	s.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	s.check("New", err)
 	srv := answer.NewServer(s.handler)
 	var serving sync.WaitGroup
 	serving.Go(func() { srv.Serve(l) })
-	return l.Addr().String(), func() {
+	s.t.Cleanup(func() {
 		srv.Close()
 		serving.Wait()
 		srv.Close() // a connection may have been accepted just before the port was closed
-	}
+	})
+	return l.Addr().String()
 }
 
 // check fails the test at once if a call has an error.
@@ -322,9 +317,7 @@ func (s *Server) Fail(operation string, f Fault) *Injected {
 func (i *Injected) Hits() int { return i.double.Hits(i.rule) }
 
 // Clear removes the fault. Requests that it holds go on.
-func (i *Injected) Clear() {
-	i.double.Clear(i.rule.ID, "")
-}
+func (i *Injected) Clear() { i.double.Clear(i.rule.ID, "") }
 
 // Request is a request as the server got it. API keys are cut to their last four
 // characters, wherever they stand in it.
@@ -362,8 +355,8 @@ func (s *Server) Await(n int, operation string, userID ...string) []Request {
 	defer cancel()
 	come := s.requests(ctx, "Await", n, operation, userID)
 	if len(come) < n {
-		const problem = "eventstest: Await: %d of %d requests have come in %v:%s"
-		s.t.Fatalf(problem, len(come), n, awaitTime, list(come))
+		s.t.Fatalf("eventstest: Await: %d of %d requests have come in %v:%s",
+			len(come), n, awaitTime, list(come))
 	}
 	return come
 }

@@ -120,7 +120,7 @@ func issue(t testing.TB, store *events.Store, user string) (key string) {
 }
 
 func newService(t testing.TB, beside ...*besideReset) *service {
-	d := double.New(events.BasePath, double.Start)
+	d := double.New(events.BasePath)
 	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
 	server := events.New(store).(double.Server)
 	for _, b := range beside {
@@ -506,7 +506,7 @@ func TestControlFaults(t *testing.T) {
 // begin to count anew.
 func TestFaultsAtStart(t *testing.T) {
 	t.Parallel()
-	d := double.New(events.BasePath, double.Start)
+	d := double.New(events.BasePath)
 	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
 	server := events.New(store).(double.Server)
 	s := &service{t: t, double: d, api: d.Handler(server)}

@@ -38,6 +38,8 @@ var Start = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 type Double struct {
 	// What follows is to be set before Begin.
 
+	// At is the time at which the clock stands at first. It is [Start] after New.
+	At time.Time
 	// AnyRoute lets requests to routes that the API lacks pass.
 	AnyRoute bool
 	// Strict makes a problem of each fault that is set at the end and that fewer
@@ -54,7 +56,7 @@ type Double struct {
 
 	// What a reset goes back to: the state, and all records of the store.
 	start   state
-	records []byte
+	records bytes.Buffer
 
 	// The mutex guards what follows. The store calls Now and NewID while it holds locks of
 	// its own, so a method of the server must never be called while the mutex is held.
@@ -110,15 +112,14 @@ func (s state) clone() state {
 	return s
 }
 
-// New returns a double whose clock stands at a time, of a server that has its
-// operations under a base path.
-func New(base string, at time.Time) *Double {
+// New returns a double of a server that has its operations under a base path.
+func New(base string) *Double {
 	return &Double{
+		At:   Start,
 		base: base,
 		made: time.Now().Round(0),
 		come: make(chan struct{}, 1),
 		state: state{
-			now:    at.Round(0).UTC(),
 			counts: map[string]int{},
 			named:  map[string][]string{},
 		},
@@ -131,6 +132,7 @@ func New(base string, at time.Time) *Double {
 // keys and set faults. What is there then is what [Double.Reset] goes back to.
 func (d *Double) Begin(server Server, setUp func() error) error {
 	d.server = server
+	d.now = d.At.Round(0).UTC()
 	err := d.apply(`{"user":{"id":"usr_owner","name":"Test Owner","email":"owner` + mailDomain + `"}}`)
 	if err != nil {
 		return err
@@ -139,10 +141,7 @@ func (d *Double) Begin(server Server, setUp func() error) error {
 		return err
 	}
 	d.start = d.clone()
-	var records bytes.Buffer
-	err = server.WriteRecords(&records)
-	d.records = records.Bytes()
-	return err
+	return server.WriteRecords(&d.records)
 }
 
 // apply applies a record, whose format and values are those of [fmt.Sprintf].
@@ -311,10 +310,10 @@ func (d *Double) Reset(userID string) error {
 // of all. The store has written each user before what belongs to it.
 func (d *Double) seed(userID string) []byte {
 	if userID == "" {
-		return d.records
+		return d.records.Bytes()
 	}
-	var records []map[string]json.RawMessage // each has one member: user, key, event or guest
-	json.Unmarshal(d.records, &records)      // which were written as JSON
+	var records []map[string]json.RawMessage    // each has one member: user, key, event or guest
+	json.Unmarshal(d.records.Bytes(), &records) // which were written as JSON
 	var owner struct{ ID string }
 	own := slices.DeleteFunc(records, func(record map[string]json.RawMessage) bool {
 		json.Unmarshal(record["user"], &owner) // if it is a user; else the owner stays

@@ -13,7 +13,7 @@ import (
 
 // newDouble is a double of a server without operations.
 func newDouble() *Double {
-	d := New("/api", Start)
+	d := New("/api")
 	d.server = noServer{}
 	return d
 }

@@ -245,7 +245,7 @@ func (d *Double) Intercept(
 	d.Lock()
 	does := e.Fault
 	if e.refused {
-		f = Fault{Status: http.StatusServiceUnavailable}
+		f = Fault{Status: 503}
 	}
 	d.Unlock()
 	h := w.Header()
