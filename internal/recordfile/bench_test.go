@@ -51,8 +51,8 @@ func (f fixedFile) WriteAt(p []byte, off int64) (int, error) {
 
 func (fixedFile) Sync() error { return nil }
 
-func (m fixedFS) Open(path string, flag int) (handle, error) {
-	f, err := m.memFS.Open(path, flag)
+func (m fixedFS) Open(path string, flag int, like handle) (handle, error) {
+	f, err := m.memFS.Open(path, flag, like)
 	if err == nil && flag&os.O_CREATE != 0 {
 		f = fixedFile{f, new(int64)}
 	}

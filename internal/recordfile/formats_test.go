@@ -33,9 +33,14 @@ func older(t *testing.T) *memFS {
 func TestOlderFormat(t *testing.T) {
 	m := older(t)
 	before := m.get(dataPath)
-	report, err := Read(dataPath, newer(m), ignore)
-	if err != nil || report.Format != "events/1" {
-		t.Errorf("Read = %+v, %v, want the format events/1", report, err)
+	format := "" // of the last file that was read
+	read := func(l Line) error {
+		format = l.Format
+		return nil
+	}
+	report, err := Read(dataPath, newer(m), read)
+	if err != nil || format != "events/1" {
+		t.Errorf("Read = %+v, %v and lines of the format %q, want events/1", report, err, format)
 	}
 	var commits []string
 	f, err := Open(dataPath, newer(m), func(l Line) error {
@@ -57,9 +62,9 @@ func TestOlderFormat(t *testing.T) {
 	}
 	ok(t, f.Append([]byte("3+")))
 	ok(t, f.Close())
-	report, err = Read(dataPath, newer(m), ignore)
-	if err != nil || report.Format != "events/2" {
-		t.Errorf("Read = %+v, %v, want the format events/2", report, err)
+	report, err = Read(dataPath, newer(m), read)
+	if err != nil || format != "events/2" {
+		t.Errorf("Read = %+v, %v and lines of the format %q, want events/2", report, err, format)
 	}
 	if _, _, err := openContent(m); !errors.Is(err, ErrFormat) {
 		t.Errorf("the older program's Open = %v, want ErrFormat", err)

@@ -15,15 +15,17 @@ import (
 // fileSystem is all that this package does to a disk, so that tests can crash
 // it, fill it and let it fail.
 type fileSystem interface {
-	Resolve(path string) (string, error)        // absolute, links resolved; a regular file or none
-	Lock(path string) (io.Closer, error)        // takes path.lock; ErrLocked if another process has it
-	Open(path string, flag int) (handle, error) // opens a file, new ones as 0600; os.O_RDWR also locks it
-	CopyOwner(to, from handle) error            // gives to the owner of from
-	Rename(from, to string) error               // replaces what is at to
-	RenamesOpen() bool                          // whether Rename takes open files; not on Windows
-	Remove(path string)                         // if it can
-	SyncDir(dir handle) error                   // makes the names in an open folder durable
-	Size(path string, f handle) (int64, error)  // of f; 0 if none is at path, -1 if another is
+	Resolve(path string) (string, error)       // absolute, links resolved; a regular file or none
+	Lock(path string) (io.Closer, error)       // takes path.lock; ErrLocked if another process has it
+	Rename(from, to string) error              // replaces what is at to
+	RenamesOpen() bool                         // whether Rename takes open files; not on Windows
+	Remove(path string)                        // if it can
+	SyncDir(dir handle) error                  // makes the names in an open folder durable
+	Size(path string, f handle) (int64, error) // of f; 0 if none is at path, -1 if another is
+
+	// Open opens a file as os.OpenFile does; os.O_RDWR also locks it. A new file has the mode
+	// 0600 and, if like is not nil, the owner of like.
+	Open(path string, flag int, like handle) (handle, error)
 }
 
 // handle is the part of *os.File that is used.
@@ -108,10 +110,30 @@ func (osFS) Lock(path string) (io.Closer, error) {
 		}
 		return nil, err
 	}
-	pid, err := lockedBy(f)
-	if err == nil {
-		err = lockFile(f)
+	err = takeLock(f)
+	if err != nil {
+		f.Close()
+		return nil, err
 	}
+	return osFile{f}, nil
+}
+
+// takeLock locks a lock file and writes the process id into it, if it is a lock file. A hard
+// link that was deleted after it was opened shows no second name any more. So the file must
+// also hold nothing but a process id, or what a crash leaves of one.
+func takeLock(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	text := make([]byte, 30) // more than any process id takes
+	f.ReadAt(text, 0)
+	pid := strings.Trim(string(text), "\r\n\x00")
+	foreign := info.Size() > int64(len(text)) || strings.Trim(pid, "0123456789") != ""
+	if foreign || !info.Mode().IsRegular() || hardLinks(info) != 1 {
+		return fmt.Errorf(foreignLock, f.Name())
+	}
+	err = lockFile(f)
 	if errors.Is(err, ErrLocked) {
 		err = fmt.Errorf("%w (process %s)", err, cmp.Or(pid, "unknown"))
 	}
@@ -121,46 +143,16 @@ func (osFS) Lock(path string) (io.Closer, error) {
 	if err == nil {
 		_, err = fmt.Fprintln(f, os.Getpid())
 	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return osFile{f}, nil
-}
-
-// lockedBy returns the process id in a lock file, or an error if it is not one. A hard
-// link that was deleted after it was opened shows no second name any more. So the file
-// must also hold nothing but a process id, or what a crash leaves of one.
-func lockedBy(f *os.File) (pid string, err error) {
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	text := make([]byte, 30) // more than any process id takes
-	f.ReadAt(text, 0)
-	pid = strings.Trim(string(text), "\r\n\x00")
-	foreign := info.Size() > int64(len(text)) || strings.Trim(pid, "0123456789") != ""
-	if foreign || !info.Mode().IsRegular() || hardLinks(info) != 1 {
-		return "", fmt.Errorf(foreignLock, f.Name())
-	}
-	return pid, nil
+	return err
 }
 
 // osFile is an open file, which may be locked. Closing it releases the lock.
 type osFile struct{ *os.File }
 
-func (osFS) CopyOwner(to, from handle) error {
-	info, err := from.Stat()
-	if err != nil {
-		return err
-	}
-	return copyOwner(to.(osFile).File, info)
-}
-
 // Open opens a file and, for writing, locks it. FILE.lock names the process that has
 // it; this lock is on the file itself, so that no second path to it, such as a hard link, and
 // no removal of FILE.lock lets a second server in.
-func (o osFS) Open(path string, flag int) (handle, error) {
+func (o osFS) Open(path string, flag int, like handle) (handle, error) {
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
 		return nil, err
@@ -171,12 +163,19 @@ func (o osFS) Open(path string, flag int) (handle, error) {
 	if renamesOpen {
 		err = lockFile(f)
 	}
-	size := int64(0)
 	if err == nil {
+		var size int64
 		size, err = o.Size(path, f)
+		if size < 0 && err == nil { // by a rewrite through another path, between opening and locking
+			err = fmt.Errorf("%s was replaced while it was opened: try again", path)
+		}
 	}
-	if size < 0 && err == nil { // by a rewrite through another path, between opening and locking
-		err = fmt.Errorf("%s was replaced while it was opened: try again", path)
+	if err == nil && like != nil {
+		var info fs.FileInfo
+		info, err = like.Stat()
+		if err == nil {
+			err = copyOwner(f, info)
+		}
 	}
 	if err != nil {
 		f.Close()
@@ -191,14 +190,11 @@ func (osFS) RenamesOpen() bool { return renamesOpen }
 
 func (osFS) Remove(path string) { os.Remove(path) }
 
-// SyncDir does nothing if there is no such call: on Windows, as NTFS keeps names in
+// SyncDir has no errors where there is no such call: on Windows, as NTFS keeps names in
 // its journal, and on file systems that answer EINVAL.
 func (osFS) SyncDir(dir handle) error {
-	if !renamesOpen {
-		return nil
-	}
 	err := dir.Sync()
-	if errors.Is(err, syscall.EINVAL) {
+	if !renamesOpen || errors.Is(err, syscall.EINVAL) {
 		return nil
 	}
 	return err

@@ -22,7 +22,7 @@ func sealed(data []byte) []byte {
 		if i == 1 {
 			m := newMemFS(512)
 			m.put(dataPath, append([]byte(opening), append(line, '\n')...))
-			f, err := m.Open(dataPath, os.O_RDONLY)
+			f, err := m.Open(dataPath, os.O_RDONLY, nil)
 			if err != nil {
 				panic(err)
 			}

@@ -184,7 +184,7 @@ func (l memLock) Close() error {
 	return f.err
 }
 
-func (m *memFS) Open(path string, flag int) (handle, error) {
+func (m *memFS) Open(path string, flag int, _ handle) (handle, error) {
 	if flag&os.O_CREATE != 0 {
 		return m.create(path)
 	}
@@ -232,8 +232,6 @@ func (m *memFS) create(path string) (handle, error) {
 	}
 	return m.opened(n, path, true), nil
 }
-
-func (m *memFS) CopyOwner(_, _ handle) error { return nil }
 
 func (m *memFS) RenamesOpen() bool { return !m.windows }
 

@@ -7,7 +7,6 @@ import (
 
 // A Report says what [Read] found.
 type Report struct {
-	Format      string // one of Options.Formats
 	Size        int64  // of the file, in bytes
 	Lines       int    // commits that verify
 	First, Last uint64 // their numbers
@@ -29,19 +28,18 @@ func Read(path string, o Options, replay func(Line) error) (r Report, err error)
 	if err != nil {
 		return r, err
 	}
-	repair := ""
 	for range 11 {
 		err = c.readLines(f, c.accept)
 		if err != nil {
 			return r, err
 		}
-		repair, err = c.judgeRest()
-		if repair == "" && err == nil {
+		err = c.judgeRest()
+		if c.repair == "" && err == nil {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return Report{c.head.format, c.size, c.line - 3, c.head.n + 1, c.n, c.head.snap, repair}, err
+	return Report{c.size, c.line - 3, c.head.n + 1, c.n, c.head.snap, c.repair}, err
 }
 
 // openToRead opens a file that a server may be writing.
@@ -50,5 +48,5 @@ func (c *content) openToRead(path string) (handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.fs.Open(c.path, os.O_RDONLY)
+	return c.fs.Open(c.path, os.O_RDONLY, nil)
 }

@@ -118,7 +118,6 @@ type File struct {
 	lock    io.Closer // nil once closed
 	dir     handle    // the folder, open all the time: no later lack of descriptors can end writing
 	data    handle    // the file at path; nil while there is none
-	repair  string    // what Settle has to repair, in words; empty if nothing is wrong
 	settled bool      // Append may write
 
 	// mustUndo: a write failed, and what it left after the last commit is still there.
@@ -140,6 +139,7 @@ func Open(path string, o Options, replay func(Line) error) (*File, error) {
 	f := &File{content: content{Options: o, replay: replay}}
 	err := f.open(path)
 	if err == nil {
+		f.replay = nil
 		return f, nil
 	}
 	f.Close()
@@ -160,11 +160,11 @@ func (f *File) open(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	f.dir, err = f.fs.Open(filepath.Dir(f.path), os.O_RDONLY)
+	f.dir, err = f.fs.Open(filepath.Dir(f.path), os.O_RDONLY, nil)
 	if err != nil {
 		return err
 	}
-	f.data, err = f.fs.Open(f.path, os.O_RDWR)
+	f.data, err = f.fs.Open(f.path, os.O_RDWR, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		f.head.format = f.latest()
 		return nil
@@ -175,9 +175,8 @@ func (f *File) open(path string) (err error) {
 	if err == nil {
 		err = f.readLines(f.data, f.accept)
 	}
-	f.replay = nil
 	if err == nil {
-		f.repair, err = f.judgeRest()
+		err = f.judgeRest()
 	}
 	return err
 }

@@ -19,8 +19,12 @@ import (
 // older format, the error wraps [ErrReadOnly], and nothing can be written.
 func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 	return f.change("not rewritten", func() error {
-		head := header{n: f.n + 1, snap: f.n + 2, format: f.latest()}
-		head.salt = fmt.Sprintf("%016x", rand.Uint64())
+		head := header{
+			n:      f.n + 1,
+			snap:   f.n + 2,
+			format: f.latest(),
+			salt:   fmt.Sprintf("%016x", rand.Uint64()),
+		}
 		for range commits {
 			head.snap++
 		}
@@ -31,16 +35,15 @@ func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 		next := content{Options: f.Options, path: f.path, head: head, salt: head.saltSum(), n: head.n}
 		tmp := f.path + ".tmp"
 		data, err := f.create(tmp, func(w *bufio.Writer) error { return next.write(w, commits) })
+		if err == nil {
+			err = f.replaceBy(data, tmp)
+		}
 		if err != nil {
+			f.fs.Remove(tmp) // if that fails, the next start does it
 			return err
 		}
-		err = f.replaceBy(data, tmp)
-		if err != nil {
-			f.fs.Remove(tmp)
-			return err
-		}
-		f.content = next
 		f.setSettled()
+		f.content = next
 		return nil
 	})
 }
@@ -67,14 +70,11 @@ func (c *content) write(w *bufio.Writer, commits iter.Seq[[]byte]) error {
 }
 
 // create makes a new file, which is open and locked and belongs to the owner of the data
-// file, of what write writes and flushes, and makes that durable. If anything fails, the
-// file is removed.
+// file, of what write writes and flushes, and makes that durable. If anything fails, a part
+// of it may be left at the path.
 func (f *File) create(path string, write func(*bufio.Writer) error) (handle, error) {
 	f.fs.Remove(path) // if that fails, so does opening a new file
-	file, err := f.fs.Open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
-	if err == nil && f.data != nil {
-		err = f.fs.CopyOwner(file, f.data)
-	}
+	file, err := f.fs.Open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, f.data)
 	if err == nil {
 		err = write(bufio.NewWriterSize(io.NewOffsetWriter(file, 0), 64<<10))
 	}
@@ -83,7 +83,6 @@ func (f *File) create(path string, write func(*bufio.Writer) error) (handle, err
 	}
 	if err != nil {
 		closeAll(file)
-		f.fs.Remove(path) // if that fails, the next start removes FILE.tmp
 		return nil, err
 	}
 	return file, nil
@@ -105,7 +104,7 @@ func (f *File) replaceBy(data handle, tmp string) error {
 		closeAll(data)
 	} else if f.data != nil {
 		var openErr error
-		f.data, openErr = f.fs.Open(f.path, os.O_RDWR)
+		f.data, openErr = f.fs.Open(f.path, os.O_RDWR, nil)
 		if openErr != nil {
 			return f.orEndWriting(ErrBroken, "opening it again", openErr)
 		}

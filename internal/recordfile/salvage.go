@@ -32,9 +32,8 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 	err = c.readHeader(f)
 	first := c.head.n + 1 // the numbers of the commits that should be there
 	last := c.head.snap
-	foreign := errors.Is(err, ErrFormat) && c.head.format == ""
 	c.end = 0
-	if foreign || errors.Is(err, ErrDamaged) {
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat) && c.head.format == "" {
 		err = c.findSalt(f, err)
 		first = math.MaxUint64
 	}

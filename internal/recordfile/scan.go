@@ -87,6 +87,7 @@ type content struct {
 	size     int64    // of the file, as it was read or as the last write left it
 	appended []string // the commits from snapEnd to end, as they were read, for Settle
 	rest     string   // what follows end: the closing bracket, or an unfinished write
+	repair   string   // what Settle has to repair, in words; empty if nothing is wrong
 }
 
 // resolve sets the path.
@@ -134,16 +135,15 @@ func (c *content) accept(text string) error {
 	if len(c.rest) <= maxUnfinished {
 		return nil
 	}
-	_, err := c.judgeRest()
-	return err
+	return c.judgeRest()
 }
 
 // lineHead is how a line begins, whether or not it verifies.
 var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
 
 // judgeRest says whether the rest, which is what follows the last commit N that was
-// accepted, is clean (repair is empty), is what one unfinished write can have left
-// (repair says what), or is damage (err). N is a commit's number, not a line's.
+// accepted, is clean (c.repair is empty), is what one unfinished write can have left
+// (c.repair says what), or is damage (an error). N is a commit's number, not a line's.
 //
 // Each commit is written after the one before it was synced. So a crash while commit
 // N+1 is written leaves all commits up to N and, after them, blocks of commit N+1 in
@@ -164,13 +164,14 @@ var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
 // So that there is such a commit after the last records, [File.Close] adds an empty
 // one, and [File.Settle] does if a crash kept Close from it. If the process did not
 // end well, damage to the last commit looks like an unfinished write.
-func (c *content) judgeRest() (repair string, err error) {
+func (c *content) judgeRest() error {
+	c.repair = ""
 	complete := c.n >= c.head.snap
 	if complete && strings.HasPrefix(closing, c.rest) {
-		if c.rest == closing {
-			return "", nil
+		if c.rest != closing {
+			c.repair = "the closing bracket was missing"
 		}
-		return "the closing bracket was missing", nil
+		return nil
 	}
 	later := 0
 	for _, at := range lineHead.FindAllStringSubmatchIndex(c.rest, -1) {
@@ -193,10 +194,11 @@ func (c *content) judgeRest() (repair string, err error) {
 	case tooLong:
 		reason = "more follows than one write can have left"
 	default:
-		return fmt.Sprintf("the last write is not whole: %d bytes at line %d, byte %d",
-			len(c.rest), c.line, c.end), nil
+		c.repair = fmt.Sprintf("the last write is not whole: %d bytes at line %d, byte %d",
+			len(c.rest), c.line, c.end)
+		return nil
 	}
-	return "", c.damage(fmt.Sprintf("line %d is wrong, and %s", c.line, reason))
+	return c.damage(fmt.Sprintf("line %d is wrong, and %s", c.line, reason))
 }
 
 // damage is the error for the first line that was not accepted.

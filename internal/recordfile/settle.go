@@ -85,6 +85,7 @@ func (f *File) putAside() error {
 		err = f.fs.SyncDir(f.dir)
 	}
 	if err != nil {
+		f.fs.Remove(name)
 		return f.orEndWriting(ErrReadOnly, "putting an unfinished write aside", err)
 	}
 	f.rest = ""
