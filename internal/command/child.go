@@ -18,9 +18,9 @@ const leftRunning = 100 * time.Millisecond
 
 var (
 	// Succeeded ends the program with the status 0.
-	Succeeded error = exitError{silent, 0}
+	Succeeded error = exitError{errSilent, 0}
 
-	silent = errors.New("") // the status says it all
+	errSilent = errors.New("") // the status says it all
 )
 
 // Child runs a command with further variables in its environment, on the
@@ -59,7 +59,7 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	if wait.Signaled() {
 		status = 128 + int(wait.Signal())
 	}
-	return exitError{silent, status} // which is Succeeded if the status is 0
+	return exitError{errSilent, status} // which is Succeeded if the status is 0
 }
 
 // isTerminal reports whether a stream is a terminal: a character device other than
