@@ -605,8 +605,7 @@ func (s *server) servers(l net.Listener) []*command.Server {
 		s.logger.Warn("the operator's commands cannot reach this server", "operator", s.ready.Operator)
 		return servers
 	}
-	baseURL := func(string) string { return s.url + BasePath }
-	routes := operator.StoreRoutes(s.api, s.report, baseURL)
+	routes := operator.StoreRoutes(s.api, s.report, "")
 	routes = append(routes, operator.Route{Operation: "GET /status", Do: s.status})
 	everyone := func(*http.Request) error { return nil } // who may open the socket
 	handler := operator.Handler("", routes, everyone, s.api.writeError)

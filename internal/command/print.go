@@ -71,8 +71,8 @@ func (p *Program) Notice(format string, args ...any) {
 // out of every message and value before they are encoded.
 func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	clean := func(_ []string, a slog.Attr) slog.Attr {
-		kind := a.Value.Kind()
-		if kind == slog.KindString || kind == slog.KindAny {
+		switch a.Value.Kind() {
+		case slog.KindString, slog.KindAny:
 			text := answer.Redact(a.Value.String())
 			a.Value = slog.StringValue(Printable(text))
 		}

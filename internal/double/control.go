@@ -48,8 +48,7 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 		d.ClearRequests(r.Query.Get("user"))
 		return nil, nil
 	}
-	baseURL := func(host string) string { return "http://" + host + d.base }
-	routes := operator.StoreRoutes(store{d.server, d}, report, baseURL)
+	routes := operator.StoreRoutes(store{d.server, d}, report, d.base)
 	routes = append(routes, operator.Routes{
 		{Operation: "POST /reset", Do: reset, Query: user},
 		{Operation: "GET /faults", Do: d.getFaults, Query: user},

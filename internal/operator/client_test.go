@@ -164,7 +164,7 @@ var requests = []struct {
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	s := &store{}
-	routes := StoreRoutes(s, noReport, func(string) string { return "" })
+	routes := StoreRoutes(s, noReport, "")
 	tools := map[string]*tool{
 		"server": {data: new(serve(t, Handler("", routes, everyone, fail)))},
 		"file":   {data: new(filepath.Join(shortDir(t), "d"))},
@@ -241,7 +241,7 @@ func TestServerFails(t *testing.T) {
 // A body that is refused before all of it was sent gets its answer nevertheless.
 func TestRefusedEarly(t *testing.T) {
 	t.Parallel()
-	routes := StoreRoutes(&store{}, noReport, func(string) string { return "" })
+	routes := StoreRoutes(&store{}, noReport, "")
 	tool := &tool{data: new(serve(t, Handler("", routes, everyone, fail)))}
 	err := tool.withStore(func(store Store) error {
 		_, err := store.IssueKey(make([]byte, 16*maxBody))

@@ -112,7 +112,6 @@ func (t *tool) keyIssue() error {
 		if err != nil {
 			return err
 		}
-		delete(issued, "base_url") // which a server adds, and is of no use here
 		text := issued["key"]
 		if t.json {
 			text = string(strict.Encode(issued))

@@ -4,7 +4,7 @@
 // the running server, to which it sends requests through a Unix socket (client.go). If no
 // server runs, it works on a store that it has opened itself.
 //
-//	POST   /keys       {"name","email"} or {"user_id"} -> 201 {"id","key","user","base_url"}
+//	POST   /keys       {"name","email"} or {"user_id"} -> 201 {"id","key","user"}
 //	GET    /keys       -> {"data":[…]}
 //	DELETE /keys/{id}  -> 204, the key is revoked
 //	GET    /records    -> an array of records
@@ -86,16 +86,18 @@ const (
 // no secret.
 type Report func(message string, args ...any)
 
-// StoreRoutes are the operator's routes. A new key is answered with the base URL
-// of the API, which may depend on the host that the request was sent to.
-func StoreRoutes(store Store, report Report, baseURL func(host string) string) Routes {
+// StoreRoutes are the operator's routes. If basePath is not "", a new key is answered with
+// the base URL of an API below it, on the host that the request was sent to.
+func StoreRoutes(store Store, report Report, basePath string) Routes {
 	issueKey := func(r Request) (any, error) {
 		issued, err := store.IssueKey(r.Body)
 		if err != nil {
 			return nil, err
 		}
 		report("issued a key", "key", issued["id"], "user", issued["user"])
-		issued["base_url"] = baseURL(r.Host)
+		if basePath != "" {
+			issued["base_url"] = "http://" + r.Host + basePath
+		}
 		return issued, nil
 	}
 	listKeys := func(Request) (any, error) {

@@ -55,7 +55,7 @@ func everyone(*http.Request) error { return nil }
 
 func noReport(string, ...any) {}
 
-const issued = `{"base_url":"http://example.com","id":"key_1","key":"secret","user":"usr_1"}`
+const issued = `{"base_url":"http://example.com/v1","id":"key_1","key":"secret","user":"usr_1"}`
 
 // fail answers what is no [answer.Error] as the API does.
 func fail(w http.ResponseWriter, _ *http.Request, err error) {
@@ -78,8 +78,7 @@ func send(h http.Handler, request, body string) *httptest.ResponseRecorder {
 func TestStoreRoutes(t *testing.T) {
 	t.Parallel()
 	s := &store{}
-	base := func(host string) string { return "http://" + host }
-	h := Handler("/base", StoreRoutes(s, noReport, base), everyone, fail)
+	h := Handler("/base", StoreRoutes(s, noReport, "/v1"), everyone, fail)
 	longest := strings.Repeat(" ", 1<<20)
 	const routes = "there is no such route below /base/; there are GET /keys, POST /keys, DELETE /keys/{id}, "
 	for _, tt := range []struct {
@@ -138,7 +137,7 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	s := &store{err: errors.New("the disk is full")}
 	var failed error
-	routes := StoreRoutes(s, noReport, func(host string) string { return "http://" + host })
+	routes := StoreRoutes(s, noReport, "")
 	h := Handler("/base", routes, everyone, func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err })
 	for _, request := range []string{
 		"POST /keys", "DELETE /keys/key_1", "POST /records",
