@@ -98,36 +98,35 @@ type store struct {
 
 // IssueKey takes {"name","fresh"} in addition to what the server's takes.
 func (s store) IssueKey(request []byte) (map[string]string, error) {
-	var name, email, userID string
-	var fresh bool
-	_, err := fill(request, form.Form{
-		{Name: "name", Value: &name},
-		{Name: "email", Value: &email},
-		{Name: "user_id", Value: &userID},
-		{Name: "fresh", Value: &fresh},
-	})
+	var in struct {
+		Name   string `json:"name"`
+		Email  string `json:"email"`
+		UserID string `json:"user_id"`
+		Fresh  bool   `json:"fresh"`
+	}
+	_, err := fill(&in, request)
 	switch {
 	case err != nil:
 		return nil, err
-	case email == "" && userID == "":
-		userID, err = s.d.NewUser(name, fresh)
+	case in.Email == "" && in.UserID == "":
+		userID, err := s.d.NewUser(in.Name, in.Fresh)
 		if err != nil {
 			return nil, err
 		}
 		request = strict.Encode(map[string]string{"user_id": userID})
-	case fresh:
+	case in.Fresh:
 		return nil, answer.BadRequest("fresh goes with a name alone, not with email or user_id")
 	}
 	return s.Store.IssueKey(request)
 }
 
-// fill reads a JSON object into the members of a form.
-func fill(object []byte, members form.Form) (strict.Value, error) {
+// fill reads a JSON object into a struct, as package form does.
+func fill(in any, object []byte) (strict.Value, error) {
 	v, err := strict.Parse(object)
 	if err != nil {
 		return v, answer.BadRequest("the body is not a JSON object: " + err.Error())
 	}
-	problems := members.Fill(v, form.New).All()
+	problems := form.NewTable(in, nil).Form(in).Fill(v, form.New).All()
 	if problems != nil {
 		return v, answer.BadRequest(strings.Join(problems, "; "))
 	}
@@ -138,7 +137,7 @@ func fill(object []byte, members form.Form) (strict.Value, error) {
 // are the server's, and are not read.
 func (d *Double) parseFault(object []byte, user string) (*Rule, error) {
 	var in Rule
-	_, err := fill(object, ruleTable.Form(&in))
+	_, err := fill(&in, object)
 	if err != nil {
 		return nil, err
 	}
@@ -179,10 +178,10 @@ func (d *Double) getFaults(r operator.Request) (any, error) {
 	d.Lock()
 	defer d.Unlock()
 	user := r.Query.Get("user")
-	list := []json.RawMessage{}
+	list := []Rule{}
 	for _, f := range d.faults {
 		if user == "" || f.User == user {
-			list = append(list, ruleTable.Form(f).Append(nil))
+			list = append(list, *f)
 		}
 	}
 	return list, nil
@@ -204,7 +203,7 @@ func (d *Double) postFault(r operator.Request) (any, error) {
 	d.addFaults(rule)
 	d.Lock()
 	defer d.Unlock()
-	return json.RawMessage(ruleTable.Form(rule).Append(nil)), nil
+	return *rule, nil
 }
 
 func (d *Double) deleteFaults(r operator.Request) (any, error) {
@@ -237,12 +236,11 @@ func (d *Double) getClock(operator.Request) (any, error) {
 }
 
 func (d *Double) putClock(r operator.Request) (any, error) {
-	var now *time.Time
-	var advance time.Duration
-	v, err := fill(r.Body, form.Form{
-		{Name: "now", Value: &now},
-		{Name: "advance", Value: &advance},
-	})
+	var in struct {
+		Now     *time.Time    `json:"now"`
+		Advance time.Duration `json:"advance"`
+	}
+	v, err := fill(&in, r.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +248,7 @@ func (d *Double) putClock(r operator.Request) (any, error) {
 		return nil, answer.BadRequest(
 			`the body must have one member: now, a date-time, or advance, such as "1h"`)
 	}
-	err = d.SetClock(now, advance)
+	err = d.SetClock(in.Now, in.Advance)
 	if err != nil {
 		return nil, err
 	}

@@ -52,8 +52,10 @@ type Rule struct {
 	came int // those that it was looked at for: After of them pass, then Times meet it
 }
 
-// ruleTable has the members of a fault in the control API.
-var ruleTable = form.NewTable(Rule{}, nil)
+// MarshalJSON returns the fault as the control API has it.
+func (f Rule) MarshalJSON() ([]byte, error) {
+	return form.NewTable(f, nil).Form(&f).Append(nil), nil
+}
 
 // String is what the fault does, as the [FaultHeader] and the journal have
 // it: "status 503, delay 200ms", "drop", "patch, header" or "delay 1s".

@@ -84,12 +84,12 @@ type Rules map[string]Rule
 // Table is what the tags of a struct say. It is safe for concurrent use.
 type Table []Member // whose values are the indexes of their fields
 
-// NewTable reads the tags of the exported fields of a struct, also of those that it has from a
-// struct that it embeds. A field that
-// JSON leaves out (json:"-") is named after the field. NewTable panics if a tag names a
-// rule that is not among the rules.
+// NewTable reads the tags of the exported fields of a struct, or of what points to one, also
+// of those that it has from a struct that it embeds. A field that JSON leaves out (json:"-")
+// is named after the field. NewTable panics if a tag names a rule that is not among the rules.
 func NewTable(object any, rules Rules) (table Table) {
-	for _, field := range reflect.VisibleFields(reflect.TypeOf(object)) {
+	fields := reflect.Indirect(reflect.ValueOf(object)).Type()
+	for _, field := range reflect.VisibleFields(fields) {
 		if field.Anonymous || !field.IsExported() {
 			continue
 		}
