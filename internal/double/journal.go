@@ -158,44 +158,38 @@ func (e *entry) update(change func()) {
 // and returns those that have come: their bodies were read, but a fault may still hold them.
 func (d *Double) Requests(ctx context.Context, n int, operation string, users []string) []Request {
 	for {
-		found := d.find(n > 0, operation, users)
-		if len(found) >= n || ctx.Err() != nil {
-			return found
-		}
-		d.pause()
-	}
-}
-
-// find returns what Requests does, at once. If come is set, it leaves out what has not come.
-func (d *Double) find(come bool, operation string, users []string) []Request {
-	found := []Request{}
-	d.Lock()
-	for user, entries := range d.journal {
-		if users != nil && !slices.Contains(users, user) {
-			continue
-		}
-		for _, e := range entries {
-			hasCome := e.Status != 0 || e.Fault != ""
-			isAskedFor := operation == "" || operation == e.Operation
-			if !isAskedFor || come && !hasCome {
+		found := []Request{}
+		d.Lock()
+		for user, entries := range d.journal {
+			if users != nil && !slices.Contains(users, user) {
 				continue
 			}
-			r := e.Request
-			r.Body = *e.body
-			found = append(found, r)
+			for _, e := range entries {
+				hasCome := e.Status != 0 || e.Fault != ""
+				isAskedFor := operation == "" || operation == e.Operation
+				if isAskedFor && (hasCome || n == 0) {
+					r := e.Request
+					r.Body = *e.body
+					found = append(found, r)
+				}
+			}
 		}
+		d.Unlock()
+		found = slices.DeleteFunc(found, func(r Request) bool {
+			return r.User != "" && d.server.Profile(r.User) == ""
+		})
+		if len(found) < n && ctx.Err() == nil {
+			d.pause()
+			continue
+		}
+		slices.SortFunc(found, func(a, b Request) int { return a.Seq - b.Seq })
+		for i := range found { // without the mutex, as it takes long for many large bodies
+			r := &found[i]
+			r.Header = r.Header.Clone()
+			r.Body = answer.Redact(r.Body) // only here, as a key may come in two pieces
+		}
+		return found
 	}
-	d.Unlock()
-	found = slices.DeleteFunc(found, func(r Request) bool {
-		return r.User != "" && d.server.Profile(r.User) == ""
-	})
-	slices.SortFunc(found, func(a, b Request) int { return a.Seq - b.Seq })
-	for i := range found { // without the mutex, as it takes long for many large bodies
-		r := &found[i]
-		r.Header = r.Header.Clone()
-		r.Body = answer.Redact(r.Body) // only here, as a key may come in two pieces
-	}
-	return found
 }
 
 // pause waits until a request has come, but only for a moment, as another one who waits may
