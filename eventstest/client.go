@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 
 	"example.com/events/internal/answer"
 )
@@ -18,7 +17,8 @@ type withKey struct {
 
 func (t withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name := range r.Header { // some clients keep the case of a name
-		if strings.EqualFold(name, "X-Service-Api-Key") || strings.EqualFold(name, "Authorization") {
+		switch http.CanonicalHeaderKey(name) {
+		case "X-Service-Api-Key", "Authorization":
 			return t.next.RoundTrip(r)
 		}
 	}
@@ -27,21 +27,14 @@ func (t withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// transport returns what the clients of a server send their requests by: over
-// sockets or, without a listener, over connections within the process.
-func transport(h http.Handler, listens bool) *http.Transport {
-	t := &http.Transport{}
-	if !listens {
-		t.DialContext = func(context.Context, string, string) (net.Conn, error) {
-			client, server := net.Pipe()
-			accept := make(pipe, 1)
-			accept <- server
-			close(accept)
-			go answer.NewServer(h).Serve(accept)
-			return client, nil
-		}
-	}
-	return t
+// dial returns a connection within the process to a server without a listener.
+func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	accept := make(pipe, 1)
+	accept <- server
+	close(accept)
+	go answer.NewServer(s.handler).Serve(accept)
+	return client, nil
 }
 
 // pipe is a listener for one connection, with a server of its own: what serves the

@@ -73,7 +73,7 @@ type Server struct {
 	server  double.Server
 	double  *double.Double
 	handler http.Handler
-	client  http.RoundTripper
+	client  *http.Transport
 }
 
 // Option is an option of [New].
@@ -134,9 +134,14 @@ func New(t testing.TB, opts ...Option) *Server {
 	}
 	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
 	server := events.New(store).(double.Server)
-	handler := d.Handler(server)
-	client := transport(handler, !o.noListener)
-	s := &Server{t: t, Store: store, server: server, double: d, handler: handler, client: client}
+	s := &Server{
+		Store:   store,
+		t:       t,
+		server:  server,
+		double:  d,
+		handler: d.Handler(server),
+		client:  &http.Transport{},
+	}
 	s.check("New", d.Begin(server, func() (err error) {
 		for _, seed := range o.seeds {
 			if err := seed(store); err != nil {
@@ -148,7 +153,9 @@ func New(t testing.TB, opts ...Option) *Server {
 	}))
 	s.Owner = s.profile("usr_owner")
 	host := "eventstest.invalid"
-	if !o.noListener {
+	if o.noListener {
+		s.client.DialContext = s.dial
+	} else {
 		host = s.listen()
 	}
 	s.URL = "http://" + host + events.BasePath

@@ -39,7 +39,8 @@ func RedactHeader(h http.Header) http.Header {
 	for name, values := range h {
 		for i, value := range values {
 			values[i] = Redact(value)
-			if strings.EqualFold(name, "X-Service-Api-Key") || strings.EqualFold(name, "Authorization") {
+			switch http.CanonicalHeaderKey(name) {
+			case "X-Service-Api-Key", "Authorization":
 				scheme := bearer.FindString(value)
 				values[i] = scheme + "…" + tail(value[len(scheme):])
 			}

@@ -25,8 +25,8 @@ func NewServer(h http.Handler) *http.Server {
 // time to read for that of the client. A writer without deadlines has nothing to end.
 func NoTimeouts(w http.ResponseWriter) {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{})
-	_ = control.SetWriteDeadline(time.Time{})
+	control.SetReadDeadline(time.Time{})
+	control.SetWriteDeadline(time.Time{})
 }
 
 // RestartWriteTimeout gives an answer the whole of the server's time to write, from now on.
@@ -34,7 +34,7 @@ func NoTimeouts(w http.ResponseWriter) {
 func RestartWriteTimeout(ctx context.Context, w http.ResponseWriter) {
 	server, ok := ctx.Value(http.ServerContextKey).(*http.Server)
 	if ok && server.WriteTimeout > 0 {
-		deadline := time.Now().Add(server.WriteTimeout)
-		_ = http.NewResponseController(w).SetWriteDeadline(deadline) // a writer without one needs none
+		// A writer without a deadline needs none.
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(server.WriteTimeout))
 	}
 }
