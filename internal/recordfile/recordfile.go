@@ -90,9 +90,6 @@ const (
 
 	// chunk is how much is read at once, in bytes.
 	chunk = 1 << 20
-
-	// longest is how much of a file is one string in memory, in bytes.
-	longest = 64 << 20
 )
 
 // Options of [Open], [Read] and [Salvage].

@@ -23,9 +23,10 @@ type Line struct {
 // longer than any right line, and the end of the file, may be a part of a line. While take
 // works on one run, the next is read.
 //
-// Runs are parts of a few long strings: large pieces of memory make the garbage collector
-// run less often. But no string is as long as the file may say it is: something may have
-// extended it by zeros, to more than any memory holds.
+// All runs are parts of one string: one large piece of memory makes the garbage collector
+// run less often. But something may have extended a good file by zeros, to more than any
+// memory holds. Then a zero stands where a good file has a commit: before the most that one
+// write can leave at the end. The runs of such a file are parts of several strings.
 func (c *content) readLines(f handle, take func(text string) error) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -37,6 +38,14 @@ func (c *content) readLines(f handle, take func(text string) error) error {
 	file := io.NewSectionReader(f, c.end, unread)
 	buf := make([]byte, min(chunk, unread))
 	var text strings.Builder
+	longest := unread
+	probe := []byte{1}
+	if c.size > maxUnfinished {
+		f.ReadAt(probe, c.size-maxUnfinished-1) // an error is met again below
+	}
+	if probe[0] == 0 {
+		longest = 64 << 20
+	}
 	handed := 0 // how much of it take was given
 	var taking sync.WaitGroup
 	var refused error // by take
