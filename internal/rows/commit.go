@@ -94,7 +94,7 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 	updates, changes := db.gather(waiting)
 	var err error
 	if len(changes) > 0 {
-		err = db.write(changes)
+		err = notWritten(db.write(changes))
 		if err == nil {
 			db.publish(changes)
 			if db.failed {
@@ -175,13 +175,11 @@ func (db *DB) addRecords(changes []*Row) (fit bool) {
 func (db *DB) run(fn func(*Tx) error, tx *Tx) (err error) {
 	defer func() {
 		p := recover()
-		if p == nil {
-			return
-		}
-		damaged, isError := p.(error)
-		if isError && errors.Is(damaged, ErrDamaged) {
+		damaged, _ := p.(error)
+		switch {
+		case errors.Is(damaged, ErrDamaged):
 			err = damaged
-		} else {
+		case p != nil:
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
@@ -199,13 +197,13 @@ func (db *DB) write(changes []*Row) error {
 		return nil
 	}
 	if len(db.records) > 0 && len(db.names) > 0 {
-		return notWritten(db.timed("commit", func() error { return db.file.Append(db.records) }))
+		return db.timed("commit", func() error { return db.file.Append(db.records) })
 	}
 	if db.file.Size() == 0 {
 		db.Logger.Info("making a new data file", "data", db.path)
 	}
 	db.records = nil // which may be large, and is not needed
-	return notWritten(db.rewrite(changes))
+	return db.rewrite(changes)
 }
 
 // publish publishes durable changes to readers.

@@ -15,8 +15,6 @@ type Place struct {
 	ID      string
 }
 
-func (r *Row) place() Place { return Place{r.Created, r.ID} }
-
 func compare(r *Row, p Place) int {
 	return cmp.Or(r.Created.Compare(p.Created), cmp.Compare(r.ID, p.ID))
 }
@@ -31,20 +29,24 @@ type list struct {
 	unsorted bool  // see [DB.endBulk]
 }
 
-// list returns the list of r's children of a kind and a status, or nil. A row has few
-// lists, so they are a chain that is searched from its beginning.
+// empty is the list of a row that has no children of a kind and a status.
+var empty list
+
+// list returns the list of r's children of a kind and a status. A row has few lists, so
+// they are a chain that is searched from its beginning.
 func (r *Row) list(kind *Kind, status string) *list {
-	l := r.lists
-	for l != nil && (l.kind != kind || l.status != status) {
-		l = l.next
+	for l := r.lists; l != nil; l = l.next {
+		if l.kind == kind && l.status == status {
+			return l
+		}
 	}
-	return l
+	return &empty
 }
 
 // listFor is list, but makes the list if there is none.
 func (r *Row) listFor(kind *Kind, status string) *list {
 	l := r.list(kind, status)
-	if l == nil {
+	if l == &empty {
 		l = &list{kind: kind, status: strings.Clone(status), next: r.lists} // no part of a longer text
 		r.lists = l
 	}
@@ -65,13 +67,13 @@ func (db *DB) addTo(l *list, r *Row) {
 		l.rows = slices.Grow(l.rows, max(1, n)) // double: append would add a quarter, and copy more often
 	}
 	switch {
-	case n == 0 || compare(l.rows[n-1], r.place()) < 0:
+	case n == 0 || compare(l.rows[n-1], r.Place) < 0:
 		l.rows = append(l.rows, r)
 	case db.bulk:
 		db.unsort(l)
 		l.rows = append(l.rows, r)
 	default:
-		l.rows = slices.Insert(l.rows, l.position(r.place()), r)
+		l.rows = slices.Insert(l.rows, l.position(r.Place), r)
 	}
 }
 
@@ -82,7 +84,7 @@ func (db *DB) removeFrom(l *list, r *Row) {
 		db.unsort(l)
 		return
 	}
-	at := l.position(r.place())
+	at := l.position(r.Place)
 	l.rows = slices.Delete(l.rows, at, at+1)
 }
 
@@ -112,7 +114,7 @@ func (l *list) sort() {
 	l.rows = slices.DeleteFunc(l.rows, func(r *Row) bool {
 		return r.Kind == nil || l.status != "" && l.status != r.Status
 	})
-	slices.SortFunc(l.rows, func(a, b *Row) int { return compare(a, b.place()) })
+	slices.SortFunc(l.rows, func(a, b *Row) int { return compare(a, b.Place) })
 	l.rows = slices.Compact(l.rows)
 }
 
@@ -122,10 +124,7 @@ func (db *DB) parentOf(r *Row) *Row {
 	if r.Parent == "" && r.Kind.Parent == "" {
 		return &db.root
 	}
-	if db.parent == nil || db.parent.ID != r.Parent {
-		db.parent = db.names[r.Parent].withID(r.Kind.Parent, r.Parent)
-	}
-	return db.parent
+	return db.names[r.Parent].withID(r.Kind.Parent, r.Parent)
 }
 
 // apply makes the change r of the row with its id, which is current, or nil if there is
@@ -192,12 +191,9 @@ func (db *DB) move(parent, r *Row, from, to string) {
 // delete deletes a row and all that belongs to it.
 func (db *DB) delete(r *Row) {
 	parent := db.parentOf(r)
-	kind := r.Kind
+	db.removeFrom(parent.list(r.Kind, ""), r)
+	db.move(parent, r, r.Status, "")
 	db.unbind(r)
-	db.removeFrom(parent.list(kind, ""), r)
-	if r.Status != "" {
-		db.removeFrom(parent.list(kind, r.Status), r)
-	}
 }
 
 // unbind removes a row and all that belongs to it from the names. The lists of its
@@ -206,7 +202,6 @@ func (db *DB) unbind(r *Row) {
 	for child := range db.children(r) {
 		db.unbind(child)
 	}
-	db.parent = nil // it may be this one
 	db.live -= size(r)
 	delete(db.names, r.ID)
 	delete(db.names, r.Name)
@@ -224,11 +219,7 @@ func (db *DB) unbind(r *Row) {
 func (db *DB) children(r *Row) iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
 		for i := range db.Kinds {
-			l := r.list(&db.Kinds[i], "")
-			if l == nil {
-				continue
-			}
-			for _, child := range l.rows {
+			for _, child := range r.list(&db.Kinds[i], "").rows {
 				if child.Kind != nil && !yield(child) {
 					return
 				}

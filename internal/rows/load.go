@@ -32,18 +32,15 @@ type Format struct {
 }
 
 // missing is what the rows in a file of a format lack: by the name of a kind, the members
-// that later formats added.
-func (o *Options) missing(format string) map[string]string {
+// that later formats added, each after a comma.
+func (o Options) missing(format string) map[string]string {
 	missing := map[string]string{}
 	for _, f := range slices.Backward(o.Formats) {
 		if f.Name == format {
 			break
 		}
 		for kind, members := range f.Added {
-			if later := missing[kind]; later != "" {
-				members += "," + later
-			}
-			missing[kind] = members
+			missing[kind] = "," + members + missing[kind]
 		}
 	}
 	return missing
@@ -57,7 +54,7 @@ func (o *Options) missing(format string) map[string]string {
 func Open(path string, o Options) (*DB, error) {
 	l := newLoader(o)
 	db := l.db
-	file, err := recordfile.Open(path, l.options(), l.line)
+	file, err := recordfile.Open(path, o.forFile(), l.line)
 	err = l.finish(path, err)
 	if err == nil {
 		db.file = file
@@ -71,12 +68,12 @@ func Open(path string, o Options) (*DB, error) {
 	return db, nil
 }
 
-func (l *loader) options() recordfile.Options {
-	o := recordfile.Options{Logger: l.db.Logger}
-	for _, f := range l.db.Formats {
-		o.Formats = append(o.Formats, f.Name)
+func (o Options) forFile() recordfile.Options {
+	file := recordfile.Options{Logger: o.Logger}
+	for _, f := range o.Formats {
+		file.Formats = append(file.Formats, f.Name)
 	}
-	return o
+	return file
 }
 
 // settle makes durable what was read, before anything of it is shown. It writes a new
@@ -152,11 +149,13 @@ func (l *loader) line(line recordfile.Line) error {
 		l.missing = l.db.missing(line.Format)
 		l.batch = <-l.free
 	}
-	for text := range records(line.Records) {
-		if l.whole && !json.Valid([]byte(text)) {
+	for line.Records != "" {
+		var record string
+		record, line.Records = cutRecord(line.Records)
+		if l.whole && !json.Valid([]byte(record)) {
 			return errForm
 		}
-		r, err := l.db.parse(text, l.missing)
+		r, err := l.db.parse(record, l.missing)
 		if err != nil {
 			return err
 		}
@@ -231,7 +230,7 @@ func (db *DB) contradiction(current, r *Row) string {
 func Check(path string, o Options) (recordfile.Report, map[string]int, error) {
 	l := newLoader(o)
 	l.whole = true
-	report, err := recordfile.Read(path, l.options(), l.line)
+	report, err := recordfile.Read(path, o.forFile(), l.line)
 	err = l.finish(path, err)
 	return report, l.db.Stats().Rows, err
 }
@@ -240,10 +239,11 @@ func Check(path string, o Options) (recordfile.Report, map[string]int, error) {
 // has it, and changes nothing. It returns the parts of the file that do not verify, and
 // how many commits are missing at least.
 func Salvage(path string, o Options, each func(record string) error) ([]recordfile.Span, int, error) {
-	l := loader{db: New(o)}
-	return recordfile.Salvage(path, l.options(), func(line string) error {
-		for text := range records(line) {
-			kind, row, _ := split(text)
+	return recordfile.Salvage(path, o.forFile(), func(line string) error {
+		for line != "" {
+			var record string
+			record, line = cutRecord(line)
+			kind, row, _ := split(record)
 			err := each(`{"` + kind + `":` + row + "}")
 			if err != nil {
 				return err

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"time"
 
@@ -66,32 +65,20 @@ func AppendRecord(b []byte, kind *Kind, json string) []byte {
 	return append(b, '}')
 }
 
-// records yields the records of a line, which have a comma between them.
-func records(line string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for line != "" {
-			end := recordEnd(line)
-			if !yield(line[:end]) {
-				return
-			}
-			line = strings.TrimPrefix(line[end:], ",")
-		}
-	}
-}
-
-// recordEnd is where the first record of a line ends: before a `,{"` that comes after
-// two braces and before the first letter of a kind.
-func recordEnd(line string) int {
+// cutRecord cuts the first record off a line, and the comma after it. The record ends before
+// a `,{"` that comes after two braces and before the first letter of a kind.
+func cutRecord(line string) (record, rest string) {
 	const between = `}},{"`
-	from := 0
+	end := 0
 	for {
-		i := strings.Index(line[from:], between)
+		i := strings.Index(line[end:], between)
 		if i < 0 {
-			return len(line)
+			return line, ""
 		}
-		from += i + len(between)
-		if from < len(line) && 'a' <= line[from] && line[from] <= 'z' {
-			return from - len(`,{"`)
+		end += i + len(between)
+		if end < len(line) && 'a' <= line[end] && line[end] <= 'z' {
+			end -= len(`,{"`)
+			return line[:end], line[end+1:]
 		}
 	}
 }
@@ -117,7 +104,7 @@ func (db *DB) parse(record string, missing map[string]string) (*Row, error) {
 	name, text, idem := split(record)
 	if name == "delete" {
 		name, text, _ = split(text)
-		r := &Row{ID: strings.Trim(text, `"`)}
+		r := &Row{Place: Place{ID: strings.Trim(text, `"`)}}
 		r.Kind = db.kindOf(r.ID)
 		if r.Kind == nil || r.Kind.Name != name {
 			return nil, errForm
@@ -125,7 +112,7 @@ func (db *DB) parse(record string, missing map[string]string) (*Row, error) {
 		return r, nil
 	}
 	if added := missing[name]; added != "" {
-		text = strings.TrimSuffix(text, "}") + "," + added + "}"
+		text = strings.TrimSuffix(text, "}") + added + "}"
 	}
 	r, err := db.readRow(text)
 	if err != nil {

@@ -69,12 +69,11 @@ const maxMembers = 5
 // Row is one row. Nobody but its database changes it, and only while no View
 // runs: its fields are valid until the View or Batch that found it returns.
 type Row struct {
-	ID      string // begins with the prefix of its kind and an underscore
-	Parent  string // id of the row that it belongs to, or ""
-	Name    string // a second name by which it is found, or again its id
-	Status  string // what lists of it can be filtered by, or ""
-	Created time.Time
-	JSON    string // from which the fields above are read
+	Place         // in lists; the id begins with the prefix of the row's kind and an underscore
+	Parent string // id of the row that it belongs to, or ""
+	Name   string // a second name by which it is found, or again its id
+	Status string // what lists of it can be filtered by, or ""
+	JSON   string // from which the fields above are read
 
 	Kind        *Kind           // nil once the row is deleted
 	Idempotency *IdempotencyKey // that it was created with, or nil
@@ -134,13 +133,16 @@ type DB struct {
 
 	commits atomic.Uint64 // that took effect
 	size    atomic.Int64  // of the file, after the last of them
-	watch   stopwatch
 
-	writer    sync.Mutex // held by the commit in progress; guards the four fields below
+	began   atomic.Pointer[time.Time] // of the commit or rewrite under way; nil: there is none
+	longest atomic.Int64              // of all commits and rewrites so far, in nanoseconds
+
+	writer    sync.Mutex // held by the commit in progress; guards the five fields below
 	closed    bool
-	failed    bool   // the last commit was not written
-	records   []byte // the records of that commit; kept for its memory
-	compactAt int64  // bytes of the file that may be outdated before it is compacted
+	failed    bool      // the last commit was not written
+	logged    time.Time // when a commit or rewrite was last reported as slow
+	records   []byte    // the records of that commit; kept for its memory
+	compactAt int64     // bytes of the file that may be outdated before it is compacted
 
 	// The state that readers see. The fields below mu change only while both writer and
 	// mu are held, so a holder of either may read them. The loader of Open needs neither:
@@ -152,7 +154,6 @@ type DB struct {
 	newest   time.Time
 	bulk     bool    // many changes are being published: lists are put in order at the end
 	unsorted []*list // to be put in order then
-	parent   *Row    // the last one that was looked up, as many rows in turn have the same
 }
 
 // New returns an empty database in memory.

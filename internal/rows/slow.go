@@ -1,30 +1,20 @@
 package rows
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 const (
 	slowWrite = time.Second      // a commit or rewrite that takes longer is logged
 	slowEvery = 10 * time.Second // between two of them that are logged
 )
 
-// stopwatch measures commits and rewrites. DB.writer guards logged.
-type stopwatch struct {
-	began   atomic.Pointer[time.Time] // of what is under way; nil: nothing is
-	longest atomic.Int64              // of all so far, in nanoseconds
-	logged  time.Time                 // when one was last reported as slow
-}
-
 // Writing is for how long the commit or rewrite that is under way has been going on, 0 if
 // none is, and how long the longest took.
 func (db *DB) Writing() (now, longest time.Duration) {
-	began := db.watch.began.Load()
+	began := db.began.Load()
 	if began != nil {
 		now = time.Since(*began)
 	}
-	return now, max(now, time.Duration(db.watch.longest.Load()))
+	return now, max(now, time.Duration(db.longest.Load()))
 }
 
 // Stats is how much a database holds.
@@ -52,10 +42,9 @@ func (db *DB) Stats() Stats {
 // timed calls write, which commits or rewrites, and logs if that is slow: once while it is
 // under way, and when it has ended.
 func (db *DB) timed(what string, write func() error) error {
-	w := &db.watch
 	began := time.Now()
-	w.began.Store(&began)
-	isQuiet := began.Sub(w.logged) < slowEvery
+	db.began.Store(&began)
+	isQuiet := began.Sub(db.logged) < slowEvery
 	warn := time.AfterFunc(slowWrite, func() {
 		if !isQuiet {
 			db.Logger.Warn("the disk is slow: a "+what+" is still under way", "after", slowWrite.String())
@@ -64,10 +53,10 @@ func (db *DB) timed(what string, write func() error) error {
 	err := write()
 	warn.Stop()
 	took := time.Since(began)
-	w.began.Store(nil)
-	w.longest.Store(max(w.longest.Load(), int64(took)))
+	db.began.Store(nil)
+	db.longest.Store(max(db.longest.Load(), int64(took)))
 	if took >= slowWrite && !isQuiet {
-		w.logged = time.Now()
+		db.logged = time.Now()
 		db.Logger.Warn("the disk is slow: a "+what+" has ended", "took_ms", took.Milliseconds(), "error", err)
 	}
 	return err

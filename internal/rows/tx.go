@@ -93,7 +93,7 @@ func (tx *Tx) Delete(id string) {
 	r := tx.Find(id)
 	if r != nil && r.ID == id {
 		tx.unbind(r)
-		tx.changes = append(tx.changes, &Row{ID: r.ID, Kind: r.Kind})
+		tx.changes = append(tx.changes, &Row{Place: r.Place, Kind: r.Kind})
 	}
 }
 

@@ -41,9 +41,6 @@ func (v View) Page(parent, prefix, status string, after *Place, limit int, page 
 		return page, nil
 	}
 	l := r.list(v.db.kindOf(prefix), status)
-	if l == nil {
-		return page, nil
-	}
 	end := len(l.rows)
 	if after != nil {
 		end = l.position(*after)
@@ -55,7 +52,7 @@ func (v View) Page(parent, prefix, status string, after *Place, limit int, page 
 	if start == 0 {
 		return page, nil
 	}
-	return page, new(l.rows[start].place())
+	return page, new(l.rows[start].Place)
 }
 
 // All yields all rows. Each comes before its children.
