@@ -120,7 +120,7 @@ func Health(addr, readyFile string) (asked string, err error) {
 		return "", fmt.Errorf("no answer from %s: %w", asked, errors.Unwrap(err))
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode != 200 {
 		err = fmt.Errorf("%s answered %s: it cannot write, or is another program", asked, resp.Status)
 	}
 	return asked, err

@@ -60,7 +60,7 @@ func (c *client) ask(w io.Writer, method, path string, body []byte) error {
 	c.timeout = quietTimeout
 	c.doubt = ""
 	// If this fails, nothing was applied, and a refusal may come nevertheless.
-	if req.Write(c) == nil && method != http.MethodGet {
+	if req.Write(c) == nil && method != "GET" {
 		c.doubt = "; it may have been applied"
 		if path == "/records" {
 			c.timeout = applyTimeout
@@ -70,13 +70,13 @@ func (c *client) ask(w io.Writer, method, path string, body []byte) error {
 	if err != nil {
 		return command.Failed(err)
 	}
-	if resp.StatusCode < http.StatusMultipleChoices {
+	if resp.StatusCode < 300 {
 		_, err = io.Copy(w, resp.Body)
 		return command.Failed(err)
 	}
 	var e struct{ Error struct{ Message string } }
 	err = json.NewDecoder(resp.Body).Decode(&e)
-	if err != nil || resp.StatusCode >= http.StatusInternalServerError {
+	if err != nil || resp.StatusCode >= 500 {
 		return command.Failed(fmt.Errorf("the running server answered %s: its log has the cause "+
 			"under the id %s", resp.Status, resp.Header.Get("X-Request-Id")))
 	}

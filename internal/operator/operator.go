@@ -128,7 +128,7 @@ func StoreRoutes(store Store, report Report, basePath string) Routes {
 	}
 	return Routes{
 		{Operation: "GET /keys", Do: listKeys},
-		{Operation: "POST /keys", Do: issueKey, Status: http.StatusCreated, MaxBody: maxBody},
+		{Operation: "POST /keys", Do: issueKey, Status: 201, MaxBody: maxBody},
 		{Operation: "DELETE /keys/{id}", Do: revokeKey},
 		{Operation: "GET /records", Stream: store.WriteRecords},
 		{Operation: "POST /records", Do: applyRecords, MaxBody: maxRecords},
@@ -179,9 +179,9 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	case result == nil:
-		w.WriteHeader(http.StatusNoContent)
+		w.WriteHeader(204)
 	default:
-		answer.Write(w, cmp.Or(rt.Status, http.StatusOK), string(strict.Encode(result)))
+		answer.Write(w, cmp.Or(rt.Status, 200), string(strict.Encode(result)))
 	}
 	return nil
 }
