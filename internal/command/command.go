@@ -73,8 +73,7 @@ func (p *Program) Run(args []string) error {
 	}
 	err = fs.Parse(rest)
 	if errors.Is(err, flag.ErrHelp) {
-		p.explain(c, fs)
-		return nil
+		return p.explain(c, fs)
 	}
 	if err != nil { // only a flag that is on or off refuses a value, with the words "parse error"
 		problem := strings.Replace(err.Error(), "parse error", onOrOff, 1)
@@ -178,20 +177,19 @@ func (p *Program) readVariable(f *flag.Flag) error {
 
 // help lists the subcommands.
 func (p *Program) help() error {
-	fmt.Fprintf(p.Stdout, "%s\n\nUsage: %s [SUBCOMMAND] [FLAGS]\n\n", p.About, p.Name)
+	p.Printf("%s\n\nUsage: %s [SUBCOMMAND] [FLAGS]\n\n", p.About, p.Name)
 	for _, c := range p.Commands {
-		fmt.Fprintf(p.Stdout, "  %-12s %s\n", c.Name, c.Summary)
+		p.Printf("  %-12s %s\n", c.Name, c.Summary)
 	}
-	fmt.Fprintf(p.Stdout, "\nSee %s help SUBCOMMAND for its flags.\n", p.Name)
-	return nil
+	return p.Printf("\nSee %s help SUBCOMMAND for its flags.\n", p.Name)
 }
 
 // explain prints the help of one subcommand.
-func (p *Program) explain(c Command, fs *flag.FlagSet) {
+func (p *Program) explain(c Command, fs *flag.FlagSet) error {
 	usage := strings.TrimSpace(p.Name + " " + c.Name + " [FLAGS] " + c.Args)
-	fmt.Fprintf(p.Stdout, "%s %s: %s\n\nUsage: %s\n", p.Name, c.Name, c.Summary, usage)
+	p.Printf("%s %s: %s\n\nUsage: %s\n", p.Name, c.Name, c.Summary, usage)
 	fs.SetOutput(p.Stdout)
 	fs.PrintDefaults()
-	fmt.Fprintf(p.Stdout, "\nA flag that is not given is read from its variable in the environment, if it\n"+
+	return p.Printf("\nA flag that is not given is read from its variable in the environment, if it\n"+
 		"has one: -data from %s_DATA and so on.\n", strings.ToUpper(p.Name))
 }
