@@ -431,7 +431,7 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 		err = command.Serve(ctx, s.patience, s.servers(listener), s.announce)
 		stop()
 		watching.Wait()
-		s.ready.Remove(e.readyFile) // before the lock of the data file is released to the next server
+		s.ready.RemoveFile(e.readyFile) // before the lock of the data file is released to the next server
 		err = command.Failed(errors.Join(err, s.store.Err()))
 	}
 	if s.store != nil {
@@ -651,11 +651,12 @@ func (s *server) announce() error {
 		rows += n
 	}
 	s.report("ready", "version", number, "rows", rows, "bytes", stats.Bytes)
-	if len(s.Args) == 0 {
-		return s.ready.Print(s.Stdout, s.readyFile)
-	}
-	if err := s.ready.Print(io.Discard, s.readyFile); err != nil {
+	err := s.ready.WriteFile(s.readyFile)
+	if err != nil {
 		return err
+	}
+	if len(s.Args) == 0 {
+		return s.Printf("%s", s.ready)
 	}
 	return s.Child(s.ctx, s.Args, []string{
 		"EVENTS_BASE_URL=" + s.ready.BaseURL,

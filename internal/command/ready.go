@@ -30,31 +30,33 @@ type Ready struct {
 	PID          int    `json:"pid,omitempty"` // in the file alone
 }
 
-// Print writes the file, then prints the lines: a script that waits for the last line
-// finds the file, too.
-func (r Ready) Print(stdout io.Writer, file string) error {
-	lines := Lines(strict.Encode(r))
-	if file != "" {
-		r.PID = os.Getpid()
-		err := replace(file, func(w io.Writer) error {
-			_, err := w.Write(append(strict.Encode(r), '\n'))
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("-ready-file: %w", err)
-		}
+// String is the lines that are printed.
+func (r Ready) String() string { return Lines(strict.Encode(r)) }
+
+// WriteFile writes the ready file, which comes before the lines: a script that waits for the
+// last line finds the file, too.
+func (r Ready) WriteFile(path string) error {
+	if path == "" {
+		return nil
 	}
-	_, err := io.WriteString(stdout, lines)
-	return err
+	r.PID = os.Getpid()
+	err := replace(path, func(w io.Writer) error {
+		_, err := w.Write(append(strict.Encode(r), '\n'))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("-ready-file: %w", err)
+	}
+	return nil
 }
 
-// Remove removes the file if it is still as Print wrote it: the next server may
+// RemoveFile removes the file if it is still as WriteFile wrote it: the next server may
 // have one at the same path by then.
-func (r Ready) Remove(file string) {
+func (r Ready) RemoveFile(path string) {
 	r.PID = os.Getpid()
-	now, err := readReady(file)
+	now, err := readReady(path)
 	if err == nil && now == r {
-		os.Remove(file)
+		os.Remove(path)
 	}
 }
 

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -16,11 +15,7 @@ import (
 	"time"
 )
 
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-func TestPrint(t *testing.T) {
+func TestReady(t *testing.T) {
 	t.Parallel()
 	dir, pid := t.TempDir(), strconv.Itoa(os.Getpid())
 	path := filepath.Join(dir, "ready.json")
@@ -47,32 +42,26 @@ func TestPrint(t *testing.T) {
 		if err := PrepareReadyFile(path); err != nil {
 			t.Fatal(err)
 		}
-		printed := ""
-		err := tt.ready.Print(writerFunc(func(lines []byte) (int, error) {
-			printed += string(lines)
-			if b, err := os.ReadFile(path); string(b) != tt.file {
-				t.Errorf("at %q the ready file is %q, %v, want %q", lines, b, err, tt.file)
-			}
-			return len(lines), nil
-		}), path)
-		if printed != tt.printed || err != nil {
-			t.Errorf("%+v printed %q, %v, want %q", tt.ready, printed, err, tt.printed)
+		err := tt.ready.WriteFile(path)
+		if b, _ := os.ReadFile(path); string(b) != tt.file || err != nil {
+			t.Errorf("the ready file is %q, %v, want %q", b, err, tt.file)
+		}
+		if printed := tt.ready.String(); printed != tt.printed {
+			t.Errorf("the lines are %q, want %q", printed, tt.printed)
 		}
 		info, files := must(os.Stat(path)), must(os.ReadDir(dir))
 		if len(files) != 1 || info.Mode() != 0o600 && runtime.GOOS != "windows" {
 			t.Errorf("there are %v, the ready file with %v, want it alone with 0600", files, info.Mode())
 		}
-		tt.ready.Remove(path)
+		tt.ready.RemoveFile(path)
 	}
 }
 
-func TestPrintFails(t *testing.T) {
+func TestReadyFileFails(t *testing.T) {
 	t.Parallel()
-	r, closed := io.Pipe()
-	r.Close()
 	path := filepath.Join(t.TempDir(), "ready.json")
-	if err := (Ready{BaseURL: "http://b"}).Print(closed, ""); err != io.ErrClosedPipe {
-		t.Errorf("Print with stdout closed = %v", err)
+	if err := (Ready{BaseURL: "http://b"}).WriteFile(""); err != nil {
+		t.Errorf("WriteFile of none = %v", err)
 	}
 	if err := PrepareReadyFile(path); err != nil {
 		t.Fatal(err)
@@ -80,10 +69,9 @@ func TestPrintFails(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil { // the ready file was not there
 		t.Fatal(err)
 	}
-	var printed bytes.Buffer
-	err := (Ready{}).Print(&printed, path)
-	if err == nil || !strings.HasPrefix(err.Error(), "-ready-file: ") || printed.Len() > 0 {
-		t.Errorf("Print over a folder = %v, and printed %q", err, &printed)
+	err := (Ready{}).WriteFile(path)
+	if err == nil || !strings.HasPrefix(err.Error(), "-ready-file: ") {
+		t.Errorf("WriteFile over a folder = %v", err)
 	}
 	err = PrepareReadyFile(filepath.Join(path, "no", "ready.json"))
 	if err == nil || !strings.HasPrefix(err.Error(), "-ready-file: ") {
@@ -92,9 +80,9 @@ func TestPrintFails(t *testing.T) {
 }
 
 // A server removes its own ready file alone.
-func TestRemove(t *testing.T) {
+func TestRemoveFile(t *testing.T) {
 	t.Parallel()
-	Ready{}.Remove("")
+	Ready{}.RemoveFile("")
 	const earlier, next = `{"ready":"of an earlier server","pid":1}`, `{"ready":"of the next server","pid":1}`
 	ours := Ready{Ready: "curl"}
 	for _, tt := range []struct {
@@ -128,19 +116,19 @@ func TestRemove(t *testing.T) {
 				t.Error("the ready file of an earlier server is there still")
 			}
 			if tt.written {
-				if err := ours.Print(io.Discard, path); err != nil {
+				if err := ours.WriteFile(path); err != nil {
 					t.Fatal(err)
 				}
 			}
 			put(tt.during)
-			ours.Remove(path)
+			ours.RemoveFile(path)
 			b, _ := os.ReadFile(path)
 			if files := must(os.ReadDir(dir)); string(b) != tt.left || len(files) > 1 {
-				t.Errorf("Remove left %v with %q, want %q", files, b, tt.left)
+				t.Errorf("RemoveFile left %v with %q, want %q", files, b, tt.left)
 			}
 			put(next)
-			if ours.Remove(path); len(must(os.ReadDir(dir))) != 1 {
-				t.Error("a second Remove took away the file of the next server")
+			if ours.RemoveFile(path); len(must(os.ReadDir(dir))) != 1 {
+				t.Error("a second RemoveFile took away the file of the next server")
 			}
 		})
 	}
@@ -239,8 +227,8 @@ func TestReadyFileAmongOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := Ready{Ready: "curl", Key: "svc_live_secret"}
-	if err := ready.Print(io.Discard, path); err != nil {
-		t.Errorf("Print = %v", err)
+	if err := ready.WriteFile(path); err != nil {
+		t.Errorf("WriteFile = %v", err)
 	}
 	if info := must(os.Lstat(path)); !info.Mode().IsRegular() {
 		t.Errorf("the ready file is %v, want a file in the place of the link", info.Mode())
@@ -263,15 +251,15 @@ func TestReadyFileAmongOthers(t *testing.T) {
 	}
 	removed := make(chan bool)
 	go func() {
-		ready.Remove(path)
+		ready.RemoveFile(path)
 		close(removed)
 	}()
 	select {
 	case <-removed:
 	case <-time.After(5 * time.Second):
-		t.Fatal("Remove waits for a pipe at the path")
+		t.Fatal("RemoveFile waits for a pipe at the path")
 	}
 	if info := must(os.Lstat(path)); info.Mode().Type() != os.ModeNamedPipe {
-		t.Errorf("Remove left %v, want the pipe of others", info.Mode())
+		t.Errorf("RemoveFile left %v, want the pipe of others", info.Mode())
 	}
 }
