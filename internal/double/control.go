@@ -134,7 +134,7 @@ func fill(in any, object []byte) (strict.Value, error) {
 }
 
 // parseFault reads a fault, which must be of the user, unless that is "". Its id and hits
-// are the server's, and are not read.
+// are the server's: addFaults sets them.
 func (d *Double) parseFault(object []byte, user string) (*Rule, error) {
 	var in Rule
 	_, err := fill(&in, object)
@@ -151,7 +151,7 @@ func (d *Double) parseFault(object []byte, user string) (*Rule, error) {
 	in.Header = values.Header
 	in.Patch = strings.TrimPrefix(string(values.Patch), "null")
 	in.User = cmp.Or(in.User, user)
-	return d.newRule(in.Operation, in.Fault, user)
+	return &in, d.check(&in, user)
 }
 
 // SetFaults replaces all faults, or those of a user, by a JSON array. Of an array with a

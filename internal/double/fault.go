@@ -83,16 +83,16 @@ func (f Fault) does() (words []string, outcomes int) {
 	return words, outcomes
 }
 
-// newRule returns a fault, or all that is wrong with it: sentences that begin with a member
-// as the control API names it. The fault must be of the user, unless that is "".
-func (d *Double) newRule(operation string, f Fault, user string) (*Rule, error) {
+// check returns all that is wrong with a fault: sentences that begin with a member as the
+// control API names it. The fault must be of the user, unless that is "".
+func (d *Double) check(f *Rule, user string) error {
 	var problems []string
 	must := func(is bool, problem string) {
 		if !is {
 			problems = append(problems, problem)
 		}
 	}
-	err := d.KnownOperation(operation)
+	err := d.KnownOperation(f.Operation)
 	must(err == nil, fmt.Sprint(err))
 	least := 400
 	if f.Body != "" {
@@ -104,7 +104,6 @@ func (d *Double) newRule(operation string, f Fault, user string) (*Rule, error) 
 	must(f.Status != 0 || f.Body == "" && f.RetryAfter == 0, "body and retry_after need status")
 	patch, err := strict.Parse([]byte(cmp.Or(f.Patch, "{}")))
 	must(err == nil && patch.Kind == strict.Object, "patch must be a JSON object")
-	f.Header = f.Header.Clone() // a test may go on using its own
 	for name, values := range f.Header {
 		field := name + ": " + strings.Join(values, ", ")
 		must(validField.MatchString(field) && !framing.MatchString(field),
@@ -117,8 +116,8 @@ func (d *Double) newRule(operation string, f Fault, user string) (*Rule, error) 
 	must(words != nil, "one of status, patch, drop, lose, cut, header, delay and trickle is required")
 	must(!f.Drop && !f.Lose || f.Header == nil && f.Trickle == 0,
 		"header and trickle need an answer, and drop and lose send none")
-	method, _, _ := strings.Cut(operation, " ")
-	isPath, _ := path.Match(strings.ReplaceAll(operation, "{id}", "?*"), method+" "+f.Path)
+	_, pattern, _ := strings.Cut(f.Operation, " ")
+	isPath, _ := path.Match(strings.ReplaceAll(pattern, "{id}", "?*"), f.Path)
 	must(f.Path == "" || isPath, "path must be one of the operation, without "+d.base)
 	if f.User != "" {
 		err := d.KnownUser(f.User)
@@ -126,9 +125,9 @@ func (d *Double) newRule(operation string, f Fault, user string) (*Rule, error) 
 	}
 	must(user == "" || f.User == user, "user must be the one of ?user=, or left out")
 	if problems != nil {
-		return nil, answer.BadRequest(strings.Join(problems, "; "))
+		return answer.BadRequest(strings.Join(problems, "; "))
 	}
-	return &Rule{Operation: operation, Fault: f}, nil
+	return nil
 }
 
 var (
@@ -140,20 +139,23 @@ var (
 
 // Fail sets a fault, to be used after those that are set already.
 func (d *Double) Fail(operation string, f Fault) (*Rule, error) {
-	rule, err := d.newRule(operation, f, "")
+	f.Header = f.Header.Clone() // a test may go on using its own
+	rule := &Rule{Operation: operation, Fault: f}
+	err := d.check(rule, "")
 	if err == nil {
 		d.addFaults(rule)
 	}
 	return rule, err
 }
 
-// addFaults adds faults at the end of the list, each with an id of its own.
+// addFaults adds faults at the end of the list, each with an id of its own and no hits.
 func (d *Double) addFaults(rules ...*Rule) {
 	d.Lock()
 	defer d.Unlock()
 	for _, f := range rules {
 		d.set++
 		f.ID = fmt.Sprint("flt_", d.set)
+		f.Hits = 0
 	}
 	d.faults = append(d.faults, rules...)
 }

@@ -39,9 +39,12 @@ type Request struct {
 
 // String is the request in one line: what was asked by whom, its answer and its fault.
 func (r Request) String() string {
-	target := strings.TrimSuffix(r.Path+"?"+r.Query, "?")
 	text := fmt.Sprintf("%d: %s %s of %s: %d",
-		r.Seq, r.Method, target, cmp.Or(r.User, "nobody"), r.Status)
+		r.Seq,
+		r.Method,
+		strings.TrimSuffix(r.Path+"?"+r.Query, "?"),
+		cmp.Or(r.User, "nobody"),
+		r.Status)
 	if r.Fault != "" {
 		text += " (" + r.Fault + ")"
 	}
