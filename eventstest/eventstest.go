@@ -70,7 +70,6 @@ type Server struct {
 	Store *events.Store // the server's data, to look into and to add to
 
 	t       testing.TB
-	server  double.Server
 	double  *double.Double
 	handler http.Handler
 	client  *http.Transport
@@ -137,7 +136,6 @@ func New(t testing.TB, opts ...Option) *Server {
 	s := &Server{
 		Store:   store,
 		t:       t,
-		server:  server,
 		double:  d,
 		handler: d.Handler(server),
 		client:  &http.Transport{},
@@ -224,7 +222,7 @@ func (s *Server) For(t testing.TB) *Server {
 // profile is the user with an id.
 func (s *Server) profile(id string) (user events.User) {
 	s.t.Helper()
-	s.check("the user "+id, json.Unmarshal([]byte(s.server.Profile(id)), &user))
+	s.check("the user "+id, json.Unmarshal([]byte(s.double.Profile(id)), &user))
 	return user
 }
 

@@ -48,7 +48,7 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 		d.ClearRequests(r.Query.Get("user"))
 		return nil, nil
 	}
-	routes := operator.StoreRoutes(store{d.server, d}, report, d.base)
+	routes := operator.StoreRoutes(store{d}, report, d.base)
 	routes = append(routes, operator.Routes{
 		{Operation: "POST /reset", Do: reset, Query: user},
 		{Operation: "GET /faults", Do: d.getFaults, Query: user},
@@ -90,11 +90,8 @@ func IsLocal(host string) bool {
 	return net.ParseIP(u.Hostname()) != nil || !strings.Contains(host, ".")
 }
 
-// store is that of the server, but issues keys for users that are made by name alone, too.
-type store struct {
-	operator.Store
-	d *Double
-}
+// store is the store of the server, but issues keys for users that are made by name alone, too.
+type store struct{ *Double }
 
 // IssueKey takes {"name","fresh"} in addition to what the server's takes.
 func (s store) IssueKey(request []byte) (map[string]string, error) {
@@ -109,7 +106,7 @@ func (s store) IssueKey(request []byte) (map[string]string, error) {
 	case err != nil:
 		return nil, err
 	case in.Email == "" && in.UserID == "":
-		userID, err := s.d.NewUser(in.Name, in.Fresh)
+		userID, err := s.NewUser(in.Name, in.Fresh)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +114,7 @@ func (s store) IssueKey(request []byte) (map[string]string, error) {
 	case in.Fresh:
 		return nil, answer.BadRequest("fresh goes with a name alone, not with email or user_id")
 	}
-	return s.Store.IssueKey(request)
+	return s.Double.IssueKey(request)
 }
 
 // fill reads a JSON object into a struct, as package form does.

@@ -49,17 +49,19 @@ type Double struct {
 	// a route that the API lacks, unless AnyRoute is set.
 	Unknown func(problem string)
 
-	base   string // the path under which the operations are
-	server Server
-	made   time.Time     // when New was called, by the machine's clock
-	come   chan struct{} // gets a value when a request has come
+	base string        // the path under which the operations are
+	made time.Time     // when New was called, by the machine's clock
+	come chan struct{} // gets a value when a request has come
 
 	// What a reset goes back to: the state, and all records of the store.
 	start   state
 	records bytes.Buffer
 
+	// Server is whose double this is. Begin sets it.
+	Server
+
 	// The mutex guards what follows. The store calls Now and NewID while it holds locks of
-	// its own, so a method of the server must never be called while the mutex is held.
+	// its own, so a method of Server must never be called while the mutex is held.
 	sync.Mutex
 	state
 	met     map[*entry]bool     // requests that met a fault and are not answered yet
@@ -131,7 +133,7 @@ func New(base string) *Double {
 // Begin makes the first user and calls setUp, which may put records into the store, make
 // keys and set faults. What is there then is what [Double.Reset] goes back to.
 func (d *Double) Begin(server Server, setUp func() error) error {
-	d.server = server
+	d.Server = server
 	d.now = d.At.Round(0).UTC()
 	err := d.apply(`{"user":{"id":"usr_owner","name":"Test Owner","email":"owner` + mailDomain + `"}}`)
 	if err != nil {
@@ -146,7 +148,7 @@ func (d *Double) Begin(server Server, setUp func() error) error {
 
 // apply applies a record, whose format and values are those of [fmt.Sprintf].
 func (d *Double) apply(format string, values ...any) error {
-	_, err := d.server.ApplyRecords(fmt.Appendf(nil, "["+format+"]", values...))
+	_, err := d.ApplyRecords(fmt.Appendf(nil, "["+format+"]", values...))
 	return err
 }
 
@@ -238,7 +240,7 @@ func digest(kind, owner string, n int) string {
 
 // KnownUser returns an error unless there is a user with this id.
 func (d *Double) KnownUser(id string) error {
-	if strings.HasPrefix(id, "usr_") && d.server.Profile(id) != "" { // and not an email
+	if strings.HasPrefix(id, "usr_") && d.Profile(id) != "" { // and not an email
 		return nil
 	}
 	return answer.NotFound(fmt.Sprintf(
@@ -257,7 +259,7 @@ func (d *Double) NewUser(name string, fresh bool) (userID string, err error) {
 		d.forget(short)
 	}
 	id := d.NewID("usr", name)
-	for d.server.Profile("usr_"+id) != "" || d.server.Profile(id+mailDomain) != "" {
+	for d.Profile("usr_"+id) != "" || d.Profile(id+mailDomain) != "" {
 		id = d.NewID("usr", name)
 	}
 	userID = "usr_" + id
@@ -296,7 +298,7 @@ func (d *Double) forget(name string) {
 // the old counters, and is deleted, or after, with the new ones: no id is skipped
 // or made twice. And no event can be from a time later than that of the clock.
 func (d *Double) Reset(userID string) error {
-	return d.server.Replace(userID, d.seed(userID), func() {
+	return d.Replace(userID, d.seed(userID), func() {
 		d.drop(userID)
 		if userID == "" {
 			d.Lock()

@@ -14,7 +14,7 @@ import (
 // newDouble is a double of a server without operations.
 func newDouble() *Double {
 	d := New("/api")
-	d.server = noServer{}
+	d.Server = noServer{}
 	return d
 }
 

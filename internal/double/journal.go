@@ -112,7 +112,7 @@ func (d *Double) record(r *http.Request) *entry {
 		Path:     answer.Redact(r.URL.EscapedPath()),
 		Query:    answer.Redact(r.URL.RawQuery),
 		Header:   answer.RedactHeader(r.Header),
-		User:     d.server.KeyOwner(r),
+		User:     d.KeyOwner(r),
 	}}
 	d.Lock()
 	defer d.Unlock()
@@ -179,7 +179,7 @@ func (d *Double) Requests(ctx context.Context, n int, operation string, users []
 		}
 		d.Unlock()
 		found = slices.DeleteFunc(found, func(r Request) bool {
-			return r.User != "" && d.server.Profile(r.User) == ""
+			return r.User != "" && d.Profile(r.User) == ""
 		})
 		if len(found) < n && ctx.Err() == nil {
 			d.pause()
@@ -230,7 +230,8 @@ func (d *Double) ClearRequests(userID string) {
 // reportUnknown reports a request to a route that the API lacks.
 func (d *Double) reportUnknown(r Request) {
 	problem := fmt.Sprintf("request %v: the API has no such route; below %s it has %s; "+
-		"AllowUnknownRoutes or -allow-unknown-routes lets it pass", r, d.base, d.allOperations())
+		"AllowUnknownRoutes or -allow-unknown-routes lets it pass",
+		r, d.base, strings.Join(d.Operations(), ", "))
 	if d.Unknown != nil {
 		d.Unknown(problem)
 	}
@@ -241,13 +242,11 @@ func (d *Double) reportUnknown(r Request) {
 	}
 }
 
-func (d *Double) allOperations() string { return strings.Join(d.server.Operations(), ", ") }
-
 // KnownOperation returns an error that has all operations unless this is one of them.
 func (d *Double) KnownOperation(operation string) error {
-	if slices.Contains(d.server.Operations(), operation) {
+	if slices.Contains(d.Operations(), operation) {
 		return nil
 	}
-	return answer.BadRequest(fmt.Sprintf(
-		"operation %.80q is not known: it must be one of %s", operation, d.allOperations()))
+	return answer.BadRequest(fmt.Sprintf("operation %.80q is not known: it must be one of %s",
+		operation, strings.Join(d.Operations(), ", ")))
 }
