@@ -36,7 +36,7 @@ func sealed(data []byte) []byte {
 }
 
 func addSeeds(f *testing.F) {
-	h := header{n: 7, snap: 9, format: "events/1", salt: "0123456789abcdef"}
+	h := header{before: 7, snap: 9, format: "events/1", saltText: "0123456789abcdef"}
 	file := h.text()
 	for n, records := range []string{`{"user":{"id":"usr_ada"}}`, ``, `{"event":{}},{"guest":{}}`,
 		`{"c":"00000000","n":9,"w":[]}`} {

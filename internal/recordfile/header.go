@@ -11,17 +11,17 @@ import (
 
 // header is the line after the opening bracket, line 2 of the file.
 type header struct {
-	n, snap      uint64
-	format, salt string
+	before, snap     uint64 // the header's own number, one before the first commit; that of the snapshot's end
+	format, saltText string
 }
 
 // saltSum is the CRC-32C of the salt, which the checksums of all other lines continue.
-func (h header) saltSum() uint32 { return crc32.Checksum([]byte(h.salt), castagnoli) }
+func (h header) saltSum() uint32 { return crc32.Checksum([]byte(h.saltText), castagnoli) }
 
 // text is the beginning of a file: the opening bracket and the header, with their line ends.
 func (h header) text() []byte {
 	b := fmt.Appendf(nil, opening+lineStart+`%d,"format":%q,"salt":%q,"snap":%d}`,
-		h.n, h.format, h.salt, h.snap)
+		h.before, h.format, h.saltText, h.snap)
 	seal(b[len(opening):], 0)
 	return append(b, '\n')
 }
@@ -60,20 +60,19 @@ func (c *content) readHeader(f handle) error {
 		return damage
 	}
 	// Sscanf lets more through than the one form, so the header is made again and compared.
-	h := &c.head
 	known, _ := fmt.Sscanf(line[summedAt:], `"n":%d,"format":%q,"salt":%q,"snap":%d}`,
-		&h.n, &h.format, &h.salt, &h.snap)
-	if known >= 2 && !slices.Contains(c.Formats, h.format) {
+		&c.before, &c.format, &c.saltText, &c.snap)
+	if known >= 2 && !slices.Contains(c.Formats, c.format) {
 		return fmt.Errorf("%s: %w: it has the format %q, and this program knows formats up to %q; "+
 			"use the newer program that wrote it, or begin a new data file with -seed and what "+
-			"eventsd dump of that program prints", c.path, ErrFormat, h.format, c.latest())
+			"eventsd dump of that program prints", c.path, ErrFormat, c.format, c.latest())
 	}
-	again := string(h.text())
-	if !strings.HasPrefix(text, again) || len(h.salt) != 16 || h.snap <= h.n || h.n > 1<<53 {
+	again := string(c.header.text())
+	if !strings.HasPrefix(text, again) || len(c.saltText) != 16 || c.snap <= c.before || c.before > 1<<53 {
 		return damage
 	}
-	c.salt = h.saltSum()
-	c.n = h.n
+	c.salt = c.saltSum()
+	c.n = c.before
 	c.line = 3
 	c.end = int64(len(again))
 	return nil

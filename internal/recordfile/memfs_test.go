@@ -497,7 +497,7 @@ var fills = []func(n *inode, size int) []byte{
 const oldNumbers = 10_000
 
 var oldLife, noise = func() (life, noise []byte) {
-	h := header{n: 1, snap: 2, format: "events/1", salt: "0123456789abcdef"}
+	h := header{before: 1, snap: 2, format: "events/1", saltText: "0123456789abcdef"}
 	life = h.text()
 	for n := uint64(2); len(life) < 64<<10; n++ {
 		life = appendCommit(life, h.saltSum(), n, []byte(strings.Repeat("old", int(n)%30)))

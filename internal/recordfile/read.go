@@ -39,7 +39,7 @@ func Read(path string, o Options, replay func(Line) error) (r Report, err error)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return Report{c.size, c.line - 3, c.head.n + 1, c.n, c.head.snap, c.repair}, err
+	return Report{c.size, c.line - 3, c.before + 1, c.n, c.snap, c.repair}, err
 }
 
 // openToRead opens a file that a server may be writing.

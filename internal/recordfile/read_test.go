@@ -296,8 +296,8 @@ func TestSalvage(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":  "",
 		"a seed": "[\n{\"user\":{}}\n]\n",
-		"newer": with(1, string(header{n: 1, snap: 4, format: "events/2",
-			salt: "0123456789abcdef"}.text()[len(opening):])),
+		"newer": with(1, string(header{before: 1, snap: 4, format: "events/2",
+			saltText: "0123456789abcdef"}.text()[len(opening):])),
 		"header alone changed": strings.Replace(lines[0]+lines[1]+lines[2]+closing, "snap", "snaq", 1),
 		"formatted":            strings.ReplaceAll(good, `":`, `": `),
 		"checksums gone":       strings.ReplaceAll(good, `{"c":"`, `{"c":"x`),

@@ -163,7 +163,7 @@ func (f *File) open(path string) (err error) {
 	}
 	f.data, err = f.fs.Open(f.path, os.O_RDWR, nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		f.head.format = f.latest()
+		f.format = f.latest()
 		return nil
 	}
 	if err == nil {
@@ -186,7 +186,7 @@ func (f *File) Size() int64 { return f.size }
 
 // Format is the format of the file, one of Options.Formats. Of a file that is not there
 // yet, and after a [File.Rewrite], it is the last of them.
-func (f *File) Format() string { return f.head.format }
+func (f *File) Format() string { return f.format }
 
 // BytesSinceRewrite is how many bytes of commits were appended since the last rewrite.
 func (f *File) BytesSinceRewrite() int64 { return f.end - f.snapEnd }

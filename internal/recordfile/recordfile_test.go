@@ -468,7 +468,7 @@ func TestOpenRefuses(t *testing.T) {
 		return strings.Join(slices.Replace(slices.Clone(lines), i, i+1, replacement...), "")
 	}
 	reseal := func(format, salt string, n, snap uint64) string {
-		return with(1, string(header{n: n, snap: snap, format: format, salt: salt}.text()[len(opening):]))
+		return with(1, string(header{before: n, snap: snap, format: format, saltText: salt}.text()[len(opening):]))
 	}
 	at := func(i int) int { return len(strings.Join(lines[:i], "")) }
 	edited := func(i int, old, new string) string { return with(i, strings.Replace(lines[i], old, new, 1)) }
@@ -624,14 +624,14 @@ func TestReformatted(t *testing.T) {
 // says it is, and panics nowhere.
 func TestForged(t *testing.T) {
 	const salt = "0123456789abcdef"
-	salted := header{salt: salt}.saltSum()
+	salted := header{saltText: salt}.saltSum()
 	forge := func(salt uint32, text string) string {
 		line := []byte(lineStart[:summedAt] + text)
 		seal(line, salt)
 		return string(line) + "\n"
 	}
 	const head = `"n":1,"format":"events/1"`
-	good := string(header{n: 1, snap: 2, format: "events/1", salt: salt}.text()[len(opening):])
+	good := string(header{before: 1, snap: 2, format: "events/1", saltText: salt}.text()[len(opening):])
 	first := string(appendCommit(nil, salted, 2, nil))
 	for name, text := range map[string]string{
 		"nothing":            good + first + "," + forge(salted, ""),

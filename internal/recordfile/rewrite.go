@@ -20,10 +20,10 @@ import (
 func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 	return f.change("not rewritten", func() error {
 		head := header{
-			n:      f.n + 1,
-			snap:   f.n + 2,
-			format: f.latest(),
-			salt:   fmt.Sprintf("%016x", rand.Uint64()),
+			before:   f.n + 1,
+			snap:     f.n + 2,
+			format:   f.latest(),
+			saltText: fmt.Sprintf("%016x", rand.Uint64()),
 		}
 		for range commits {
 			head.snap++
@@ -32,7 +32,7 @@ func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 		if err != nil {
 			return err
 		}
-		next := content{Options: f.Options, path: f.path, head: head, salt: head.saltSum(), n: head.n}
+		next := content{Options: f.Options, path: f.path, header: head, salt: head.saltSum(), n: head.before}
 		tmp := f.path + ".tmp"
 		data, err := f.create(tmp, func(w *bufio.Writer) error { return next.write(w, commits) })
 		if err == nil {
@@ -50,7 +50,7 @@ func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 
 // write writes a whole file: the header, the snapshot, and the closing bracket.
 func (c *content) write(w *bufio.Writer, commits iter.Seq[[]byte]) error {
-	n, _ := w.Write(c.head.text()) // Flush returns the first error of all writes
+	n, _ := w.Write(c.header.text()) // Flush returns the first error of all writes
 	c.end = int64(n)
 	for records := range commits {
 		err := c.add(records)
@@ -63,7 +63,7 @@ func (c *content) write(w *bufio.Writer, commits iter.Seq[[]byte]) error {
 	w.Write(c.buf)
 	w.WriteString(closing)
 	c.snapEnd = c.end
-	if c.n != c.head.snap {
+	if c.n != c.snap {
 		return errors.New("the commits changed while they were written")
 	}
 	return w.Flush()

@@ -30,10 +30,10 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 	}
 	defer f.Close()
 	err = c.readHeader(f)
-	first := c.head.n + 1 // the numbers of the commits that should be there
-	last := c.head.snap
+	first := c.before + 1 // the numbers of the commits that should be there
+	last := c.snap
 	c.end = 0
-	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat) && c.head.format == "" {
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat) && c.format == "" {
 		err = c.findSalt(f, err)
 		first = math.MaxUint64
 	}

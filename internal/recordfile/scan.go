@@ -83,20 +83,20 @@ func (c *content) readLines(f handle, take func(text string) error) error {
 // content is what is known of a file: the lines that are right, and what follows them.
 type content struct {
 	Options
+	header
 	path     string           // absolute, symbolic links resolved
 	salt     uint32           // the checksum of the salt alone
 	buf      []byte           // a line that is checked or written; kept for its memory
 	replay   func(Line) error // takes each commit; nil once all are read
-	head     header
-	n        uint64   // the number of the last commit
-	empty    bool     // the last commit holds no records
-	line     int      // the number of the line after it, as Line counts
-	snapEnd  int64    // where the snapshot ends
-	end      int64    // where the last commit ends and the closing bracket stands
-	size     int64    // of the file, as it was read or as the last write left it
-	appended []string // the commits from snapEnd to end, as they were read, for Settle
-	rest     string   // what follows end: the closing bracket, or an unfinished write
-	repair   string   // what Settle has to repair, in words; empty if nothing is wrong
+	n        uint64           // the number of the last commit
+	empty    bool             // the last commit holds no records
+	line     int              // the number of the line after it, as Line counts
+	snapEnd  int64            // where the snapshot ends
+	end      int64            // where the last commit ends and the closing bracket stands
+	size     int64            // of the file, as it was read or as the last write left it
+	appended []string         // the commits from snapEnd to end, as they were read, for Settle
+	rest     string           // what follows end: the closing bracket, or an unfinished write
+	repair   string           // what Settle has to repair, in words; empty if nothing is wrong
 }
 
 // resolve sets the path.
@@ -123,7 +123,7 @@ func (c *content) accept(text string) error {
 		if !ok || n != c.n+1 {
 			return c.damage(fmt.Sprintf("the checksum is right, but this is not commit %d", c.n+1))
 		}
-		err := c.replay(Line{c.head.format, c.line, c.end, c.size, records})
+		err := c.replay(Line{c.format, c.line, c.end, c.size, records})
 		if err != nil {
 			return c.damage(err.Error())
 		}
@@ -132,12 +132,12 @@ func (c *content) accept(text string) error {
 		c.empty = records == ""
 		c.line++
 		c.end += int64(len(line)) + 1
-		if n == c.head.snap {
+		if n == c.snap {
 			c.snapEnd = c.end
 			appended = after
 		}
 	}
-	if c.n >= c.head.snap {
+	if c.n >= c.snap {
 		c.appended = append(c.appended, appended[:len(appended)-len(text)])
 	}
 	c.rest += text // no later byte makes a rest right that is longer than any line
@@ -175,7 +175,7 @@ var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
 // end well, damage to the last commit looks like an unfinished write.
 func (c *content) judgeRest() error {
 	c.repair = ""
-	complete := c.n >= c.head.snap
+	complete := c.n >= c.snap
 	if complete && strings.HasPrefix(closing, c.rest) {
 		if c.rest != closing {
 			c.repair = "the closing bracket was missing"
@@ -199,7 +199,7 @@ func (c *content) judgeRest() error {
 		reason = "a later commit follows"
 	case later > 1:
 	case !complete:
-		reason = fmt.Sprintf("all up to commit %d was durable", c.head.snap)
+		reason = fmt.Sprintf("all up to commit %d was durable", c.snap)
 	case tooLong:
 		reason = "more follows than one write can have left"
 	default:
