@@ -23,16 +23,13 @@ var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 // ErrLocked if another open file has it. Windows keeps others from reading what is
 // locked, so the lock is on one byte that is far behind the process id.
 func lockFile(f *os.File) error {
-	const (
-		flags         = 3 // LOCKFILE_EXCLUSIVE_LOCK and LOCKFILE_FAIL_IMMEDIATELY
-		lockViolation = syscall.Errno(33)
-	)
+	const flags = 3 // LOCKFILE_EXCLUSIVE_LOCK and LOCKFILE_FAIL_IMMEDIATELY
 	at := &syscall.Overlapped{OffsetHigh: 1 << 30}
 	ok, _, err := lockFileEx.Call(f.Fd(), flags, 0, 1, 0, uintptr(unsafe.Pointer(at)))
 	if ok != 0 {
 		return nil
 	}
-	if err == lockViolation || err == syscall.ERROR_IO_PENDING {
+	if err == syscall.Errno(33) || err == syscall.ERROR_IO_PENDING { // ERROR_LOCK_VIOLATION
 		err = ErrLocked
 	}
 	return fmt.Errorf("lock %s: %w", f.Name(), err)

@@ -84,7 +84,8 @@ func (c *content) findSalt(f handle, headErr error) error {
 	err := c.readLines(f, func(text string) error {
 		for line := range strings.Lines(text) {
 			line = c.find(line)
-			if !lineHead.MatchString(line) {
+			_, _, ok := parseCommit(line)
+			if !ok || !lineHead.MatchString(line) {
 				continue
 			}
 			salt := saltOf(line)
@@ -111,6 +112,10 @@ func (c *content) findSalt(f handle, headErr error) error {
 // of the table at its lowest byte xor the next byte of the text. The highest byte of the
 // result is that of the entry, and no two entries have the same. So it shows the entry.
 func saltOf(line string) uint32 {
+	var entryOf [256]byte // by the highest byte of the entry
+	for i, entry := range castagnoli {
+		entryOf[entry>>24] = byte(i)
+	}
 	sum, _ := strconv.ParseUint(line[sumAt:sumEnd], 16, 32) // lineHead has matched
 	crc := ^uint32(sum)
 	for i := len(line) - 1; i >= summedAt; i-- {
@@ -119,11 +124,3 @@ func saltOf(line string) uint32 {
 	}
 	return ^crc
 }
-
-// entryOf is the index of the entry of the table of CRC-32C that has a highest byte.
-var entryOf = func() (entries [256]byte) {
-	for i, entry := range castagnoli {
-		entries[entry>>24] = byte(i)
-	}
-	return entries
-}()

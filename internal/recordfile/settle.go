@@ -27,8 +27,8 @@ func (f *File) Settle() error {
 		f.fs.Remove(f.path + ".tmp") // it is not needed: this file is good
 		err := f.putAside()
 		if err == nil {
-			err = f.endWith(f.snapEnd, f.appended...)
-			err = f.orEndWriting(ErrReadOnly, "writing the end of the file again", err)
+			err = f.orEndWriting(ErrReadOnly, "writing the end of the file again",
+				f.endWith(f.snapEnd, f.appended...))
 		}
 		if err == nil {
 			err = f.sync()
