@@ -130,7 +130,7 @@ func takeLock(f *os.File) error {
 	f.ReadAt(text, 0)
 	pid := strings.Trim(string(text), "\r\n\x00")
 	foreign := info.Size() > int64(len(text)) || strings.Trim(pid, "0123456789") != ""
-	if foreign || !info.Mode().IsRegular() || hardLinks(info) != 1 {
+	if foreign || !info.Mode().IsRegular() || !hasOneName(info) {
 		return fmt.Errorf(foreignLock, f.Name())
 	}
 	err = lockFile(f)

@@ -1,6 +1,7 @@
 package recordfile
 
 import (
+	"bytes"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -33,20 +34,19 @@ var reformatted = regexp.MustCompile(`^\s*\[\s*\{\s*"c":\s*"`)
 // [ErrFormat], or is the system's own. If it wraps ErrFormat, and there is a format in the
 // header, the header is whole, and its format is not one of Options.Formats.
 func (c *content) readHeader(f handle) error {
-	buf, err := io.ReadAll(io.NewSectionReader(f, 0, 64<<10)) // the header, and what shows that there was one
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, 64<<10)) // the header, and what shows that there was one
 	if err != nil {
 		return err
 	}
-	text := string(buf)
 	c.line = 1
 	switch {
-	case Is(buf):
-	case reformatted.MatchString(text):
+	case Is(text):
+	case reformatted.Match(text):
 		damage := c.damage("something, such as jq or an editor, wrote all of it anew in another form")
 		damage.remedy = "make records of it with jq '[.[].w[]? | del(.idempotency)]' " + quoted(c.path) +
 			" > records.json, and begin a new data file with -seed records.json"
 		return damage
-	case lineHead.MatchString(text):
+	case lineHead.Match(text):
 		return c.damage("the beginning of the file was overwritten or is missing")
 	default:
 		return fmt.Errorf("%s: %w: it is empty, or begins without the header of one; give another "+
@@ -55,7 +55,7 @@ func (c *content) readHeader(f handle) error {
 	c.line = 2
 	c.end = int64(len(opening))
 	damage := c.damage("the header's checksum is wrong, or it is not of the form that this program writes")
-	line, _, _ := strings.Cut(text[len(opening):], "\n")
+	line, _, _ := strings.Cut(string(text[len(opening):]), "\n")
 	if !c.verifies(line) { // without a salt: c has none yet
 		return damage
 	}
@@ -67,8 +67,8 @@ func (c *content) readHeader(f handle) error {
 			"use the newer program that wrote it, or begin a new data file with -seed and what "+
 			"eventsd dump of that program prints", c.path, ErrFormat, c.format, c.latest())
 	}
-	again := string(c.header.text())
-	if !strings.HasPrefix(text, again) || len(c.saltText) != 16 || c.snap <= c.before || c.before > 1<<53 {
+	again := c.header.text()
+	if !bytes.HasPrefix(text, again) || len(c.saltText) != 16 || c.snap <= c.before || c.before > 1<<53 {
 		return damage
 	}
 	c.salt = c.saltSum()

@@ -39,8 +39,8 @@ func (f osFile) Close() error {
 	return f.File.Close()
 }
 
-// hardLinks is how many names a file has.
-func hardLinks(info fs.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }
+// hasOneName reports whether a file has no other hard link.
+func hasOneName(info fs.FileInfo) bool { return info.Sys().(*syscall.Stat_t).Nlink == 1 }
 
 // copyOwner gives a new file the owner and group of another: root must not take the data
 // file away from the service. Others may be unable to give a file away, and need not.

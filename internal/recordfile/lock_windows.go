@@ -35,8 +35,8 @@ func lockFile(f *os.File) error {
 	return fmt.Errorf("lock %s: %w", f.Name(), err)
 }
 
-// hardLinks does not look for hard links.
-func hardLinks(fs.FileInfo) uint64 { return 1 }
+// hasOneName does not look for hard links.
+func hasOneName(fs.FileInfo) bool { return true }
 
 // copyOwner does nothing: a file has the owner that its folder says.
 func copyOwner(*os.File, fs.FileInfo) error { return nil }
