@@ -12,7 +12,8 @@ import (
 
 // header is the line after the opening bracket, line 2 of the file.
 type header struct {
-	before, snap     uint64 // the header's own number, one before the first commit; that of the snapshot's end
+	before           uint64 // the header's own number, which is one before that of the first commit
+	snap             uint64 // the number of the commit that ends the snapshot
 	format, saltText string
 }
 
@@ -34,7 +35,8 @@ var reformatted = regexp.MustCompile(`^\s*\[\s*\{\s*"c":\s*"`)
 // [ErrFormat], or is the system's own. If it wraps ErrFormat, and there is a format in the
 // header, the header is whole, and its format is not one of Options.Formats.
 func (c *content) readHeader(f handle) error {
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, 64<<10)) // the header, and what shows that there was one
+	// This much has the header in it or, if that was damaged, shows that there was one.
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, 64<<10))
 	if err != nil {
 		return err
 	}
