@@ -123,10 +123,11 @@ func StopSignal(ctx context.Context) context.Context {
 // stopSignals are the signals that ask a program to end. A SIGHUP that was ignored when it
 // started, as by nohup, stays ignored.
 func stopSignals() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 	if signal.Ignored(syscall.SIGHUP) {
-		return []os.Signal{os.Interrupt, syscall.SIGTERM}
+		return signals[:2]
 	}
-	return []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+	return signals
 }
 
 // Serve runs servers until ctx is done or one of them fails. It calls meanwhile once

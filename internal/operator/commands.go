@@ -178,7 +178,8 @@ func (t *tool) keyList() error {
 			}
 			fmt.Fprintln(tw, strings.Join(row, "\t"))
 		}
-		return errors.Join(tw.Flush(), t.Printf("%s", command.Printable(table.String())))
+		tw.Flush() // into a buffer: it cannot fail
+		return t.Printf("%s", command.Printable(table.String()))
 	})
 }
 
