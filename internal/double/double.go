@@ -266,8 +266,8 @@ func (d *Double) NewUser(name string, fresh bool) (userID string, err error) {
 	d.Lock()
 	d.named[short] = append(d.named[short], userID)
 	d.Unlock()
-	const user = `{"user":{"id":%q,"name":%s,"email":%q}}`
-	return userID, d.apply(user, userID, strict.Encode(name), id+mailDomain)
+	return userID, d.apply(`{"user":{"id":%q,"name":%s,"email":%q}}`,
+		userID, strict.Encode(name), id+mailDomain)
 }
 
 // forget deletes the users that [Double.NewUser] made by names of this readable form, with
