@@ -14,7 +14,7 @@ type Line struct {
 	Format  string // of the file
 	Number  int    // of the line in the file, counted from 1
 	Offset  int64  // where it begins, in bytes
-	Size    int64  // of the file, in bytes; more than it holds if its end is zeros
+	Size    int64  // of the file, in bytes; 0 if its end is zeros
 	Records string // JSON objects joined by commas; a part of the text that the file was read into
 }
 
@@ -26,7 +26,7 @@ type Line struct {
 // All runs are parts of one string: one large piece of memory makes the garbage collector
 // run less often. But something may have extended a good file by zeros, to more than any
 // memory holds. Then a zero stands where a good file has a commit: before the most that one
-// write can leave at the end. The runs of such a file are parts of several strings.
+// write can leave at the end. Each run of such a file is a string of its own.
 func (c *content) readLines(f handle, take func(text string) error) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -37,28 +37,22 @@ func (c *content) readLines(f handle, take func(text string) error) error {
 	unread := c.size - c.end
 	file := io.NewSectionReader(f, c.end, unread)
 	buf := make([]byte, min(chunk, unread))
-	var text strings.Builder
-	longest := unread
 	probe := []byte{1}
 	if c.size > maxUnfinished {
 		f.ReadAt(probe, c.size-maxUnfinished-1) // an error is met again below
 	}
-	if probe[0] == 0 {
-		longest = 64 << 20
+	zeros := probe[0] == 0
+	var text strings.Builder
+	if zeros {
+		c.size = 0 // it says nothing about what the file holds
+	} else {
+		text.Grow(int(unread))
 	}
-	handed := 0 // how much of it take was given
+	handed := 0 // how much of the text take was given
 	var taking sync.WaitGroup
 	var refused error // by take
 	for {
 		n, err := file.Read(buf)
-		if text.Len()+n > text.Cap() {
-			part := text.String()[handed:]
-			text.Reset()
-			text.Grow(len(part) + int(min(longest, unread)))
-			text.WriteString(part)
-			handed = 0
-		}
-		unread -= int64(n)
 		text.Write(buf[:n])
 		part := text.String()[handed:]
 		end := strings.LastIndexByte(part, '\n') + 1
@@ -66,6 +60,11 @@ func (c *content) readLines(f handle, take func(text string) error) error {
 			end = len(part)
 		}
 		handed += end
+		if zeros {
+			text.Reset()
+			text.WriteString(part[end:])
+			handed = 0
+		}
 		taking.Wait()
 		if refused != nil {
 			return refused
