@@ -277,7 +277,7 @@ func (db *DB) dropOutdated() error {
 // held for one row at a time.
 func (db *DB) repack() {
 	db.walk(&db.root, func(r *Row) bool {
-		copied, _ := db.readRow(strings.Clone(r.JSON)) // no error, as r was read from the same text
+		copied := db.readRow(strings.Clone(r.JSON)) // not nil, as r was read from the same text
 		db.mu.Lock()
 		defer db.mu.Unlock()
 		db.apply(r, copied)

@@ -66,15 +66,15 @@ func (db *DB) addTo(l *list, r *Row) {
 	if n == cap(l.rows) {
 		l.rows = slices.Grow(l.rows, max(1, n)) // double: append would add a quarter, and copy more often
 	}
+	at := n
 	switch {
 	case n == 0 || compare(l.rows[n-1], r.Place) < 0:
-		l.rows = append(l.rows, r)
 	case db.bulk:
 		db.unsort(l)
-		l.rows = append(l.rows, r)
 	default:
-		l.rows = slices.Insert(l.rows, l.position(r.Place), r)
+		at = l.position(r.Place)
 	}
+	l.rows = slices.Insert(l.rows, at, r)
 }
 
 // removeFrom removes a row from a list. In bulk the list is only marked: at the end,

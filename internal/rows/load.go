@@ -155,9 +155,9 @@ func (l *loader) line(line recordfile.Line) error {
 		if l.whole && !json.Valid([]byte(record)) {
 			return errForm
 		}
-		r, err := l.db.parse(record, l.missing)
-		if err != nil {
-			return err
+		r := l.db.parse(record, l.missing)
+		if r == nil {
+			return errForm
 		}
 		l.deletes = l.deletes || r.JSON == ""
 		l.batch = append(l.batch, loaded{r, line.Number, line.Offset})
@@ -201,28 +201,22 @@ func (l *loader) insert() {
 // insertOne makes a change, or notes why no program of ours can have written it.
 func (l *loader) insertOne(c loaded) {
 	current := l.db.names[c.ID]
-	reason := l.db.contradiction(current, c.Row)
+	named := l.db.names[c.Name]
+	reason := ""
+	switch {
+	case c.JSON == "": // nothing is wrong with deleting what is not there
+	case l.db.parentOf(c.Row) == nil:
+		reason = fmt.Sprintf("%.80s belongs to %.80q, which is not in the file", c.ID, c.Parent)
+	case named != nil && named.ID != c.ID, current != nil && current.ID != c.ID:
+		reason = fmt.Sprintf("%.80s has a name that is taken", c.ID)
+	case current != nil && (current.Parent != c.Parent || !current.Created.Equal(c.Created)):
+		reason = fmt.Sprintf("%.80s has another parent or created_at than before", c.ID)
+	}
 	if reason != "" {
 		l.damage = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: reason}
 		return
 	}
 	l.db.apply(current, c.Row)
-}
-
-// contradiction says what a row that is to be put has against the current state, in which
-// its id leads to the row current, or "". Nothing is wrong with deleting what is not there.
-func (db *DB) contradiction(current, r *Row) string {
-	named := db.names[r.Name]
-	switch {
-	case r.JSON == "":
-	case db.parentOf(r) == nil:
-		return fmt.Sprintf("%.80s belongs to %.80q, which is not in the file", r.ID, r.Parent)
-	case named != nil && named.ID != r.ID, current != nil && current.ID != r.ID:
-		return fmt.Sprintf("%.80s has a name that is taken", r.ID)
-	case current != nil && (current.Parent != r.Parent || !current.Created.Equal(r.Created)):
-		return fmt.Sprintf("%.80s has another parent or created_at than before", r.ID)
-	}
-	return ""
 }
 
 // Check reads a data file by the rules of [Open] and changes nothing. It reports what

@@ -189,10 +189,7 @@ func (db *DB) Close() error {
 	db.writer.Lock()
 	defer db.writer.Unlock()
 	db.closed = true
-	if db.file == nil {
-		return nil
-	}
-	return notWritten(db.file.Close())
+	return notWritten(db.file.Close()) // nil in memory
 }
 
 func notWritten(err error) error {

@@ -72,9 +72,9 @@ func (tx *Tx) Put(old *Row, text string, key *IdempotencyKey) *Row {
 	if old != nil && old.JSON == text {
 		return old
 	}
-	r, err := tx.db.readRow(text)
-	if err != nil {
-		panic(err)
+	r := tx.db.readRow(text)
+	if r == nil {
+		panic(errForm)
 	}
 	r.Idempotency = key
 	if old != nil {
@@ -91,7 +91,7 @@ func (tx *Tx) Put(old *Row, text string, key *IdempotencyKey) *Row {
 // Delete deletes the row with an id, if there is one, and all that belongs to it.
 func (tx *Tx) Delete(id string) {
 	r := tx.Find(id)
-	if r != nil && r.ID == id {
+	if r != nil { // and it has the id, as no second name is equal to one
 		tx.unbind(r)
 		tx.changes = append(tx.changes, &Row{Place: r.Place, Kind: r.Kind})
 	}
@@ -116,14 +116,19 @@ func (tx *Tx) bind(r, current *Row) {
 // Children returns the rows that belong to the row with an id, in no order: for ""
 // the rows without a parent. One that was changed in this commit may come twice.
 func (tx *Tx) Children(id string) (children []*Row) {
+	add := func(childID string) {
+		child := tx.Find(childID)
+		if child != nil && child.Parent == id {
+			children = append(children, child)
+		}
+	}
 	parent := tx.db.names[id]
 	if id == "" {
 		parent = &tx.db.root
 	}
-	var ids []string
 	if parent != nil {
 		for child := range tx.db.children(parent) {
-			ids = append(ids, child.ID)
+			add(child.ID)
 		}
 	}
 	for t := tx; t != nil; t = t.base {
@@ -131,12 +136,8 @@ func (tx *Tx) Children(id string) (children []*Row) {
 			t.added[c.Parent] = append(t.added[c.Parent], c.ID)
 		}
 		t.indexed = len(t.changes)
-		ids = append(ids, t.added[id]...)
-	}
-	for _, childID := range ids {
-		child := tx.Find(childID)
-		if child != nil && child.Parent == id {
-			children = append(children, child)
+		for _, childID := range t.added[id] {
+			add(childID)
 		}
 	}
 	return children
