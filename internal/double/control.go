@@ -223,8 +223,7 @@ func (d *Double) getRequests(r operator.Request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context, wait)
 	defer cancel()
-	operation := r.Query.Get("operation")
-	found := d.Requests(ctx, count, operation, r.Query["user"])
+	found := d.Requests(ctx, count, r.Query.Get("operation"), r.Query["user"])
 	return map[string]any{"data": found}, nil
 }
 
