@@ -167,7 +167,7 @@ func (a *api) Operations() (all []string) {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin(w, r)
 	isOurs := r.URL.Path == BasePath || strings.HasPrefix(r.URL.Path, BasePath+"/")
-	isPreflight := r.Method == http.MethodOptions &&
+	isPreflight := r.Method == "OPTIONS" &&
 		r.Header["Origin"] != nil &&
 		r.Header["Access-Control-Request-Method"] != nil
 	switch {
@@ -205,7 +205,7 @@ func preflight(w http.ResponseWriter) {
 	h.Set("Access-Control-Allow-Headers",
 		"authorization, content-type, idempotency-key, x-service-api-key, *")
 	h.Set("Access-Control-Max-Age", "7200") // seconds
-	w.WriteHeader(http.StatusNoContent)
+	w.WriteHeader(204)
 }
 
 // The values of headers that every answer has. They are only ever read, so one
@@ -302,7 +302,7 @@ func (a *api) getMe(w http.ResponseWriter, r request) error {
 	if raw == "" {
 		return errCallerDeleted
 	}
-	answer.Write(w, http.StatusOK, raw)
+	answer.Write(w, 200, raw)
 	return nil
 }
 
@@ -312,12 +312,12 @@ func (a *api) getEvent(w http.ResponseWriter, r request) error {
 	if id == "" {
 		return errNoEvent
 	}
-	answer.Write(w, http.StatusOK, raw)
+	answer.Write(w, 200, raw)
 	return nil
 }
 
 func (a *api) getOpenAPI(w http.ResponseWriter, _ request) error {
-	answer.Write(w, http.StatusOK, openAPI)
+	answer.Write(w, 200, openAPI)
 	return nil
 }
 
@@ -356,7 +356,7 @@ func (a *api) createEvent(w http.ResponseWriter, r request) error {
 	if e.replayed {
 		h["Idempotency-Replayed"] = []string{"true"}
 	}
-	answer.Write(w, http.StatusCreated, e.raw)
+	answer.Write(w, 201, e.raw)
 	return nil
 }
 
@@ -450,7 +450,7 @@ func (p *pageWriter) write(w http.ResponseWriter, next cursor) {
 	for _, item := range p.items {
 		size += len(item)
 	}
-	answer.Start(w, http.StatusOK, size)
+	answer.Start(w, 200, size)
 	p.out.Reset(w)
 	p.out.WriteString(begin)
 	for i, item := range p.items {

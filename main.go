@@ -397,7 +397,7 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 	}
 	if e.untilEOF {
 		go func() {
-			_, _ = io.Copy(io.Discard, e.Stdin)
+			io.Copy(io.Discard, e.Stdin)
 			stop()
 		}()
 	}
@@ -686,7 +686,7 @@ func (s *server) withPages() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page := beside[r.URL.Path]
-		isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
+		isRead := r.Method == "GET" || r.Method == "HEAD"
 		isControl := strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/")
 		switch {
 		case page != nil && isRead:
@@ -704,7 +704,7 @@ func (s *server) withPages() http.Handler {
 }
 
 func writeOpenAPI(w http.ResponseWriter, r *http.Request) {
-	answer.Write(w, http.StatusOK, openAPI)
+	answer.Write(w, 200, openAPI)
 }
 
 // writeHealth answers whether the server is well.
@@ -716,7 +716,7 @@ func (s *server) writeHealth(w http.ResponseWriter, r *http.Request) {
 	case writing > tooLong:
 		s.api.writeError(w, r, errSlow)
 	default:
-		answer.Write(w, http.StatusOK, `{"status":"ok"}`)
+		answer.Write(w, 200, `{"status":"ok"}`)
 	}
 }
 
@@ -756,8 +756,8 @@ func (s *server) page(file string) http.HandlerFunc {
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Content-Length", strconv.Itoa(len(text)))
-		w.WriteHeader(http.StatusOK)
-		_, _ = io.WriteString(w, text) // if that fails, the client has gone
+		w.WriteHeader(200)
+		io.WriteString(w, text) // if that fails, the client has gone
 	}
 }
 
@@ -839,6 +839,6 @@ func (e *eventsd) salvage(w io.Writer, path string) error {
 	if before == "[\n" {
 		return command.Failed(fmt.Errorf("%s has no record that verifies", path))
 	}
-	_, _ = out.WriteString("\n]\n") // Flush returns all errors
+	out.WriteString("\n]\n") // Flush returns all errors
 	return command.Failed(out.Flush())
 }
