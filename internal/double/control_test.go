@@ -360,9 +360,9 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
-	const adaFault = `{"id":"flt_3","operation":"GET /users/me","status":429,"body":"","header":null,"patch":null,` +
-		`"retry_after":"0s","delay":"0s","trickle":"0s","drop":false,"lose":false,"cut":false,"after":0,"times":0,` +
-		`"user":"usr_ada","path":"","hits":0}`
+	const adaFault = `{"id":"flt_3","operation":"GET /users/me","status":429,"body":"","header":null,"drop":false,` +
+		`"lose":false,"cut":false,"after":0,"times":0,"user":"usr_ada","path":"","hits":0,` +
+		`"patch":null,"retry_after":"0s","delay":"0s","trickle":"0s"}`
 	for i, tt := range []struct {
 		request, body string // of the control API; of the API where it begins with a key
 		status        int
@@ -384,21 +384,21 @@ func TestControl(t *testing.T) {
 			`[{"user":{"id":"usr_ada","name":"Ada L"}},{"user":{"id":"usr_bob","name":"Bob B"}},{"delete":{"event":"evt_none"}}]`, 200, `{"applied":3,"unchanged":2}`},
 		{"PUT /faults",
 			`[{"operation":"POST /events/create","status":500,"times":2,"delay":"1ms","drop":false,"lose":false,"user":"usr_ada"},{"operation":"POST /events/create","drop":true,"times":1,"status":null}]`, 200,
-			`[{"id":"flt_1","operation":"POST /events/create","status":500,"body":"","header":null,"patch":null,` +
-				`"retry_after":"0s","delay":"1ms","trickle":"0s","drop":false,"lose":false,"cut":false,` +
-				`"after":0,"times":2,"user":"usr_ada","path":"","hits":0},` +
-				`{"id":"flt_2","operation":"POST /events/create","status":0,"body":"","header":null,"patch":null,` +
-				`"retry_after":"0s","delay":"0s","trickle":"0s","drop":true,"lose":false,"cut":false,` +
-				`"after":0,"times":1,"user":"","path":"","hits":0}]`},
+			`[{"id":"flt_1","operation":"POST /events/create","status":500,"body":"","header":null,"drop":false,` +
+				`"lose":false,"cut":false,"after":0,"times":2,"user":"usr_ada","path":"","hits":0,` +
+				`"patch":null,"retry_after":"0s","delay":"1ms","trickle":"0s"},` +
+				`{"id":"flt_2","operation":"POST /events/create","status":0,"body":"","header":null,"drop":true,` +
+				`"lose":false,"cut":false,"after":0,"times":1,"user":"","path":"","hits":0,` +
+				`"patch":null,"retry_after":"0s","delay":"0s","trickle":"0s"}]`},
 		{"svc_live_ada POST /events/create", launch, 500, ""},
 		{"owner POST /events/create", launch, 0, ""},
 		{"owner POST /events/create", launch, 201, ""},
-		{"GET /faults", "", 200, `[…"user":"usr_ada","path":"","hits":1},…"user":"","path":"","hits":1}]`},
+		{"GET /faults", "", 200, `[…"user":"usr_ada","path":"","hits":1,…"user":"","path":"","hits":1,…]`},
 		{"GET /faults?user=usr_ada", "", 200,
-			`[{"id":"flt_1",…"user":"usr_ada","path":"","hits":1}]`},
+			`[{"id":"flt_1",…"user":"usr_ada","path":"","hits":1,…}]`},
 		{"PUT /faults?user=usr_ada", `[{"operation":"GET /users/me","status":429}]`, 200, "[" + adaFault +
 			"]"},
-		{"GET /faults", "", 200, `[{"id":"flt_2",…"user":"","path":"","hits":1},` + adaFault +
+		{"GET /faults", "", 200, `[{"id":"flt_2",…"user":"","path":"","hits":1,…},` + adaFault +
 			`]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"svc_live_ada GET /users/me", "", 429, ""},
@@ -416,7 +416,7 @@ func TestControl(t *testing.T) {
 		{"GET /requests", "", 200, `{"data":[]}`},
 		{"PUT /faults",
 			`[{"operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"delay":"1ms"}]`, 200,
-			`[{"id":"flt_4","operation":"GET /users/me","status":503,"body":"<html>",…"retry_after":"-1s","delay":"1ms",…"after":1,…}]`},
+			`[{"id":"flt_4","operation":"GET /users/me","status":503,"body":"<html>",…"after":1,…"retry_after":"-1s","delay":"1ms",…}]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"owner GET /users/me", "", 503, ""},
 		{"GET /requests", "", 200, `{"data":[{…"fault":""},{…"fault":"status 503, delay 1ms"}]}`},
@@ -464,19 +464,19 @@ func TestControlFaults(t *testing.T) {
 	const patch = `{"operation":"GET /events","patch":{"data":{"a":[1.50,null,{"b":"<"}]}},"cut":null,"id":"mine","hits":7}`
 	added := s.steer("POST /faults", full)
 	want := `{"id":"flt_1","operation":"GET /events/{id}","status":200,"body":"[]","header":{"Date":[],"X-A":["b","c"]},` +
-		`"patch":null,"retry_after":"1s","delay":"1ms","trickle":"2ms","drop":false,"lose":false,"cut":false,` +
-		`"after":1,"times":2,"user":"usr_ada","path":"/events/evt_7","hits":0}`
+		`"drop":false,"lose":false,"cut":false,"after":1,"times":2,"user":"usr_ada","path":"/events/evt_7",` +
+		`"hits":0,"patch":null,"retry_after":"1s","delay":"1ms","trickle":"2ms"}`
 	if added.Code != 201 || added.Body.String() != want {
 		t.Errorf("POST /faults = %d %s, want %s", added.Code, added.Body, want)
 	}
 	added = s.steer("POST /faults", patch)
 	if got := added.Body.String(); !strings.Contains(got, `{"id":"flt_2",`) ||
-		!strings.Contains(got, `"patch":{"data":{"a":[1.50,null,{"b":"<"}]}},`) || !strings.Contains(got, `"hits":0}`) {
+		!strings.Contains(got, `"patch":{"data":{"a":[1.50,null,{"b":"<"}]}},`) || !strings.Contains(got, `"hits":0,`) {
 		t.Errorf("POST /faults = %d %s", added.Code, got)
 	}
 	s.call(s.key, "GET /events", "")
 	before := s.steer("GET /faults", "").Body.String()
-	if !strings.Contains(before, `"hits":1}]`) {
+	if !strings.Contains(before, `"hits":1,`) {
 		t.Errorf("GET /faults: %s", before)
 	}
 	put := s.steer("PUT /faults", before)

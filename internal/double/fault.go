@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"example.com/events/internal/answer"
-	"example.com/events/internal/form"
 	"example.com/events/internal/strict"
 )
 
@@ -54,7 +53,20 @@ type Rule struct {
 
 // MarshalJSON returns the fault as the control API has it.
 func (f Rule) MarshalJSON() ([]byte, error) {
-	return form.NewTable(f, nil).Form(&f).Append(nil), nil
+	type rule Rule // without this method
+	return strict.Encode(struct {
+		rule
+		Patch      json.RawMessage `json:"patch"`
+		RetryAfter string          `json:"retry_after"`
+		Delay      string          `json:"delay"`
+		Trickle    string          `json:"trickle"`
+	}{
+		rule(f),
+		json.RawMessage(cmp.Or(f.Patch, "null")),
+		f.RetryAfter.String(),
+		f.Delay.String(),
+		f.Trickle.String(),
+	}), nil
 }
 
 // String is what the fault does, as the [FaultHeader] and the journal have

@@ -69,25 +69,6 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-func BenchmarkAppend(b *testing.B) {
-	v, err := strict.Parse([]byte(eventText))
-	if err != nil {
-		b.Fatal(err)
-	}
-	var e event
-	if problems := e.form().Fill(v, form.New).All(); problems != nil {
-		b.Fatal(problems)
-	}
-	var text []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		text = e.form().Append(text[:0])
-	}
-	if string(text) != eventText {
-		b.Fatalf("Append = %s, want %s", text, eventText)
-	}
-}
-
 func BenchmarkMakeSlug(b *testing.B) {
 	for b.Loop() {
 		form.MakeSlug("Soirée à l'Opéra: une nuit d'été")

@@ -1,36 +1,11 @@
 package form
 
 import (
-	"cmp"
-	"fmt"
 	"reflect"
 	"time"
 
 	"example.com/events/internal/strict"
 )
-
-// Append appends the object as JSON with all its members in the order of the form.
-func (f Form) Append(b []byte) []byte {
-	separator := "{"
-	for i := range f {
-		b = fmt.Appendf(b, "%s%q:%s", separator, f[i].Name, f[i].encode())
-		separator = ","
-	}
-	return append(b, '}')
-}
-
-// encode returns what the member holds as JSON.
-func (m *Member) encode() []byte {
-	switch at := m.Value.(type) {
-	case *time.Duration:
-		return strict.Encode(at.String())
-	case *string:
-		if m.is(JSON) {
-			return []byte(cmp.Or(*at, "null"))
-		}
-	}
-	return strict.Encode(m.Value)
-}
 
 // JSON returns the object as [Form.Fill] would read it, with null for each field that
 // has its zero value, so that a struct that was built in Go passes the checks of a JSON
@@ -54,11 +29,13 @@ func (m *Member) get() strict.Value {
 		if at != nil {
 			return strict.Value{Kind: strict.String, Text: *at}
 		}
+	case *time.Duration:
+		return strict.Value{Kind: strict.String, Text: at.String()}
 	case *time.Time:
 		if at != nil {
 			return strict.Value{Kind: strict.String, Text: at.UTC().Format(time.RFC3339Nano)}
 		}
 	}
-	v, _ := strict.Parse(m.encode())
+	v, _ := strict.Parse(strict.Encode(m.Value))
 	return v
 }
