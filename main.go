@@ -80,12 +80,12 @@ func Run(
 		e.Variables[name] = getenv(name)
 	}
 	e.declareFlags()
-	forOperator := operator.Commands(&e.Program, &e.data, operator.Files{
+	e.addCommands()
+	operator.AddCommands(&e.Program, &e.data, operator.Files{
 		Open:    e.openForOperator,
 		Records: e.readRecords,
 		Salvage: e.salvage,
 	})
-	e.Commands = append(e.commands(), forOperator...)
 	err := e.Program.Run(args)
 	if errors.Is(err, ErrNotWritten) {
 		err = command.Failed(err)
@@ -119,45 +119,21 @@ type eventsd struct {
 
 const serveFlags = "addr ready-file log v data seed api-key memory first-key new-event-status"
 
-// commands are the subcommands, but for the operator's. The first of them is what
+// addCommands adds the subcommands, but for the operator's. The first of them is what
 // eventsd does without a subcommand.
-func (e *eventsd) commands() []command.Command {
-	return []command.Command{{
-		Name:    "serve",
-		Summary: "serve the API; also without a subcommand",
-		Flags:   serveFlags,
-		Run:     e.serve,
-	}, {
-		Name:    "demo",
-		Summary: "serve a built-in example from memory, with a curl line to try",
-		Flags:   "addr ready-file log v",
-		Run:     e.demo,
-	}, {
-		Name:    "double",
-		Args:    "[-- COMMAND ARGS]",
-		Summary: "serve a test double from memory, alone or for as long as a command runs",
-		Flags: "addr=127.0.0.1:0 ready-file log v seed api-key " +
-			"time control-token until-eof faults strict allow-unknown-routes",
-		Run: e.double,
-	}, {
-		Name:    "openapi",
-		Summary: "print openapi.json",
-		Run:     e.printOpenAPI,
-	}, {
-		Name:    "health",
-		Summary: "exit 0 if the server with the same flags and environment answers",
-		Flags:   serveFlags,
-		Run:     e.health,
-	}, {
-		Name:    "version",
-		Summary: "print the version",
-		Run:     e.printVersion,
-	}, {
-		Name:    "check",
-		Summary: "read the data file, print what is in it and change nothing",
-		Flags:   "data",
-		Run:     e.check,
-	}}
+func (e *eventsd) addCommands() {
+	e.Add("serve", "", "serve the API; also without a subcommand", serveFlags, e.serve)
+	e.Add("demo", "", "serve a built-in example from memory, with a curl line to try",
+		"addr ready-file log v", e.demo)
+	e.Add("double", "[-- COMMAND ARGS]",
+		"serve a test double from memory, alone or for as long as a command runs",
+		"addr=127.0.0.1:0 ready-file log v seed api-key "+
+			"time control-token until-eof faults strict allow-unknown-routes", e.double)
+	e.Add("openapi", "", "print openapi.json", "", e.printOpenAPI)
+	e.Add("health", "", "exit 0 if the server with the same flags and environment answers",
+		serveFlags, e.health)
+	e.Add("version", "", "print the version", "", e.printVersion)
+	e.Add("check", "", "read the data file, print what is in it and change nothing", "data", e.check)
 }
 
 // declareFlags declares all flags but the operator's.

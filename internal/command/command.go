@@ -48,15 +48,15 @@ type Command struct {
 	Run     func() error
 }
 
+// Add adds a subcommand: see the fields of [Command].
+func (p *Program) Add(name, args, summary, flags string, run func() error) {
+	p.Commands = append(p.Commands, Command{name, args, summary, flags, run})
+}
+
 // Run runs the subcommand that args name, or the first of Commands if they name none. A
 // flag that args do not give is read from its variable. The error is for [Program.Exit].
 func (p *Program) Run(args []string) error {
-	p.Commands = append(p.Commands, Command{
-		Name:    "help",
-		Args:    "[SUBCOMMAND]",
-		Summary: "explain " + p.Name + " or a subcommand",
-		Run:     p.help,
-	})
+	p.Add("help", "[SUBCOMMAND]", "explain "+p.Name+" or a subcommand", "", p.help)
 	c, rest, err := p.find(p.expand(args))
 	if err != nil {
 		return err

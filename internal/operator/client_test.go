@@ -295,7 +295,7 @@ func TestControlCharacters(t *testing.T) {
 		var stdout, stderr strings.Builder
 		p := &command.Program{Name: "tool", Stdin: strings.NewReader("[]"), Stdout: &stdout, Stderr: &stderr,
 			Variables: map[string]string{"TOOL_DATA": data}}
-		p.Commands = Commands(p, new(string), Files{Records: func(string) ([]byte, error) { return nil, nil }})
+		AddCommands(p, new(string), Files{Records: func(string) ([]byte, error) { return nil, nil }})
 		err := p.Run(strings.Fields(args))
 		p.Exit(err)
 		printed := stdout.String() + stderr.String()

@@ -37,9 +37,9 @@ type tool struct {
 	create, json, salvage     bool
 }
 
-// Commands declares the operator's flags, of which data is set to the path of the data file,
-// and returns the operator's subcommands.
-func Commands(p *command.Program, data *string, files Files) []command.Command {
+// AddCommands declares the operator's flags, of which data is set to the path of the data file,
+// and adds the operator's subcommands.
+func AddCommands(p *command.Program, data *string, files Files) {
 	t := &tool{Program: p, data: data, files: files}
 	fs := &p.Flags
 	fs.StringVar(data, "data", "events.json", "the data `FILE`")
@@ -50,39 +50,16 @@ func Commands(p *command.Program, data *string, files Files) []command.Command {
 	fs.StringVar(&t.user, "user", "", "`ID` of an existing user, in place of an email")
 	fs.StringVar(&t.output, "o", "-", "`FILE` to write, whole or not at all, or - for stdout")
 	fs.BoolVar(&t.salvage, "salvage", false, "print what can still be read of a damaged data file")
-	return []command.Command{{
-		Name:    "key issue",
-		Summary: "make an API key for a user and print it: it is shown this once",
-		Flags:   "data create json name email user",
-		Run:     t.keyIssue,
-	}, {
-		Name:    "key list",
-		Summary: "list the keys, without their secrets",
-		Flags:   "data json",
-		Run:     t.keyList,
-	}, {
-		Name:    "key revoke",
-		Args:    "ID",
-		Summary: "end a key for good",
-		Flags:   "data",
-		Run:     t.keyRevoke,
-	}, {
-		Name:    "apply",
-		Args:    "[FILE|-]",
-		Summary: "put an array of records into the store, all or none; see docs/records.md",
-		Flags:   "data create json",
-		Run:     t.apply,
-	}, {
-		Name:    "dump",
-		Summary: "print the store as an array of records, which is a seed",
-		Flags:   "data o salvage",
-		Run:     t.dump,
-	}, {
-		Name:    "status",
-		Summary: "print what the running server has, and whether it can write",
-		Flags:   "data json",
-		Run:     t.status,
-	}}
+	p.Add("key issue", "", "make an API key for a user and print it: it is shown this once",
+		"data create json name email user", t.keyIssue)
+	p.Add("key list", "", "list the keys, without their secrets", "data json", t.keyList)
+	p.Add("key revoke", "ID", "end a key for good", "data", t.keyRevoke)
+	p.Add("apply", "[FILE|-]",
+		"put an array of records into the store, all or none; see docs/records.md",
+		"data create json", t.apply)
+	p.Add("dump", "", "print the store as an array of records, which is a seed", "data o salvage", t.dump)
+	p.Add("status", "", "print what the running server has, and whether it can write",
+		"data json", t.status)
 }
 
 // withStore runs do on the store of the running server or, if none runs, on the data
