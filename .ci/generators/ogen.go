@@ -42,7 +42,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	created, isCreated := answer.(*ogengen.CreatedEventHeaders)
+	created, isCreated := answer.(*ogengen.EventHeaders)
 	if !isCreated {
 		log.Fatalf("the create answered %+v", answer)
 	}
