@@ -41,9 +41,10 @@ type schema struct {
 // pattern there would harm the clients that are generated from it. The judge holds
 // values against these patterns as if they stood in the schema.
 var inWords = map[string]struct{ words, pattern string }{
-	// The schema has the pattern \S. What that matches is not the same in all engines:
+	// The schema has \S in its pattern. What that matches is not the same in all engines:
 	// in Go any character beyond ASCII, in JavaScript U+0085 too, but not U+FEFF. Some
 	// engines refuse the characters themselves, which would have to be written as \u0085.
+	// Everywhere it is the opposite of \s, so the pattern takes what has one \S.
 	"#/components/schemas/Title": {"At least one character is not white space",
 		`[^\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]`},
 	// Beside a format, generated models apply a pattern to the parsed date or URL, and
