@@ -471,6 +471,23 @@ func TestOpenAPIGenerators(t *testing.T) {
 			}
 		}
 	}
+	// Some generators make one type of two components of different kinds, if these have the
+	// same name, or two types that collide.
+	c := d.Components
+	seen := map[string]bool{
+		"openapi": true, // openapi-typescript-codegen exports its settings by this name
+	}
+	for _, name := range slices.Concat(
+		slices.Collect(maps.Keys(c.SecuritySchemes)), slices.Collect(maps.Keys(c.Parameters)),
+		slices.Collect(maps.Keys(c.Responses)), slices.Collect(maps.Keys(c.Headers)),
+		slices.Collect(maps.Keys(c.Schemas)),
+	) {
+		bare := strings.ToLower(strings.ReplaceAll(name, "-", ""))
+		if seen[bare] {
+			t.Errorf("the name of the component %s is not its own", name)
+		}
+		seen[bare] = true
+	}
 }
 
 // Everything is described, in a part of Markdown that every page can show: paragraphs,
@@ -557,7 +574,7 @@ func TestOpenAPIExamples(t *testing.T) {
 	d := openAPI()
 	c := d.Components
 	check := func(at string, m media) {
-		without := at == "parameter Cursor" || at == "parameter IdempotencyKey"
+		without := at == "parameter PageCursor" || at == "parameter IdempotencyKey"
 		if without != (m.examples() == nil) {
 			t.Errorf("%s has the examples %v", at, m.examples())
 		}

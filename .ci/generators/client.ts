@@ -2,7 +2,7 @@
 // the answers against the schemas that the zod generator of @hey-api/openapi-ts wrote.
 import createClient from 'openapi-fetch';
 import type { components, paths } from './api.js';
-import { zError, zEvent, zEventList, zGuestList, zNewEvent, zOpenApi, zUser } from './zod/zod.gen.js';
+import { zApiDescription, zError, zEvent, zEventList, zGuestList, zNewEvent, zUser } from './zod/zod.gen.js';
 
 declare const process: { env: Record<string, string | undefined> };
 
@@ -45,7 +45,7 @@ if (list.data[0]?.id !== event.id || !list.has_more) {
 zEvent.parse(must(await client.GET('/events/{id}', { params: { path: { id: 'evt_engines' } } })));
 zGuestList.parse(must(await client.GET('/events/{id}/guests', { params: { path: { id: 'evt_engines' } } })));
 zUser.parse(must(await client.GET('/users/me')));
-zOpenApi.parse(must(await client.GET('/openapi')));
+zApiDescription.parse(must(await client.GET('/openapi')));
 
 const refused = await client.POST('/events/create', { body: { ...body, title: ' ' } });
 if (zError.parse(refused.error).error.code !== 'bad_request' || zNewEvent.safeParse({ ...body, title: ' ' }).success) {
