@@ -64,6 +64,7 @@ type document struct {
 type operation struct {
 	OperationID, Summary, Description string
 	Tags                              []string
+	Security                          []map[string][]string
 	Parameters                        []reference
 	RequestBody                       *message            // nil if there is none
 	Responses                         map[string]*message // by status; without references, once loaded
@@ -459,6 +460,10 @@ func TestOpenAPIGenerators(t *testing.T) {
 	components := slices.Collect(maps.Values(d.Components.Responses))
 	for _, name := range d.operations {
 		o := d.operation(name)
+		// Some read only the security of each operation, and others only the one at the top.
+		if !reflect.DeepEqual(o.Security, d.Security) {
+			t.Errorf("the security of %s is %v, want %v as at the top", name, o.Security, d.Security)
+		}
 		// Some clients take a body that is a reference for one that is not JSON, and drop an
 		// answer that is one. ogen writes code that does not compile where an error is none.
 		if o.RequestBody != nil && o.RequestBody.Content == nil {

@@ -906,7 +906,7 @@ const changes = `{
 				}}
 			}}
 		},
-		"put": {"requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Zebra"}}}}, "responses": {}}
+		"put": {"security": [{"zebraKey": []}], "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Zebra"}}}}, "responses": {}}
 	}},
 	"components": {"schemas": {
 		"Gait": {"type": "string", "description": "A <i>pace</i>.", "minLength": 2, "x-zebra": "unknown keyword"},
@@ -935,12 +935,14 @@ func (c *checks) changed() {
 		"docs.example/zebra", "Zebra keeper", "/zebras/{stripe}", "exclusiveMinimum 7", "deprecated true",
 		"A zebra's own header.", "one of left, right", "default left", "A zebra of the zoo.", "Zebra-Age", "always 12",
 		"herd", "at most 3 items", "herd[].foal", "How it runs.", "string or null", "A <i>pace</i>.",
-		"at least 2 characters", "x-zebra unknown keyword", `"zebra_example": "<b>7</b>"`,
+		"at least 2 characters", "x-zebra unknown keyword", `security [{"zebraKey":[]}]`,
+		`"zebra_example": "<b>7</b>"`,
 	} {
 		if !strings.Contains(shown, want) {
 			fail("the page lacks %s", want)
 		}
 	}
+	equal("operations that show their security", strings.Count(shown, "security ["), 1)
 	input := func(name string) string { return section + ".querySelector('[name=" + name + "]')" }
 	t.write(input("stripe"), "a/b'c")
 	t.write(input("Zebra-Header"), "right")
