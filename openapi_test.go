@@ -545,7 +545,7 @@ func TestOpenAPIDescriptions(t *testing.T) {
 	}
 }
 
-// The description of ErrorCode has all codes, with the statuses that they come with.
+// The description of error.code has all codes, with the statuses that they come with.
 func TestOpenAPICodes(t *testing.T) {
 	t.Parallel()
 	d := openAPI()
@@ -558,14 +558,14 @@ func TestOpenAPICodes(t *testing.T) {
 		}
 	}
 	got := map[string]bool{}
-	text := d.Components.Schemas["ErrorCode"].Description
+	text := d.Components.Schemas["ErrorDetail"].Properties["code"].Description
 	for _, code := range regexp.MustCompile("`([a-z_]+)` \\(([^)]*)\\)").FindAllStringSubmatch(text, -1) {
 		for status := range strings.SplitSeq(code[2], " and ") {
 			got[code[1]+" "+status] = true
 		}
 	}
 	if !maps.Equal(got, want) {
-		t.Errorf("ErrorCode lists %v, want those of the answers: %v",
+		t.Errorf("the description of error.code lists %v, want those of the answers: %v",
 			slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
 }
