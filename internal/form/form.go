@@ -230,16 +230,17 @@ func (m *Member) fill(v strict.Value, mode Mode) (problem string) {
 
 // set puts v where the member is kept and returns what is wrong with its type, or "".
 func (m *Member) set(v strict.Value) (problem string) {
-	if v.Kind == strict.Null {
-		reflect.ValueOf(m.Value).Elem().SetZero()
+	field := reflect.ValueOf(m.Value).Elem()
+	if v.Kind == strict.Null || m.is(JSON) {
+		field.SetZero()
 		return ""
 	}
-	m.makeTarget()
-	if m.is(JSON) {
-		return ""
+	if field.Kind() == reflect.Pointer { // to a new value, as the one before may be shared
+		field.Set(reflect.New(field.Type().Elem()))
+		field = field.Elem()
 	}
 	var err error
-	switch at := m.target().(type) {
+	switch at := field.Addr().Interface().(type) {
 	case *string:
 		*at = v.Text
 		if v.Kind != strict.String {
@@ -268,33 +269,43 @@ func (m *Member) set(v strict.Value) (problem string) {
 		if err != nil {
 			return err.Error()
 		}
+	default:
+		panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
 	}
 	return ""
 }
 
-// makeTarget points a pointer to a new string or time, as what it pointed to until now
-// may be shared with another object.
-func (m *Member) makeTarget() {
-	switch at := m.Value.(type) {
-	case **string:
-		*at = new(string)
-	case **time.Time:
-		*at = new(time.Time)
+// JSON returns the object as [Form.Fill] would read it, with null for each field that
+// has its zero value, so that a struct that was built in Go passes the checks of a JSON
+// text.
+func (f Form) JSON() strict.Value {
+	object := strict.Value{Kind: strict.Object, Members: make([]strict.Member, len(f))}
+	for i := range f {
+		object.Members[i].Name = f[i].Name
+		if !reflect.ValueOf(f[i].Value).Elem().IsZero() {
+			object.Members[i].Value = f[i].get()
+		}
 	}
+	return object
 }
 
-// target returns a pointer to the string, bool, int, duration or time that the member
-// holds. It is a nil *string or *time.Time if the member holds null.
-func (m *Member) target() any {
-	switch at := m.Value.(type) {
-	case **string:
-		return *at
-	case **time.Time:
-		return *at
-	case *string, *bool, *int, *time.Duration, *time.Time:
-		return at
+// get returns what the member holds, which Fill refuses if it cannot be expressed in JSON: a
+// string that is not UTF-8, or a year beyond 9999.
+func (m *Member) get() strict.Value {
+	field := reflect.ValueOf(m.Value).Elem()
+	if field.Kind() == reflect.Pointer && !field.IsNil() {
+		field = field.Elem()
 	}
-	panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
+	switch x := field.Interface().(type) {
+	case string:
+		return strict.Value{Kind: strict.String, Text: x}
+	case time.Duration:
+		return strict.Value{Kind: strict.String, Text: x.String()}
+	case time.Time:
+		return strict.Value{Kind: strict.String, Text: x.UTC().Format(time.RFC3339Nano)}
+	}
+	v, _ := strict.Parse(strict.Encode(m.Value))
+	return v
 }
 
 // Problems is what is wrong with an object, at most one problem a member that may be given.
