@@ -9,10 +9,20 @@ export class Client {
     this.key = key
   }
 
-  async events() {
-    const response = await fetch(`${this.baseURL}/events`, { headers: { 'x-service-api-key': this.key } })
-    if (!response.ok) throw new Error(`events: ${response.status}`)
-    return (await response.json()).data
+  // All events, newest first, read in pages of at most limit.
+  async events(limit = 100) {
+    const events = []
+    const query = new URLSearchParams({ limit })
+    for (;;) {
+      const response = await fetch(`${this.baseURL}/events?${query}`, {
+        headers: { 'x-service-api-key': this.key },
+      })
+      if (!response.ok) throw new Error(`events: ${response.status}`)
+      const page = await response.json()
+      events.push(...page.data)
+      if (!page.has_more) return events
+      query.set('cursor', page.next_cursor)
+    }
   }
 
   // Tries again if there is no answer, or an error of the server. All tries have the

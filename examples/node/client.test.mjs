@@ -25,6 +25,15 @@ describe('client', { concurrency: true }, () => {
     assert.equal(event.host_id, user)
   })
 
+  test('reads all pages', async (t) => {
+    const { user, client } = await tenant(t)
+    const made = []
+    for (let i = 0; i < 3; i++) made.unshift(await client.create(launch))
+    assert.deepEqual(await client.events(2), made)
+    const lists = (await double.requests(user)).filter((r) => r.operation === 'GET /events')
+    assert.equal(lists.length, 2)
+  })
+
   test('tries again after an error', async (t) => {
     const { user, client } = await tenant(t)
     await double.faults(user, { operation: create, status: 503, times: 2 })

@@ -2,6 +2,7 @@
 
 import json
 import urllib.error
+import urllib.parse
 import urllib.request
 import uuid
 
@@ -13,8 +14,15 @@ class Client:
         self.base_url = base_url
         self.key = key
 
-    def events(self):
-        return self._send("GET", "/events")["data"]
+    def events(self, limit=100):
+        """All events, newest first, read in pages of at most limit."""
+        events, query = [], {"limit": limit}
+        while True:
+            page = self._send("GET", "/events?" + urllib.parse.urlencode(query))
+            events += page["data"]
+            if not page["has_more"]:
+                return events
+            query["cursor"] = page["next_cursor"]
 
     def create(self, event):
         """Tries again if there is no answer, or an error of the server. All tries

@@ -29,6 +29,12 @@ class TestClient(unittest.TestCase):
         self.assertEqual(event["id"], "evt_test_create_000001")  # ids repeat: they can be written down
         self.assertEqual(event["host_id"], self.user)
 
+    def test_pages(self):
+        made = [self.client.create(LAUNCH) for _ in range(3)]
+        self.assertEqual(self.client.events(limit=2), made[::-1])
+        pages = [r["query"] for r in self.double.requests(self.user) if r["operation"] == "GET /events"]
+        self.assertEqual(len(pages), 2)
+
     def test_error(self):
         self.double.faults(self.user, {"operation": CREATE, "status": 503, "times": 2})
         self.client.create(LAUNCH)
