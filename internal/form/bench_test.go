@@ -10,43 +10,29 @@ import (
 
 // event is as large as the largest object of this program.
 type event struct {
-	id, host, slug, status, title, zone, visibility       string
-	createdAt, updatedAt, startAt, endAt                  time.Time
-	description, locationType, city, country, cover, link *string
-	approval                                              bool
+	ID              string    `json:"id" form:"id=evt fixed"`
+	HostID          string    `json:"host_id" form:"required fixed"`
+	Slug            string    `json:"slug" form:"slug fixed"`
+	Status          string    `json:"status" form:"one_of=draft|published"`
+	CreatedAt       time.Time `json:"created_at" form:"fixed"`
+	UpdatedAt       time.Time `json:"updated_at"`
+	Title           string    `json:"title" form:"title required"`
+	Description     *string   `json:"description" form:"chars=0-50000"`
+	StartAt         time.Time `json:"start_at" form:"required"`
+	EndAt           time.Time `json:"end_at" form:"required"`
+	Timezone        string    `json:"timezone" form:"zone empty_is_null"`
+	LocationType    *string   `json:"location_type" form:"one_of=in_person|virtual empty_is_null"`
+	LocationCity    *string   `json:"location_city" form:"chars=0-100"`
+	LocationCountry *string   `json:"location_country" form:"chars=0-100"`
+	Visibility      string    `json:"visibility" form:"one_of=public|private empty_is_null"`
+	Approval        bool      `json:"requires_approval"`
+	Cover           *string   `json:"cover_image_url" form:"url empty_is_null"`
+	Link            *string   `json:"meeting_url" form:"url empty_is_null"`
 }
 
-var (
-	eventID     = form.ID("evt")
-	statuses    = form.OneOf("draft|published")
-	places      = form.OneOf("in_person|virtual")
-	visibility  = form.OneOf("public|private")
-	description = form.Chars("0-50000")
-	placeName   = form.Chars("0-100")
-)
-
-func (e *event) form() form.Form {
-	return form.Form{
-		{Name: "id", Value: &e.id, Rule: eventID, Flags: form.Fixed},
-		{Name: "host_id", Value: &e.host, Flags: form.Required | form.Fixed},
-		{Name: "slug", Value: &e.slug, Rule: form.Slug, Flags: form.Fixed},
-		{Name: "status", Value: &e.status, Rule: statuses},
-		{Name: "created_at", Value: &e.createdAt, Flags: form.Fixed},
-		{Name: "updated_at", Value: &e.updatedAt},
-		{Name: "title", Value: &e.title, Rule: form.Title, Flags: form.Required},
-		{Name: "description", Value: &e.description, Rule: description},
-		{Name: "start_at", Value: &e.startAt, Flags: form.Required},
-		{Name: "end_at", Value: &e.endAt, Flags: form.Required},
-		{Name: "timezone", Value: &e.zone, Rule: form.Zone, Flags: form.EmptyIsNull},
-		{Name: "location_type", Value: &e.locationType, Rule: places, Flags: form.EmptyIsNull},
-		{Name: "location_city", Value: &e.city, Rule: placeName},
-		{Name: "location_country", Value: &e.country, Rule: placeName},
-		{Name: "visibility", Value: &e.visibility, Rule: visibility, Flags: form.EmptyIsNull},
-		{Name: "requires_approval", Value: &e.approval},
-		{Name: "cover_image_url", Value: &e.cover, Rule: form.URL, Flags: form.EmptyIsNull},
-		{Name: "meeting_url", Value: &e.link, Rule: form.URL, Flags: form.EmptyIsNull},
-	}
-}
+var eventTable = form.NewTable(event{}, form.Rules{
+	"slug": form.Slug, "title": form.Title, "zone": form.Zone, "url": form.URL,
+})
 
 const eventText = `{"id":"evt_1","host_id":"usr_ada","slug":"engines-abcdefgh","status":"published",` +
 	`"created_at":"2027-01-01T09:30:00.123456Z","updated_at":"2027-01-01T09:30:00.123456Z",` +
@@ -63,7 +49,7 @@ func BenchmarkFill(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var e event
-		if problems := e.form().Fill(v, form.New).All(); problems != nil {
+		if problems := eventTable.Form(&e).Fill(v, form.New).All(); problems != nil {
 			b.Fatal(problems)
 		}
 	}

@@ -37,30 +37,27 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// Form is the members of one object, in the order of its JSON. It is as safe for
-// concurrent use as that object.
-type Form []Member
+// Table is what the tags of a struct say of its members, in their order. It is safe for
+// concurrent use.
+type Table []Member
 
-// Member is one member of an object: its name in JSON, where its value is kept,
-// and its rules.
+// Member is one member of an object: its name in JSON and its rules. The field in which it is
+// kept is one of
+//
+//	string         a string; "" stands for null
+//	*string        a string or null, which differs from ""
+//	bool           true or false; null is false
+//	int            a whole number; null is 0
+//	time.Duration  a string in Go's form, such as "1.5s"; null is 0
+//	time.Time      a date-time, read into UTC; the zero time stands for null
+//	*time.Time     a date-time or null
+//
+// or with the flag [JSON] anything.
 type Member struct {
-	Name string
-
-	// Value points to a field of the object. It is one of
-	//
-	//	*string        a string; "" stands for null
-	//	**string       a string or null, which differs from ""
-	//	*bool          true or false; null is false
-	//	*int           a whole number; null is 0
-	//	*time.Duration a string in Go's form, such as "1.5s"; null is 0
-	//	*time.Time     a date-time, read into UTC; the zero time stands for null
-	//	**time.Time    a date-time or null
-	//
-	// or with the flag [JSON] anything: a *string then has a JSON text.
-	Value any
-
+	Name  string
 	Rule  Rule // of a string; nil if any will do
 	Flags Flags
+	field []int // see [reflect.Value.FieldByIndex]
 }
 
 // Flags are the rules of a member beside that of its text.
@@ -72,7 +69,6 @@ const (
 	Server                        // server: a client must not give it: see [Form.ByClient]
 	EmptyIsNull                   // empty_is_null: an empty string means the same as null
 	JSON                          // json: any JSON value, which Fill leaves to its caller
-	refused                       // who sends the object must not give it
 )
 
 // flagNames are the names of the flags in tags, in their order.
@@ -80,9 +76,6 @@ var flagNames = []string{"required", "fixed", "server", "empty_is_null", "json"}
 
 // Rules are rules by their names in tags.
 type Rules map[string]Rule
-
-// Table is what the tags of a struct say. It is safe for concurrent use.
-type Table []Member // whose values are the indexes of their fields
 
 // NewTable reads the tags of the exported fields of a struct, or of what points to one, also
 // of those that it has from a struct that it embeds. A field that JSON leaves out (json:"-")
@@ -93,7 +86,7 @@ func NewTable(object any, rules Rules) (table Table) {
 		if field.Anonymous || !field.IsExported() {
 			continue
 		}
-		m := Member{Value: field.Index}
+		m := Member{field: field.Index}
 		m.Name = strings.TrimSuffix(field.Tag.Get("json"), ",omitempty")
 		if m.Name == "-" {
 			m.Name = strings.ToLower(field.Name)
@@ -117,27 +110,27 @@ func NewTable(object any, rules Rules) (table Table) {
 	return table
 }
 
+// Form is a table and an object. It is as safe for concurrent use as that object.
+type Form struct {
+	table    Table
+	object   reflect.Value
+	byClient bool
+}
+
 // Form binds the table to an object: a pointer to a struct of the type that the table was
 // made of.
 func (table Table) Form(object any) Form {
-	f := Form(slices.Clone(table))
-	fields := reflect.ValueOf(object).Elem()
-	for i := range f {
-		index := f[i].Value.([]int)
-		f[i].Value = fields.FieldByIndex(index).Addr().Interface()
-	}
+	return Form{table: table, object: reflect.ValueOf(object).Elem()}
+}
+
+// ByClient makes [Form.Fill] refuse the server's members.
+func (f Form) ByClient() Form {
+	f.byClient = true
 	return f
 }
 
-// ByClient makes [Form.Fill] refuse the server's members, and returns f.
-func (f Form) ByClient() Form {
-	for i := range f {
-		if f[i].is(Server) {
-			f[i].Flags |= refused
-		}
-	}
-	return f
-}
+// isRefused reports whether who sends the object must not give the member.
+func (f Form) isRefused(m *Member) bool { return f.byClient && m.is(Server) }
 
 // Mode is what [Form.Fill] fills.
 type Mode int
@@ -159,27 +152,29 @@ func (f Form) Fill(v strict.Value, mode Mode) *Problems {
 		return &Problems{others: []string{"must be a JSON object, not " + v.Kind.String()}}
 	}
 	p := &Problems{form: f}
-	given := make([]bool, len(f)) // whether the object has the member at this place in the form
+	given := make([]bool, len(f.table)) // whether the object has the member at this place
 	var unknown []string
 	for _, in := range v.Members {
-		i := f.index(in.Name)
+		i := f.table.index(in.Name)
 		if i < 0 {
 			unknown = append(unknown, in.Name)
 			continue
 		}
+		m := &f.table[i]
 		switch {
 		case given[i]:
 			p.Add(in.Name, "is given more than once: send it once")
-		case f[i].is(refused):
+		case f.isRefused(m):
 			p.others = append(p.others, in.Name+" is set by the server, so leave it out")
 		default:
-			p.Add(in.Name, f[i].fill(in.Value, mode))
+			p.Add(in.Name, m.fill(f.object.FieldByIndex(m.field), in.Value, mode))
 		}
 		given[i] = true
 	}
-	for i := range f {
-		if mode == New && f[i].is(Required) && !f[i].is(refused) && !given[i] {
-			p.Add(f[i].Name, "is required")
+	for i := range f.table {
+		m := &f.table[i]
+		if mode == New && m.is(Required) && !f.isRefused(m) && !given[i] {
+			p.Add(m.Name, "is required")
 		}
 	}
 	if unknown != nil {
@@ -188,10 +183,10 @@ func (f Form) Fill(v strict.Value, mode Mode) *Problems {
 	return p
 }
 
-// index returns the place of the member with the name in the form, or -1.
-func (f Form) index(name string) int {
-	for i := range f { // slices.IndexFunc would copy each member
-		if f[i].Name == name {
+// index returns the place of the member with the name in the table, or -1.
+func (table Table) index(name string) int {
+	for i := range table { // slices.IndexFunc would copy each member
+		if table[i].Name == name {
 			return i
 		}
 	}
@@ -200,9 +195,9 @@ func (f Form) index(name string) int {
 
 func (m *Member) is(flag Flags) bool { return m.Flags&flag != 0 }
 
-// fill sets the member to v by the rules of the mode, and returns what is wrong
+// fill sets the field of the member to v by the rules of the mode, and returns what is wrong
 // with v as the end of a sentence that begins with the member's name, or "".
-func (m *Member) fill(v strict.Value, mode Mode) (problem string) {
+func (m *Member) fill(field reflect.Value, v strict.Value, mode Mode) (problem string) {
 	if m.is(EmptyIsNull) && v.Kind == strict.String && v.Text == "" {
 		v = strict.Value{}
 	}
@@ -216,21 +211,20 @@ func (m *Member) fill(v strict.Value, mode Mode) (problem string) {
 	}
 	before := "" // what must not change
 	if isFixed {
-		before = m.get().Text
+		before = get(field).Text
 	}
-	problem = m.set(v)
+	problem = m.set(field, v)
 	if problem == "" && v.Kind == strict.String && m.Rule != nil {
 		problem = m.Rule(v.Text)
 	}
-	if problem == "" && before != "" && m.get().Text != before {
+	if problem == "" && before != "" && get(field).Text != before {
 		problem = "never changes: it is " + before
 	}
 	return problem
 }
 
-// set puts v where the member is kept and returns what is wrong with its type, or "".
-func (m *Member) set(v strict.Value) (problem string) {
-	field := reflect.ValueOf(m.Value).Elem()
+// set puts v into the field of the member and returns what is wrong with its type, or "".
+func (m *Member) set(field reflect.Value, v strict.Value) (problem string) {
 	if v.Kind == strict.Null || m.is(JSON) {
 		field.SetZero()
 		return ""
@@ -270,7 +264,7 @@ func (m *Member) set(v strict.Value) (problem string) {
 			return err.Error()
 		}
 	default:
-		panic(fmt.Sprintf("form: the member %s has a value of the type %T", m.Name, m.Value))
+		panic(fmt.Sprintf("form: the member %s has the type %s", m.Name, field.Type()))
 	}
 	return ""
 }
@@ -279,20 +273,20 @@ func (m *Member) set(v strict.Value) (problem string) {
 // has its zero value, so that a struct that was built in Go passes the checks of a JSON
 // text.
 func (f Form) JSON() strict.Value {
-	object := strict.Value{Kind: strict.Object, Members: make([]strict.Member, len(f))}
-	for i := range f {
-		object.Members[i].Name = f[i].Name
-		if !reflect.ValueOf(f[i].Value).Elem().IsZero() {
-			object.Members[i].Value = f[i].get()
+	object := strict.Value{Kind: strict.Object, Members: make([]strict.Member, len(f.table))}
+	for i, m := range f.table {
+		object.Members[i].Name = m.Name
+		field := f.object.FieldByIndex(m.field)
+		if !field.IsZero() {
+			object.Members[i].Value = get(field)
 		}
 	}
 	return object
 }
 
-// get returns what the member holds, which Fill refuses if it cannot be expressed in JSON: a
+// get returns what a field holds, which Fill refuses if it cannot be expressed in JSON: a
 // string that is not UTF-8, or a year beyond 9999.
-func (m *Member) get() strict.Value {
-	field := reflect.ValueOf(m.Value).Elem()
+func get(field reflect.Value) strict.Value {
 	if field.Kind() == reflect.Pointer && !field.IsNil() {
 		field = field.Elem()
 	}
@@ -304,7 +298,7 @@ func (m *Member) get() strict.Value {
 	case time.Time:
 		return strict.Value{Kind: strict.String, Text: x.UTC().Format(time.RFC3339Nano)}
 	}
-	v, _ := strict.Parse(strict.Encode(m.Value))
+	v, _ := strict.Parse(strict.Encode(field.Interface()))
 	return v
 }
 
@@ -318,7 +312,7 @@ type Problems struct {
 // Add adds a problem of a member of the form, unless it has one already. The tail
 // ends the sentence that the name begins; an empty one is no problem.
 func (p *Problems) Add(name, tail string) {
-	if tail == "" || p.Has(name) || p.form.index(name) < 0 {
+	if tail == "" || p.Has(name) || p.form.table.index(name) < 0 {
 		return
 	}
 	if p.members == nil {
@@ -334,7 +328,7 @@ func (p *Problems) Has(name string) bool { return p.members[name] != "" }
 // must not be there; nil when there are none.
 func (p *Problems) All() []string {
 	var all []string
-	for _, m := range p.form {
+	for _, m := range p.form.table {
 		if p.Has(m.Name) {
 			all = append(all, p.members[m.Name])
 		}
@@ -361,8 +355,8 @@ func (p *Problems) addUnknown(names []string) {
 		*last += fmt.Sprintf(", nor are %d more", more)
 	}
 	var known []string
-	for _, m := range p.form {
-		if !m.is(refused) {
+	for _, m := range p.form.table {
+		if !p.form.isRefused(&m) {
 			known = append(known, m.Name)
 		}
 	}
