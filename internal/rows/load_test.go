@@ -23,6 +23,7 @@ func TestForgedFiles(t *testing.T) {
 	for _, tt := range []struct{ name, records, reason string }{
 		{"no record", `5`, errForm.Error()},
 		{"an unknown kind", `{"poll":{"id":"pol_1"}}`, errForm.Error()},
+		{"an id of another kind", user + `,{"event":evt_` + fact{id: "gst_1", parent: "usr_1"}.json() + `}`, errForm.Error()},
 		{"a parent that is not there", event, `evt_1 belongs to "usr_1", which is not in the file`},
 		{"a parent that was deleted", user + `,{"delete":{"user":"usr_1"}},` + event, "which is not in the file"},
 		{"a name that is another row's id", user + `,{"event":` +

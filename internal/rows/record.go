@@ -127,8 +127,9 @@ func (db *DB) parse(record string, missing map[string]string) *Row {
 // inside, only a member's name stands between a quote before a letter and a quote before a
 // colon.
 func (db *DB) readRow(text string) *Row {
-	kind := db.kindOf(strings.TrimPrefix(text, `{"id":"`))
-	if kind == nil || !strings.HasSuffix(text, "}") {
+	id, isRow := strings.CutPrefix(text, `{"id":"`)
+	kind := db.kindOf(id)
+	if kind == nil || !isRow || !strings.HasSuffix(text, "}") {
 		return nil
 	}
 	r := &Row{Kind: kind, JSON: text}
