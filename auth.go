@@ -145,7 +145,7 @@ func (s inner) Keys() ([]byte, error) {
 	list := []listed{}
 	var keys []rows.Row // copies, to be read while others change the store
 	s.db.View(func(v rows.View) {
-		for r := range v.All() {
+		for r := range v.All {
 			if r.Kind.Prefix == "key" {
 				user := v.Find(r.Parent)
 				list = append(list, listed{Name: user.Value("name"), Email: user.Value("email")})
@@ -174,7 +174,7 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 	state.Exists = s.db.Stats().Rows["key"] > 0
 	first := ""
 	s.db.View(func(v rows.View) {
-		for r := range v.All() { // the oldest user comes first
+		for r := range v.All { // the oldest user comes first
 			first = r.ID
 			return
 		}

@@ -385,7 +385,7 @@ func (s inner) WriteRecords(w io.Writer) error {
 	}
 	var records []record
 	s.db.View(func(v rows.View) {
-		for r := range v.All() {
+		for r := range v.All {
 			records = append(records, record{r.Kind, r.JSON})
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"runtime"
 	"runtime/debug"
@@ -112,9 +111,7 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 		}
 	}
 	if db.file != nil {
-		if err == nil && len(changes) > 0 {
-			db.compact()
-		}
+		db.compact()
 		db.size.Store(db.file.Size())
 	}
 	return waiting[len(updates):]
@@ -129,7 +126,12 @@ func (db *DB) gather(waiting []*update) (updates []*update, changes []*Row) {
 	var batch *Tx // of the updates so far that have changed something
 	db.records = db.records[:0]
 	for i, u := range waiting {
-		own := newTx(db, batch)
+		own := &Tx{
+			db:    db,
+			base:  batch,
+			names: map[string]*Row{},
+			added: map[string][]string{},
+		}
 		u.depends = batch != nil
 		u.err = db.run(u.fn, own)
 		if u.err != nil || len(own.changes) == 0 {
@@ -141,7 +143,8 @@ func (db *DB) gather(waiting []*update) (updates []*update, changes []*Row) {
 		case batch == nil:
 			batch = own
 		case fits:
-			batch.merge(own)
+			batch.changes = append(batch.changes, own.changes...)
+			maps.Copy(batch.names, own.names)
 		default:
 			return waiting[:i], changes
 		}
@@ -210,7 +213,9 @@ func (db *DB) write(changes []*Row) error {
 func (db *DB) publish(changes []*Row) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.bulk = len(changes) > bulkChanges
+	if len(changes) > bulkChanges {
+		db.unsorted = map[*list]bool{}
+	}
 	for _, r := range changes {
 		db.apply(db.names[r.ID], r)
 	}
@@ -218,14 +223,10 @@ func (db *DB) publish(changes []*Row) {
 	db.commits.Add(1)
 }
 
-// rewrite replaces the file by one that holds the rows and then the changes.
+// rewrite replaces the file by one that holds the records of the rows and then of the
+// changes.
 func (db *DB) rewrite(changes []*Row) error {
-	return db.timed("rewrite", func() error { return db.file.Rewrite(db.snapshot(changes)) })
-}
-
-// snapshot yields the records of a new file: the rows and then the changes.
-func (db *DB) snapshot(changes []*Row) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
+	snapshot := func(yield func([]byte) bool) {
 		var record []byte
 		yieldRow := func(r *Row) bool {
 			record = db.appendChange(record[:0], r)
@@ -240,6 +241,7 @@ func (db *DB) snapshot(changes []*Row) iter.Seq[[]byte] {
 			}
 		}
 	}
+	return db.timed("rewrite", func() error { return db.file.Rewrite(snapshot) })
 }
 
 // outdated is about how many bytes of the file hold changes that later ones replaced.
@@ -252,22 +254,21 @@ func (db *DB) compact() {
 	if db.outdated() < max(db.compactAt, db.live) {
 		return
 	}
-	err := db.dropOutdated()
-	if err != nil {
-		db.Logger.Error("the data file was not compacted", "error", err)
-	}
+	db.dropOutdated()
 	db.compactAt = db.outdated() + minOutdated
 }
 
 // dropOutdated rewrites the file without what is outdated in it. If that was much, the
 // memory that it took is released, too.
-func (db *DB) dropOutdated() error {
+func (db *DB) dropOutdated() {
 	dropped := db.outdated()
 	err := db.rewrite(nil)
-	if err == nil && dropped >= db.compactAt {
+	switch {
+	case err != nil:
+		db.Logger.Error("the data file was not rewritten", "error", err)
+	case dropped >= db.compactAt:
 		db.repack()
 	}
-	return err
 }
 
 // repack makes copies of all that the database keeps in memory, so that nothing of it is

@@ -62,7 +62,7 @@ func checkUpgraded(t *testing.T, db *DB, n int) {
 			t.Errorf("the user is %+v, want pronouns at its end", u)
 		}
 	})
-	tx := newTx(db, nil)
+	tx := &Tx{db: db}
 	for i := range n {
 		if e := tx.FindIdempotent("usr_1", fmt.Sprint("k", i)); e == nil || e.ID != fmt.Sprint("evt_", i) {
 			t.Fatalf("the idempotency key k%d finds %+v", i, e)

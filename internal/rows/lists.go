@@ -22,11 +22,10 @@ func compare(r *Row, p Place) int {
 // list is the children of one row that are of one kind and, if status is not
 // "", of one status: from the oldest to the newest.
 type list struct {
-	kind     *Kind
-	status   string
-	rows     []*Row
-	next     *list // of the same parent
-	unsorted bool  // see [DB.endBulk]
+	kind   *Kind
+	status string
+	rows   []*Row
+	next   *list // of the same parent
 }
 
 // empty is the list of a row that has no children of a kind and a status.
@@ -43,16 +42,6 @@ func (r *Row) list(kind *Kind, status string) *list {
 	return &empty
 }
 
-// listFor is list, but makes the list if there is none.
-func (r *Row) listFor(kind *Kind, status string) *list {
-	l := r.list(kind, status)
-	if l == &empty {
-		l = &list{kind: kind, status: strings.Clone(status), next: r.lists} // no part of a longer text
-		r.lists = l
-	}
-	return l
-}
-
 // position is how many rows of the list come before a place. A row at the place itself
 // does not count.
 func (l *list) position(p Place) int {
@@ -60,8 +49,14 @@ func (l *list) position(p Place) int {
 	return i
 }
 
-// addTo puts a row into a list. Nearly always it is the newest and goes to the end.
-func (db *DB) addTo(l *list, r *Row) {
+// addTo puts a row into its parent's list of a status, which it makes if there is none.
+// Nearly always the row is the newest and goes to the end.
+func (db *DB) addTo(parent, r *Row, status string) {
+	l := parent.list(r.Kind, status)
+	if l == &empty {
+		l = &list{kind: r.Kind, status: strings.Clone(status), next: parent.lists} // no part of a longer text
+		parent.lists = l
+	}
 	n := len(l.rows)
 	if n == cap(l.rows) {
 		l.rows = slices.Grow(l.rows, max(1, n)) // double: append would add a quarter, and copy more often
@@ -69,39 +64,31 @@ func (db *DB) addTo(l *list, r *Row) {
 	at := n
 	switch {
 	case n == 0 || compare(l.rows[n-1], r.Place) < 0:
-	case db.bulk:
-		db.unsort(l)
+	case db.unsorted != nil:
+		db.unsorted[l] = true
 	default:
 		at = l.position(r.Place)
 	}
 	l.rows = slices.Insert(l.rows, at, r)
 }
 
-// removeFrom removes a row from a list. In bulk the list is only marked: at the end,
-// a row that is deleted or has another status by then is removed from it.
-func (db *DB) removeFrom(l *list, r *Row) {
-	if db.bulk {
-		db.unsort(l)
+// removeFrom removes a row from its parent's list of a status. In bulk the list is only
+// marked: at the end, a row that is deleted or has another status by then is removed from it.
+func (db *DB) removeFrom(parent, r *Row, status string) {
+	l := parent.list(r.Kind, status)
+	if db.unsorted != nil {
+		db.unsorted[l] = true
 		return
 	}
 	at := l.position(r.Place)
 	l.rows = slices.Delete(l.rows, at, at+1)
 }
 
-// unsort leaves a list to be put in order at the end of a change in bulk.
-func (db *DB) unsort(l *list) {
-	if !l.unsorted {
-		l.unsorted = true
-		db.unsorted = append(db.unsorted, l)
-	}
-}
-
 // endBulk ends a change in bulk, of many rows, and puts the lists in order. One by one,
 // each change in the middle of a list would move all that follow it: for a million of
 // them that takes time that grows with their square.
 func (db *DB) endBulk() {
-	db.bulk = false
-	for _, l := range db.unsorted {
+	for l := range db.unsorted {
 		l.sort()
 	}
 	db.unsorted = nil
@@ -110,7 +97,6 @@ func (db *DB) endBulk() {
 // sort puts a list in order after changes in bulk. A row that is deleted or has another
 // status now is removed, and one that was removed and added again is in the list once.
 func (l *list) sort() {
-	l.unsorted = false
 	l.rows = slices.DeleteFunc(l.rows, func(r *Row) bool {
 		return r.Kind == nil || l.status != "" && l.status != r.Status
 	})
@@ -130,17 +116,33 @@ func (db *DB) parentOf(r *Row) *Row {
 // apply makes the change r of the row with its id, which is current, or nil if there is
 // none: it deletes that row if r has no text, and else puts r in its place.
 func (db *DB) apply(current, r *Row) {
-	switch {
-	case r.JSON == "":
+	if r.JSON == "" {
 		if current != nil {
 			db.delete(current)
 		}
 		return
-	case current == nil:
+	}
+	parent := db.parentOf(r)
+	if current == nil {
 		current = r
-		db.insert(r)
-	default:
-		db.replace(current, r)
+		r.Kind.count++
+		db.addTo(parent, r, "")
+		db.move(parent, r, "", r.Status)
+		if r.Idempotency != nil {
+			db.names[idempotencyName(r.Parent, r.Idempotency.Key)] = r
+		}
+		if r.Created.After(db.newest) {
+			db.newest = r.Created
+		}
+	} else {
+		// The row is changed in place, as it has children and is in lists. Its parent, its time
+		// of creation and its idempotency key never change.
+		db.live -= size(current)
+		db.move(parent, current, current.Status, r.Status)
+		delete(db.names, current.Name)
+		r.lists = current.lists
+		r.Idempotency = current.Idempotency
+		*current = *r
 	}
 	db.live += size(current)
 	// Also if they are there, as the keys must be parts of the text that stays.
@@ -148,50 +150,24 @@ func (db *DB) apply(current, r *Row) {
 	db.names[r.Name] = current
 }
 
-// insert adds a new row to the lists.
-func (db *DB) insert(r *Row) {
-	r.Kind.count++
-	parent := db.parentOf(r)
-	db.addTo(parent.listFor(r.Kind, ""), r)
-	db.move(parent, r, "", r.Status)
-	if r.Idempotency != nil {
-		db.names[idempotencyName(r.Parent, r.Idempotency.Key)] = r
-	}
-	if r.Created.After(db.newest) {
-		db.newest = r.Created
-	}
-}
-
-// replace gives a row the contents of r, its new version. The row is changed in place,
-// as it has children and is in lists. Its parent, its time of creation and its idempotency
-// key never change.
-func (db *DB) replace(current, r *Row) {
-	db.live -= size(current)
-	db.move(db.parentOf(current), current, current.Status, r.Status)
-	delete(db.names, current.Name)
-	r.lists = current.lists
-	r.Idempotency = current.Idempotency
-	*current = *r
-}
-
-// move moves a row from its parent's list of one status to the list of another one.
-// There is no list of the status "".
+// move moves a row from its parent's list of one status to the list of another one. A row
+// without a status, "", is in no such list: the list of "" is that of all rows.
 func (db *DB) move(parent, r *Row, from, to string) {
 	if from == to {
 		return
 	}
 	if from != "" {
-		db.removeFrom(parent.list(r.Kind, from), r)
+		db.removeFrom(parent, r, from)
 	}
 	if to != "" {
-		db.addTo(parent.listFor(r.Kind, to), r)
+		db.addTo(parent, r, to)
 	}
 }
 
 // delete deletes a row and all that belongs to it.
 func (db *DB) delete(r *Row) {
 	parent := db.parentOf(r)
-	db.removeFrom(parent.list(r.Kind, ""), r)
+	db.removeFrom(parent, r, "")
 	db.move(parent, r, r.Status, "")
 	db.unbind(r)
 }

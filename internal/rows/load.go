@@ -13,8 +13,7 @@ import (
 const (
 	bytesPerName = 300     // of a data file, about: an event has two names
 	maxNames     = 1 << 23 // that room is made for at once, as the size of a file may be false
-	batchSize    = 512     // changes that are handed over at once
-	maxBatches   = 8       // that are filled, wait or are inserted at a time
+	batchSize    = 4096    // changes that are inserted while as many are parsed
 )
 
 // Format is a format of the data file: its name in the header, such as "events/2", and
@@ -52,7 +51,7 @@ func (o Options) missing(format string) map[string]string {
 // another program or of a newer format is refused and left as it is: the error is
 // [ErrLocked], [ErrDamaged] or [ErrFormat] and says what to do.
 func Open(path string, o Options) (*DB, error) {
-	l := newLoader(o)
+	l := loader{db: New(o)}
 	db := l.db
 	file, err := recordfile.Open(path, o.forFile(), l.line)
 	err = l.finish(path, err)
@@ -87,10 +86,7 @@ func (db *DB) settle(deletes bool) error {
 	isOld := format != db.Formats[len(db.Formats)-1].Name
 	half := f.Size() / 2
 	if isOld || deletes || db.outdated() > half || f.BytesSinceRewrite() > half {
-		err := db.dropOutdated()
-		if err != nil {
-			db.Logger.Warn("the data file was not rewritten", "error", err)
-		}
+		db.dropOutdated()
 	}
 	err := f.Settle() // does nothing after a rewrite
 	if err == nil && isOld {
@@ -107,18 +103,17 @@ func (db *DB) settle(deletes bool) error {
 // loader puts the records of a file into a database. The work is shared: package
 // recordfile reads the file in one goroutine and verifies what was read in another, one
 // after the other for each chunk. The goroutine that verifies calls line, which parses
-// records into batches. A third goroutine, insert, puts the batches into the database.
+// records into a batch. When that is full, a third goroutine puts it into the database, while
+// line fills another one.
 type loader struct {
 	db      *DB
 	whole   bool              // line checks each row as a whole, and not only what is read of it
-	missing map[string]string // see Options.missing
-	batch   []loaded          // what line has parsed and not handed over yet; nil before the first line
+	missing map[string]string // see Options.missing; nil before the first line
+	batch   []loaded          // what line has parsed and not handed over yet
 	deletes bool              // a record deletes something
 
-	full chan []loaded // the batches to be inserted
-	free chan []loaded // those that line can fill again: new ones would take 5 % more memory
-
 	inserting sync.WaitGroup          // the goroutine that inserts
+	inserted  []loaded                // by it; line fills the same memory again after that
 	damage    *recordfile.DamageError // a record that could not be inserted, or nil
 }
 
@@ -129,25 +124,12 @@ type loaded struct {
 	offset int64
 }
 
-func newLoader(o Options) *loader {
-	l := &loader{
-		db:   New(o),
-		full: make(chan []loaded, maxBatches),
-		free: make(chan []loaded, maxBatches+1), // one more for the nil of a finish without lines
-	}
-	for range maxBatches {
-		l.free <- make([]loaded, 0, batchSize)
-	}
-	l.inserting.Go(l.insert)
-	return l
-}
-
 // line takes one line of the file.
 func (l *loader) line(line recordfile.Line) error {
-	if l.batch == nil { // insert has no batch yet, so it does not use the names
-		l.db.names = make(map[string]*Row, min(line.Size/bytesPerName, maxNames))
+	if l.missing == nil { // nothing is inserted yet, so nothing else uses the database
 		l.missing = l.db.missing(line.Format)
-		l.batch = <-l.free
+		l.db.names = make(map[string]*Row, min(line.Size/bytesPerName, maxNames))
+		l.db.unsorted = map[*list]bool{} // in bulk, until finish
 	}
 	for line.Records != "" {
 		var record string
@@ -162,8 +144,7 @@ func (l *loader) line(line recordfile.Line) error {
 		l.deletes = l.deletes || r.JSON == ""
 		l.batch = append(l.batch, loaded{r, line.Number, line.Offset})
 		if len(l.batch) == batchSize {
-			l.full <- l.batch
-			l.batch = <-l.free
+			l.insert()
 		}
 	}
 	return nil
@@ -173,8 +154,7 @@ func (l *loader) line(line recordfile.Line) error {
 // be inserted or, if there is none, that of reading the file: reading had ended there,
 // so every record that was to be inserted comes before it.
 func (l *loader) finish(path string, err error) error {
-	l.full <- l.batch
-	close(l.full)
+	l.insert()
 	l.inserting.Wait()
 	l.db.endBulk()
 	if l.damage != nil {
@@ -184,18 +164,18 @@ func (l *loader) finish(path string, err error) error {
 	return err
 }
 
-// insert inserts batches until there are no more, but nothing after a record that could
-// not be inserted. The file is read to its end all the same.
+// insert begins to insert the batch, but nothing after a record that could not be inserted.
+// The file is read to its end all the same.
 func (l *loader) insert() {
-	l.db.bulk = true // until finish
-	for batch := range l.full {
-		for _, c := range batch {
+	l.inserting.Wait()
+	l.batch, l.inserted = l.inserted[:0], l.batch
+	l.inserting.Go(func() {
+		for _, c := range l.inserted {
 			if l.damage == nil {
 				l.insertOne(c)
 			}
 		}
-		l.free <- batch[:0]
-	}
+	})
 }
 
 // insertOne makes a change, or notes why no program of ours can have written it.
@@ -206,13 +186,14 @@ func (l *loader) insertOne(c loaded) {
 	switch {
 	case c.JSON == "": // nothing is wrong with deleting what is not there
 	case l.db.parentOf(c.Row) == nil:
-		reason = fmt.Sprintf("%.80s belongs to %.80q, which is not in the file", c.ID, c.Parent)
+		reason = fmt.Sprintf("belongs to %.80q, which is not in the file", c.Parent)
 	case named != nil && named.ID != c.ID, current != nil && current.ID != c.ID:
-		reason = fmt.Sprintf("%.80s has a name that is taken", c.ID)
+		reason = "has a name that is taken"
 	case current != nil && (current.Parent != c.Parent || !current.Created.Equal(c.Created)):
-		reason = fmt.Sprintf("%.80s has another parent or created_at than before", c.ID)
+		reason = "has another parent or created_at than before"
 	}
 	if reason != "" {
+		reason = fmt.Sprintf("%.80s %s", c.ID, reason)
 		l.damage = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: reason}
 		return
 	}
@@ -222,8 +203,7 @@ func (l *loader) insertOne(c loaded) {
 // Check reads a data file by the rules of [Open] and changes nothing. It reports what
 // it found, and how many rows there are of each kind, by its name.
 func Check(path string, o Options) (recordfile.Report, map[string]int, error) {
-	l := newLoader(o)
-	l.whole = true
+	l := loader{db: New(o), whole: true}
 	report, err := recordfile.Read(path, o.forFile(), l.line)
 	err = l.finish(path, err)
 	return report, l.db.Stats().Rows, err

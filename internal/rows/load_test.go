@@ -119,7 +119,7 @@ func TestCompaction(t *testing.T) {
 		if v.Find("59"+text) == nil || v.Find("zero") == nil || v.Find("evt_1") == nil || len(db.names) != 6 {
 			t.Errorf("after it, the database has %d names, and not those that it should have", len(db.names))
 		}
-		if newTx(db, nil).FindIdempotent("usr_0", "k") == nil || pages(v, "usr_0", "evt", "a", 9) == "" {
+		if (&Tx{db: db}).FindIdempotent("usr_0", "k") == nil || pages(v, "usr_0", "evt", "a", 9) == "" {
 			t.Error("after it, an idempotency key or a list is lost")
 		}
 		db.Close()
@@ -234,7 +234,7 @@ func TestLoadLarge(t *testing.T) {
 	db := opened(t, path)
 	db.mustUpdate(t, put(fact{id: "usr_1"}, fact{id: "evt_gone", parent: "usr_1"}, fact{id: "evt_old", parent: "usr_1"}))
 	db.mustUpdate(t, put(fact{id: "evt_old", parent: "usr_1", number: 1}))
-	const n = 3 * maxBatches * batchSize
+	const n = 4 * batchSize
 	for i := 0; i < n; i += batchSize {
 		var facts []fact
 		for j := range batchSize {
@@ -255,20 +255,19 @@ func TestLoadLarge(t *testing.T) {
 	if got := pages(View{db}, "usr_1", "evt", "", 200); got != want || (View{db}).Find("evt_gone") != nil {
 		t.Error("the list is not what it was before")
 	}
-	if db.bulk || db.unsorted != nil {
+	if db.unsorted != nil {
 		t.Error("the change in bulk has not ended")
 	}
 }
 
 // TestLoadsInBulk: rows out of order are sorted at the end of a load, not one by one.
 func TestLoadsInBulk(t *testing.T) {
-	l := newLoader(testOptions())
+	l := loader{db: New(testOptions())}
 	records := `{"user":` + fact{id: "usr_1", created: 2}.json() + `},{"user":` + fact{id: "usr_2", created: 1}.json() + `}`
 	if err := l.line(recordfile.Line{Number: 3, Records: records}); err != nil {
 		t.Fatal(err)
 	}
-	l.full <- l.batch
-	close(l.full)
+	l.insert()
 	l.inserting.Wait()
 	if len(l.db.unsorted) != 1 {
 		t.Errorf("%d lists are left to be sorted, want 1", len(l.db.unsorted))
@@ -289,7 +288,7 @@ func TestFirstDamage(t *testing.T) {
 		{[]string{orphan("evt_1") + `,{"poll":{"id":"pol_1"}}`}, "evt_1 belongs"},
 		{[]string{`5`, orphan("evt_1")}, errForm.Error()},
 	} {
-		l := newLoader(testOptions())
+		l := loader{db: New(testOptions())}
 		var err error
 		for i, records := range tt.lines {
 			if err = l.line(recordfile.Line{Number: 3 + i, Records: records}); err != nil {

@@ -152,8 +152,7 @@ type DB struct {
 	root     Row   // its children are the rows without a parent
 	live     int64 // bytes of the file that the rows take, about
 	newest   time.Time
-	bulk     bool    // many changes are being published: lists are put in order at the end
-	unsorted []*list // to be put in order then
+	unsorted map[*list]bool // lists to be put in order at the end of a change in bulk; else nil
 }
 
 // New returns an empty database in memory.

@@ -208,7 +208,7 @@ func check(t *testing.T, db *DB, m model, rnd *rand.Rand) {
 		}
 		seen := map[string]bool{}
 		live := int64(0)
-		for r := range v.All() {
+		for r := range v.All {
 			if _, known := m[r.ID]; !known || seen[r.ID] || r.Parent != "" && !seen[r.Parent] {
 				t.Errorf("All yields %s, which is unknown, or comes twice or before its parent", r.ID)
 			}

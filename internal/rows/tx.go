@@ -1,7 +1,5 @@
 package rows
 
-import "maps"
-
 // Tx is an update: the current state with pending changes on top of it, which are
 // made but not published yet. These are its own and those of the updates before it in
 // the same commit. It is for one goroutine, and valid until the function that it was
@@ -13,21 +11,6 @@ type Tx struct {
 	names   map[string]*Row     // what each changed name leads to now; nil: to no row any more
 	added   map[string][]string // ids of the rows in its changes, by their parents' ids
 	indexed int                 // how many changes are in added: most updates never need it
-}
-
-func newTx(db *DB, base *Tx) *Tx {
-	return &Tx{
-		db:    db,
-		base:  base,
-		names: map[string]*Row{},
-		added: map[string][]string{},
-	}
-}
-
-// merge adds the changes of another Tx, which came later.
-func (tx *Tx) merge(later *Tx) {
-	tx.changes = append(tx.changes, later.changes...)
-	maps.Copy(tx.names, later.names)
 }
 
 // Find returns the row that has an id or a second name, or nil.
@@ -83,7 +66,8 @@ func (tx *Tx) Put(old *Row, text string, key *IdempotencyKey) *Row {
 	} else if key != nil {
 		tx.names[idempotencyName(r.Parent, key.Key)] = r
 	}
-	tx.bind(r, r)
+	tx.names[r.ID] = r
+	tx.names[r.Name] = r
 	tx.changes = append(tx.changes, r)
 	return r
 }
@@ -99,18 +83,12 @@ func (tx *Tx) Delete(id string) {
 
 // unbind makes the names of a row, and of all that belongs to it, lead to no row.
 func (tx *Tx) unbind(r *Row) {
-	tx.bind(r, nil)
+	tx.names[r.ID] = nil
+	tx.names[r.Name] = nil
 	for _, child := range tx.Children(r.ID) {
 		tx.unbind(child)
 	}
 	delete(tx.added, r.ID) // else a user who is made and deleted again and again has ever more of them
-}
-
-// bind makes the names of a row lead to its current version or, if that is nil, to no
-// row.
-func (tx *Tx) bind(r, current *Row) {
-	tx.names[r.ID] = current
-	tx.names[r.Name] = current
 }
 
 // Children returns the rows that belong to the row with an id, in no order: for ""

@@ -1,9 +1,6 @@
 package rows
 
-import (
-	"iter"
-	"slices"
-)
+import "slices"
 
 // View is the current state: all that is committed and nothing else. It is valid
 // until the function that it was given to returns.
@@ -55,7 +52,5 @@ func (v View) Page(parent, prefix, status string, after *Place, limit int, page 
 	return page, new(l.rows[start].Place)
 }
 
-// All yields all rows. Each comes before its children.
-func (v View) All() iter.Seq[*Row] {
-	return func(yield func(*Row) bool) { v.db.walk(&v.db.root, yield) }
-}
+// All yields all rows, as in "for r := range v.All". Each comes before its children.
+func (v View) All(yield func(*Row) bool) { v.db.walk(&v.db.root, yield) }
