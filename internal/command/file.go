@@ -32,9 +32,9 @@ func WriteFile(path, data string, write func(io.Writer) error) error {
 // is written through the descriptor that made it: what has its temporary name later could
 // be a link to another file by then, or a pipe.
 func replace(path string, write func(io.Writer) error) error {
-	tmp, err := createTemp(path)
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
-		return err
+		return fmt.Errorf("%s cannot be written: %w", path, errors.Unwrap(err))
 	}
 	err = write(tmp)
 	if err == nil {
@@ -49,15 +49,6 @@ func replace(path string, write func(io.Writer) error) error {
 		return fmt.Errorf("%s was not written: %w", path, err)
 	}
 	return nil
-}
-
-// createTemp creates a file that is to get a path once it is whole.
-func createTemp(path string) (*os.File, error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
-	if err != nil {
-		err = fmt.Errorf("%s cannot be written: %w", path, errors.Unwrap(err))
-	}
-	return tmp, err
 }
 
 // ofData matches what follows the path of a data file in the paths of its companions.
