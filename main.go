@@ -81,11 +81,7 @@ func Run(
 	}
 	e.declareFlags()
 	e.addCommands()
-	operator.AddCommands(&e.Program, &e.data, operator.Files{
-		Open:    e.openForOperator,
-		Records: e.readRecords,
-		Salvage: e.salvage,
-	})
+	operator.AddCommands(&e.Program, &e.data, e)
 	err := e.Program.Run(args)
 	if errors.Is(err, ErrNotWritten) {
 		err = command.Failed(err)
@@ -105,7 +101,8 @@ const variables = `
 	EVENTSD_READY_FILE EVENTSD_SALVAGE EVENTSD_SEED EVENTSD_STRICT EVENTSD_TIME EVENTSD_UNTIL_EOF
 	EVENTSD_USER EVENTSD_V`
 
-// eventsd is one run of the command: the program and the values of its flags.
+// eventsd is one run of the command: the program and the values of its flags. For the
+// operator's subcommands it is what works on a data file.
 type eventsd struct {
 	command.Program
 	ctx context.Context
@@ -552,7 +549,7 @@ func (s *server) readSeed() ([]byte, error) {
 	var err error
 	done := make(chan bool)
 	go func() {
-		records, err = s.readRecords(s.seed)
+		records, err = s.Records(s.seed)
 		close(done)
 	}()
 	select {
@@ -737,9 +734,8 @@ func (s *server) page(file string) http.HandlerFunc {
 	}
 }
 
-// readRecords reads an array of records, which a data file is not, from a file or,
-// for "-", from standard input.
-func (e *eventsd) readRecords(path string) (records []byte, err error) {
+// Records is that of [operator.Files].
+func (e *eventsd) Records(path string) (records []byte, err error) {
 	if path == "-" {
 		return io.ReadAll(e.Stdin)
 	}
@@ -750,8 +746,8 @@ func (e *eventsd) readRecords(path string) (records []byte, err error) {
 	return records, err
 }
 
-// openForOperator is [operator.Files.Open].
-func (e *eventsd) openForOperator(path string, create bool) (operator.Store, error) {
+// Open is that of [operator.Files].
+func (e *eventsd) Open(path string, create bool) (operator.Store, error) {
 	_, missing := os.Stat(path)
 	if missing != nil {
 		missing = fmt.Errorf("%w; give the -data of the server, or -create to make a new file", missing)
@@ -791,9 +787,9 @@ func (e *eventsd) check() error {
 		cmp.Or(r.Repair, "clean"))
 }
 
-// salvage is [operator.Files.Salvage]. It writes nothing if there is no record: an empty
+// Salvage is that of [operator.Files]. It writes nothing if there is no record: an empty
 // array would look like a seed.
-func (e *eventsd) salvage(w io.Writer, path string) error {
+func (e *eventsd) Salvage(w io.Writer, path string) error {
 	out := bufio.NewWriter(w)
 	before := "[\n"
 	each := func(record string) error {

@@ -21,6 +21,18 @@ import (
 	"example.com/events/internal/command"
 )
 
+// files is a program whose data file has this store or cannot be opened, and whose arrays of
+// records are all empty.
+type files struct {
+	Files
+	store Store
+	err   error
+}
+
+func (f files) Open(string, bool) (Store, error) { return f.store, f.err }
+
+func (files) Records(string) ([]byte, error) { return nil, nil }
+
 // status is the exit status of a program that ends with an error: 1 where the
 // server failed, 2 where it refused.
 func status(err error) int {
@@ -169,7 +181,7 @@ func TestAsk(t *testing.T) {
 		"server": {data: new(serve(t, Handler("", routes, everyone, fail)))},
 		"file":   {data: new(filepath.Join(shortDir(t), "d"))},
 	}
-	tools["file"].files.Open = func(string, bool) (Store, error) { return s, nil }
+	tools["file"].files = files{store: s}
 	for name, tool := range tools {
 		for _, r := range requests {
 			err := tool.withStore(func(store Store) error {
@@ -265,7 +277,7 @@ func TestDeadSocket(t *testing.T) {
 	dead.Close()
 	opened := errors.New("the file was opened")
 	tool := &tool{data: &data}
-	tool.files.Open = func(string, bool) (Store, error) { return nil, opened }
+	tool.files = files{err: opened}
 	if err := tool.withStore(nil); err != opened {
 		t.Errorf("withStore = %v, want %v", err, opened)
 	}
@@ -295,7 +307,7 @@ func TestControlCharacters(t *testing.T) {
 		var stdout, stderr strings.Builder
 		p := &command.Program{Name: "tool", Stdin: strings.NewReader("[]"), Stdout: &stdout, Stderr: &stderr,
 			Variables: map[string]string{"TOOL_DATA": data}}
-		AddCommands(p, new(string), Files{Records: func(string) ([]byte, error) { return nil, nil }})
+		AddCommands(p, new(string), files{})
 		err := p.Run(strings.Fields(args))
 		p.Exit(err)
 		printed := stdout.String() + stderr.String()

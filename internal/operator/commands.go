@@ -15,16 +15,16 @@ import (
 )
 
 // Files is what the subcommands need of the program to work on a data file.
-type Files struct {
+type Files interface {
 	// Open opens the store of a data file, which no server may have open, to be closed
 	// after use. A file that is missing is an error unless create is set.
-	Open func(path string, create bool) (Store, error)
+	Open(path string, create bool) (Store, error)
 	// Records reads an array of records from a file, or from standard input if the
 	// path is "-", and refuses a data file.
-	Records func(path string) ([]byte, error)
+	Records(path string) ([]byte, error)
 	// Salvage writes every record of a damaged data file that can still be read, as an
 	// array, and reports on stderr what was skipped or is missing.
-	Salvage func(w io.Writer, path string) error
+	Salvage(w io.Writer, path string) error
 }
 
 // tool is the subcommands of one run of a program.
