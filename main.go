@@ -126,7 +126,7 @@ func (e *eventsd) addCommands() {
 		"serve a test double from memory, alone or for as long as a command runs",
 		"addr=127.0.0.1:0 ready-file log v seed api-key "+
 			"time control-token until-eof faults strict allow-unknown-routes", e.double)
-	e.Add("openapi", "", "print openapi.json", "", e.printOpenAPI)
+	e.Add("openapi", "", "print openapi.json", "", func() error { return e.Printf("%s", openAPI) })
 	e.Add("health", "", "exit 0 if the server with the same flags and environment answers",
 		serveFlags, e.health)
 	e.Add("version", "", "print the version", "", e.printVersion)
@@ -156,10 +156,6 @@ func (e *eventsd) declareFlags() {
 		"beside a command: fail if a fault was met less often than it says")
 	fs.BoolVar(&e.anyRoute, "allow-unknown-routes", false,
 		"beside a command: pass although there were requests to routes that the API lacks")
-}
-
-func (e *eventsd) printOpenAPI() error {
-	return e.Printf("%s", openAPI)
 }
 
 func (e *eventsd) printVersion() error {
@@ -202,18 +198,18 @@ func (e *eventsd) serve() error {
 	}
 	return e.runServer(func(s *server) error {
 		s.note = "The operator of this server issues keys."
-		if e.memory && !e.Given["data"] { // the flag wins over EVENTSD_MEMORY
-			s.use(NewStore(&s.Config))
-			return s.fill()
+		store := NewStore(&s.Config)
+		var err error
+		if !e.memory || e.Given["data"] { // the flag wins over EVENTSD_MEMORY
+			store, err = Open(e.data, &s.Config)
 		}
-		store, err := Open(e.data, &s.Config)
 		if errors.Is(err, ErrInUse) {
 			return command.Failed(fmt.Errorf("%w; stop that first", err))
 		}
 		if err != nil {
 			return err
 		}
-		s.use(store)
+		s.api = newAPI(store)
 		return s.fill()
 	})
 }
@@ -221,12 +217,12 @@ func (e *eventsd) serve() error {
 // demo serves the built-in example.
 func (e *eventsd) demo() error {
 	return e.runServer(func(s *server) error {
-		s.use(NewStore(&s.Config))
+		s.api = newAPI(NewStore(&s.Config))
 		s.pageKey = demoKey
 		s.note = `<span id="demo">This is a demo: everyone knows its key, and when it stops it ` +
 			`forgets everything.</span>`
 		s.setReady(demoKey, demoKey)
-		return s.store.ApplyJSON(demoSeed)
+		return s.api.ApplyJSON(demoSeed)
 	})
 }
 
@@ -251,12 +247,12 @@ func (e *eventsd) double() error {
 	d.Strict = e.strict
 	d.AnyRoute = e.anyRoute
 	err = e.runServer(func(s *server) error {
-		d.Unknown = func(problem string) { s.logger.Warn(problem) }
+		d.Unknown = func(problem string) { s.Logger.Warn(problem) }
 		s.Now = d.Now
 		s.NewID = d.NewID
 		s.Intercept = d.Intercept
-		s.use(NewStore(&s.Config))
-		s.report = s.logger.Debug
+		s.api = newAPI(NewStore(&s.Config))
+		s.report = s.Logger.Debug
 		err := d.Begin(s.api, func() error {
 			if err := s.applySeed(); err != nil {
 				return err
@@ -318,11 +314,11 @@ func (s *server) setFaults(d *double.Double) error {
 func (s *server) ownerKey() (err error) {
 	const owner = "usr_owner"
 	if s.apiKey == "" {
-		s.pageKey, _, err = s.store.IssueKey(owner)
+		s.pageKey, _, err = s.api.Store.IssueKey(owner)
 		return err
 	}
 	s.pageKey = s.apiKey
-	err = s.store.Apply(Record{Key: &Key{UserID: owner, Secret: s.apiKey}})
+	err = s.api.Apply(Record{Key: &Key{UserID: owner, Secret: s.apiKey}})
 	if err != nil {
 		err = fmt.Errorf("the chosen API key cannot be that of %s beside the seed: %w", owner, err)
 	}
@@ -332,15 +328,13 @@ func (s *server) ownerKey() (err error) {
 // server is a server of the API, from its start to its end.
 type server struct {
 	*eventsd
-	ctx    context.Context // done when the server is to stop
-	logger *slog.Logger
-	url    string
-	ready  command.Ready
+	ctx   context.Context // done when the server is to stop
+	url   string
+	ready command.Ready
 
-	Config        // of the store
-	store         *Store
-	api           *api
-	handler       http.Handler  // the API, with what is put before it
+	Config                      // of the store; the server logs to the same Logger
+	api           *api          // nil until the store is open
+	handler       http.Handler  // the API of a double, with its faults and journal, or nil
 	control       http.Handler  // the control API of a double, or nil
 	pageKey, note string        // on the page for people
 	patience      time.Duration // for the requests that run when it stops
@@ -390,7 +384,6 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 	s := &server{
 		eventsd:  e,
 		ctx:      ctx,
-		logger:   logger,
 		url:      command.URL(listener.Addr().String(), "localhost"),
 		Config:   Config{Logger: logger, NewEventStatus: e.newStatus},
 		patience: command.StopTimeout,
@@ -400,15 +393,16 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 	err = open(s)
 	if err == nil {
 		var watching sync.WaitGroup
-		watching.Go(func() { command.FreeMemory(ctx, s.fileSize) })
+		size := func() int64 { return s.api.db.Stats().Bytes }
+		watching.Go(func() { command.FreeMemory(ctx, size) })
 		err = command.Serve(ctx, s.patience, s.servers(listener), s.announce)
 		stop()
 		watching.Wait()
 		s.ready.RemoveFile(e.readyFile) // before the lock of the data file is released to the next server
-		err = command.Failed(errors.Join(err, s.store.Err()))
+		err = command.Failed(errors.Join(err, s.api.Err()))
 	}
-	if s.store != nil {
-		closed := s.store.Close()
+	if s.api != nil {
+		closed := s.api.Close()
 		err = cmp.Or(err, command.Failed(closed))
 	}
 	if err == nil {
@@ -431,19 +425,10 @@ func (e *eventsd) warnOfVariables(logger *slog.Logger) {
 	}
 }
 
-// use makes the server one of this store.
-func (s *server) use(store *Store) {
-	s.store = store
-	s.api = newAPI(store)
-	s.handler = s.api
-}
-
-func (s *server) fileSize() int64 { return s.store.db.Stats().Bytes }
-
 // more is for the log of a request: its user and API key and, of a double, what a fault did.
 func (s *server) more(r *http.Request, answered http.Header) (line []any) {
 	secret, _ := credential(r.Header)
-	user, key, _ := s.store.keyOwner(secret)
+	user, key, _ := s.api.keyOwner(secret)
 	if user != "" {
 		line = append(line, "user", user, "key", key)
 	}
@@ -465,19 +450,18 @@ func (e *eventsd) checkAPIKey() error {
 // fill applies the seed to a store without data and makes the first key of one
 // without keys. It reports what it did not do, and how to issue a key.
 func (s *server) fill() error {
-	isEmpty := s.store.db.Stats().Rows["user"] == 0 // every other row belongs to a user
-	if s.seed != "" && !isEmpty {
-		s.logger.Warn("the seed was skipped, as the store has data: give a new -data", "seed", s.seed)
+	if s.seed != "" && s.api.db.Stats().Rows["user"] > 0 { // every other row belongs to a user
+		s.Logger.Warn("the seed was skipped, as the store has data: give a new -data", "seed", s.seed)
 	} else if err := s.applySeed(); err != nil {
 		return err
 	}
-	key, err := s.store.firstKey(s.apiKey, s.firstKey)
+	key, err := s.api.firstKey(s.apiKey, s.firstKey)
 	if err != nil {
 		return cmp.Or(s.checkAPIKey(), err) // the first, if that is why no key was made
 	}
-	if s.store.last.After(time.Now()) {
-		s.logger.Warn("the newest record is from the future, or the clock of this machine is behind; "+
-			"what is created now counts as later still", "created_at", s.store.last)
+	if s.api.last.After(time.Now()) {
+		s.Logger.Warn("the newest record is from the future, or the clock of this machine is behind; "+
+			"what is created now counts as later still", "created_at", s.api.last)
 	}
 	state := "the store has keys"
 	switch {
@@ -492,19 +476,17 @@ func (s *server) fill() error {
 	if key.Owner.ID != "" {
 		owner = "-user " + key.Owner.ID
 	}
-	if s.store.db.Path() != "" { // else no other command reaches the store
+	if s.api.db.Path() != "" { // else no other command reaches the store
 		state += "; to issue one: eventsd key issue -data '" + s.data + "' " + owner
 	}
-	s.logger.Info(state, "name", key.Owner.Name, "email", key.Owner.Email)
+	s.Logger.Info(state, "name", key.Owner.Name, "email", key.Owner.Email)
 
-	switch {
-	case s.apiKey != "" && key.Known: // whoever chose it has it, unless a variable did
-		s.setReady("", cmp.Or(s.Shell["api-key"], s.apiKey))
-	case key.Secret != "":
-		s.setReady(key.Secret, key.Secret)
-	default:
-		s.setReady("", "$KEY")
+	forCurl := cmp.Or(key.Secret, "$KEY")
+	if s.apiKey != "" && key.Known { // whoever chose it has it, unless a variable did
+		key.Secret = ""
+		forCurl = cmp.Or(s.Shell["api-key"], s.apiKey)
 	}
+	s.setReady(key.Secret, forCurl)
 	return nil
 }
 
@@ -529,7 +511,7 @@ func (s *server) applySeed() error {
 	records, err := s.readSeed()
 	if err == nil {
 		defer command.SaveMemory(len(records))()
-		_, err = s.store.applyArray(records, true)
+		_, err = s.api.applyArray(records, true)
 	}
 	isWhole := bytes.HasSuffix(bytes.TrimSpace(records), []byte("]"))
 	if err != nil && len(records) > 0 && !isWhole {
@@ -563,10 +545,10 @@ func (s *server) readSeed() ([]byte, error) {
 // servers returns a server for the API and the pages beside it, for people and probes,
 // and one for the operator if the store is on a file and a socket can be made.
 func (s *server) servers(l net.Listener) []*command.Server {
-	public := command.NewServer(l, s.withPages(), s.logger, s.more)
+	public := command.NewServer(l, s.withPages(), s.Logger, s.more)
 	public.SetKeepAlivesEnabled(s.control == nil) // see [double.Double.Handler]
 	servers := []*command.Server{public}
-	path := s.store.db.Path()
+	path := s.api.db.Path()
 	if path == "" {
 		return servers
 	}
@@ -575,24 +557,24 @@ func (s *server) servers(l net.Listener) []*command.Server {
 	socket, err := command.Socket(s.ready.Operator)
 	if err != nil {
 		s.ready.Operator = "off (" + err.Error() + ")"
-		s.logger.Warn("the operator's commands cannot reach this server", "operator", s.ready.Operator)
+		s.Logger.Warn("the operator's commands cannot reach this server", "operator", s.ready.Operator)
 		return servers
 	}
 	routes := operator.StoreRoutes(s.api, s.report, "")
 	routes = append(routes, operator.Route{Operation: "GET /status", Do: s.status})
 	everyone := func(*http.Request) error { return nil } // who may open the socket
 	handler := operator.Handler("", routes, everyone, s.api.writeError)
-	return append(servers, command.NewServer(socket, handler, s.logger, s.more))
+	return append(servers, command.NewServer(socket, handler, s.Logger, s.more))
 }
 
 // status is the answer to "eventsd status".
 func (s *server) status(operator.Request) (any, error) {
-	db := s.store.db
+	db := s.api.db
 	_, number := build()
 	stats := db.Stats()
 	_, longest := db.Writing()
 	var problem any
-	if err := s.store.Err(); err != nil {
+	if err := s.api.Err(); err != nil {
 		problem = err.Error()
 	}
 	return json.RawMessage(fmt.Appendf(nil, `{"version":%q,"pid":%d,"started_at":%q,"base_url":%q,"data":%s,`+
@@ -618,7 +600,7 @@ func (s *server) status(operator.Request) (any, error) {
 // ends with it.
 func (s *server) announce() error {
 	_, number := build()
-	stats := s.store.db.Stats()
+	stats := s.api.db.Stats()
 	rows := 0
 	for _, n := range stats.Rows {
 		rows += n
@@ -639,12 +621,6 @@ func (s *server) announce() error {
 	})
 }
 
-var (
-	errNotWriting = answer.NewError(503, "the data file cannot be written; the log says why")
-	errSlow       = answer.NewError(503, "the disk has been writing to the data file for more than 10 s, "+
-		"and changes wait for that")
-)
-
 const tooLong = 10 * time.Second // for a commit or rewrite of a server that is well
 
 // withPages serves the API and, beside it, the paths that need no key and the control API.
@@ -654,7 +630,9 @@ func (s *server) withPages() http.Handler {
 		"/healthz":      s.writeHealth,
 		"/openapi.json": writeOpenAPI,
 	}
+	var handler http.Handler = s.api
 	if s.control != nil {
+		handler = s.handler
 		beside[double.ControlPath+"/"] = s.page(inspectorHTML)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -671,7 +649,7 @@ func (s *server) withPages() http.Handler {
 		case isControl && s.control != nil:
 			s.control.ServeHTTP(w, r)
 		default:
-			s.handler.ServeHTTP(w, r)
+			handler.ServeHTTP(w, r)
 		}
 	})
 }
@@ -682,12 +660,14 @@ func writeOpenAPI(w http.ResponseWriter, r *http.Request) {
 
 // writeHealth answers whether the server is well.
 func (s *server) writeHealth(w http.ResponseWriter, r *http.Request) {
-	writing, _ := s.store.db.Writing()
+	writing, _ := s.api.db.Writing()
 	switch {
-	case s.store.Err() != nil:
-		s.api.writeError(w, r, errNotWriting)
+	case s.api.Err() != nil:
+		s.api.writeError(w, r,
+			answer.NewError(503, "the data file cannot be written; the log says why"))
 	case writing > tooLong:
-		s.api.writeError(w, r, errSlow)
+		s.api.writeError(w, r, answer.NewError(503,
+			"the disk has been writing to the data file for more than 10 s, and changes wait for that"))
 	default:
 		answer.Write(w, 200, `{"status":"ok"}`)
 	}
