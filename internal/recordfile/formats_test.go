@@ -50,15 +50,15 @@ func TestOlderFormat(t *testing.T) {
 		return collect(&commits)(l)
 	})
 	ok(t, err)
-	if f.Format() != "events/1" || !slices.Equal(commits, []string{"1", "", "2"}) {
-		t.Errorf("Format %q, commits %q", f.Format(), commits)
+	if f.format != "events/1" || !slices.Equal(commits, []string{"1", "", "2"}) {
+		t.Errorf("format %q, commits %q", f.format, commits)
 	}
 	if !bytes.Equal(m.get(dataPath), before) {
 		t.Error("the file was changed before its rewrite")
 	}
 	ok(t, f.Rewrite(seq("1+", "2+")))
-	if f.Format() != "events/2" || !strings.Contains(string(m.get(dataPath)), `"format":"events/2"`) {
-		t.Errorf("after a rewrite Format is %q, and the file is %s", f.Format(), m.get(dataPath))
+	if f.format != "events/2" || !strings.Contains(string(m.get(dataPath)), `"format":"events/2"`) {
+		t.Errorf("after a rewrite the format is %q, and the file is %s", f.format, m.get(dataPath))
 	}
 	ok(t, f.Append([]byte("3+")))
 	ok(t, f.Close())
@@ -78,8 +78,8 @@ func TestOlderFormat(t *testing.T) {
 		t.Errorf("Salvage of an older file = %q, %v", salvaged, err)
 	}
 	f, err = Open(dataPath, newer(newMemFS(512)), ignore)
-	if err != nil || f.Format() != "events/2" {
-		t.Errorf("the format of a file that is not there yet is %q, %v", f.Format(), err)
+	if err != nil || f.format != "events/2" {
+		t.Errorf("the format of a file that is not there yet is %q, %v", f.format, err)
 	}
 }
 
@@ -114,8 +114,8 @@ func TestOlderFormatReadOnly(t *testing.T) {
 				}
 			}
 			ok(t, f.Close())
-			if !bytes.Equal(m.get(dataPath), before) || f.Format() != "events/1" {
-				t.Errorf("the file was changed, and Format is %q", f.Format())
+			if !bytes.Equal(m.get(dataPath), before) || f.format != "events/1" {
+				t.Errorf("the file was changed, and the format is %q", f.format)
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func TestOlderFormatCrash(t *testing.T) {
 			if err != nil {
 				t.Fatalf("refused: %v", err)
 			}
-			found[f.Format()+" "+strings.Join(filled(commits), " ")]++
+			found[f.format+" "+strings.Join(filled(commits), " ")]++
 			ok(t, f.Rewrite(seq("again")))
 			ok(t, f.Close())
 		}

@@ -31,12 +31,17 @@ func (h header) text() []byte {
 // reformatted is how a file begins that something else than this program wrote anew.
 var reformatted = regexp.MustCompile(`^\s*\[\s*\{\s*"c":\s*"`)
 
-// readHeader reads the opening bracket and the header. Its error is a [*DamageError], wraps
-// [ErrFormat], or is the system's own. If it wraps ErrFormat, and there is a format in the
-// header, the header is whole, and its format is not one of Options.Formats.
-func (c *content) readHeader(f handle) error {
+// readHeader opens the file, with a flag of os.OpenFile, and reads the opening bracket and the
+// header. Its error is a [*DamageError], wraps [ErrFormat], or is the system's own. If it wraps
+// ErrFormat, and there is a format in the header, the header is whole, and its format is not
+// one of Options.Formats.
+func (c *content) readHeader(flag int) (err error) {
+	c.data, err = c.fs.Open(c.path, flag, nil)
+	if err != nil {
+		return err
+	}
 	// This much has the header in it or, if that was damaged, shows that there was one.
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, 64<<10))
+	text, err := io.ReadAll(io.NewSectionReader(c.data, 0, 64<<10))
 	if err != nil {
 		return err
 	}

@@ -19,17 +19,13 @@ type Report struct {
 // at again until it is clean, for at most about 100 ms.
 func Read(path string, o Options, replay func(Line) error) (r Report, err error) {
 	c := content{Options: o, replay: replay}
-	f, err := c.openToRead(path)
-	if err != nil {
-		return r, err
-	}
-	defer f.Close()
-	err = c.readHeader(f)
+	err = c.openToRead(path)
+	defer closeAll(c.data)
 	if err != nil {
 		return r, err
 	}
 	for range 11 {
-		err = c.readLines(f, c.accept)
+		err = c.readLines(c.accept)
 		if err != nil {
 			return r, err
 		}
@@ -42,11 +38,11 @@ func Read(path string, o Options, replay func(Line) error) (r Report, err error)
 	return Report{c.size, c.line - 3, c.before + 1, c.n, c.snap, c.repair}, err
 }
 
-// openToRead opens a file that a server may be writing.
-func (c *content) openToRead(path string) (handle, error) {
+// openToRead opens a file that a server may be writing, and reads its header.
+func (c *content) openToRead(path string) error {
 	err := c.resolve(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return c.fs.Open(c.path, os.O_RDONLY, nil)
+	return c.readHeader(os.O_RDONLY)
 }

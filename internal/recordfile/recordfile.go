@@ -114,7 +114,6 @@ type File struct {
 	content
 	lock    io.Closer // nil once closed
 	dir     handle    // the folder, open all the time: no later lack of descriptors can end writing
-	data    handle    // the file at path; nil while there is none
 	settled bool      // Append may write
 
 	// mustUndo: a write failed, and what it left after the last commit is still there.
@@ -161,16 +160,13 @@ func (f *File) open(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	f.data, err = f.fs.Open(f.path, os.O_RDWR, nil)
+	err = f.readHeader(os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		f.format = f.latest()
 		return nil
 	}
 	if err == nil {
-		err = f.readHeader(f.data)
-	}
-	if err == nil {
-		err = f.readLines(f.data, f.accept)
+		err = f.readLines(f.accept)
 	}
 	if err == nil {
 		err = f.judgeRest()
@@ -184,9 +180,9 @@ func (f *File) Path() string { return f.path }
 // Size is the length of the file in bytes.
 func (f *File) Size() int64 { return f.size }
 
-// Format is the format of the file, one of Options.Formats. Of a file that is not there
-// yet, and after a [File.Rewrite], it is the last of them.
-func (f *File) Format() string { return f.format }
+// IsOld reports whether the file has an older format than the newest. Nothing is written to
+// such a file: [File.Rewrite] replaces it.
+func (f *File) IsOld() bool { return f.format != f.latest() }
 
 // BytesSinceRewrite is how many bytes of commits were appended since the last rewrite.
 func (f *File) BytesSinceRewrite() int64 { return f.end - f.snapEnd }
@@ -221,7 +217,7 @@ func (f *File) change(not string, do func() error) error {
 	if err == nil {
 		return nil
 	}
-	if f.Format() != f.latest() {
+	if f.IsOld() {
 		f.orEndWriting(ErrReadOnly, "upgrading its format", err)
 	}
 	return cmp.Or(f.Err(), fmt.Errorf("%s: %s: %w", f.path, not, unnamed(err)))

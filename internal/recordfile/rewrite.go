@@ -42,7 +42,12 @@ func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 			f.fs.Remove(tmp) // if that fails, the next start does it
 			return err
 		}
+		if f.IsOld() {
+			f.Logger.Info("the data file was written anew in the current format",
+				"before", f.format, "now", next.format)
+		}
 		f.setSettled()
+		next.data = f.data
 		f.content = next
 		return nil
 	})

@@ -24,17 +24,16 @@ type Span struct {
 // one on which most commits agree, but at least two.
 func Salvage(path string, o Options, each func(string) error) (skipped []Span, missing int, err error) {
 	c := content{Options: o}
-	f, err := c.openToRead(path)
-	if err != nil {
+	err = c.openToRead(path)
+	if c.data == nil {
 		return nil, 0, err
 	}
-	defer f.Close()
-	err = c.readHeader(f)
+	defer c.data.Close()
 	first := c.before + 1 // the numbers of the commits that should be there
 	last := c.snap
 	c.end = 0
 	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat) && c.format == "" {
-		err = c.findSalt(f, err)
+		err = c.findSalt(err)
 		first = math.MaxUint64
 	}
 	if err != nil {
@@ -45,7 +44,7 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 	number := 1
 	offset := 0
 	skippedTo := -1 // where the last of skipped ends
-	err = c.readLines(f, func(text string) error {
+	err = c.readLines(func(text string) error {
 		for line := range strings.Lines(text) {
 			wrong := line
 			commit := c.find(line)
@@ -78,10 +77,10 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 
 // findSalt finds the checksum of the salt on which most commits of a file agree. It is for
 // files whose header is wrong; if no two commits agree, it returns headErr, which says so.
-func (c *content) findSalt(f handle, headErr error) error {
+func (c *content) findSalt(headErr error) error {
 	commits := map[uint32]int{}
 	var best uint32
-	err := c.readLines(f, func(text string) error {
+	err := c.readLines(func(text string) error {
 		for line := range strings.Lines(text) {
 			line = c.find(line)
 			_, _, ok := parseCommit(line)

@@ -27,19 +27,19 @@ type Line struct {
 // run less often. But something may have extended a good file by zeros, to more than any
 // memory holds. Then a zero stands where a good file has a commit: before the most that one
 // write can leave at the end. Each run of such a file is a string of its own.
-func (c *content) readLines(f handle, take func(text string) error) error {
-	info, err := f.Stat()
+func (c *content) readLines(take func(text string) error) error {
+	info, err := c.data.Stat()
 	if err != nil {
 		return err
 	}
 	c.size = max(c.end, info.Size())
 	c.rest = ""
 	unread := c.size - c.end
-	file := io.NewSectionReader(f, c.end, unread)
+	file := io.NewSectionReader(c.data, c.end, unread)
 	buf := make([]byte, min(chunk, unread))
 	probe := []byte{1}
 	if c.size > maxUnfinished {
-		f.ReadAt(probe, c.size-maxUnfinished-1) // an error is met again below
+		c.data.ReadAt(probe, c.size-maxUnfinished-1) // an error is met again below
 	}
 	zeros := probe[0] == 0
 	var text strings.Builder
@@ -84,6 +84,7 @@ type content struct {
 	Options
 	header
 	path     string           // absolute, symbolic links resolved
+	data     handle           // the file at path; nil while there is none
 	salt     uint32           // the checksum of the salt alone
 	buf      []byte           // a line that is checked or written; kept for its memory
 	replay   func(Line) error // takes each commit; nil once all are read

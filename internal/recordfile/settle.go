@@ -21,7 +21,7 @@ func (f *File) Settle() error {
 		if f.settled || f.data == nil {
 			return nil
 		}
-		if f.Format() != f.latest() {
+		if f.IsOld() {
 			return errors.New("it must be rewritten")
 		}
 		f.fs.Remove(f.path + ".tmp") // it is not needed: this file is good

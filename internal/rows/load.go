@@ -82,17 +82,11 @@ func (o Options) forFile() recordfile.Options {
 // the file cannot be written, the database can only be read, and Err returns why.
 func (db *DB) settle(deletes bool) error {
 	f := db.file
-	format := f.Format()
-	isOld := format != db.Formats[len(db.Formats)-1].Name
 	half := f.Size() / 2
-	if isOld || deletes || db.outdated() > half || f.BytesSinceRewrite() > half {
+	if f.IsOld() || deletes || db.outdated() > half || f.BytesSinceRewrite() > half {
 		db.dropOutdated()
 	}
 	err := f.Settle() // does nothing after a rewrite
-	if err == nil && isOld {
-		db.Logger.Info("the data file was written anew in the current format",
-			"before", format, "now", f.Format())
-	}
 	if errors.Is(err, recordfile.ErrReadOnly) {
 		db.Logger.Error("serving reads only", "error", err)
 		return nil
