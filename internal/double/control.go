@@ -106,15 +106,19 @@ func (s store) IssueKey(request []byte) (map[string]string, error) {
 	case err != nil:
 		return nil, err
 	case in.Email == "" && in.UserID == "":
-		userID, err := s.NewUser(in.Name, in.Fresh)
+		in.UserID, err = s.NewUser(in.Name, in.Fresh)
 		if err != nil {
 			return nil, err
 		}
-		request = strict.Encode(map[string]string{"user_id": userID})
+		in.Name = "" // the user has it
 	case in.Fresh:
 		return nil, answer.BadRequest("fresh goes with a name alone, not with email or user_id")
 	}
-	return s.Double.IssueKey(request)
+	return s.Double.IssueKey(strict.Encode(map[string]string{
+		"name":    in.Name,
+		"email":   in.Email,
+		"user_id": in.UserID,
+	}))
 }
 
 // fill reads a JSON object into a struct, as package form does.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,7 +110,7 @@ type service struct {
 	key     string
 }
 
-// newService starts a double. If beside is given, it is put between it and its server.
+// issue makes a key for a user.
 func issue(t testing.TB, store *events.Store, user string) (key string) {
 	t.Helper()
 	key, _, err := store.IssueKey(user)
@@ -119,6 +120,7 @@ func issue(t testing.TB, store *events.Store, user string) (key string) {
 	return key
 }
 
+// newService starts a double. If beside is given, it is put between it and its server.
 func newService(t testing.TB, beside ...*besideReset) *service {
 	d := double.New(events.BasePath)
 	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
@@ -512,7 +514,8 @@ func TestFaultsAtStart(t *testing.T) {
 	s := &service{t: t, double: d, api: d.Handler(server)}
 	err := d.Begin(server, func() error {
 		s.key = issue(t, store, "usr_owner")
-		return d.SetFaults([]byte(`[{"operation":"GET /events","status":500,"times":1}]`), "")
+		return d.SetFaults([]byte(`[{"operation":"GET /events","status":500,"times":1},
+			{"operation":"GET /users/me","status":500,"times":1,"user":"usr_owner"}]`), "")
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -529,6 +532,17 @@ func TestFaultsAtStart(t *testing.T) {
 			t.Errorf("GET /events = %d, want 503", got)
 		}
 		s.steer("POST /reset", "")
+	}
+	// A reset of one user takes back that user's faults alone.
+	s.steer("DELETE /faults?user=usr_owner", "")
+	for _, path := range []string{"GET /events", "GET /users/me"} {
+		s.call(s.key, path, "")
+	}
+	s.steer("POST /reset?user=usr_owner", "")
+	for path, want := range map[string]int{"GET /events": 200, "GET /users/me": 500} {
+		if got := s.call(s.key, path, ""); got != want {
+			t.Errorf("after a reset of the user, %s = %d, want %d", path, got, want)
+		}
 	}
 	s.steer("DELETE /faults", "")
 	if got := s.call(s.key, "GET /events", ""); got != 200 {
@@ -604,7 +618,56 @@ func TestFresh(t *testing.T) {
 		if w := s.steer("POST /keys", body); w.Code != 400 || !strings.Contains(w.Body.String(), "fresh goes with a name alone") {
 			t.Errorf("POST /keys %s = %d %s", body, w.Code, w.Body)
 		}
+		body = strings.Replace(body, "true", "false", 1)
+		if w := s.steer("POST /keys", strings.Replace(body, `"user_id":"usr_ada"`, `"user_id":"usr_ada","name":""`, 1)); w.Code != 201 {
+			t.Errorf("POST /keys %s = %d %s", body, w.Code, w.Body)
+		}
 	}
+}
+
+// An email is not the id of a user, whatever it begins with.
+func TestUserByEmail(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.steer("POST /records", `[{"user":{"name":"Bob","email":"usr_bob@example.com"}}]`)
+	for _, request := range []string{"POST /reset?user=usr_bob@example.com", "GET /requests?user=usr_bob@example.com"} {
+		if w := s.steer(request, ""); w.Code != 404 {
+			t.Errorf("%s = %d %s, want 404", request, w.Code, w.Body)
+		}
+	}
+}
+
+// A reset of all is one step: no request that came before it is in the journal after it.
+func TestResetBesideRequests(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	stop := make(chan struct{})
+	var calling sync.WaitGroup
+	for range 4 {
+		calling.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					s.call("svc_live_ada", "GET /users/me", "")
+				}
+			}
+		})
+	}
+	for range 300 {
+		if err := s.double.Reset(""); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range s.double.Requests(t.Context(), 0, "", nil) {
+			if r.Seq != i+1 {
+				t.Errorf("after a reset, request %d of the journal is number %d", i+1, r.Seq)
+				break
+			}
+		}
+	}
+	close(stop)
+	calling.Wait()
 }
 
 // GET /requests waits for as many as it is asked for, and no longer than it is told to.

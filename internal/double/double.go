@@ -102,15 +102,11 @@ type state struct {
 	last   int                 // the Seq of the newest request
 }
 
-// clone is a copy of the state in which no request has come to a fault.
+// clone is a copy of the state, with the same faults.
 func (s state) clone() state {
 	s.counts = maps.Clone(s.counts)
 	s.named = maps.Clone(s.named)
 	s.faults = slices.Clone(s.faults)
-	for _, f := range s.faults {
-		f.came = 0
-		f.Hits = 0
-	}
 	return s
 }
 
@@ -240,7 +236,8 @@ func digest(kind, owner string, n int) string {
 
 // KnownUser returns an error unless there is a user with this id.
 func (d *Double) KnownUser(id string) error {
-	if strings.HasPrefix(id, "usr_") && d.Profile(id) != "" { // and not an email
+	isEmail := strings.Contains(id, "@")
+	if !isEmail && d.Profile(id) != "" {
 		return nil
 	}
 	return answer.NotFound(fmt.Sprintf(
@@ -280,9 +277,12 @@ func (d *Double) forget(name string) {
 	d.Unlock()
 	for _, id := range ids {
 		d.apply(`{"delete":{"user":%q}}`, id)
+	}
+	d.Lock()
+	defer d.Unlock()
+	for _, id := range append(ids, name) { // the ids of users are counted by the name
 		d.drop(id)
 	}
-	d.drop(name) // the ids of users are counted by it
 }
 
 // Reset takes a known user's events, guests, faults, journal and counters back to the
@@ -299,11 +299,19 @@ func (d *Double) forget(name string) {
 // or made twice. And no event can be from a time later than that of the clock.
 func (d *Double) Reset(userID string) error {
 	return d.Replace(userID, d.seed(userID), func() {
+		d.Lock()
+		defer d.Unlock()
 		d.drop(userID)
 		if userID == "" {
-			d.Lock()
-			defer d.Unlock()
 			d.state = d.start.clone()
+			d.faults = nil
+		}
+		for _, f := range d.start.faults {
+			if userID == "" || userID == f.User {
+				f.came = 0
+				f.Hits = 0
+				d.faults = append(d.faults, f)
+			}
 		}
 	})
 }
@@ -325,9 +333,8 @@ func (d *Double) seed(userID string) []byte {
 }
 
 // drop ends what the double has of a user, or for "" of all: the requests that faults
-// hold, the faults, the journal, and what was counted.
+// hold, the faults, the journal, and what was counted. The caller holds the mutex.
 func (d *Double) drop(userID string) {
-	d.Lock()
 	for e := range d.met { // first, as requests that a removed fault held would go on
 		if userID == "" || e.User == userID {
 			e.refuse("reset")
@@ -338,7 +345,6 @@ func (d *Double) drop(userID string) {
 			d.counts[counted] = d.start.counts[counted]
 		}
 	}
-	d.Unlock()
-	d.Clear("", userID)
-	d.ClearRequests(userID)
+	d.clear("", userID)
+	d.clearRequests(userID)
 }

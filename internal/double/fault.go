@@ -173,11 +173,16 @@ func (d *Double) addFaults(rules ...*Rule) {
 }
 
 // Clear removes the fault with an id or, for "", all faults: those that are limited to a
-// user or, for "", those of everyone. It returns how many there were. Requests that they
-// hold go on.
+// user or, for "", those of everyone. It returns how many there were. Requests that they hold
+// wait no longer, but the rest of the fault is done to them all the same.
 func (d *Double) Clear(id, userID string) (removed int) {
 	d.Lock()
 	defer d.Unlock()
+	return d.clear(id, userID)
+}
+
+// clear is Clear for who holds the mutex.
+func (d *Double) clear(id, userID string) (removed int) {
 	match := func(f *Rule) bool {
 		return (id == "" || id == f.ID) && (userID == "" || userID == f.User)
 	}

@@ -221,6 +221,11 @@ func (d *Double) pause() {
 func (d *Double) ClearRequests(userID string) {
 	d.Lock()
 	defer d.Unlock()
+	d.clearRequests(userID)
+}
+
+// clearRequests is ClearRequests for who holds the mutex.
+func (d *Double) clearRequests(userID string) {
 	delete(d.journal, userID)
 	if userID == "" {
 		clear(d.journal)
