@@ -362,7 +362,7 @@ func (a *api) createEvent(w http.ResponseWriter, r request) error {
 
 // list answers a page of rows of a kind: of the caller's events, or of the guests of the
 // event that the path names. It finds the event and the guests in one state: else an
-// operator could give the event to another host between them.
+// operator could delete the event, and make one with its id for another host, between them.
 //
 // No two lists have the same name. A cursor holds the name of its list, and a cursor of
 // another list or filter is refused, because its place means nothing in this one.

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -339,36 +340,46 @@ func untilClosed(addr string) {
 func TestSignalBeforeReady(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
-	pipe, data := filepath.Join(dir, "pipe"), filepath.Join(dir, "events.json")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	data := filepath.Join(dir, "events.json")
 	started := filepath.Join(dir, "started")
 	for _, tt := range []struct {
 		name   string
 		args   []string
 		status int
 	}{
-		{"serve", []string{"-addr", "127.0.0.1:0", "-data", data, "-seed", pipe}, 0},
-		{"double", []string{"double", "-seed", pipe}, 0},
+		{"serve", []string{"serve", "-addr", "127.0.0.1:0", "-data", data}, 0},
+		{"double", []string{"double"}, 0},
 		{"double with a command", // which has the signals: none is handled before it
-			[]string{"double", "-seed", pipe, "--", "touch", started}, -1},
+			[]string{"double", "--", "touch", started}, -1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := eventsd(tt.args...)
+			pipe := filepath.Join(dir, tt.name)
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := eventsd(slices.Insert(tt.args, 1, "-seed", pipe)...)
 			stderr := &lockedBuffer{}
 			cmd.Stderr = stderr
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { cmd.Process.Kill() })
-			time.Sleep(200 * time.Millisecond) // it reads by then
+			// A pipe can be opened so only while something reads it.
+			writer := -1
+			for deadline := time.Now().Add(20 * time.Second); writer < 0; time.Sleep(time.Millisecond) {
+				var err error
+				writer, err = syscall.Open(pipe, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+				if err != nil && time.Now().After(deadline) {
+					t.Fatalf("the seed is not read: %v: %s", err, stderr)
+				}
+			}
+			defer syscall.Close(writer)
 			start := time.Now()
 			cmd.Process.Signal(syscall.SIGTERM)
 			cmd.Wait()
 			code, took := cmd.ProcessState.ExitCode(), time.Since(start)
-			if code != tt.status || took > time.Second {
+			if code != tt.status || took > 5*time.Second { // a stop waits for 8 s, and this one for nothing
 				t.Errorf("exit status %d after %v, want %d at once: %s", code, took, tt.status, stderr)
 			}
 		})

@@ -84,7 +84,7 @@ type Guest struct {
 	CheckedInAt  *time.Time `json:"checked_in_at"` // nil until then
 }
 
-// Record is one record of a seed, a dump or an [Store.Apply]: exactly one of
+// Record is one record of a seed, a dump or a call of [Store.Apply]: exactly one of
 // its members is set.
 type Record struct {
 	User   *User  `json:"user,omitempty"`
