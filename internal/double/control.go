@@ -225,7 +225,7 @@ func (d *Double) getRequests(r operator.Request) (any, error) {
 		return nil, answer.BadRequest(
 			"count must be a whole number up to 1000, and wait a duration up to 60s, such as 5s")
 	}
-	ctx, cancel := context.WithTimeout(r.Context, wait)
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
 	found := d.Requests(ctx, count, r.Query.Get("operation"), r.Query["user"])
 	return map[string]any{"data": found}, nil

@@ -15,7 +15,6 @@ package operator
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -63,15 +62,12 @@ type Route struct {
 	Stream func(w io.Writer) error
 }
 
-// Request is what a route works on.
+// Request is what a route works on. Its context is done when the client has gone away.
 type Request struct {
-	ID    string     // the {id} of its path
-	Host  string     // the host and port that it was sent to
-	Query url.Values // only what [Route.Query] has, checked, each at most once
-	Body  []byte
-
-	// Context is done when the client has gone away.
-	Context context.Context
+	*http.Request            // whose body has been read
+	ID            string     // the {id} of its path
+	Query         url.Values // only what [Route.Query] has, checked, each at most once
+	Body          []byte
 }
 
 // Routes are what a handler serves.
@@ -164,8 +160,8 @@ func Handler(
 
 // serve answers a request.
 func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
-	request := Request{ID: r.PathValue("id"), Host: r.Host, Context: r.Context()}
-	err := rt.read(&request, w, r)
+	request := Request{Request: r, ID: r.PathValue("id")}
+	err := rt.read(&request, w)
 	if err != nil {
 		return err
 	}
@@ -187,15 +183,15 @@ func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 // read checks the query and the body of a request.
-func (rt Route) read(request *Request, w http.ResponseWriter, r *http.Request) (err error) {
+func (rt Route) read(r *Request, w http.ResponseWriter) (err error) {
 	names := slices.Sorted(maps.Keys(rt.Query))
 	takes := cmp.Or(strings.Join(names, " and "), "nothing")
 	problem := "the query takes " + takes + ": each at most once, with a value, encoded"
-	request.Query, err = url.ParseQuery(r.URL.RawQuery)
+	r.Query, err = url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return answer.BadRequest(problem)
 	}
-	for name, values := range request.Query {
+	for name, values := range r.Query {
 		check := rt.Query[name]
 		if check == nil || len(values) > 1 || values[0] == "" {
 			return answer.BadRequest(fmt.Sprintf("%s; see %.60q", problem, name))
@@ -205,7 +201,7 @@ func (rt Route) read(request *Request, w http.ResponseWriter, r *http.Request) (
 			return err
 		}
 	}
-	request.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, rt.MaxBody))
+	r.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Request.Body, rt.MaxBody))
 	switch {
 	case err == nil:
 		return nil
