@@ -81,7 +81,7 @@ func Run(
 	}
 	e.declareFlags()
 	e.addCommands()
-	operator.AddCommands(&e.Program, &e.data, e)
+	operator.AddCommands(&e.Program, e)
 	err := e.Program.Run(args)
 	if errors.Is(err, ErrNotWritten) {
 		err = command.Failed(err)
@@ -107,11 +107,11 @@ type eventsd struct {
 	command.Program
 	ctx context.Context
 
-	addr, data, seed, newStatus, readyFile, log string
-	apiKey, startTime, controlToken             string
-	memory, firstKey, untilEOF, verbose         bool
-	faults                                      string
-	strict, anyRoute                            bool
+	addr, seed, newStatus, readyFile, log string
+	apiKey, startTime, controlToken       string
+	memory, firstKey, untilEOF, verbose   bool
+	faults                                string
+	strict, anyRoute                      bool
 }
 
 const serveFlags = "addr ready-file log v data seed api-key memory first-key new-event-status"
@@ -187,10 +187,10 @@ func (e *eventsd) serve() error {
 	if e.newStatus != "draft" && e.newStatus != "published" {
 		return fmt.Errorf("-new-event-status must be draft or published, not %q", e.newStatus)
 	}
-	if e.data == "" {
+	if e.Data == "" {
 		return errors.New("-data is empty: give the path of the data file")
 	}
-	if filepath.Clean(e.readyFile) == filepath.Clean(e.data) {
+	if filepath.Clean(e.readyFile) == filepath.Clean(e.Data) {
 		return errors.New("-ready-file must be a file of its own, not that of -data, as it is removed")
 	}
 	if e.Given["data"] && e.Given["memory"] && e.memory {
@@ -201,7 +201,7 @@ func (e *eventsd) serve() error {
 		store := NewStore(&s.Config)
 		var err error
 		if !e.memory || e.Given["data"] { // the flag wins over EVENTSD_MEMORY
-			store, err = Open(e.data, &s.Config)
+			store, err = Open(e.Data, &s.Config)
 		}
 		if errors.Is(err, ErrInUse) {
 			return command.Failed(fmt.Errorf("%w; stop that first", err))
@@ -477,7 +477,7 @@ func (s *server) fill() error {
 		owner = "-user " + key.Owner.ID
 	}
 	if s.api.db.Path() != "" { // else no other command reaches the store
-		state += "; to issue one: eventsd key issue -data '" + s.data + "' " + owner
+		state += "; to issue one: eventsd key issue -data '" + s.Data + "' " + owner
 	}
 	s.Logger.Info(state, "name", key.Owner.Name, "email", key.Owner.Email)
 
@@ -727,20 +727,20 @@ func (e *eventsd) Records(path string) (records []byte, err error) {
 }
 
 // Open is that of [operator.Files].
-func (e *eventsd) Open(path string, create bool) (operator.Store, error) {
-	_, missing := os.Stat(path)
+func (e *eventsd) Open(create bool) (operator.Store, error) {
+	_, missing := os.Stat(e.Data)
 	if missing != nil {
 		missing = fmt.Errorf("%w; give the -data of the server, or -create to make a new file", missing)
 	}
-	_, unlocked := os.Stat(path + ".lock") // if it is there, a server may be about to make the file
+	_, unlocked := os.Stat(e.Data + ".lock") // if it is there, a server may be about to make the file
 	if missing != nil && unlocked != nil && !create {
 		return nil, missing
 	}
 	logger, _ := e.Logger("text", false) // an error is one of the format
-	store, err := Open(path, &Config{Logger: logger})
+	store, err := Open(e.Data, &Config{Logger: logger})
 	switch {
 	case errors.Is(err, ErrInUse):
-		return nil, command.Failed(fmt.Errorf("%w: %s", err, command.WhyNoSocket(path)))
+		return nil, command.Failed(fmt.Errorf("%w: %s", err, command.WhyNoSocket(e.Data)))
 	case err != nil:
 		return nil, err
 	case missing != nil && !create:
@@ -752,7 +752,7 @@ func (e *eventsd) Open(path string, create bool) (operator.Store, error) {
 // check reads the data file and prints what is in it. It ends with status 1 if the
 // file is damaged, and not with 2: it has found what it looks for.
 func (e *eventsd) check() error {
-	r, count, err := rows.Check(e.data, NewStore(nil).options())
+	r, count, err := rows.Check(e.Data, NewStore(nil).options())
 	if errors.Is(err, ErrDamaged) {
 		return command.Failed(err)
 	}
@@ -761,7 +761,7 @@ func (e *eventsd) check() error {
 	}
 	return e.Printf("file: %s\nbytes: %d\nlines: %d\n"+
 		"commits: %d to %d, the snapshot up to %d\nusers: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
-		command.Printable(e.data), r.Size, r.Lines,
+		command.Printable(e.Data), r.Size, r.Lines,
 		r.First, r.Last, r.Snap,
 		count["user"], count["key"], count["event"], count["guest"],
 		cmp.Or(r.Repair, "clean"))
@@ -769,7 +769,7 @@ func (e *eventsd) check() error {
 
 // Salvage is that of [operator.Files]. It writes nothing if there is no record: an empty
 // array would look like a seed.
-func (e *eventsd) Salvage(w io.Writer, path string) error {
+func (e *eventsd) Salvage(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	before := "[\n"
 	each := func(record string) error {
@@ -777,7 +777,7 @@ func (e *eventsd) Salvage(w io.Writer, path string) error {
 		before = ",\n"
 		return command.Failed(err)
 	}
-	wrong, missing, err := rows.Salvage(path, NewStore(nil).options(), each)
+	wrong, missing, err := rows.Salvage(e.Data, NewStore(nil).options(), each)
 	for _, s := range wrong {
 		e.Notice("skipped line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes)
 	}
@@ -789,7 +789,7 @@ func (e *eventsd) Salvage(w io.Writer, path string) error {
 		return err
 	}
 	if before == "[\n" {
-		return command.Failed(fmt.Errorf("%s has no record that verifies", path))
+		return command.Failed(fmt.Errorf("%s has no record that verifies", e.Data))
 	}
 	out.WriteString("\n]\n") // Flush returns all errors
 	return command.Failed(out.Flush())

@@ -27,6 +27,7 @@ type Program struct {
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer // for errors, notices and the log
+	Data     string    // the path of the data file, which a flag sets
 
 	// Variables are the variables of flags, with their values. One with _FILE names a file
 	// with the value.

@@ -29,9 +29,14 @@ type files struct {
 	err   error
 }
 
-func (f files) Open(string, bool) (Store, error) { return f.store, f.err }
+func (f files) Open(bool) (Store, error) { return f.store, f.err }
 
 func (files) Records(string) ([]byte, error) { return nil, nil }
+
+// newTool is the subcommands of a program with this data file.
+func newTool(data string) *tool {
+	return &tool{Program: &command.Program{Data: data}}
+}
 
 // status is the exit status of a program that ends with an error: 1 where the
 // server failed, 2 where it refused.
@@ -178,8 +183,8 @@ func TestAsk(t *testing.T) {
 	s := &store{}
 	routes := StoreRoutes(s, noReport, "")
 	tools := map[string]*tool{
-		"server": {data: new(serve(t, Handler("", routes, everyone, fail)))},
-		"file":   {data: new(filepath.Join(shortDir(t), "d"))},
+		"server": newTool(serve(t, Handler("", routes, everyone, fail))),
+		"file":   newTool(filepath.Join(shortDir(t), "d")),
 	}
 	tools["file"].files = files{store: s}
 	for name, tool := range tools {
@@ -238,7 +243,7 @@ func TestServerFails(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}},
 	} {
-		tool := &tool{data: new(serve(t, tt.serve))}
+		tool := newTool(serve(t, tt.serve))
 		for _, r := range requests {
 			err := tool.withStore(func(store Store) error {
 				return r.do(store, io.Discard)
@@ -254,7 +259,7 @@ func TestServerFails(t *testing.T) {
 func TestRefusedEarly(t *testing.T) {
 	t.Parallel()
 	routes := StoreRoutes(&store{}, noReport, "")
-	tool := &tool{data: new(serve(t, Handler("", routes, everyone, fail)))}
+	tool := newTool(serve(t, Handler("", routes, everyone, fail)))
 	err := tool.withStore(func(store Store) error {
 		_, err := store.IssueKey(make([]byte, 16*maxBody))
 		return err
@@ -276,7 +281,7 @@ func TestDeadSocket(t *testing.T) {
 	dead.(*net.UnixListener).SetUnlinkOnClose(false)
 	dead.Close()
 	opened := errors.New("the file was opened")
-	tool := &tool{data: &data}
+	tool := newTool(data)
 	tool.files = files{err: opened}
 	if err := tool.withStore(nil); err != opened {
 		t.Errorf("withStore = %v, want %v", err, opened)
@@ -307,7 +312,7 @@ func TestControlCharacters(t *testing.T) {
 		var stdout, stderr strings.Builder
 		p := &command.Program{Name: "tool", Stdin: strings.NewReader("[]"), Stdout: &stdout, Stderr: &stderr,
 			Variables: map[string]string{"TOOL_DATA": data}}
-		AddCommands(p, new(string), files{})
+		AddCommands(p, files{})
 		err := p.Run(strings.Fields(args))
 		p.Exit(err)
 		printed := stdout.String() + stderr.String()

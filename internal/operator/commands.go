@@ -14,17 +14,17 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// Files is what the subcommands need of the program to work on a data file.
+// Files is what the subcommands need of the program to work on its data file.
 type Files interface {
-	// Open opens the store of a data file, which no server may have open, to be closed
+	// Open opens the store of the data file, which no server may have open, to be closed
 	// after use. A file that is missing is an error unless create is set.
-	Open(path string, create bool) (Store, error)
+	Open(create bool) (Store, error)
 	// Records reads an array of records from a file, or from standard input if the
 	// path is "-", and refuses a data file.
 	Records(path string) ([]byte, error)
-	// Salvage writes every record of a damaged data file that can still be read, as an
+	// Salvage writes every record of the damaged data file that can still be read, as an
 	// array, and reports on stderr what was skipped or is missing.
-	Salvage(w io.Writer, path string) error
+	Salvage(w io.Writer) error
 }
 
 // tool is the subcommands of one run of a program.
@@ -32,17 +32,16 @@ type tool struct {
 	*command.Program
 	files Files
 
-	data                      *string
 	name, email, user, output string
 	create, json, salvage     bool
 }
 
-// AddCommands declares the operator's flags, of which data is set to the path of the data file,
-// and adds the operator's subcommands.
-func AddCommands(p *command.Program, data *string, files Files) {
-	t := &tool{Program: p, data: data, files: files}
+// AddCommands declares the operator's flags, of which -data is that of the whole program, and
+// adds the operator's subcommands.
+func AddCommands(p *command.Program, files Files) {
+	t := &tool{Program: p, files: files}
 	fs := &p.Flags
-	fs.StringVar(data, "data", "events.json", "the data `FILE`")
+	fs.StringVar(&p.Data, "data", "events.json", "the data `FILE`")
 	fs.BoolVar(&t.create, "create", false, "make a new data file if there is none")
 	fs.BoolVar(&t.json, "json", false, "print JSON")
 	fs.StringVar(&t.name, "name", "", "`NAME` of the user, if the email is new")
@@ -66,11 +65,11 @@ func AddCommands(p *command.Program, data *string, files Files) {
 // file.
 func (t *tool) withStore(do func(Store) error) error {
 	var store Store
-	conn, err := t.DialSocket(*t.data)
+	conn, err := t.DialSocket(t.Data)
 	if conn != nil {
 		store = &client{Conn: conn}
 	} else if err == nil {
-		store, err = t.files.Open(*t.data, t.create)
+		store, err = t.files.Open(t.create)
 	}
 	if err != nil {
 		return err
@@ -218,7 +217,7 @@ func (t *tool) apply() error {
 func (t *tool) dump() error {
 	write := func(w io.Writer) error {
 		if t.salvage {
-			return t.files.Salvage(w, *t.data)
+			return t.files.Salvage(w)
 		}
 		return t.withStore(func(s Store) error {
 			return command.Failed(s.WriteRecords(w))
@@ -227,18 +226,18 @@ func (t *tool) dump() error {
 	if t.output == "-" {
 		return write(t.Stdout)
 	}
-	return command.WriteFile(t.output, *t.data, write)
+	return command.WriteFile(t.output, t.Data, write)
 }
 
 // status prints what the running server answers about itself.
 func (t *tool) status() error {
-	conn, err := t.DialSocket(*t.data)
+	conn, err := t.DialSocket(t.Data)
 	if err != nil {
 		return err
 	}
 	if conn == nil {
 		return command.Failed(fmt.Errorf("no server runs on %s: nobody listens on %s",
-			*t.data, command.SocketPath(*t.data)))
+			t.Data, command.SocketPath(t.Data)))
 	}
 	defer conn.Close()
 	answer, err := decode[json.RawMessage](&client{Conn: conn}, "GET", "/status", nil)
