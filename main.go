@@ -628,7 +628,7 @@ func (s *server) withPages() http.Handler {
 	beside := map[string]http.HandlerFunc{
 		"/":             s.page(referenceHTML),
 		"/healthz":      s.writeHealth,
-		"/openapi.json": writeOpenAPI,
+		"/openapi.json": func(w http.ResponseWriter, _ *http.Request) { answer.Write(w, 200, openAPI) },
 	}
 	var handler http.Handler = s.api
 	if s.control != nil {
@@ -637,25 +637,21 @@ func (s *server) withPages() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page := beside[r.URL.Path]
-		isRead := r.Method == "GET" || r.Method == "HEAD"
 		isControl := strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/")
 		switch {
-		case page != nil && isRead:
-			begin(w, r)
-			page(w, r)
 		case page != nil:
 			begin(w, r)
-			s.api.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
+			if r.Method != "GET" && r.Method != "HEAD" {
+				s.api.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
+				return
+			}
+			page(w, r)
 		case isControl && s.control != nil:
 			s.control.ServeHTTP(w, r)
 		default:
 			handler.ServeHTTP(w, r)
 		}
 	})
-}
-
-func writeOpenAPI(w http.ResponseWriter, r *http.Request) {
-	answer.Write(w, 200, openAPI)
 }
 
 // writeHealth answers whether the server is well.

@@ -105,8 +105,7 @@ func URL(addr, local string) string {
 	if err != nil {
 		return "http://" + addr
 	}
-	ip := net.ParseIP(host)
-	if host == "" || ip.IsUnspecified() {
+	if host == "" || net.ParseIP(host).IsUnspecified() {
 		host = local
 	}
 	return "http://" + net.JoinHostPort(host, port)

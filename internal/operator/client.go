@@ -10,7 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
+	"strings"
 	"time"
 
 	"example.com/events/internal/command"
@@ -37,7 +37,7 @@ func (c *client) Read(p []byte) (int, error) {
 	c.SetDeadline(time.Now().Add(c.timeout)) // fails only on a closed connection
 	n, err := c.Conn.Read(p)
 	for i, b := range p[:n] {
-		if b < ' ' && !slices.Contains([]byte("\n\t\r"), b) {
+		if b < ' ' && !strings.ContainsRune("\n\t\r", rune(b)) {
 			p[i] = '?'
 		}
 	}
