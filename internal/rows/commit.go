@@ -284,8 +284,7 @@ func (db *DB) repack() {
 		db.apply(r, copied)
 		return true
 	})
-	names := make(map[string]*Row, len(db.names)) // maps.Clone would make it as large as the old one
-	maps.Copy(names, db.names)
+	names := maps.Collect(maps.All(db.names)) // maps.Clone would make it as large as the old one
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.names = names

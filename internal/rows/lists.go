@@ -86,22 +86,17 @@ func (db *DB) removeFrom(parent, r *Row, status string) {
 
 // endBulk ends a change in bulk, of many rows, and puts the lists in order. One by one,
 // each change in the middle of a list would move all that follow it: for a million of
-// them that takes time that grows with their square.
+// them that takes time that grows with their square. A row that is deleted or has another
+// status now is removed, and one that was removed and added again is in the list once.
 func (db *DB) endBulk() {
 	for l := range db.unsorted {
-		l.sort()
+		l.rows = slices.DeleteFunc(l.rows, func(r *Row) bool {
+			return r.Kind == nil || l.status != "" && l.status != r.Status
+		})
+		slices.SortFunc(l.rows, func(a, b *Row) int { return compare(a, b.Place) })
+		l.rows = slices.Compact(l.rows)
 	}
 	db.unsorted = nil
-}
-
-// sort puts a list in order after changes in bulk. A row that is deleted or has another
-// status now is removed, and one that was removed and added again is in the list once.
-func (l *list) sort() {
-	l.rows = slices.DeleteFunc(l.rows, func(r *Row) bool {
-		return r.Kind == nil || l.status != "" && l.status != r.Status
-	})
-	slices.SortFunc(l.rows, func(a, b *Row) int { return compare(a, b.Place) })
-	l.rows = slices.Compact(l.rows)
 }
 
 // parentOf is the row that r belongs to, root for one without a parent, and nil

@@ -56,9 +56,7 @@ func (db *DB) appendChange(b []byte, r *Row) []byte {
 // AppendRecord appends the record of a row as a dump has it: without its
 // idempotency key.
 func AppendRecord(b []byte, kind *Kind, json string) []byte {
-	b = append(b, `{"`...)
-	b = append(b, kind.Name...)
-	b = append(b, `":`...)
+	b = append(b, `{"`+kind.Name+`":`...)
 	b = append(b, json...)
 	return append(b, '}')
 }
