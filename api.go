@@ -344,7 +344,7 @@ func (a *api) createEvent(w http.ResponseWriter, r request) error {
 		return err
 	}
 	began := time.Now()
-	e, err := a.create(r, body, idem)
+	e, replayed, err := a.create(r, body, idem)
 	if time.Since(began) > time.Second { // the disk was slow, which must not cost the answer
 		answer.RestartWriteTimeout(r.Context(), w)
 	}
@@ -352,11 +352,11 @@ func (a *api) createEvent(w http.ResponseWriter, r request) error {
 		return err
 	}
 	h := w.Header()
-	h["Location"] = []string{BasePath + "/events/" + e.id}
-	if e.replayed {
+	h["Location"] = []string{BasePath + "/events/" + e.ID}
+	if replayed {
 		h["Idempotency-Replayed"] = []string{"true"}
 	}
-	answer.Write(w, 201, e.raw)
+	answer.Write(w, 201, e.JSON)
 	return nil
 }
 
@@ -681,18 +681,13 @@ func (r request) event(v rows.View) (id, raw string) {
 	return "", ""
 }
 
-// creation is the answer to a create: the event, and whether an earlier request
-// with the same idempotency key made it.
-type creation struct {
-	id, raw  string
-	replayed bool
-}
-
 // create makes an event of the caller from a body. An idempotency key that came before
 // with the same body is answered with the event that it made, as that is now; with
 // another body it is errMismatch. That is checked before a body that is not JSON is
 // refused: a known key with such a body is 422 and not 400.
-func (a *api) create(r request, body []byte, idem string) (made creation, err error) {
+//
+// It returns a copy of the event's row, and whether an earlier request made it.
+func (a *api) create(r request, body []byte, idem string) (made rows.Row, replayed bool, err error) {
 	v, parseErr := strict.Parse(body)
 	var key *rows.IdempotencyKey
 	if idem != "" {
@@ -706,7 +701,8 @@ func (a *api) create(r request, body []byte, idem string) (made creation, err er
 				return errMismatch
 			}
 			if e != nil {
-				made = creation{e.ID, e.JSON, true}
+				made = *e
+				replayed = true
 				return nil
 			}
 		}
@@ -723,8 +719,9 @@ func (a *api) create(r request, body []byte, idem string) (made creation, err er
 		if problems != nil {
 			return answer.BadRequest(strings.Join(problems, "; "))
 		}
-		made = creation{e.ID, e.JSON, false}
+		made = *e
+		replayed = false
 		return nil
 	})
-	return made, err
+	return made, replayed, err
 }
