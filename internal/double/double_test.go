@@ -106,4 +106,22 @@ func TestJournalBodies(t *testing.T) {
 	if len(all) != 736 || all[0].User != "usr_b" || all[735].Body != body[:64<<10] || all[0].Body == body[:64<<10] {
 		t.Errorf("then there are %d requests, from %s", len(all), all[0])
 	}
+	// A body that is dropped while it still arrives stays dropped.
+	pipe, w := io.Pipe()
+	done := make(chan bool)
+	go func() {
+		read.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/api/events/create", pipe))
+		close(done)
+	}()
+	io.WriteString(w, "begun")
+	ask(1024)
+	size := d.size
+	io.WriteString(w, "ended")
+	w.Close()
+	<-done
+	last := d.Requests(t.Context(), 0, "", []string{""})[0]
+	if last.Body != dropped || d.size != size {
+		t.Errorf("a body that was dropped while it arrived is %q; the bodies take %d bytes, want %d",
+			last.Body, d.size, size)
+	}
 }

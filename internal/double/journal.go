@@ -52,11 +52,14 @@ func (r Request) String() string {
 }
 
 // entry is a request in the journal and, once it has met a fault, until it is answered.
-// The double's mutex guards what changes in it.
+// The double's mutex guards what changes in it. While the request is served, its entry stands
+// in the place of its body: so the entry records what the server reads, and
+// [Double.Intercept] finds the entry.
 type entry struct {
 	Request
-	d    *Double
-	body *string // what was read of it
+	io.ReadCloser // the body of the request
+	d             *Double
+	body          *string // what was read of it
 
 	rule    *Rule              // the fault that the request met
 	held    context.Context    // done when that no longer holds it
@@ -64,9 +67,6 @@ type entry struct {
 	size    uint64             // bytes that the body may take meanwhile
 	refused bool               // whether it is answered 503, for the reason in Fault
 }
-
-// entryKey is the key of the *entry in the context of a request.
-type entryKey struct{}
 
 // aside are the paths that browsers and probes ask for beside the API.
 var aside = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
@@ -83,10 +83,11 @@ func (d *Double) Handler(next http.Handler) http.Handler {
 			return
 		}
 		e := d.record(r)
-		logged := r
-		defer func() { logged.Pattern = r.Pattern }()
-		r = r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
-		r.Body = io.NopCloser(io.TeeReader(r.Body, e))
+		r.Body = e
+		defer func() {
+			r.Body = e.ReadCloser // net/http looks at it again
+			e.ReadCloser = nil    // the journal keeps the entry
+		}()
 		seen := func(status int) { // before the client sees it
 			// The mux of the server has set the pattern by then, if there is a route.
 			method, path, isRoute := strings.Cut(r.Pattern, " "+d.base)
@@ -96,7 +97,7 @@ func (d *Double) Handler(next http.Handler) http.Handler {
 					e.Operation = method + " " + path
 				}
 			})
-			if !isRoute && r.Method != http.MethodOptions && !d.AnyRoute {
+			if !isRoute && r.Method != "OPTIONS" && !d.AnyRoute {
 				d.reportUnknown(e.Request)
 			}
 		}
@@ -106,7 +107,7 @@ func (d *Double) Handler(next http.Handler) http.Handler {
 
 // record begins an entry of the journal.
 func (d *Double) record(r *http.Request) *entry {
-	e := &entry{d: d, body: new(string), Request: Request{
+	e := &entry{ReadCloser: r.Body, d: d, body: new(string), Request: Request{
 		Received: time.Now().UTC(),
 		Method:   r.Method,
 		Path:     answer.Redact(r.URL.EscapedPath()),
@@ -124,24 +125,31 @@ func (d *Double) record(r *http.Request) *entry {
 	return e
 }
 
-// Write records a piece of the request's body as the server reads it.
-func (e *entry) Write(piece []byte) (int, error) {
+// dropped is in the journal in place of a body that it had no more room for.
+const dropped = "(dropped: the journal keeps the newest 64 MiB of bodies)"
+
+// Read reads a piece of the request's body for the server, and records it.
+func (e *entry) Read(piece []byte) (int, error) {
+	n, err := e.ReadCloser.Read(piece)
 	d := e.d
 	d.Lock()
 	defer d.Unlock()
+	if n == 0 || *e.body == dropped { // while it still arrives
+		return n, err
+	}
 	if *e.body == "" {
 		d.bodies = append(d.bodies, e.body)
 	}
-	recorded := piece[:min(len(piece), maxRecorded-len(*e.body))]
+	recorded := piece[:min(n, maxRecorded-len(*e.body))]
 	*e.body += string(recorded)
 	d.size += len(recorded)
 	for d.size > maxBodies {
 		oldest := d.bodies[0]
 		d.bodies = d.bodies[1:]
 		d.size -= len(*oldest)
-		*oldest = "(dropped: the journal keeps the newest 64 MiB of bodies)"
+		*oldest = dropped
 	}
-	return len(piece), nil
+	return n, err
 }
 
 // update changes the entry, and tells who waits for requests.
