@@ -119,7 +119,7 @@ func Write(w http.ResponseWriter, status int, body string) {
 // takes a part for the whole.
 func Stream(w http.ResponseWriter, write func(io.Writer) error) {
 	w.Header()["Content-Type"] = jsonType
-	w.WriteHeader(http.StatusOK)
+	w.WriteHeader(200)
 	complete := false
 	defer func() {
 		if !complete { // write has failed, or panics

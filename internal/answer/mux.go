@@ -51,9 +51,9 @@ func Mux(
 			case err != nil:
 			case allow == "":
 				err = noRoute
-			case r.Method == http.MethodOptions:
+			case r.Method == "OPTIONS":
 				w.Header()["Allow"] = []string{allow}
-				w.WriteHeader(http.StatusNoContent)
+				w.WriteHeader(204)
 				return
 			default:
 				err = notAllowed(r.Method, path, allow, operations)

@@ -48,12 +48,12 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 		d.ClearRequests(r.Query.Get("user"))
 		return nil, nil
 	}
-	routes := operator.StoreRoutes(store{d}, report, d.base)
+	routes := operator.StoreRoutes(d, report, d.base)
 	routes = append(routes, operator.Routes{
 		{Operation: "POST /reset", Do: reset, Query: user},
 		{Operation: "GET /faults", Do: d.getFaults, Query: user},
 		{Operation: "PUT /faults", Do: d.putFaults, Query: user, MaxBody: maxControl},
-		{Operation: "POST /faults", Do: d.postFault, Status: http.StatusCreated, MaxBody: maxControl},
+		{Operation: "POST /faults", Do: d.postFault, Status: 201, MaxBody: maxControl},
 		{Operation: "DELETE /faults", Do: d.deleteFaults, Query: user},
 		{Operation: "DELETE /faults/{id}", Do: d.deleteFaults},
 		{Operation: "GET /requests", Do: d.getRequests, Query: filter},
@@ -90,11 +90,9 @@ func IsLocal(host string) bool {
 	return net.ParseIP(u.Hostname()) != nil || !strings.Contains(host, ".")
 }
 
-// store is the store of the server, but issues keys for users that are made by name alone, too.
-type store struct{ *Double }
-
-// IssueKey takes {"name","fresh"} in addition to what the server's takes.
-func (s store) IssueKey(request []byte) (map[string]string, error) {
+// IssueKey issues a key as the server does, and takes {"name","fresh"}, too: it makes a user of
+// that name.
+func (d *Double) IssueKey(request []byte) (map[string]string, error) {
 	var in struct {
 		Name   string `json:"name"`
 		Email  string `json:"email"`
@@ -106,7 +104,7 @@ func (s store) IssueKey(request []byte) (map[string]string, error) {
 	case err != nil:
 		return nil, err
 	case in.Email == "" && in.UserID == "":
-		in.UserID, err = s.NewUser(in.Name, in.Fresh)
+		in.UserID, err = d.NewUser(in.Name, in.Fresh)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +112,7 @@ func (s store) IssueKey(request []byte) (map[string]string, error) {
 	case in.Fresh:
 		return nil, answer.BadRequest("fresh goes with a name alone, not with email or user_id")
 	}
-	return s.Double.IssueKey(strict.Encode(map[string]string{
+	return d.Server.IssueKey(strict.Encode(map[string]string{
 		"name":    in.Name,
 		"email":   in.Email,
 		"user_id": in.UserID,

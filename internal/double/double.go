@@ -31,7 +31,7 @@ import (
 const mailDomain = "@double.example" // of the users that the double makes
 
 // Start is when the clock of a double starts if no other time is given.
-var Start = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
+var Start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Double is the state of a test double beside its store. It is safe for
 // concurrent use once [Double.Begin] has returned.
