@@ -49,9 +49,9 @@ type Double struct {
 	// a route that the API lacks, unless AnyRoute is set.
 	Unknown func(problem string)
 
-	base string        // the path under which the operations are
-	made time.Time     // when New was called, by the machine's clock
-	come chan struct{} // gets a value when a request has come
+	base string    // the path under which the operations are
+	made time.Time // when New was called, by the machine's clock
+	come chan bool // gets a value when a request has come
 
 	// What a reset goes back to: the state, and all records of the store.
 	start   state
@@ -116,7 +116,7 @@ func New(base string) *Double {
 		At:   Start,
 		base: base,
 		made: time.Now().Round(0),
-		come: make(chan struct{}, 1),
+		come: make(chan bool, 1),
 		state: state{
 			counts: map[string]int{},
 			named:  map[string][]string{},

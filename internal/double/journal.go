@@ -158,7 +158,7 @@ func (e *entry) update(change func()) {
 	change()
 	e.d.Unlock()
 	select {
-	case e.d.come <- struct{}{}:
+	case e.d.come <- true:
 	default: // one value is enough
 	}
 }
