@@ -50,4 +50,4 @@ func (p pipe) Accept() (net.Conn, error) {
 }
 
 func (p pipe) Close() error   { return nil }
-func (p pipe) Addr() net.Addr { return &net.UnixAddr{Name: "eventstest"} }
+func (p pipe) Addr() net.Addr { return nil } // net/http does not ask for it

@@ -171,16 +171,16 @@ func (s *Server) end() {
 	if !s.t.Failed() {
 		return
 	}
-	requests := s.double.Requests(context.Background(), 0, "", nil)
+	requests := s.Requests("")
 	s.t.Logf("eventstest: the newest requests:%s", list(requests[max(0, len(requests)-maxLogged):]))
 }
 
 const maxLogged = 20 // requests that the log of a failed test has
 
 // list is one line for each request.
-func list[R any](requests []R) (text string) {
+func list(requests []Request) (text string) {
 	for _, r := range requests {
-		text += fmt.Sprint("\n  ", r)
+		text += fmt.Sprint("\n  ", double.Request(r))
 	}
 	return text
 }

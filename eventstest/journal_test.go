@@ -76,7 +76,7 @@ func TestAwaitInBubble(t *testing.T) {
 		p := try(t, func(p *probe) { srv.For(p).Await(has+1, "GET /users/me") })
 		want := fmt.Sprintf("Await: %d of %d requests have come in 10s:", has, has+1)
 		if took := time.Since(start); !strings.Contains(p.fatal, want) || took < 10*time.Second || took > 11*time.Second ||
-			strings.Count(p.fatal, "\n") != has {
+			strings.Count(p.fatal, "\n") != has || !strings.HasSuffix(p.fatal, " of usr_owner: 200") {
 			t.Errorf("fatal %q after %v, want %q", p.fatal, took, want)
 		}
 	}
