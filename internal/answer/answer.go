@@ -8,11 +8,9 @@ package answer
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strconv"
 
@@ -132,19 +130,6 @@ func Stream(w http.ResponseWriter, write func(io.Writer) error) {
 // WriteError answers an error: an [*Error] as it says, any other one as a 500 whose
 // cause goes to the log alone.
 type WriteError func(w http.ResponseWriter, r *http.Request, err error)
-
-// recoverTo is deferred by a handler. It passes a panic to writeError as an error with
-// the stack. A panic with [http.ErrAbortHandler] goes on: by it net/http closes
-// the connection without an answer.
-func recoverTo(w http.ResponseWriter, r *http.Request, writeError WriteError) {
-	cause := recover()
-	if cause == http.ErrAbortHandler {
-		panic(cause)
-	}
-	if cause != nil {
-		writeError(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
-	}
-}
 
 // StatusWriter is a ResponseWriter that calls Seen with the status of the answer
 // before the client can see it, and counts the bytes of the body.

@@ -101,10 +101,9 @@ func TestRecover(t *testing.T) {
 	t.Parallel()
 	recovered := func(panics func()) (goesOn any, err error) {
 		defer func() { goesOn = recover() }()
-		func() {
-			defer recoverTo(nil, nil, func(_ http.ResponseWriter, _ *http.Request, e error) { err = e })
-			panics()
-		}()
+		routes := []Route{{"GET /x", func(http.ResponseWriter, *http.Request) { panics() }}}
+		fail := func(_ http.ResponseWriter, _ *http.Request, e error) { err = e }
+		Mux("", routes, nil, fail).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil))
 		return nil, err
 	}
 	goesOn, err := recovered(func() { panic("the cause") })
@@ -155,8 +154,7 @@ func TestStream(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				defer recoverTo(w, r, func(_ http.ResponseWriter, _ *http.Request, err error) { t.Error(err) })
+			stream := func(w http.ResponseWriter, _ *http.Request) {
 				Stream(w, func(w io.Writer) error {
 					for _, piece := range []string{"[", long, "]"} {
 						if _, err := io.WriteString(w, piece); err != nil {
@@ -165,9 +163,11 @@ func TestStream(t *testing.T) {
 					}
 					return tt.end()
 				})
-			}))
+			}
+			fail := func(_ http.ResponseWriter, _ *http.Request, err error) { t.Error(err) }
+			srv := httptest.NewServer(Mux("", []Route{{"GET /x", stream}}, nil, fail))
 			defer srv.Close()
-			resp, err := srv.Client().Get(srv.URL)
+			resp, err := srv.Client().Get(srv.URL + "/x")
 			if err != nil {
 				t.Fatal(err)
 			}

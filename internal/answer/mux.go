@@ -1,9 +1,11 @@
 package answer
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"path"
+	"runtime/debug"
 	"slices"
 	"strings"
 )
@@ -26,7 +28,8 @@ type Route struct {
 //
 // What no route takes is answered in one place, once check has returned no error: OPTIONS
 // with the methods that the path has, other methods of such a path with a 405, and other
-// paths with a 404. WriteError answers errors, also those of check, and panics.
+// paths with a 404. WriteError answers errors, also those of check, and panics, whose errors
+// have the stack.
 func Mux(
 	base string, routes []Route, check func(*http.Request) error, writeError WriteError,
 ) http.Handler {
@@ -77,7 +80,15 @@ func Mux(
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer recoverTo(w, r, writeError)
+		defer func() {
+			cause := recover()
+			if cause == http.ErrAbortHandler {
+				panic(cause) // by it net/http closes the connection without an answer
+			}
+			if cause != nil {
+				writeError(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+			}
+		}()
 		if !isPlain(r.URL) {
 			unknown(w, r)
 			return
