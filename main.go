@@ -82,6 +82,7 @@ func Run(
 	e.declareFlags()
 	e.addCommands()
 	operator.AddCommands(&e.Program, e)
+	e.Add("help", "[SUBCOMMAND]", "explain eventsd or a subcommand", "", e.Help)
 	err := e.Program.Run(args)
 	if errors.Is(err, ErrNotWritten) {
 		err = command.Failed(err)
@@ -350,7 +351,7 @@ type server struct {
 // A stop waits for each step to end, except for reading a seed: see readSeed.
 func (e *eventsd) runServer(open func(*server) error) (err error) {
 	if e.apiKey == "" && e.Given["api-key"] {
-		return e.checkAPIKey()
+		return errors.New("-api-key " + secretRule(""))
 	}
 	logger, err := e.Logger(e.log, e.verbose)
 	if err != nil {
@@ -438,10 +439,11 @@ func (s *server) more(r *http.Request, answered http.Header) (line []any) {
 	return line
 }
 
-// checkAPIKey refuses a secret that no key can be made with. The error does not repeat it.
+// checkAPIKey refuses a secret that no key can be made with, if one was chosen. The error does
+// not repeat it.
 func (e *eventsd) checkAPIKey() error {
 	problem := secretRule(e.apiKey)
-	if problem == "" || e.apiKey == "" && !e.Given["api-key"] {
+	if problem == "" || e.apiKey == "" {
 		return nil
 	}
 	return errors.New("-api-key " + problem)
@@ -768,12 +770,11 @@ func (e *eventsd) check() error {
 func (e *eventsd) Salvage(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	before := "[\n"
-	each := func(record string) error {
+	wrong, missing, err := rows.Salvage(e.Data, NewStore(nil).options(), func(record string) error {
 		_, err := out.WriteString(before + record)
 		before = ",\n"
 		return command.Failed(err)
-	}
-	wrong, missing, err := rows.Salvage(e.Data, NewStore(nil).options(), each)
+	})
 	for _, s := range wrong {
 		e.Notice("skipped line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes)
 	}

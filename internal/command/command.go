@@ -57,7 +57,6 @@ func (p *Program) Add(name, args, summary, flags string, run func() error) {
 // Run runs the subcommand that args name, or the first of Commands if they name none. A
 // flag that args do not give is read from its variable. The error is for [Program.Exit].
 func (p *Program) Run(args []string) error {
-	p.Add("help", "[SUBCOMMAND]", "explain "+p.Name+" or a subcommand", "", p.help)
 	c, rest, err := p.find(p.expand(args))
 	if err != nil {
 		return err
@@ -102,7 +101,7 @@ func (p *Program) Run(args []string) error {
 const onOrOff = "it must be true or false"
 
 // expand makes args begin with a subcommand: the first one if they name none, and help
-// or version if they begin with a flag of that name.
+// or version, which every program should have, if they begin with a flag of that name.
 func (p *Program) expand(args []string) []string {
 	first := slices.Concat([]string{p.Commands[0].Name}, args)
 	if len(args) == 0 {
@@ -113,10 +112,6 @@ func (p *Program) expand(args []string) []string {
 		return []string{"help"}
 	case "-version", "--version":
 		return []string{"version"}
-	case "help":
-		if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
-			return slices.Concat(args[1:], []string{"-h"})
-		}
 	}
 	if strings.HasPrefix(args[0], "-") {
 		return first
@@ -176,8 +171,12 @@ func (p *Program) readVariable(f *flag.Flag) error {
 	return nil
 }
 
-// help lists the subcommands.
-func (p *Program) help() error {
+// Help is the subcommand help: it lists the subcommands or, with arguments, explains the one
+// that they name, as its flag -h does.
+func (p *Program) Help() error {
+	if len(p.Args) > 0 {
+		return p.Run(slices.Concat(p.Args, []string{"-h"}))
+	}
 	p.Printf("%s\n\nUsage: %s [SUBCOMMAND] [FLAGS]\n\n", p.About, p.Name)
 	for _, c := range p.Commands {
 		p.Printf("  %-12s %s\n", c.Name, c.Summary)

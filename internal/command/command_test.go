@@ -40,6 +40,7 @@ func run(vars map[string]string, args ...string) (did, printed string, err error
 		{Name: "key show", Args: "ID", Summary: "show a key", Flags: "dry-run", Run: does("show", errShow)},
 		{Name: "version", Summary: "print the version", Run: does("version", nil)},
 	}
+	p.Add("help", "[SUBCOMMAND]", "explain tool or a subcommand", "", p.Help)
 	err = p.Run(args)
 	return did, stdout.String(), err
 }
