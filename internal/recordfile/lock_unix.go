@@ -35,7 +35,7 @@ func lockFile(f *os.File) error {
 // Close releases the lock at once. Closing alone would not: a child process that is
 // being started has a copy of the descriptor, and so the lock, until its exec.
 func (f osFile) Close() error {
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 	return f.File.Close()
 }
 

@@ -56,7 +56,7 @@ func (c *content) readLines(take func(text string) error) error {
 		text.Write(buf[:n])
 		part := text.String()[handed:]
 		end := strings.LastIndexByte(part, '\n') + 1
-		if n == 0 || len(part)-end > maxUnfinished {
+		if len(part)-end > maxUnfinished {
 			end = len(part)
 		}
 		handed += end

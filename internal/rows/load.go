@@ -128,11 +128,8 @@ func (l *loader) line(line recordfile.Line) error {
 	for line.Records != "" {
 		var record string
 		record, line.Records = cutRecord(line.Records)
-		if l.whole && !json.Valid([]byte(record)) {
-			return errForm
-		}
 		r := l.db.parse(record, l.missing)
-		if r == nil {
+		if r == nil || l.whole && !json.Valid([]byte(record)) {
 			return errForm
 		}
 		l.deletes = l.deletes || r.JSON == ""
