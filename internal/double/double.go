@@ -53,9 +53,10 @@ type Double struct {
 	made time.Time // when New was called, by the machine's clock
 	come chan bool // gets a value when a request has come
 
-	// What a reset goes back to: the state, and all records of the store.
-	start   state
-	records bytes.Buffer
+	// What a reset goes back to, beside At: the counts, the faults and the records of the store.
+	startCounts map[string]int
+	startFaults []*Rule
+	records     bytes.Buffer
 
 	// Server is whose double this is. Begin sets it.
 	Server
@@ -63,7 +64,11 @@ type Double struct {
 	// The mutex guards what follows. The store calls Now and NewID while it holds locks of
 	// its own, so a method of Server must never be called while the mutex is held.
 	sync.Mutex
-	state
+	now     time.Time
+	counts  map[string]int // how many ids of a kind were made for an owner
+	faults  []*Rule
+	named   map[string][]string // ids of the users that were made by name alone, by readable name
+	last    int                 // the Seq of the newest request
 	met     map[*entry]bool     // requests that met a fault and are not answered yet
 	holding uint64              // bytes of the bodies that they hold: see maxHolding
 	journal map[string][]*entry // by user
@@ -93,34 +98,15 @@ type Server interface {
 	KeyOwner(r *http.Request) string
 }
 
-// state is what a reset of all takes back beside the store.
-type state struct {
-	now    time.Time
-	counts map[string]int // how many ids of a kind were made for an owner
-	faults []*Rule
-	named  map[string][]string // ids of the users that were made by name alone, by readable name
-	last   int                 // the Seq of the newest request
-}
-
-// clone is a copy of the state, with the same faults.
-func (s state) clone() state {
-	s.counts = maps.Clone(s.counts)
-	s.named = maps.Clone(s.named)
-	s.faults = slices.Clone(s.faults)
-	return s
-}
-
 // New returns a double of a server that has its operations under a base path.
 func New(base string) *Double {
 	return &Double{
-		At:   Start,
-		base: base,
-		made: time.Now().Round(0),
-		come: make(chan bool, 1),
-		state: state{
-			counts: map[string]int{},
-			named:  map[string][]string{},
-		},
+		At:      Start,
+		base:    base,
+		made:    time.Now().Round(0),
+		come:    make(chan bool, 1),
+		counts:  map[string]int{},
+		named:   map[string][]string{},
 		met:     map[*entry]bool{},
 		journal: map[string][]*entry{},
 	}
@@ -130,7 +116,8 @@ func New(base string) *Double {
 // keys and set faults. What is there then is what [Double.Reset] goes back to.
 func (d *Double) Begin(server Server, setUp func() error) error {
 	d.Server = server
-	d.now = d.At.Round(0).UTC()
+	d.At = d.At.Round(0).UTC()
+	d.now = d.At
 	err := d.apply(`{"user":{"id":"usr_owner","name":"Test Owner","email":"owner` + mailDomain + `"}}`)
 	if err != nil {
 		return err
@@ -138,7 +125,8 @@ func (d *Double) Begin(server Server, setUp func() error) error {
 	if err := setUp(); err != nil {
 		return err
 	}
-	d.start = d.clone()
+	d.startCounts = maps.Clone(d.counts)
+	d.startFaults = slices.Clone(d.faults)
 	return server.WriteRecords(&d.records)
 }
 
@@ -303,10 +291,11 @@ func (d *Double) Reset(userID string) error {
 		defer d.Unlock()
 		d.drop(userID)
 		if userID == "" {
-			d.state = d.start.clone()
-			d.faults = nil
+			d.now = d.At
+			d.last = 0
+			clear(d.named)
 		}
-		for _, f := range d.start.faults {
+		for _, f := range d.startFaults {
 			if userID == "" || userID == f.User {
 				f.came = 0
 				f.Hits = 0
@@ -341,8 +330,8 @@ func (d *Double) drop(userID string) {
 		}
 	}
 	for counted := range d.counts {
-		if strings.HasSuffix(counted, " "+userID) {
-			d.counts[counted] = d.start.counts[counted]
+		if userID == "" || strings.HasSuffix(counted, " "+userID) {
+			d.counts[counted] = d.startCounts[counted]
 		}
 	}
 	d.clear("", userID)
