@@ -39,16 +39,14 @@ type Request struct {
 
 // String is the request in one line: what was asked by whom, its answer and its fault.
 func (r Request) String() string {
-	text := fmt.Sprintf("%d: %s %s of %s: %d",
+	text := fmt.Sprintf("%d: %s %s of %s: %d (%s)",
 		r.Seq,
 		r.Method,
 		strings.TrimSuffix(r.Path+"?"+r.Query, "?"),
 		cmp.Or(r.User, "nobody"),
-		r.Status)
-	if r.Fault != "" {
-		text += " (" + r.Fault + ")"
-	}
-	return text
+		r.Status,
+		r.Fault)
+	return strings.TrimSuffix(text, " ()")
 }
 
 // entry is a request in the journal and, once it has met a fault, until it is answered.
