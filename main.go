@@ -79,10 +79,7 @@ func Run(
 	for name := range strings.FieldsSeq(variables) {
 		e.Variables[name] = getenv(name)
 	}
-	e.declareFlags()
 	e.addCommands()
-	operator.AddCommands(&e.Program, e)
-	e.Add("help", "[SUBCOMMAND]", "explain eventsd or a subcommand", "", e.Help)
 	err := e.Program.Run(args)
 	if errors.Is(err, ErrNotWritten) {
 		err = command.Failed(err)
@@ -117,25 +114,9 @@ type eventsd struct {
 
 const serveFlags = "addr ready-file log v data seed api-key memory first-key new-event-status"
 
-// addCommands adds the subcommands, but for the operator's. The first of them is what
-// eventsd does without a subcommand.
+// addCommands declares the flags and adds the subcommands. The first subcommand is what
+// eventsd does without one.
 func (e *eventsd) addCommands() {
-	e.Add("serve", "", "serve the API; also without a subcommand", serveFlags, e.serve)
-	e.Add("demo", "", "serve a built-in example from memory, with a curl line to try",
-		"addr ready-file log v", e.demo)
-	e.Add("double", "[-- COMMAND ARGS]",
-		"serve a test double from memory, alone or for as long as a command runs",
-		"addr=127.0.0.1:0 ready-file log v seed api-key "+
-			"time control-token until-eof faults strict allow-unknown-routes", e.double)
-	e.Add("openapi", "", "print openapi.json", "", func() error { return e.Printf("%s", openAPI) })
-	e.Add("health", "", "exit 0 if the server with the same flags and environment answers",
-		serveFlags, e.health)
-	e.Add("version", "", "print the version", "", e.printVersion)
-	e.Add("check", "", "read the data file, print what is in it and change nothing", "data", e.check)
-}
-
-// declareFlags declares all flags but the operator's.
-func (e *eventsd) declareFlags() {
 	fs := &e.Flags
 	fs.StringVar(&e.addr, "addr", "127.0.0.1:8080", "`HOST:PORT` to listen on; port 0 is any free one")
 	fs.StringVar(&e.readyFile, "ready-file", "", "`FILE` for the ready lines as JSON, removed at the end")
@@ -157,6 +138,21 @@ func (e *eventsd) declareFlags() {
 		"beside a command: fail if a fault was met less often than it says")
 	fs.BoolVar(&e.anyRoute, "allow-unknown-routes", false,
 		"beside a command: pass although there were requests to routes that the API lacks")
+
+	e.Add("serve", "", "serve the API; also without a subcommand", serveFlags, e.serve)
+	e.Add("demo", "", "serve a built-in example from memory, with a curl line to try",
+		"addr ready-file log v", e.demo)
+	e.Add("double", "[-- COMMAND ARGS]",
+		"serve a test double from memory, alone or for as long as a command runs",
+		"addr=127.0.0.1:0 ready-file log v seed api-key "+
+			"time control-token until-eof faults strict allow-unknown-routes", e.double)
+	e.Add("openapi", "", "print openapi.json", "", func() error { return e.Printf("%s", openAPI) })
+	e.Add("health", "", "exit 0 if the server with the same flags and environment answers",
+		serveFlags, e.health)
+	e.Add("version", "", "print the version", "", e.printVersion)
+	e.Add("check", "", "read the data file, print what is in it and change nothing", "data", e.check)
+	operator.AddCommands(&e.Program, e)
+	e.Add("help", "[SUBCOMMAND]", "explain eventsd or a subcommand", "", e.Help)
 }
 
 func (e *eventsd) printVersion() error {
@@ -417,10 +413,10 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 func (e *eventsd) warnOfVariables(logger *slog.Logger) {
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		rest, ours := strings.CutPrefix(name, "EVENTSD_")
-		foreign := strings.HasPrefix(rest, "PORT") || strings.HasPrefix(rest, "SERVICE_")
+		isOurs := strings.HasPrefix(name, "EVENTSD_")
+		isForeign := strings.HasPrefix(name, "EVENTSD_PORT") || strings.HasPrefix(name, "EVENTSD_SERVICE_")
 		_, isKnown := e.Variables[name]
-		if ours && !foreign && !isKnown {
+		if isOurs && !isForeign && !isKnown {
 			logger.Warn("no flag has this environment variable", "name", name)
 		}
 	}

@@ -44,11 +44,10 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	if err != nil {
 		return exitError{err, 126}
 	}
-	terminal := isTerminal(p.Stdin)
 	go func() {
 		for s := range signals {
 			byKey := s == os.Interrupt || s == syscall.SIGQUIT
-			if !terminal || !byKey { // else the terminal sends it to the whole process group
+			if !byKey || !isTerminal(p.Stdin) { // else the terminal sends it to the whole process group
 				cmd.Process.Signal(s) // fails if the command has just ended, and on Windows
 			}
 		}
