@@ -98,7 +98,7 @@ func TestHouse(t *testing.T) {
 
 // The limits of size and density that CONTRIBUTING.md promises.
 const (
-	maxTokens  = 57_500 // of the program
+	maxTokens  = 52_500 // of the program
 	maxDensity = 7.2    // tokens a line of code in all
 	maxPackage = 7.6    // tokens a line of code in each package
 	maxColumns = 110    // of a line; a tab counts as four
