@@ -36,17 +36,12 @@ func (r Ready) String() string { return Lines(strict.Encode(r)) }
 // WriteFile writes the ready file, which comes before the lines: a script that waits for the
 // last line finds the file, too.
 func (r Ready) WriteFile(path string) error {
-	r.PID = os.Getpid()
-	return writeReady(path, append(strict.Encode(r), '\n'))
-}
-
-// writeReady makes a ready file, if its path is not "".
-func writeReady(path string, content []byte) error {
 	if path == "" {
 		return nil
 	}
+	r.PID = os.Getpid()
 	err := replace(path, func(w io.Writer) error {
-		_, err := w.Write(content)
+		_, err := w.Write(append(strict.Encode(r), '\n'))
 		return err
 	})
 	if err != nil {
@@ -76,16 +71,23 @@ func Lines(object []byte) string {
 }
 
 // PrepareReadyFile removes the ready file of an earlier server and makes sure that
-// one can be written, by writing an empty one. It refuses a path at which any other file is,
-// so that a wrong path never deletes a file.
+// one can be written. It refuses a path at which any other file is, so that a wrong path
+// never deletes a file. It puts no file at the path: a script may wait for one there.
 func PrepareReadyFile(path string) error {
+	if path == "" {
+		return nil
+	}
 	_, err := readReady(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("-ready-file: %s is there and is no ready file; give another path", path)
 	}
-	err = writeReady(path, nil)
+	tried := errors.New("tried")
+	err = replace(path, func(io.Writer) error { return tried })
+	if !errors.Is(err, tried) {
+		return fmt.Errorf("-ready-file: %w", err)
+	}
 	os.Remove(path)
-	return err
+	return nil
 }
 
 // readReady reads a ready file. An empty file counts as one: mktemp makes it.

@@ -79,6 +79,31 @@ func TestReadyFileFails(t *testing.T) {
 	}
 }
 
+// A script that waits for a ready file at its path finds a whole one: no other comes before.
+func TestPrepareShowsNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ready.json")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 100 {
+			if err := PrepareReadyFile(path); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		if _, err := os.Lstat(path); err == nil {
+			t.Fatal("PrepareReadyFile puts a file at the path")
+		}
+	}
+}
+
 // A server removes its own ready file alone.
 func TestRemoveFile(t *testing.T) {
 	t.Parallel()
