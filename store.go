@@ -413,8 +413,8 @@ func (s *Store) now() time.Time {
 	return time.Now().UTC().Truncate(time.Microsecond)
 }
 
-// latest is the latest of some times. Nothing is changed before it was created, for
-// example, even by a clock that was ahead.
+// latest is the latest of some times. It keeps updated_at, for example, from being before
+// created_at, even if the clock went back.
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 // tx is an update of the store: the rows with the changes so far, and the rules.

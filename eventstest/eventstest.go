@@ -321,7 +321,8 @@ func (s *Server) Fail(operation string, f Fault) *Injected {
 // Hits returns how many requests met the fault.
 func (i *Injected) Hits() int { return i.double.Hits(i.rule) }
 
-// Clear removes the fault. Requests that it holds go on.
+// Clear removes the fault. Requests that it holds wait no longer, but the rest of it is done to
+// them all the same.
 func (i *Injected) Clear() { i.double.Clear(i.rule.ID, "") }
 
 // Request is a request as the server got it. API keys are cut to their last four

@@ -30,8 +30,8 @@ const (
 
 // Control returns the handler of the control API, for requests that carry the
 // token and come from no browser, or from the inspector. It answers a new key with the base
-// URL of the host that the request was sent to. Report logs what is done to the store, and
-// WriteError answers errors.
+// URL of the host that the request was sent to. The function report logs what is
+// done to the store, and writeError answers errors.
 func (d *Double) Control(token string, report operator.Report, writeError answer.WriteError) http.Handler {
 	user := map[string]func(string) error{"user": d.KnownUser}
 	anything := func(string) error { return nil } // getRequests checks it

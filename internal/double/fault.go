@@ -336,14 +336,14 @@ func (d *Double) readBody(e *entry, r *http.Request) {
 
 // hold waits until the time is over, the fault is removed or the client goes away. Meanwhile
 // the server's timeouts do not count, and then that of the answer begins anew.
-func (e *entry) hold(w http.ResponseWriter, d time.Duration) {
-	if d == 0 {
+func (e *entry) hold(w http.ResponseWriter, wait time.Duration) {
+	if wait == 0 {
 		return
 	}
 	answer.NoTimeouts(w)
 	select {
 	case <-e.held.Done():
-	case <-time.After(d):
+	case <-time.After(wait):
 	}
 	answer.RestartWriteTimeout(e.held, w)
 }

@@ -60,7 +60,7 @@ type entry struct {
 	body          *string // what was read of it
 
 	rule    *Rule              // the fault that the request met
-	held    context.Context    // done when that no longer holds it
+	held    context.Context    // done when the fault no longer holds the request
 	goOn    context.CancelFunc // ends it
 	size    uint64             // bytes that the body may take meanwhile
 	refused bool               // whether it is answered 503, for the reason in Fault

@@ -30,10 +30,10 @@ type update struct {
 // those of other calls that wait at the same time. It returns once the changes are on
 // disk and Views see them, or with the error of f, and nothing is changed then.
 //
-//  1. f may be called a second time, with another Tx, if what it changed did not fit
-//     into a commit beside the changes of others. So f must set what it returns anew in
-//     each call, and do nothing else that cannot be done twice. In memory, without a
-//     file, f is called once.
+//  1. On a file, f is called by another goroutine. It may be called a second time, with
+//     another Tx, if what it changed did not fit into a commit beside the changes of others.
+//     So f must set what it returns anew in each call, and do nothing else that cannot be
+//     done twice. In memory, without a file, f is called once.
 //  2. [ErrNotWritten] means that the changes are not visible now. After a failed sync
 //     they may still be found at the next start.
 //  3. If f fails because of a change of another call that in the end was not written,
@@ -82,7 +82,7 @@ func (db *DB) commitQueue() {
 }
 
 // commit makes one commit of as many updates as fit into one, at least one, and
-// returns the others. Its callers are released before the file is compacted; the
+// returns the others. The calls of Batch return before the file is compacted; the
 // next commit waits for that.
 //
 // Every update that depends on the commit fails with it: it made changes, or it may have
@@ -121,7 +121,7 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 // into db.records. It returns the updates of the commit and their changes. An update that
 // does not fit beside the ones before it is not one of them: it is run again, as the first
 // of the next commit. An update that does not fit into a line even alone is a commit by
-// itself, and db.records is empty then.
+// itself, for which write makes a new file, and db.records is empty then.
 func (db *DB) gather(waiting []*update) (updates []*update, changes []*Row) {
 	var batch *Tx // of the updates so far that have changed something
 	db.records = db.records[:0]
@@ -173,8 +173,8 @@ func (db *DB) addRecords(changes []*Row) (fit bool) {
 	return true
 }
 
-// run runs one update. A panic in it fails it alone, be it a defect or a row that is
-// found damaged.
+// run runs one update. A panic in it fails it alone, be it a defect or, with
+// [ErrDamaged], a row that its reader found damaged.
 func (db *DB) run(fn func(*Tx) error, tx *Tx) (err error) {
 	defer func() {
 		p := recover()

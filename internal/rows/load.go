@@ -78,8 +78,9 @@ func (o Options) forFile() recordfile.Options {
 // settle makes durable what was read, before anything of it is shown. It writes a new
 // file in four cases: the file has an older format; something in it was deleted; more
 // than half of it is outdated; or more than half of it was appended since the last
-// rewrite, as writing that again, which recordfile's Settle does, would cost as much. If
-// the file cannot be written, the database can only be read, and Err returns why.
+// rewrite, because recordfile's Settle would write that part again anyway. If the file cannot
+// be written, the database can only be read, and Err returns why. Settle refuses a file of
+// an older format, so nothing is ever appended to one.
 func (db *DB) settle(deletes bool) error {
 	f := db.file
 	half := f.Size() / 2

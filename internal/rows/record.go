@@ -80,8 +80,8 @@ func cutRecord(line string) (record, rest string) {
 }
 
 // split cuts a record up into the name of its kind, its row and, if it has one,
-// its idempotency key. The search begins with the brace, as [strings.Index] is many times
-// slower at a character that is frequent.
+// its idempotency key. What is searched for begins with the brace, as
+// [strings.Index] is many times slower at a character that is frequent.
 func split(record string) (kind, row, idem string) {
 	kind, text, _ := strings.Cut(strings.TrimPrefix(record, `{"`), `":`)
 	text = strings.TrimSuffix(text, "}")

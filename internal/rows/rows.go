@@ -14,11 +14,11 @@
 // second name, its status and its time of creation. These are read out of the text, by
 // a table of [Kind]s.
 //
-// A row is found by its id and by its second name: an alternate name of any form,
-// which a row may have and no two rows share. A row belongs to at most one other
-// row, its parent, and is deleted with it. Each row has ordered lists of its
-// children: one for each kind and, of children with a status, one more for each
-// kind and status.
+// A row is found by its id and by its second name: an alternate name of any form but
+// that of an id, which a row may have and no two rows share. A row belongs to at most one
+// other row, its parent, and is deleted with it. Each row has ordered lists of its
+// children: one for each kind and, of children with a status, one more for each kind and
+// status.
 //
 // # How a change becomes durable
 //
@@ -49,9 +49,9 @@ type Kind struct {
 	Prefix string // of its ids, before the underscore: "evt" in evt_1
 	Parent string // prefix of the kind of row that these belong to; "" for none
 
-	// Members are those members of a row that the database reads, in the order of the text
-	// and as they stand in it: `"id":`; then the one with the id of the parent, if the kind
-	// has one; and `"created_at":` and others, at most maxMembers in all.
+	// Members are what the database reads of a row, each as it stands in the text, such as
+	// `"id":`, and in that order, at most maxMembers. The first is the id. If the kind has a
+	// parent, the second is the parent's id. One of the others is `"created_at":`.
 	Members []string
 
 	// Index makes the row's second name and its status from the values of Members: "" for
@@ -81,7 +81,7 @@ type Row struct {
 }
 
 // IdempotencyKey is the key of the request that created a row. It is valid for
-// [KeyLifetime] while the row exists. A after that, it is no longer written to the
+// [KeyLifetime] while the row exists. After that, it is no longer written to the
 // file; in memory it stays until its row is deleted.
 type IdempotencyKey struct {
 	Key  string    `json:"key"`

@@ -22,7 +22,7 @@ type Stats struct {
 	Rows     map[string]int // by the name of their kind
 	Bytes    int64          // of the data file
 	Outdated int64          // of these, about, how many hold what later ones replaced
-	Newest   time.Time      // the latest time of creation of any row that there has been
+	Newest   time.Time      // the latest time of creation of any row since the start, or in the file then
 }
 
 // Stats returns how much the database holds. It does not wait for a commit that is under

@@ -13,7 +13,7 @@ type Tx struct {
 	indexed int                 // how many changes are in added: most updates never need it
 }
 
-// Find returns the row that has an id or a second name, or nil.
+// Find returns the row that has an id or a second name, or nil: see [View.Find].
 func (tx *Tx) Find(name string) *Row {
 	for t := tx; t != nil; t = t.base {
 		r, changed := t.names[name]
@@ -88,7 +88,7 @@ func (tx *Tx) unbind(r *Row) {
 	for _, child := range tx.Children(r.ID) {
 		tx.unbind(child)
 	}
-	delete(tx.added, r.ID) // else a user who is made and deleted again and again has ever more of them
+	delete(tx.added, r.ID) // else it keeps the ids of deleted children
 }
 
 // Children returns the rows that belong to the row with an id, in no order: for ""

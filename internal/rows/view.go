@@ -14,7 +14,8 @@ func (db *DB) View(f func(View)) {
 	f(View{db})
 }
 
-// Find returns the row that has an id or a second name, or nil.
+// Find returns the row that has an id or a second name, or nil. A row is also found by the
+// name of the idempotency key that it was created with.
 func (v View) Find(name string) *Row { return v.db.names[name] }
 
 // Get returns the row with an id, if it is of the kind with this prefix, or nil.
@@ -31,7 +32,7 @@ func (r *Row) withID(prefix, id string) *Row {
 // Page appends to page the texts of at most limit children of a row, from the
 // newest to the oldest, which are of the kind with this prefix and, unless it is
 // "", of this status. If after is not nil they begin after that place, whether or not
-// a row is there. If more follow, it returns the place of the last one, else nil.
+// a row is there. If more follow, it returns the place of the last row of the page, else nil.
 func (v View) Page(parent, prefix, status string, after *Place, limit int, page []string) ([]string, *Place) {
 	r := v.db.names[parent]
 	if r == nil {
