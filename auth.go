@@ -31,8 +31,6 @@ type keyRequest struct {
 	Email  string `json:"email"`
 }
 
-var keyRequestTable = form.NewTable(keyRequest{}, nil)
-
 // issueKey makes a key with this secret or, if that is "", with a new one.
 func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, err error) {
 	err = s.update(context.Background(), func(t tx) error {
@@ -119,11 +117,7 @@ func (s *Store) RevokeKey(keyID string) error {
 // none. It returns the key's id as "id", its secret as "key" and its user's id as "user".
 func (s inner) IssueKey(request []byte) (map[string]string, error) {
 	var r keyRequest
-	v, err := strict.Parse(request)
-	if err != nil {
-		return nil, keyError(err.Error())
-	}
-	problems := keyRequestTable.Form(&r).Fill(v, form.New).All()
+	_, problems := form.Read(&r, request)
 	if problems != nil {
 		return nil, keyError(problems...)
 	}

@@ -121,11 +121,7 @@ func (d *Double) IssueKey(request []byte) (map[string]string, error) {
 
 // fill reads a JSON object into a struct, as package form does.
 func fill(in any, object []byte) (strict.Value, error) {
-	v, err := strict.Parse(object)
-	if err != nil {
-		return v, answer.BadRequest("the body is not a JSON object: " + err.Error())
-	}
-	problems := form.NewTable(in, nil).Form(in).Fill(v, form.New).All()
+	v, problems := form.Read(in, object)
 	if problems != nil {
 		return v, answer.BadRequest(strings.Join(problems, "; "))
 	}

@@ -123,6 +123,16 @@ func (table Table) Form(object any) Form {
 	return Form{table: table, object: reflect.ValueOf(object).Elem()}
 }
 
+// Read reads a JSON text into a new object, of whose members no rule is named in the tags. It
+// returns what was read, and what is wrong with it, as [Problems.All] does.
+func Read(object any, text []byte) (strict.Value, []string) {
+	v, err := strict.Parse(text)
+	if err != nil {
+		return v, []string{"the body is not a JSON object: " + err.Error()}
+	}
+	return v, NewTable(object, nil).Form(object).Fill(v, New).All()
+}
+
 // ByClient makes [Form.Fill] refuse the server's members.
 func (f Form) ByClient() Form {
 	f.byClient = true

@@ -124,14 +124,13 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 // itself, for which write makes a new file, and db.records is empty then.
 func (db *DB) gather(waiting []*update) (updates []*update, changes []*Row) {
 	var batch *Tx // of the updates so far that have changed something
+	var own *Tx   // of the update that runs; the next one uses its memory, unless that is much
 	db.records = db.records[:0]
 	for i, u := range waiting {
-		own := &Tx{
-			db:    db,
-			base:  batch,
-			names: map[string]*Row{},
-			added: map[string][]string{},
+		if own == batch || len(own.changes) > bulkChanges {
+			own = &Tx{db: db, names: map[string]*Row{}, added: map[string][]string{}}
 		}
+		own.reset(batch)
 		u.depends = batch != nil
 		u.err = db.run(u.fn, own)
 		if u.err != nil || len(own.changes) == 0 {

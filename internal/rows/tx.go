@@ -13,6 +13,15 @@ type Tx struct {
 	indexed int                 // how many changes are in added: most updates never need it
 }
 
+// reset makes it a Tx without changes on top of those of another one, which may be nil.
+func (tx *Tx) reset(base *Tx) {
+	tx.base = base
+	tx.changes = tx.changes[:0]
+	tx.indexed = 0
+	clear(tx.names)
+	clear(tx.added)
+}
+
 // Find returns the row that has an id or a second name, or nil: see [View.Find].
 func (tx *Tx) Find(name string) *Row {
 	for t := tx; t != nil; t = t.base {
