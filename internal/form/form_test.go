@@ -428,7 +428,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("NewTable without the rule panics with %v", problem)
 		}
 	}()
-	NewTable(pot{}, Rules{})
+	NewTable(pot{weight: 1}, Rules{})
 }
 
 func TestUnknownType(t *testing.T) {
