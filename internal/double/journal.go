@@ -49,10 +49,10 @@ func (r Request) String() string {
 	return strings.TrimSuffix(text, " ()")
 }
 
-// entry is a request in the journal and, once it has met a fault, until it is answered.
-// The double's mutex guards what changes in it. While the request is served, its entry stands
-// in the place of its body: so the entry records what the server reads, and
-// [Double.Intercept] finds the entry.
+// entry is a request in the journal, and what a fault does to it until it is answered. The
+// double's mutex guards what changes in it. While the request is served, its entry stands in the
+// place of its body: so the entry records what the server reads, and [Double.Intercept] finds
+// the entry.
 type entry struct {
 	Request
 	io.ReadCloser // the body of the request
