@@ -195,9 +195,11 @@ func (e *eventsd) serve() error {
 	}
 	return e.runServer(func(s *server) error {
 		s.note = "The operator of this server issues keys."
-		store := NewStore(&s.Config)
+		var store *Store
 		var err error
-		if !e.memory || e.Given["data"] { // the flag wins over EVENTSD_MEMORY
+		if e.memory && !e.Given["data"] { // the flag wins over EVENTSD_MEMORY
+			store = NewStore(&s.Config)
+		} else {
 			store, err = Open(e.Data, &s.Config)
 		}
 		if errors.Is(err, ErrInUse) {

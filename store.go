@@ -605,13 +605,13 @@ func (t tx) makeID(id *string, table form.Table, prefix, owner string) {
 // if Config.NewID makes one that the rule does not allow, or a million in turn that are
 // in use. The rule may be nil.
 func (t tx) unique(kind, owner string, rule form.Rule, whole func(made string) string) string {
+	isOurs := t.s.cfg.NewID == nil // which needs no check, and of which 128 bits never come twice
 	for range 1_000_000 {
 		name := whole(t.s.newID(kind, owner))
-		if t.s.cfg.NewID != nil && rule != nil && rule(name) != "" { // ours needs no check
+		if !isOurs && rule != nil && rule(name) != "" {
 			panic(fmt.Sprintf("Config.NewID makes %q, which %s", name, rule(name)))
 		}
-		isRandom := t.s.cfg.NewID == nil && kind != "slug" // 128 bits never come twice
-		if isRandom || t.Find(name) == nil {
+		if isOurs && kind != "slug" || t.Find(name) == nil {
 			return name
 		}
 	}

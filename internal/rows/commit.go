@@ -124,10 +124,10 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 // itself, for which write makes a new file, and db.records is empty then.
 func (db *DB) gather(waiting []*update) (updates []*update, changes []*Row) {
 	var batch *Tx // of the updates so far that have changed something
-	var own *Tx   // of the update that runs; the next one uses its memory, unless that is much
+	var own *Tx   // of the update that runs; the next one uses its memory, unless it has many names
 	db.records = db.records[:0]
 	for i, u := range waiting {
-		if own == batch || len(own.changes) > bulkChanges {
+		if own == batch || len(own.names) > bulkChanges {
 			own = &Tx{db: db, names: map[string]*Row{}, added: map[string][]string{}}
 		}
 		own.reset(batch)

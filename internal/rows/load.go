@@ -58,6 +58,7 @@ func Open(path string, o Options) (*DB, error) {
 	if err == nil {
 		db.file = file
 		db.path = file.Path()
+		db.queue = make(chan *update, maxQueue)
 		err = db.settle(l.deletes)
 		db.size.Store(file.Size())
 	}

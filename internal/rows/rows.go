@@ -128,7 +128,7 @@ type DB struct {
 	file *recordfile.File // nil in memory
 	path string           // of the file
 
-	queue   chan *update // what waits for a commit
+	queue   chan *update // what waits for a commit; nil in memory
 	waiting atomic.Int64 // how many are in the queue or in the commit; the first one starts commitQueue
 
 	commits atomic.Uint64 // that took effect
@@ -162,7 +162,6 @@ func New(o Options) *DB {
 		Options:   o,
 		compactAt: minOutdated,
 		names:     map[string]*Row{},
-		queue:     make(chan *update, maxQueue),
 	}
 }
 
