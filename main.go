@@ -6,13 +6,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
 	"io"
 	"log/slog"
 	"net"
@@ -22,7 +19,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -32,21 +28,16 @@ import (
 	"example.com/events/internal/double"
 	"example.com/events/internal/form"
 	"example.com/events/internal/operator"
+	"example.com/events/internal/pages"
 	"example.com/events/internal/rows"
 	"example.com/events/internal/strict"
 )
 
-//go:embed internal/demo.json
+//go:embed internal/demo/seed.json
 var demoSeed []byte
 
 // demoKey is in demoSeed.
 const demoKey = "svc_live_demo"
-
-//go:embed internal/reference.html
-var referenceHTML string
-
-//go:embed internal/inspector.html
-var inspectorHTML string
 
 // version is set by the linker if the build knows no tag:
 // -ldflags "-X example.com/events.version=v1.2.3".
@@ -625,15 +616,16 @@ const tooLong = 10 * time.Second // for a commit or rewrite of a server that is 
 
 // withPages serves the API and, beside it, the paths that need no key and the control API.
 func (s *server) withPages() http.Handler {
+	values := pages.Values{Note: s.note, Key: s.keyOnPage}
 	beside := map[string]http.HandlerFunc{
-		"/":             s.page(referenceHTML),
+		"/":             pages.Reference(values),
 		"/healthz":      s.writeHealth,
 		"/openapi.json": func(w http.ResponseWriter, _ *http.Request) { answer.Write(w, 200, openAPI) },
 	}
 	var handler http.Handler = s.api
 	if s.control != nil {
 		handler = s.handler
-		beside[double.ControlPath+"/"] = s.page(inspectorHTML)
+		beside[double.ControlPath+"/"] = pages.Inspector(values)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page := beside[r.URL.Path]
@@ -654,6 +646,14 @@ func (s *server) withPages() http.Handler {
 	})
 }
 
+// keyOnPage is the API key that a page has which a browser asks for under a host.
+func (s *server) keyOnPage(host string) string {
+	if s.control != nil && !double.IsLocal(host) {
+		return "" // it may be the name of a page that is to read the key
+	}
+	return s.pageKey
+}
+
 // writeHealth answers whether the server is well.
 func (s *server) writeHealth(w http.ResponseWriter, r *http.Request) {
 	writing, _ := s.api.db.Writing()
@@ -666,47 +666,6 @@ func (s *server) writeHealth(w http.ResponseWriter, r *http.Request) {
 			"the disk has been writing to the data file for more than 10 s, and changes wait for that"))
 	default:
 		answer.Write(w, 200, `{"status":"ok"}`)
-	}
-}
-
-// hashInside is the hash of the text inside a tag, as a policy names what a browser may run.
-func hashInside(file, tag string) string {
-	_, text, _ := strings.Cut(file, "<"+tag+">")
-	text, _, _ = strings.Cut(text, "</"+tag+">")
-	hash := sha256.Sum256([]byte(text))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
-}
-
-// page returns a handler of a page for people, an HTML file with a style and a script inside.
-// A browser runs these two, which it knows by their hashes, and nothing else. What differs
-// from server to server is put in outside of them, and the URLs are those of the host that
-// the page was asked for.
-func (s *server) page(file string) http.HandlerFunc {
-	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-		"img-src data:; connect-src 'self'; " +
-		"script-src " + hashInside(file, "script") + "; style-src " + hashInside(file, "style")
-	return func(w http.ResponseWriter, r *http.Request) {
-		key := s.pageKey
-		if s.control != nil && !double.IsLocal(r.Host) {
-			key = "" // it may be the name of a page that is to read the key
-		}
-		root := cmp.Or(r.Header.Get("X-Forwarded-Proto"), "http") + "://" + r.Host
-		text := strings.NewReplacer(
-			"{{note}}", s.note,
-			"{{root}}", html.EscapeString(root),
-			"{{prefilled}}", html.EscapeString(key),
-			"{{key}}", html.EscapeString(cmp.Or(key, "YOUR_API_KEY")),
-		).Replace(file)
-		h := w.Header()
-		h.Del("Access-Control-Allow-Origin") // a page is for this server's own pages alone
-		h.Del("Access-Control-Expose-Headers")
-		h.Set("Content-Security-Policy", policy)
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("X-Frame-Options", "DENY")
-		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Content-Length", strconv.Itoa(len(text)))
-		w.WriteHeader(200)
-		io.WriteString(w, text) // if that fails, the client has gone
 	}
 }
 

@@ -1659,27 +1659,3 @@ func TestPageWithoutScript(t *testing.T) {
 		}
 	}
 }
-
-// The scripts are written to be read: few lines, and none that is long.
-func TestPageSize(t *testing.T) {
-	t.Parallel()
-	lines := 0
-	for _, name := range []string{"reference.html", "inspector.html"} {
-		page, err := os.ReadFile(filepath.Join("internal", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for sc := bufio.NewScanner(strings.NewReader(strings.TrimSpace(inside(t, string(page), "script")))); sc.Scan(); {
-			if lines++; len(sc.Text()) > 110 {
-				t.Errorf("%s has a line of %d bytes, want at most 110: %s", name, len(sc.Text()), sc.Text())
-			}
-		}
-		if unsafe := regexp.MustCompile(`(inner|outer)HTML|insertAdjacent|document\.write|eval\(|Storage|cookie`).
-			FindString(string(page)); unsafe != "" {
-			t.Errorf("%s uses %s", name, unsafe)
-		}
-	}
-	if t.Logf("the scripts have %d of 500 lines", lines); lines > 500 {
-		t.Errorf("the scripts have %d lines, want at most 500", lines)
-	}
-}

@@ -867,7 +867,7 @@ func TestOpenAPILimits(t *testing.T) {
 
 // TestGoldenExamples holds the examples of openapi.json that show a user, an event or a
 // guest: each is what a server with the data of the demo answers, with the same layout. So
-// internal/demo.json is the one source of all of them. UPDATE=1 writes them again.
+// internal/demo/seed.json is the one source of all of them. UPDATE=1 writes them again.
 //
 // These are also the only whole answers that a test holds, with the order of their members.
 func TestGoldenExamples(t *testing.T) {
@@ -1006,7 +1006,7 @@ func memberNames(t *testing.T, object string) (names []string) {
 // readDemo returns the records of the demo.
 func readDemo(t *testing.T) []byte {
 	t.Helper()
-	demo, err := os.ReadFile("internal/demo.json")
+	demo, err := os.ReadFile("internal/demo/seed.json")
 	if err != nil {
 		t.Fatal(err)
 	}
