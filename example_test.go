@@ -117,8 +117,8 @@ func ExampleStore_RevokeKey() {
 
 // The command, without a process.
 func ExampleRun() {
-	noEnv := func(string) string { return "" }
-	code := events.Run(context.Background(), []string{"serve", "-addr", "nowhere"}, noEnv, nil, os.Stdout, io.Discard)
+	environ := []string{"EVENTSD_ADDR=nowhere"}
+	code := events.Run(context.Background(), []string{"serve"}, environ, nil, os.Stdout, io.Discard)
 	fmt.Println("exit status", code)
 	// Output: exit status 2
 }

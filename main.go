@@ -44,8 +44,9 @@ const demoKey = "svc_live_demo"
 var version string
 
 // Run is the command eventsd: it does what args ask for, which do not hold the
-// program's name, and returns the exit status. Flags that are not given are
-// read from getenv, -new-event-status from EVENTSD_NEW_EVENT_STATUS and so on.
+// program's name, and returns the exit status. Flags that are not given are read from
+// environ, which has the form of [os.Environ]: -new-event-status from EVENTSD_NEW_EVENT_STATUS
+// and so on. Run looks at nothing else of the environment of the process.
 // A server stops when ctx is done, or at SIGINT or SIGTERM. When Run returns, all that it
 // began has ended, but for a read of standard input or of a seed that never ends.
 //
@@ -54,8 +55,7 @@ var version string
 // check finds damage, or health a server that is not well. After "double -- COMMAND"
 // it is that of the command. An error is one line on stderr.
 func Run(
-	ctx context.Context, args []string, getenv func(string) string,
-	stdin io.Reader, stdout, stderr io.Writer,
+	ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {
 	e := &eventsd{ctx: ctx}
 	e.Program = command.Program{
@@ -65,10 +65,17 @@ func Run(
 		Stdout: stdout,
 		Stderr: stderr,
 
+		Environ:   environ,
 		Variables: map[string]string{},
 	}
 	for name := range strings.FieldsSeq(variables) {
-		e.Variables[name] = getenv(name)
+		e.Variables[name] = ""
+	}
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		if _, isOurs := e.Variables[name]; isOurs {
+			e.Variables[name] = value
+		}
 	}
 	e.addCommands()
 	err := e.Program.Run(args)
@@ -404,7 +411,7 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 // warnOfVariables warns of variables of the environment that set no flag, as their names
 // may be mistyped. Kubernetes makes some for a service that is named eventsd.
 func (e *eventsd) warnOfVariables(logger *slog.Logger) {
-	for _, variable := range os.Environ() {
+	for _, variable := range e.Environ {
 		name, _, _ := strings.Cut(variable, "=")
 		isOurs := strings.HasPrefix(name, "EVENTSD_")
 		isForeign := strings.HasPrefix(name, "EVENTSD_PORT") || strings.HasPrefix(name, "EVENTSD_SERVICE_")

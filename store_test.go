@@ -798,10 +798,9 @@ func TestSeedFromTheFuture(t *testing.T) {
 	}
 	var out, errs strings.Builder
 	args := []string{"-addr", "127.0.0.1:0", "-memory", "-seed", seed}
-	none := func(string) string { return "" }
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if code := events.Run(ctx, args, none, nil, &out, &errs); code != 2 ||
+	if code := events.Run(ctx, args, nil, nil, &out, &errs); code != 2 ||
 		!strings.Contains(errs.String(), "created_at must not be later than now") {
 		t.Errorf("a seed from the year 9999 ends with %d, %s", code, &errs)
 	}
@@ -835,7 +834,7 @@ func TestSeedFromTheFuture(t *testing.T) {
 	}
 	errs.Reset()
 	args = []string{"double", "-addr", "127.0.0.1:0", "-time", "2026-01-01T00:00:00Z", "-seed", seed}
-	if code := events.Run(ctx, args, none, nil, &out, &errs); code != 2 ||
+	if code := events.Run(ctx, args, nil, nil, &out, &errs); code != 2 ||
 		!strings.Contains(errs.String(), "created_at must not be later than now") {
 		t.Errorf("a double with a seed from after its -time ends with %d, %s", code, &errs)
 	}
@@ -884,7 +883,7 @@ func TestForgedRow(t *testing.T) {
 	args := []string{"-addr", "127.0.0.1:0", "-data", path}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	code := events.Run(ctx, args, func(string) string { return "" }, nil, &out, &errs)
+	code := events.Run(ctx, args, nil, nil, &out, &errs)
 	if last := errs.String(); code == 0 || !strings.Contains(last, "usr_1 is not of its form") || strings.Contains(last, "goroutine") {
 		t.Errorf("exit status %d, stdout %q, stderr %s", code, &out, last)
 	}

@@ -139,7 +139,7 @@ func TestConformance(t *testing.T) {
 		"durable": {durable.lines["base_url"], func(t testing.TB, name string) string {
 			var out strings.Builder
 			args := []string{"key", "issue", "-data", data, "-name", name, "-email", name + "@double.example"}
-			if code := events.Run(t.Context(), args, func(string) string { return "" }, nil, &out,
+			if code := events.Run(t.Context(), args, nil, nil, &out,
 				t.Output()); code != 0 {
 				t.Fatalf("key issue: exit status %d", code)
 			}

@@ -130,7 +130,7 @@ func eventsd(t testing.TB, args ...string) *process {
 	var code int
 	var running sync.WaitGroup
 	running.Go(func() {
-		code = events.Run(ctx, args, func(string) string { return "" }, strings.NewReader(""), stdout, p.stderr)
+		code = events.Run(ctx, args, nil, strings.NewReader(""), stdout, p.stderr)
 		stdout.Close()
 	})
 	p.stop = func() int { cancel(); running.Wait(); return code }

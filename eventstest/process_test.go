@@ -104,7 +104,7 @@ func TestProcessFlags(t *testing.T) {
 		{[]string{"more"}, "double takes a command behind --"},
 	} {
 		var out, errs strings.Builder
-		code := events.Run(ctx, append([]string{"double"}, tt.args...), func(string) string { return "" }, nil, &out, &errs)
+		code := events.Run(ctx, append([]string{"double"}, tt.args...), nil, nil, &out, &errs)
 		if code != 2 || !strings.Contains(errs.String(), tt.want) || strings.Count(errs.String(), "\n") != 1 || out.Len() > 0 {
 			t.Errorf("double %q: exit status %d, stdout %q, stderr %q, want %q", tt.args, code, &out, &errs, tt.want)
 		}
@@ -150,7 +150,7 @@ func TestProcessKey(t *testing.T) {
 		}
 		if tt.err != "" {
 			var errs strings.Builder
-			code := events.Run(t.Context(), args, func(string) string { return "" }, nil, t.Output(), &errs)
+			code := events.Run(t.Context(), args, nil, nil, t.Output(), &errs)
 			if code != 2 || !strings.Contains(errs.String(), tt.err) || strings.Contains(errs.String(), secret) {
 				t.Errorf("%q on %s: %d %q, want an error with %q", tt.secret, tt.seed, code, &errs, tt.err)
 			}
@@ -226,7 +226,7 @@ func TestProcessVerdict(t *testing.T) {
 			args := append([]string{"double"}, tt.flags...)
 			args = append(args, "--", os.Args[0], "-test.run", "^"+tt.child+"$")
 			var out, errs strings.Builder
-			code := events.Run(t.Context(), args, func(string) string { return "" }, nil, &out, &errs)
+			code := events.Run(t.Context(), args, nil, nil, &out, &errs)
 			got := slices.Collect(strings.Lines(errs.String()))
 			got = slices.DeleteFunc(got, func(line string) bool { return !strings.HasPrefix(line, "eventsd: ") })
 			if code != tt.code || !slices.Equal(got, tt.want) {
@@ -243,7 +243,7 @@ func TestProcessVerdict(t *testing.T) {
 		}
 		var out, errs strings.Builder
 		code := events.Run(t.Context(), []string{"double", "-faults", faults + want[:6]},
-			func(string) string { return "" }, nil, &out, &errs)
+			nil, nil, &out, &errs)
 		if code != 2 || !strings.Contains(errs.String(), "the faults "+faults) || !strings.Contains(errs.String(), want) {
 			t.Errorf("-faults with %s: %d %q, want %q", content, code, &errs, want)
 		}

@@ -29,6 +29,9 @@ type Program struct {
 	Stderr   io.Writer // for errors, notices and the log
 	Data     string    // the path of the data file, which a flag sets
 
+	// Environ is the environment, as of [os.Environ]. Nothing else of the process is looked at.
+	Environ []string
+
 	// Variables are the variables of flags, with their values. One with _FILE names a file
 	// with the value.
 	Variables map[string]string
