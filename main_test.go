@@ -354,7 +354,7 @@ func TestMistakes(t *testing.T) {
 		{"address", []string{"-memory", "-addr", "nowhere"}, `-addr "nowhere"`},
 		{"port out of range", []string{"-memory", "-addr", "127.0.0.1:99999"}, "99999"},
 		{"file in use", []string{any, "-data", in("running.json")},
-			fmt.Sprintf("in use by another server (process %d); stop that first", os.Getpid())},
+			fmt.Sprintf("in use by process %d; stop that first", os.Getpid())},
 		{"folder for a file", []string{any, "-data", dir}, dir},
 		{"no such folder", []string{any, "-data", in("no/events.json")}, "no such file or directory"},
 		{"empty file", []string{any, "-data", write("empty.json", "")}, "empty"},
@@ -1336,7 +1336,7 @@ func TestNoSocket(t *testing.T) {
 	env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0", "EVENTSD_SEED": "-"}
 	refused := func(want string) {
 		t.Helper()
-		want = fmt.Sprintf("in use by another server (process %d): %s\n", os.Getpid(), want)
+		want = fmt.Sprintf("in use by process %d: %s\n", os.Getpid(), want)
 		for _, args := range [][]string{{"key", "list"}, {"apply", "-create"}, {"dump"}} {
 			code, out, stderr := command(env, "[]", args...)
 			if code != 1 || out != "" || !strings.HasSuffix(stderr, want) {

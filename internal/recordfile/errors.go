@@ -14,8 +14,8 @@ var (
 	ErrReadOnly = errors.New("read-only until a restart")
 	// ErrFormat: the file is of another program, or of a newer version of this one.
 	ErrFormat = errors.New("not a data file of this version")
-	// ErrLocked: another process, or another Open in this one, has the file open.
-	ErrLocked = errors.New("the data file is in use by another server")
+	// ErrLocked is what each [LockedError] wraps.
+	ErrLocked = errors.New("the data file is in use")
 	// ErrDamaged is what each [DamageError] wraps.
 	ErrDamaged = errors.New("the data file is damaged")
 )

@@ -1,14 +1,12 @@
 package recordfile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 )
 
@@ -16,7 +14,7 @@ import (
 // it, fill it and let it fail.
 type fileSystem interface {
 	Resolve(path string) (string, error)       // absolute, links resolved; a regular file or none
-	Lock(path string) (io.Closer, error)       // takes path.lock; ErrLocked if another process has it
+	Lock(path, holder string) (lock, error)    // takes path.lock; a LockedError if another process has it
 	Rename(from, to string) error              // replaces what is at to
 	RenamesOpen() bool                         // whether Rename takes open files; not on Windows
 	Remove(path string)                        // if it can
@@ -80,72 +78,6 @@ func (osFS) Resolve(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// foreignLock is the error for a lock file that is none.
-const foreignLock = "%s must be a regular file with one name, which holds a process id, and no link: " +
-	"it was left as it is; see what it is and remove it"
-
-// Lock takes the lock and leaves the process id in the lock file. That file stays for
-// good: if it were deleted, two processes could each lock one of that name.
-//
-// The folder may belong to another user, who puts there what this process is to
-// overwrite or to give away: a symbolic or hard link, even between two of the calls
-// below. So no link is followed, only a file that was just made here gets another
-// owner, and the rest is asked of the open file, not of its name.
-func (osFS) Lock(path string) (io.Closer, error) {
-	name := path + ".lock"
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		data, err := os.Stat(path)
-		if err == nil {
-			copyOwner(f, data) // else who owns the data file could not lock it
-		}
-	}
-	if errors.Is(err, fs.ErrExist) {
-		f, err = os.OpenFile(name, os.O_RDWR|noFollow, 0)
-	}
-	if err != nil {
-		info, statErr := os.Lstat(name)
-		if statErr == nil && !info.Mode().IsRegular() {
-			err = fmt.Errorf(foreignLock, name)
-		}
-		return nil, err
-	}
-	err = takeLock(f)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return osFile{f}, nil
-}
-
-// takeLock locks a lock file and writes the process id into it, if it is a lock file. A hard
-// link that was deleted after it was opened shows no second name any more. So the file must
-// also hold nothing but a process id, or what a crash leaves of one.
-func takeLock(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	text := make([]byte, 30) // more than any process id takes
-	f.ReadAt(text, 0)
-	pid := strings.Trim(string(text), "\r\n\x00")
-	foreign := info.Size() > int64(len(text)) || strings.Trim(pid, "0123456789") != ""
-	if foreign || !info.Mode().IsRegular() || !hasOneName(info) {
-		return fmt.Errorf(foreignLock, f.Name())
-	}
-	err = lockFile(f)
-	if errors.Is(err, ErrLocked) {
-		err = fmt.Errorf("%w (process %s)", err, cmp.Or(pid, "unknown"))
-	}
-	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
-		_, err = fmt.Fprintln(f, os.Getpid())
-	}
-	return err
-}
-
 // osFile is an open file, which may be locked. Closing it releases the lock.
 type osFile struct{ *os.File }
 
@@ -162,6 +94,9 @@ func (o osFS) Open(path string, flag int, like handle) (handle, error) {
 	}
 	if renamesOpen {
 		err = lockFile(f)
+		if errors.Is(err, ErrLocked) {
+			err = &LockedError{File: path} // through another path, or FILE.lock was removed
+		}
 	}
 	if err == nil {
 		var size int64

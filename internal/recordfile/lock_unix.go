@@ -19,18 +19,21 @@ const (
 	noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 )
 
-// lockFile takes the lock of f, which is released when f is closed. Its error wraps
-// ErrLocked if another open file has it.
+// lockFile takes the lock of f, which is released when f is closed. Its error is ErrLocked
+// if another open file has it.
 func lockFile(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
 		return nil
 	}
 	if err == syscall.EWOULDBLOCK {
-		err = ErrLocked
+		return ErrLocked
 	}
 	return fmt.Errorf("lock %s: %w", f.Name(), err)
 }
+
+// isRunning reports whether there is a process with an id.
+func isRunning(pid int) bool { return syscall.Kill(pid, 0) != syscall.ESRCH }
 
 // Close releases the lock at once. Closing alone would not: a child process that is
 // being started has a copy of the descriptor, and so the lock, until its exec.

@@ -19,8 +19,8 @@ const (
 
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
-// lockFile takes the lock of f, which is released when f is closed. Its error wraps
-// ErrLocked if another open file has it. Windows keeps others from reading what is
+// lockFile takes the lock of f, which is released when f is closed. Its error is ErrLocked
+// if another open file has it. Windows keeps others from reading what is
 // locked, so the lock is on one byte that is far behind the process id.
 func lockFile(f *os.File) error {
 	const flags = 3 // LOCKFILE_EXCLUSIVE_LOCK and LOCKFILE_FAIL_IMMEDIATELY
@@ -30,9 +30,21 @@ func lockFile(f *os.File) error {
 		return nil
 	}
 	if err == syscall.Errno(33) || err == syscall.ERROR_IO_PENDING { // ERROR_LOCK_VIOLATION
-		err = ErrLocked
+		return ErrLocked
 	}
 	return fmt.Errorf("lock %s: %w", f.Name(), err)
+}
+
+// isRunning reports whether there is a process with an id. One that may not be looked at is there.
+func isRunning(pid int) bool {
+	const stillRuns = 258 // WAIT_TIMEOUT
+	process, err := syscall.OpenProcess(syscall.SYNCHRONIZE, false, uint32(pid))
+	if err != nil {
+		return err == syscall.ERROR_ACCESS_DENIED
+	}
+	defer syscall.CloseHandle(process)
+	event, err := syscall.WaitForSingleObject(process, 0)
+	return err != nil || event == stillRuns
 }
 
 // hasOneName does not look for hard links.

@@ -20,10 +20,10 @@ type memFS struct {
 	mu     sync.Mutex
 	names  map[string]*inode
 	disk   map[string]*inode
-	dirOps []dirOp // since the last sync of the folder
-	locked map[string]bool
-	logged []string // by files that openContent opened
-	block  int      // bytes that reach the disk together
+	dirOps []dirOp           // since the last sync of the folder
+	locked map[string]string // by the path of the data file, the holder's text
+	logged []string          // by files that openContent opened
+	block  int               // bytes that reach the disk together
 
 	// windows, if set, renames only files that are closed, and locks no data file.
 	// Else a file is renamed only while it is open and locked.
@@ -70,7 +70,7 @@ type dirOp struct {
 }
 
 func newMemFS(block int) *memFS {
-	return &memFS{names: map[string]*inode{}, disk: map[string]*inode{}, locked: map[string]bool{},
+	return &memFS{names: map[string]*inode{}, disk: map[string]*inode{}, locked: map[string]string{},
 		block: block}
 }
 
@@ -163,17 +163,28 @@ type memLock struct {
 	path string
 }
 
-func (m *memFS) Lock(path string) (io.Closer, error) {
+func (m *memFS) Lock(path, holder string) (lock, error) {
 	if f := m.ask("lock", path); f.err != nil {
 		return nil, f.err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.locked[path] {
-		return nil, pathError("lock", path, ErrLocked)
+	if other, locked := m.locked[path]; locked {
+		pid := 1
+		if other == "" { // it is not known
+			pid = 0
+		}
+		return nil, &LockedError{File: path, PID: pid, Holder: other}
 	}
-	m.locked[path] = true
+	m.locked[path] = holder
 	return memLock{m, path}, nil
+}
+
+func (l memLock) SetHolder(text string) error {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	l.m.locked[l.path] = text
+	return nil
 }
 
 func (l memLock) Close() error {
@@ -202,7 +213,7 @@ func (m *memFS) Open(path string, flag int, _ handle) (handle, error) {
 		return nil, pathError("open", path, fs.ErrNotExist)
 	}
 	if write && n.locked {
-		return nil, pathError("lock", path, ErrLocked)
+		return nil, &LockedError{File: path}
 	}
 	return m.opened(n, path, write), nil
 }

@@ -294,6 +294,9 @@ func TestLockFile(t *testing.T) {
 		"pipe":             {func(lock, _ string) error { return syscall.Mkfifo(lock, 0o600) }, false},
 		"another file":     {func(lock, victim string) error { return os.Rename(victim, lock) }, false},
 		"many digits":      {holding(strings.Repeat("1", 99)), false},
+		"other lines":      {holding("123\none\ntwo\n"), false},
+		"a holder":         {holding("12345\noperator: /srv/events.json.sock\n"), true},
+		"half a holder":    {holding("12345\nopera"), true},
 		"empty":            {holding(""), true},
 		"a process id":     {holding("12345\r\n"), true},
 		"zeros of a crash": {holding("\x00\x00\x00\x00\x00\x00"), true},
@@ -344,8 +347,10 @@ func TestLockRace(t *testing.T) {
 	dir := t.TempDir()
 	path, lock := filepath.Join(dir, "events.json"), filepath.Join(dir, "events.json.lock")
 	victims := []string{filepath.Join(dir, "empty"), filepath.Join(dir, "precious")}
-	ok(t, os.WriteFile(victims[0], nil, 0o640)) // as a lock file may be: only not following the link saves it
-	ok(t, os.WriteFile(victims[1], []byte("precious"), 0o640))
+	for i, text := range []string{"", "precious"} { // a lock file may be empty: only not following the link saves it
+		ok(t, os.WriteFile(victims[i], []byte(text), 0o640))
+		ok(t, os.Chmod(victims[i], 0o640)) // whatever the umask
+	}
 	stop, done := make(chan bool), make(chan int)
 	go func() {
 		for i := 0; ; i++ {
@@ -371,7 +376,7 @@ func TestLockRace(t *testing.T) {
 	}()
 	taken := 0
 	for range 3000 {
-		if held, err := (osFS{}).Lock(path); err == nil {
+		if held, err := (osFS{}).Lock(path, "starting"); err == nil {
 			taken++
 			ok(t, held.Close())
 		}

@@ -7,6 +7,7 @@ import (
 
 // A Report says what [Read] found.
 type Report struct {
+	File        string // its absolute path, symbolic links resolved
 	Size        int64  // of the file, in bytes
 	Lines       int    // commits that verify
 	First, Last uint64 // their numbers
@@ -35,7 +36,7 @@ func Read(path string, o Options, replay func(Line) error) (r Report, err error)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return Report{c.size, c.line - 3, c.before + 1, c.n, c.snap, c.repair}, err
+	return Report{c.path, c.size, c.line - 3, c.before + 1, c.n, c.snap, c.repair}, err
 }
 
 // openToRead opens a file that a server may be writing, and reads its header.

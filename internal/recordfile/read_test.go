@@ -27,7 +27,7 @@ func TestReadReport(t *testing.T) {
 		got = append(got, l.Records)
 		return nil
 	})
-	want := Report{Size: int64(len(text)), Lines: 5, First: 2, Last: 6, Snap: 4}
+	want := Report{File: path, Size: int64(len(text)), Lines: 5, First: 2, Last: 6, Snap: 4}
 	if err != nil || fmt.Sprint(report) != fmt.Sprint(want) ||
 		!slices.Equal(got, []string{"1", "2", "", "3", ""}) {
 		t.Errorf("Read = %+v, %q, %v, want %+v", report, got, err, want)

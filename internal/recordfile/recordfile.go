@@ -62,8 +62,10 @@
 //
 // # Files beside it
 //
-//	FILE.lock       the lock, and the id of the process that holds it; never deleted.
+//	FILE.lock       the lock, with the id of the process that holds it and, on a second line,
+//	                what that is to others; empty while nobody holds it, and never deleted.
 //	                On Unix FILE itself is locked, too
+//	FILE.sock       a socket of that process, which this package only knows by its name
 //	FILE.tmp        a rewrite that was not finished; removed once FILE is found good
 //	FILE.torn-TIME  an unfinished write that was cut; never deleted
 package recordfile
@@ -72,13 +74,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 const (
@@ -101,6 +103,17 @@ type Options struct {
 	// Logger takes repairs and warnings. It is not needed to read.
 	Logger *slog.Logger
 
+	// Holder is what this process is to others that find the file locked, in one line, such as
+	// "starting". It stands in FILE.lock, where [File.SetHolder] changes it.
+	Holder string
+
+	// Wait is how long Open waits for the lock while a process has it for which WaitFor returns
+	// true. WaitFor gets what that process says it is. It is asked again and again, so it can
+	// also end the waiting. Within Wait, a process that has not yet written what it is, and one
+	// that has the file through another path, is waited for as well, for up to one second.
+	Wait    time.Duration
+	WaitFor func(holder string) bool
+
 	fs fileSystem // nil is the real one
 }
 
@@ -112,9 +125,9 @@ func (o *Options) latest() string { return o.Formats[len(o.Formats)-1] }
 // One goroutine at a time may use it; only [File.Err] is safe for concurrent use.
 type File struct {
 	content
-	lock    io.Closer // nil once closed
-	dir     handle    // the folder, open all the time: no later lack of descriptors can end writing
-	settled bool      // Append may write
+	lock    lock   // nil once closed
+	dir     handle // the folder, open all the time: no later lack of descriptors can end writing
+	settled bool   // Append may write
 
 	// mustUndo: a write failed, and what it left after the last commit is still there.
 	mustUndo bool
@@ -152,15 +165,16 @@ func (f *File) open(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	f.lock, err = f.fs.Lock(f.path)
-	if err != nil {
-		return err
+	began := time.Now()
+	for {
+		err = f.take()
+		locked, is := errors.AsType[*LockedError](err)
+		if !is || !f.isToWaitFor(locked, began) {
+			break
+		}
+		f.release()
+		time.Sleep(lockPoll)
 	}
-	f.dir, err = f.fs.Open(filepath.Dir(f.path), os.O_RDONLY, nil)
-	if err != nil {
-		return err
-	}
-	err = f.readHeader(os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		f.format = f.latest()
 		return nil
@@ -172,6 +186,35 @@ func (f *File) open(path string) (err error) {
 		err = f.judgeRest()
 	}
 	return err
+}
+
+// take takes the locks of the file and reads its header. If it fails, f holds what is to be
+// closed.
+func (f *File) take() (err error) {
+	f.lock, err = f.fs.Lock(f.path, f.Holder)
+	if err != nil {
+		return err
+	}
+	f.dir, err = f.fs.Open(filepath.Dir(f.path), os.O_RDONLY, nil)
+	if err != nil {
+		return err
+	}
+	return f.readHeader(os.O_RDWR)
+}
+
+// release closes all that take opened.
+func (f *File) release() error {
+	err := closeAll(f.data, f.dir, f.lock)
+	f.data, f.dir, f.lock = nil, nil, nil
+	return err
+}
+
+// SetHolder changes what this process is to others that find the file locked: see [Options].
+func (f *File) SetHolder(text string) error {
+	if f.lock == nil {
+		return errors.New("the file is closed")
+	}
+	return f.lock.SetHolder(text)
 }
 
 // Path is the absolute path of the file, symbolic links resolved.
@@ -243,8 +286,7 @@ func (f *File) Close() error {
 	if f.settled {
 		f.endEmpty() // adds nothing if writing has ended
 	}
-	err := closeAll(f.data, f.dir, f.lock)
-	f.lock = nil
+	err := f.release()
 	if errors.Is(f.Err(), ErrBroken) {
 		return f.Err()
 	}

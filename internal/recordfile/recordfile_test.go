@@ -849,25 +849,6 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-func TestLockedInOneProcess(t *testing.T) {
-	path := create(t, nil)
-	f, _ := open(t, path)
-	_, _, err := tryOpen(t, path)
-	says := fmt.Sprintf("in use by another server (process %d)", os.Getpid())
-	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), path) ||
-		!strings.Contains(err.Error(), says) {
-		t.Errorf("second Open = %v, want %s and %q in it", err, path, says)
-	}
-	ok(t, f.Close())
-	f, _ = open(t, path)
-	ok(t, os.Truncate(path+".lock", 0)) // as it is for a moment, while the lock is taken
-	if _, _, err := tryOpen(t, path); !errors.Is(err, ErrLocked) ||
-		!strings.Contains(err.Error(), "unknown") {
-		t.Errorf("second Open = %v, and the process id is unknown", err)
-	}
-	ok(t, f.Close())
-}
-
 func TestChunks(t *testing.T) {
 	// Lines of all lengths around the chunk that is read at once.
 	var want []string

@@ -42,6 +42,9 @@ type update struct {
 //     waits for the commit, even if ctx is done.
 func (db *DB) Batch(ctx context.Context, f func(*Tx) error) error {
 	u := &update{fn: f}
+	if db.readOnly {
+		return ErrLooking
+	}
 	if db.file == nil {
 		db.commit([]*update{u})
 		return u.err

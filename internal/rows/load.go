@@ -69,7 +69,7 @@ func Open(path string, o Options) (*DB, error) {
 }
 
 func (o Options) forFile() recordfile.Options {
-	file := recordfile.Options{Logger: o.Logger}
+	file := recordfile.Options{Logger: o.Logger, Holder: o.Holder, Wait: o.Wait, WaitFor: o.WaitFor}
 	for _, f := range o.Formats {
 		file.Formats = append(file.Formats, f.Name)
 	}
