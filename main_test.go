@@ -461,7 +461,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help serve = %s, want %s", out, want)
 		}
 	}
-	version := regexp.MustCompile(`^eventsd example\.com/events \S+ go1\.\S+ \w+/\w+\n$`)
+	version := regexp.MustCompile(`^eventsd \S+ \S+ go1\.\S+ \w+/\w+\n$`)
 	for _, arg := range []string{"version", "-version", "--version"} {
 		if code, out, _ := command(nil, "", arg); code != 0 || !version.MatchString(out) {
 			t.Errorf("%s = %d %q", arg, code, out)
@@ -475,19 +475,40 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestReadmeTables: the tables of README.md have the subcommands that help has, and the
-// flags of serve with their defaults, and nothing else.
-func TestReadmeTables(t *testing.T) {
+// TestCommandTables: the tables of docs/command.md have the subcommands that help has and the
+// flags of each with their defaults, and nothing else. README.md has some of them.
+func TestCommandTables(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// rows are those of the table with a heading.
-	rows := func(heading string) []string {
-		_, table, _ := strings.Cut(string(readme), heading)
+	// rows returns the cells of a document's table whose heading begins with a text.
+	rows := func(file, heading string) (cells [][]string) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, table, found := strings.Cut(string(text), "\n| "+heading+" |")
+		if !found {
+			t.Fatalf("%s has no table %q", file, heading)
+		}
 		table, _, _ = strings.Cut(table, "\n\n")
-		return strings.Split(table, "\n")[2:]
+		for _, row := range strings.Split(strings.TrimSpace(table), "\n")[2:] {
+			var fields []string
+			for _, cell := range strings.Split(strings.ReplaceAll(row, `\|`, "/"), "|") {
+				fields = append(fields, strings.TrimSpace(cell))
+			}
+			cells = append(cells, fields[1:])
+		}
+		return cells
+	}
+	// quoted returns what stands between backquotes.
+	quoted := func(text string) (names []string) {
+		for _, found := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(text, -1) {
+			names = append(names, found[1])
+		}
+		return names
+	}
+	sorted := func(names []string) []string {
+		slices.Sort(names)
+		return slices.Compact(names)
 	}
 
 	_, out, _ := command(nil, "", "help")
@@ -495,36 +516,58 @@ func TestReadmeTables(t *testing.T) {
 	for _, line := range regexp.MustCompile(`(?m)^  (\w+( \w+)?)  `).FindAllStringSubmatch(out, -1) {
 		want = append(want, line[1])
 	}
-	for _, row := range rows("| subcommand | does |") {
-		cell, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), " | ")
-		for _, name := range regexp.MustCompile("`([a-z]+( [a-z]+)?)[^`]*`").FindAllStringSubmatch(cell, -1) {
-			have = append(have, name[1])
+	for _, cells := range rows("docs/command.md", "subcommand") {
+		for _, name := range quoted(cells[0]) {
+			have = append(have, regexp.MustCompile(`^[a-z]+( [a-z]+)?`).FindString(name))
 		}
 	}
-	slices.Sort(want)
-	slices.Sort(have)
-	if have = slices.Compact(have); !slices.Equal(have, want) {
-		t.Errorf("README.md has the subcommands\n%q, help has\n%q", have, want)
+	if have, want = sorted(have), sorted(want); !slices.Equal(have, want) {
+		t.Errorf("docs/command.md has the subcommands\n%q, help has\n%q", have, want)
 	}
 
-	_, out, _ = command(nil, "", "help", "serve")
-	want, have = nil, nil
-	for _, flag := range regexp.MustCompile(`(?m)^  (-[\w-]+).*\n?(?:    .*)?$`).FindAllString(out, -1) {
-		name := strings.Fields(flag)[0]
-		value := ""
-		if found := regexp.MustCompile(`\(default "?([^")]*)"?\)`).FindStringSubmatch(flag); found != nil {
-			value = found[1]
+	// flags returns those that help has, each as in "-data FILE=events.json".
+	flags := func(subcommand string) (all []string) {
+		_, out, _ := command(nil, "", append([]string{"help"}, strings.Fields(subcommand)...)...)
+		for _, flag := range regexp.MustCompile(`(?m)^  -[\w-]+.*\n?(?:    .*)?$`).FindAllString(out, -1) {
+			name := regexp.MustCompile(`^  (-[\w-]+(?: [A-Z:]+)?)(?:\t|\n)`).FindStringSubmatch(flag)[1]
+			value := ""
+			if found := regexp.MustCompile(`\(default "?([^")]*)"?\)`).FindStringSubmatch(flag); found != nil {
+				value = found[1]
+			}
+			all = append(all, name+"="+value)
 		}
-		want = append(want, name+" "+value)
+		return all
 	}
-	for _, row := range rows("| flag of `serve` | default | meaning |") {
-		cells := strings.Split(row, "|")
-		have = append(have, strings.Fields(strings.Trim(cells[1], " `"))[0]+" "+strings.Trim(cells[2], " `"))
+	documented := map[string][]string{}
+	for _, server := range []string{"serve", "double"} {
+		for _, cells := range rows("docs/command.md", "flag of `"+server+"` | default") {
+			documented[server] = append(documented[server], quoted(cells[0])[0]+"="+strings.Trim(cells[1], "`"))
+		}
 	}
-	slices.Sort(want)
-	slices.Sort(have)
-	if !slices.Equal(have, want) {
-		t.Errorf("README.md has the flags\n%q, help has\n%q", have, want)
+	for _, cells := range rows("docs/command.md", "flag of the other subcommands | of") {
+		for _, subcommand := range quoted(cells[1]) {
+			flag := quoted(cells[0])[0] + "=" + strings.Trim(cells[2], "`")
+			documented[subcommand] = append(documented[subcommand], flag)
+		}
+	}
+	documented["health"] = documented["serve"]
+	for _, flag := range documented["serve"] {
+		if strings.HasPrefix(flag, "-addr") || strings.HasPrefix(flag, "-ready-file") ||
+			strings.HasPrefix(flag, "-log") || strings.HasPrefix(flag, "-v=") {
+			documented["demo"] = append(documented["demo"], flag)
+		}
+	}
+	for _, subcommand := range want {
+		have, want := sorted(documented[subcommand]), sorted(flags(subcommand))
+		if !slices.Equal(have, want) {
+			t.Errorf("docs/command.md has the flags of %s\n%q, help has\n%q", subcommand, have, want)
+		}
+	}
+	for _, cells := range rows("README.md", "flag of `serve` | default") {
+		flag := quoted(cells[0])[0] + "=" + strings.Trim(cells[1], "`")
+		if !slices.Contains(documented["serve"], flag) {
+			t.Errorf("README.md has the flag %q, docs/command.md has\n%q", flag, documented["serve"])
+		}
 	}
 }
 
