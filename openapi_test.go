@@ -533,6 +533,9 @@ func TestOpenAPIDescriptions(t *testing.T) {
 			}
 			for line := range strings.SplitSeq(text, "\n") {
 				line = strings.TrimPrefix(line, "- ")
+				if at+"/"+name == "/info/description" { // the pages of tools make chapters of these
+					line = strings.TrimPrefix(line, "## ")
+				}
 				if strings.ContainsAny(line, "`*_#<>|~!\\") || strings.TrimSpace(line) != line {
 					t.Errorf("%s/%s has other Markdown: %q", at, name, line)
 				}

@@ -1,10 +1,11 @@
 // Command browser opens the two pages of eventsd in a headless Chromium and uses them as a
 // person does: it types, clicks and presses Tab, and looks at what the pages show.
 //
-//	go run .ci/browser.go [-pictures FOLDER] EVENTSD
+//	go run .ci/browser.go [-axe FILE] [-pictures FOLDER] EVENTSD
 //
-// EVENTSD is the program. With -pictures it writes a picture of each page at each width, in
-// the light and in the dark. It drives the browser by the DevTools protocol over a pipe
+// EVENTSD is the program. With -axe, the file axe.js of axe-core judges each page. With
+// -pictures it writes a picture of each page at each width, in the light and in the dark. It
+// drives the browser by the DevTools protocol over a pipe
 // (--remote-debugging-pipe): JSON messages that end with a zero byte, read by the browser
 // from its file descriptor 3 and written to 4. Without a browser it says that it is skipped.
 package main
@@ -32,15 +33,18 @@ const patience = 20 * time.Second
 var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
 
 func main() {
-	pictures := flag.String("pictures", "", "`FOLDER` for a picture of each page")
+	c := &checks{}
+	flag.StringVar(&c.axe, "axe", "", "`FILE` with axe-core, which judges each page")
+	flag.StringVar(&c.pictures, "pictures", "", "`FOLDER` for a picture of each page")
 	flag.Parse()
-	if err := run(flag.Arg(0), *pictures); err != nil {
+	c.eventsd = flag.Arg(0)
+	if err := c.run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(eventsd, pictures string) error {
+func (c *checks) run() error {
 	path := ""
 	for _, name := range browsers {
 		if found, err := exec.LookPath(name); err == nil && path == "" {
@@ -51,12 +55,12 @@ func run(eventsd, pictures string) error {
 		fmt.Println("skipped: there is no browser")
 		return nil
 	}
-	b, err := launch(path)
+	var err error
+	c.browser, err = launch(path)
 	if err != nil {
 		return err
 	}
-	defer b.close()
-	c := &checks{browser: b, eventsd: eventsd, pictures: pictures}
+	defer c.browser.close()
 	for _, c.width = range []int{1280, 390} {
 		c.do("the reference of a demo", c.demo)
 		c.do("the reference of a double", c.double)
@@ -416,6 +420,24 @@ func (t *tab) scheme(name string) {
 	t.call("Emulation.setEmulatedMedia", map[string]any{"features": features}, nil)
 }
 
+// judge fails if the page breaks a rule of WCAG 2.1 A or AA, or a best practice, as axe-core
+// judges them, in the light or in the dark.
+func (t *tab) judge(axe string) {
+	rules, err := os.ReadFile(axe)
+	must(err)
+	t.eval(string(rules)+"; true", nil)
+	for _, scheme := range []string{"light", "dark"} {
+		t.scheme(scheme)
+		var wrong []string
+		t.eval(`axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})
+			.then(({violations, passes}) => passes.length < 20 ? ['it has judged little'] : violations.flatMap(
+				({id, help, nodes}) => nodes.map(({html}) => id + ': ' + help + ': ' + html)))`, &wrong)
+		if len(wrong) > 0 {
+			fail("axe-core finds, in the %s:\n%s", scheme, strings.Join(wrong, "\n"))
+		}
+	}
+}
+
 // looks fails if something on the page is wider than the screen or its place, or if a text
 // is hard to read in the light or in the dark (WCAG 2.2, contrast of level AA).
 func (t *tab) looks() {
@@ -553,9 +575,10 @@ func shell(line string) (body string, status int) {
 // checks are what the pages must do.
 type checks struct {
 	*browser
-	eventsd, pictures string
-	width             int
-	failed            error // some of them
+	eventsd       string
+	axe, pictures string
+	width         int
+	failed        error // some of them
 }
 
 func (c *checks) do(name string, check func()) {
@@ -579,6 +602,9 @@ func (c *checks) do(name string, check func()) {
 // finish ends the use of a page: its looks, its keys, its picture, its console.
 func (c *checks) finish(t *tab, name string, expected ...string) {
 	t.looks()
+	if c.axe != "" {
+		t.judge(c.axe)
+	}
 	t.scheme("light")
 	if c.pictures != "" {
 		t.picture(filepath.Join(c.pictures, fmt.Sprintf("%s-%d", name, c.width)))
@@ -639,8 +665,41 @@ func (c *checks) reference(s *server) *tab {
 	t := c.open(s.root+"/", c.width)
 	t.wait("document.querySelectorAll('section').length === 6")
 	equal("fetched by opening the page", strings.Join(t.fetched(s.root), ", "), "GET /, GET /openapi.json")
+	var top int
+	t.eval("Math.round(document.querySelector('section').getBoundingClientRect().top)", &top)
+	if c.width >= 1280 && top > 700 {
+		fail("the first operation stands %d pixels down", top)
+	}
 	t.quiet()
 	return t
+}
+
+// chapters follows the link to each chapter of the description: they stand behind the operations.
+func (c *checks) chapters(t *tab) {
+	var names []string
+	t.eval("[...document.querySelectorAll('section:last-of-type ~ .group h2')].map(({textContent}) => textContent)", &names)
+	for _, want := range []string{"Authentication", "Lists", "Errors", "Trying again", "Browsers", "Versions"} {
+		if !slices.Contains(names, want) {
+			fail("the page lacks the chapter %s: %q", want, names)
+		}
+	}
+	for _, name := range names {
+		t.click(fmt.Sprintf("[...document.querySelectorAll('nav a')].find(a => a.textContent === %s)", js(name)))
+		t.wait(fmt.Sprintf(`(() => {
+			const heading = document.querySelector(location.hash + ' > h2');
+			const {top} = heading.getBoundingClientRect();
+			return heading.textContent === %s && top >= 0 && top < innerHeight;
+		})()`, js(name)))
+	}
+}
+
+// copied clicks a button that copies a curl line, and returns what a paste then brings.
+func (t *tab) copied(in, field string) string {
+	t.click(button(in, "Copy"))
+	t.write(field, " ")
+	t.eval(fmt.Sprintf("(%s).select()", field), nil)
+	t.call("Input.dispatchKeyEvent", map[string]any{"type": "rawKeyDown", "commands": []string{"paste"}}, nil)
+	return t.text(field + ".value")
 }
 
 // sendAll sends every operation with nothing typed, and each curl line.
@@ -691,6 +750,9 @@ func (c *checks) demo() {
 	}
 	t.quiet("400")
 
+	c.chapters(t)
+	line := part("listEvents", ".curl") + ".textContent"
+	equal("what the button copies", t.copied("#listEvents", field("#createEvent", "body")), t.text(line))
 	t.write(field("#createEvent", "body"), event(attack))
 	status, body = t.send("createEvent")
 	equal("status of an attack", status, "201")
