@@ -18,8 +18,8 @@ const (
 	minOutdated = 64 << 20 // bytes: see DB.compact
 )
 
-// update is one call of [DB.Batch].
-type update struct {
+// call is one call of [DB.Batch].
+type call struct {
 	fn      func(*Tx) error
 	err     error         // of the call
 	depends bool          // it made changes, or saw those of updates before it in the same commit
@@ -41,20 +41,20 @@ type update struct {
 //  4. Once ctx is done, Batch no longer waits for a place in the queue. With a place, it
 //     waits for the commit, even if ctx is done.
 func (db *DB) Batch(ctx context.Context, f func(*Tx) error) error {
-	u := &update{fn: f}
+	c := &call{fn: f}
 	if db.readOnly {
 		return ErrLooking
 	}
 	if db.file == nil {
-		db.commit([]*update{u})
-		return u.err
+		db.commit([]*call{c})
+		return c.err
 	}
-	u.done = make(chan struct{})
+	c.done = make(chan struct{})
 	select {
-	case db.queue <- u:
+	case db.queue <- c:
 	default: // it is full; looking at ctx takes time, so it is only done here
 		select {
-		case db.queue <- u:
+		case db.queue <- c:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -62,8 +62,8 @@ func (db *DB) Batch(ctx context.Context, f func(*Tx) error) error {
 	if db.waiting.Add(1) == 1 {
 		go db.commitQueue()
 	}
-	<-u.done
-	return u.err
+	<-c.done
+	return c.err
 }
 
 // commitQueue commits updates until none waits.
@@ -71,7 +71,7 @@ func (db *DB) commitQueue() {
 	for {
 		runtime.Gosched() // whoever is about to wait shares this commit and its sync
 		n := db.waiting.Load()
-		waiting := make([]*update, n)
+		waiting := make([]*call, n)
 		for i := range waiting {
 			waiting[i] = <-db.queue // at once: an update is in the queue before it is counted
 		}
@@ -90,10 +90,10 @@ func (db *DB) commitQueue() {
 //
 // Every update that depends on the commit fails with it: it made changes, or it may have
 // seen rows that were not written, even if it changed nothing or failed by itself.
-func (db *DB) commit(waiting []*update) (rest []*update) {
+func (db *DB) commit(waiting []*call) (rest []*call) {
 	db.writer.Lock()
 	defer db.writer.Unlock()
-	updates, changes := db.gather(waiting)
+	calls, changes := db.gather(waiting)
 	var err error
 	if len(changes) > 0 {
 		err = notWritten(db.write(changes))
@@ -105,19 +105,19 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 		}
 		db.failed = err != nil
 	}
-	for _, u := range updates {
-		if err != nil && u.depends {
-			u.err = err
+	for _, c := range calls {
+		if err != nil && c.depends {
+			c.err = err
 		}
-		if u.done != nil {
-			close(u.done)
+		if c.done != nil {
+			close(c.done)
 		}
 	}
 	if db.file != nil {
 		db.compact()
 		db.size.Store(db.file.Size())
 	}
-	return waiting[len(updates):]
+	return waiting[len(calls):]
 }
 
 // gather runs updates until their changes fill one commit, and puts the records of these
@@ -125,28 +125,23 @@ func (db *DB) commit(waiting []*update) (rest []*update) {
 // does not fit beside the ones before it is not one of them: it is run again, as the first
 // of the next commit. An update that does not fit into a line even alone is a commit by
 // itself, for which write makes a new file, and db.records is empty then.
-func (db *DB) gather(waiting []*update) (updates []*update, changes []*Row) {
-	var batch *Tx // of the updates so far that have changed something
-	var own *Tx   // of the update that runs; the next one uses its memory, unless it has many names
+func (db *DB) gather(waiting []*call) (calls []*call, changes []*Row) {
+	var batch *Tx // the changes of the updates so far; nil: there are none
 	db.records = db.records[:0]
-	for i, u := range waiting {
-		if own == batch || len(own.names) > bulkChanges {
-			own = &Tx{db: db, names: map[string]*Row{}, added: map[string][]string{}}
-		}
-		own.reset(batch)
-		u.depends = batch != nil
-		u.err = db.run(u.fn, own)
-		if u.err != nil || len(own.changes) == 0 {
+	for i, c := range waiting {
+		tx := newTx(db, batch)
+		c.depends = batch != nil
+		c.err = db.run(c.fn, tx)
+		if c.err != nil || len(tx.changes) == 0 {
 			continue
 		}
-		u.depends = true
-		fits := db.addRecords(own.changes)
+		c.depends = true
+		fits := db.addRecords(tx.changes)
 		switch {
 		case batch == nil:
-			batch = own
+			batch = tx
 		case fits:
-			batch.changes = append(batch.changes, own.changes...)
-			maps.Copy(batch.names, own.names)
+			batch.merge(tx)
 		default:
 			return waiting[:i], changes
 		}

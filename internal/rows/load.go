@@ -58,7 +58,7 @@ func Open(path string, o Options) (*DB, error) {
 	if err == nil {
 		db.file = file
 		db.path = file.Path()
-		db.queue = make(chan *update, maxQueue)
+		db.queue = make(chan *call, maxQueue)
 		err = db.settle(l.deletes)
 		db.size.Store(file.Size())
 	}

@@ -137,7 +137,7 @@ type DB struct {
 
 	readOnly bool // OpenToRead made it
 
-	queue   chan *update // what waits for a commit; nil in memory
+	queue   chan *call   // what waits for a commit; nil in memory
 	waiting atomic.Int64 // how many are in the queue or in the commit; the first one starts commitQueue
 
 	commits atomic.Uint64 // that took effect

@@ -147,13 +147,13 @@ func TestModel(t *testing.T) {
 				db = opened(t, path)
 			}
 			for round := range 60 {
-				var updates []*update
+				var updates []*call
 				for range 1 + rnd.IntN(3) {
 					changes, fails := 1+rnd.IntN(8), rnd.IntN(4) == 0
 					if round%20 == 19 {
 						changes = 400 // in bulk
 					}
-					updates = append(updates, &update{fn: func(tx *Tx) error {
+					updates = append(updates, &call{fn: func(tx *Tx) error {
 						tried := maps.Clone(m)
 						for range changes {
 							number++
@@ -324,7 +324,7 @@ func TestFullQueue(t *testing.T) {
 	db := opened(t, filepath.Join(t.TempDir(), "events.json"))
 	db.waiting.Add(1) // so nobody takes an update out of the queue
 	for range maxQueue {
-		db.queue <- &update{fn: func(*Tx) error { return nil }}
+		db.queue <- &call{fn: func(*Tx) error { return nil }}
 	}
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -353,15 +353,15 @@ func TestFailedCommit(t *testing.T) {
 	if err := os.Remove(path); err != nil { // now nothing can be written
 		t.Fatal(err)
 	}
-	putNew := func(id string) *update {
-		return &update{fn: func(tx *Tx) error {
+	putNew := func(id string) *call {
+		return &call{fn: func(tx *Tx) error {
 			if tx.Find(id) != nil {
 				return errRefused
 			}
 			return put(fact{id: id})(tx)
 		}}
 	}
-	updates := []*update{putNew("usr_1"), putNew("usr_2"), putNew("usr_2")}
+	updates := []*call{putNew("usr_1"), putNew("usr_2"), putNew("usr_2")}
 	if rest := db.commit(updates); len(rest) != 0 {
 		t.Fatalf("%d updates are left", len(rest))
 	}
@@ -391,7 +391,7 @@ func TestNothingToCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	nothing := func(*Tx) error { return nil }
-	updates := []*update{{fn: nothing}, {fn: put(fact{id: "usr_2"})}, {fn: nothing}}
+	updates := []*call{{fn: nothing}, {fn: put(fact{id: "usr_2"})}, {fn: nothing}}
 	db.commit(updates)
 	for i, fails := range []bool{false, true, true} {
 		if got := errors.Is(updates[i].err, ErrNotWritten); got != fails {
@@ -408,8 +408,8 @@ func TestSplitCommits(t *testing.T) {
 	db := opened(t, path)
 	db.mustUpdate(t, put(fact{id: "usr_1"}))
 	long, total := strings.Repeat("x", 50_000), 0
-	putMany := func(n int) *update {
-		return &update{fn: func(tx *Tx) error {
+	putMany := func(n int) *call {
+		return &call{fn: func(tx *Tx) error {
 			for range n {
 				total++
 				id := fmt.Sprint("evt_", total)
@@ -419,7 +419,7 @@ func TestSplitCommits(t *testing.T) {
 		}}
 	}
 	const fits = recordfile.MaxCommit / 50_000 * 2 / 3 // of which two do not fit
-	waiting := []*update{putMany(1), putMany(fits), putMany(fits), putMany(2 * fits), putMany(1), putMany(1)}
+	waiting := []*call{putMany(1), putMany(fits), putMany(fits), putMany(2 * fits), putMany(1), putMany(1)}
 	count := func() int { return db.Stats().Rows["event"] }
 	rows := 0
 	for _, want := range []struct{ taken, rows int }{{2, 1 + fits}, {1, fits}, {1, 2 * fits}, {2, 2}} {
@@ -443,7 +443,7 @@ func TestSplitCommits(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	db := New(testOptions())
-	updates := []*update{
+	updates := []*call{
 		{fn: put(fact{id: "usr_1"})},
 		{fn: func(tx *Tx) error { tx.Delete("usr_1"); panic("a defect") }},
 		{fn: func(tx *Tx) error { panic(fmt.Errorf("%w: a row", ErrDamaged)) }},

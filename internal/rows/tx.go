@@ -1,30 +1,33 @@
 package rows
 
+import "maps"
+
 // Tx is an update: the current state with pending changes on top of it, which are
 // made but not published yet. These are its own and those of the updates before it in
 // the same commit. It is for one goroutine, and valid until the function that it was
 // given to returns.
 type Tx struct {
 	db      *DB
-	base    *Tx                 // the changes of the updates before it, or nil
+	before  *Tx                 // the changes of the updates before it, or nil
 	changes []*Row              // its own, in their order: a row without a text is deleted
 	names   map[string]*Row     // what each changed name leads to now; nil: to no row any more
 	added   map[string][]string // ids of the rows in its changes, by their parents' ids
 	indexed int                 // how many changes are in added: most updates never need it
 }
 
-// reset makes it a Tx without changes on top of those of another one, which may be nil.
-func (tx *Tx) reset(base *Tx) {
-	tx.base = base
-	tx.changes = tx.changes[:0]
-	tx.indexed = 0
-	clear(tx.names)
-	clear(tx.added)
+func newTx(db *DB, before *Tx) *Tx {
+	return &Tx{db: db, before: before, names: map[string]*Row{}}
+}
+
+// merge adds the changes of the next update.
+func (tx *Tx) merge(next *Tx) {
+	tx.changes = append(tx.changes, next.changes...)
+	maps.Copy(tx.names, next.names)
 }
 
 // Find returns the row that has an id or a second name, or nil: see [View.Find].
 func (tx *Tx) Find(name string) *Row {
-	for t := tx; t != nil; t = t.base {
+	for t := tx; t != nil; t = t.before {
 		r, changed := t.names[name]
 		if changed {
 			return r
@@ -118,7 +121,10 @@ func (tx *Tx) Children(id string) (children []*Row) {
 			add(child.ID)
 		}
 	}
-	for t := tx; t != nil; t = t.base {
+	for t := tx; t != nil; t = t.before {
+		if t.added == nil {
+			t.added = map[string][]string{}
+		}
 		for _, c := range t.changes[t.indexed:] {
 			t.added[c.Parent] = append(t.added[c.Parent], c.ID)
 		}
