@@ -671,11 +671,10 @@ func (s inner) Profile(user string) (raw string) {
 
 // event is the event that the path names by id or slug, if the caller hosts it. Otherwise
 // both results are "".
-func (r request) event(v rows.View) (id, raw string) {
+func (r request) event(v rows.Finder) (id, raw string) {
 	ref := r.PathValue("id")
 	e := v.Find(ref)
-	isOwn := e != nil && e.Parent == r.caller && e.Kind.Prefix == "evt"
-	if isOwn && (e.ID == ref || e.Name == ref) { // else ref is the name of an idempotency key
+	if e != nil && e.Parent == r.caller && e.Kind.Prefix == "evt" {
 		return e.ID, e.JSON
 	}
 	return "", ""

@@ -138,7 +138,7 @@ var (
 
 // The tags of the structs above have form.Flags, rules with a parameter such as chars=1-255,
 // and the names of these rules. The members of a stored row stand in the order of the fields:
-// append new ones at the end.
+// append new ones at the end. A field holds no struct, map or slice: package rows refuses it.
 var rules = form.Rules{
 	"email":  form.Email,
 	"url":    form.URL,
@@ -187,6 +187,7 @@ var kinds = []rows.Kind{
 		Prefix:  "usr",
 		Members: []string{`"id":`, `"email":`, `"created_at":`},
 		Index:   func(v rows.Values) (name, status string) { return emailName(v[1]), "" },
+		Sample:  string(strict.Encode(User{})),
 	},
 	{
 		Name:    "key",
@@ -199,6 +200,7 @@ var kinds = []rows.Kind{
 			}
 			return apiKeyName(v[2]), status
 		},
+		Sample: string(strict.Encode(Key{})),
 	},
 	{
 		Name:    "event",
@@ -206,6 +208,7 @@ var kinds = []rows.Kind{
 		Parent:  "usr",
 		Members: []string{`"id":`, `"host_id":`, `"slug":`, `"status":`, `"created_at":`},
 		Index:   func(v rows.Values) (name, status string) { return v[2], v[3] },
+		Sample:  string(strict.Encode(Event{})),
 	},
 	{
 		Name:    "guest",
@@ -218,6 +221,7 @@ var kinds = []rows.Kind{
 			}
 			return name, ""
 		},
+		Sample: string(strict.Encode(Guest{})),
 	},
 }
 

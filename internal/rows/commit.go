@@ -99,6 +99,7 @@ func (db *DB) commit(waiting []*call) (rest []*call) {
 		err = notWritten(db.write(changes))
 		if err == nil {
 			db.publish(changes)
+			db.expireKeys()
 			if db.failed {
 				db.Logger.Info("writes work again")
 			}
@@ -115,7 +116,7 @@ func (db *DB) commit(waiting []*call) (rest []*call) {
 	}
 	if db.file != nil {
 		db.compact()
-		db.size.Store(db.file.Size())
+		db.bytes.Store(db.file.Size())
 	}
 	return waiting[len(calls):]
 }
@@ -211,7 +212,7 @@ func (db *DB) publish(changes []*Row) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if len(changes) > bulkChanges {
-		db.unsorted = map[*list]bool{}
+		db.unsorted = map[*childList]bool{}
 	}
 	for _, r := range changes {
 		db.apply(db.names[r.ID], r)
@@ -241,8 +242,14 @@ func (db *DB) rewrite(changes []*Row) error {
 	return db.timed("rewrite", func() error { return db.file.Rewrite(snapshot) })
 }
 
-// outdated is about how many bytes of the file hold changes that later ones replaced.
-func (db *DB) outdated() int64 { return db.file.Size() - db.live }
+// emptyFile is about how many bytes a file without rows has: its header, two empty commits
+// and the brackets.
+const emptyFile = 160
+
+// outdatedIn is about how many bytes of a file of this length hold what is no longer so.
+func (db *DB) outdatedIn(bytes int64) int64 { return max(0, bytes-emptyFile-db.live) }
+
+func (db *DB) outdated() int64 { return db.outdatedIn(db.file.Size()) }
 
 // compact rewrites the file when its outdated part exceeds both compactAt, at first
 // 64 MiB, and the live part. The next commit waits meanwhile, reads go on. If it fails,
@@ -282,6 +289,7 @@ func (db *DB) repack() {
 		return true
 	})
 	names := maps.Collect(maps.All(db.names)) // maps.Clone would make it as large as the old one
+	db.idempotent = maps.Collect(maps.All(db.idempotent))
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.names = names

@@ -47,6 +47,6 @@ func OpenToRead(path string, o Options) (*DB, recordfile.Report, error) {
 	}
 	l.db.readOnly = true
 	l.db.path = report.File
-	l.db.size.Store(report.Size)
+	l.db.bytes.Store(report.Size)
 	return l.db, report, nil
 }

@@ -19,32 +19,32 @@ func compare(r *Row, p Place) int {
 	return cmp.Or(r.Created.Compare(p.Created), cmp.Compare(r.ID, p.ID))
 }
 
-// list is the children of one row that are of one kind and, if status is not
+// childList is the children of one row that are of one kind and, if status is not
 // "", of one status: from the oldest to the newest.
-type list struct {
+type childList struct {
 	kind   *Kind
 	status string
 	rows   []*Row
-	next   *list // of the same parent
+	next   *childList // of the same parent
 }
 
-// empty is the list of a row that has no children of a kind and a status.
-var empty list
+// noChildren is the list of a row that has no children of a kind and a status.
+var noChildren childList
 
-// list returns the list of r's children of a kind and a status. A row has few lists, so
+// childrenOf returns the list of r's children of a kind and a status. A row has few lists, so
 // they are a chain that is searched from its beginning.
-func (r *Row) list(kind *Kind, status string) *list {
-	for l := r.lists; l != nil; l = l.next {
+func (r *Row) childrenOf(kind *Kind, status string) *childList {
+	for l := r.children; l != nil; l = l.next {
 		if l.kind == kind && l.status == status {
 			return l
 		}
 	}
-	return &empty
+	return &noChildren
 }
 
 // position is how many rows of the list come before a place. A row at the place itself
 // does not count.
-func (l *list) position(p Place) int {
+func (l *childList) position(p Place) int {
 	i, _ := slices.BinarySearchFunc(l.rows, p, compare)
 	return i
 }
@@ -52,10 +52,11 @@ func (l *list) position(p Place) int {
 // addTo puts a row into its parent's list of a status, which it makes if there is none.
 // Nearly always the row is the newest and goes to the end.
 func (db *DB) addTo(parent, r *Row, status string) {
-	l := parent.list(r.Kind, status)
-	if l == &empty {
-		l = &list{kind: r.Kind, status: strings.Clone(status), next: parent.lists} // no part of a longer text
-		parent.lists = l
+	l := parent.childrenOf(r.Kind, status)
+	if l == &noChildren {
+		l = &childList{kind: r.Kind, next: parent.children}
+		l.status = strings.Clone(status) // no part of a longer text
+		parent.children = l
 	}
 	n := len(l.rows)
 	if n == cap(l.rows) {
@@ -75,7 +76,7 @@ func (db *DB) addTo(parent, r *Row, status string) {
 // removeFrom removes a row from its parent's list of a status. In bulk the list is only
 // marked: at the end, a row that is deleted or has another status by then is removed from it.
 func (db *DB) removeFrom(parent, r *Row, status string) {
-	l := parent.list(r.Kind, status)
+	l := parent.childrenOf(r.Kind, status)
 	if db.unsorted != nil {
 		db.unsorted[l] = true
 		return
@@ -124,7 +125,7 @@ func (db *DB) apply(current, r *Row) {
 		db.addTo(parent, r, "")
 		db.move(parent, r, "", r.Status)
 		if r.Idempotency != nil {
-			db.names[idempotencyName(r.Parent, r.Idempotency.Key)] = r
+			db.idempotent[keyName(r.Parent, r.Idempotency.Key)] = r
 		}
 		if r.Created.After(db.newest) {
 			db.newest = r.Created
@@ -132,14 +133,14 @@ func (db *DB) apply(current, r *Row) {
 	} else {
 		// The row is changed in place, as it has children and is in lists. Its parent, its time
 		// of creation and its idempotency key never change.
-		db.live -= size(current)
+		db.live -= fileBytes(current)
 		db.move(parent, current, current.Status, r.Status)
 		delete(db.names, current.Name)
-		r.lists = current.lists
+		r.children = current.children
 		r.Idempotency = current.Idempotency
 		*current = *r
 	}
-	db.live += size(current)
+	db.live += fileBytes(current)
 	// Also if they are there, as the keys must be parts of the text that stays.
 	db.names[r.ID] = current
 	db.names[r.Name] = current
@@ -170,27 +171,24 @@ func (db *DB) delete(r *Row) {
 // unbind removes a row and all that belongs to it from the names. The lists of its
 // children are released with it.
 func (db *DB) unbind(r *Row) {
-	for child := range db.children(r) {
+	for child := range db.allChildren(r) {
 		db.unbind(child)
 	}
-	db.live -= size(r)
+	db.live -= fileBytes(r)
 	delete(db.names, r.ID)
 	delete(db.names, r.Name)
 	if r.Idempotency != nil {
-		name := idempotencyName(r.Parent, r.Idempotency.Key)
-		if db.names[name] == r { // once the key has expired, another row may have been created with it
-			delete(db.names, name)
-		}
+		db.forgetKey(r)
 	}
 	r.Kind.count--
 	r.Kind = nil
 }
 
-// children yields the rows that belong to r, kind by kind, the oldest first.
-func (db *DB) children(r *Row) iter.Seq[*Row] {
+// allChildren yields the rows that belong to r, kind by kind, the oldest first.
+func (db *DB) allChildren(r *Row) iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
 		for i := range db.Kinds {
-			for _, child := range r.list(&db.Kinds[i], "").rows {
+			for _, child := range r.childrenOf(&db.Kinds[i], "").rows {
 				if child.Kind != nil && !yield(child) {
 					return
 				}
@@ -201,7 +199,7 @@ func (db *DB) children(r *Row) iter.Seq[*Row] {
 
 // walk yields all rows that belong to r, each before its own children.
 func (db *DB) walk(r *Row, yield func(*Row) bool) bool {
-	for child := range db.children(r) {
+	for child := range db.allChildren(r) {
 		if !yield(child) || !db.walk(child, yield) {
 			return false
 		}

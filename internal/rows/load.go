@@ -60,7 +60,7 @@ func Open(path string, o Options) (*DB, error) {
 		db.path = file.Path()
 		db.queue = make(chan *call, maxQueue)
 		err = db.settle(l.deletes)
-		db.size.Store(file.Size())
+		db.bytes.Store(file.Size())
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -125,7 +125,7 @@ func (l *loader) line(line recordfile.Line) error {
 	if l.missing == nil { // nothing is inserted yet, so nothing else uses the database
 		l.missing = l.db.missing(line.Format)
 		l.db.names = make(map[string]*Row, min(line.Size/bytesPerName, maxNames))
-		l.db.unsorted = map[*list]bool{} // in bulk, until finish
+		l.db.unsorted = map[*childList]bool{} // in bulk, until finish
 	}
 	for line.Records != "" {
 		var record string
@@ -150,6 +150,7 @@ func (l *loader) finish(path string, err error) error {
 	l.insert()
 	l.inserting.Wait()
 	l.db.endBulk()
+	l.db.expireKeys()
 	if l.damage != nil {
 		l.damage.File = path
 		return l.damage

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,12 +28,18 @@ import (
 // as "}},{\"event", in which the separator }},{"e does not occur.
 const idempotencyMember = `,"idempotency":`
 
-// size is about how many bytes a row takes in the file, with what a line and a record
-// have around it. It is not too small: else live rows would count as outdated.
-func size(r *Row) int64 {
-	n := len(r.JSON) + 64
+const createdMember = `"created_at":`
+
+// lineAround is what stands around the record of a row in a new file, where each has a line
+// of its own.
+const lineAround = `,{"c":"00000000","n":00000000,"w":[{"":}]}` + "\n"
+
+// fileBytes is how many bytes a row takes in a new file, or a few more: less would count
+// rows as outdated that are not.
+func fileBytes(r *Row) int64 {
+	n := len(lineAround) + len(r.Kind.Name) + len(r.JSON)
 	if r.Idempotency != nil {
-		n += 2*len(r.Idempotency.Key) + 150 // each character may be escaped
+		n += r.Idempotency.bytes
 	}
 	return int64(n)
 }
@@ -48,7 +55,9 @@ func (db *DB) appendChange(b []byte, r *Row) []byte {
 	}
 	b = AppendRecord(b, r.Kind, r.JSON)
 	if db.isValid(r.Idempotency) {
-		b = fmt.Appendf(b[:len(b)-1], "%s%s}", idempotencyMember, strict.Encode(r.Idempotency))
+		b = append(b[:len(b)-1], idempotencyMember...)
+		b = append(b, strict.Encode(r.Idempotency)...)
+		b = append(b, '}')
 	}
 	return b
 }
@@ -116,6 +125,9 @@ func (db *DB) parse(record string, missing map[string]string) *Row {
 	if idem != "" && json.Unmarshal([]byte(idem), &r.Idempotency) != nil {
 		return nil
 	}
+	if r.Idempotency != nil {
+		r.Idempotency.bytes = len(idempotencyMember) + len(idem)
+	}
 	return r
 }
 
@@ -123,7 +135,7 @@ func (db *DB) parse(record string, missing map[string]string) *Row {
 // It searches the text for the members that the kind names, and each for the quote that ends
 // its value. That is as safe as the search for separators: in a row, which has no objects
 // inside, only a member's name stands between a quote before a letter and a quote before a
-// colon.
+// colon. New checks that the rows of the kind are so.
 func (db *DB) readRow(text string) *Row {
 	id, isRow := strings.CutPrefix(text, `{"id":"`)
 	kind := db.kindOf(id)
@@ -137,7 +149,7 @@ func (db *DB) readRow(text string) *Row {
 		_, value, _ := strings.Cut(rest, member)
 		var err error
 		v[i], rest, err = cutValue(value)
-		if err == nil && member == `"created_at":` {
+		if err == nil && member == createdMember {
 			r.Created, err = time.Parse(time.RFC3339, v[i])
 		}
 		if err != nil {
@@ -183,4 +195,36 @@ func cutValue(text string) (value, rest string, err error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	err = d.Decode(&decoded)
 	return decoded, text[d.InputOffset():], err
+}
+
+// problem is why rows of the kind cannot be read as readRow and Value read them, or "". The
+// sample must be an object without others inside, its first member the id, and must have the
+// kind's members in their order, each with a string or null.
+func (k *Kind) problem() string {
+	sample, err := strict.Parse([]byte(k.Sample))
+	if err != nil || sample.Kind != strict.Object {
+		return "its Sample is not a JSON object"
+	}
+	left := k.Members // that were not found yet
+	for i, m := range sample.Members {
+		text := `"` + m.Name + `":`
+		isNext := len(left) > 0 && left[0] == text
+		switch {
+		case m.Value.Kind == strict.Object, m.Value.Kind == strict.Array:
+			return "its rows have another object or array in " + m.Name
+		case i == 0 && (text != `"id":` || !isNext):
+			return "the first member of its rows, and of its Members, must be the id"
+		case isNext && m.Value.Kind != strict.String && m.Value.Kind != strict.Null:
+			return m.Name + " is of its Members, so it must be a string or null"
+		case isNext:
+			left = left[1:]
+		}
+	}
+	switch {
+	case len(left) > 0:
+		return left[0] + " is of its Members, but not at this place of its rows"
+	case !slices.Contains(k.Members, createdMember):
+		return "its Members lack " + createdMember
+	}
+	return ""
 }

@@ -41,6 +41,7 @@ func trickyChanges(s string) []*Row {
 	}
 	keyed := row("evt_1", "usr_1", s, s, s)
 	keyed.Idempotency = &IdempotencyKey{Key: s, Body: s, At: at}
+	keyed.Idempotency.bytes = len(idempotencyMember) + len(strict.Encode(keyed.Idempotency))
 	unnamed := row("gst_1", "evt_1", "", "", s)
 	unnamed.JSON = strings.Replace(unnamed.JSON, `"name":"","status":""`, `"name":null,"status":null`, 1)
 	return []*Row{
@@ -149,6 +150,54 @@ func TestForgedRecords(t *testing.T) {
 			t.Errorf("parse(%s) = %+v, want nil", record, r)
 		}
 	}
+}
+
+// TestFileBytes: a row counts for as many bytes as its line has in a new file, its idempotency
+// key included, but for the digits of the commit's number.
+func TestFileBytes(t *testing.T) {
+	t.Parallel()
+	for _, c := range trickyChanges(`a "quoted" text`) {
+		if c.JSON == "" {
+			continue
+		}
+		record := string(newAt(january).appendChange(nil, c))
+		line := `,{"c":"01234567","n":12345678,"w":[` + record + "]}\n"
+		if got := fileBytes(c); got != int64(len(line)) {
+			t.Errorf("fileBytes of %s = %d, want %d", record, got, len(line))
+		}
+	}
+}
+
+// TestSamples: a kind whose rows are not as its Members say is refused when the database is made.
+func TestSamples(t *testing.T) {
+	t.Parallel()
+	event := fact{id: "evt_1", parent: "usr_1"}.json()
+	for sample, want := range map[string]string{
+		event:                       "",
+		``:                          "not a JSON object",
+		`[1]`:                       "not a JSON object",
+		"{}":                        `"id": is of its Members`,
+		`{"name":null,` + event[1:]: "must be the id",
+		strings.Replace(event, `"parent"`, `"owner"`, 1):                                    `"parent": is of its Members, but not at`,
+		strings.Replace(event, `"name":null,"status":null`, `"status":null,"name":null`, 1): `"status": is of its Members, but not at`,
+		strings.Replace(event, `"status":null`, `"status":5`, 1):                            "must be a string or null",
+		event[:len(event)-1] + `,"place":{"name":"x"}}`:                                     "another object or array in place",
+		event[:len(event)-1] + `,"tags":[]}`:                                                "another object or array in tags",
+	} {
+		kind := testOptions().Kinds[1]
+		kind.Sample = sample
+		if got := kind.problem(); !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("with the sample %s, problem = %q, want %q", sample, got, want)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("New took a kind without created_at")
+		}
+	}()
+	o := testOptions()
+	o.Kinds[0].Members = []string{`"id":`, `"name":`}
+	New(o)
 }
 
 func FuzzRecords(f *testing.F) {

@@ -58,6 +58,11 @@ type Kind struct {
 	// none. The value null is "", too. A second name is never equal to an id.
 	Index func(v Values) (name, status string)
 
+	// Sample is the text of any row of the kind, encoded as all of them are. Members are
+	// searched for in the text of a row, so [New] panics if they do not stand there as they
+	// must: the kind and the struct that is encoded have come apart.
+	Sample string
+
 	count int // of the rows that there are
 }
 
@@ -77,28 +82,17 @@ type Row struct {
 
 	Kind        *Kind           // nil once the row is deleted
 	Idempotency *IdempotencyKey // that it was created with, or nil
-	lists       *list           // of its children: the first of a chain
+	children    *childList      // its children: the first of a chain of lists
 }
 
-// IdempotencyKey is the key of the request that created a row. It is valid for
-// [KeyLifetime] while the row exists. After that, it is no longer written to the
-// file; in memory it stays until its row is deleted.
-type IdempotencyKey struct {
-	Key  string    `json:"key"`
-	Body string    `json:"body"` // SHA-256 of the request's body, hexadecimal
-	At   time.Time `json:"at"`
+// Finder looks rows up: in the current state ([View]), or with the pending changes of an
+// update on top of it ([Tx]).
+type Finder interface {
+	// Find returns the row that has an id or a second name, or nil.
+	Find(name string) *Row
+	// Get returns the row with an id, if it is of the kind with this prefix, or nil.
+	Get(prefix, id string) *Row
 }
-
-// KeyLifetime is how long an idempotency key is valid.
-const KeyLifetime = 24 * time.Hour
-
-// isValid reports whether there is a key and it has not expired.
-func (db *DB) isValid(k *IdempotencyKey) bool { return k != nil && db.Now().Sub(k.At) < KeyLifetime }
-
-// idempotencyName is the name under which the row of an idempotency key is found. Ids
-// have no colon, and no second name begins with "idempotency:", so it is never
-// another row's name.
-func idempotencyName(parent, key string) string { return "idempotency:" + parent + ":" + key }
 
 // Options of [New], [Open] and [Check].
 type Options struct {
@@ -141,17 +135,22 @@ type DB struct {
 	waiting atomic.Int64 // how many are in the queue or in the commit; the first one starts commitQueue
 
 	commits atomic.Uint64 // that took effect
-	size    atomic.Int64  // of the file, after the last of them
+	bytes   atomic.Int64  // of the file, after the last of them
 
 	began   atomic.Pointer[time.Time] // of the commit or rewrite under way; nil: there is none
 	longest atomic.Int64              // of all commits and rewrites so far, in nanoseconds
 
-	writer    sync.Mutex // held by the commit in progress; guards the five fields below
+	writer    sync.Mutex // held by the commit in progress; guards the fields up to idempotent
 	closed    bool
 	failed    bool      // the last commit was not written
 	logged    time.Time // when a commit or rewrite was last reported as slow
 	records   []byte    // the records of that commit; kept for its memory
 	compactAt int64     // bytes of the file that may be outdated before it is compacted
+	swept     time.Time // when expireKeys last looked at all idempotency keys
+
+	// idempotent has the rows that were created with an idempotency key, by keyName. Updates
+	// and commits alone use it, so writer guards it and a View never sees it.
+	idempotent map[string]*Row
 
 	// The state that readers see. The fields below mu change only while both writer and
 	// mu are held, so a holder of either may read them. The loader of Open needs neither:
@@ -159,18 +158,26 @@ type DB struct {
 	mu       sync.RWMutex
 	names    map[string]*Row
 	root     Row   // its children are the rows without a parent
-	live     int64 // bytes of the file that the rows take, about
+	live     int64 // bytes that the rows would take in a new file, about
 	newest   time.Time
-	unsorted map[*list]bool // lists to be put in order at the end of a change in bulk; else nil
+	unsorted map[*childList]bool // lists to be put in order at the end of a change in bulk; else nil
 }
 
-// New returns an empty database in memory.
+// New returns an empty database in memory. It panics if a row of a kind cannot be read as
+// its Members say: see [Kind.Sample].
 func New(o Options) *DB {
 	o.Kinds = slices.Clone(o.Kinds)
+	for i := range o.Kinds {
+		problem := o.Kinds[i].problem()
+		if problem != "" {
+			panic("rows: the kind " + o.Kinds[i].Name + ": " + problem)
+		}
+	}
 	return &DB{
-		Options:   o,
-		compactAt: minOutdated,
-		names:     map[string]*Row{},
+		Options:    o,
+		compactAt:  minOutdated,
+		names:      map[string]*Row{},
+		idempotent: map[string]*Row{},
 	}
 }
 

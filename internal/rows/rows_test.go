@@ -23,12 +23,14 @@ import (
 func testOptions() Options {
 	members := []string{`"id":`, `"parent":`, `"name":`, `"status":`, `"created_at":`}
 	index := func(v Values) (name, status string) { return v[2], v[3] }
+	sample := fact{id: "x", parent: "y"}.json()
 	return Options{
 		Kinds: []Kind{
 			{Name: "user", Prefix: "usr", Members: []string{`"id":`, `"name":`, `"created_at":`},
-				Index: func(v Values) (name, status string) { return v[1], "" }},
-			{Name: "event", Prefix: "evt", Parent: "usr", Members: members, Index: index},
-			{Name: "guest", Prefix: "gst", Parent: "evt", Members: members, Index: index},
+				Index:  func(v Values) (name, status string) { return v[1], "" },
+				Sample: fact{id: "x"}.json()},
+			{Name: "event", Prefix: "evt", Parent: "usr", Members: members, Index: index, Sample: sample},
+			{Name: "guest", Prefix: "gst", Parent: "evt", Members: members, Index: index, Sample: sample},
 		},
 		Formats: []Format{{Name: "events/1"}},
 		Now:     time.Now,
@@ -131,9 +133,40 @@ func randomChange(rnd *rand.Rand, tx *Tx, m model, number int) {
 
 var errRefused = errors.New("refused by the test")
 
+// halfRead is a list of which the first page was read.
+type halfRead struct {
+	parent, prefix, status string
+	after                  *Place // the last row of the page; nil if there is no other page
+}
+
+// checkNextPages: the pages after the first one hold the rows that come after its last row now,
+// whatever was changed and deleted since it was read.
+func (h halfRead) checkNextPages(t *testing.T, v View, m model) {
+	t.Helper()
+	if h.after == nil {
+		return
+	}
+	older := model{}
+	for id, f := range m {
+		place := Place{time.Unix(f.created, 0), id}
+		if compare(&Row{Place: place}, *h.after) < 0 {
+			older[id] = f
+		}
+	}
+	var got []string
+	for after := h.after; after != nil; {
+		got, after = v.Page(h.parent, h.prefix, h.status, after, 2, got)
+	}
+	if got, want := strings.Join(got, "\n"), older.list(h.parent, h.prefix, h.status); got != want {
+		t.Errorf("after a change, the pages of %s %s %q after %v =\n%s\nwant\n%s",
+			h.parent, h.prefix, h.status, *h.after, got, want)
+	}
+}
+
 // TestModel makes random changes, a few or hundreds of them in one commit of
 // several updates of which some fail, and compares the database with the model:
-// after each commit, and for one on a file after it was opened again.
+// after each commit, and for one on a file after it was opened again. A list that was begun
+// before a commit is read to its end after it.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -147,6 +180,12 @@ func TestModel(t *testing.T) {
 				db = opened(t, path)
 			}
 			for round := range 60 {
+				var begun []halfRead
+				for _, id := range slices.Sorted(maps.Keys(m)) {
+					h := halfRead{parent: id, prefix: []string{"evt", "gst"}[rnd.IntN(2)], status: []string{"", "a"}[rnd.IntN(2)]}
+					_, h.after = View{db}.Page(h.parent, h.prefix, h.status, nil, 1+rnd.IntN(2), nil)
+					begun = append(begun, h)
+				}
 				var updates []*call
 				for range 1 + rnd.IntN(3) {
 					changes, fails := 1+rnd.IntN(8), rnd.IntN(4) == 0
@@ -170,6 +209,9 @@ func TestModel(t *testing.T) {
 					t.Fatalf("round %d: %d updates are left", round, len(rest))
 				}
 				check(t, db, m, rnd)
+				for _, h := range begun {
+					h.checkNextPages(t, View{db}, m)
+				}
 				if path != "" && round%10 == 9 {
 					db.Close()
 					db = opened(t, path)
@@ -213,7 +255,7 @@ func check(t *testing.T, db *DB, m model, rnd *rand.Rand) {
 				t.Errorf("All yields %s, which is unknown, or comes twice or before its parent", r.ID)
 			}
 			seen[r.ID] = true
-			live += size(r)
+			live += fileBytes(r)
 		}
 		if len(seen) != len(m) || len(db.names) != names || live != db.live {
 			t.Errorf("All yields %d rows of %d, under %d names of %d, of %d bytes; counted are %d",
@@ -256,7 +298,7 @@ func (db *DB) mustUpdate(t *testing.T, f func(*Tx) error) {
 func TestIdempotencyKeys(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	now := start
+	now := start.Add(3 * time.Hour)
 	o := testOptions()
 	o.Now = func() time.Time { return now }
 	path := filepath.Join(t.TempDir(), "events.json")
@@ -306,8 +348,13 @@ func TestIdempotencyKeys(t *testing.T) {
 		{"the older one expires", func() { now = start.Add(KeyLifetime + 90*time.Minute) }, "evt_0 "},
 		{"something changes", func() { db.mustUpdate(t, put(fact{id: "usr_3"})) }, "evt_0 "},
 		{"opened again", again, "evt_0 "},
-		{"all expire", func() { now = start.Add(2 * KeyLifetime) }, ""},
-		{"something changes", func() { db.mustUpdate(t, put(fact{id: "usr_4"})) }, ""},
+		{"the clock goes back", func() { now = start }, "evt_0 "},
+		{"something changes", func() { db.mustUpdate(t, put(fact{id: "usr_4"})) }, "evt_0 "},
+		{"a day later", func() { now = start.Add(KeyLifetime) }, ""},
+		{"something changes", func() { db.mustUpdate(t, put(fact{id: "usr_5"})) }, ""},
+		{"the clock goes back by days", func() { now = start.Add(-3 * KeyLifetime) }, ""},
+		{"opened again", again, ""},
+		{"something changes", func() { db.mustUpdate(t, put(fact{id: "usr_6"})) }, ""},
 	}
 	for i, step := range steps {
 		step.do()

@@ -28,13 +28,13 @@ type Stats struct {
 // Stats returns how much the database holds. It does not wait for a commit that is under
 // way.
 func (db *DB) Stats() Stats {
-	s := Stats{Rows: map[string]int{}, Bytes: db.size.Load()}
+	s := Stats{Rows: map[string]int{}, Bytes: db.bytes.Load()}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	for _, kind := range db.Kinds {
 		s.Rows[kind.Name] = kind.count
 	}
-	s.Outdated = max(0, s.Bytes-db.live)
+	s.Outdated = db.outdatedIn(s.Bytes)
 	s.Newest = db.newest
 	return s
 }

@@ -1,6 +1,10 @@
 package rows
 
-import "maps"
+import (
+	"maps"
+
+	"example.com/events/internal/strict"
+)
 
 // Tx is an update: the current state with pending changes on top of it, which are
 // made but not published yet. These are its own and those of the updates before it in
@@ -11,21 +15,23 @@ type Tx struct {
 	before  *Tx                 // the changes of the updates before it, or nil
 	changes []*Row              // its own, in their order: a row without a text is deleted
 	names   map[string]*Row     // what each changed name leads to now; nil: to no row any more
+	created map[string]*Row     // the rows that it creates with an idempotency key, by keyName
 	added   map[string][]string // ids of the rows in its changes, by their parents' ids
 	indexed int                 // how many changes are in added: most updates never need it
 }
 
 func newTx(db *DB, before *Tx) *Tx {
-	return &Tx{db: db, before: before, names: map[string]*Row{}}
+	return &Tx{db: db, before: before, names: map[string]*Row{}, created: map[string]*Row{}}
 }
 
 // merge adds the changes of the next update.
 func (tx *Tx) merge(next *Tx) {
 	tx.changes = append(tx.changes, next.changes...)
 	maps.Copy(tx.names, next.names)
+	maps.Copy(tx.created, next.created)
 }
 
-// Find returns the row that has an id or a second name, or nil: see [View.Find].
+// Find is that of [Finder].
 func (tx *Tx) Find(name string) *Row {
 	for t := tx; t != nil; t = t.before {
 		r, changed := t.names[name]
@@ -36,23 +42,33 @@ func (tx *Tx) Find(name string) *Row {
 	return tx.db.names[name]
 }
 
-// Get returns the row with an id, if it is of the kind with this prefix, or nil.
+// Get is that of [Finder].
 func (tx *Tx) Get(prefix, id string) *Row { return tx.Find(id).withID(prefix, id) }
 
 // FindIdempotent returns the row that was created with an idempotency key under a
-// parent, or nil, also if the key has expired. The name of the key may lead to an old
-// version of the row, so the row is looked up again by its id. All versions share the key:
-// a row with another one was created after that row was deleted.
+// parent, or nil, also if the key has expired. A key may lead to an old version of the row, so
+// the row is looked up again by its id. All versions share the key: a row with another one
+// was created after that row was deleted.
 func (tx *Tx) FindIdempotent(parent, key string) *Row {
-	made := tx.Find(idempotencyName(parent, key))
-	if made == nil || !tx.db.isValid(made.Idempotency) {
+	created := tx.createdWith(keyName(parent, key))
+	if created == nil || !tx.db.isValid(created.Idempotency) {
 		return nil
 	}
-	r := tx.Find(made.ID)
-	if r == nil || r.Idempotency != made.Idempotency {
+	r := tx.Find(created.ID)
+	if r == nil || r.Idempotency != created.Idempotency {
 		return nil
 	}
 	return r
+}
+
+func (tx *Tx) createdWith(keyName string) *Row {
+	for t := tx; t != nil; t = t.before {
+		r := t.created[keyName]
+		if r != nil {
+			return r
+		}
+	}
+	return tx.db.idempotent[keyName]
 }
 
 // Changes is how many changes the update has made so far.
@@ -71,12 +87,14 @@ func (tx *Tx) Put(old *Row, text string, key *IdempotencyKey) *Row {
 	if r == nil {
 		panic(errForm)
 	}
-	r.Idempotency = key
-	if old != nil {
+	switch {
+	case old != nil:
 		r.Idempotency = old.Idempotency
 		tx.names[old.Name] = nil
-	} else if key != nil {
-		tx.names[idempotencyName(r.Parent, key.Key)] = r
+	case key != nil:
+		key.bytes = len(idempotencyMember) + len(strict.Encode(key))
+		r.Idempotency = key
+		tx.created[keyName(r.Parent, key.Key)] = r
 	}
 	tx.names[r.ID] = r
 	tx.names[r.Name] = r
@@ -117,7 +135,7 @@ func (tx *Tx) Children(id string) (children []*Row) {
 		parent = &tx.db.root
 	}
 	if parent != nil {
-		for child := range tx.db.children(parent) {
+		for child := range tx.db.allChildren(parent) {
 			add(child.ID)
 		}
 	}

@@ -14,11 +14,10 @@ func (db *DB) View(f func(View)) {
 	f(View{db})
 }
 
-// Find returns the row that has an id or a second name, or nil. A row is also found by the
-// name of the idempotency key that it was created with.
+// Find is that of [Finder].
 func (v View) Find(name string) *Row { return v.db.names[name] }
 
-// Get returns the row with an id, if it is of the kind with this prefix, or nil.
+// Get is that of [Finder].
 func (v View) Get(prefix, id string) *Row { return v.Find(id).withID(prefix, id) }
 
 // withID returns r if it has the id and is of the kind with the prefix, else nil.
@@ -38,7 +37,7 @@ func (v View) Page(parent, prefix, status string, after *Place, limit int, page 
 	if r == nil {
 		return page, nil
 	}
-	l := r.list(v.db.kindOf(prefix), status)
+	l := r.childrenOf(v.db.kindOf(prefix), status)
 	end := len(l.rows)
 	if after != nil {
 		end = l.position(*after)
