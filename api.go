@@ -32,12 +32,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,6 +52,9 @@ const BasePath = "/api/public/v1"
 const (
 	defaultLimit = 50        // items of a page
 	partSize     = 128 << 10 // bytes of a page that are joined in memory before they are written
+
+	maxBody   = 1 << 20   // bytes of a body
+	maxBodies = 128 << 20 // bytes of the bodies of all creates, beyond the first 64 KiB of each
 )
 
 //go:embed openapi.json
@@ -62,7 +62,7 @@ var openAPI string
 
 // Config says how a store and its handler differ from the usual. The zero value
 // of each member is the usual. A store calls Now and NewID while it makes a change, one
-// at a time, so they must not change that store. Calls of Intercept run concurrently.
+// at a time, so they must not change that store.
 type Config struct {
 	// Now is the clock; a clock given here is taken as it is. Nil is the machine's,
 	// in whole microseconds: the creation times that a store takes from that one are
@@ -82,49 +82,65 @@ type Config struct {
 	// published. Empty is published. Any other value is draft, so that a typing mistake
 	// publishes nothing.
 	NewEventStatus string
-	// Intercept replaces the handler next, which answers as usual, and may call
-	// it. It runs once the key, route and method of a request were checked. The
-	// operation is the method and path of the route, such as "GET /events/{id}",
-	// also if the method of the request is HEAD. Nil calls next.
-	Intercept func(operation, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc)
 }
 
 // api is what the handlers share. With the methods of inner it is what package operator
 // calls a Store, and package double a Server.
 type api struct {
 	inner
-	mux    http.Handler
-	bodies atomic.Int64  // bytes that large bodies of creates hold: see readBody
-	outage atomic.Uint64 // number of the commit that the last logged outage prevented; 0: none yet
-	run    string        // begins the id of each such outage
-	pages  sync.Pool     // of *pageWriter, which lists use in turn
+	service answer.Service
+	mux     http.Handler
+	outage  atomic.Uint64 // number of the commit that the last logged outage prevented; 0: none yet
+	run     string        // begins the id of each such outage
+	pages   sync.Pool     // of *pageWriter, which lists use in turn
+	bodies  *answer.Bodies
 }
 
-// route is one endpoint: its operation, which is a method and a path, and what answers it.
-type route struct {
-	operation string
-	params    []string // the query parameters that it takes
-	most      int      // the most items of a page, if limit is one of them
-	handle    func(w http.ResponseWriter, r request) error
+func (a *api) routes() []answer.Route {
+	return []answer.Route{
+		{Operation: "GET /users/me", Handle: a.getMe},
+		{
+			Operation: "GET /events",
+			Params:    []answer.Parameter{statusParam, eventLimit, cursorParam},
+			Handle:    a.listEvents,
+		},
+		{Operation: "POST /events/create", Body: a.bodies, Handle: a.createEvent},
+		{Operation: "GET /events/{id}", Handle: a.getEvent},
+		{
+			Operation: "GET /events/{id}/guests",
+			Params:    []answer.Parameter{guestLimit, cursorParam},
+			Handle:    a.listGuests,
+		},
+		{Operation: "GET /openapi", Handle: a.getOpenAPI},
+	}
 }
 
-// request is a request whose API key is right, with what its query asks for.
-type request struct {
-	*http.Request
-	caller string // id of the user whose API key it carries
-	status string // of the events in the list; "" for all
-	limit  int    // items of a page
-	after  cursor // where the page begins; the zero value is the beginning of the list
-}
+// The parameters of queries.
+var (
+	statusParam = answer.Param[string]{
+		Name: "status",
+		Rule: "must be draft or published, given once; leave it out for both",
+		Read: func(value string) (string, bool) { return value, value == "draft" || value == "published" },
+	}
+	cursorParam = answer.Param[cursor]{
+		Name: "cursor",
+		Rule: "must be the next_cursor of a page, unchanged and given once; leave it out to begin",
+		Read: parseCursor,
+	}
+	eventLimit = limitParam(100)
+	guestLimit = limitParam(200)
+)
 
-func (a *api) routes() []route {
-	return []route{
-		{"GET /users/me", nil, 0, a.getMe},
-		{"GET /events", []string{"status", "limit", "cursor"}, 100, a.listEvents},
-		{"POST /events/create", nil, 0, a.createEvent},
-		{"GET /events/{id}", nil, 0, a.getEvent},
-		{"GET /events/{id}/guests", []string{"limit", "cursor"}, 200, a.listGuests},
-		{"GET /openapi", nil, 0, a.getOpenAPI},
+// limitParam is the parameter limit of a list whose pages have at most so many items.
+func limitParam(most int) answer.Param[int] {
+	return answer.Param[int]{
+		Name: "limit",
+		Rule: fmt.Sprintf("must be a whole number from 1 to %d, in digits, given once", most),
+		Read: func(value string) (int, bool) {
+			n, err := strconv.ParseUint(value, 10, 16)
+			return int(n), err == nil && n >= 1 && int(n) <= most
+		},
+		Default: defaultLimit,
 	}
 }
 
@@ -136,32 +152,34 @@ func New(store *Store) http.Handler {
 }
 
 func newAPI(store *Store) *api {
-	a := &api{inner: inner{store}, run: rand.Text()}
+	a := &api{
+		inner:  inner{store},
+		run:    rand.Text(),
+		bodies: answer.NewBodies(maxBody, maxBodies, ""),
+	}
 	a.pages.New = func() any {
 		return &pageWriter{out: bufio.NewWriterSize(nil, partSize)}
 	}
-	var routes []answer.Route
-	for _, rt := range a.routes() {
-		routes = append(routes, answer.Route{
-			Operation: rt.operation,
-			Serve:     a.endpoint(rt),
-		})
+	a.service = answer.Service{
+		Base:       BasePath,
+		Routes:     a.routes(),
+		Check:      func(r *http.Request) (string, error) { return caller(store, r.Header) },
+		Admit:      a.admit,
+		WriteError: a.writeError,
 	}
-	checkKey := func(r *http.Request) error {
-		_, err := caller(store, r.Header)
-		return err
-	}
-	a.mux = answer.Mux(BasePath, routes, checkKey, a.writeError)
+	a.mux = a.service.Handler()
 	return a
 }
 
-// Operations are the endpoints as [Config.Intercept] names them: "GET /events/{id}".
-func (a *api) Operations() (all []string) {
-	for _, rt := range a.routes() {
-		all = append(all, rt.operation)
-	}
-	return all
-}
+// Operations are the endpoints, each a method and a path: "GET /events/{id}".
+func (a *api) Operations() []string { return a.service.Operations() }
+
+// Intercept lets f answer requests in place of the routes: see [answer.Intercept]. It is to be
+// called before the handler serves.
+func (a *api) Intercept(f answer.Intercept) { a.service.Intercept = f }
+
+// BodyLimits are the limits of the bodies of requests.
+func (a *api) BodyLimits() answer.BodyLimits { return a.bodies.Limits() }
 
 // ServeHTTP answers what needs no key and leaves the rest to the mux.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -216,89 +234,20 @@ var (
 	closing        = []string{"close"}
 )
 
-// endpoint returns what answers a route. It checks the API key, and then the query.
-// Between them it calls Intercept.
-func (a *api) endpoint(rt route) http.HandlerFunc {
-	serve := func(w http.ResponseWriter, r *http.Request, userID string) {
-		checked := request{Request: r, caller: userID}
-		err := rt.readQuery(&checked)
-		if err == nil {
-			err = rt.handle(w, checked)
-		}
-		if err != nil {
-			a.writeError(w, r, err)
-		}
+// admit checks what must be right before a body is read: the caller hosts the event that the
+// path names, if it names one, and the body is JSON.
+func (a *api) admit(r answer.Request) (err error) {
+	if r.PathValue("id") != "" {
+		a.db.View(func(v rows.View) { _, err = hostedEvent(v, r) })
 	}
-	return func(w http.ResponseWriter, r *http.Request) {
-		userID, err := caller(a.Store, r.Header)
-		switch {
-		case err != nil:
-			a.writeError(w, r, err)
-		case a.cfg.Intercept == nil:
-			serve(w, r, userID)
-		default:
-			a.cfg.Intercept(rt.operation, userID, w, r, func(w http.ResponseWriter, r *http.Request) {
-				serve(w, r, userID)
-			})
-		}
+	if err != nil {
+		return err
 	}
+	return checkMediaType(r.Header)
 }
 
-// readQuery reads the query string, which may hold each of the route's parameters
-// once and nothing else. It refuses what [url.ParseQuery] refuses, without the
-// memory that this takes.
-func (rt route) readQuery(r *request) error {
-	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
-		if pair == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(pair, "=")
-		name, badName := url.QueryUnescape(name)
-		value, badValue := url.QueryUnescape(value)
-		if badName != nil || badValue != nil || strings.Contains(pair, ";") {
-			return errQuery
-		}
-		problem := rt.readParameter(r, name, value)
-		if problem != "" {
-			return answer.BadRequest(problem)
-		}
-	}
-	r.limit = cmp.Or(r.limit, defaultLimit)
-	return nil
-}
-
-// readParameter sets one parameter by its rule, or returns what is wrong with it. A
-// parameter that is set already is given for the second time.
-func (rt route) readParameter(r *request, name, value string) (problem string) {
-	if !slices.Contains(rt.params, name) {
-		takes := cmp.Or(strings.Join(rt.params, ", "), "none")
-		return fmt.Sprintf("%.60q is not a query parameter of %s: it takes %s",
-			name, rt.operation, takes)
-	}
-	switch name {
-	case "status":
-		if r.status != "" || value != "draft" && value != "published" {
-			return "status must be draft or published, given once; leave it out for both"
-		}
-		r.status = value
-	case "limit":
-		n, err := strconv.ParseUint(value, 10, 16)
-		if r.limit != 0 || err != nil || n < 1 || int(n) > rt.most {
-			return fmt.Sprintf("limit must be a whole number from 1 to %d, in digits, given once", rt.most)
-		}
-		r.limit = int(n)
-	case "cursor":
-		after, ok := parseCursor(value)
-		if r.after.place != nil || !ok {
-			return "cursor must be the next_cursor of a page, unchanged and given once; leave it out to begin"
-		}
-		r.after = after
-	}
-	return ""
-}
-
-func (a *api) getMe(w http.ResponseWriter, r request) error {
-	raw := a.Profile(r.caller)
+func (a *api) getMe(w http.ResponseWriter, r answer.Request) error {
+	raw := a.Profile(r.Caller)
 	if raw == "" {
 		return errCallerDeleted
 	}
@@ -306,45 +255,33 @@ func (a *api) getMe(w http.ResponseWriter, r request) error {
 	return nil
 }
 
-func (a *api) getEvent(w http.ResponseWriter, r request) error {
-	var id, raw string
-	a.db.View(func(v rows.View) { id, raw = r.event(v) })
-	if id == "" {
-		return errNoEvent
+func (a *api) getEvent(w http.ResponseWriter, r answer.Request) (err error) {
+	raw := ""
+	a.db.View(func(v rows.View) {
+		var event *rows.Row
+		event, err = hostedEvent(v, r)
+		if err == nil {
+			raw = event.JSON
+		}
+	})
+	if err == nil {
+		answer.Write(w, 200, raw)
 	}
-	answer.Write(w, 200, raw)
-	return nil
+	return err
 }
 
-func (a *api) getOpenAPI(w http.ResponseWriter, _ request) error {
+func (a *api) getOpenAPI(w http.ResponseWriter, _ answer.Request) error {
 	answer.Write(w, 200, openAPI)
 	return nil
 }
 
-func (a *api) listEvents(w http.ResponseWriter, r request) error {
-	return a.list(w, r, "evt")
-}
-
-func (a *api) listGuests(w http.ResponseWriter, r request) error {
-	return a.list(w, r, "gst")
-}
-
-func (a *api) createEvent(w http.ResponseWriter, r request) error {
-	if err := checkMediaType(r.Header); err != nil {
-		return err
-	}
-	var held int64
-	defer func() { a.bodies.Add(-held) }()
-	body, err := a.readBody(r.Request, &held)
-	if err != nil {
-		return err
-	}
+func (a *api) createEvent(w http.ResponseWriter, r answer.Request) error {
 	idem, err := idempotencyKey(r.Header["Idempotency-Key"])
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	e, replayed, err := a.create(r, body, idem)
+	e, replayed, err := a.create(r, idem)
 	if time.Since(began) > time.Second { // the disk was slow, which must not cost the answer
 		answer.RestartWriteTimeout(r.Context(), w)
 	}
@@ -360,54 +297,79 @@ func (a *api) createEvent(w http.ResponseWriter, r request) error {
 	return nil
 }
 
-// list answers a page of rows of a kind: of the caller's events, or of the guests of the
-// event that the path names. It finds the event and the guests in one state: else an
-// operator could delete the event, and make one with its id for another host, between them.
-//
-// No two lists have the same name. A cursor holds the name of its list, and a cursor of
-// another list or filter is refused, because its place means nothing in this one.
-func (a *api) list(w http.ResponseWriter, r request, kind string) (err error) {
+func (a *api) listEvents(w http.ResponseWriter, r answer.Request) error {
+	l := list{kind: "evt", parent: r.Caller, filter: filter{status: statusParam.In(r)}}
+	return a.writePage(w, r, l, eventLimit.In(r))
+}
+
+func (a *api) listGuests(w http.ResponseWriter, r answer.Request) error {
+	return a.writePage(w, r, list{kind: "gst"}, guestLimit.In(r))
+}
+
+// list is which rows a page shows: those of a kind that belong to a parent and match a filter.
+// Two lists are the same if all of that is equal.
+type list struct {
+	kind   string // evt or gst
+	parent string // id of the user or event
+	filter filter
+}
+
+// filter is what the query asks for of a list.
+type filter struct {
+	status string // of the events; "" for all
+}
+
+// writePage answers a page of a list. The parent of guests is the event that the path names. It
+// is found in the same state as the guests: else an operator could delete the event, and make one
+// with its id for another host, between them.
+func (a *api) writePage(w http.ResponseWriter, r answer.Request, l list, limit int) (err error) {
 	p := a.pages.Get().(*pageWriter)
 	defer a.pages.Put(p)
-	var next cursor
+	after := cursorParam.In(r)
+	var next *rows.Place
 	a.db.View(func(v rows.View) {
-		parent := r.caller
-		next.list = "events:" + parent + ":" + r.status
-		if kind == "gst" {
-			parent, _ = r.event(v)
-			next.list = "guests:" + parent
+		if l.kind == "gst" {
+			var event *rows.Row
+			event, err = hostedEvent(v, r)
+			if err != nil {
+				return
+			}
+			l.parent = event.ID
 		}
-		switch {
-		case parent == "":
-			err = errNoEvent
-		case r.after.place != nil && r.after.list != next.list:
+		if after.place != nil && after.list != l {
 			err = errForeign
-		default:
-			p.items, next.place = v.Page(parent, kind, r.status, r.after.place, r.limit, p.items[:0])
+			return
 		}
+		p.items, next = v.Page(l.parent, l.kind, l.filter.status, after.place, limit, p.items[:0])
 	})
 	if err == nil {
-		p.write(w, next)
+		p.write(w, cursor{l, next})
 	}
 	return err
 }
 
-// A cursor is a list and the place in it behind which a page begins. Its text is
-// base64url of
+// A cursor is a list and the place in it behind which a page begins. A cursor of another list
+// or filter is refused, because its place means nothing in this one. Its text is base64url of
 //
 //	1 events:usr_ada:draft 2027-01-02T03:04:05Z evt_1 8hex
 //
-// which is a version, the name of the list (of all events: "events:usr_ada:"), the
-// created_at and id of the item at the place, and the CRC-32 of all before, by which a cursor that was cut or
-// changed on its way is refused.
+// which is a version, the list (that of all events is "events:usr_ada:", that of guests
+// "guests:evt_1"), the created_at and id of the item at the place, and the CRC-32 of all before,
+// by which a cursor that was cut or changed on its way is refused.
 type cursor struct {
-	list  string
+	list  list
 	place *rows.Place
 }
 
 // append appends the text of a cursor.
 func (c cursor) append(text []byte) []byte {
-	b := append(make([]byte, 0, 256), "1 "+c.list+" "...)
+	b := append(make([]byte, 0, 256), "1 "...)
+	if c.list.kind == "gst" {
+		b = append(b, "guests:"+c.list.parent...)
+	} else {
+		b = append(b, "events:"+c.list.parent+":"+c.list.filter.status...)
+	}
+	b = append(b, ' ')
 	b = c.place.Created.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, " "+c.place.ID+" "...)
 	b = fmt.Appendf(b, "%08x", crc32.ChecksumIEEE(b))
@@ -415,15 +377,18 @@ func (c cursor) append(text []byte) []byte {
 }
 
 // parseCursor reads the text of a cursor. It accepts the one form that append makes: an
-// error in the steps below makes a cursor with another text.
+// error in the steps below, or a part of the filter that append or this function leaves out,
+// makes a cursor with another text or of another list.
 func parseCursor(text string) (c cursor, ok bool) {
 	raw, _ := base64.RawURLEncoding.DecodeString(text)
 	parts := strings.Split(string(raw), " ")
 	if len(parts) != 5 {
 		return c, false
 	}
+	name, of, _ := strings.Cut(parts[1], ":")
+	c.list.kind = map[string]string{"events": "evt", "guests": "gst"}[name]
+	c.list.parent, c.list.filter.status, _ = strings.Cut(of, ":")
 	created, _ := time.Parse(time.RFC3339Nano, parts[2])
-	c.list = parts[1]
 	c.place = &rows.Place{Created: created, ID: parts[3]}
 	return c, string(c.append(nil)) == text
 }
@@ -482,59 +447,6 @@ func checkMediaType(h http.Header) error {
 	return nil
 }
 
-// The limits of bodies, in bytes.
-const (
-	maxBody   = 1 << 20     // a body
-	maxBodies = 128 << 20   // the buffers of all creates, beyond smallBody of each: see readBody
-	smallBody = 64<<10 + 16 // what each create holds freely: a body of 64 KiB, and room to see its end
-	maxFirst  = 16 << 10    // the first buffer of a body, however long it is said to be
-	maxReads  = 256<<10 - 1 // what net/http reads of a body that no handler wanted
-	maxDrain  = 16 << 20    // what is read of a body after its request was refused
-)
-
-// readBody reads a body. Each create may hold smallBody bytes freely; what it holds
-// beyond that counts towards maxBodies, which all creates share. This request's share
-// is added to held, before the memory is allocated. The caller returns the share when
-// it has answered, also if the body was refused.
-//
-// Without the limit, many large bodies at once could use up the memory of the machine:
-// 400 clients that send all but the last byte and then wait would hold 400 MiB. So
-// would bodies that have arrived and wait for a slow disk.
-//
-// The buffer doubles as bytes arrive. It is not made as long as Content-Length says,
-// because that is only a promise, which costs its sender nothing.
-func (a *api) readBody(r *http.Request, held *int64) ([]byte, error) {
-	if r.ContentLength > maxBody {
-		return nil, errTooLarge
-	}
-	// The first read tells a client that waits for "100 Continue" to send: see refuse.
-	r.Header.Del("Expect")
-	first := min(uint64(r.ContentLength), maxFirst) // -1, unknown, is the largest
-	body := make([]byte, 0, 1+first)
-	for {
-		n, err := r.Body.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		switch {
-		case len(body) > maxBody:
-			return nil, errTooLarge
-		case err == io.EOF:
-			r.Body = http.NoBody // nothing is left to be read away: see refuse
-			return body, nil
-		case err != nil:
-			return nil, answer.BadRequest("the body did not arrive whole; send it again")
-		case len(body) < cap(body):
-			continue
-		}
-		size := min(2*cap(body)+1, maxBody+1)
-		more := max(0, int64(size)-smallBody) - *held
-		*held += more
-		if a.bodies.Add(more) > maxBodies {
-			return nil, errBusy
-		}
-		body = append(make([]byte, 0, size), body...)
-	}
-}
-
 // idempotencyForm is the form of an Idempotency-Key: 1 to 255 visible ASCII characters,
 // bare or as a string of RFC 8941, in which a backslash stands before each quote and
 // each backslash.
@@ -558,11 +470,9 @@ var (
 	errOutside = answer.NotFound("there is nothing here; the API is under " + BasePath)
 	errNoEvent = answer.NotFound("you host no event with this id or slug; GET " + BasePath +
 		"/events lists yours")
-	errQuery    = answer.BadRequest("the query string is malformed; write it as a=b&c=d, percent-encoded")
 	errForeign  = answer.BadRequest("cursor belongs to another list or filter; use it where it came from")
 	errIdemForm = answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
 		"characters, bare or in double quotes")
-	errTooLarge  = answer.TooLarge("the body must have at most 1 MiB (1,048,576 bytes)")
 	errMediaType = answer.NewError(415, "Content-Type must be application/json, in UTF-8; "+
 		"with curl, add -H 'Content-Type: application/json'",
 		"Accept", "application/json")
@@ -572,9 +482,6 @@ var (
 	errMismatch = answer.NewError(422,
 		"this Idempotency-Key came before with another body; use a new key for a new event")
 	errCallerDeleted = errUnauthorized("invalid API key: its user was deleted")
-	errBusy          = answer.NewError(503,
-		"large bodies take all the memory that they may have; send this one again later",
-		"Retry-After", "1", "Connection", "close")
 )
 
 // writeError is the one place where an error becomes an answer. An [answer.Error] is one
@@ -596,7 +503,7 @@ func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 			"try again, and give the operator the X-Request-Id if it happens again",
 			"X-Request-Id", a.logged(r, err))
 	}
-	refuse(w, r, e)
+	answer.Refuse(w, r, e)
 }
 
 // logged logs the cause of a 500 under an id for the header X-Request-Id.
@@ -618,40 +525,6 @@ func (a *api) logged(r *http.Request, err error) (id string) {
 	return id
 }
 
-// refuse answers with an error in such a way that a client which is still sending
-// its body gets to see it.
-//
-// Most clients send all of a body before they read. If a server closes a
-// connection on which bytes arrive that it has not read, TCP resets it, and the
-// reset may take the answer away from the client. Example: a POST of 10 MiB with
-// a wrong key is refused after its headers; its client would see "connection
-// reset by peer" in place of the 401.
-//
-// If a connection stays open, net/http sees to that: it reads up to maxReads
-// bytes of a body that the handler left. If the connection will be closed, it
-// reads nothing. So then the answer is sent first, and the rest of the body is
-// read after it, up to maxDrain bytes and the server's time to read. Two bodies
-// have no rest that could arrive: one that was read to its end, and one whose
-// sender waits for "100 Continue" and was not told so.
-func refuse(w http.ResponseWriter, r *http.Request, e *answer.Error) {
-	h := w.Header()
-	closes := r.Close || r.ContentLength > maxReads ||
-		h["Connection"] != nil || e.Header["Connection"] != nil
-	hasRest := r.ContentLength != 0 &&
-		r.Body != http.NoBody &&
-		r.Header["Expect"] == nil
-	if !closes || !hasRest {
-		e.Write(w)
-		return
-	}
-	h["Connection"] = closing
-	control := http.NewResponseController(w)
-	control.EnableFullDuplex() // else net/http reads before it answers
-	e.Write(w)
-	control.Flush()
-	io.CopyN(io.Discard, r.Body, maxDrain)
-}
-
 // What the handlers ask of the store. Each call sees only what belongs to the caller.
 
 // Profile is the user with this id or email in JSON, or "" if there is none, as the caller
@@ -669,15 +542,13 @@ func (s inner) Profile(user string) (raw string) {
 	return raw
 }
 
-// event is the event that the path names by id or slug, if the caller hosts it. Otherwise
-// both results are "".
-func (r request) event(v rows.Finder) (id, raw string) {
-	ref := r.PathValue("id")
-	e := v.Find(ref)
-	if e != nil && e.Parent == r.caller && e.Kind.Prefix == "evt" {
-		return e.ID, e.JSON
+// hostedEvent is the event that the path names by id or slug, which the caller must host.
+func hostedEvent(state rows.Finder, r answer.Request) (*rows.Row, error) {
+	e := state.Find(r.PathValue("id"))
+	if e != nil && e.Parent == r.Caller && e.Kind.Prefix == "evt" {
+		return e, nil
 	}
-	return "", ""
+	return nil, errNoEvent
 }
 
 // create makes an event of the caller from a body. An idempotency key that came before
@@ -686,16 +557,16 @@ func (r request) event(v rows.Finder) (id, raw string) {
 // refused: a known key with such a body is 422 and not 400.
 //
 // It returns a copy of the event's row, and whether an earlier request made it.
-func (a *api) create(r request, body []byte, idem string) (made rows.Row, replayed bool, err error) {
-	v, parseErr := strict.Parse(body)
+func (a *api) create(r answer.Request, idem string) (made rows.Row, replayed bool, err error) {
+	v, parseErr := strict.Parse(r.Body)
 	var key *rows.IdempotencyKey
 	if idem != "" {
-		key = &rows.IdempotencyKey{Key: idem, Body: digest(string(body))}
+		key = &rows.IdempotencyKey{Key: idem, Body: digest(string(r.Body))}
 	}
 	err = a.update(r.Context(), func(t tx) error {
 		if key != nil {
 			key.At = a.now()
-			e := t.FindIdempotent(r.caller, key.Key)
+			e := t.FindIdempotent(r.Caller, key.Key)
 			if e != nil && e.Idempotency.Body != key.Body {
 				return errMismatch
 			}
@@ -711,10 +582,10 @@ func (a *api) create(r request, body []byte, idem string) (made rows.Row, replay
 		if v.Kind != strict.Object {
 			return answer.BadRequest("the body must be a JSON object, not " + v.Kind.String())
 		}
-		if t.Get("usr", r.caller) == nil {
+		if t.Get("usr", r.Caller) == nil {
 			return errCallerDeleted
 		}
-		e, problems := t.newEvent(r.caller, v, key)
+		e, problems := t.newEvent(r.Caller, v, key)
 		if problems != nil {
 			return answer.BadRequest(strings.Join(problems, "; "))
 		}

@@ -14,6 +14,11 @@ import (
 	"example.com/events/internal/strict"
 )
 
+const maxSecret = 255 // bytes of an API key
+
+var secretRule = form.Match(answer.KeyPrefix+`[A-Za-z0-9._~-]{1,246}`,
+	"must be "+answer.KeyPrefix+" and 1 to 246 of A-Z a-z 0-9 . _ ~ -")
+
 // IssueKey makes an API key for a user and returns its secret, which is shown
 // this once and kept nowhere. The error wraps [ErrNotFound] if there is no such user.
 func (s *Store) IssueKey(userID string) (secret string, key Key, err error) {
@@ -85,10 +90,26 @@ func (t tx) keyOwner(r keyRequest) (*rows.Row, error) {
 	return t.Find(emailName(r.Email)), nil
 }
 
+// digest is what a store keeps of a secret. One round of SHA-256 is enough for
+// those that are made here: there is nothing to guess in 128 random bits.
+func digest(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// hint is the end of a secret by which a person tells keys apart; nil if the
+// secret is so short that its end would give away too much.
+func hint(secret string) *string {
+	if len(secret) < len(answer.KeyPrefix)+16 {
+		return nil
+	}
+	return new(secret[len(secret)-4:])
+}
+
 // newSecret makes a secret that no key has.
 func (t tx) newSecret(owner string) (secret string) {
 	t.unique("secret", owner, nil, func(made string) string {
-		secret = secretPrefix + made
+		secret = answer.KeyPrefix + made
 		return apiKeyName(digest(secret))
 	})
 	return secret
@@ -237,7 +258,7 @@ func caller(s *Store, h http.Header) (userID string, err error) {
 
 func errUnauthorized(problem string) *answer.Error {
 	how := "; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>"
-	return answer.Unauthorized("events", problem+how)
+	return answer.Unauthorized(answer.Realm, problem+how)
 }
 
 // credential is the API key of a request, or what is wrong with how it is sent. The header

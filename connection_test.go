@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -79,9 +80,10 @@ func (c *slowCreate) finish(read func([]byte) (int, error)) answer {
 	return <-c.answer
 }
 
-// The usual ends of a body: it has arrived, or its client has gone.
+// The usual ends of a body: it has arrived, its client has gone, or its time is over.
 func whole([]byte) (int, error)    { return 0, io.EOF }
 func cutShort([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+func late([]byte) (int, error)     { return 0, os.ErrDeadlineExceeded }
 
 const (
 	bodyLimit  = 1 << 20   // bytes of a body
@@ -156,12 +158,17 @@ func TestSlowBodies(t *testing.T) {
 		{"not JSON", 400, func(p []byte) (int, error) { return copy(p[:1], "x"), io.EOF }},
 		{"too long", 413, func(p []byte) (int, error) { return copy(p, "xx"), io.EOF }},
 		{"a panic", 500, func([]byte) (int, error) { panic("a reader that panics") }},
-		{"cut short", 400, cutShort},
+		{"out of time", 408, late},
+		{"cut short", 408, cutShort},
 	}
 	for i, c := range held {
 		end := ends[min(i, len(ends)-1)]
-		if a := c.finish(end.read); a.status != end.status {
-			t.Errorf("a slow body that ends as %q = %s, want %d", end.name, a, end.status)
+		a := c.finish(end.read)
+		if a.status != end.status {
+			t.Fatalf("a slow body that ends as %q = %s, want %d", end.name, a, end.status)
+		}
+		if i < len(ends) {
+			s.checkForm("POST", base+"/events/create", a)
 		}
 	}
 	again := s.fill()
@@ -434,7 +441,7 @@ func TestRawHTTP(t *testing.T) {
 		{"a length and chunks without a key",
 			keyless + "Content-Length: 5\r\n" + chunks + end + "0\r\n\r\n" + second, "401"},
 		{"the same length twice", post + length + length + end + newEvent, "201"},
-		{"a body cut short", post + "Content-Length: 5000\r\n" + end + newEvent, "400"},
+		{"a body cut short", post + "Content-Length: 5000\r\n" + end + newEvent, "408"},
 		{"too much behind the length", post + length + end + newEvent + "GARBAGE\r\n\r\n", "201 400"},
 		{"two lengths", post + "Content-Length: 5\r\nContent-Length: 6\r\n" + end + "abcdef", "400"},
 		{"length +3", post + "Content-Length: +3\r\n" + end + "abc", "400"},

@@ -247,7 +247,6 @@ func (e *eventsd) double() error {
 		d.Unknown = func(problem string) { s.Logger.Warn(problem) }
 		s.Now = d.Now
 		s.NewID = d.NewID
-		s.Intercept = d.Intercept
 		s.api = newAPI(NewStore(&s.Config))
 		s.report = s.Logger.Debug
 		err := d.Begin(s.api, func() error {
@@ -309,7 +308,7 @@ func (s *server) setFaults(d *double.Double) error {
 // ownerKey makes the first user of a double a key: with the chosen secret, or with one
 // that is the same in every double, unless the seed has that one.
 func (s *server) ownerKey() (err error) {
-	const owner = "usr_owner"
+	const owner = double.OwnerID
 	if s.apiKey == "" {
 		s.pageKey, _, err = s.api.Store.IssueKey(owner)
 		return err
@@ -559,14 +558,17 @@ func (s *server) servers(l net.Listener) []*command.Server {
 		return servers
 	}
 	routes := operator.StoreRoutes(s.api, s.report, "")
-	routes = append(routes, operator.Route{Operation: "GET /status", Do: s.status})
+	routes = append(routes, answer.Route{
+		Operation: "GET /status",
+		Handle:    operator.Reply(200, s.status),
+	})
 	everyone := func(*http.Request) error { return nil } // who may open the socket
 	handler := operator.Handler("", routes, everyone, s.api.writeError)
 	return append(servers, command.NewServer(socket, handler, s.Logger, s.more))
 }
 
 // status is the answer to "eventsd status".
-func (s *server) status(operator.Request) (any, error) {
+func (s *server) status(answer.Request) (any, error) {
 	db := s.api.db
 	_, number := build()
 	stats := db.Stats()

@@ -1019,6 +1019,7 @@ func readDemo(t *testing.T) []byte {
 // provokedElsewhere has the answers that another test provokes, because they need
 // more than a request. That test checks them by checkAnswer, too.
 var provokedElsewhere = map[string]func(*testing.T){
+	"POST /events/create 408": TestSlowBodies,
 	"POST /events/create 503": TestSlowBodies,
 }
 
@@ -1030,7 +1031,8 @@ func TestOpenAPIAnswers(t *testing.T) {
 	d := openAPI()
 	p := newProber(t, nil)
 	panics := func(string, string, http.ResponseWriter, *http.Request, http.HandlerFunc) { panic("boom") }
-	broken := newProber(t, &events.Config{Intercept: panics})
+	broken := newProber(t, nil)
+	broken.handler.(doubles.Server).Intercept(panics)
 	broken.seen = p.seen
 	for _, name := range d.operations {
 		method, path, _ := strings.Cut(name, " ")

@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base32"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -157,14 +155,6 @@ var (
 	guestTable = form.NewTable(Guest{}, rules)
 	refTable   = form.NewTable(Ref{}, rules)
 )
-
-const (
-	secretPrefix = "svc_live_" // begins every API key
-	maxSecret    = 255         // bytes of an API key
-)
-
-var secretRule = form.Match(secretPrefix+`[A-Za-z0-9._~-]{1,246}`,
-	"must be "+secretPrefix+" and 1 to 246 of A-Z a-z 0-9 . _ ~ -")
 
 // A row is found by its id and by a second name, a unique alternate one. An event's is
 // its slug. The others have a colon, which neither ids nor slugs have, so no two kinds
@@ -703,22 +693,6 @@ func (t tx) applyKey(v strict.Value) []string {
 	t.makeID(&k.ID, keyTable, "key", k.UserID)
 	t.put(&k, old, nil)
 	return nil
-}
-
-// digest is what a store keeps of a secret. One round of SHA-256 is enough for
-// those that are made here: there is nothing to guess in 128 random bits.
-func digest(secret string) string {
-	sum := sha256.Sum256([]byte(secret))
-	return hex.EncodeToString(sum[:])
-}
-
-// hint is the end of a secret by which a person tells keys apart; nil if the
-// secret is so short that its end would give away too much.
-func hint(secret string) *string {
-	if len(secret) < len(secretPrefix)+16 {
-		return nil
-	}
-	return new(secret[len(secret)-4:])
 }
 
 // applyEvent puts the event of a record. Its updated_at moves if another member changes.

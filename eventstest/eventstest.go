@@ -131,7 +131,7 @@ func New(t testing.TB, opts ...Option) *Server {
 	if year := d.At.UTC().Year(); year < 0 || year > 9999 {
 		t.Fatalf("eventstest: At(%v): the year must be 0 to 9999, in UTC", d.At)
 	}
-	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
+	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID})
 	server := events.New(store).(double.Server)
 	s := &Server{
 		Store:   store,
@@ -146,10 +146,10 @@ func New(t testing.TB, opts ...Option) *Server {
 				return fmt.Errorf("the seed: %w", err)
 			}
 		}
-		s.Key, _, err = store.IssueKey("usr_owner")
+		s.Key, _, err = store.IssueKey(double.OwnerID)
 		return err
 	}))
-	s.Owner = s.profile("usr_owner")
+	s.Owner = s.profile(double.OwnerID)
 	host := "eventstest.invalid"
 	if o.noListener {
 		s.client.DialContext = s.dial

@@ -394,7 +394,7 @@ func TestTimeouts(t *testing.T) {
 		if err == nil {
 			resp.Body.Close()
 		}
-		if err == nil && resp.StatusCode != 400 || time.Since(start) < 10*time.Second || time.Since(start) > 12*time.Second {
+		if err == nil && resp.StatusCode != 408 || time.Since(start) < 10*time.Second || time.Since(start) > 12*time.Second {
 			t.Errorf("a slow body: %v, %v after %v", resp, err, time.Since(start))
 		}
 		// A client that does not read its answer after it was held.

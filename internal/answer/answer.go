@@ -35,10 +35,12 @@ var codes = map[int]string{
 	403: "forbidden",
 	404: "not_found",
 	405: "method_not_allowed",
+	408: "request_timeout",
 	413: "payload_too_large",
 	415: "unsupported_media_type",
 	422: "idempotency_mismatch",
 	429: "rate_limited",
+	431: "header_fields_too_large",
 	500: "server_error",
 }
 
@@ -66,20 +68,22 @@ func BadRequest(message string) *Error { return NewError(400, message) }
 // NotFound is a 404.
 func NotFound(message string) *Error { return NewError(404, message) }
 
-// Unauthorized is a 401 with its challenge (RFC 9110, section 11.6.1).
+// Realm is what an API key opens, in the challenge of a 401.
+const Realm = "events"
+
+// Unauthorized is a 401 with its challenge.
 func Unauthorized(realm, message string) *Error {
-	return NewError(401, message, "WWW-Authenticate", `Bearer realm="`+realm+`"`)
+	return NewError(401, message, "WWW-Authenticate", Challenge(realm))
 }
+
+// Challenge is the header field WWW-Authenticate of a 401 (RFC 9110, section 11.6.1).
+func Challenge(realm string) string { return `Bearer realm="` + realm + `"` }
 
 // Method is a 405 on a path that allows other methods. The argument allow lists those
 // in the form of the header Allow: "GET, HEAD".
 func Method(path, allow string) *Error {
 	return NewError(405, "this method is not allowed on "+path+"; use "+allow, "Allow", allow)
 }
-
-// TooLarge is a 413. It closes the connection, as the rest of the body is not
-// wanted.
-func TooLarge(message string) *Error { return NewError(413, message, "Connection", "close") }
 
 // The values of headers that many answers share. They are only ever read, so one
 // slice serves all requests.

@@ -30,7 +30,8 @@ func TestErrors(t *testing.T) {
 			"Www-Authenticate", `Bearer realm="api"`},
 		{"Method", Method("/a?<b>", "GET, HEAD"), 405, "method_not_allowed",
 			"this method is not allowed on /a?<b>; use GET, HEAD", "Allow", "GET, HEAD"},
-		{"TooLarge", TooLarge(message), 413, "payload_too_large", written, "Connection", "close"},
+		{"NewError", NewError(413, message, "connection", "close"), 413, "payload_too_large", written,
+			"Connection", "close"},
 		{"a status with a code", &Error{Status: 429}, 429, "rate_limited", "", "", ""},
 		{"another status of the client", &Error{Status: 409}, 409, "bad_request", "", "", ""},
 		{"another status of the server", &Error{Status: 503, Header: http.Header{"Retry-After": {"1"}}},
@@ -95,15 +96,24 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// handlerOf is a handler of the route GET /x, which puts the error of an answer into err.
+func handlerOf(handle Handle, err *error) http.Handler {
+	s := Service{
+		Routes:     []Route{{Operation: "GET /x", Handle: handle}},
+		Check:      func(*http.Request) (string, error) { return "", nil },
+		WriteError: func(_ http.ResponseWriter, _ *http.Request, e error) { *err = e },
+	}
+	return s.Handler()
+}
+
 // TestRecover: a panic becomes an error with its cause and stack; the panic that
 // aborts a handler goes on, and no panic is no error.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	recovered := func(panics func()) (goesOn any, err error) {
 		defer func() { goesOn = recover() }()
-		routes := []Route{{"GET /x", func(http.ResponseWriter, *http.Request) { panics() }}}
-		fail := func(_ http.ResponseWriter, _ *http.Request, e error) { err = e }
-		Mux("", routes, nil, fail).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil))
+		h := handlerOf(func(http.ResponseWriter, Request) error { panics(); return nil }, &err)
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil))
 		return nil, err
 	}
 	goesOn, err := recovered(func() { panic("the cause") })
@@ -117,6 +127,45 @@ func TestRecover(t *testing.T) {
 	}
 	if goesOn, err := recovered(func() {}); err != nil || goesOn != nil {
 		t.Errorf("no panic is passed on as %v, and %v goes on", err, goesOn)
+	}
+}
+
+// TestPanicAfterBegin: an answer whose handler panics has no valid end, and its cause is
+// logged.
+func TestPanicAfterBegin(t *testing.T) {
+	t.Parallel()
+	const part = `{"data":[`
+	for _, tt := range []struct {
+		name  string
+		begin func(w http.ResponseWriter)
+	}{
+		{"with a length", func(w http.ResponseWriter) { Start(w, 200, 100) }},
+		{"in chunks", func(w http.ResponseWriter) { w.WriteHeader(200) }},
+		{"without a status", func(http.ResponseWriter) {}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var failed error
+			srv := httptest.NewServer(handlerOf(func(w http.ResponseWriter, _ Request) error {
+				tt.begin(w)
+				io.WriteString(w, part)
+				http.NewResponseController(w).Flush()
+				panic("the cause")
+			}, &failed))
+			defer srv.Close()
+			resp, err := srv.Client().Get(srv.URL + "/x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if string(body) != part || err == nil {
+				t.Errorf("the answer is %s with the error %v, want %s and an error", body, err, part)
+			}
+			if failed == nil || !strings.HasPrefix(failed.Error(), "panic: the cause\n") {
+				t.Errorf("WriteError got %v, want the cause", failed)
+			}
+		})
 	}
 }
 
@@ -154,7 +203,7 @@ func TestStream(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			stream := func(w http.ResponseWriter, _ *http.Request) {
+			stream := func(w http.ResponseWriter, _ Request) error {
 				Stream(w, func(w io.Writer) error {
 					for _, piece := range []string{"[", long, "]"} {
 						if _, err := io.WriteString(w, piece); err != nil {
@@ -163,9 +212,10 @@ func TestStream(t *testing.T) {
 					}
 					return tt.end()
 				})
+				return nil
 			}
-			fail := func(_ http.ResponseWriter, _ *http.Request, err error) { t.Error(err) }
-			srv := httptest.NewServer(Mux("", []Route{{"GET /x", stream}}, nil, fail))
+			var failed error
+			srv := httptest.NewServer(handlerOf(stream, &failed))
 			defer srv.Close()
 			resp, err := srv.Client().Get(srv.URL + "/x")
 			if err != nil {

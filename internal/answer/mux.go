@@ -14,42 +14,75 @@ import (
 // path. The path may have wildcards of [http.ServeMux], such as {id} in GET /events/{id}.
 type Route struct {
 	Operation string
-	Serve     http.HandlerFunc
+	Params    []Parameter // of its query
+	Body      *Bodies     // reads its body; nil if it takes none
+	Handle    Handle
 }
 
-// Mux returns a handler that sends each request to the route for its method and path. The
-// paths of the routes are below base. A route for GET takes HEAD, too. The Pattern of a
-// request is then the method and the whole path of its route.
+// Handle answers a request that was read, or returns an error, which [Service.WriteError]
+// answers.
+type Handle func(w http.ResponseWriter, r Request) error
+
+// Service is a list of routes, and what is the same for all of them.
+type Service struct {
+	Base   string // begins the path of every route
+	Routes []Route
+
+	// Check returns the id of the user who sends a request, which may be "", or why the sender
+	// is refused. It goes before everything else.
+	Check func(*http.Request) (caller string, err error)
+	// Intercept, if it is not nil, is called when the sender, the route and the method are known
+	// to be right, and may answer in place of the route. It is set before the service serves.
+	Intercept Intercept
+	// Admit, if it is not nil, returns why a request is refused whose query is right and whose
+	// body comes next.
+	Admit func(Request) error
+	// WriteError answers errors: of Check and Admit, of a query or a body, of the routes.
+	WriteError WriteError
+}
+
+// Intercept answers the request for an operation ("GET /events/{id}", also if the method is
+// HEAD) by a user, or calls next, which answers as usual. Calls run concurrently.
+type Intercept func(operation, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc)
+
+// Operations are those of the routes.
+func (s *Service) Operations() (all []string) {
+	for _, route := range s.Routes {
+		all = append(all, route.Operation)
+	}
+	return all
+}
+
+// Handler returns a handler that sends each request to the route for its method and path. A
+// route for GET takes HEAD, too. The Pattern of a request is then the method and the whole path
+// of its route.
 //
 // A path that is written out is more specific than one with a wildcard, and keeps its
 // methods to itself: if there are POST /events/create and GET /events/{id}, then no route
-// takes GET /events/create. Mux panics if two routes take the same requests and neither
+// takes GET /events/create. Handler panics if two routes take the same requests and neither
 // is more specific.
 //
-// What no route takes is answered in one place, once check has returned no error: OPTIONS
+// What no route takes is answered in one place, once Check has returned no error: OPTIONS
 // with the methods that the path has, other methods of such a path with a 405, and other
-// paths with a 404. WriteError answers errors, also those of check, and panics, whose errors
-// have the stack.
-func Mux(
-	base string, routes []Route, check func(*http.Request) error, writeError WriteError,
-) http.Handler {
+// paths with a 404. A panic is an error with the stack. If the answer had begun, its
+// connection is closed, so that no client takes a part for the whole.
+func (s *Service) Handler() http.Handler {
 	mux := http.NewServeMux()
 	methods := map[string][]string{} // by path
 	known := map[string]bool{}       // the methods of all paths
-	var operations []string
-	for _, route := range routes {
-		method, path, _ := strings.Cut(route.Operation, " ")
-		mux.HandleFunc(method+" "+base+path, route.Serve)
+	operations := s.Operations()
+	for i, operation := range operations {
+		method, path, _ := strings.Cut(operation, " ")
+		mux.HandleFunc(method+" "+s.Base+path, s.serve(&s.Routes[i]))
 		methods[path] = append(methods[path], method)
 		known[method] = true
-		operations = append(operations, route.Operation)
 	}
-	noRoute := NotFound("there is no such route below " + base + "/; there are " +
+	noRoute := NotFound("there is no such route below " + s.Base + "/; there are " +
 		strings.Join(operations, ", "))
 	// refuse answers what no route takes. Allow is empty if there is no such path.
 	refuse := func(path, allow string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			err := check(r)
+			_, err := s.Check(r)
 			switch {
 			case err != nil:
 			case allow == "":
@@ -61,7 +94,7 @@ func Mux(
 			default:
 				err = notAllowed(r.Method, path, allow, operations)
 			}
-			writeError(w, r, err)
+			s.WriteError(w, r, err)
 		}
 	}
 	unknown := refuse("", "")
@@ -71,31 +104,122 @@ func Mux(
 	for path, own := range methods {
 		allow := strings.Join(own, ", ") + ", OPTIONS"
 		allow = strings.Replace(allow, "GET", "GET, HEAD", 1)
-		paths.HandleFunc(base+path, refuse(path, allow))
+		paths.HandleFunc(s.Base+path, refuse(path, allow))
 		// A method that the path lacks must not reach another path with a wildcard.
 		for method := range known {
 			if !slices.Contains(own, method) {
-				mux.Handle(method+" "+base+path, paths)
+				mux.Handle(method+" "+s.Base+path, paths)
 			}
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun := &begunWriter{ResponseWriter: w}
 		defer func() {
 			cause := recover()
-			if cause == http.ErrAbortHandler {
-				panic(cause) // by it net/http closes the connection without an answer
-			}
 			if cause != nil {
-				writeError(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+				s.afterPanic(begun, r, cause)
 			}
 		}()
 		if !isPlain(r.URL) {
-			unknown(w, r)
+			unknown(begun, r)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		mux.ServeHTTP(begun, r)
 	})
 }
+
+// serve returns what checks the sender of a request and lets the route answer it.
+func (s *Service) serve(route *Route) http.HandlerFunc {
+	serve := func(w http.ResponseWriter, r *http.Request, caller string) {
+		err := s.answer(w, Request{Request: r, Caller: caller}, route)
+		if err != nil {
+			s.WriteError(w, r, err)
+		}
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		caller, err := s.Check(r)
+		switch {
+		case err != nil:
+			s.WriteError(w, r, err)
+		case s.Intercept == nil:
+			serve(w, r, caller)
+		default:
+			s.Intercept(route.Operation, caller, w, r, func(w http.ResponseWriter, r *http.Request) {
+				serve(w, r, caller)
+			})
+		}
+	}
+}
+
+// answer reads the query and the body of a request and lets the route answer it. A body is
+// refused where it has no meaning, but for that of a GET, which is ignored (RFC 9110, 9.3.1).
+func (s *Service) answer(w http.ResponseWriter, r Request, route *Route) error {
+	err := route.readQuery(&r)
+	if err != nil {
+		return err
+	}
+	if route.Body == nil && (r.Method == "GET" || r.Method == "HEAD") {
+		return route.Handle(w, r)
+	}
+	if s.Admit != nil {
+		if err := s.Admit(r); err != nil {
+			return err
+		}
+	}
+	body := route.Body
+	if body == nil {
+		body = NewBodies(0, 0, "; the query takes "+route.takes())
+	}
+	var held int64
+	defer func() { body.held.Add(-held) }()
+	r.Body, err = body.read(r.Request, &held)
+	if err != nil {
+		return err
+	}
+	return route.Handle(w, r)
+}
+
+// begunWriter is a ResponseWriter that knows whether the answer has begun.
+// [http.ResponseController] reaches the writer that it wraps.
+type begunWriter struct {
+	http.ResponseWriter
+	hasBegun bool
+}
+
+func (w *begunWriter) WriteHeader(status int) {
+	w.hasBegun = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *begunWriter) Write(part []byte) (int, error) {
+	w.hasBegun = true
+	return w.ResponseWriter.Write(part)
+}
+
+// Unwrap returns the writer that w wraps.
+func (w *begunWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// afterPanic answers a request whose handler has panicked. Of an answer that has begun it logs
+// the cause, by an answer that nobody gets, and closes the connection.
+func (s *Service) afterPanic(w *begunWriter, r *http.Request, cause any) {
+	if cause == http.ErrAbortHandler { // by it net/http closes the connection without an answer
+		panic(cause)
+	}
+	err := fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+	if !w.hasBegun {
+		s.WriteError(w, r, err)
+		return
+	}
+	s.WriteError(nowhere{}, r, err)
+	panic(http.ErrAbortHandler)
+}
+
+// nowhere is a ResponseWriter that drops the answer.
+type nowhere struct{}
+
+func (nowhere) Header() http.Header            { return http.Header{} }
+func (nowhere) Write(part []byte) (int, error) { return len(part), nil }
+func (nowhere) WriteHeader(int)                {}
 
 // notAllowed is a 405. It names the operations below the path that have the method, as
 // POST /events is most likely to mean POST /events/create.

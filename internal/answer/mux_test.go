@@ -11,21 +11,22 @@ import (
 // TestMux: a second method on a path needs nothing but a second line in the list.
 func TestMux(t *testing.T) {
 	t.Parallel()
-	echo := func(w http.ResponseWriter, r *http.Request) {
+	echo := func(w http.ResponseWriter, r Request) error {
 		Write(w, http.StatusOK, r.Pattern+"|"+r.PathValue("id"))
+		return nil
 	}
 	routes := []Route{
-		{"GET /events", echo},
-		{"POST /events/create", echo},
-		{"GET /events/{id}", echo},
-		{"DELETE /events/{id}", echo},
-		{"GET /events/{id}/guests", echo},
+		{Operation: "GET /events", Handle: echo},
+		{Operation: "POST /events/create", Handle: echo},
+		{Operation: "GET /events/{id}", Handle: echo},
+		{Operation: "DELETE /events/{id}", Handle: echo},
+		{Operation: "GET /events/{id}/guests", Handle: echo},
 	}
-	check := func(r *http.Request) error {
+	check := func(r *http.Request) (string, error) {
 		if r.Header["X-Refused"] != nil {
-			return errors.New("refused")
+			return "", errors.New("refused")
 		}
-		return nil
+		return "", nil
 	}
 	fail := func(w http.ResponseWriter, r *http.Request, err error) {
 		e, ok := errors.AsType[*Error](err)
@@ -34,7 +35,8 @@ func TestMux(t *testing.T) {
 		}
 		e.Write(w)
 	}
-	h := Mux("/v1", routes, check, fail)
+	service := Service{Base: "/v1", Routes: routes, Check: check, WriteError: fail}
+	h := service.Handler()
 	const unknown = "there is no such route below /v1/; there are GET /events, POST /events/create, " +
 		"GET /events/{id}, DELETE /events/{id}, GET /events/{id}/guests"
 	const methodsOfOne = "GET, HEAD, DELETE, OPTIONS"
@@ -89,13 +91,13 @@ func TestMux(t *testing.T) {
 				t.Errorf("%d %s, Allow %q; want %d %s, %q",
 					w.Code, got, w.Header().Get("Allow"), tt.status, tt.want, tt.allow)
 			}
-			// The check goes before everything that no route answers.
+			// The check goes before everything.
 			w = httptest.NewRecorder()
 			r := httptest.NewRequest(tt.method, tt.path, nil)
 			r.Header.Set("X-Refused", "1")
 			h.ServeHTTP(w, r)
-			if refused := w.Code == 403; refused != (tt.status != 200) {
-				t.Errorf("with an error of check: %d %s", w.Code, w.Body)
+			if w.Code != 403 {
+				t.Errorf("with an error of Check: %d %s, want 403", w.Code, w.Body)
 			}
 		})
 	}
@@ -104,17 +106,16 @@ func TestMux(t *testing.T) {
 // TestMuxConflict: a list in which it is not clear what takes a request is refused.
 func TestMuxConflict(t *testing.T) {
 	t.Parallel()
-	for _, second := range []Route{{"GET /a/{x}", nil}, {"GET /{x}/b", nil}, {"POST /{x}/b", nil}} {
-		t.Run(second.Operation, func(t *testing.T) {
+	for _, second := range []string{"GET /a/{x}", "GET /{x}/b", "POST /{x}/b"} {
+		t.Run(second, func(t *testing.T) {
 			t.Parallel()
 			defer func() {
 				if recover() == nil {
 					t.Error("no panic")
 				}
 			}()
-			second.Serve = func(http.ResponseWriter, *http.Request) {}
-			first := Route{"GET /a/{y}", second.Serve}
-			Mux("", []Route{first, second}, nil, nil)
+			s := Service{Routes: []Route{{Operation: "GET /a/{y}"}, {Operation: second}}}
+			s.Handler()
 		})
 	}
 }

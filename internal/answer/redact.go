@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-const keyPrefix = "svc_live_" // every API key begins with it
+// KeyPrefix begins every API key.
+const KeyPrefix = "svc_live_"
 
 // apiKey finds an API key in a text, up to what can end one in a URL, a header or
 // a body. Any of its characters may be written as in a URL (%5F for the underscore,
 // also encoded again: %255F) or in JSON (\u005f).
 var apiKey = func() *regexp.Regexp {
 	var prefix strings.Builder
-	for _, c := range keyPrefix {
+	for _, c := range KeyPrefix {
 		fmt.Fprintf(&prefix, `(?:%c|(?i:%%(?:25)*%02x|\\u00%02x))`, c, c, c)
 	}
 	return regexp.MustCompile(prefix.String() + "((?:[^\\s\"'`&;,/\\\\<>]|\\\\u00[[:xdigit:]]{2})+)")
@@ -23,7 +24,7 @@ var apiKey = func() *regexp.Regexp {
 // Redact returns a text with every API key in it cut to an ellipsis and its last
 // four characters, fewer of a short key: for a log or the journal of a test double.
 func Redact(text string) string {
-	if !strings.Contains(text, keyPrefix) && !strings.Contains(text, "%") && !strings.Contains(text, `\u00`) {
+	if !strings.Contains(text, KeyPrefix) && !strings.Contains(text, "%") && !strings.Contains(text, `\u00`) {
 		return text // as nearly every text is: the search below takes ten times as long
 	}
 	return apiKey.ReplaceAllStringFunc(text, func(key string) string {

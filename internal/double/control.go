@@ -28,38 +28,68 @@ const (
 	maxWait    = time.Minute
 )
 
+// The parameters of queries.
+var (
+	userParam = answer.Param[string]{
+		Name: "user",
+		Rule: "must be the id of a user, given once; leave it out for all",
+		Read: func(id string) (string, bool) { return id, id != "" },
+	}
+	operationParam = answer.Param[string]{
+		Name: "operation",
+		Rule: "must be an operation of the API, such as GET /events, given once; leave it out for all",
+		Read: func(operation string) (string, bool) { return operation, operation != "" },
+	}
+	countParam = answer.Param[int]{
+		Name: "count",
+		Rule: fmt.Sprintf("must be a whole number from 0 to %d, given once", maxJournal),
+		Read: func(value string) (int, bool) {
+			n, err := strconv.Atoi(value)
+			return n, err == nil && n >= 0 && n <= maxJournal
+		},
+	}
+	waitParam = answer.Param[time.Duration]{
+		Name: "wait",
+		Rule: "must be a duration up to 60s, such as 5s, given once",
+		Read: func(value string) (time.Duration, bool) {
+			d, err := time.ParseDuration(value)
+			return d, err == nil && d >= 0 && d <= maxWait
+		},
+		Default: 10 * time.Second,
+	}
+)
+
 // Control returns the handler of the control API, for requests that carry the
 // token and come from no browser, or from the inspector. It answers a new key with the base
 // URL of the host that the request was sent to. The function report logs what is
 // done to the store, and writeError answers errors.
 func (d *Double) Control(token string, report operator.Report, writeError answer.WriteError) http.Handler {
-	user := map[string]func(string) error{"user": d.KnownUser}
-	anything := func(string) error { return nil } // getRequests checks it
-	filter := map[string]func(string) error{
-		"user":      d.KnownUser,
-		"operation": d.KnownOperation,
-		"count":     anything,
-		"wait":      anything,
+	user := userParam
+	user.Check = d.KnownUser
+	operation := operationParam
+	operation.Check = d.KnownOperation
+	ofUser := []answer.Parameter{user}
+	filter := []answer.Parameter{user, operation, countParam, waitParam}
+	reset := func(r answer.Request) (any, error) {
+		return nil, d.Reset(userParam.In(r))
 	}
-	reset := func(r operator.Request) (any, error) {
-		return nil, d.Reset(r.Query.Get("user"))
-	}
-	deleteRequests := func(r operator.Request) (any, error) {
-		d.ClearRequests(r.Query.Get("user"))
+	deleteRequests := func(r answer.Request) (any, error) {
+		d.ClearRequests(userParam.In(r))
 		return nil, nil
 	}
+	body := answer.NewBodies(maxControl, 0, "")
 	routes := operator.StoreRoutes(d, report, d.base)
-	routes = append(routes, operator.Routes{
-		{Operation: "POST /reset", Do: reset, Query: user},
-		{Operation: "GET /faults", Do: d.getFaults, Query: user},
-		{Operation: "PUT /faults", Do: d.putFaults, Query: user, MaxBody: maxControl},
-		{Operation: "POST /faults", Do: d.postFault, Status: 201, MaxBody: maxControl},
-		{Operation: "DELETE /faults", Do: d.deleteFaults, Query: user},
-		{Operation: "DELETE /faults/{id}", Do: d.deleteFaults},
-		{Operation: "GET /requests", Do: d.getRequests, Query: filter},
-		{Operation: "DELETE /requests", Do: deleteRequests, Query: user},
-		{Operation: "GET /clock", Do: d.getClock},
-		{Operation: "PUT /clock", Do: d.putClock, MaxBody: maxControl},
+	routes = append(routes, []answer.Route{
+		{Operation: "POST /reset", Params: ofUser, Handle: operator.Reply(204, reset)},
+		{Operation: "GET /faults", Params: ofUser, Handle: operator.Reply(200, d.getFaults)},
+		{Operation: "PUT /faults", Params: ofUser, Body: body, Handle: operator.Reply(200, d.putFaults)},
+		{Operation: "POST /faults", Body: body, Handle: operator.Reply(201, d.postFault)},
+		{Operation: "DELETE /faults", Params: ofUser, Handle: operator.Reply(204, d.deleteFaults)},
+		{Operation: "DELETE /faults/{id}", Handle: operator.Reply(204, d.deleteFaults)},
+		{Operation: "GET /requests", Params: filter, Handle: operator.Reply(200, d.getRequests)},
+		{Operation: "DELETE /requests", Params: ofUser, Handle: operator.Reply(204, deleteRequests)},
+		{Operation: "GET /clock", Handle: operator.Reply(200, d.getClock)},
+		{Operation: "PUT /clock", Body: body, Handle: operator.Reply(200, d.putClock)},
 	}...)
 	check := func(r *http.Request) error { return checkSender(r, token) }
 	return operator.Handler(ControlPath, routes, check, writeError)
@@ -169,10 +199,10 @@ func (d *Double) SetFaults(array []byte, user string) error {
 	return nil
 }
 
-func (d *Double) getFaults(r operator.Request) (any, error) {
+func (d *Double) getFaults(r answer.Request) (any, error) {
 	d.Lock()
 	defer d.Unlock()
-	user := r.Query.Get("user")
+	user := userParam.In(r)
 	list := []Rule{}
 	for _, f := range d.faults {
 		if user == "" || f.User == user {
@@ -182,15 +212,15 @@ func (d *Double) getFaults(r operator.Request) (any, error) {
 	return list, nil
 }
 
-func (d *Double) putFaults(r operator.Request) (any, error) {
-	err := d.SetFaults(r.Body, r.Query.Get("user"))
+func (d *Double) putFaults(r answer.Request) (any, error) {
+	err := d.SetFaults(r.Body, userParam.In(r))
 	if err != nil {
 		return nil, err
 	}
 	return d.getFaults(r)
 }
 
-func (d *Double) postFault(r operator.Request) (any, error) {
+func (d *Double) postFault(r answer.Request) (any, error) {
 	rule, err := d.parseFault(r.Body, "")
 	if err != nil {
 		return nil, err
@@ -201,35 +231,33 @@ func (d *Double) postFault(r operator.Request) (any, error) {
 	return *rule, nil
 }
 
-func (d *Double) deleteFaults(r operator.Request) (any, error) {
-	removed := d.Clear(r.ID, r.Query.Get("user"))
-	if r.ID != "" && removed == 0 {
-		return nil, answer.NotFound(fmt.Sprintf("fault %.80q is not set: GET /faults lists what is", r.ID))
+func (d *Double) deleteFaults(r answer.Request) (any, error) {
+	id := r.PathValue("id")
+	removed := d.Clear(id, userParam.In(r))
+	if id != "" && removed == 0 {
+		return nil, answer.NotFound(fmt.Sprintf("fault %.80q is not set: GET /faults lists what is", id))
 	}
 	return nil, nil
 }
 
 // getRequests answers with the requests of the journal or, with ?count=, with those that
 // have come once there are so many, or when the time to wait is over.
-func (d *Double) getRequests(r operator.Request) (any, error) {
-	count, badCount := strconv.Atoi(cmp.Or(r.Query.Get("count"), "0"))
-	wait, badWait := time.ParseDuration(cmp.Or(r.Query.Get("wait"), "10s"))
-	if badCount != nil || count < 0 || count > maxJournal ||
-		badWait != nil || wait < 0 || wait > maxWait {
-		return nil, answer.BadRequest(
-			"count must be a whole number up to 1000, and wait a duration up to 60s, such as 5s")
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), wait)
+func (d *Double) getRequests(r answer.Request) (any, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), waitParam.In(r))
 	defer cancel()
-	found := d.Requests(ctx, count, r.Query.Get("operation"), r.Query["user"])
+	var users []string
+	if user := userParam.In(r); user != "" {
+		users = []string{user}
+	}
+	found := d.Requests(ctx, countParam.In(r), operationParam.In(r), users)
 	return map[string]any{"data": found}, nil
 }
 
-func (d *Double) getClock(operator.Request) (any, error) {
+func (d *Double) getClock(answer.Request) (any, error) {
 	return map[string]any{"now": d.Now()}, nil
 }
 
-func (d *Double) putClock(r operator.Request) (any, error) {
+func (d *Double) putClock(r answer.Request) (any, error) {
 	var in struct {
 		Now     *time.Time    `json:"now"`
 		Advance time.Duration `json:"advance"`

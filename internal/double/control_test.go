@@ -123,7 +123,7 @@ func issue(t testing.TB, store *events.Store, user string) (key string) {
 // newService starts a double. If beside is given, it is put between it and its server.
 func newService(t testing.TB, beside ...*besideReset) *service {
 	d := double.New(events.BasePath)
-	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
+	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID})
 	server := events.New(store).(double.Server)
 	for _, b := range beside {
 		b.Server, server = server, b
@@ -257,14 +257,14 @@ func TestControlRefuses(t *testing.T) {
 		{"GET /keys?user=usr_ada", "", "", 400, "query"},
 		{"GET /clock?user=usr_ada", "", "", 400, "query"},
 		{"POST /reset?owner=usr_ada", "", "", 400, "query"},
-		{"POST /reset?user=", "", "", 400, "query"},
-		{"POST /reset?user=usr_ada&user=usr_owner", "", "", 400, "query"},
+		{"POST /reset?user=", "", "", 400, "user must be the id of a user, given once"},
+		{"POST /reset?user=usr_ada&user=usr_owner", "", "", 400, "user must be the id of a user, given once"},
 		{"POST /reset?user=%zz", "", "", 400, "query"},
 		{"POST /reset?user=usr_nobody", "", "", 404, `user \"usr_nobody\" is not known`},
 		{"GET /requests?user=ada", "", "", 404, "is not known"},
 		{"GET /requests?operation=GET+/event", "", "", 400,
 			`operation \"GET /event\" is not known: it must be one of GET /users/me, GET /events, POST /events/create, `},
-		{"GET /requests?operation=", "", "", 400, "takes count and operation and user and wait"},
+		{"GET /requests?operation=", "", "", 400, "operation must be an operation of the API"},
 		{"DELETE /requests?operation=GET+/events", "", "", 400, "takes user"},
 		{"POST /reset", `{"user":"usr_ada"}`, "", 400, "takes user"},
 		{"DELETE /faults", `[]`, "", 400, "must be empty"},
@@ -509,7 +509,7 @@ func TestControlFaults(t *testing.T) {
 func TestFaultsAtStart(t *testing.T) {
 	t.Parallel()
 	d := double.New(events.BasePath)
-	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, Intercept: d.Intercept})
+	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID})
 	server := events.New(store).(double.Server)
 	s := &service{t: t, double: d, api: d.Handler(server)}
 	err := d.Begin(server, func() error {
@@ -692,7 +692,9 @@ func TestWaitForRequests(t *testing.T) {
 	}
 	for _, query := range []string{"count=x", "count=-1", "count=1001", "wait=61s", "wait=5", "count=1&wait=-1s"} {
 		w := s.steer("GET /requests?"+query, "")
-		if w.Code != 400 || !strings.Contains(w.Body.String(), "count must be a whole number up to 1000, and wait") {
+		name := strings.Split(query, "=")[strings.Count(query, "=")-1]
+		rule := strings.TrimPrefix(name, "1&") + " must be a "
+		if w.Code != 400 || !strings.Contains(w.Body.String(), rule) {
 			t.Errorf("GET /requests?%s = %d %s", query, w.Code, w.Body)
 		}
 	}

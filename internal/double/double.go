@@ -2,9 +2,9 @@
 // still, ids and keys that repeat, faults, a journal of the requests, and the
 // control API by which tests in any language use all that.
 //
-// To wire it up: [New]; a store configured with [Double.Now], [Double.NewID] and
-// [Double.Intercept]; [Double.Begin] with the server of that store; then serve
-// [Double.Handler] and, for other processes, [Double.Control] beside it. What is left to
+// To wire it up: [New]; a store configured with [Double.Now] and [Double.NewID];
+// [Double.Begin] with the server of that store; then serve [Double.Handler] and, for
+// other processes, [Double.Control] beside it. What is left to
 // report when the tests have ended, [Double.Problems] returns.
 package double
 
@@ -27,6 +27,9 @@ import (
 	"example.com/events/internal/operator"
 	"example.com/events/internal/strict"
 )
+
+// OwnerID is the id of the first user of a double, whom it makes by itself.
+const OwnerID = "usr_owner"
 
 const mailDomain = "@double.example" // of the users that the double makes
 
@@ -58,8 +61,9 @@ type Double struct {
 	startFaults []*Rule
 	records     bytes.Buffer
 
-	// Server is whose double this is. Begin sets it.
+	// Server is whose double this is. Begin sets it, and the limits of its bodies.
 	Server
+	limits answer.BodyLimits
 
 	// The mutex guards what follows. The store calls Now and NewID while it holds locks of
 	// its own, so a method of Server must never be called while the mutex is held.
@@ -96,6 +100,11 @@ type Server interface {
 	// KeyOwner is the id of the user whose API key a request carries, also if the key
 	// was revoked. It is "" if there is no such key.
 	KeyOwner(r *http.Request) string
+	// Intercept lets a function answer requests in place of the server. It is called before
+	// the server serves.
+	Intercept(answer.Intercept)
+	// BodyLimits are the limits of the bodies of requests.
+	BodyLimits() answer.BodyLimits
 }
 
 // New returns a double of a server that has its operations under a base path.
@@ -116,9 +125,11 @@ func New(base string) *Double {
 // keys and set faults. What is there then is what [Double.Reset] goes back to.
 func (d *Double) Begin(server Server, setUp func() error) error {
 	d.Server = server
+	server.Intercept(d.intercept)
+	d.limits = server.BodyLimits()
 	d.At = d.At.Round(0).UTC()
 	d.now = d.At
-	err := d.apply(`{"user":{"id":"usr_owner","name":"Test Owner","email":"owner` + mailDomain + `"}}`)
+	err := d.apply(`{"user":{"id":%q,"name":"Test Owner","email":"owner%s"}}`, OwnerID, mailDomain)
 	if err != nil {
 		return err
 	}

@@ -249,9 +249,9 @@ func (e *entry) refuse(why string) {
 	e.goOn()
 }
 
-// Intercept answers a request as the first fault for it says, and leaves it to
-// next if there is none.
-func (d *Double) Intercept(
+// intercept is the [answer.Intercept] of the double: it answers a request as the first fault
+// for it says, and leaves it to next if there is none.
+func (d *Double) intercept(
 	operation, _ string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc,
 ) {
 	e := d.meet(operation, r)
@@ -301,26 +301,23 @@ func (d *Double) Intercept(
 	}
 }
 
-// The limits of the bodies of requests that meet a fault, in bytes.
-const (
-	maxRead    = 16 << 20  // what is read of one, as the API reads of one that it refuses
-	maxHeld    = 1<<20 + 1 // what is kept of one: the API refuses longer ones, whatever they have
-	maxHolding = 128 << 20 // what all requests may keep at once
-)
+// maxHolding is how many bytes of bodies all requests that meet a fault may keep at once.
+const maxHolding = 128 << 20
 
 // readBody reads the body of a request, so that the journal has it, and net/http notices
 // when the client goes away, and keeps it for the server. Then it counts the hit.
 func (d *Double) readBody(e *entry, r *http.Request) {
 	d.Lock()
-	e.size = min(uint64(r.ContentLength), maxHeld) // -1, unknown, is the largest
+	kept := d.limits.Body + 1                           // the API refuses longer ones, whatever they have
+	e.size = min(uint64(r.ContentLength), uint64(kept)) // -1, unknown, is the largest
 	d.holding += e.size
 	hasRoom := d.holding <= maxHolding
 	d.Unlock()
 	var body []byte
 	if hasRoom {
-		body, _ = io.ReadAll(io.LimitReader(r.Body, maxHeld)) // the server meets the error, too
+		body, _ = io.ReadAll(io.LimitReader(r.Body, kept)) // the server meets the error, too
 	}
-	io.CopyN(io.Discard, r.Body, maxRead)
+	io.CopyN(io.Discard, r.Body, d.limits.Drain)
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
 	e.update(func() {
 		if e.refused { // by a reset
@@ -383,7 +380,7 @@ func (a *recorder) Write(p []byte) (int, error) {
 
 // required are the fields that openapi.json requires of the header of some answers.
 var required = map[int][2]string{
-	401: {"WWW-Authenticate", `Bearer realm="events"`},
+	401: {"WWW-Authenticate", answer.Challenge(answer.Realm)},
 	405: {"Allow", "OPTIONS"},
 	415: {"Accept", "application/json"},
 	429: {"Retry-After", "1"},

@@ -51,7 +51,7 @@ func (r Request) String() string {
 
 // entry is a request in the journal, and what a fault does to it until it is answered. The
 // double's mutex guards what changes in it. While the request is served, its entry stands in the
-// place of its body: so the entry records what the server reads, and [Double.Intercept] finds
+// place of its body: so the entry records what the server reads, and [Double.intercept] finds
 // the entry.
 type entry struct {
 	Request

@@ -264,7 +264,7 @@ func TestRefusedEarly(t *testing.T) {
 		_, err := store.IssueKey(make([]byte, 16*maxBody))
 		return err
 	})
-	const want = "the body must arrive whole and have at most 1 MiB"
+	const want = "the body must have at most 1 MiB"
 	if status(err) != 2 || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("a large body is refused with %v, want %s", err, want)
 	}

@@ -14,15 +14,9 @@
 package operator
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 
 	"example.com/events/internal/answer"
 	"example.com/events/internal/command"
@@ -49,30 +43,6 @@ type Store interface {
 	Close() error
 }
 
-// Route is what answers an operation, which is a method and a path.
-type Route struct {
-	Operation string
-	Status    int                                 // of its success, if that is not 200 or 204
-	MaxBody   int64                               // bytes of the body that it takes; 0: none
-	Query     map[string]func(value string) error // the query parameters that it takes, with their checks
-
-	// Do does what is asked for. Its answer is what [strict.Encode] takes, or nil for a 204.
-	Do func(Request) (answer any, err error)
-	// Stream, in place of Do, writes an answer that may be very long. It fails only if w does.
-	Stream func(w io.Writer) error
-}
-
-// Request is what a route works on. Its context is done when the client has gone away.
-type Request struct {
-	*http.Request            // whose body has been read
-	ID            string     // the {id} of its path
-	Query         url.Values // only what [Route.Query] has, checked, each at most once
-	Body          []byte
-}
-
-// Routes are what a handler serves.
-type Routes []Route
-
 const (
 	maxBody    = 1 << 20  // bytes, of a key
 	maxRecords = 64 << 20 // bytes, of an array of records: a whole store may come back
@@ -84,8 +54,8 @@ type Report func(message string, args ...any)
 
 // StoreRoutes are the operator's routes. If basePath is not "", a new key is answered with
 // the base URL of an API below it, on the host that the request was sent to.
-func StoreRoutes(store Store, report Report, basePath string) Routes {
-	issueKey := func(r Request) (any, error) {
+func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
+	issueKey := func(r answer.Request) (any, error) {
 		issued, err := store.IssueKey(r.Body)
 		if err != nil {
 			return nil, err
@@ -96,18 +66,19 @@ func StoreRoutes(store Store, report Report, basePath string) Routes {
 		}
 		return issued, nil
 	}
-	listKeys := func(Request) (any, error) {
+	listKeys := func(answer.Request) (any, error) {
 		keys, err := store.Keys()
 		return map[string]json.RawMessage{"data": keys}, err
 	}
-	revokeKey := func(r Request) (any, error) {
-		err := store.RevokeKey(r.ID)
+	revokeKey := func(r answer.Request) (any, error) {
+		id := r.PathValue("id")
+		err := store.RevokeKey(id)
 		if err == nil {
-			report("revoked a key", "key", r.ID)
+			report("revoked a key", "key", id)
 		}
 		return nil, err
 	}
-	applyRecords := func(r Request) (any, error) {
+	applyRecords := func(r answer.Request) (any, error) {
 		defer command.SaveMemory(len(r.Body))()
 		count, err := store.ApplyRecords(r.Body)
 		if err != nil {
@@ -122,93 +93,55 @@ func StoreRoutes(store Store, report Report, basePath string) Routes {
 			"unchanged", count["unchanged"])
 		return map[string]int{"applied": count["applied"], "unchanged": count["unchanged"]}, nil
 	}
-	return Routes{
-		{Operation: "GET /keys", Do: listKeys},
-		{Operation: "POST /keys", Do: issueKey, Status: 201, MaxBody: maxBody},
-		{Operation: "DELETE /keys/{id}", Do: revokeKey},
-		{Operation: "GET /records", Stream: store.WriteRecords},
-		{Operation: "POST /records", Do: applyRecords, MaxBody: maxRecords},
+	writeRecords := func(w http.ResponseWriter, _ answer.Request) error {
+		answer.NoTimeouts(w)
+		answer.Stream(w, store.WriteRecords)
+		return nil
+	}
+	keyBody := answer.NewBodies(maxBody, 0, "")
+	recordsBody := answer.NewBodies(maxRecords, 0, "; send it in parts")
+	return []answer.Route{
+		{Operation: "GET /keys", Handle: Reply(200, listKeys)},
+		{Operation: "POST /keys", Body: keyBody, Handle: Reply(201, issueKey)},
+		{Operation: "DELETE /keys/{id}", Handle: Reply(204, revokeKey)},
+		{Operation: "GET /records", Handle: writeRecords},
+		{Operation: "POST /records", Body: recordsBody, Handle: Reply(200, applyRecords)},
+	}
+}
+
+// Reply is a handler that answers with a status and what do returns, in the form of
+// [strict.Encode]. With the status 204 that is nothing. What do works on may take as long as it
+// likes.
+func Reply(status int, do func(answer.Request) (any, error)) answer.Handle {
+	return func(w http.ResponseWriter, r answer.Request) error {
+		answer.NoTimeouts(w)
+		result, err := do(r)
+		switch {
+		case err != nil:
+			return err
+		case status == 204:
+			w.WriteHeader(204)
+		default:
+			answer.Write(w, status, string(strict.Encode(result)))
+		}
+		return nil
 	}
 }
 
 // Handler serves routes under a path, if check has no error for the request. WriteError
 // answers errors: those of check, an [answer.Error], or what the store returned.
 func Handler(
-	base string, routes Routes, check func(*http.Request) error, writeError answer.WriteError,
+	base string, routes []answer.Route, check func(*http.Request) error, writeError answer.WriteError,
 ) http.Handler {
-	var list []answer.Route
-	for _, route := range routes {
-		list = append(list, answer.Route{
-			Operation: route.Operation,
-			Serve: func(w http.ResponseWriter, r *http.Request) {
-				err := check(r)
-				if err == nil {
-					err = route.serve(w, r)
-				}
-				if err != nil {
-					writeError(w, r, err)
-				}
-			},
-		})
+	service := answer.Service{
+		Base:       base,
+		Routes:     routes,
+		Check:      func(r *http.Request) (string, error) { return "", check(r) },
+		WriteError: writeError,
 	}
-	mux := answer.Mux(base, list, check, writeError)
+	serve := service.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer.Begin(w.Header())
-		mux.ServeHTTP(w, r)
+		serve.ServeHTTP(w, r)
 	})
-}
-
-// serve answers a request.
-func (rt Route) serve(w http.ResponseWriter, r *http.Request) error {
-	request := Request{Request: r, ID: r.PathValue("id")}
-	err := rt.read(&request, w)
-	if err != nil {
-		return err
-	}
-	answer.NoTimeouts(w)
-	if rt.Stream != nil {
-		answer.Stream(w, rt.Stream)
-		return nil
-	}
-	result, err := rt.Do(request)
-	switch {
-	case err != nil:
-		return err
-	case result == nil:
-		w.WriteHeader(204)
-	default:
-		answer.Write(w, cmp.Or(rt.Status, 200), string(strict.Encode(result)))
-	}
-	return nil
-}
-
-// read checks the query and the body of a request.
-func (rt Route) read(r *Request, w http.ResponseWriter) (err error) {
-	names := slices.Sorted(maps.Keys(rt.Query))
-	takes := cmp.Or(strings.Join(names, " and "), "nothing")
-	problem := "the query takes " + takes + ": each at most once, with a value, encoded"
-	r.Query, err = url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return answer.BadRequest(problem)
-	}
-	for name, values := range r.Query {
-		check := rt.Query[name]
-		if check == nil || len(values) > 1 || values[0] == "" {
-			return answer.BadRequest(fmt.Sprintf("%s; see %.60q", problem, name))
-		}
-		err = check(values[0])
-		if err != nil {
-			return err
-		}
-	}
-	r.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Request.Body, rt.MaxBody))
-	switch {
-	case err == nil:
-		return nil
-	case rt.MaxBody == 0:
-		return answer.BadRequest("the body must be empty; the query takes " + takes)
-	default:
-		return answer.TooLarge(fmt.Sprintf("the body must arrive whole and have at most %d MiB; "+
-			"send it in parts", rt.MaxBody>>20))
-	}
 }
