@@ -475,37 +475,40 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// tableRows returns the cells of a document's table whose heading begins with a text.
+func tableRows(t *testing.T, file, heading string) (rows [][]string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "\n| "+heading+" |")
+	if !found {
+		t.Fatalf("%s has no table %q", file, heading)
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, line := range strings.Split(strings.TrimSpace(table), "\n")[2:] {
+		var cells []string
+		for _, cell := range strings.Split(strings.ReplaceAll(line, `\|`, "/"), "|") {
+			cells = append(cells, strings.TrimSpace(cell))
+		}
+		rows = append(rows, cells[1:])
+	}
+	return rows
+}
+
+// backquoted returns what stands between backquotes.
+func backquoted(text string) (found []string) {
+	for _, match := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(text, -1) {
+		found = append(found, match[1])
+	}
+	return found
+}
+
 // TestCommandTables: the tables of docs/command.md have the subcommands that help has and the
 // flags of each with their defaults, and nothing else. README.md has some of them.
 func TestCommandTables(t *testing.T) {
 	t.Parallel()
-	// rows returns the cells of a document's table whose heading begins with a text.
-	rows := func(file, heading string) (cells [][]string) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, table, found := strings.Cut(string(text), "\n| "+heading+" |")
-		if !found {
-			t.Fatalf("%s has no table %q", file, heading)
-		}
-		table, _, _ = strings.Cut(table, "\n\n")
-		for _, row := range strings.Split(strings.TrimSpace(table), "\n")[2:] {
-			var fields []string
-			for _, cell := range strings.Split(strings.ReplaceAll(row, `\|`, "/"), "|") {
-				fields = append(fields, strings.TrimSpace(cell))
-			}
-			cells = append(cells, fields[1:])
-		}
-		return cells
-	}
-	// quoted returns what stands between backquotes.
-	quoted := func(text string) (names []string) {
-		for _, found := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(text, -1) {
-			names = append(names, found[1])
-		}
-		return names
-	}
 	sorted := func(names []string) []string {
 		slices.Sort(names)
 		return slices.Compact(names)
@@ -516,8 +519,8 @@ func TestCommandTables(t *testing.T) {
 	for _, line := range regexp.MustCompile(`(?m)^  (\w+( \w+)?)  `).FindAllStringSubmatch(out, -1) {
 		want = append(want, line[1])
 	}
-	for _, cells := range rows("docs/command.md", "subcommand") {
-		for _, name := range quoted(cells[0]) {
+	for _, cells := range tableRows(t, "docs/command.md", "subcommand") {
+		for _, name := range backquoted(cells[0]) {
 			have = append(have, regexp.MustCompile(`^[a-z]+( [a-z]+)?`).FindString(name))
 		}
 	}
@@ -540,13 +543,13 @@ func TestCommandTables(t *testing.T) {
 	}
 	documented := map[string][]string{}
 	for _, server := range []string{"serve", "double"} {
-		for _, cells := range rows("docs/command.md", "flag of `"+server+"` | default") {
-			documented[server] = append(documented[server], quoted(cells[0])[0]+"="+strings.Trim(cells[1], "`"))
+		for _, cells := range tableRows(t, "docs/command.md", "flag of `"+server+"` | default") {
+			documented[server] = append(documented[server], backquoted(cells[0])[0]+"="+strings.Trim(cells[1], "`"))
 		}
 	}
-	for _, cells := range rows("docs/command.md", "flag of the other subcommands | of") {
-		for _, subcommand := range quoted(cells[1]) {
-			flag := quoted(cells[0])[0] + "=" + strings.Trim(cells[2], "`")
+	for _, cells := range tableRows(t, "docs/command.md", "flag of the other subcommands | of") {
+		for _, subcommand := range backquoted(cells[1]) {
+			flag := backquoted(cells[0])[0] + "=" + strings.Trim(cells[2], "`")
 			documented[subcommand] = append(documented[subcommand], flag)
 		}
 	}
@@ -563,8 +566,8 @@ func TestCommandTables(t *testing.T) {
 			t.Errorf("docs/command.md has the flags of %s\n%q, help has\n%q", subcommand, have, want)
 		}
 	}
-	for _, cells := range rows("README.md", "flag of `serve` | default") {
-		flag := quoted(cells[0])[0] + "=" + strings.Trim(cells[1], "`")
+	for _, cells := range tableRows(t, "README.md", "flag of `serve` | default") {
+		flag := backquoted(cells[0])[0] + "=" + strings.Trim(cells[1], "`")
 		if !slices.Contains(documented["serve"], flag) {
 			t.Errorf("README.md has the flag %q, docs/command.md has\n%q", flag, documented["serve"])
 		}

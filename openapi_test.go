@@ -993,6 +993,37 @@ func TestReadmeAnswer(t *testing.T) {
 	}
 }
 
+// The table in the README has the operations, each with the parameters of its query.
+func TestReadmeOperations(t *testing.T) {
+	t.Parallel()
+	d := openAPI()
+	var want []string
+	isParameter := map[string]bool{}
+	for _, operation := range d.operations {
+		line := operation
+		for _, p := range d.parameters(operation) {
+			if p.In == "query" {
+				isParameter[p.Name] = true
+				line += " " + p.Name
+			}
+		}
+		want = append(want, line)
+	}
+	var have []string
+	for _, cells := range tableRows(t, "README.md", "method and path") {
+		line := backquoted(cells[0])[0]
+		for _, name := range backquoted(cells[1]) {
+			if isParameter[name] {
+				line += " " + name
+			}
+		}
+		have = append(have, line)
+	}
+	if !slices.Equal(have, want) {
+		t.Errorf("README.md has the operations\n%q, openapi.json has\n%q", have, want)
+	}
+}
+
 // memberNames returns the names of the members of a JSON object, in their order.
 func memberNames(t *testing.T, object string) (names []string) {
 	t.Helper()
