@@ -160,11 +160,10 @@ func (s inner) Keys() ([]byte, error) {
 	list := []listed{}
 	var keys []rows.Row // copies, to be read while others change the store
 	s.db.View(func(v rows.View) {
-		for r := range v.All {
-			if r.Kind.Prefix == "key" {
-				user := v.Find(r.Parent)
+		for user := range v.Children("", "usr") {
+			for key := range v.Children(user.ID, "key") {
 				list = append(list, listed{Name: user.Value("name"), Email: user.Value("email")})
-				keys = append(keys, *r)
+				keys = append(keys, *key)
 			}
 		}
 	})
@@ -189,8 +188,8 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 	state.Exists = s.db.Stats().Rows["key"] > 0
 	first := ""
 	s.db.View(func(v rows.View) {
-		for r := range v.All { // the oldest user comes first
-			first = r.ID
+		for user := range v.Children("", "usr") { // the oldest comes first
+			first = user.ID
 			return
 		}
 	})

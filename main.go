@@ -701,7 +701,7 @@ func (e *eventsd) Open(create bool) (operator.Store, error) {
 		return nil, missing
 	}
 	logger, _ := e.Logger("text", false) // an error is one of the format
-	store, err := Open(e.Data, &Config{Logger: logger})
+	store, err := Open(e.Data, &Config{Logger: slog.New(warnings{logger.Handler()})})
 	switch {
 	case errors.Is(err, ErrInUse):
 		return nil, command.Failed(fmt.Errorf("%w: %s", err, command.WhyNoSocket(e.Data)))
@@ -712,6 +712,12 @@ func (e *eventsd) Open(create bool) (operator.Store, error) {
 	}
 	return newAPI(store), nil
 }
+
+// warnings is the log of a command on a data file: that the file was written anew, for example,
+// is for the log of a server. That a file is made is a warning: its path may be a wrong one.
+type warnings struct{ slog.Handler }
+
+func (warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 
 // check reads the data file and prints what is in it. It ends with status 1 if the
 // file is damaged, and not with 2: it has found what it looks for.

@@ -381,7 +381,11 @@ func (s inner) WriteRecords(w io.Writer) error {
 		kind *rows.Kind
 		json string
 	}
-	var records []record
+	total := 0
+	for _, n := range s.db.Stats().Rows {
+		total += n
+	}
+	records := make([]record, 0, total+total/16) // growing it would take longer than to walk all rows
 	s.db.View(func(v rows.View) {
 		for r := range v.All {
 			records = append(records, record{r.Kind, r.JSON})

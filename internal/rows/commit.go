@@ -100,19 +100,20 @@ func (db *DB) commit(waiting []*call) (rest []*call) {
 		if err == nil {
 			db.publish(changes)
 			db.expireKeys()
-			if db.failed {
-				db.Logger.Info("writes work again")
-			}
 		}
-		db.failed = err != nil
 	}
+	refused := 0
 	for _, c := range calls {
 		if err != nil && c.depends {
 			c.err = err
+			refused++
 		}
 		if c.done != nil {
 			close(c.done)
 		}
+	}
+	if len(changes) > 0 {
+		db.noteCommit(err, refused)
 	}
 	if db.file != nil {
 		db.compact()
@@ -198,13 +199,17 @@ func (db *DB) write(changes []*Row) error {
 		return nil
 	}
 	if len(db.records) > 0 && len(db.names) > 0 {
-		return db.timed("commit", func() error { return db.file.Append(db.records) })
-	}
-	if db.file.Size() == 0 {
-		db.Logger.Info("making a new data file", "data", db.path)
+		_, err := db.timed("commit", int64(len(db.records)), func() error {
+			return db.file.Append(db.records)
+		})
+		return err
 	}
 	db.records = nil // which may be large, and is not needed
-	return db.rewrite(changes)
+	if db.file.Size() == 0 {
+		db.Logger.Warn("making a new data file", "data", db.path) // the path may be a wrong one
+		return db.rewrite(changes, "it was new")
+	}
+	return db.rewrite(changes, "a change was too large for one commit")
 }
 
 // publish publishes durable changes to readers.
@@ -222,8 +227,13 @@ func (db *DB) publish(changes []*Row) {
 }
 
 // rewrite replaces the file by one that holds the records of the rows and then of the
-// changes.
-func (db *DB) rewrite(changes []*Row) error {
+// changes, and logs why.
+func (db *DB) rewrite(changes []*Row, why string) error {
+	before := db.file.Size()
+	bytes := db.live // of the new file, about
+	for _, r := range changes {
+		bytes += int64(len(lineAround) + len(r.JSON))
+	}
 	snapshot := func(yield func([]byte) bool) {
 		var record []byte
 		yieldRow := func(r *Row) bool {
@@ -239,7 +249,12 @@ func (db *DB) rewrite(changes []*Row) error {
 			}
 		}
 	}
-	return db.timed("rewrite", func() error { return db.file.Rewrite(snapshot) })
+	took, err := db.timed("rewrite", bytes, func() error { return db.file.Rewrite(snapshot) })
+	if err == nil {
+		db.Logger.Info("the data file was written anew", "why", why,
+			"bytes_before", before, "bytes", db.file.Size(), "took_ms", took.Milliseconds())
+	}
+	return err
 }
 
 // emptyFile is about how many bytes a file without rows has: its header, two empty commits
@@ -253,23 +268,27 @@ func (db *DB) outdated() int64 { return db.outdatedIn(db.file.Size()) }
 
 // compact rewrites the file when its outdated part exceeds both compactAt, at first
 // 64 MiB, and the live part. The next commit waits meanwhile, reads go on. If it fails,
-// the file stays as it is, and it is tried again when 64 MiB more are outdated.
+// the file stays as it is, and it is tried again when 64 MiB more are outdated, or when writes
+// work again after they failed.
 func (db *DB) compact() {
 	if db.outdated() < max(db.compactAt, db.live) {
 		return
 	}
-	db.dropOutdated()
+	db.dropOutdated("most of it was outdated")
 	db.compactAt = db.outdated() + minOutdated
 }
 
 // dropOutdated rewrites the file without what is outdated in it. If that was much, the
 // memory that it took is released, too.
-func (db *DB) dropOutdated() {
+func (db *DB) dropOutdated(why string) {
 	dropped := db.outdated()
-	err := db.rewrite(nil)
+	err := db.rewrite(nil, why)
 	switch {
 	case err != nil:
 		db.Logger.Error("the data file was not rewritten", "error", err)
+		if db.Err() != nil { // that has ended writing
+			db.noteCommit(db.Err(), 0)
+		}
 	case dropped >= db.compactAt:
 		db.repack()
 	}

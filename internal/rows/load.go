@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"example.com/events/internal/recordfile"
 )
@@ -85,12 +86,24 @@ func (o Options) forFile() recordfile.Options {
 func (db *DB) settle(deletes bool) error {
 	f := db.file
 	half := f.Size() / 2
-	if f.IsOld() || deletes || db.outdated() > half || f.BytesSinceRewrite() > half {
-		db.dropOutdated()
+	why := ""
+	switch {
+	case f.IsOld():
+		why = "it had an older format"
+	case deletes:
+		why = "it held what was deleted"
+	case db.outdated() > half:
+		why = "most of it was outdated"
+	case f.BytesSinceRewrite() > half:
+		why = "most of it was added since it was last written anew"
+	}
+	if why != "" {
+		db.dropOutdated(why)
 	}
 	err := f.Settle() // does nothing after a rewrite
 	if errors.Is(err, recordfile.ErrReadOnly) {
 		db.Logger.Error("serving reads only", "error", err)
+		db.trouble.Store(&Trouble{Err: notWritten(err), Since: time.Now()})
 		return nil
 	}
 	return err

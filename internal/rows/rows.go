@@ -137,13 +137,14 @@ type DB struct {
 	commits atomic.Uint64 // that took effect
 	bytes   atomic.Int64  // of the file, after the last of them
 
+	trouble atomic.Pointer[Trouble]   // nil: the last commit was written
 	began   atomic.Pointer[time.Time] // of the commit or rewrite under way; nil: there is none
 	longest atomic.Int64              // of all commits and rewrites so far, in nanoseconds
 
 	writer    sync.Mutex // held by the commit in progress; guards the fields up to idempotent
 	closed    bool
-	failed    bool      // the last commit was not written
 	logged    time.Time // when a commit or rewrite was last reported as slow
+	repeated  time.Time // when it was last reported that commits fail
 	records   []byte    // the records of that commit; kept for its memory
 	compactAt int64     // bytes of the file that may be outdated before it is compacted
 	swept     time.Time // when expireKeys last looked at all idempotency keys

@@ -544,7 +544,7 @@ func TestSlowDisk(t *testing.T) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		db := New(o)
 		commit := func(took time.Duration) {
-			err := db.timed("commit", func() error {
+			_, err := db.timed("commit", 1000, func() error {
 				time.Sleep(took)
 				if now, _ := db.Writing(); now != took {
 					t.Errorf("Writing = %v within a commit, want %v", now, took)
@@ -580,5 +580,145 @@ func TestSlowDisk(t *testing.T) {
 		if n := strings.Count(log.String(), "\n"); n != 2 {
 			t.Errorf("a later one has %d lines, want 2:\n%s", n, log.String())
 		}
+
+		time.Sleep(slowEvery)
+		log.Reset()
+		rewrite := func(took time.Duration) {
+			db.timed("rewrite", 10*slowRewrite, func() error { time.Sleep(took); return nil })
+		}
+		rewrite(9 * time.Second)
+		if log.Len() > 0 {
+			t.Errorf("a rewrite that writes much is logged as slow:\n%s", log.String())
+		}
+		rewrite(11 * time.Second)
+		if n := strings.Count(log.String(), "the disk is slow: a rewrite"); n != 2 {
+			t.Errorf("a slow rewrite has %d lines, want 2:\n%s", n, log.String())
+		}
 	})
+}
+
+// TestTrouble: why changes are refused is known from the first that failed to the next that
+// works, and logged for each cause, every 10 minutes, and when it has ended.
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		o := testOptions()
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		db := New(o)
+		began := time.Now()
+		full := errors.New("no space left")
+		broken := errors.New("writing has ended")
+		for i, step := range []struct {
+			wait    time.Duration
+			err     error
+			refused int // in all
+			logged  string
+		}{
+			{0, nil, 0, ""},
+			{0, full, 1, "changes are refused"},
+			{time.Minute, full, 2, ""},
+			{time.Minute, broken, 3, "writing has ended"},
+			{time.Minute, broken, 4, ""},
+			{repeatEvery, broken, 5, "refused=5"},
+			{time.Second, nil, 0, "writes work again"},
+			{time.Second, nil, 0, ""},
+			{time.Second, full, 1, "no space left"},
+		} {
+			time.Sleep(step.wait)
+			if i == 8 {
+				began = time.Now()
+			}
+			log.Reset()
+			db.noteCommit(step.err, 1)
+			trouble := db.Trouble()
+			lines := strings.Count(log.String(), "\n")
+			if !strings.Contains(log.String(), step.logged) || lines > 1 || (step.logged == "") != (lines == 0) {
+				t.Errorf("step %d: the log has %q, want %q", i, log.String(), step.logged)
+			}
+			if (trouble == nil) != (step.err == nil) {
+				t.Fatalf("step %d: Trouble = %+v after %v", i, trouble, step.err)
+			}
+			if trouble != nil && (trouble.Err != step.err || trouble.Refused != step.refused || !trouble.Since.Equal(began)) {
+				t.Errorf("step %d: Trouble = %+v, want %v, %d refused since %v", i, trouble, step.err, step.refused, began)
+			}
+		}
+		db.noteCommit(nil, 0)
+		db.timed("commit", 1, func() error {
+			if trouble := db.Trouble(); trouble != nil {
+				t.Errorf("a commit that has just begun is trouble: %v", trouble)
+			}
+			time.Sleep(hungWrite + 1)
+			if trouble := db.Trouble(); trouble == nil || trouble.Err != ErrHung {
+				t.Errorf("a commit that hangs is %v, want ErrHung", trouble)
+			}
+			return nil
+		})
+	})
+}
+
+// TestTroubleOfFile: a file that was removed, after which nothing can be written, is trouble.
+func TestTroubleOfFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.json")
+	db := opened(t, path)
+	db.mustUpdate(t, put(fact{id: "usr_1"}))
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for want := 1; want < 3; want++ {
+		err := db.Batch(t.Context(), put(fact{id: "usr_2"}))
+		trouble := db.Trouble()
+		if trouble == nil || trouble.Err.Error() != err.Error() || trouble.Refused != want {
+			t.Errorf("Trouble = %+v after %v, want that and %d refused", trouble, err, want)
+		}
+	}
+}
+
+// TestRewriteLine: each rewrite is a line of the log, with why and how large the file is.
+func TestRewriteLine(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	o := testOptions()
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	path := filepath.Join(t.TempDir(), "events.json")
+	db, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.mustUpdate(t, put(fact{id: "usr_1"}))
+	db.mustUpdate(t, func(tx *Tx) error { tx.Delete("usr_1"); return nil })
+	db.Close()
+	log.Reset()
+	db, err = Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, want := range []string{`msg="the data file was written anew"`, `why="it held what was deleted"`,
+		"bytes_before=", fmt.Sprintf("bytes=%d ", db.file.Size()), "took_ms="} {
+		if !strings.Contains(log.String(), want) || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("the log of a rewrite has no %s, or more than a line:\n%s", want, log.String())
+		}
+	}
+}
+
+// TestChildren: the rows of one kind that belong to another row.
+func TestChildren(t *testing.T) {
+	t.Parallel()
+	db := New(testOptions())
+	db.mustUpdate(t, put(fact{id: "usr_1"}, fact{id: "usr_2", created: 1}, fact{id: "evt_1", parent: "usr_1", created: 2},
+		fact{id: "evt_2", parent: "usr_1", created: 1}))
+	for _, tt := range []struct{ id, prefix, want string }{
+		{"", "usr", "usr_1 usr_2 "}, {"", "evt", ""}, {"usr_1", "evt", "evt_2 evt_1 "}, {"usr_2", "evt", ""},
+		{"usr_1", "xyz", ""}, {"usr_9", "evt", ""},
+	} {
+		got := ""
+		for r := range (View{db}).Children(tt.id, tt.prefix) {
+			got += r.ID + " "
+		}
+		if got != tt.want {
+			t.Errorf("Children(%q, %q) = %q, want %q", tt.id, tt.prefix, got, tt.want)
+		}
+	}
 }

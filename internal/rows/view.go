@@ -1,6 +1,9 @@
 package rows
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // View is the current state: all that is committed and nothing else. It is valid
 // until the function that it was given to returns.
@@ -50,6 +53,19 @@ func (v View) Page(parent, prefix, status string, after *Place, limit int, page 
 		return page, nil
 	}
 	return page, new(l.rows[start].Place)
+}
+
+// Children yields the rows of the kind with this prefix that belong to the row with an id, the
+// oldest first: for the id "" the rows without a parent.
+func (v View) Children(id, prefix string) iter.Seq[*Row] {
+	parent := v.db.names[id]
+	if id == "" {
+		parent = &v.db.root
+	}
+	if parent == nil {
+		parent = &Row{}
+	}
+	return slices.Values(parent.childrenOf(v.db.kindOf(prefix), "").rows)
 }
 
 // All yields all rows, as in "for r := range v.All". Each comes before its children.
