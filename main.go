@@ -364,7 +364,7 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 			stop()
 		}()
 	}
-	listener, err := command.Listen(e.addr, logger)
+	listener, err := command.Listen(e.addr, e.Given["addr"], e.Environ, logger)
 	if err != nil {
 		return err
 	}
@@ -391,7 +391,8 @@ func (e *eventsd) runServer(open func(*server) error) (err error) {
 		var watching sync.WaitGroup
 		size := func() int64 { return s.api.db.Stats().Bytes }
 		watching.Go(func() { command.FreeMemory(ctx, size) })
-		err = command.Serve(ctx, s.patience, s.servers(listener), s.announce)
+		life := command.Life{Ready: s.announce, Stopping: s.announceStop, Patience: s.patience}
+		err = command.Serve(ctx, life, s.servers(listener))
 		stop()
 		watching.Wait()
 		s.ready.RemoveFile(e.readyFile) // before the lock of the data file is released to the next server
@@ -611,6 +612,7 @@ func (s *server) announce() error {
 		return err
 	}
 	if len(s.Args) == 0 {
+		s.notifyManager("READY=1")
 		return s.Printf("%s", s.ready)
 	}
 	return s.Child(s.ctx, s.Args, []string{
@@ -619,6 +621,18 @@ func (s *server) announce() error {
 		"EVENTS_CONTROL_URL=" + s.ready.ControlURL,
 		"EVENTS_CONTROL_TOKEN=" + s.ready.ControlToken,
 	})
+}
+
+// announceStop says that the server stops.
+func (s *server) announceStop() { s.notifyManager("STOPPING=1") }
+
+// notifyManager tells the service manager a state of the server. Where that fails, the manager
+// gives up on the server itself: see sd_notify(3).
+func (s *server) notifyManager(state string) {
+	err := command.NotifyManager(s.Environ, state)
+	if err != nil {
+		s.Logger.Warn("the service manager was not told", "state", state, "error", err)
+	}
 }
 
 const tooLong = 10 * time.Second // for a commit or rewrite of a server that is well

@@ -427,6 +427,127 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
+// activated is the command as a service manager starts it that hands it sockets.
+func activated(t testing.TB, sockets []*os.File, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := eventsd(args...)
+	// Only the shell that becomes the command knows the process id.
+	shell := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`}, cmd.Args...)...)
+	shell.Env = append(cmd.Env, fmt.Sprint("LISTEN_FDS=", len(sockets)), "LISTEN_FDNAMES=api")
+	shell.ExtraFiles = sockets
+	return shell
+}
+
+// fileOf returns a descriptor of a socket.
+func fileOf(t testing.TB, socket any, err error) *os.File {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := socket.(interface{ File() (*os.File, error) }).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// A server takes the socket that a service manager hands over, and with it the clients who
+// came before it was there, and tells the manager when it is ready and when it stops.
+func TestSocketActivation(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	socket := fileOf(t, l, err)
+	t.Cleanup(func() { l.Close() })
+	notify := filepath.Join(dir, "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	told := func() string {
+		message := make([]byte, 100)
+		n, err := manager.Read(message)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(message[:n])
+	}
+	for round := range 2 {
+		early := make(chan string)
+		go func() {
+			status, body, err := call("GET", "http://"+l.Addr().String()+"/healthz", "", "")
+			early <- fmt.Sprint(status, body, err)
+		}()
+		cmd := activated(t, []*os.File{socket}, "-data", filepath.Join(dir, "events.json"))
+		cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+notify, "EVENTSD_ADDR=127.0.0.1:1") // for health
+		cmd, lines, stderr := spawnCmd(t, cmd)
+		if want := "http://" + l.Addr().String() + base; lines["base_url"] != want {
+			t.Errorf("round %d: base_url is %s, want %s", round, lines["base_url"], want)
+		}
+		if got := <-early; !strings.HasPrefix(got, "200") {
+			t.Errorf("round %d: a client who came before the server got %s", round, got)
+		}
+		if got := told(); got != "READY=1" {
+			t.Errorf("round %d: the manager was told %q, want READY=1", round, got)
+		}
+		cmd.Process.Signal(syscall.SIGTERM)
+		if got := told(); got != "STOPPING=1" {
+			t.Errorf("round %d: the manager was told %q, want STOPPING=1", round, got)
+		}
+		cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("round %d: exit status %d, want 0: %s", round, code, stderr)
+		}
+	}
+}
+
+// What a service manager cannot hand over is refused, and a command beside a double gets
+// nothing of it.
+func TestSocketActivationRefused(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	tcp := fileOf(t, l, err)
+	t.Cleanup(func() { l.Close() })
+	conn, err := net.Dial("tcp", l.Addr().String())
+	connection := fileOf(t, conn, err)
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	udp := fileOf(t, packets, err)
+	unixListener, err := net.Listen("unix", filepath.Join(tempDir(t), "socket"))
+	unix := fileOf(t, unixListener, err)
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const leak = `env | grep -e ^LISTEN_ -e ^NOTIFY_; (: <&3) 2>/dev/null && echo descriptor 3 is open; exit 9`
+	for _, tt := range []struct {
+		name    string
+		sockets []*os.File
+		args    []string
+		status  int
+		want    string // all of stderr and stdout, if it is empty
+	}{
+		{"two", []*os.File{tcp, tcp}, []string{"demo"}, 2, `LISTEN_FDS is "2": `},
+		{"-addr", []*os.File{tcp}, []string{"demo", "-addr", "127.0.0.1:0"}, 2, `-addr "127.0.0.1:0" and `},
+		{"a connection", []*os.File{connection}, []string{"demo"}, 2, "set Accept=no"},
+		{"packets", []*os.File{udp}, []string{"demo"}, 2, "must be a TCP socket that listens"},
+		{"a Unix socket", []*os.File{unix}, []string{"demo"}, 2, "must be a TCP socket, and is unix "},
+		{"a file", []*os.File{file}, []string{"demo"}, 2, "must be a TCP socket that listens"},
+		{"a command", []*os.File{tcp}, []string{"double", "--", "sh", "-c", leak}, 9, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := activated(t, tt.sockets, tt.args...)
+			out, _ := cmd.CombinedOutput() // the status has the error
+			got, code := string(out), cmd.ProcessState.ExitCode()
+			if code != tt.status || !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
+				t.Errorf("%q printed %q with status %d, want %q with %d", cmd.Args, got, code, tt.want, tt.status)
+			}
+		})
+	}
+}
+
 // double runs a shell script beside a double, in the test's environment.
 func double(script string, args ...string) *exec.Cmd {
 	cmd := eventsd(append(append([]string{"double"}, args...), "--", "sh", "-c", script)...)

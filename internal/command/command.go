@@ -2,7 +2,8 @@
 // HTTP server needs, whatever the program is about: flags that can also be set
 // in the environment, help, exit statuses and what is printed on stderr
 // (command.go, print.go); listening, saying that the server is ready, and
-// stopping without cutting off a request (server.go, ready.go, socket.go);
+// stopping without cutting off a request (server.go, ready.go, socket.go), also under a
+// service manager that hands over a socket (manager.go);
 // running another program beside the server (child.go); writing a file whole
 // (file.go); and the memory of the process (memory.go).
 package command

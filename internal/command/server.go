@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 
 // StopTimeout is how long a stop usually waits for the requests that run.
 const StopTimeout = 8 * time.Second // Docker kills after 10
+
+// silentTimeout is how long a stop waits for a request on each connection that has sent none.
+const silentTimeout = 250 * time.Millisecond
 
 // Server is an HTTP server and the listener that it serves.
 type Server struct {
@@ -36,12 +40,12 @@ func NewServer(l net.Listener, h http.Handler, logger *slog.Logger, more More) *
 	return s
 }
 
-// connections are those of some servers. A stop closes the fresh ones: net/http would
-// wait up to 5 s for their first byte, which the spare connection of a browser or the probe
-// of a port never sends.
+// connections are those that some servers have taken.
 type connections struct {
-	open  sync.WaitGroup // or their last request runs
-	fresh sync.Map       // its keys are those on which no request has begun
+	open     sync.WaitGroup // or their last request runs
+	silent   atomic.Int64   // how many of them no handler serves at present
+	fresh    sync.Map       // its keys are those on which no request has begun
+	stopping atomic.Bool
 }
 
 // track is [http.Server.ConnState].
@@ -49,12 +53,44 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		c.open.Add(1)
+		c.silent.Add(1)
 		c.fresh.Store(conn, nil)
 		return
 	case http.StateClosed, http.StateHijacked:
+		c.silent.Add(-1)
 		c.open.Done()
 	}
 	c.fresh.Delete(conn)
+}
+
+// serving counts the connections that h serves: with HTTP/1, each has one request at a time.
+// While the servers stop, an answer says that it is the last one of its connection.
+func (c *connections) serving(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.silent.Add(-1)
+		defer c.silent.Add(1)
+		if c.stopping.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// hear waits until each connection is served or closed, but no longer than limit.
+func (c *connections) hear(limit time.Duration) {
+	end := time.Now().Add(limit)
+	for c.silent.Load() > 0 && time.Now().Before(end) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// closeFresh closes the connections on which no request has begun. net/http would wait up to
+// 5 s for their first byte, which the spare connection of a browser or the probe of a port
+// never sends.
+func (c *connections) closeFresh() {
+	for conn := range c.fresh.Range {
+		conn.(net.Conn).Close()
+	}
 }
 
 // logged logs a debug line for each request that h answers, without query and body.
@@ -83,10 +119,22 @@ func logged(h http.Handler, logger *slog.Logger, more More) http.Handler {
 	})
 }
 
-// Listen listens on HOST:PORT, the value of -addr.
-func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
-	// An empty address must be a mistake: for net it is any port of all interfaces.
-	l, err := net.Listen("tcp", cmp.Or(addr, "nothing"))
+// Listen returns the listener that the service manager hands over in environ, or else
+// listens on HOST:PORT. That is the value of -addr, and chosen if it stood on the command line.
+func Listen(addr string, chosen bool, environ []string, logger *slog.Logger) (net.Listener, error) {
+	l, err := managerListener(environ)
+	if err != nil {
+		return nil, err
+	}
+	if l != nil && chosen {
+		l.Close()
+		return nil, fmt.Errorf("-addr %q and the socket of the service manager (LISTEN_FDS) exclude each "+
+			"other; leave -addr out", addr)
+	}
+	if l == nil {
+		// An empty address must be a mistake: for net it is any port of all interfaces.
+		l, err = net.Listen("tcp", cmp.Or(addr, "nothing"))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("-addr %q: %w; give HOST:PORT of this machine, the port being free", addr, err)
 	}
@@ -129,13 +177,23 @@ func stopSignals() []os.Signal {
 	return signals
 }
 
-// Serve runs servers until ctx is done or one of them fails. It calls meanwhile once
-// they serve; an error of it stops them too. It may take as long as it likes: that of a
-// double with a command runs the command and ends with an error. Until it returns,
-// neither the end of ctx nor a failed server is noticed. A stop takes no more
-// connections and gives the requests that run as long as wait to finish. Then it ends
-// their contexts, closes their connections, and waits until no handler runs any more.
-func Serve(ctx context.Context, wait time.Duration, servers []*Server, meanwhile func() error) error {
+// Life is what a caller of [Serve] does at the turns of its servers' life.
+type Life struct {
+	// Ready is called once the servers serve. An error of it stops them, too. It may take as
+	// long as it likes: that of a double with a command runs the command and ends with an
+	// error. Until it returns, neither the end of the context nor a failed server is noticed.
+	Ready func() error
+
+	// Stopping is called when a stop begins.
+	Stopping func()
+
+	// Patience is how long a stop waits for the requests that run.
+	Patience time.Duration
+}
+
+// Serve runs servers until ctx is done or one of them fails, and stops them so that no client
+// that reached them goes without its answer. When it returns, no handler runs any more.
+func Serve(ctx context.Context, life Life, servers []*Server) error {
 	requests, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
 	failed := make(chan error, len(servers))
@@ -144,29 +202,40 @@ func Serve(ctx context.Context, wait time.Duration, servers []*Server, meanwhile
 	for _, srv := range servers {
 		srv.BaseContext = func(net.Listener) context.Context { return requests }
 		srv.ConnState = conns.track
-		accepting.Go(func() {
-			failed <- srv.Serve(srv.Listener)
-			for conn := range conns.fresh.Range { // this server adds no more
-				conn.(net.Conn).Close()
-			}
-		})
+		srv.Handler = conns.serving(srv.Handler)
+		accepting.Go(func() { failed <- srv.Serve(srv.Listener) })
 	}
-	err := meanwhile()
+	err := life.Ready()
 	if err == nil {
 		select {
 		case err = <-failed:
 		case <-ctx.Done():
 		}
 	}
-	finish, cancel := context.WithTimeout(requests, wait)
+	life.Stopping()
+
+	// First, take no more connections. Those that were taken are all tracked then.
+	for _, srv := range servers {
+		srv.Listener.Close()
+	}
+	accepting.Wait()
+
+	// A client that was taken and has not sent its request yet gets a moment for it, and so does
+	// one that is about to send its next: Shutdown would drop a request that it reads.
+	conns.stopping.Store(true)
+	conns.hear(min(life.Patience, silentTimeout))
+	conns.closeFresh()
+
+	// Then the requests that run get their answers, as far as patience goes. What is cut off by
+	// its end has the end of its context before the end of its connection.
+	patient, cancel := context.WithTimeout(requests, life.Patience)
 	defer cancel()
 	for _, srv := range servers {
-		if srv.Shutdown(finish) != nil {
+		if srv.Shutdown(patient) != nil {
 			cutOff()
 			srv.Close()
 		}
 	}
-	accepting.Wait() // each server closes its listener and adds no connection after that
 	conns.open.Wait()
 	return err
 }

@@ -1,10 +1,12 @@
 package command
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -13,8 +15,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -36,7 +40,7 @@ func logger() (*slog.Logger, *bytes.Buffer) {
 func exchange(l net.Listener, sent string) string {
 	conn := must(net.Dial("tcp", l.Addr().String()))
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(5 * time.Second)) // a server that waits for more has failed
+	conn.SetDeadline(time.Now().Add(time.Minute)) // a server that waits for more has failed
 	io.WriteString(conn, sent)
 	b, _ := io.ReadAll(conn)
 	return string(b)
@@ -64,13 +68,13 @@ func TestURL(t *testing.T) {
 func TestListen(t *testing.T) {
 	t.Parallel()
 	logger, log := logger()
-	l := must(Listen("127.0.0.1:0", logger))
+	l := must(Listen("127.0.0.1:0", true, nil, logger))
 	defer l.Close()
 	taken := l.Addr().String()
 	for addr, want := range map[string]string{
 		taken: "free", "nowhere": `-addr "nowhere": `, "127.0.0.1:99999": `-addr "127.0.0.1:99999": `,
 	} {
-		l, err := Listen(addr, logger)
+		l, err := Listen(addr, true, nil, logger)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), addr) {
 			t.Errorf("Listen(%q) = %v, %v, want %s", addr, l, err, want)
 		}
@@ -78,7 +82,7 @@ func TestListen(t *testing.T) {
 	if log.Len() > 0 {
 		t.Errorf("Listen(127.0.0.1:0) logged %s", log)
 	}
-	open := must(Listen(":0", logger))
+	open := must(Listen(":0", true, nil, logger))
 	open.Close()
 	const notice = `"level":"INFO","msg":"the address is not loopback: `
 	if got := log.String(); !strings.Contains(got, notice) || !strings.Contains(got, open.Addr().String()) {
@@ -166,59 +170,156 @@ func twoServers(h http.Handler) []*Server {
 	}
 }
 
+// life is one whose stop is not announced.
+func life(patience time.Duration, ready func() error) Life {
+	return Life{Ready: ready, Stopping: func() {}, Patience: patience}
+}
+
 // isOpen reports whether a server still listens.
 func isOpen(s *Server) bool {
 	return s.Listener.(*net.TCPListener).SetDeadline(time.Now()) == nil
 }
 
-// A server that stops takes no more and finishes what runs. It does not wait for
-// connections on which no request has begun.
+// pipes is a listener in memory, for tests in a bubble of synctest.
+type pipes struct {
+	taken chan net.Conn
+	open  context.Context
+	close func()
+}
+
+func listenInMemory() *pipes {
+	open, end := context.WithCancel(context.Background())
+	return &pipes{make(chan net.Conn), open, end}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.taken:
+		return conn, nil
+	case <-p.open.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.close(); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// dial returns a connection that the server has taken.
+func (p *pipes) dial() net.Conn {
+	client, server := net.Pipe()
+	p.taken <- server
+	return client
+}
+
+// request is one of a client while a server stops.
+type request struct {
+	path  string        // /2s is answered after 2 s
+	after time.Duration // the stop; before it, if negative
+	want  string        // the status of the answer, or "" if there is none
+	last  bool          // the answer says that the connection ends
+}
+
+// send sends requests on a connection, and waits for its end.
+func send(t *testing.T, conn net.Conn, stop time.Time, requests []request) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for _, r := range requests {
+		time.Sleep(time.Until(stop.Add(r.after)))
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", r.path)
+		got, last := "", false
+		resp, err := http.ReadResponse(in, nil)
+		if err == nil {
+			got, last = resp.Status[:3], resp.Close
+			resp.Body.Close()
+		}
+		if got != r.want || last != r.last {
+			t.Errorf("%s, %v after the stop, was answered %q (%v), as the last one: %v; want %q, %v",
+				r.path, r.after, got, err, last, r.want, r.last)
+		}
+	}
+	n, err := conn.Read(make([]byte, 1))
+	if n > 0 || err == nil {
+		t.Errorf("the connection did not end: %d, %v", n, err)
+	}
+}
+
+// A stop takes no more connections. Those that were taken get a moment for their request,
+// which is answered, and what runs is finished. Nothing else is waited for.
 func TestServe(t *testing.T) {
 	t.Parallel()
+	const before, later, tooLate = -time.Second, 100 * time.Millisecond, time.Second
+	const poll = 20 * time.Millisecond // at first; half a second in the end
+	for _, tt := range []struct {
+		name     string
+		requests []request     // of one connection; nil: there is none
+		took     time.Duration // to stop
+		poll     time.Duration // how often it is looked whether the stop has ended
+	}{
+		{"no connection", nil, 0, 0},
+		{"a silent connection", []request{}, silentTimeout, poll},
+		{"a request in time", []request{{"/0s", later, "200", true}}, later, poll},
+		{"a long request in time", []request{{"/2s", later, "200", true}}, later + 2*time.Second, time.Second},
+		{"a request too late", []request{{"/0s", tooLate, "", false}}, silentTimeout, poll},
+		{"a request that runs", []request{{"/3s", before, "200", true}}, 2 * time.Second, time.Second},
+		{"one that runs for too long", []request{{"/1h", before, "", false}}, StopTimeout, poll},
+		{"no second request", []request{{"/0s", before, "200", false}}, silentTimeout, poll},
+		{"a second request in time", []request{
+			{"/0s", before, "200", false},
+			{"/0s", later, "200", true},
+		}, later, poll},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { testStop(t, tt.requests, tt.took, tt.poll) })
+		})
+	}
+}
+
+func testStop(t *testing.T, requests []request, want, poll time.Duration) {
+	logger, _ := logger()
+	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		work, _ := time.ParseDuration(r.URL.Path[1:])
+		select {
+		case <-time.After(work):
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
+	})
+	first, second := listenInMemory(), listenInMemory()
+	servers := []*Server{
+		NewServer(first, h, logger, noMore),
+		NewServer(second, h, logger, noMore),
+	}
+	readied, announced := 0, 0
+	life := Life{
+		Ready:    func() error { readied++; return nil },
+		Stopping: func() { announced++ },
+		Patience: StopTimeout,
+	}
 	ctx, stop := context.WithCancel(t.Context())
-	running, stopping := make(chan bool), make(chan bool)
-	ready, stopped, answer := make(chan bool, 2), make(chan error), make(chan string)
-	var servers []*Server
-	servers = twoServers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		close(running)
-		<-stopping
-		if isOpen(servers[0]) {
-			t.Error("a server that stops takes more")
-		}
-		io.WriteString(w, "done")
-	}))
-	servers[0].RegisterOnShutdown(func() { close(stopping) })
-	go func() {
-		stopped <- Serve(ctx, StopTimeout, servers, func() error { ready <- true; return nil })
-	}()
-	<-ready
-	var silent []net.Conn
-	for _, s := range []*Server{servers[0], servers[1], servers[0], servers[1]} {
-		silent = append(silent, must(net.Dial("tcp", s.Listener.Addr().String())))
+	stopped := make(chan error)
+	go func() { stopped <- Serve(ctx, life, servers) }()
+	stopping := time.Now().Add(2 * time.Second)
+	var client sync.WaitGroup
+	if requests != nil {
+		conn := first.dial()
+		client.Go(func() { send(t, conn, stopping, requests) })
 	}
-	go func() { answer <- exchange(servers[0].Listener, "GET / HTTP/1.0\r\n\r\n") }()
-	<-running
-	if got := exchange(servers[1].Listener, "GET / HTTP/1.0\r\n\r\n"); !strings.Contains(got, " 404 ") {
-		t.Errorf("the second server answered %q, want a 404", got)
-	}
-	start := time.Now()
+	time.Sleep(time.Until(stopping))
 	stop()
-	if got := <-answer; !strings.HasSuffix(got, "done") {
-		t.Errorf("the request that ran was answered %q", got)
+	synctest.Wait()
+	if first.open.Err() == nil || second.open.Err() == nil {
+		t.Error("a server that stops takes more")
 	}
-	if err := <-stopped; err != nil || len(ready) > 0 || isOpen(servers[1]) {
-		t.Errorf("Serve = %v, ready was called %d times more, the second server listens: %v",
-			err, len(ready), isOpen(servers[1]))
+	err := <-stopped
+	took := time.Since(stopping)
+	if err != nil || took < want || took > want+poll {
+		t.Errorf("Serve = %v after %v, want nil after %v", err, took, want)
 	}
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("the stop took %v, want under a second: it waited for connections without a request", took)
+	if readied != 1 || announced != 1 {
+		t.Errorf("Ready was called %d times and Stopping %d times, want once each", readied, announced)
 	}
-	for _, conn := range silent {
-		if n, err := conn.Read(make([]byte, 1)); n > 0 || err == nil {
-			t.Errorf("a connection without a request was answered")
-		}
-		conn.Close()
-	}
+	client.Wait()
 }
 
 // A stop that waits for nothing cuts requests off. When Serve returns, no handler runs
@@ -236,7 +337,7 @@ func TestServeAtOnce(t *testing.T) {
 		ended.Store(true)
 	}))
 	stopped, answer := make(chan error), make(chan string)
-	go func() { stopped <- Serve(ctx, 0, servers, func() error { return nil }) }()
+	go func() { stopped <- Serve(ctx, life(0, func() error { return nil }), servers) }()
 	go func() { answer <- exchange(servers[0].Listener, "POST / HTTP/1.0\r\nContent-Length: 1\r\n\r\n") }()
 	<-running
 	stop()
@@ -257,9 +358,9 @@ func TestServeFails(t *testing.T) {
 		if ready == nil {
 			servers[0].Listener.Close()
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // it must not get so far
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it must not get so far
 		defer cancel()
-		err := Serve(ctx, StopTimeout, servers, func() error { return ready })
+		err := Serve(ctx, life(StopTimeout, func() error { return ready }), servers)
 		first, second := isOpen(servers[0]), isOpen(servers[1])
 		if !errors.Is(err, want) || first || second {
 			t.Errorf("Serve = %v, want %v; the servers listen: %v, %v", err, want, first, second)
