@@ -204,7 +204,7 @@ func (e *eventsd) serve() error {
 			return command.Failed(fmt.Errorf("%w; stop that first", err))
 		}
 		if err != nil {
-			return err
+			return advised(err)
 		}
 		s.api = newAPI(store)
 		return s.fill()
@@ -576,7 +576,7 @@ func (s *server) status(answer.Request) (any, error) {
 	_, longest := db.Writing()
 	var problem any
 	if err := s.api.Err(); err != nil {
-		problem = err.Error()
+		problem = advised(err).Error()
 	}
 	return json.RawMessage(fmt.Appendf(nil, `{"version":%q,"pid":%d,"started_at":%q,"base_url":%q,"data":%s,`+
 		`"bytes":%d,"outdated_bytes":%d,"users":%d,"keys":%d,"events":%d,"guests":%d,`+
@@ -720,7 +720,7 @@ func (e *eventsd) Open(create bool) (operator.Store, error) {
 	case errors.Is(err, ErrInUse):
 		return nil, command.Failed(fmt.Errorf("%w: %s", err, command.WhyNoSocket(e.Data)))
 	case err != nil:
-		return nil, err
+		return nil, advised(err)
 	case missing != nil && !create:
 		return nil, errors.Join(missing, store.Close())
 	}
@@ -738,10 +738,10 @@ func (warnings) Enabled(_ context.Context, level slog.Level) bool { return level
 func (e *eventsd) check() error {
 	r, count, err := rows.Check(e.Data, NewStore(nil).options())
 	if errors.Is(err, ErrDamaged) {
-		return command.Failed(err)
+		return command.Failed(advised(err))
 	}
 	if err != nil {
-		return err
+		return advised(err)
 	}
 	return e.Printf("file: %s\nbytes: %d\nlines: %d\n"+
 		"commits: %d to %d, the snapshot up to %d\nusers: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
@@ -756,20 +756,14 @@ func (e *eventsd) check() error {
 func (e *eventsd) Salvage(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	before := "[\n"
-	wrong, missing, err := rows.Salvage(e.Data, NewStore(nil).options(), func(record string) error {
+	found, err := rows.Salvage(e.Data, NewStore(nil).options(), func(record string) error {
 		_, err := out.WriteString(before + record)
 		before = ",\n"
 		return command.Failed(err)
 	})
-	for _, s := range wrong {
-		e.Notice("skipped line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes)
-	}
-	if missing > 0 || wrong != nil {
-		e.Notice("what is not in the output, %d commits at least, may have revoked keys, which are valid "+
-			"in it, or deleted records, which are back in it: look through it before you use it", missing)
-	}
+	e.reportSalvaged(found)
 	if err != nil {
-		return err
+		return advised(err)
 	}
 	if before == "[\n" {
 		return command.Failed(fmt.Errorf("%s has no record that verifies", e.Data))
@@ -777,3 +771,61 @@ func (e *eventsd) Salvage(w io.Writer) error {
 	out.WriteString("\n]\n") // Flush returns all errors
 	return command.Failed(out.Flush())
 }
+
+// reportSalvaged reports what the records that were salvaged lack.
+func (e *eventsd) reportSalvaged(found rows.Salvaged) {
+	for _, s := range found.Skipped {
+		e.Notice("skipped line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes)
+	}
+	for _, line := range found.Forged {
+		e.Notice("skipped a record of line %d: it is not in the form that this program writes", line)
+	}
+	if found.NoHeader && found.First > 0 {
+		e.Notice("the header of the file is damaged or missing: what is left begins with commit %d, and "+
+			"nothing shows how many commits stood before it", found.First)
+	}
+	const most = 10 // rows that are named
+	for _, row := range found.LeftOut[:min(most, len(found.LeftOut))] {
+		e.Notice("left out %s: it %s", row.ID, row.Reason)
+	}
+	if more := len(found.LeftOut) - most; more > 0 {
+		e.Notice("left out %d more, %d in all", more, len(found.LeftOut))
+	}
+	if found.Missing > 0 || found.Skipped != nil || found.NoHeader {
+		e.Notice("what is not in the output, %d commits at least, may have revoked keys, which are valid "+
+			"in it, or deleted records, which are back in it: look through it before you use it",
+			found.Missing)
+	}
+}
+
+// advised adds to an error of the data file what a person can do about it with this command.
+func advised(err error) error {
+	damage, isDamage := errors.AsType[*rows.DamageError](err)
+	format, isFormat := errors.AsType[*rows.FormatError](err)
+	_, isAccess := errors.AsType[*rows.AccessError](err)
+	advice := ""
+	switch {
+	case isDamage && damage.Kind == rows.Reformatted:
+		advice = "make records of it with jq '[.[].w[]? | del(.idempotency)]' " + quoted(damage.File) +
+			" > records.json, and begin a new data file with -seed records.json"
+	case isDamage && damage.Kind == rows.NothingVerifies:
+		advice = "begin a new data file with a dump from before as -seed"
+	case isDamage:
+		advice = "get out what verifies with eventsd dump -salvage -data " + quoted(damage.File) +
+			", and begin a new data file with that or with a dump from before as -seed"
+	case isFormat && format.Format != "":
+		advice = "or begin a new data file with -seed and what eventsd dump of that program prints"
+	case isFormat:
+		advice = "give another path, or read a JSON array of records with -seed into a new data file"
+	case isAccess:
+		advice = "eventsd check and eventsd dump -salvage only read it"
+	case errors.Is(err, rows.ErrReplaced):
+		advice = "keep what is in memory, with eventsd dump, before you stop"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, advice)
+}
+
+// quoted is a path as one word of a shell.
+func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }

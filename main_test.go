@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -1705,5 +1706,59 @@ func TestPageWithoutScript(t *testing.T) {
 				t.Errorf("%s\nprints %s, %v; want %s", lines, out, err, want)
 			}
 		}
+	}
+}
+
+// TestReformatted: the jq line that the message about a reformatted data file has makes records of it.
+func TestReformatted(t *testing.T) {
+	t.Parallel()
+	jq, err := exec.LookPath("jq")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("there is no jq, or no sh")
+	}
+	dir := t.TempDir()
+	data := filepath.Join(dir, "events.json")
+	store, err := events.Open(data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := &service{t, store, events.New(store), "svc_live_ada"}
+	if err := store.ApplyJSON([]byte(seed)); err != nil {
+		t.Fatal(err)
+	}
+	service.do("POST", base+"/events/create", newEvent, "Idempotency-Key: not-for-a-dump")
+	want := recordIDs(store)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"indented": {"."}, "tabs": {"--tab", "."}, "one line": {"-c", "."}, "sorted": {"-S", "."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			formatted, err := exec.Command(jq, append(args, data)...).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := filepath.Join(t.TempDir(), "it's.json")
+			if err := os.WriteFile(other, formatted, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"check"}, {"dump", "-salvage"}, {"serve"}} {
+				_, _, stderr := command(map[string]string{"EVENTSD_DATA": other}, "", args...)
+				_, line, found := strings.Cut(stderr, "make records of it with ")
+				line, _, ends := strings.Cut(line, " > records.json")
+				if !found || !ends {
+					t.Fatalf("eventsd %s: %s, want a line of jq", args, stderr)
+				}
+				records, err := exec.Command("sh", "-c", line).Output()
+				if err != nil {
+					t.Fatal(err)
+				}
+				again := events.NewStore(nil)
+				if err := again.ApplyJSON(records); err != nil || recordIDs(again) != want {
+					t.Errorf("%s makes records of %s, %v, want %s", line, recordIDs(again), err, want)
+				}
+			}
+		})
 	}
 }

@@ -91,11 +91,11 @@ func (d *damaged) look(what, text string, fewest, salvaged int) {
 	}
 	m.put(dataPath, []byte(text))
 	var all []string
-	_, _, err = Salvage(dataPath, o, func(records string) error {
-		if !slices.Contains(d.commits, records) {
-			d.t.Fatalf("%s: salvaged %s", what, records)
+	_, err = Salvage(dataPath, o, func(l Line) error {
+		if !slices.Contains(d.commits, l.Records) {
+			d.t.Fatalf("%s: salvaged %s", what, l.Records)
 		}
-		all = append(all, records)
+		all = append(all, l.Records)
 		return nil
 	})
 	found := 0

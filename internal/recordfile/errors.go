@@ -3,22 +3,58 @@ package recordfile
 import (
 	"errors"
 	"fmt"
-	"strings"
 )
 
 var (
-	// ErrBroken: a write, a rename or a sync failed, and it is unknown what is on disk.
-	// Nothing is written until the file is opened again.
+	// ErrBroken: a write, a rename or a sync failed, and it is unknown what is on disk, or the
+	// file is no longer the one at its path. Nothing is written until it is opened again.
 	ErrBroken = errors.New("writing has ended until a restart")
 	// ErrReadOnly: the file was read but could not be made ready for writing.
 	ErrReadOnly = errors.New("read-only until a restart")
-	// ErrFormat: the file is of another program, or of a newer version of this one.
+	// ErrReplaced: something else than this process changed the file while it was open.
+	ErrReplaced = errors.New("it was removed or replaced, or its length was changed, while it was open")
+	// ErrFormat is what each [FormatError] wraps.
 	ErrFormat = errors.New("not a data file of this version")
 	// ErrLocked is what each [LockedError] wraps.
 	ErrLocked = errors.New("the data file is in use")
 	// ErrDamaged is what each [DamageError] wraps.
 	ErrDamaged = errors.New("the data file is damaged")
 )
+
+// An EndedError says why nothing can be written any more until the file is opened again.
+type EndedError struct {
+	File  string
+	State error  // ErrBroken or ErrReadOnly
+	Doing string // what failed, such as "sync"
+	Err   error  // why; ErrReplaced if the file is no longer the one at its path
+}
+
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("%s: %v: %s: %v", e.File, e.State, e.Doing, e.Err)
+}
+
+func (e *EndedError) Unwrap() []error { return []error{e.State, e.Err} }
+
+// A FormatError says why a file is not one that this program reads. The file was not changed.
+type FormatError struct {
+	File   string
+	Format string // of a newer program, or of another one; "" if the file is no data file at all
+	Reason string
+}
+
+func (e *FormatError) Error() string { return fmt.Sprintf("%s: %v: %s", e.File, ErrFormat, e.Reason) }
+
+func (e *FormatError) Unwrap() error { return ErrFormat }
+
+// An AccessError says that the file system let this process not open the file to write. Who may
+// read the file can read it all the same.
+type AccessError struct{ Err error }
+
+func (e *AccessError) Error() string {
+	return e.Err.Error() + ": who runs this must own the data file and be able to write in its folder"
+}
+
+func (e *AccessError) Unwrap() error { return e.Err }
 
 // A DamageError says where a file stops being right, and why no crash can have
 // left it so. The file was not changed. Line 1 of a file is its opening bracket, line
@@ -28,20 +64,25 @@ type DamageError struct {
 	Line   int   // counted from 1
 	Offset int64 // where the line begins, in bytes
 	Reason string
-	remedy string // what to do; empty for what can be done as a rule
+	Kind   DamageKind
 }
+
+// DamageKind says what can be done about damage.
+type DamageKind int
+
+const (
+	// DamagedLines: Salvage finds the other lines.
+	DamagedLines DamageKind = iota
+	// Reformatted: something else wrote the whole file anew, with other spaces and line ends, so
+	// no line verifies. As JSON it is what it was.
+	Reformatted
+	// NothingVerifies: Salvage found no two lines that verify together.
+	NothingVerifies
+)
 
 func (e *DamageError) Error() string {
-	remedy := e.remedy
-	if remedy == "" {
-		remedy = "get out what verifies with eventsd dump -salvage -data " + quoted(e.File) + ", and " +
-			"begin a new data file with that or with a dump from before as -seed"
-	}
-	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed: %s",
-		e.File, e.Line, e.Offset, e.Reason, remedy)
+	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed",
+		e.File, e.Line, e.Offset, e.Reason)
 }
-
-// quoted is a path as one word of a shell.
-func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
 func (e *DamageError) Unwrap() error { return ErrDamaged }

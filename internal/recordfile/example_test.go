@@ -14,7 +14,7 @@ func ExampleOpen() {
 	dir, _ := os.MkdirTemp("", "")
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "events.json")
-	o := recordfile.Options{Formats: []string{"events/1"}, Logger: slog.Default()}
+	o := recordfile.Options{Formats: []string{"events/1"}, Logger: slog.New(slog.DiscardHandler)}
 	for range 3 { // three starts of a server
 		n := 0
 		f, err := recordfile.Open(path, o, func(l recordfile.Line) error {

@@ -70,10 +70,7 @@ func TestOlderFormat(t *testing.T) {
 		t.Errorf("the older program's Open = %v, want ErrFormat", err)
 	}
 	var salvaged []string
-	_, _, err = Salvage(dataPath, newer(older(t)), func(records string) error {
-		salvaged = append(salvaged, records)
-		return nil
-	})
+	_, err = Salvage(dataPath, newer(older(t)), collect(&salvaged))
 	if err != nil || !slices.Equal(salvaged, []string{"1", "", "2"}) {
 		t.Errorf("Salvage of an older file = %q, %v", salvaged, err)
 	}

@@ -14,12 +14,15 @@ import (
 // it, fill it and let it fail.
 type fileSystem interface {
 	Resolve(path string) (string, error)       // absolute, links resolved; a regular file or none
-	Lock(path, holder string) (lock, error)    // takes path.lock; a LockedError if another process has it
 	Rename(from, to string) error              // replaces what is at to
 	RenamesOpen() bool                         // whether Rename takes open files; not on Windows
 	Remove(path string)                        // if it can
 	SyncDir(dir handle) error                  // makes the names in an open folder durable
 	Size(path string, f handle) (int64, error) // of f; 0 if none is at path, -1 if another is
+
+	// Lock takes path.lock. The error is a LockedError if another process has it. What the process
+	// said it is that had it before is returned if that process did not release it.
+	Lock(path, holder string) (l lock, left string, err error)
 
 	// Open opens a file as os.OpenFile does; os.O_RDWR also locks it. A new file has the mode
 	// 0600 and, if like is not nil, the owner of like.
@@ -72,8 +75,8 @@ func (osFS) Resolve(path string) (string, error) {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s: %w: it is a folder or another thing that is not a regular file",
-			path, ErrFormat)
+		reason := "it is a folder or another thing that is not a regular file"
+		return "", &FormatError{File: path, Reason: reason}
 	}
 	return filepath.EvalSymlinks(path)
 }

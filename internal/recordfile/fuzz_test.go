@@ -2,7 +2,6 @@ package recordfile
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,9 +21,9 @@ func sealed(data []byte) []byte {
 		if i == 1 {
 			m := newMemFS(512)
 			m.put(dataPath, append([]byte(opening), append(line, '\n')...))
-			c := content{Options: Options{Formats: formats, fs: m}, path: dataPath}
-			if c.readHeader(os.O_RDONLY) == nil {
-				salt = c.salt
+			r, err := openToRead(dataPath, on(m))
+			if err == nil && r.readHeader() == nil {
+				salt = r.salt
 			}
 		}
 	}
@@ -115,23 +114,23 @@ func FuzzSalvage(f *testing.F) {
 		m.put(dataPath, data)
 		var found []string
 		behind := data
-		skipped, _, err := Salvage(dataPath, on(m), func(records string) error {
-			_, after, ok := bytes.Cut(behind, []byte(`,"w":[`+records+"]}"))
+		salvaged, err := Salvage(dataPath, on(m), func(l Line) error {
+			_, after, ok := bytes.Cut(behind, []byte(`,"w":[`+l.Records+"]}"))
 			if !ok {
-				t.Fatalf("%q does not stand behind %q", records, found)
+				t.Fatalf("%q does not stand behind %q", l.Records, found)
 			}
 			behind = after
-			found = append(found, records)
+			found = append(found, l.Records)
 			return nil
 		})
 		if err != nil && len(found) > 0 || !bytes.Equal(m.get(dataPath), data) {
 			t.Fatalf("%d commits and %v", len(found), err)
 		}
 		end := -1 // of the part before
-		for _, s := range skipped {
+		for _, s := range salvaged.Skipped {
 			if s.Offset <= end || s.Bytes < 1 || s.Offset+s.Bytes > len(data) ||
 				s.Line != 1+bytes.Count(data[:s.Offset], []byte("\n")) {
-				t.Fatalf("skipped %+v of %d bytes", skipped, len(data))
+				t.Fatalf("skipped %+v of %d bytes", salvaged.Skipped, len(data))
 			}
 			end = s.Offset + s.Bytes
 		}

@@ -31,56 +31,91 @@ func (h header) text() []byte {
 // reformatted is how a file begins that something else than this program wrote anew.
 var reformatted = regexp.MustCompile(`^\s*\[\s*\{\s*"c":\s*"`)
 
-// readHeader opens the file, with a flag of os.OpenFile, and reads the opening bracket and the
-// header. Its error is a [*DamageError], wraps [ErrFormat], or is the system's own. If it wraps
-// ErrFormat, and there is a format in the header, the header is whole, and its format is not
-// one of Options.Formats.
-func (c *content) readHeader(flag int) (err error) {
-	c.data, err = c.fs.Open(c.path, flag, nil)
+// readHeader reads the opening bracket and the header of the file that is open. Its error is a
+// [*DamageError] or a [*FormatError], or is the system's own. A FormatError with a format means
+// that the header is whole, and that the format is not one of Options.Formats.
+func (r *reader) readHeader() error {
+	// This much has the header in it or, mostly, shows that there was one.
+	text, err := io.ReadAll(io.NewSectionReader(r.data, 0, 64<<10))
 	if err != nil {
 		return err
 	}
-	// This much has the header in it or, if that was damaged, shows that there was one.
-	text, err := io.ReadAll(io.NewSectionReader(c.data, 0, 64<<10))
-	if err != nil {
-		return err
+	r.line = 1
+	if !Is(text) {
+		return r.judgeBeginning(text)
 	}
-	c.line = 1
-	switch {
-	case Is(text):
-	case reformatted.Match(text):
-		damage := c.damage("something, such as jq or an editor, wrote all of it anew in another form")
-		damage.remedy = "make records of it with jq '[.[].w[]? | del(.idempotency)]' " + quoted(c.path) +
-			" > records.json, and begin a new data file with -seed records.json"
-		return damage
-	case lineHead.Match(text):
-		return c.damage("the beginning of the file was overwritten or is missing")
-	default:
-		return fmt.Errorf("%s: %w: it is empty, or begins without the header of one; give another "+
-			"path, or read a JSON array of records with -seed into a new data file", c.path, ErrFormat)
-	}
-	c.line = 2
-	c.end = int64(len(opening))
-	damage := c.damage("the header's checksum is wrong, or it is not of the form that this program writes")
+	r.line = 2
+	r.end = int64(len(opening))
+	damage := r.damage("the header's checksum is wrong, or it is not of the form that this program writes")
 	line, _, _ := strings.Cut(string(text[len(opening):]), "\n")
-	if !c.verifies(line) { // without a salt: c has none yet
+	if !r.verifies(line) { // without a salt: there is none yet
 		return damage
 	}
 	// Sscanf lets more through than the one form, so the header is made again and compared.
 	known, _ := fmt.Sscanf(line[summedAt:], `"n":%d,"format":%q,"salt":%q,"snap":%d}`,
-		&c.before, &c.format, &c.saltText, &c.snap)
-	if known >= 2 && !slices.Contains(c.Formats, c.format) {
-		return fmt.Errorf("%s: %w: it has the format %q, and this program knows formats up to %q; "+
-			"use the newer program that wrote it, or begin a new data file with -seed and what "+
-			"eventsd dump of that program prints", c.path, ErrFormat, c.format, c.latest())
+		&r.before, &r.format, &r.saltText, &r.snap)
+	if known >= 2 && !slices.Contains(r.Formats, r.format) {
+		reason := fmt.Sprintf("it has the format %q, and this program knows formats up to %q; "+
+			"use the newer program that wrote it", r.format, r.latest())
+		return &FormatError{File: r.path, Format: r.format, Reason: reason}
 	}
-	again := c.header.text()
-	if !bytes.HasPrefix(text, again) || len(c.saltText) != 16 || c.snap <= c.before || c.before > 1<<53 {
+	again := r.header.text()
+	if !bytes.HasPrefix(text, again) || len(r.saltText) != 16 || r.snap <= r.before || r.before > 1<<53 {
 		return damage
 	}
-	c.salt = c.saltSum()
-	c.n = c.before
-	c.line = 3
-	c.end = int64(len(again))
+	r.salt = r.saltSum()
+	r.n = r.before
+	r.line = 3
+	r.end = int64(len(again))
 	return nil
+}
+
+// judgeBeginning says what a file is that does not begin as a data file does. Where any line
+// of one follows, however far from the beginning, it is a data file that was damaged.
+func (r *reader) judgeBeginning(text []byte) error {
+	if reformatted.Match(text) {
+		damage := r.damage("something, such as jq or an editor, wrote all of it anew in another form")
+		damage.Kind = Reformatted
+		return damage
+	}
+	hasLine, err := r.hasLine()
+	switch {
+	case err != nil:
+		return err
+	case hasLine:
+		return r.damage("the beginning of the file was overwritten or is missing")
+	case len(text) == 0:
+		return &FormatError{File: r.path, Reason: "it is empty"}
+	}
+	reason := "it begins without the header of one, and no line of one follows"
+	return &FormatError{File: r.path, Reason: reason}
+}
+
+// hasLine reports whether the head of a line stands anywhere in the file. It looks at the end
+// first: what stands at the beginning may be as long as a disk.
+func (r *reader) hasLine() (bool, error) {
+	info, err := r.data.Stat()
+	if err != nil {
+		return false, err
+	}
+	for _, from := range []int64{max(0, info.Size()-chunk), 0} {
+		file := io.NewSectionReader(r.data, from, info.Size()-from)
+		const most = 64 // bytes of the head of a line, which two reads may share
+		buf := make([]byte, chunk)
+		kept := 0
+		for err == nil {
+			var n int
+			n, err = file.Read(buf[kept:])
+			text := buf[:kept+n]
+			if lineHead.Match(text) {
+				return true, nil
+			}
+			kept = copy(buf, text[max(0, len(text)-most):])
+		}
+		if err != io.EOF {
+			return false, err
+		}
+		err = nil
+	}
+	return false, nil
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"hash/crc32"
 	"strconv"
 	"strings"
@@ -29,29 +27,6 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// add puts the line of the commit that is next, with its comma and line end, into c.buf and
-// counts that commit. It refuses records that cannot be one line.
-func (c *content) add(records []byte) error {
-	if len(records) > MaxCommit {
-		return fmt.Errorf("too large for one commit: %d bytes, the limit is %d", len(records), MaxCommit)
-	}
-	if bytes.IndexByte(records, '\n') >= 0 {
-		return errors.New("a commit cannot hold a line break")
-	}
-	c.n++
-	c.empty = len(records) == 0
-	b := append(c.buf[:0], ","+lineStart...)
-	b = strconv.AppendUint(b, c.n, 10)
-	b = append(b, `,"w":[`...)
-	b = append(b, records...)
-	b = append(b, "]}\n"...)
-	seal(b[1:len(b)-1], c.salt)
-	c.buf = b
-	c.end += int64(len(b))
-	c.size = c.end + int64(len(closing))
-	return nil
-}
-
 // parseCommit takes a commit's line without its comma apart, whatever its checksum.
 func parseCommit(line string) (n uint64, records string, ok bool) {
 	start, records, _ := strings.Cut(line, `,"w":[`)
@@ -68,23 +43,23 @@ func seal(line []byte, salt uint32) {
 }
 
 // verifies reports whether the checksum of a line without its comma is right.
-func (c *content) verifies(line string) bool {
+func (r *reader) verifies(line string) bool {
 	if len(line) < summedAt {
 		return false
 	}
-	c.buf = append(c.buf[:0], line...) // crc32 takes no string
-	copy(c.buf, lineStart[:summedAt])
-	seal(c.buf, c.salt)
-	return string(c.buf) == line
+	r.buf = append(r.buf[:0], line...) // crc32 takes no string
+	copy(r.buf, lineStart[:summedAt])
+	seal(r.buf, r.salt)
+	return string(r.buf) == line
 }
 
 // find returns what may be a line at the end of text, without what stands around it.
 // Where a block or a line end was lost, the beginning of another line can stand before
 // it. So if the whole does not verify, the last beginning of a line counts: no string in a
 // record contains one (see the package comment).
-func (c *content) find(text string) (line string) {
+func (r *reader) find(text string) (line string) {
 	line = strings.Trim(text, separators)
-	if c.verifies(line) {
+	if r.verifies(line) {
 		return line
 	}
 	return line[max(0, strings.LastIndex(line, beginning)):]

@@ -121,8 +121,11 @@ func LockHolder(data string) (pid int, holder string) {
 		return 0, ""
 	}
 	defer f.Close()
-	pid, holder, _ = readLock(f)
-	return pid, holder
+	text, isLock := readLock(f)
+	if !isLock {
+		return 0, ""
+	}
+	return text.process()
 }
 
 // lock is the lock of a data file.
@@ -142,7 +145,9 @@ const foreignLock = "%s must be a regular file with one name, which holds a proc
 // overwrite or to give away: a symbolic or hard link, even between two of the calls
 // below. So no link is followed, only a file that was just made here gets another
 // owner, and the rest is asked of the open file, not of its name.
-func (osFS) Lock(path, holder string) (lock, error) {
+//
+// It returns the text of the holder before, if that did not release the lock.
+func (osFS) Lock(path, holder string) (l lock, left string, err error) {
 	name := path + lockSuffix
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -159,15 +164,15 @@ func (osFS) Lock(path, holder string) (lock, error) {
 		if statErr == nil && !info.Mode().IsRegular() {
 			err = fmt.Errorf(foreignLock, name)
 		}
-		return nil, err
+		return nil, "", err
 	}
 	held := osLock{osFile{f}}
-	err = held.take(path, holder)
+	left, err = held.take(path, holder)
 	if err != nil {
 		held.osFile.Close()
-		return nil, err
+		return nil, "", err
 	}
-	return held, nil
+	return held, left, nil
 }
 
 // osLock is a lock file that is locked.
@@ -176,23 +181,25 @@ type osLock struct{ osFile }
 // take locks a lock file and writes into it who has it, if it is a lock file. A hard link that
 // was deleted after it was opened shows no second name any more. So the file must also hold
 // nothing but what this program writes there, or what a crash leaves of that.
-func (l osLock) take(path, holder string) error {
+func (l osLock) take(path, holder string) (left string, err error) {
 	info, err := l.Stat()
 	if err != nil {
-		return err
+		return "", err
 	}
-	pid, other, isLock := readLock(l.File)
+	text, isLock := readLock(l.File)
 	if !isLock || !info.Mode().IsRegular() || !hasOneName(info) {
-		return fmt.Errorf(foreignLock, l.Name())
+		return "", fmt.Errorf(foreignLock, l.Name())
 	}
 	err = lockFile(l.File)
 	if errors.Is(err, ErrLocked) {
-		return &LockedError{File: path, PID: pid, Holder: other}
+		pid, other := text.process()
+		return "", &LockedError{File: path, PID: pid, Holder: other}
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	return l.SetHolder(holder)
+	text, _ = readLock(l.File) // again, as the holder before may have released it in between
+	return text.holder, l.SetHolder(holder)
 }
 
 // SetHolder writes into the lock file who has it. On a full disk it holds nothing: that is no
@@ -237,29 +244,40 @@ func lockText(pid int, holder string) []byte {
 	return text
 }
 
-// readLock reads a lock file. If the process that it names is gone, or the text is not whole, the
-// id is 0: another process has taken the lock and not yet written who it is, or nobody has it. It
-// reports whether the file is a lock file at all: it holds what lockText makes, or a part of that,
-// or the zeros that a crash can leave of it.
-func readLock(f *os.File) (pid int, holder string, isLock bool) {
+// lockedBy is what a lock file holds.
+type lockedBy struct {
+	pid     string // digits, or nothing
+	holder  string // the holder's text
+	isWhole bool   // the holder's text is not cut
+}
+
+// process returns the id of the process and the holder's text. If that process is gone, or the
+// text is not whole, the id is 0: another process has taken the lock and not yet written who it
+// is, or nobody has it.
+func (l lockedBy) process() (pid int, holder string) {
+	number, err := strconv.ParseInt(l.pid, 10, 32)
+	if err != nil || number == 0 || !l.isWhole || !isRunning(int(number)) {
+		return 0, ""
+	}
+	return int(number), l.holder
+}
+
+// readLock reads a lock file. It reports whether the file is one: whether it holds what lockText
+// makes, or a part of that, or the zeros that a crash can leave of it.
+func readLock(f *os.File) (l lockedBy, isLock bool) {
 	const maxID = 20 // digits
 	text := make([]byte, maxID+maxHolder+8)
 	n, _ := f.ReadAt(text, 0)
 	if n == len(text) {
-		return 0, "", false
+		return l, false
 	}
 	id, holder, _ := strings.Cut(strings.TrimRight(string(text[:n]), "\x00"), "\n")
-	id = strings.Trim(id, "\r\x00")
-	holder, isWhole := strings.CutSuffix(holder, "\n")
-	if len(id) > maxID || strings.Trim(id, "0123456789") != "" || !utf8.ValidString(holder) ||
-		strings.ContainsFunc(holder, unicode.IsControl) {
-		return 0, "", false
-	}
-	number, err := strconv.ParseInt(id, 10, 32)
-	if err != nil || number == 0 || holder != "" && !isWhole || !isRunning(int(number)) {
-		return 0, "", true
-	}
-	return int(number), holder, true
+	l.pid = strings.Trim(id, "\r\x00")
+	l.holder, l.isWhole = strings.CutSuffix(holder, "\n")
+	l.isWhole = l.isWhole || l.holder == ""
+	isLock = len(l.pid) <= maxID && strings.Trim(l.pid, "0123456789") == "" &&
+		utf8.ValidString(l.holder) && !strings.ContainsFunc(l.holder, unicode.IsControl)
+	return l, isLock
 }
 
 const (

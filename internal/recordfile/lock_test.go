@@ -134,14 +134,15 @@ func TestLockText(t *testing.T) {
 		ok(t, os.WriteFile(path+".lock", []byte(test.text), 0o600))
 		f, err := os.Open(path + ".lock")
 		ok(t, err)
-		pid, holder, isLock := readLock(f)
+		text, isLock := readLock(f)
+		pid, holder := text.process()
 		f.Close()
-		if pid != test.pid || isLock != test.isLock || pid != 0 && holder != test.holder {
+		if isLock != test.isLock || isLock && (pid != test.pid || holder != test.holder) {
 			t.Errorf("readLock of %.60q = %d, %q, %v, want %d, %q, %v",
 				test.text, pid, holder, isLock, test.pid, test.holder, test.isLock)
 		}
 		pid, holder = LockHolder(path)
-		if pid != test.pid || pid != 0 && holder != test.holder {
+		if pid != test.pid || holder != test.holder {
 			t.Errorf("LockHolder beside %.60q = %d, %q, want %d, %q", test.text, pid, holder, test.pid, test.holder)
 		}
 	}

@@ -22,6 +22,7 @@ type memFS struct {
 	disk   map[string]*inode
 	dirOps []dirOp           // since the last sync of the folder
 	locked map[string]string // by the path of the data file, the holder's text
+	left   string            // by a process that did not release the lock
 	logged []string          // by files that openContent opened
 	block  int               // bytes that reach the disk together
 
@@ -163,9 +164,9 @@ type memLock struct {
 	path string
 }
 
-func (m *memFS) Lock(path, holder string) (lock, error) {
+func (m *memFS) Lock(path, holder string) (lock, string, error) {
 	if f := m.ask("lock", path); f.err != nil {
-		return nil, f.err
+		return nil, "", f.err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -174,10 +175,10 @@ func (m *memFS) Lock(path, holder string) (lock, error) {
 		if other == "" { // it is not known
 			pid = 0
 		}
-		return nil, &LockedError{File: path, PID: pid, Holder: other}
+		return nil, "", &LockedError{File: path, PID: pid, Holder: other}
 	}
 	m.locked[path] = holder
-	return memLock{m, path}, nil
+	return memLock{m, path}, m.left, nil
 }
 
 func (l memLock) SetHolder(text string) error {
@@ -639,10 +640,9 @@ func (m *memFS) powerLosses(limit int, rng *rand.Rand) func(yield func(*memFS) b
 
 // appendCommit appends a commit's line with its comma and line end.
 func appendCommit(b []byte, salt uint32, n uint64, records []byte) []byte {
-	c := content{salt: salt, n: n - 1}
-	err := c.add(records)
+	_, b, err := tail{salt: salt, n: n - 1}.add(b, records)
 	if err != nil {
 		panic(err)
 	}
-	return append(b, c.buf...)
+	return b
 }

@@ -376,7 +376,7 @@ func TestLockRace(t *testing.T) {
 	}()
 	taken := 0
 	for range 3000 {
-		if held, err := (osFS{}).Lock(path, "starting"); err == nil {
+		if held, _, err := (osFS{}).Lock(path, "starting"); err == nil {
 			taken++
 			ok(t, held.Close())
 		}
@@ -507,8 +507,7 @@ func TestFewDescriptors(t *testing.T) {
 func TestRealFileSystem(t *testing.T) {
 	dir := t.TempDir()
 	make := func(path string) (handle, error) {
-		var f File
-		f.fs = osFS{}
+		f := File{Options: options.withDefaults()}
 		return f.create(path, (*bufio.Writer).Flush)
 	}
 	path := filepath.Join(dir, "events.json")

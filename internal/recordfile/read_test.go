@@ -27,7 +27,7 @@ func TestReadReport(t *testing.T) {
 		got = append(got, l.Records)
 		return nil
 	})
-	want := Report{File: path, Size: int64(len(text)), Lines: 5, First: 2, Last: 6, Snap: 4}
+	want := Report{File: path, Format: "events/1", Size: int64(len(text)), Lines: 5, First: 2, Last: 6, Snap: 4}
 	if err != nil || fmt.Sprint(report) != fmt.Sprint(want) ||
 		!slices.Equal(got, []string{"1", "2", "", "3", ""}) {
 		t.Errorf("Read = %+v, %q, %v, want %+v", report, got, err, want)
@@ -212,7 +212,7 @@ func TestReadFails(t *testing.T) {
 	for kind, k := range map[string]int{"resolve": 0, "open": 0, "stat": 0, "read": 0} {
 		for call, try := range map[string]func(Options) error{
 			"Read":    func(o Options) error { _, err := Read(dataPath, o, ignore); return err },
-			"Salvage": func(o Options) error { _, _, err := Salvage(dataPath, o, skip); return err },
+			"Salvage": func(o Options) error { _, err := Salvage(dataPath, o, ignore); return err },
 		} {
 			m.fault = once(kind, k, fault{err: pathError(kind, dataPath, fs.ErrPermission)})
 			if err := try(on(m)); !errors.Is(err, fs.ErrPermission) {
@@ -279,14 +279,11 @@ func TestSalvage(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "events.json")
 			ok(t, os.WriteFile(path, []byte(test.text), 0o400))
 			var got []string
-			skipped, missing, err := Salvage(path, options, func(records string) error {
-				got = append(got, records)
-				return nil
-			})
-			if err != nil || !slices.Equal(got, test.want) || !slices.Equal(skipped, test.skipped) ||
-				missing != test.missing {
-				t.Errorf("Salvage = %q, skipped %+v, %d missing, %v\nwant %q, skipped %+v, %d missing",
-					got, skipped, missing, err, test.want, test.skipped, test.missing)
+			found, err := Salvage(path, options, collect(&got))
+			if err != nil || !slices.Equal(got, test.want) || !slices.Equal(found.Skipped, test.skipped) ||
+				found.Missing != test.missing {
+				t.Errorf("Salvage = %q, %+v, %v\nwant %q, skipped %+v, %d missing",
+					got, found, err, test.want, test.skipped, test.missing)
 			}
 			if readFile(t, path) != test.text {
 				t.Error("Salvage changed the file")
@@ -306,10 +303,10 @@ func TestSalvage(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "events.json")
 		ok(t, os.WriteFile(path, []byte(text), 0o600))
-		skipped, _, err := Salvage(path, options, func(string) error { t.Error("a line verified"); return nil })
-		if skipped != nil || !errors.Is(err, ErrFormat) && !errors.Is(err, ErrDamaged) ||
+		found, err := Salvage(path, options, func(Line) error { t.Error("a line verified"); return nil })
+		if found.Skipped != nil || !errors.Is(err, ErrFormat) && !errors.Is(err, ErrDamaged) ||
 			strings.Contains(err.Error(), "-salvage") {
-			t.Errorf("%s: Salvage = %+v, %v", name, skipped, err)
+			t.Errorf("%s: Salvage = %+v, %v", name, found, err)
 		}
 	}
 }
@@ -347,19 +344,19 @@ func TestSalvageWithoutHeader(t *testing.T) {
 			m.put(dataPath, []byte(test.text))
 			var got []string
 			o := on(m)
-			skipped, missing, err := Salvage(dataPath, o, func(records string) error {
-				if records != "" { // as one ends the snapshot
-					got = append(got, records)
+			found, err := Salvage(dataPath, o, func(l Line) error {
+				if l.Records != "" { // as one ends the snapshot
+					got = append(got, l.Records)
 				}
 				return nil
 			})
 			var wrong []string
-			for _, s := range skipped {
+			for _, s := range found.Skipped {
 				wrong = append(wrong, test.text[s.Offset:][:s.Bytes])
 			}
-			if !slices.Equal(got, test.want) || !slices.Equal(wrong, test.wrong) || missing != 0 {
+			if !slices.Equal(got, test.want) || !slices.Equal(wrong, test.wrong) || found.Missing != 0 {
 				t.Errorf("Salvage = %s\nskipped %s\nmissing %d\nwant %s\nskipped %s", brief(got...),
-					brief(wrong...), missing, brief(test.want...), brief(test.wrong...))
+					brief(wrong...), found.Missing, brief(test.want...), brief(test.wrong...))
 			}
 			if refused := err != nil; refused != (test.want == nil) {
 				t.Errorf("Salvage = %v", err)

@@ -71,7 +71,6 @@
 package recordfile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -100,7 +99,8 @@ type Options struct {
 	// "events/2", the oldest first. A rewrite writes the last. A file of any other is refused.
 	Formats []string
 
-	// Logger takes repairs and warnings. It is not needed to read.
+	// Logger takes what ends writing, and what a process left that did not end well. Nothing
+	// is logged if it is nil.
 	Logger *slog.Logger
 
 	// Holder is what this process is to others that find the file locked, in one line, such as
@@ -120,19 +120,40 @@ type Options struct {
 // latest is the format that a rewrite writes.
 func (o *Options) latest() string { return o.Formats[len(o.Formats)-1] }
 
+// withDefaults is the options with a file system and a logger.
+func (o Options) withDefaults() Options {
+	if o.fs == nil {
+		o.fs = osFS{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
 // A File is an open data file and its lock. The order of calls is [Open], [File.Settle]
 // or [File.Rewrite], then any number of [File.Append] and Rewrite, then [File.Close].
 // One goroutine at a time may use it; only [File.Err] is safe for concurrent use.
 type File struct {
-	content
-	lock    lock   // nil once closed
-	dir     handle // the folder, open all the time: no later lack of descriptors can end writing
-	settled bool   // Append may write
+	Options
+	path   string // absolute, symbolic links resolved
+	lock   lock   // nil once closed
+	dir    handle // the folder, open all the time: no later lack of descriptors can end writing
+	data   handle // the file at path; nil while there is none
+	format string // that it has
 
-	// mustUndo: a write failed, and what it left after the last commit is still there.
-	mustUndo bool
+	tail           // where the next commit goes
+	snapEnd  int64 // where the snapshot ends
+	buf      []byte
+	mustUndo bool // a write failed, and what it left after the last commit is still there
 
-	err atomic.Value // an error: why nothing can be written any more
+	// unsettled is what Settle or Rewrite has to make right and durable before Append may write;
+	// nil once that is done.
+	unsettled *unsettled
+
+	// hasEnded is why nothing can be written any more; nil while the file is open for that. change
+	// sets it, and nothing else.
+	hasEnded atomic.Pointer[EndedError]
 }
 
 // Open takes the lock of the file at path, reads the file and calls replay once for
@@ -142,67 +163,92 @@ type File struct {
 // Open changes nothing on disk but the lock file, so that its caller can still
 // refuse what was read and leave the file as it is; [File.Settle] repairs what one
 // unfinished write left at the end. A file that is missing is new: the first
-// [File.Rewrite] makes it. If Open fails, its error is a [*DamageError], wraps
-// [ErrLocked] or [ErrFormat], or is the system's own.
+// [File.Rewrite] makes it. If Open fails, its error is a [*DamageError], a [*LockedError],
+// a [*FormatError] or an [*AccessError], or is the system's own.
 func Open(path string, o Options, replay func(Line) error) (*File, error) {
-	f := &File{content: content{Options: o, replay: replay}}
-	err := f.open(path)
+	f := &File{Options: o.withDefaults()}
+	err := f.open(path, replay)
 	if err == nil {
-		f.replay = nil
 		return f, nil
 	}
-	f.Close()
+	f.release()
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		err = fmt.Errorf("%w: who runs this must own the data file and be able to write in its folder; "+
-			"eventsd check and eventsd dump -salvage only read it", err)
+		err = &AccessError{err}
 	}
 	return nil, err
 }
 
 // open does the work of Open. If it fails, f holds what is to be closed.
-func (f *File) open(path string) (err error) {
-	err = f.resolve(path)
+func (f *File) open(path string, replay func(Line) error) (err error) {
+	f.path, err = f.fs.Resolve(path)
 	if err != nil {
 		return err
 	}
+	left, err := f.waitForLock()
+	if err != nil {
+		return err
+	}
+	f.unsettled = &unsettled{left: left}
+	f.format = f.latest()
+	f.empty = true
+	if f.data == nil {
+		return nil
+	}
+	r := reader{Options: f.Options, path: f.path, data: f.data, replay: replay}
+	err = r.readHeader()
+	if err != nil {
+		return err
+	}
+	err = r.readLines(r.accept)
+	if err != nil {
+		return err
+	}
+	err = r.judgeRest()
+	if err != nil {
+		return err
+	}
+	f.format = r.format
+	f.tail = r.tail
+	f.snapEnd = r.snapEnd
+	r.unsettled.left = left
+	f.unsettled = &r.unsettled
+	return nil
+}
+
+// waitForLock takes the locks and opens the file, as Options.Wait says. It returns what the
+// process said it is that had the lock before and did not release it.
+func (f *File) waitForLock() (left string, err error) {
 	began := time.Now()
 	for {
-		err = f.take()
+		left, err = f.takeLock()
 		locked, is := errors.AsType[*LockedError](err)
 		if !is || !f.isToWaitFor(locked, began) {
-			break
+			return left, err
 		}
 		f.release()
 		time.Sleep(lockPoll)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		f.format = f.latest()
-		return nil
-	}
-	if err == nil {
-		err = f.readLines(f.accept)
-	}
-	if err == nil {
-		err = f.judgeRest()
-	}
-	return err
 }
 
-// take takes the locks of the file and reads its header. If it fails, f holds what is to be
-// closed.
-func (f *File) take() (err error) {
-	f.lock, err = f.fs.Lock(f.path, f.Holder)
+// takeLock takes the locks and opens the file, if there is one. If it fails, f holds what is to
+// be closed.
+func (f *File) takeLock() (left string, err error) {
+	f.lock, left, err = f.fs.Lock(f.path, f.Holder)
 	if err != nil {
-		return err
+		return "", err
 	}
 	f.dir, err = f.fs.Open(filepath.Dir(f.path), os.O_RDONLY, nil)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return f.readHeader(os.O_RDWR)
+	f.data, err = f.fs.Open(f.path, os.O_RDWR, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return left, nil
+	}
+	return left, err
 }
 
-// release closes all that take opened.
+// release closes all that takeLock opened.
 func (f *File) release() error {
 	err := closeAll(f.data, f.dir, f.lock)
 	f.data, f.dir, f.lock = nil, nil, nil
@@ -212,7 +258,7 @@ func (f *File) release() error {
 // SetHolder changes what this process is to others that find the file locked: see [Options].
 func (f *File) SetHolder(text string) error {
 	if f.lock == nil {
-		return errors.New("the file is closed")
+		return errClosed
 	}
 	return f.lock.SetHolder(text)
 }
@@ -230,40 +276,61 @@ func (f *File) IsOld() bool { return f.format != f.latest() }
 // BytesSinceRewrite is how many bytes of commits were appended since the last rewrite.
 func (f *File) BytesSinceRewrite() int64 { return f.end - f.snapEnd }
 
-// Err is nil, or why nothing can be written any more until the file is opened
-// again: it wraps [ErrBroken] or [ErrReadOnly]. It is safe for concurrent use.
+// Err is nil, or an [*EndedError]: why nothing can be written any more until the file is opened
+// again. It is safe for concurrent use.
 func (f *File) Err() error {
-	err, _ := f.err.Load().(error)
-	return err
+	ended := f.hasEnded.Load()
+	if ended == nil {
+		return nil
+	}
+	return ended
 }
 
-// orEndWriting returns nil if err is nil. Else nothing can be written any more: Err returns
-// from now on, if nothing ended writing before, what was being done, why it failed, and
-// ErrBroken or ErrReadOnly.
-func (f *File) orEndWriting(ended error, doing string, err error) error {
+// ended makes of err an error that ends writing, or nil of nil. It is change that ends it.
+func (f *File) ended(state error, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("%s: %w: %s: %w", f.path, ended, doing, unnamed(err))
-	f.err.CompareAndSwap(nil, err) // all are of the one type that Errorf makes of two %w
-	return err
+	return &EndedError{f.path, state, doing, unnamed(err)}
 }
 
-// change calls do, which writes, if the file can be written. An error says what was not done,
-// for example "nothing was added". If the error ended writing, Err says what there is to
-// say. A file of an older format can only be rewritten: if that failed, writing has ended.
+// endsWriting reports whether an error ends writing.
+func endsWriting(err error) bool {
+	_, ends := errors.AsType[*EndedError](err)
+	return ends
+}
+
+var errClosed = errors.New("the file is closed")
+
+// change calls do, which writes, if the file can be written. An error of do that ends writing
+// does so here, and is logged, whatever else was logged before. Any other says what was not
+// done, for example "nothing was added". A file of an older format can only be rewritten:
+// whatever keeps it from that ends writing.
 func (f *File) change(not string, do func() error) error {
-	err := f.checkWritable()
-	if err == nil {
-		err = do()
+	if f.Err() != nil {
+		return f.Err()
+	}
+	err := errClosed
+	if f.lock != nil {
+		err = f.checkWritable()
+		if err == nil {
+			err = do()
+		}
+		if f.IsOld() && !endsWriting(err) {
+			err = f.ended(ErrReadOnly, "upgrading its format", err)
+		}
 	}
 	if err == nil {
 		return nil
 	}
-	if f.IsOld() {
-		f.orEndWriting(ErrReadOnly, "upgrading its format", err)
+	ended, ends := errors.AsType[*EndedError](err)
+	if !ends {
+		return fmt.Errorf("%s: %s: %w", f.path, not, unnamed(err))
 	}
-	return cmp.Or(f.Err(), fmt.Errorf("%s: %s: %w", f.path, not, unnamed(err)))
+	f.logUnclean()
+	f.hasEnded.Store(ended)
+	f.Logger.Error("nothing more can be written to the data file", "error", ended)
+	return ended
 }
 
 // unnamed takes the name of the file out of an error. It is the name that the file was
@@ -283,8 +350,8 @@ func (f *File) Close() error {
 	if f == nil || f.lock == nil {
 		return nil
 	}
-	if f.settled {
-		f.endEmpty() // adds nothing if writing has ended
+	if f.unsettled == nil && f.Err() == nil {
+		f.endEmpty()
 	}
 	err := f.release()
 	if errors.Is(f.Err(), ErrBroken) {

@@ -32,9 +32,12 @@ func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 		if err != nil {
 			return err
 		}
-		next := content{Options: f.Options, path: f.path, header: head, salt: head.saltSum(), n: head.before}
-		tmp := f.path + ".tmp"
-		data, err := f.create(tmp, func(w *bufio.Writer) error { return next.write(w, commits) })
+		var next tail
+		tmp := f.path + tmpSuffix
+		data, err := f.create(tmp, func(w *bufio.Writer) error {
+			next, err = head.write(w, commits)
+			return err
+		})
 		if err == nil {
 			err = f.replaceBy(data, tmp)
 		}
@@ -42,36 +45,35 @@ func (f *File) Rewrite(commits iter.Seq[[]byte]) error {
 			f.fs.Remove(tmp) // if that fails, the next start does it
 			return err
 		}
-		if f.IsOld() {
-			f.Logger.Info("the data file was written anew in the current format",
-				"before", f.format, "now", next.format)
-		}
 		f.setSettled()
-		next.data = f.data
-		f.content = next
+		f.format = head.format
+		f.tail = next
+		f.snapEnd = next.end
 		return nil
 	})
 }
 
-// write writes a whole file: the header, the snapshot, and the closing bracket.
-func (c *content) write(w *bufio.Writer, commits iter.Seq[[]byte]) error {
-	n, _ := w.Write(c.header.text()) // Flush returns the first error of all writes
-	c.end = int64(n)
+// write writes a whole file: the header, the snapshot, and the closing bracket. It returns the
+// tail of that file.
+func (h header) write(w *bufio.Writer, commits iter.Seq[[]byte]) (t tail, err error) {
+	t = tail{salt: h.saltSum(), n: h.before}
+	n, _ := w.Write(h.text()) // Flush returns the first error of all writes
+	t.end = int64(n)
+	var line []byte
 	for records := range commits {
-		err := c.add(records)
+		t, line, err = t.add(line[:0], records)
 		if err != nil {
-			return err
+			return t, err
 		}
-		w.Write(c.buf)
+		w.Write(line)
 	}
-	c.add(nil)
-	w.Write(c.buf)
+	t, line, _ = t.add(line[:0], nil)
+	w.Write(line)
 	w.WriteString(closing)
-	c.snapEnd = c.end
-	if c.n != c.snap {
-		return errors.New("the commits changed while they were written")
+	if t.n != h.snap {
+		return t, errors.New("the commits changed while they were written")
 	}
-	return w.Flush()
+	return t, w.Flush()
 }
 
 // create makes a new file, which is open and locked and belongs to the owner of the data
@@ -111,14 +113,14 @@ func (f *File) replaceBy(data handle, tmp string) error {
 		var openErr error
 		f.data, openErr = f.fs.Open(f.path, os.O_RDWR, nil)
 		if openErr != nil {
-			return f.orEndWriting(ErrBroken, "opening it again", openErr)
+			return f.ended(ErrBroken, "opening it again", openErr)
 		}
 	}
 	switch {
 	case err == nil:
 		return f.syncDir()
 	case errors.Is(err, syscall.EIO): // with which POSIX leaves open whether it happened
-		return f.orEndWriting(ErrBroken, "rename", err)
+		return f.ended(ErrBroken, "rename", err)
 	case errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EXDEV):
 		return fmt.Errorf("%w; the file is a mount of its own: mount the folder", err)
 	}

@@ -2,7 +2,8 @@ package recordfile
 
 import (
 	"errors"
-	"math"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,47 +14,60 @@ type Span struct {
 	Offset, Bytes int // where it begins, and its length
 }
 
+// Salvaged says what [Salvage] found.
+type Salvaged struct {
+	Skipped []Span // what does not verify; parts that follow one another are one
+	First   uint64 // the lowest number of the commits that verify; 0 if none does
+
+	// Missing is how many commits are missing by the numbers of the others and of the header.
+	// Others that were at the end of the file may be missing, too.
+	Missing int
+
+	// NoHeader: the header is damaged or gone, so nothing shows how many commits stood before First.
+	NoHeader bool
+}
+
 // Salvage reads a damaged file, takes no lock and changes nothing. It calls each with
-// the records of every commit that verifies, wherever it stands, in the order of the
-// file. It returns the parts that do not verify; parts that follow one another are one.
-// It also returns how many commits are missing by the numbers of the others and of the
-// header. Others that were at the end of the file may be missing, too, and others at its
-// beginning if the header is damaged. A commit that stands twice counts once.
+// every commit that verifies, wherever it stands, in the order of the
+// file. A commit that stands twice is handed over twice, and counts once.
 //
 // Salvage needs no header. If that is damaged or missing, the checksum of the salt is the
 // one on which most commits agree, but at least two.
-func Salvage(path string, o Options, each func(string) error) (skipped []Span, missing int, err error) {
-	c := content{Options: o}
-	err = c.openToRead(path)
-	if c.data == nil {
-		return nil, 0, err
+func Salvage(path string, o Options, each func(Line) error) (found Salvaged, err error) {
+	r, err := openToRead(path, o)
+	if err != nil {
+		return found, err
 	}
-	defer c.data.Close()
-	first := c.before + 1 // the numbers of the commits that should be there
-	last := c.snap
-	c.end = 0
-	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat) && c.format == "" {
-		err = c.findSalt(err)
-		first = math.MaxUint64
+	defer r.data.Close()
+	numbers := map[uint64]bool{} // of the commits that verify
+	err = r.readHeader()
+	format, is := errors.AsType[*FormatError](err)
+	isDamaged := errors.Is(err, ErrDamaged)
+	if isDamaged || is && format.Format == "" {
+		found.NoHeader = true
+		r.header = header{}
+		r.end = 0
+		err = r.findSalt(err)
 	}
 	if err != nil {
-		return nil, 0, err
+		return found, err
 	}
-	var unsalted content // whose checksums are those of headers
-	seen := map[uint64]bool{}
+	r.end = 0
+	var unsalted reader // whose checksums are those of headers
 	number := 1
 	offset := 0
 	skippedTo := -1 // where the last of skipped ends
-	err = c.readLines(func(text string) error {
+	err = r.readLines(func(text string) error {
 		for line := range strings.Lines(text) {
 			wrong := line
-			commit := c.find(line)
+			commit := r.find(line)
 			n, records, ok := parseCommit(commit)
-			if ok && c.verifies(commit) {
-				first = min(first, n)
-				last = max(last, n)
-				seen[n] = true
-				err := each(records)
+			if ok && r.verifies(commit) {
+				if found.First == 0 || n < found.First {
+					found.First = n
+				}
+				numbers[n] = true
+				err := each(Line{r.format, number, int64(offset), r.size, records})
 				if err != nil {
 					return err
 				}
@@ -62,9 +76,9 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 			bare := strings.Trim(wrong, separators)
 			if bare != "" && !unsalted.verifies(bare) {
 				if offset > skippedTo {
-					skipped = append(skipped, Span{Line: number, Offset: offset})
+					found.Skipped = append(found.Skipped, Span{Line: number, Offset: offset})
 				}
-				skipped[len(skipped)-1].Bytes += len(wrong)
+				found.Skipped[len(found.Skipped)-1].Bytes += len(wrong)
 				skippedTo = offset + len(wrong)
 			}
 			number += strings.Count(line, "\n")
@@ -72,17 +86,37 @@ func Salvage(path string, o Options, each func(string) error) (skipped []Span, m
 		}
 		return nil
 	})
-	return skipped, max(0, int(last-first)+1-len(seen)), err
+	found.Missing = countMissing(numbers, r.before, r.snap)
+	return found, err
+}
+
+// maxGap is the most commits that can be missing in one place. Larger gaps are those of numbers
+// that no program of ours wrote.
+const maxGap = 1 << 30
+
+// countMissing counts the numbers that are missing between those that are there, before the first
+// of them if the number before it is known, and behind the last of them up to snap, which is 0 if
+// it is not known.
+func countMissing(numbers map[uint64]bool, before, snap uint64) (missing int) {
+	sorted := slices.Sorted(maps.Keys(numbers))
+	last := before
+	for _, n := range append(sorted, snap+1) {
+		if last > 0 && n > last && n-last <= maxGap {
+			missing += int(n - last - 1)
+		}
+		last = max(last, n)
+	}
+	return missing
 }
 
 // findSalt finds the checksum of the salt on which most commits of a file agree. It is for
 // files whose header is wrong; if no two commits agree, it returns headErr, which says so.
-func (c *content) findSalt(headErr error) error {
+func (r *reader) findSalt(headErr error) error {
 	commits := map[uint32]int{}
 	var best uint32
-	err := c.readLines(func(text string) error {
+	err := r.readLines(func(text string) error {
 		for line := range strings.Lines(text) {
-			line = c.find(line)
+			line = r.find(line)
 			_, _, ok := parseCommit(line)
 			if !ok || !lineHead.MatchString(line) {
 				continue
@@ -95,13 +129,14 @@ func (c *content) findSalt(headErr error) error {
 		}
 		return nil
 	})
-	c.salt = best
+	r.salt = best
 	if err != nil || commits[best] > 1 {
 		return err
 	}
 	damage, is := errors.AsType[*DamageError](headErr)
-	if is && damage.remedy == "" {
-		damage.remedy = "no two lines verify together; begin a new data file with a dump from before as -seed"
+	if is && damage.Kind == DamagedLines {
+		damage.Kind = NothingVerifies
+		damage.Reason += ", and no two lines verify together"
 	}
 	return headErr
 }

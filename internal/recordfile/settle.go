@@ -17,44 +17,69 @@ import (
 // returns why; reading may go on. On a new file it does nothing. It fails on a file of an
 // older format, because [File.Append] would write the newest: such a file needs a Rewrite.
 func (f *File) Settle() error {
-	return f.change("not settled", func() error {
-		if f.settled || f.data == nil {
+	needed := f.unsettled != nil && f.data != nil
+	err := f.change("not settled", func() error {
+		if !needed {
 			return nil
 		}
-		if f.IsOld() {
-			return errors.New("it must be rewritten")
-		}
-		f.fs.Remove(f.path + ".tmp") // it is not needed: this file is good
-		err := f.putAside()
-		if err == nil {
-			err = f.orEndWriting(ErrReadOnly, "writing the end of the file again",
-				f.endWith(f.snapEnd, f.appended...))
-		}
-		if err == nil {
-			err = f.sync()
-		}
-		if err == nil { // the process that renamed the file may have died before it synced the folder
-			err = f.syncDir()
-		}
-		if err != nil {
-			return err
-		}
-		f.setSettled()
-		f.endEmpty()
-		return f.Err()
+		return f.settle()
 	})
+	if err != nil || !needed {
+		return err
+	}
+	f.endEmpty()
+	return f.Err()
 }
 
-// setSettled notes, and logs, that the end of the file is right. It drops the text that
+// settle does the work of Settle, but for the empty commit.
+func (f *File) settle() error {
+	if f.IsOld() {
+		return errors.New("it must be rewritten")
+	}
+	f.fs.Remove(f.path + tmpSuffix) // it is not needed: this file is good
+	err := f.putAside()
+	if err != nil {
+		return err
+	}
+	err = f.endWith(f.snapEnd, f.unsettled.appended...)
+	if err != nil {
+		return f.ended(ErrReadOnly, "writing the end of the file again", err)
+	}
+	err = f.sync()
+	if err != nil {
+		return err
+	}
+	err = f.syncDir() // the process that renamed the file may have died before it did that
+	if err != nil {
+		return err
+	}
+	f.setSettled()
+	return nil
+}
+
+// setSettled notes that the end of the file is right and durable. It drops the text that
 // was read, so that the file does not keep its memory.
 func (f *File) setSettled() {
-	if f.repair != "" {
-		f.Logger.Warn(f.path + ": repaired: " + f.repair)
+	f.logUnclean()
+	f.unsettled = nil
+}
+
+// logUnclean logs, once, that the last process that had the file did not end well: it
+// left half a write or no empty commit, or it did not release the lock.
+func (f *File) logUnclean() {
+	u := f.unsettled
+	if u == nil || u.repair == "" && u.left == "" && f.empty {
+		return
 	}
-	f.repair = ""
-	f.rest = ""
-	f.appended = nil
-	f.settled = true
+	args := []any{"data", f.path}
+	if u.left != "" {
+		args = append(args, "holder", u.left)
+	}
+	if u.repair != "" {
+		args = append(args, "found", u.repair)
+	}
+	f.Logger.Warn("the last run did not end cleanly", args...)
+	f.unsettled = &unsettled{appended: u.appended, rest: u.rest}
 }
 
 // endWith writes commits where they stand already, at an offset, and ends the file after them.
@@ -72,12 +97,12 @@ func (f *File) endWith(at int64, commits ...string) error {
 
 // putAside copies an unfinished write, which is about to be cut, to a file of its own.
 func (f *File) putAside() error {
-	if strings.HasPrefix(closing, f.rest) { // no more than the closing bracket
-		return nil
+	if f.unsettled == nil || strings.HasPrefix(closing, f.unsettled.rest) {
+		return nil // there is no more than the closing bracket
 	}
-	name := f.path + ".torn-" + time.Now().UTC().Format("20060102T150405.000000000Z")
+	name := f.path + tornSuffix + time.Now().UTC().Format("20060102T150405.000000000Z")
 	torn, err := f.create(name, func(w *bufio.Writer) error {
-		w.WriteString(f.rest)
+		w.WriteString(f.unsettled.rest)
 		return w.Flush()
 	})
 	if err == nil {
@@ -86,9 +111,9 @@ func (f *File) putAside() error {
 	}
 	if err != nil {
 		f.fs.Remove(name)
-		return f.orEndWriting(ErrReadOnly, "putting an unfinished write aside", err)
+		return f.ended(ErrReadOnly, "putting an unfinished write aside", err)
 	}
-	f.rest = ""
-	f.repair += ", cut and kept in " + name
+	f.unsettled.rest = ""
+	f.unsettled.repair += ", cut and kept in " + name
 	return nil
 }

@@ -6,8 +6,25 @@ import (
 	"example.com/events/internal/recordfile"
 )
 
-// LockedError says which process has the data file, and what that says it is.
-type LockedError = recordfile.LockedError
+// The errors of a data file that say more than the variables that they wrap. None names a command
+// or a flag: what a person can do is added by who prints them.
+type (
+	LockedError = recordfile.LockedError
+	DamageError = recordfile.DamageError
+	FormatError = recordfile.FormatError
+	AccessError = recordfile.AccessError
+	EndedError  = recordfile.EndedError
+)
+
+// What can be done about damage: see [recordfile.DamageKind].
+const (
+	DamagedLines    = recordfile.DamagedLines
+	Reformatted     = recordfile.Reformatted
+	NothingVerifies = recordfile.NothingVerifies
+)
+
+// ErrReplaced: something else than this process changed the data file while it was open.
+var ErrReplaced = recordfile.ErrReplaced
 
 // ErrLooking is the error of a change to a database that [OpenToRead] opened.
 var ErrLooking = errors.New("the data file was opened to be read only")

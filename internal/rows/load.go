@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"example.com/events/internal/recordfile"
 )
@@ -102,7 +103,6 @@ func (db *DB) settle(deletes bool) error {
 	}
 	err := f.Settle() // does nothing after a rewrite
 	if errors.Is(err, recordfile.ErrReadOnly) {
-		db.Logger.Error("serving reads only", "error", err)
 		db.trouble.Store(&Trouble{Err: notWritten(err), Since: time.Now()})
 		return nil
 	}
@@ -146,6 +146,9 @@ func (l *loader) line(line recordfile.Line) error {
 		r := l.db.parse(record, l.missing)
 		if r == nil || l.whole && !json.Valid([]byte(record)) {
 			return errForm
+		}
+		if l.whole && !utf8.ValidString(record) {
+			return errors.New("a record is not UTF-8")
 		}
 		l.deletes = l.deletes || r.JSON == ""
 		l.batch = append(l.batch, loaded{r, line.Number, line.Offset})
@@ -214,24 +217,6 @@ func Check(path string, o Options) (recordfile.Report, map[string]int, error) {
 	report, err := recordfile.Read(path, o.forFile(), l.line)
 	err = l.finish(path, err)
 	return report, l.db.Stats().Rows, err
-}
-
-// Salvage calls each with every record of a damaged file that verifies, as a dump
-// has it, and changes nothing. It returns the parts of the file that do not verify, and
-// how many commits are missing at least.
-func Salvage(path string, o Options, each func(record string) error) ([]recordfile.Span, int, error) {
-	return recordfile.Salvage(path, o.forFile(), func(line string) error {
-		for line != "" {
-			var record string
-			record, line = cutRecord(line)
-			kind, row, _ := split(record)
-			err := each(`{"` + kind + `":` + row + "}")
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // IsDataFile reports whether a text begins as a data file does.
