@@ -175,7 +175,7 @@ func (s inner) Keys() ([]byte, error) {
 
 // keyState is what a server that starts must know of the keys of its store.
 type keyState struct {
-	Owner  User   // the first user of the store
+	Owner  string // the id of the first user of the store, or "" if there is none
 	Exists bool   // the store had keys, valid or revoked ones
 	Known  bool   // the secret that was asked for is that of a valid key
 	Secret string // of the key that was made now, if one was
@@ -208,7 +208,9 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 	_, _, state.Known = s.keyOwner(secret)
 	// An update and not a View, as it returns a panic of load as an error.
 	err = s.update(context.Background(), func(t tx) error {
-		load(&state.Owner, t.Get("usr", first))
+		var owner User
+		load(&owner, t.Get("usr", first))
+		state.Owner = owner.ID
 		return nil
 	})
 	return state, err

@@ -39,7 +39,7 @@ func TestHouse(t *testing.T) {
 		return all
 	}
 	forbidden := map[string]string{
-		"main.go":              rooms("command", "operator", "double", "pages", "strict", "form", "answer", "rows"),
+		"main.go":              rooms("command", "greeting", "offline", "operator", "double", "pages", "strict", "form", "answer", "rows"),
 		"api.go":               forServer + rooms("answer", "form", "rows", "strict"),
 		"auth.go":              forServer + rooms("answer", "form", "rows", "strict"),
 		"store.go":             forServer + http + " " + rooms("form", "rows", "strict"),
@@ -50,6 +50,8 @@ func TestHouse(t *testing.T) {
 		"internal/rows/":       root + " " + forServer + http + " " + rooms("strict", "recordfile"),
 		"internal/answer/":     root + " " + forServer + rooms("strict"),
 		"internal/pages/":      root + " " + forServer + rooms(),
+		"internal/greeting/":   root + " " + forServer + http + " " + rooms("command"),
+		"internal/offline/":    root + " " + http + " " + rooms("command", "operator", "rows"),
 		"internal/command/":    root + " " + rooms("answer", "strict"),
 		"internal/operator/":   root + " os " + rooms("answer", "command", "strict"),
 		"internal/double/":     root + " " + forServer + rooms("answer", "form", "operator", "strict"),

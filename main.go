@@ -1,22 +1,18 @@
 package events
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -27,17 +23,13 @@ import (
 	"example.com/events/internal/command"
 	"example.com/events/internal/double"
 	"example.com/events/internal/form"
+	"example.com/events/internal/greeting"
+	"example.com/events/internal/offline"
 	"example.com/events/internal/operator"
 	"example.com/events/internal/pages"
 	"example.com/events/internal/rows"
 	"example.com/events/internal/strict"
 )
-
-//go:embed internal/demo/seed.json
-var demoSeed []byte
-
-// demoKey is in demoSeed.
-const demoKey = "svc_live_demo"
 
 // version is set by the linker if the build knows no tag:
 // -ldflags "-X example.com/events.version=v1.2.3".
@@ -58,105 +50,788 @@ func Run(
 	ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {
 	e := &eventsd{ctx: ctx}
-	e.Program = command.Program{
-		Name:   "eventsd",
-		About:  "eventsd serves the public REST API of an events networking service.",
-		Stdin:  stdin,
-		Stdout: stdout,
-		Stderr: stderr,
-
-		Environ:   environ,
-		Variables: map[string]string{},
+	e.program = &command.Program{
+		Name:       "eventsd",
+		About:      "eventsd serves the public REST API of an events networking service.",
+		Exclusions: exclusions,
+		Environ:    environ,
+		Stdin:      stdin,
+		Stdout:     stdout,
+		Stderr:     stderr,
+		Redact:     answer.Redact,
 	}
-	for name := range strings.FieldsSeq(variables) {
-		e.Variables[name] = ""
-	}
-	for _, variable := range environ {
-		name, value, _ := strings.Cut(variable, "=")
-		if _, isOurs := e.Variables[name]; isOurs {
-			e.Variables[name] = value
-		}
+	e.files = &offline.Files{
+		Context: ctx,
+		Program: e.program,
+		Options: NewStore(nil).options(),
+		Store:   storeOfFile,
 	}
 	e.addCommands()
-	err := e.Program.Run(args)
-	if errors.Is(err, ErrNotWritten) {
+	err := e.program.Run(args)
+	switch {
+	case errors.Is(err, ErrNotWritten):
 		err = command.Failed(err)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		err = command.Failed(ctx.Err())
+	case errors.Is(err, context.Canceled):
+		err = nil // a signal ended the start, which is no failure
 	}
-	if errors.Is(err, context.Canceled) {
-		err = command.Failed(ctx.Err()) // nil if a signal ended the start: that is no failure
-	}
-	return e.Exit(err)
+	return e.program.Exit(err)
 }
 
-// variables set the flags of the subcommands. Those with _FILE name a file whose first line
-// is the value.
-const variables = `
-	EVENTSD_ADDR EVENTSD_ALLOW_UNKNOWN_ROUTES EVENTSD_API_KEY EVENTSD_API_KEY_FILE
-	EVENTSD_CONTROL_TOKEN EVENTSD_CONTROL_TOKEN_FILE EVENTSD_DATA EVENTSD_EMAIL EVENTSD_FAULTS
-	EVENTSD_FIRST_KEY EVENTSD_LOG EVENTSD_MEMORY EVENTSD_NAME EVENTSD_NEW_EVENT_STATUS
-	EVENTSD_READY_FILE EVENTSD_SALVAGE EVENTSD_SEED EVENTSD_STRICT EVENTSD_TIME EVENTSD_UNTIL_EOF
-	EVENTSD_USER EVENTSD_V`
-
-// eventsd is one run of the command: the program and the values of its flags. For the
-// operator's subcommands it is what works on a data file.
+// eventsd is one run of the command.
 type eventsd struct {
-	command.Program
-	ctx context.Context
-
-	addr, seed, newStatus, readyFile, log string
-	apiKey, startTime, controlToken       string
-	memory, firstKey, untilEOF, verbose   bool
-	faults                                string
-	strict, anyRoute                      bool
+	ctx     context.Context
+	program *command.Program
+	files   *offline.Files
 }
 
-const serveFlags = "addr ready-file log v data seed api-key memory first-key new-event-status"
-
-// addCommands declares the flags and adds the subcommands. The first subcommand is what
-// eventsd does without one.
+// addCommands adds the subcommands. The first is what eventsd does without one.
 func (e *eventsd) addCommands() {
-	fs := &e.Flags
-	fs.StringVar(&e.addr, "addr", "127.0.0.1:8080", "`HOST:PORT` to listen on; port 0 is any free one")
-	fs.StringVar(&e.readyFile, "ready-file", "", "`FILE` for the ready lines as JSON, removed at the end")
-	fs.StringVar(&e.log, "log", "text", "`FORMAT` of the log on stderr: text or json")
-	fs.BoolVar(&e.verbose, "v", false, "log a line for each request")
-
-	fs.StringVar(&e.seed, "seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
-	fs.StringVar(&e.apiKey, "api-key", "", "`SECRET` of the first key, in place of one that is made")
-	fs.BoolVar(&e.memory, "memory", false, "keep everything in memory, without a file")
-	fs.BoolVar(&e.firstKey, "first-key", true, "if the store has no key, make one and show it")
-	fs.StringVar(&e.newStatus, "new-event-status", "published", "`STATUS` of a new event: draft or published")
-
-	fs.StringVar(&e.startTime, "time", double.Start.Format(time.RFC3339),
-		"`TIME` at which the clock stands at the start, in RFC 3339")
-	fs.StringVar(&e.controlToken, "control-token", "", "`TOKEN` of the control API, in place of a random one")
-	fs.BoolVar(&e.untilEOF, "until-eof", false, "stop when standard input ends")
-	fs.StringVar(&e.faults, "faults", "", "`FILE` with an array of faults to begin with")
-	fs.BoolVar(&e.strict, "strict", false,
-		"beside a command: fail if a fault was met less often than it says")
-	fs.BoolVar(&e.anyRoute, "allow-unknown-routes", false,
-		"beside a command: pass although there were requests to routes that the API lacks")
-
-	e.Add("serve", "", "serve the API; also without a subcommand", serveFlags, e.serve)
-	e.Add("demo", "", "serve a built-in example from memory, with a curl line to try",
-		"addr ready-file log v", e.demo)
-	e.Add("double", "[-- COMMAND ARGS]",
-		"serve a test double from memory, alone or for as long as a command runs",
-		"addr=127.0.0.1:0 ready-file log v seed api-key "+
-			"time control-token until-eof faults strict allow-unknown-routes", e.double)
-	e.Add("openapi", "", "print openapi.json", "", func() error { return e.Printf("%s", openAPI) })
-	e.Add("health", "", "exit 0 if the server with the same flags and environment answers",
-		serveFlags, e.health)
-	e.Add("version", "", "print the version", "", e.printVersion)
-	e.Add("check", "", "read the data file, print what is in it and change nothing", "data", e.check)
-	operator.AddCommands(&e.Program, e)
-	e.Add("help", "[SUBCOMMAND]", "explain eventsd or a subcommand", "", e.Help)
+	p := e.program
+	p.Add("serve", "", "serve the API; also without a subcommand", e.serve)
+	p.Add("demo", "", "serve a built-in example from memory, with a curl line to try", e.demo)
+	p.Add("double", "[-- COMMAND ARGS]",
+		"serve a test double from memory, alone or for as long as a command runs", e.double)
+	p.Add("openapi", "", "print openapi.json", e.printDescription)
+	p.Add("health", "", "exit 0 if the server with the same flags and environment answers", e.health)
+	p.Add("version", "", "print the version", e.printVersion)
+	p.Add("check", "", "read the data file, print what is in it and change nothing", e.files.Check)
+	operator.AddCommands(p, e.files)
+	p.AddHelp()
 }
 
-func (e *eventsd) printVersion() error {
-	module, number := build()
-	return e.Printf("eventsd %s %s %s %s/%s\n",
-		module, number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+// exclusions are all flags that exclude each other.
+var exclusions = []command.Exclusion{
+	// Containers set EVENTSD_DATA for all subcommands, so only flags are a mistake here.
+	{A: "memory", B: "data", Why: "give one of them", FlagWins: true},
+
+	{A: "until-eof", B: "--", Why: "the double ends with the command"},
+	{A: "until-eof", B: "seed=-", Why: "both read standard input"},
+	{A: "until-eof", B: "faults=-", Why: "both read standard input"},
+	{A: "seed=-", B: "faults=-", Why: "both read standard input"},
+
+	{A: "user", B: "email", Why: "give -user ID, or -email EMAIL and, if that is new, -name NAME"},
+	{A: "user", B: "name", Why: "give -user ID, or -email EMAIL and, if that is new, -name NAME"},
+}
+
+// serverFlags are the flags of every server.
+type serverFlags struct {
+	addr, readyFile, log string
+	verbose              bool
+}
+
+func (f *serverFlags) declare(flags *command.Flags, addr string) {
+	flags.String(&f.addr, "addr", addr, "`HOST:PORT` to listen on; port 0 is any free one")
+	flags.String(&f.readyFile, "ready-file", "", "`FILE` for the ready lines as JSON, removed at the end")
+	flags.String(&f.log, "log", "text", "`FORMAT` of the log on stderr: text or json")
+	flags.Bool(&f.verbose, "v", false, "log a line for each request")
+}
+
+// storeFlags are the flags of a server whose store can be chosen.
+type storeFlags struct{ seed, apiKey, newEventStatus string }
+
+func (f *storeFlags) declare(flags *command.Flags) {
+	flags.String(&f.seed, "seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
+	flags.Secret(&f.apiKey, "api-key", "`SECRET` of the first key, in place of one that is made")
+	flags.String(&f.newEventStatus, "new-event-status", "published",
+		"`STATUS` of a new event: draft or published")
+}
+
+// check refuses values that no store takes. The characters of a key are not among them: one that
+// was stored before they were narrowed is still valid.
+func (f *storeFlags) check(flags *command.Flags) error {
+	if f.apiKey == "" && flags.Given("api-key") {
+		return errors.New("-api-key " + secretRule(""))
+	}
+	if f.newEventStatus != "draft" && f.newEventStatus != "published" {
+		return fmt.Errorf("-new-event-status must be draft or published, not %q", f.newEventStatus)
+	}
+	return nil
+}
+
+// badAPIKey returns an error if no key can be made with the chosen secret. It does not repeat it.
+func (f *storeFlags) badAPIKey() error {
+	problem := secretRule(f.apiKey)
+	if f.apiKey == "" || problem == "" {
+		return nil
+	}
+	return errors.New("-api-key " + problem)
+}
+
+// serveFlags are the flags of serve. Health has the same, to find the server.
+type serveFlags struct {
+	serverFlags
+	storeFlags
+	data             string
+	memory, firstKey bool
+}
+
+func (f *serveFlags) declare(flags *command.Flags) {
+	f.serverFlags.declare(flags, "127.0.0.1:8080")
+	f.storeFlags.declare(flags)
+	operator.DataFlag(flags, &f.data)
+	flags.Bool(&f.memory, "memory", false, "keep everything in memory, without a file")
+	flags.Bool(&f.firstKey, "first-key", true, "if the store has no key, make one and show it")
+}
+
+// A service is what a server serves, and how: what differs between serve, demo and double. Each
+// of them returns its own, whole, before the life of the server begins.
+type service struct {
+	config Config // of its store
+	data   string // the path of the data file; "" keeps everything in memory
+
+	// fill puts into the store what it begins with, and returns the key that people are shown.
+	fill func(context.Context, *api) (greeting.Key, error)
+	// handler returns what answers the requests for the API.
+	handler func(*api) http.Handler
+	// keepAlives: a connection can serve more than one request.
+	keepAlives bool
+	// pages are those for people, by their path.
+	pages func(greeting.Key) map[string]http.HandlerFunc
+	// lines are what it prints when it is ready. The data file is "" in memory.
+	lines func(greeting.Place, greeting.Key) command.Ready
+	// announce says that it is ready. A double with a command runs that, and ends with it.
+	announce func(context.Context, command.Ready) error
+
+	// until returns a context that is done when the server is to stop.
+	until func(context.Context) context.Context
+	// patience is how long the requests that run have until they are cut off at a stop.
+	patience time.Duration
+	// level is that of the log's lines about what an operator changes.
+	level slog.Level
+}
+
+// serve serves the store of the data file.
+func (e *eventsd) serve(flags *command.Flags) func() error {
+	var f serveFlags
+	f.declare(flags)
+	return func() error {
+		logger, err := e.program.Logger(f.log, f.verbose)
+		if err != nil {
+			return err
+		}
+		if err := f.check(flags); err != nil {
+			return err
+		}
+		if f.data == "" {
+			return errors.New("-data is empty: give the path of the data file")
+		}
+		s := service{
+			config:     Config{Logger: logger, NewEventStatus: f.newEventStatus},
+			data:       f.data,
+			handler:    func(a *api) http.Handler { return a },
+			keepAlives: true,
+			pages: func(greeting.Key) map[string]http.HandlerFunc {
+				return map[string]http.HandlerFunc{"/": pages.Reference(pages.Values{
+					Note: "The operator of this server issues keys.",
+					Key:  func(string) string { return "" },
+				})}
+			},
+			lines:    greeting.Lines,
+			announce: e.announcer(logger),
+			until:    command.StopSignal,
+			patience: command.StopTimeout,
+		}
+		if f.memory && !flags.Given("data") { // the flag wins over EVENTSD_MEMORY
+			s.data = ""
+		}
+		s.fill = func(ctx context.Context, a *api) (greeting.Key, error) {
+			return e.fill(ctx, a, f, flags.Shell("api-key"))
+		}
+		return e.live(flags, f.serverFlags, s)
+	}
+}
+
+// fill applies the seed to a store without data and makes the first key of one
+// without keys. It logs what it did not do, and how to issue a key. The word is how a shell
+// writes the chosen key, if a variable has it.
+func (e *eventsd) fill(ctx context.Context, a *api, f serveFlags, word string) (greeting.Key, error) {
+	logger := a.cfg.Logger
+	isEmpty := a.db.Stats().Rows["user"] == 0 // every other row belongs to a user
+	if f.seed != "" && !isEmpty {
+		logger.Warn("the seed was skipped, as the store has data: give a new -data", "seed", f.seed)
+	} else if err := e.applySeed(ctx, a, f.seed); err != nil {
+		return greeting.Key{}, err
+	}
+	state, err := a.firstKey(f.apiKey, f.firstKey)
+	if err != nil {
+		return greeting.Key{}, cmp.Or(f.badAPIKey(), err) // the first, if that is why no key was made
+	}
+	if a.last.After(time.Now()) {
+		logger.Warn("the newest record is from the future, or the clock of this machine is behind; "+
+			"what is created now counts as later still", "created_at", a.last)
+	}
+	keys := greeting.Keys{
+		Owner:  state.Owner,
+		Exist:  state.Exists,
+		Made:   state.Secret,
+		Chosen: f.apiKey,
+		Known:  state.Known,
+	}
+	level, message, attributes := keys.Report(a.db.Path())
+	logger.Log(ctx, level, message, attributes...)
+	return keys.Shown(word), nil
+}
+
+//go:embed internal/demo/seed.json
+var demoSeed []byte
+
+// demoKey is in demoSeed.
+const demoKey = "svc_live_demo"
+
+// demo serves the built-in example.
+func (e *eventsd) demo(flags *command.Flags) func() error {
+	var f serverFlags
+	f.declare(flags, "127.0.0.1:8080")
+	return func() error {
+		logger, err := e.program.Logger(f.log, f.verbose)
+		if err != nil {
+			return err
+		}
+		return e.live(flags, f, service{
+			config: Config{Logger: logger},
+			fill: func(_ context.Context, a *api) (greeting.Key, error) {
+				return greeting.Key{Secret: demoKey}, a.ApplyJSON(demoSeed)
+			},
+			handler:    func(a *api) http.Handler { return a },
+			keepAlives: true,
+			pages: func(key greeting.Key) map[string]http.HandlerFunc {
+				return map[string]http.HandlerFunc{"/": pages.Reference(pages.Values{
+					Note: `<span id="demo">This is a demo: everyone knows its key, and when it stops it ` +
+						`forgets everything.</span>`,
+					Key: func(string) string { return key.Secret },
+				})}
+			},
+			lines:    greeting.Lines,
+			announce: e.announcer(logger),
+			until:    command.StopSignal,
+			patience: command.StopTimeout,
+		})
+	}
+}
+
+// doubleFlags are the flags of double.
+type doubleFlags struct {
+	serverFlags
+	storeFlags
+	time, controlToken, faults string
+	untilEOF, strict, anyRoute bool
+}
+
+func (f *doubleFlags) declare(flags *command.Flags) {
+	f.serverFlags.declare(flags, "127.0.0.1:0")
+	f.storeFlags.declare(flags)
+	flags.String(&f.time, "time", double.Start.Format(time.RFC3339),
+		"`TIME` at which the clock stands at the start, in RFC 3339")
+	flags.Secret(&f.controlToken, "control-token", "`TOKEN` of the control API, in place of a random one")
+	flags.Bool(&f.untilEOF, "until-eof", false, "stop when standard input ends")
+	flags.String(&f.faults, "faults", "", "`FILE` with an array of faults to begin with, or - for stdin")
+	flags.Bool(&f.strict, "strict", false,
+		"beside a command: fail if a fault was met less often than it says")
+	flags.Bool(&f.anyRoute, "allow-unknown-routes", false,
+		"beside a command: pass although there were requests to routes that the API lacks")
+}
+
+// double serves a test double, with the control API beside it.
+func (e *eventsd) double(flags *command.Flags) func() error {
+	var f doubleFlags
+	f.declare(flags)
+	return func() error {
+		logger, err := e.program.Logger(f.log, f.verbose)
+		if err != nil {
+			return err
+		}
+		if err := f.check(flags); err != nil {
+			return err
+		}
+		at, err := strict.Time(f.time)
+		if err != nil {
+			return fmt.Errorf("-time %w", err)
+		}
+		f.controlToken = cmp.Or(f.controlToken, rand.Text())
+		if !form.Visible(f.controlToken) || strings.Contains(f.controlToken, "'") {
+			return errors.New("-control-token must have visible ASCII characters only, and no single quote")
+		}
+		if flags.Dashes != (len(flags.Args) > 0) {
+			return errors.New("double takes a command behind --, as in eventsd double -- npm test, " +
+				"or neither")
+		}
+		d := double.New(BasePath)
+		d.At = at
+		d.Strict = f.strict
+		d.AnyRoute = f.anyRoute
+		d.Unknown = func(problem string) { logger.Warn(problem) }
+		err = e.live(flags, f.serverFlags, e.doubleService(d, f, flags.Args, logger))
+		if !flags.Dashes {
+			return err
+		}
+		problems := d.Problems()
+		for _, problem := range problems {
+			e.program.Notice("%s", problem)
+		}
+		if problems != nil && errors.Is(err, command.Succeeded) {
+			return command.Failed(errors.New("")) // all is said
+		}
+		return err
+	}
+}
+
+// doubleService is the service of a double, alone or beside a command.
+func (e *eventsd) doubleService(
+	d *double.Double, f doubleFlags, child []string, logger *slog.Logger,
+) service {
+	s := service{
+		config: Config{
+			Logger:         logger,
+			NewEventStatus: f.newEventStatus,
+			Now:            d.Now,
+			NewID:          d.NewID,
+		},
+		keepAlives: false, // see [double.Double.Handler]
+		announce:   e.announcer(logger),
+		until:      command.StopSignal,
+		patience:   0, // nothing in it is worth waiting for
+		level:      slog.LevelDebug,
+	}
+	s.fill = func(ctx context.Context, a *api) (key greeting.Key, err error) {
+		err = d.Begin(a, func() error {
+			err := e.applySeed(ctx, a, f.seed)
+			if err == nil {
+				err = e.setFaults(ctx, d, f.faults)
+			}
+			if err == nil {
+				key.Secret, err = ownerKey(a, f.apiKey)
+			}
+			return err
+		})
+		if err != nil {
+			return key, cmp.Or(f.badAPIKey(), err)
+		}
+		return key, nil
+	}
+	s.handler = func(a *api) http.Handler {
+		report := func(message string, args ...any) { logger.Debug(message, args...) }
+		control := d.Control(f.controlToken, report, a.writeError)
+		withFaults := d.Handler(a)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/") {
+				control.ServeHTTP(w, r)
+			} else {
+				withFaults.ServeHTTP(w, r)
+			}
+		})
+	}
+	s.pages = func(key greeting.Key) map[string]http.HandlerFunc {
+		values := pages.Values{
+			Note: `This is a test double. Its <a href="/_control/">inspector</a> shows the requests ` +
+				`that come.`,
+			Key: func(host string) string {
+				if !double.IsLocal(host) {
+					return "" // it may be the name of a page that is to read the key
+				}
+				return key.Secret
+			},
+		}
+		return map[string]http.HandlerFunc{
+			"/":                      pages.Reference(values),
+			double.ControlPath + "/": pages.Inspector(values),
+		}
+	}
+	s.lines = func(at greeting.Place, key greeting.Key) command.Ready {
+		return greeting.DoubleLines(at, key.Secret, at.Root+double.ControlPath, f.controlToken)
+	}
+	if len(child) > 0 { // it gets the signals, too
+		s.until = func(ctx context.Context) context.Context { return ctx }
+		s.announce = func(ctx context.Context, lines command.Ready) error {
+			return e.program.Child(ctx, child, greeting.Variables(lines))
+		}
+	}
+	if f.untilEOF {
+		s.until = func(ctx context.Context) context.Context {
+			ctx, stop := context.WithCancel(command.StopSignal(ctx))
+			go func() {
+				io.Copy(io.Discard, e.program.Stdin)
+				stop()
+			}()
+			return ctx
+		}
+	}
+	return s
+}
+
+// setFaults sets the faults of a file, if one was given.
+func (e *eventsd) setFaults(ctx context.Context, d *double.Double, file string) error {
+	if file == "" {
+		return nil
+	}
+	array, err := e.readInput(ctx, file)
+	if err == nil {
+		err = d.SetFaults(array, "")
+	}
+	if err != nil {
+		return fmt.Errorf("the faults %s: %w", file, err)
+	}
+	return nil
+}
+
+// ownerKey makes the first user of a double a key: with the chosen secret, or with one
+// that is the same in every double, unless the seed has that one.
+func ownerKey(a *api, chosen string) (secret string, err error) {
+	const owner = double.OwnerID
+	if chosen == "" {
+		secret, _, err = a.Store.IssueKey(owner)
+		return secret, err
+	}
+	err = a.Apply(Record{Key: &Key{UserID: owner, Secret: chosen}})
+	if err != nil {
+		return "", fmt.Errorf("the chosen API key cannot be that of %s beside the seed: %w", owner, err)
+	}
+	return chosen, nil
+}
+
+// live is the life of a server from its start to its end. Listening comes first, as no key must
+// be made and shown for a server that cannot serve. A stop waits for each step to end, except
+// for reading a seed: see readInput.
+func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
+	logger := s.config.Logger
+	e.warnOfVariables(logger)
+	ctx, stop := context.WithCancel(e.ctx)
+	defer stop()
+	ctx = s.until(ctx)
+
+	// Listen.
+	listener, err := command.Listen(f.addr, flags.Given("addr"), e.program.Environ, logger)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	readyFile := command.ReadyFile{Path: f.readyFile, Check: func(path string) error {
+		return notOfData(s.data, path)
+	}}
+	err = readyFile.Prepare()
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+
+	// Lock the data file, read it, and fill a new store.
+	began := time.Now()
+	store, err := openToServe(ctx, s)
+	if err != nil {
+		return err
+	}
+	a := newAPI(store)
+	key, err := s.fill(ctx, a)
+	if err != nil {
+		a.Close() // why the start failed is what matters
+		return err
+	}
+
+	// Serve.
+	root := command.URL(listener.Addr().String(), "localhost")
+	at := greeting.Place{Root: root, API: root + BasePath, Data: a.db.Path()}
+	public := command.NewServer(listener, withPages(a, s.handler(a), s.pages(key)), logger, a.aboutRequest)
+	public.SetKeepAlivesEnabled(s.keepAlives)
+	servers := []*command.Server{public}
+	report := func(message string, args ...any) { logger.Log(ctx, s.level, message, args...) }
+	socket, err := operatorSocket(a, &at)
+	if err != nil {
+		logger.Warn("the operator's commands cannot reach this server", "operator", at.Operator)
+	}
+	if socket != nil {
+		running := process{a, began, at.API}
+		handler := operatorHandler(a, running, report)
+		servers = append(servers, command.NewServer(socket, handler, logger, a.aboutRequest))
+	}
+	lines := s.lines(at, key)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		command.FreeMemory(ctx, func() int64 { return a.db.Stats().Bytes })
+	})
+	err = command.Serve(ctx, command.Life{
+		Ready: func() error {
+			report("ready", sizeOf(a)...)
+			err := readyFile.Write(lines)
+			if err != nil {
+				return err
+			}
+			return s.announce(ctx, lines)
+		},
+		Stopping: func() { e.notifyManager(logger, "STOPPING=1") },
+		Patience: s.patience,
+	}, servers)
+
+	// Stop. The ready file goes before the lock, which lets the next server in.
+	stop()
+	watching.Wait()
+	readyFile.Remove(lines)
+	err = command.Failed(errors.Join(err, a.Err()))
+	closed := a.Close()
+	err = cmp.Or(err, command.Failed(closed))
+	if err == nil {
+		logger.Info("stopped")
+	}
+	return err
+}
+
+// sizeOf is what the ready line of the log has: the version of the program and how much is stored.
+func sizeOf(a *api) []any {
+	_, number := build()
+	stats := a.db.Stats()
+	rows := 0
+	for _, n := range stats.Rows {
+		rows += n
+	}
+	return []any{"version", number, "rows", rows, "bytes", stats.Bytes}
+}
+
+// announcer returns how a server without a command beside it announces that it is ready.
+func (e *eventsd) announcer(logger *slog.Logger) func(context.Context, command.Ready) error {
+	return func(_ context.Context, lines command.Ready) error {
+		e.notifyManager(logger, "READY=1")
+		return e.program.Printf("%s", lines)
+	}
+}
+
+// notifyManager tells the service manager a state of the server. Where that fails, the manager
+// gives up on the server itself: see sd_notify(3).
+func (e *eventsd) notifyManager(logger *slog.Logger, state string) {
+	err := command.NotifyManager(e.program.Environ, state)
+	if err != nil {
+		logger.Warn("the service manager was not told", "state", state, "error", err)
+	}
+}
+
+// warnOfVariables warns of variables of the environment that set no flag, as their names
+// may be mistyped. Kubernetes makes some for a service that is named eventsd.
+func (e *eventsd) warnOfVariables(logger *slog.Logger) {
+	for _, name := range e.program.UnknownVariables() {
+		isForeign := strings.HasPrefix(name, "EVENTSD_PORT") || strings.HasPrefix(name, "EVENTSD_SERVICE_")
+		if !isForeign {
+			logger.Warn("no flag has this environment variable", "name", name)
+		}
+	}
+}
+
+// openToServe opens the store of a service.
+func openToServe(ctx context.Context, s service) (*Store, error) {
+	if s.data == "" {
+		return NewStore(&s.config), nil
+	}
+	store, err := openStore(&s.config, func(o rows.Options) (*rows.DB, error) {
+		o.Holder = operator.Starting
+		o.Wait = offline.LockWait
+		o.WaitFor = func(holder string) bool {
+			return ctx.Err() == nil && operator.IsCommand("eventsd", holder)
+		}
+		return rows.Open(s.data, o)
+	})
+	if errors.Is(err, ErrInUse) {
+		return nil, command.Failed(fmt.Errorf("%w; stop that first", err))
+	}
+	if err != nil {
+		return nil, offline.Advised(err)
+	}
+	return store, nil
+}
+
+// storeOfFile is what [offline.Files] needs of the store.
+func storeOfFile(log *slog.Logger, open func(rows.Options) (*rows.DB, error)) (operator.Store, error) {
+	store, err := openStore(&Config{Logger: log}, open)
+	if err != nil {
+		return nil, err
+	}
+	return newAPI(store), nil
+}
+
+// operatorSocket makes the socket of a server whose store is on a file, and notes in the place, and
+// in the lock file for others, where it is or why there is none. The error is why it cannot be made.
+func operatorSocket(a *api, at *greeting.Place) (net.Listener, error) {
+	if at.Data == "" {
+		at.Operator = "off (memory)"
+		return nil, nil
+	}
+	at.Operator = rows.SocketPath(at.Data)
+	holder := operator.Listening(at.Operator)
+	socket, err := command.Socket(at.Operator)
+	if err != nil {
+		at.Operator = "off (" + err.Error() + ")"
+		holder = operator.Off(err)
+	}
+	a.db.SetHolder(holder) // if that fails, others are only told less
+	return socket, err
+}
+
+// operatorHandler answers the operator's commands. Who may open the socket may do everything.
+func operatorHandler(a *api, p process, report operator.Report) http.Handler {
+	routes := operator.StoreRoutes(a, report, "")
+	routes = append(routes, answer.Route{Operation: "GET /status", Handle: operator.Reply(200, p.status)})
+	everyone := func(*http.Request) error { return nil }
+	return operator.Handler("", routes, everyone, a.writeError)
+}
+
+// process is a server that runs, as the operator's commands see it.
+type process struct {
+	api     *api
+	began   time.Time
+	baseURL string
+}
+
+// status is the answer to "eventsd status".
+func (p process) status(answer.Request) (any, error) {
+	_, number := build()
+	stats := p.api.db.Stats()
+	_, longest := p.api.db.Writing()
+	var problem *string
+	if err := p.api.Err(); err != nil {
+		problem = new(offline.Advised(err).Error())
+	}
+	return struct {
+		Version       string  `json:"version"`
+		PID           int     `json:"pid"`
+		StartedAt     string  `json:"started_at"`
+		BaseURL       string  `json:"base_url"`
+		Data          string  `json:"data"`
+		Bytes         int64   `json:"bytes"`
+		OutdatedBytes int64   `json:"outdated_bytes"`
+		Users         int     `json:"users"`
+		Keys          int     `json:"keys"`
+		Events        int     `json:"events"`
+		Guests        int     `json:"guests"`
+		Commits       uint64  `json:"commits"`
+		LongestCommit int64   `json:"longest_commit_ms"`
+		Error         *string `json:"error"`
+	}{
+		Version:       number,
+		PID:           os.Getpid(),
+		StartedAt:     p.began.UTC().Format(time.RFC3339),
+		BaseURL:       p.baseURL,
+		Data:          p.api.db.Path(),
+		Bytes:         stats.Bytes,
+		OutdatedBytes: stats.Outdated,
+		Users:         stats.Rows["user"],
+		Keys:          stats.Rows["key"],
+		Events:        stats.Rows["event"],
+		Guests:        stats.Rows["guest"],
+		Commits:       p.api.db.Commits(),
+		LongestCommit: longest.Milliseconds(),
+		Error:         problem,
+	}, nil
+}
+
+// aboutRequest is what the log of a request has of its user and API key and, in a double, of its fault.
+func (a *api) aboutRequest(r *http.Request, answered http.Header) (line []any) {
+	secret, _ := credential(r.Header)
+	user, key, _ := a.keyOwner(secret)
+	if user != "" {
+		line = append(line, "user", user, "key", key)
+	}
+	if fault := answered.Get(double.FaultHeader); fault != "" {
+		line = append(line, "fault", fault)
+	}
+	return line
+}
+
+// withPages serves the API by a handler and, beside it, the paths that need no key.
+func withPages(a *api, handler http.Handler, beside map[string]http.HandlerFunc) http.Handler {
+	beside["/healthz"] = a.writeHealth
+	beside["/openapi.json"] = func(w http.ResponseWriter, _ *http.Request) { answer.Write(w, 200, openAPI) }
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page := beside[r.URL.Path]
+		if page == nil {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		begin(w, r)
+		if r.Method != "GET" && r.Method != "HEAD" {
+			a.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
+			return
+		}
+		page(w, r)
+	})
+}
+
+const tooLong = 10 * time.Second // for a commit or rewrite of a server that is well
+
+// writeHealth answers whether the server is well.
+func (a *api) writeHealth(w http.ResponseWriter, r *http.Request) {
+	writing, _ := a.db.Writing()
+	switch {
+	case a.Err() != nil:
+		a.writeError(w, r, answer.NewError(503, "the data file cannot be written; the log says why"))
+	case writing > tooLong:
+		a.writeError(w, r, answer.NewError(503,
+			"the disk has been writing to the data file for more than 10 s, and changes wait for that"))
+	default:
+		answer.Write(w, 200, `{"status":"ok"}`)
+	}
+}
+
+// applySeed applies a file, if one was given.
+func (e *eventsd) applySeed(ctx context.Context, a *api, file string) error {
+	if file == "" {
+		return nil
+	}
+	records, err := e.readInput(ctx, file)
+	if err == nil {
+		defer command.SaveMemory(len(records))()
+		_, err = a.applyArray(records, true)
+	}
+	isWhole := bytes.HasSuffix(bytes.TrimSpace(records), []byte("]"))
+	if err != nil && len(records) > 0 && !isWhole {
+		err = fmt.Errorf("%w; it does not end as an array does, so a part of it may be missing", err)
+	}
+	if err != nil {
+		return fmt.Errorf("the seed %s: %w", file, err)
+	}
+	return ctx.Err()
+}
+
+// readInput reads an array that a server begins with. A stop does not wait for it, as the file may
+// be a pipe to which nobody writes: the goroutine that reads is left behind, and what it reads is
+// dropped.
+func (e *eventsd) readInput(ctx context.Context, file string) ([]byte, error) {
+	var content []byte
+	var err error
+	done := make(chan bool)
+	go func() {
+		content, err = e.files.Records(file)
+		close(done)
+	}()
+	select {
+	case <-done:
+		return content, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// health asks the server that the same flags and environment would start.
+func (e *eventsd) health(flags *command.Flags) func() error {
+	var f serveFlags
+	f.declare(flags)
+	return func() error {
+		asked, err := command.Health(f.addr, f.readyFile)
+		if err != nil {
+			return command.Failed(err)
+		}
+		return e.program.Printf("ok: %s\n", asked)
+	}
+}
+
+func (e *eventsd) printDescription(*command.Flags) func() error {
+	return func() error { return e.program.Printf("%s", openAPI) }
+}
+
+func (e *eventsd) printVersion(*command.Flags) func() error {
+	return func() error {
+		module, number := build()
+		return e.program.Printf("eventsd %s %s %s %s/%s\n",
+			module, number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	}
 }
 
 // build is the module and the version of this program.
@@ -168,664 +843,10 @@ func build() (module, number string) {
 	return info.Main.Path, cmp.Or(version, info.Main.Version, "(devel)")
 }
 
-// health asks the server that the same flags and environment would start.
-func (e *eventsd) health() error {
-	asked, err := command.Health(e.addr, e.readyFile)
-	if err != nil {
-		return command.Failed(err)
-	}
-	return e.Printf("ok: %s\n", asked)
-}
-
-// serve serves the store of the data file.
-func (e *eventsd) serve() error {
-	if e.newStatus != "draft" && e.newStatus != "published" {
-		return fmt.Errorf("-new-event-status must be draft or published, not %q", e.newStatus)
-	}
-	if e.Data == "" {
-		return errors.New("-data is empty: give the path of the data file")
-	}
-	if filepath.Clean(e.readyFile) == filepath.Clean(e.Data) {
-		return errors.New("-ready-file must be a file of its own, not that of -data, as it is removed")
-	}
-	if e.Given["data"] && e.Given["memory"] && e.memory {
-		return errors.New("-memory and -data exclude each other; give one of them")
-	}
-	return e.runServer(func(s *server) error {
-		s.note = "The operator of this server issues keys."
-		var store *Store
-		var err error
-		if e.memory && !e.Given["data"] { // the flag wins over EVENTSD_MEMORY
-			store = NewStore(&s.Config)
-		} else {
-			store, err = Open(e.Data, &s.Config)
-		}
-		if errors.Is(err, ErrInUse) {
-			return command.Failed(fmt.Errorf("%w; stop that first", err))
-		}
-		if err != nil {
-			return advised(err)
-		}
-		s.api = newAPI(store)
-		return s.fill()
-	})
-}
-
-// demo serves the built-in example.
-func (e *eventsd) demo() error {
-	return e.runServer(func(s *server) error {
-		s.api = newAPI(NewStore(&s.Config))
-		s.pageKey = demoKey
-		s.note = `<span id="demo">This is a demo: everyone knows its key, and when it stops it ` +
-			`forgets everything.</span>`
-		s.setReady(demoKey, demoKey)
-		return s.api.ApplyJSON(demoSeed)
-	})
-}
-
-// double serves a test double, with the control API beside it.
-func (e *eventsd) double() error {
-	token := cmp.Or(e.controlToken, rand.Text())
-	at, err := strict.Time(e.startTime)
-	if err != nil {
-		return fmt.Errorf("-time %w", err)
-	}
-	if !form.Visible(token) || strings.Contains(token, "'") {
-		return errors.New("-control-token must have visible ASCII characters only, and no single quote")
-	}
-	if e.Dashes != (len(e.Args) > 0) {
-		return errors.New("double takes a command behind --, as in eventsd double -- npm test, or neither")
-	}
-	if e.Dashes && e.untilEOF {
-		return errors.New("-until-eof excludes a command: the double ends with it")
-	}
-	d := double.New(BasePath)
-	d.At = at
-	d.Strict = e.strict
-	d.AnyRoute = e.anyRoute
-	err = e.runServer(func(s *server) error {
-		d.Unknown = func(problem string) { s.Logger.Warn(problem) }
-		s.Now = d.Now
-		s.NewID = d.NewID
-		s.api = newAPI(NewStore(&s.Config))
-		s.report = s.Logger.Debug
-		err := d.Begin(s.api, func() error {
-			if err := s.applySeed(); err != nil {
-				return err
-			}
-			if err := s.setFaults(d); err != nil {
-				return err
-			}
-			return s.ownerKey()
-		})
-		if err != nil {
-			return cmp.Or(e.checkAPIKey(), err)
-		}
-		s.handler = d.Handler(s.api)
-		s.control = d.Control(token, s.report, s.api.writeError)
-		s.note = `This is a test double. Its <a href="/_control/">inspector</a> shows the requests that come.`
-		control := s.url + double.ControlPath
-		s.ready = command.Ready{
-			BaseURL:      s.url + BasePath,
-			Key:          s.pageKey,
-			ControlURL:   control,
-			ControlToken: token,
-			Inspector:    control + "/#token=" + url.QueryEscape(token),
-			Ready: "curl -H 'Authorization: Bearer " + token + `' -d '{"name":"Grace"}' ` +
-				control + "/keys",
-		}
-		s.patience = 0 // nothing in it is worth waiting for
-		return nil
-	})
-	if !e.Dashes {
-		return err
-	}
-	problems := d.Problems()
-	for _, problem := range problems {
-		e.Notice("%s", problem)
-	}
-	if problems != nil && errors.Is(err, command.Succeeded) {
-		return command.Failed(errors.New("")) // all is said
-	}
-	return err
-}
-
-// setFaults sets the faults of a file.
-func (s *server) setFaults(d *double.Double) error {
-	if s.faults == "" {
-		return nil
-	}
-	array, err := os.ReadFile(s.faults)
-	if err == nil {
-		err = d.SetFaults(array, "")
-	}
-	if err != nil {
-		return fmt.Errorf("the faults %s: %w", s.faults, err)
+// notOfData refuses a path at which the data file of a server is, or what stands beside it.
+func notOfData(data, path string) error {
+	if rows.BelongsTo(data, path) {
+		return fmt.Errorf("%s belongs to the data file; give another path, as it is removed at the end", path)
 	}
 	return nil
 }
-
-// ownerKey makes the first user of a double a key: with the chosen secret, or with one
-// that is the same in every double, unless the seed has that one.
-func (s *server) ownerKey() (err error) {
-	const owner = double.OwnerID
-	if s.apiKey == "" {
-		s.pageKey, _, err = s.api.Store.IssueKey(owner)
-		return err
-	}
-	s.pageKey = s.apiKey
-	err = s.api.Apply(Record{Key: &Key{UserID: owner, Secret: s.apiKey}})
-	if err != nil {
-		err = fmt.Errorf("the chosen API key cannot be that of %s beside the seed: %w", owner, err)
-	}
-	return err
-}
-
-// server is a server of the API, from its start to its end.
-type server struct {
-	*eventsd
-	ctx   context.Context // done when the server is to stop
-	url   string
-	ready command.Ready
-
-	Config                      // of the store; the server logs to the same Logger
-	api           *api          // nil until the store is open
-	handler       http.Handler  // the API of a double, with its faults and journal, or nil
-	control       http.Handler  // the control API of a double, or nil
-	pageKey, note string        // on the page for people
-	patience      time.Duration // for the requests that run when it stops
-	began         time.Time
-	report        operator.Report // logs what an operator changes
-}
-
-// runServer runs a server: it listens, opens the store, serves until it is to stop, and
-// closes the store. Open is the step in which the servers differ: it makes the store,
-// fills it, and completes the lines that are printed when the server is ready. Listening
-// comes first, as no key must be made and shown for a server that cannot serve.
-//
-// A stop waits for each step to end, except for reading a seed: see readSeed.
-func (e *eventsd) runServer(open func(*server) error) (err error) {
-	if e.apiKey == "" && e.Given["api-key"] {
-		return errors.New("-api-key " + secretRule(""))
-	}
-	logger, err := e.Logger(e.log, e.verbose)
-	if err != nil {
-		return err
-	}
-	e.warnOfVariables(logger)
-	ctx, stop := context.WithCancel(e.ctx)
-	defer stop()
-	if len(e.Args) == 0 { // else signals are for the command that runs beside it
-		ctx = command.StopSignal(ctx)
-	}
-	if e.untilEOF {
-		go func() {
-			io.Copy(io.Discard, e.Stdin)
-			stop()
-		}()
-	}
-	listener, err := command.Listen(e.addr, e.Given["addr"], e.Environ, logger)
-	if err != nil {
-		return err
-	}
-	defer listener.Close()
-	err = command.PrepareReadyFile(e.readyFile)
-	if err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-
-	s := &server{
-		eventsd:  e,
-		ctx:      ctx,
-		url:      command.URL(listener.Addr().String(), "localhost"),
-		Config:   Config{Logger: logger, NewEventStatus: e.newStatus},
-		patience: command.StopTimeout,
-		began:    time.Now(),
-		report:   logger.Info,
-	}
-	err = open(s)
-	if err == nil {
-		var watching sync.WaitGroup
-		size := func() int64 { return s.api.db.Stats().Bytes }
-		watching.Go(func() { command.FreeMemory(ctx, size) })
-		life := command.Life{Ready: s.announce, Stopping: s.announceStop, Patience: s.patience}
-		err = command.Serve(ctx, life, s.servers(listener))
-		stop()
-		watching.Wait()
-		s.ready.RemoveFile(e.readyFile) // before the lock of the data file is released to the next server
-		err = command.Failed(errors.Join(err, s.api.Err()))
-	}
-	if s.api != nil {
-		closed := s.api.Close()
-		err = cmp.Or(err, command.Failed(closed))
-	}
-	if err == nil {
-		logger.Info("stopped")
-	}
-	return err
-}
-
-// warnOfVariables warns of variables of the environment that set no flag, as their names
-// may be mistyped. Kubernetes makes some for a service that is named eventsd.
-func (e *eventsd) warnOfVariables(logger *slog.Logger) {
-	for _, variable := range e.Environ {
-		name, _, _ := strings.Cut(variable, "=")
-		isOurs := strings.HasPrefix(name, "EVENTSD_")
-		isForeign := strings.HasPrefix(name, "EVENTSD_PORT") || strings.HasPrefix(name, "EVENTSD_SERVICE_")
-		_, isKnown := e.Variables[name]
-		if isOurs && !isForeign && !isKnown {
-			logger.Warn("no flag has this environment variable", "name", name)
-		}
-	}
-}
-
-// more is for the log of a request: its user and API key and, of a double, what a fault did.
-func (s *server) more(r *http.Request, answered http.Header) (line []any) {
-	secret, _ := credential(r.Header)
-	user, key, _ := s.api.keyOwner(secret)
-	if user != "" {
-		line = append(line, "user", user, "key", key)
-	}
-	if s.control != nil {
-		line = append(line, "fault", answered.Get(double.FaultHeader))
-	}
-	return line
-}
-
-// checkAPIKey refuses a secret that no key can be made with, if one was chosen. The error does
-// not repeat it.
-func (e *eventsd) checkAPIKey() error {
-	problem := secretRule(e.apiKey)
-	if problem == "" || e.apiKey == "" {
-		return nil
-	}
-	return errors.New("-api-key " + problem)
-}
-
-// fill applies the seed to a store without data and makes the first key of one
-// without keys. It reports what it did not do, and how to issue a key.
-func (s *server) fill() error {
-	if s.seed != "" && s.api.db.Stats().Rows["user"] > 0 { // every other row belongs to a user
-		s.Logger.Warn("the seed was skipped, as the store has data: give a new -data", "seed", s.seed)
-	} else if err := s.applySeed(); err != nil {
-		return err
-	}
-	key, err := s.api.firstKey(s.apiKey, s.firstKey)
-	if err != nil {
-		return cmp.Or(s.checkAPIKey(), err) // the first, if that is why no key was made
-	}
-	if s.api.last.After(time.Now()) {
-		s.Logger.Warn("the newest record is from the future, or the clock of this machine is behind; "+
-			"what is created now counts as later still", "created_at", s.api.last)
-	}
-	state := "the store has keys"
-	switch {
-	case key.Secret != "":
-		state = "made the first key, as the store had none"
-	case s.apiKey != "" && !key.Known:
-		state = "-api-key was not used: the store has keys, and this is none of them or was revoked"
-	case !key.Exists:
-		state = "the store has no key"
-	}
-	owner := "-name NAME -email EMAIL"
-	if key.Owner.ID != "" {
-		owner = "-user " + key.Owner.ID
-	}
-	if s.api.db.Path() != "" { // else no other command reaches the store
-		state += "; to issue one: eventsd key issue -data '" + s.Data + "' " + owner
-	}
-	s.Logger.Info(state, "name", key.Owner.Name, "email", key.Owner.Email)
-
-	forCurl := cmp.Or(key.Secret, "$KEY")
-	if s.apiKey != "" && key.Known { // whoever chose it has it, unless a variable did
-		key.Secret = ""
-		forCurl = cmp.Or(s.Shell["api-key"], s.apiKey)
-	}
-	s.setReady(key.Secret, forCurl)
-	return nil
-}
-
-// setReady sets what a server prints when it is ready: its key, if one was made at this
-// start, and a line to paste that lists events, with a key or a variable of the shell.
-func (s *server) setReady(key, forCurl string) {
-	base := s.url + BasePath
-	s.ready = command.Ready{
-		BaseURL:  base,
-		Key:      key,
-		Data:     "memory",
-		Operator: "off (memory)",
-		Ready:    `curl -H "x-service-api-key: ` + forCurl + `" ` + base + "/events",
-	}
-}
-
-// applySeed applies the file of -seed, if there is one.
-func (s *server) applySeed() error {
-	if s.seed == "" {
-		return nil
-	}
-	records, err := s.readSeed()
-	if err == nil {
-		defer command.SaveMemory(len(records))()
-		_, err = s.api.applyArray(records, true)
-	}
-	isWhole := bytes.HasSuffix(bytes.TrimSpace(records), []byte("]"))
-	if err != nil && len(records) > 0 && !isWhole {
-		err = fmt.Errorf("%w; it does not end as an array does, so a part of it may be missing", err)
-	}
-	if err != nil {
-		return fmt.Errorf("the seed %s: %w", s.seed, err)
-	}
-	return s.ctx.Err()
-}
-
-// readSeed reads the seed. A stop does not wait for it, as the seed may be a pipe to
-// which nobody writes: the goroutine that reads is left behind, and what it reads is
-// dropped.
-func (s *server) readSeed() ([]byte, error) {
-	var records []byte
-	var err error
-	done := make(chan bool)
-	go func() {
-		records, err = s.Records(s.seed)
-		close(done)
-	}()
-	select {
-	case <-done:
-		return records, err
-	case <-s.ctx.Done():
-		return nil, s.ctx.Err()
-	}
-}
-
-// servers returns a server for the API and the pages beside it, for people and probes,
-// and one for the operator if the store is on a file and a socket can be made.
-func (s *server) servers(l net.Listener) []*command.Server {
-	public := command.NewServer(l, s.withPages(), s.Logger, s.more)
-	public.SetKeepAlivesEnabled(s.control == nil) // see [double.Double.Handler]
-	servers := []*command.Server{public}
-	path := s.api.db.Path()
-	if path == "" {
-		return servers
-	}
-	s.ready.Data = path
-	s.ready.Operator = command.SocketPath(path)
-	socket, err := command.Socket(s.ready.Operator)
-	if err != nil {
-		s.ready.Operator = "off (" + err.Error() + ")"
-		s.Logger.Warn("the operator's commands cannot reach this server", "operator", s.ready.Operator)
-		return servers
-	}
-	routes := operator.StoreRoutes(s.api, s.report, "")
-	routes = append(routes, answer.Route{
-		Operation: "GET /status",
-		Handle:    operator.Reply(200, s.status),
-	})
-	everyone := func(*http.Request) error { return nil } // who may open the socket
-	handler := operator.Handler("", routes, everyone, s.api.writeError)
-	return append(servers, command.NewServer(socket, handler, s.Logger, s.more))
-}
-
-// status is the answer to "eventsd status".
-func (s *server) status(answer.Request) (any, error) {
-	db := s.api.db
-	_, number := build()
-	stats := db.Stats()
-	_, longest := db.Writing()
-	var problem any
-	if err := s.api.Err(); err != nil {
-		problem = advised(err).Error()
-	}
-	return json.RawMessage(fmt.Appendf(nil, `{"version":%q,"pid":%d,"started_at":%q,"base_url":%q,"data":%s,`+
-		`"bytes":%d,"outdated_bytes":%d,"users":%d,"keys":%d,"events":%d,"guests":%d,`+
-		`"commits":%d,"longest_commit_ms":%d,"error":%s}`,
-		number,
-		os.Getpid(),
-		s.began.UTC().Format(time.RFC3339),
-		s.url+BasePath,
-		strict.Encode(db.Path()),
-		stats.Bytes,
-		stats.Outdated,
-		stats.Rows["user"],
-		stats.Rows["key"],
-		stats.Rows["event"],
-		stats.Rows["guest"],
-		db.Commits(),
-		longest.Milliseconds(),
-		strict.Encode(problem))), nil
-}
-
-// announce says that the server is ready. A double that was given a command runs that, and
-// ends with it.
-func (s *server) announce() error {
-	_, number := build()
-	stats := s.api.db.Stats()
-	rows := 0
-	for _, n := range stats.Rows {
-		rows += n
-	}
-	s.report("ready", "version", number, "rows", rows, "bytes", stats.Bytes)
-	err := s.ready.WriteFile(s.readyFile)
-	if err != nil {
-		return err
-	}
-	if len(s.Args) == 0 {
-		s.notifyManager("READY=1")
-		return s.Printf("%s", s.ready)
-	}
-	return s.Child(s.ctx, s.Args, []string{
-		"EVENTS_BASE_URL=" + s.ready.BaseURL,
-		"EVENTS_API_KEY=" + s.ready.Key,
-		"EVENTS_CONTROL_URL=" + s.ready.ControlURL,
-		"EVENTS_CONTROL_TOKEN=" + s.ready.ControlToken,
-	})
-}
-
-// announceStop says that the server stops.
-func (s *server) announceStop() { s.notifyManager("STOPPING=1") }
-
-// notifyManager tells the service manager a state of the server. Where that fails, the manager
-// gives up on the server itself: see sd_notify(3).
-func (s *server) notifyManager(state string) {
-	err := command.NotifyManager(s.Environ, state)
-	if err != nil {
-		s.Logger.Warn("the service manager was not told", "state", state, "error", err)
-	}
-}
-
-const tooLong = 10 * time.Second // for a commit or rewrite of a server that is well
-
-// withPages serves the API and, beside it, the paths that need no key and the control API.
-func (s *server) withPages() http.Handler {
-	values := pages.Values{Note: s.note, Key: s.keyOnPage}
-	beside := map[string]http.HandlerFunc{
-		"/":             pages.Reference(values),
-		"/healthz":      s.writeHealth,
-		"/openapi.json": func(w http.ResponseWriter, _ *http.Request) { answer.Write(w, 200, openAPI) },
-	}
-	var handler http.Handler = s.api
-	if s.control != nil {
-		handler = s.handler
-		beside[double.ControlPath+"/"] = pages.Inspector(values)
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		page := beside[r.URL.Path]
-		isControl := strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/")
-		switch {
-		case page != nil:
-			begin(w, r)
-			if r.Method != "GET" && r.Method != "HEAD" {
-				s.api.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
-				return
-			}
-			page(w, r)
-		case isControl && s.control != nil:
-			s.control.ServeHTTP(w, r)
-		default:
-			handler.ServeHTTP(w, r)
-		}
-	})
-}
-
-// keyOnPage is the API key that a page has which a browser asks for under a host.
-func (s *server) keyOnPage(host string) string {
-	if s.control != nil && !double.IsLocal(host) {
-		return "" // it may be the name of a page that is to read the key
-	}
-	return s.pageKey
-}
-
-// writeHealth answers whether the server is well.
-func (s *server) writeHealth(w http.ResponseWriter, r *http.Request) {
-	writing, _ := s.api.db.Writing()
-	switch {
-	case s.api.Err() != nil:
-		s.api.writeError(w, r,
-			answer.NewError(503, "the data file cannot be written; the log says why"))
-	case writing > tooLong:
-		s.api.writeError(w, r, answer.NewError(503,
-			"the disk has been writing to the data file for more than 10 s, and changes wait for that"))
-	default:
-		answer.Write(w, 200, `{"status":"ok"}`)
-	}
-}
-
-// Records is that of [operator.Files].
-func (e *eventsd) Records(path string) (records []byte, err error) {
-	if path == "-" {
-		return io.ReadAll(e.Stdin)
-	}
-	records, err = os.ReadFile(path)
-	if err == nil && rows.IsDataFile(records) {
-		err = fmt.Errorf("%s is a data file, not an array of records; eventsd dump makes one of it", path)
-	}
-	return records, err
-}
-
-// Open is that of [operator.Files].
-func (e *eventsd) Open(create bool) (operator.Store, error) {
-	_, missing := os.Stat(e.Data)
-	if missing != nil {
-		missing = fmt.Errorf("%w; give the -data of the server, or -create to make a new file", missing)
-	}
-	_, unlocked := os.Stat(e.Data + ".lock") // if it is there, a server may be about to make the file
-	if missing != nil && unlocked != nil && !create {
-		return nil, missing
-	}
-	logger, _ := e.Logger("text", false) // an error is one of the format
-	store, err := Open(e.Data, &Config{Logger: slog.New(warnings{logger.Handler()})})
-	switch {
-	case errors.Is(err, ErrInUse):
-		return nil, command.Failed(fmt.Errorf("%w: %s", err, command.WhyNoSocket(e.Data)))
-	case err != nil:
-		return nil, advised(err)
-	case missing != nil && !create:
-		return nil, errors.Join(missing, store.Close())
-	}
-	return newAPI(store), nil
-}
-
-// warnings is the log of a command on a data file: that the file was written anew, for example,
-// is for the log of a server. That a file is made is a warning: its path may be a wrong one.
-type warnings struct{ slog.Handler }
-
-func (warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
-
-// check reads the data file and prints what is in it. It ends with status 1 if the
-// file is damaged, and not with 2: it has found what it looks for.
-func (e *eventsd) check() error {
-	r, count, err := rows.Check(e.Data, NewStore(nil).options())
-	if errors.Is(err, ErrDamaged) {
-		return command.Failed(advised(err))
-	}
-	if err != nil {
-		return advised(err)
-	}
-	return e.Printf("file: %s\nbytes: %d\nlines: %d\n"+
-		"commits: %d to %d, the snapshot up to %d\nusers: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
-		command.Printable(e.Data), r.Size, r.Lines,
-		r.First, r.Last, r.Snap,
-		count["user"], count["key"], count["event"], count["guest"],
-		cmp.Or(r.Repair, "clean"))
-}
-
-// Salvage is that of [operator.Files]. It writes nothing if there is no record: an empty
-// array would look like a seed.
-func (e *eventsd) Salvage(w io.Writer) error {
-	out := bufio.NewWriter(w)
-	before := "[\n"
-	found, err := rows.Salvage(e.Data, NewStore(nil).options(), func(record string) error {
-		_, err := out.WriteString(before + record)
-		before = ",\n"
-		return command.Failed(err)
-	})
-	e.reportSalvaged(found)
-	if err != nil {
-		return advised(err)
-	}
-	if before == "[\n" {
-		return command.Failed(fmt.Errorf("%s has no record that verifies", e.Data))
-	}
-	out.WriteString("\n]\n") // Flush returns all errors
-	return command.Failed(out.Flush())
-}
-
-// reportSalvaged reports what the records that were salvaged lack.
-func (e *eventsd) reportSalvaged(found rows.Salvaged) {
-	for _, s := range found.Skipped {
-		e.Notice("skipped line %d at byte %d, %d bytes: does not verify", s.Line, s.Offset, s.Bytes)
-	}
-	for _, line := range found.Forged {
-		e.Notice("skipped a record of line %d: it is not in the form that this program writes", line)
-	}
-	if found.NoHeader && found.First > 0 {
-		e.Notice("the header of the file is damaged or missing: what is left begins with commit %d, and "+
-			"nothing shows how many commits stood before it", found.First)
-	}
-	const most = 10 // rows that are named
-	for _, row := range found.LeftOut[:min(most, len(found.LeftOut))] {
-		e.Notice("left out %s: it %s", row.ID, row.Reason)
-	}
-	if more := len(found.LeftOut) - most; more > 0 {
-		e.Notice("left out %d more, %d in all", more, len(found.LeftOut))
-	}
-	if found.Missing > 0 || found.Skipped != nil || found.NoHeader {
-		e.Notice("what is not in the output, %d commits at least, may have revoked keys, which are valid "+
-			"in it, or deleted records, which are back in it: look through it before you use it",
-			found.Missing)
-	}
-}
-
-// advised adds to an error of the data file what a person can do about it with this command.
-func advised(err error) error {
-	damage, isDamage := errors.AsType[*rows.DamageError](err)
-	format, isFormat := errors.AsType[*rows.FormatError](err)
-	_, isAccess := errors.AsType[*rows.AccessError](err)
-	advice := ""
-	switch {
-	case isDamage && damage.Kind == rows.Reformatted:
-		advice = "make records of it with jq '[.[].w[]? | del(.idempotency)]' " + quoted(damage.File) +
-			" > records.json, and begin a new data file with -seed records.json"
-	case isDamage && damage.Kind == rows.NothingVerifies:
-		advice = "begin a new data file with a dump from before as -seed"
-	case isDamage:
-		advice = "get out what verifies with eventsd dump -salvage -data " + quoted(damage.File) +
-			", and begin a new data file with that or with a dump from before as -seed"
-	case isFormat && format.Format != "":
-		advice = "or begin a new data file with -seed and what eventsd dump of that program prints"
-	case isFormat:
-		advice = "give another path, or read a JSON array of records with -seed into a new data file"
-	case isAccess:
-		advice = "eventsd check and eventsd dump -salvage only read it"
-	case errors.Is(err, rows.ErrReplaced):
-		advice = "keep what is in memory, with eventsd dump, before you stop"
-	default:
-		return err
-	}
-	return fmt.Errorf("%w; %s", err, advice)
-}
-
-// quoted is a path as one word of a shell.
-func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }

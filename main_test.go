@@ -127,8 +127,10 @@ func TestServeLines(t *testing.T) {
 	data, other := filepath.Join(dir, "events.json"), filepath.Join(dir, "other.json")
 	const key, chosen = `svc_live_[a-z2-7]{26}`, "svc_live_chosen_0123456789"
 	const url = `http://127\.0\.0\.1:\d+/api/public/v1`
-	const baseURL, memory = "base_url: " + url + "\n", "data: memory\noperator: off \\(memory\\)\n"
-	on := func(file string) string { return "data: " + file + "\noperator: " + file + "\\.sock\n" }
+	const baseURL = "base_url: " + url + "\n"
+	const page = `reference: http://127\.0\.0\.1:\d+/` + "\n"
+	const memory = "data: memory\noperator: off \\(memory\\)\n" + page
+	on := func(file string) string { return "data: " + file + "\noperator: " + file + "\\.sock\n" + page }
 	ready := func(key string) string { // a line to paste that lists events
 		return `ready: curl -H "x-service-api-key: ` + key + `" ` + url + "/events\n"
 	}
@@ -142,24 +144,24 @@ func TestServeLines(t *testing.T) {
 			baseURL + "api_key: " + key + "\n" + on(data) + ready(key), "made the first key"},
 		{"later", []string{"serve", "-addr", "127.0.0.1:0", "-data", data},
 			baseURL + on(data) + ready(`\$KEY`),
-			"to issue one: eventsd key issue -data '" + data + "' -user usr_"},
+			`issue_another="eventsd key issue -data ` + data + " -user usr_"},
 		{"later, with a key that it does not have",
 			[]string{"-addr", "127.0.0.1:0", "-data", data, "-api-key", chosen},
-			baseURL + on(data) + ready(`\$KEY`), "-api-key was not used: the store has keys"},
+			baseURL + on(data) + ready(`\$KEY`), `WARN msg="-api-key was not used: the store has keys`},
 		{"memory", []string{"-memory", "-addr", "127.0.0.1:0"},
-			baseURL + "api_key: " + key + "\n" + memory + ready(key), `name="Local Owner"`},
+			baseURL + "api_key: " + key + "\n" + memory + ready(key), "made the first key"},
 		{"wildcard, no key", []string{"-memory", "-addr", ":0", "-first-key=false"},
 			strings.ReplaceAll(baseURL+memory+ready(`\$KEY`), `127\.0\.0\.1`, "localhost"), "not loopback"},
 		{"a chosen key",
 			[]string{"-addr", "127.0.0.1:0", "-data", other, "-api-key", chosen, "-first-key=false"},
 			baseURL + on(other) + ready(chosen), "made the first key"},
 		{"a chosen key, later", []string{"-addr", "127.0.0.1:0", "-data", other, "-api-key", chosen},
-			baseURL + on(other) + ready(chosen), "the store has keys; to issue one: "},
+			baseURL + on(other) + ready(chosen), "the store has keys"},
 		{"demo", []string{"demo", "-addr", "127.0.0.1:0"},
 			baseURL + "api_key: svc_live_demo\n" + memory + ready("svc_live_demo"), ""},
 		{"double", []string{"double", "-api-key", chosen, "-control-token", "t"},
 			baseURL + "api_key: " + chosen + "\n" +
-				`control_url: http://127\.0\.0\.1:\d+/_control` + "\ncontrol_token: t\n" +
+				`control_url: http://127\.0\.0\.1:\d+/_control` + "\ncontrol_token: t\n" + page +
 				`inspector: http://127\.0\.0\.1:\d+/_control/#token=t` + "\n" +
 				`ready: curl -H 'Authorization: Bearer t' -d '\{"name":"Grace"\}' ` +
 				`http://127\.0\.0\.1:\d+/_control/keys` + "\n", ""},
@@ -330,23 +332,23 @@ func TestMistakes(t *testing.T) {
 		{"a command without --", []string{"double", "npm", "test"}, "double takes a command behind --"},
 		{"-- without a command", []string{"double", "--"}, "double takes a command behind --"},
 		{"a command and -until-eof", []string{"double", "-until-eof", "--", "npm", "test"},
-			"-until-eof excludes a command"},
+			"-until-eof and a command behind -- exclude each other"},
 		{"a command beside serve", []string{any, "-memory", "--", "npm", "test"},
 			"nothing may follow the flags of serve"},
 		{"token with a quote", []string{"double", "-control-token", "a'b"},
 			"-control-token must have visible ASCII characters only, and no single quote"},
 		{"name of a user that is there", []string{"key", "issue", "-user", "usr_ada", "-name", "Ada"},
-			"key issue takes -user ID, or -email EMAIL and"},
+			"-user and -name exclude each other: give -user ID, or -email EMAIL and"},
 		{"status", []string{any, "-memory", "-new-event-status", "live"},
 			`-new-event-status must be draft or published, not "live"`},
 		{"log", []string{any, "-memory", "-log", "xml"}, `-log must be text or json, not "xml"`},
 		{"memory and data", []string{any, "-memory", "-data", "x.json"},
 			"-memory and -data exclude each other"},
 		{"data file for a ready file", []string{any, "-data", "x.json", "-ready-file", "./x.json"},
-			"-ready-file must be a file of its own"},
+			"-ready-file: "},
 		{"data file for a ready file, spelled out",
 			[]string{any, "-data", in("y.json"), "-ready-file", dir + "/./y.json"},
-			"-ready-file must be a file of its own"},
+			"-ready-file: "},
 		{"seed for a ready file", []string{any, "-memory", "-ready-file", write("aseed.json", seed)},
 			"aseed.json is there and is no ready file"},
 		{"ready file nowhere", []string{any, "-data", in("unmade.json"), "-ready-file", in("no/r.json")},
@@ -355,7 +357,7 @@ func TestMistakes(t *testing.T) {
 		{"address", []string{"-memory", "-addr", "nowhere"}, `-addr "nowhere"`},
 		{"port out of range", []string{"-memory", "-addr", "127.0.0.1:99999"}, "99999"},
 		{"file in use", []string{any, "-data", in("running.json")},
-			fmt.Sprintf("in use by process %d; stop that first", os.Getpid())},
+			fmt.Sprintf("in use by process %d (operator: ", os.Getpid())},
 		{"folder for a file", []string{any, "-data", dir}, dir},
 		{"no such folder", []string{any, "-data", in("no/events.json")}, "no such file or directory"},
 		{"empty file", []string{any, "-data", write("empty.json", "")}, "empty"},
@@ -504,6 +506,67 @@ func backquoted(text string) (found []string) {
 		found = append(found, match[1])
 	}
 	return found
+}
+
+// Each pair of flags that a subcommand has goes together or is refused, as it stands here.
+func TestFlagPairs(t *testing.T) {
+	t.Parallel()
+	excluded := map[string]bool{
+		"serve: -data -memory": true, "health: -data -memory": true,
+		"double: -seed -until-eof": true, "double: -faults -until-eof": true, "double: -faults -seed": true,
+		"double: -- -until-eof":   true,
+		"key issue: -email -user": true, "key issue: -name -user": true,
+	}
+	dir := t.TempDir()
+	values := map[string][]string{
+		"-addr": {"nowhere"}, "-data": {filepath.Join(dir, "none", "x.json")}, "-log": {"json"}, "-seed": {"-"},
+		"-ready-file": {filepath.Join(dir, "none", "ready.json")}, "-api-key": {"svc_live_x"}, "-faults": {"-"},
+		"-new-event-status": {"draft"}, "-time": {"2030-01-01T00:00:00Z"}, "-control-token": {"t"},
+		"-name": {"N"}, "-email": {"n@example.com"}, "-user": {"usr_n"}, "-o": {filepath.Join(dir, "none", "o")},
+	}
+	_, help, _ := command(nil, "", "help")
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z ]+?)  `).FindAllStringSubmatch(help, -1) {
+		subcommand := m[1]
+		_, help, _ := command(nil, "", append([]string{"help"}, strings.Fields(subcommand)...)...)
+		flags := regexp.MustCompile(`(?m)^  (-[\w-]+)`).FindAllString(help, -1)
+		if subcommand == "double" {
+			flags = append(flags, "--")
+		}
+		for i := range flags {
+			flags[i] = strings.TrimSpace(flags[i])
+		}
+		slices.Sort(flags)
+		for i, a := range flags {
+			for _, b := range flags[i+1:] {
+				args := strings.Fields(subcommand)
+				if slices.Contains(flags, "-addr") { // so that no server starts
+					args = append(args, "-addr", "nowhere")
+				}
+				if slices.Contains(flags, "-data") && a != "-memory" && b != "-memory" {
+					args = append(args, "-data", values["-data"][0])
+				}
+				args = append(append(args, b), values[b]...)
+				if a == "--" {
+					args = append(args, "--", "true")
+				} else {
+					args = append(append(args, a), values[a]...)
+				}
+				code, out, stderr := command(nil, "[]", args...)
+				isRefused := strings.Contains(stderr, " exclude each other: ")
+				pair := subcommand + ": " + a + " " + b
+				if code == 0 || out != "" || isRefused != excluded[pair] {
+					t.Errorf("%s: eventsd %q = %d %q %s, want them to exclude each other: %v",
+						pair, args, code, out, stderr, excluded[pair])
+				}
+				if excluded[pair] {
+					delete(excluded, pair)
+				}
+			}
+		}
+	}
+	if len(excluded) > 0 {
+		t.Errorf("there are no flags of %v", excluded)
+	}
 }
 
 // TestCommandTables: the tables of docs/command.md have the subcommands that help has and the
@@ -781,10 +844,17 @@ func TestStaleSocket(t *testing.T) {
 	if !strings.HasPrefix(p.lines["operator"], "off (listen unix ") {
 		t.Errorf("operator: %s, want off", p.lines["operator"])
 	}
-	code, _, stderr := command(nil, "", "key", "list", "-data", long)
-	const off = ": it has no socket for the operator (operator: off), so stop it first\n"
-	if code != 1 || !strings.Contains(stderr, "in use by") || !strings.HasSuffix(stderr, off) {
-		t.Errorf("key list without a socket = %d %q, want 1 and to stop the server first", code, stderr)
+	code, _, stderr := command(nil, "[]", "apply", "-data", long)
+	const off = ": it has no socket for the operator, so stop it first\n"
+	if code != 1 || !strings.Contains(stderr, "in use by process") || !strings.HasSuffix(stderr, off) {
+		t.Errorf("apply without a socket = %d %q, want 1 and to stop the server first", code, stderr)
+	}
+	code, _, stderr = command(nil, "", "status", "-data", long)
+	if code != 1 || !strings.Contains(stderr, "and cannot be asked: operator: off (listen unix ") {
+		t.Errorf("status without a socket = %d %q, want 1 and that a server runs", code, stderr)
+	}
+	if code, _, stderr := command(nil, "", "key", "list", "-data", long); code != 0 {
+		t.Errorf("key list without a socket = %d %q, want what the file has", code, stderr)
 	}
 	const warning = `level=WARN msg="the operator's commands cannot reach this server" operator="off (listen unix `
 	if got := p.stderr.String(); !strings.Contains(got, warning) {
@@ -833,7 +903,7 @@ func TestSeed(t *testing.T) {
 }
 
 // What comes from records cannot steer the terminal of a person; JSON is printed
-// as it is stored.
+// with escapes.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
@@ -862,11 +932,14 @@ func TestTerminal(t *testing.T) {
 	p.get(base + "/events/%1b%5b2J%c2%9b")
 	p.stop()
 	stderr := p.stderr.String()
-	if strings.ContainsAny(stderr, "\x1b\u009b\u202e") || !strings.Contains(stderr, `"Eve?[2J?1m?"`) {
+	if strings.ContainsAny(stderr, "\x1b\u009b\u202e") || !strings.Contains(stderr, `"path":"/api/public/v1/events/?[2J?"`) {
 		t.Errorf("the log is %q", stderr)
 	}
-	if _, out, _ := command(env, "", "dump"); !strings.Contains(out, "\u009b") {
-		t.Errorf("dump = %q, want the name as it is stored", out)
+	for _, args := range [][]string{{"dump"}, {"key", "list", "-json"}} {
+		_, out, _ := command(env, "", args...)
+		if !strings.Contains(out, `Eve\u001b[2J\u009b1m`+"\u202e") || !json.Valid([]byte(out)) {
+			t.Errorf("eventsd %q = %q, want the name with escapes", args, out)
+		}
 	}
 }
 
@@ -1036,8 +1109,8 @@ func TestRequestLog(t *testing.T) {
 	d := start(t, nil, "double", "-v")
 	d.get(base + "/users/me")
 	d.stop()
-	if stderr := d.stderr.String(); !strings.Contains(stderr, " user=usr_owner key=key_owner_000001 fault=\"\"") {
-		t.Errorf("the log of a double is %s, want the user and the fault of a request", stderr)
+	if stderr := d.stderr.String(); !strings.Contains(stderr, " user=usr_owner key=key_owner_000001\n") {
+		t.Errorf("the log of a double is %s, want the user of a request", stderr)
 	}
 }
 
@@ -1377,19 +1450,21 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// Where the lock is held and nobody listens on the socket, the message has the reason.
+// Where the lock is held and nobody listens on the socket, a command that changes something says
+// what has the file, and one that only looks needs no lock.
 func TestNoSocket(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(tempDir(t), "events.json")
 	env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0", "EVENTSD_SEED": "-"}
-	refused := func(want string) {
+	refused := func(holder, advice string, args ...string) {
 		t.Helper()
-		want = fmt.Sprintf("in use by process %d: %s\n", os.Getpid(), want)
-		for _, args := range [][]string{{"key", "list"}, {"apply", "-create"}, {"dump"}} {
-			code, out, stderr := command(env, "[]", args...)
-			if code != 1 || out != "" || !strings.HasSuffix(stderr, want) {
-				t.Errorf("eventsd %q = %d %q %q, want 1 and %q", args, code, out, stderr, want)
-			}
+		want := fmt.Sprintf("in use by process %d (%s): %s\n", os.Getpid(), holder, advice)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // ends the waiting for the lock
+		defer cancel()
+		var out, stderr bytes.Buffer
+		code := events.Run(ctx, args, environment(env), strings.NewReader("[]"), &out, &stderr)
+		if code != 1 || out.Len() > 0 || !strings.HasSuffix(stderr.String(), want) {
+			t.Errorf("eventsd %q = %d %q %q, want 1 and %q", args, code, &out, &stderr, want)
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -1400,7 +1475,13 @@ func TestNoSocket(t *testing.T) {
 		close(ended)
 	}()
 	io.WriteString(writer, "[") // returns once it is read
-	refused("it is starting, so try again when it is ready")
+	for _, args := range [][]string{{"key", "list"}, {"apply", "-create"}, {"apply"}, {"dump"}} {
+		refused("starting", "try again when it is ready", args...)
+	}
+	code, _, stderr := command(env, "", "status")
+	if want := "a server is starting on " + data + ": process "; code != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("status beside a server that starts = %d %s, want 1 and %s", code, stderr, want)
+	}
 	stop()
 	<-ended
 	stdin.Close()
@@ -1412,7 +1493,18 @@ func TestNoSocket(t *testing.T) {
 	if err := os.Remove(data + ".sock"); err != nil {
 		t.Fatal(err)
 	}
-	refused("its socket " + data + ".sock is gone, so stop it first, or restart it to get a new one")
+	const gone = "its socket is gone, so stop it first, or restart it to get a new one"
+	refused("operator: "+data+".sock", gone, "apply")
+	refused("operator: "+data+".sock", gone, "key", "issue", "-user", "usr_x")
+	code, _, stderr = command(env, "", "status")
+	if code != 1 || !strings.Contains(stderr, data+".sock is gone; restart it") {
+		t.Errorf("status of a server whose socket is gone = %d %s", code, stderr)
+	}
+	for _, args := range [][]string{{"key", "list"}, {"dump"}, {"check"}} {
+		if code, out, stderr := command(env, "", args...); code != 0 || out == "" {
+			t.Errorf("eventsd %q beside a server without a socket = %d %s", args, code, stderr)
+		}
+	}
 }
 
 // Every start warns of a clock that was ahead.

@@ -21,7 +21,7 @@ func TestReadyLines(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ready.json")
 	p := eventsd(t, "double", "-ready-file", file)
-	names := []string{"base_url", "api_key", "control_url", "control_token", "inspector", "ready"}
+	names := []string{"base_url", "api_key", "control_url", "control_token", "reference", "inspector", "ready"}
 	if !slices.Equal(p.order, names) {
 		t.Errorf("lines %q, want %q", p.order, names)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"example.com/events/internal/command"
@@ -18,36 +19,60 @@ var errShow = errors.New("there is nothing to show")
 // with, and what was printed.
 func run(vars map[string]string, args ...string) (did, printed string, err error) {
 	var stdout bytes.Buffer
-	var addr string
-	var dry bool
-	p := &command.Program{Name: "tool", About: "tool is a tool.", Stdout: &stdout, Variables: vars}
-	p.Flags.StringVar(&addr, "addr", "", "`HOST:PORT` to listen on")
-	p.Flags.BoolVar(&dry, "dry-run", false, "change nothing")
-	does := func(name string, err error) func() error {
-		return func() error {
-			did = fmt.Sprintf("%s addr=%s dry=%v args=%q given=%v", name, addr, dry, p.Args, p.Given)
-			if p.Dashes {
-				did += " --"
-			}
-			return err
+	p := &command.Program{Name: "tool", About: "tool is a tool.", Stdout: &stdout}
+	for name, value := range vars {
+		p.Environ = append(p.Environ, name+"="+value)
+	}
+	p.Exclusions = []command.Exclusion{
+		{A: "dry-run", B: "--", Why: "nothing is changed"},
+		{A: "dry-run", B: "addr=none", Why: "there is nothing to try"},
+		{A: "token", B: "addr", Why: "give one of them", FlagWins: true},
+	}
+	// does is what a subcommand does: it notes its flags.
+	does := func(flags *command.Flags, err error, format string, values ...any) error {
+		did = fmt.Sprintf(format, values...)
+		if len(flags.Args) > 0 || flags.Dashes {
+			did += fmt.Sprintf(" args=%q dashes=%v", flags.Args, flags.Dashes)
 		}
+		for _, name := range []string{"addr", "dry-run", "token"} {
+			if flags.Given(name) {
+				did += " -" + name
+			}
+			did += strings.TrimSuffix(" "+flags.Shell(name), " ")
+		}
+		return err
 	}
-	p.Commands = []command.Command{
-		{Name: "serve", Summary: "serve", Run: does("serve", nil),
-			Flags: "addr=:80 dry-run"},
-		{Name: "key list", Summary: "list the keys", Run: does("list", nil),
-			Flags: "addr=list:1"},
-		{Name: "key show", Args: "ID", Summary: "show a key", Flags: "dry-run", Run: does("show", errShow)},
-		{Name: "version", Summary: "print the version", Run: does("version", nil)},
-	}
-	p.Add("help", "[SUBCOMMAND]", "explain tool or a subcommand", "", p.Help)
+	p.Add("serve", "", "serve", func(flags *command.Flags) func() error {
+		var addr, token string
+		var dry bool
+		flags.String(&addr, "addr", ":80", "`HOST:PORT` to listen on")
+		flags.Secret(&token, "token", "`TOKEN` of the caller")
+		flags.Bool(&dry, "dry-run", false, "change nothing")
+		return func() error { return does(flags, nil, "serve addr=%s dry=%v token=%s", addr, dry, token) }
+	})
+	p.Add("key list", "", "list the keys", func(flags *command.Flags) func() error {
+		var addr string
+		flags.String(&addr, "addr", "list:1", "`HOST:PORT` to listen on")
+		return func() error { return does(flags, nil, "list addr=%s", addr) }
+	})
+	p.Add("key show", "ID", "show a key", func(flags *command.Flags) func() error {
+		var force, dry bool
+		flags.Bool(&force, "force", false, "show it all")
+		flags.NoVariable("force")
+		flags.Bool(&dry, "dry-run", false, "change nothing")
+		return func() error { return does(flags, errShow, "show force=%v dry=%v", force, dry) }
+	})
+	p.Add("version", "", "print the version", func(flags *command.Flags) func() error {
+		return func() error { return does(flags, nil, "version") }
+	})
+	p.AddHelp()
 	err = p.Run(args)
 	return did, stdout.String(), err
 }
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	env := map[string]string{"TOOL_ADDR": "env:1", "TOOL_DRY_RUN": "true"}
+	env := map[string]string{"TOOL_ADDR": "env:1", "TOOL_DRY_RUN": "true", "TOOL_FORCE": "true", "TOOL_TOKEN": ""}
 	bad := map[string]string{"TOOL_DRY_RUN": "perhaps", "TOOL_ADDR": ""}
 	const known = "; it must be one of serve, key list, key show, version, help; see tool help"
 	const nothing = "there is nothing to show"
@@ -57,42 +82,42 @@ func TestRun(t *testing.T) {
 		did  string
 		err  string
 	}{
-		{nil, nil, `serve addr=:80 dry=false args=[] given=map[]`, ""},
-		{nil, []string{"-dry-run", "-addr", ":1"},
-			`serve addr=:1 dry=true args=[] given=map[addr:true dry-run:true]`, ""},
-		{nil, []string{"serve", "--addr=:1", "--"},
-			`serve addr=:1 dry=false args=[] given=map[addr:true] --`, ""},
-		{nil, []string{"key", "list"}, `list addr=list:1 dry=false args=[] given=map[]`, ""},
-		{nil, []string{"key", "show"}, `show addr= dry=false args=[] given=map[]`, nothing},
-		{nil, []string{"key", "show", "-dry-run=false", "a", "-b"},
-			`show addr= dry=false args=["a" "-b"] given=map[dry-run:true]`, nothing},
-		{nil, []string{"key", "show", "-dry-run", "--", "-b", "--"},
-			`show addr= dry=true args=["-b" "--"] given=map[dry-run:true] --`, nothing},
-		{nil, []string{"-version"}, `version addr= dry=false args=[] given=map[]`, ""},
-		{nil, []string{"--version"}, `version addr= dry=false args=[] given=map[]`, ""},
+		{nil, nil, `serve addr=:80 dry=false token=`, ""},
+		{nil, []string{"-dry-run", "-addr", ":1"}, `serve addr=:1 dry=true token= -addr -dry-run`, ""},
+		{nil, []string{"serve", "--addr=:1"}, `serve addr=:1 dry=false token= -addr`, ""},
+		{nil, []string{"serve", "--"}, "", "nothing may follow the flags of serve; see tool help serve"},
+		{nil, []string{"key", "list"}, `list addr=list:1`, ""},
+		{nil, []string{"key", "show"}, `show force=false dry=false`, nothing},
+		{nil, []string{"key", "show", "-force=false", "a", "-b"},
+			`show force=false dry=false args=["a" "-b"] dashes=false`, nothing},
+		{nil, []string{"key", "show", "-force", "--", "-b", "--"},
+			`show force=true dry=false args=["-b" "--"] dashes=true`, nothing},
+		{nil, []string{"-version"}, `version`, ""},
+		{nil, []string{"--version"}, `version`, ""},
 
-		{env, nil, `serve addr=env:1 dry=true args=[] given=map[]`, ""},
-		{env, []string{"-addr", ":1"}, `serve addr=:1 dry=true args=[] given=map[addr:true]`, ""},
-		{env, []string{"-dry-run=false"}, `serve addr=env:1 dry=false args=[] given=map[dry-run:true]`, ""},
-		{env, []string{"key", "list"}, `list addr=env:1 dry=false args=[] given=map[]`, ""},
-		{env, []string{"key", "show", "a"}, `show addr= dry=true args=["a"] given=map[]`, nothing},
-		{bad, []string{"-dry-run"}, `serve addr=:80 dry=true args=[] given=map[dry-run:true]`, ""},
-		{bad, []string{"key", "list"}, `list addr=list:1 dry=false args=[] given=map[]`, ""},
-		{bad, nil, "", `invalid value "perhaps" of TOOL_DRY_RUN; it must be true or false`},
+		{env, nil, `serve addr=env:1 dry=true token= $TOOL_ADDR $TOOL_DRY_RUN`, ""},
+		{env, []string{"-addr", ":1"}, `serve addr=:1 dry=true token= -addr $TOOL_DRY_RUN`, ""},
+		{env, []string{"-dry-run=false"}, `serve addr=env:1 dry=false token= $TOOL_ADDR -dry-run`, ""},
+		{env, []string{"key", "list"}, `list addr=env:1 $TOOL_ADDR`, ""},
+		{env, []string{"key", "show", "a"},
+			`show force=false dry=true args=["a"] dashes=false $TOOL_DRY_RUN`, nothing},
+		{bad, []string{"-dry-run"}, `serve addr=:80 dry=true token= -dry-run`, ""},
+		{bad, []string{"key", "list"}, `list addr=list:1`, ""},
+		{bad, nil, "", `invalid value "perhaps" of TOOL_DRY_RUN: it must be true or false; see tool help serve`},
 
 		{nil, []string{"server"}, "", `unknown subcommand "server"` + known},
 		{nil, []string{"key"}, "", `unknown subcommand "key"; it must be one of key list, key show; see tool help`},
-		{nil, []string{"key", "lost", "a"}, "", `unknown subcommand "key lost"; it must be one of key list, key show; see tool help`},
+		{nil, []string{"key", "lost", "a"}, "",
+			`unknown subcommand "key lost"; it must be one of key list, key show; see tool help`},
 		{nil, []string{"bogus", "-h"}, "", `unknown subcommand "bogus"` + known},
 		{nil, []string{""}, "", `unknown subcommand ""` + known},
-		{nil, []string{"-dry-run", "secret", "b"}, "",
-			`nothing may follow the flags of serve; see tool help serve`},
-		{nil, []string{"key", "list", "a"}, "",
-			`nothing may follow the flags of key list; see tool help key list`},
+		{nil, []string{"-dry-run", "secret", "b"}, "", `nothing may follow the flags of serve; see tool help serve`},
+		{nil, []string{"key", "list", "a"}, "", `nothing may follow the flags of key list; see tool help key list`},
 		{nil, []string{"-port", "80"}, "", `flag provided but not defined: -port; see tool help serve`},
 		{nil, []string{"key", "list", "-dry-run"}, "",
 			`flag provided but not defined: -dry-run; see tool help key list`},
 		{nil, []string{"-addr"}, "", `flag needs an argument: -addr; see tool help serve`},
+		{nil, []string{"key", "list", "-addr", "--", "x"}, "", `flag needs an argument: -addr; see tool help key list`},
 		{nil, []string{"-dry-run=maybe"}, "",
 			`invalid boolean value "maybe" for -dry-run: it must be true or false; see tool help serve`},
 		{nil, []string{"help", "me"}, "", `unknown subcommand "me"` + known},
@@ -102,6 +127,59 @@ func TestRun(t *testing.T) {
 		if !same || (tt.err == nothing) != errors.Is(err, errShow) {
 			t.Errorf("%v tool %q did %q and printed %q: %v; want %q: %s",
 				tt.vars, tt.args, did, printed, err, tt.did, tt.err)
+		}
+	}
+}
+
+// Flags exclude each other however they are set, unless the command line wins over variables.
+func TestExclusions(t *testing.T) {
+	t.Parallel()
+	const dashes = "-dry-run and a command behind -- exclude each other: nothing is changed"
+	const none = "-dry-run and -addr none exclude each other: there is nothing to try"
+	const one = "-token and -addr exclude each other: give one of them"
+	for _, tt := range []struct {
+		vars map[string]string
+		args []string
+		err  string
+	}{
+		{nil, []string{"key", "show", "-dry-run", "--", "a"}, dashes},
+		{map[string]string{"TOOL_DRY_RUN": "true"}, []string{"key", "show", "--", "a"}, dashes},
+		{map[string]string{"TOOL_DRY_RUN": "true"}, []string{"key", "show", "-dry-run=false", "--", "a"}, ""},
+		{nil, []string{"key", "show", "-dry-run", "a"}, ""},
+		{nil, []string{"-dry-run", "-addr", "none"}, none},
+		{nil, []string{"-dry-run", "-addr", "some"}, ""},
+		{nil, []string{"-dry-run=false", "-addr", "none"}, ""},
+		{map[string]string{"TOOL_ADDR": "none"}, []string{"-dry-run"}, none},
+		{map[string]string{"TOOL_ADDR": "none", "TOOL_DRY_RUN": "true"}, nil, none},
+		{nil, []string{"-token", "t", "-addr", "a"}, one},
+		{nil, []string{"-token", "", "-addr", "a"}, ""},
+		{nil, []string{"-token", "t"}, ""}, // a default excludes nothing
+		{map[string]string{"TOOL_ADDR": "a"}, []string{"-token", "t"}, ""},
+		{map[string]string{"TOOL_ADDR": "a", "TOOL_TOKEN": "t"}, nil, ""},
+	} {
+		_, _, err := run(tt.vars, tt.args...)
+		if errors.Is(err, errShow) {
+			err = nil
+		}
+		if fmt.Sprint(err) != cmp.Or(tt.err, "<nil>") {
+			t.Errorf("%v tool %q: %v, want %s", tt.vars, tt.args, err, tt.err)
+		}
+	}
+}
+
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]string{
+		"/a/b-c_d.json":      "/a/b-c_d.json",
+		"http://h:1/?a=b%20": "'http://h:1/?a=b%20'",
+		"":                   "''",
+		"a b":                "'a b'",
+		"it's":               `'it'\''s'`,
+		"$HOME":              "'$HOME'",
+		"ünïcode":            "'ünïcode'",
+	} {
+		if got := command.Quote(word); got != want {
+			t.Errorf("Quote(%q) = %s, want %s", word, got, want)
 		}
 	}
 }
@@ -131,6 +209,8 @@ Usage: tool serve [FLAGS]
     	HOST:PORT to listen on (default ":80")
   -dry-run
     	change nothing
+  -token TOKEN
+    	TOKEN of the caller
 ` + environment
 	const list = `tool key list: list the keys
 
@@ -152,7 +232,7 @@ Usage: tool key list [FLAGS]
 		{[]string{"help", "key", "list"}, list},
 		{[]string{"key", "list", "-addr", ":1", "-help"}, list},
 		{[]string{"key", "show", "-h"}, "tool key show: show a key\n\nUsage: tool key show [FLAGS] ID\n" +
-			"  -dry-run\n    	change nothing\n" + environment},
+			"  -dry-run\n    	change nothing\n  -force\n    	show it all\n" + environment},
 		{[]string{"help", "help"},
 			"tool help: explain tool or a subcommand\n\nUsage: tool help [FLAGS] [SUBCOMMAND]\n" +
 				environment},
@@ -164,34 +244,40 @@ Usage: tool key list [FLAGS]
 	}
 }
 
-// A variable with _FILE names a file whose first line is the value of the flag.
+// A variable with _FILE names a file whose first line is the value of a flag with a secret.
 func TestVariableFiles(t *testing.T) {
 	t.Parallel()
-	file := func(content string) string {
-		path := filepath.Join(t.TempDir(), "addr")
+	file := func(name, content string) string {
+		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return path
 	}
-	short, long, empty := file("file:1"), file("file:1\nmore\n"), file("\n")
-	const value = `serve addr=file:1 dry=false args=[] given=map[]`
+	short, long, windows := file("short", "secret"), file("long", "secret\nmore\n"), file("windows", "secret\r\n")
+	empty, spaced := file("empty", "\n"), file("my file", "secret")
+	read := func(path string) string {
+		return "serve addr=:80 dry=false token=secret $(head -n1 " + command.Quote(path) + ")"
+	}
 	for _, tt := range []struct {
 		vars map[string]string
 		args []string
 		did  string
 		err  string
 	}{
-		{map[string]string{"TOOL_ADDR_FILE": short}, nil, value, ""},
-		{map[string]string{"TOOL_ADDR_FILE": long}, nil, value, ""},
-		{map[string]string{"TOOL_ADDR_FILE": long}, []string{"-addr", ":1"},
-			`serve addr=:1 dry=false args=[] given=map[addr:true]`, ""}, // the flag wins
-		{map[string]string{"TOOL_ADDR_FILE": long, "TOOL_ADDR": "env:1"}, nil, "",
-			"TOOL_ADDR and TOOL_ADDR_FILE exclude each other; unset one of them"},
-		{map[string]string{"TOOL_ADDR_FILE": "none"}, nil, "",
-			"TOOL_ADDR_FILE: open none: no such file or directory"},
-		{map[string]string{"TOOL_ADDR_FILE": empty}, nil, "",
-			"TOOL_ADDR_FILE: the first line of " + empty + " is empty; it must be the value"},
+		{map[string]string{"TOOL_TOKEN_FILE": short}, nil, read(short), ""},
+		{map[string]string{"TOOL_TOKEN_FILE": long}, nil, read(long), ""},
+		{map[string]string{"TOOL_TOKEN_FILE": windows}, nil, read(windows), ""},
+		{map[string]string{"TOOL_TOKEN_FILE": spaced}, nil, read(spaced), ""},
+		{map[string]string{"TOOL_TOKEN_FILE": long}, []string{"-token", "given"},
+			`serve addr=:80 dry=false token=given -token`, ""}, // the flag wins
+		{map[string]string{"TOOL_ADDR_FILE": long}, nil, `serve addr=:80 dry=false token=`, ""}, // no secret
+		{map[string]string{"TOOL_TOKEN_FILE": long, "TOOL_TOKEN": "x"}, nil, "",
+			"TOOL_TOKEN and TOOL_TOKEN_FILE exclude each other: unset one of them; see tool help serve"},
+		{map[string]string{"TOOL_TOKEN_FILE": "none"}, nil, "",
+			"TOOL_TOKEN_FILE: open none: no such file or directory; see tool help serve"},
+		{map[string]string{"TOOL_TOKEN_FILE": empty}, nil, "",
+			"TOOL_TOKEN_FILE: the first line of " + empty + " is empty; it must be the value; see tool help serve"},
 	} {
 		did, _, err := run(tt.vars, tt.args...)
 		if did != tt.did || fmt.Sprint(err) != cmp.Or(tt.err, "<nil>") {

@@ -4,27 +4,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
+	"runtime"
+	"syscall"
 )
 
 // WriteFile writes a file with mode 0600, whole or not at all: under a temporary name
 // beside it, which gets the name of the file once all of it is on disk. If write fails, the
-// file is as it was before. A link is followed. WriteFile refuses to replace what is no
-// regular file, and the data file with what belongs to it, such as FILE.lock.
-func WriteFile(path, data string, write func(io.Writer) error) error {
-	path = target(path)
+// file is as it was before. WriteFile refuses to replace what is no regular file. A link is
+// none: whoever can write to the folder could have put it there, and it could lead to any file.
+func WriteFile(path string, write func(io.Writer) error) error {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file; give another path", path)
 	}
-	dataInfo, _ := os.Stat(data)
-	if ofData.MatchString(strings.TrimPrefix(path, target(data))) || os.SameFile(info, dataInfo) {
-		return fmt.Errorf("%s belongs to the data file; give another path", path)
+	err = replace(path, write)
+	if err != nil {
+		return err
 	}
-	return replace(path, write)
+	err = syncFolder(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("%s was written, but a power cut may take it back: %w", path, err)
+	}
+	return nil
 }
 
 // replace makes a file with mode 0600, in the place of any file or link that has its path,
@@ -51,22 +55,45 @@ func replace(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// ofData matches what follows the path of a data file in the paths of its companions.
-var ofData = regexp.MustCompile(`^(|\.lock|\.sock|\.tmp|\.torn-.*)$`)
+// syncFolder makes the names of the files in a folder durable. Windows has no such call, nor
+// have file systems that answer EINVAL.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	err = folder.Sync()
+	if errors.Is(err, syscall.EINVAL) {
+		return nil
+	}
+	return err
+}
 
-// target is the absolute path that a path leads to, which may be that of no file yet.
-func target(path string) string {
-	resolved, err := filepath.EvalSymlinks(path)
+// openRegular opens a regular file to read it. It follows no link at the path, does not wait
+// for a pipe there, and opens nothing else.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Lstat(path)
 	if err != nil {
-		resolved, err = filepath.EvalSymlinks(filepath.Dir(path))
-		resolved = filepath.Join(resolved, filepath.Base(path))
+		return nil, err
 	}
-	if err == nil {
-		path = resolved
+	if !info.Mode().IsRegular() {
+		return nil, fs.ErrInvalid
 	}
-	absolute, err := filepath.Abs(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|asItIs, 0)
 	if err != nil {
-		return path
+		return nil, err
 	}
-	return absolute
+	info, err = f.Stat() // of what was opened, whatever is at the path by now
+	if err == nil && !info.Mode().IsRegular() {
+		err = fs.ErrInvalid
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }

@@ -1,14 +1,17 @@
 package command
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"syscall"
 	"unicode"
 
-	"example.com/events/internal/answer"
+	"example.com/events/internal/strict"
 )
 
 // exitError is an error with the status that the program ends with.
@@ -40,7 +43,7 @@ func (p *Program) Exit(err error) int {
 	}
 	text := strings.Trim(err.Error(), "\n")
 	if text != "" {
-		p.Notice("%s", answer.Redact(text))
+		p.tell(slog.LevelError, "", "%s", []any{text})
 	}
 	marked, isMarked := errors.AsType[exitError](err)
 	if isMarked {
@@ -61,9 +64,28 @@ func (p *Program) Printf(format string, args ...any) error {
 }
 
 // Notice prints a line for people on stderr. Format and args are those of [fmt.Printf].
-func (p *Program) Notice(format string, args ...any) {
+func (p *Program) Notice(format string, args ...any) { p.tell(slog.LevelInfo, "", format, args) }
+
+// Warn is [Program.Notice] for what a person should look into.
+func (p *Program) Warn(format string, args ...any) { p.tell(slog.LevelWarn, "warning: ", format, args) }
+
+// tell prints a line for people. It is a line of the log if that is JSON: what reads the log then
+// finds nothing else on stderr.
+func (p *Program) tell(level slog.Level, prefix, format string, args []any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
-	fmt.Fprintf(p.Stderr, "%s: %s\n", p.Name, Printable(text))
+	if p.jsonLog != nil {
+		p.jsonLog.Log(context.Background(), level, text)
+		return
+	}
+	fmt.Fprintf(p.Stderr, "%s: %s%s\n", p.Name, prefix, p.clean(text))
+}
+
+// clean takes secrets, and what could steer a terminal, out of a text.
+func (p *Program) clean(text string) string {
+	if p.Redact != nil {
+		text = p.Redact(text)
+	}
+	return Printable(text)
 }
 
 // Logger returns a logger that writes to stderr, as text or as JSON, with debug
@@ -73,8 +95,7 @@ func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	clean := func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Value.Kind() {
 		case slog.KindString, slog.KindAny:
-			text := answer.Redact(a.Value.String())
-			a.Value = slog.StringValue(Printable(text))
+			a.Value = slog.StringValue(p.clean(a.Value.String()))
 		}
 		return a
 	}
@@ -86,7 +107,8 @@ func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	case "text":
 		return slog.New(slog.NewTextHandler(p.Stderr, o)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(p.Stderr, o)), nil
+		p.jsonLog = slog.New(slog.NewJSONHandler(p.Stderr, o))
+		return p.jsonLog, nil
 	}
 	return nil, fmt.Errorf("-log must be text or json, not %q", format)
 }
@@ -103,4 +125,57 @@ func Printable(s string) string {
 		}
 		return '?'
 	}, s)
+}
+
+// JSON returns a writer of JSON for people and programs: each control character becomes its escape
+// \u00xx, which is the same text to a program, and steers no terminal. Line feeds and tabs stay.
+// Writes may end anywhere in the JSON.
+func JSON(w io.Writer) io.Writer { return &jsonWriter{to: w} }
+
+type jsonWriter struct {
+	to  io.Writer
+	out []byte
+	c2  bool // the last byte was c2, with which each character from U+0080 to U+00BF begins in UTF-8
+}
+
+func (w *jsonWriter) Write(p []byte) (int, error) {
+	const c2 = 0xc2
+	w.out = w.out[:0]
+	for _, b := range p {
+		isC1 := w.c2 && b >= 0x80 && b <= 0x9f
+		if w.c2 && !isC1 {
+			w.out = append(w.out, c2)
+		}
+		w.c2 = b == c2
+		switch {
+		case w.c2: // what follows decides
+		case isC1 || b == 0x7f || b < ' ' && b != '\n' && b != '\t':
+			w.out = fmt.Appendf(w.out, `\u%04x`, b)
+		default:
+			w.out = append(w.out, b)
+		}
+	}
+	_, err := w.to.Write(w.out)
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// PrintJSON prints a JSON text and a line end on stdout, by [JSON]. An error of it is marked by
+// [Failed].
+func (p *Program) PrintJSON(text []byte) error {
+	_, err := JSON(p.Stdout).Write(append(text, '\n'))
+	return Failed(err)
+}
+
+// Lines is a JSON object with a line for each member: its name and its value, or "none" for
+// what is empty or null.
+func Lines(object []byte) string {
+	value, _ := strict.Parse(object) // what a server has just encoded
+	var lines strings.Builder
+	for _, member := range value.Members {
+		fmt.Fprintf(&lines, "%s: %s\n", member.Name, cmp.Or(member.Value.Text, "none"))
+	}
+	return Printable(lines.String())
 }

@@ -12,8 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
+
+// anywhere lets a ready file be at every path.
+func anywhere(string) error { return nil }
 
 func TestReady(t *testing.T) {
 	t.Parallel()
@@ -24,25 +26,20 @@ func TestReady(t *testing.T) {
 		printed, file string
 	}{
 		{
-			Ready{"http://b", "k", "d", "o", "http://c", "t", "http://i", "curl <&>", 0},
-			"base_url: http://b\napi_key: k\ndata: d\noperator: o\n" +
-				"control_url: http://c\ncontrol_token: t\ninspector: http://i\nready: curl <&>\n",
-			`{"base_url":"http://b","api_key":"k","data":"d","operator":"o",` +
-				`"control_url":"http://c","control_token":"t","inspector":"http://i","ready":"curl <&>","pid":` + pid + "}\n",
+			Ready{{"base_url", "http://b"}, {"data", "d\x1b\u009b"}, {"ready", "curl <&>"}},
+			"base_url: http://b\ndata: d??\nready: curl <&>\n",
+			`{"base_url":"http://b","data":"d\u001b` + "\u009b" + `","ready":"curl <&>","pid":` + pid + "}\n",
 		},
-		{
-			Ready{BaseURL: "http://b", Data: "d", Ready: "curl"},
-			"base_url: http://b\ndata: d\nready: curl\n",
-			`{"base_url":"http://b","data":"d","ready":"curl","pid":` + pid + "}\n",
-		},
+		{Ready{{"ready", "curl"}}, "ready: curl\n", `{"ready":"curl","pid":` + pid + "}\n"},
 	} {
+		file := ReadyFile{path, anywhere}
 		if err := os.WriteFile(path, []byte(`{"ready":"of an earlier server","pid":1}`), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := PrepareReadyFile(path); err != nil {
+		if err := file.Prepare(); err != nil {
 			t.Fatal(err)
 		}
-		err := tt.ready.WriteFile(path)
+		err := file.Write(tt.ready)
 		if b, _ := os.ReadFile(path); string(b) != tt.file || err != nil {
 			t.Errorf("the ready file is %q, %v, want %q", b, err, tt.file)
 		}
@@ -53,29 +50,58 @@ func TestReady(t *testing.T) {
 		if len(files) != 1 || info.Mode() != 0o600 && runtime.GOOS != "windows" {
 			t.Errorf("there are %v, the ready file with %v, want it alone with 0600", files, info.Mode())
 		}
-		tt.ready.RemoveFile(path)
+		file.Remove(tt.ready)
 	}
 }
 
 func TestReadyFileFails(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ready.json")
-	if err := (Ready{BaseURL: "http://b"}).WriteFile(""); err != nil {
-		t.Errorf("WriteFile of none = %v", err)
+	if err := (ReadyFile{"", anywhere}).Write(Ready{{"ready", "curl"}}); err != nil {
+		t.Errorf("Write of none = %v", err)
 	}
-	if err := PrepareReadyFile(path); err != nil {
+	file := ReadyFile{path, anywhere}
+	if err := file.Prepare(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil { // the ready file was not there
 		t.Fatal(err)
 	}
-	err := (Ready{}).WriteFile(path)
+	err := file.Write(Ready{})
 	if err == nil || !strings.HasPrefix(err.Error(), "-ready-file: ") {
-		t.Errorf("WriteFile over a folder = %v", err)
+		t.Errorf("Write over a folder = %v", err)
 	}
-	err = PrepareReadyFile(filepath.Join(path, "no", "ready.json"))
+	err = ReadyFile{filepath.Join(path, "no", "ready.json"), anywhere}.Prepare()
 	if err == nil || !strings.HasPrefix(err.Error(), "-ready-file: ") {
-		t.Errorf("PrepareReadyFile in no folder = %v", err)
+		t.Errorf("Prepare in no folder = %v", err)
+	}
+}
+
+// A path that the server needs for itself is refused when it is checked, and again when the file is
+// written: the server may have made its own file there by then.
+func TestReadyFileChecks(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ready.json")
+	taken := errors.New("it belongs to the server")
+	if err := (ReadyFile{path, func(string) error { return taken }}).Prepare(); !errors.Is(err, taken) {
+		t.Errorf("Prepare = %v, want %v", err, taken)
+	}
+	file := ReadyFile{path, func(checked string) error {
+		if _, err := os.Stat(checked); err == nil {
+			return taken
+		}
+		return nil
+	}}
+	if err := file.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("of the server"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := file.Write(Ready{{"ready", "curl"}})
+	file.Remove(Ready{{"ready", "curl"}})
+	if content, _ := os.ReadFile(path); !errors.Is(err, taken) || string(content) != "of the server" {
+		t.Errorf("Write = %v and left %q, want %v and the file as it was", err, content, taken)
 	}
 }
 
@@ -83,11 +109,12 @@ func TestReadyFileFails(t *testing.T) {
 func TestPrepareShowsNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ready.json")
+	file := ReadyFile{path, anywhere}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for range 100 {
-			if err := PrepareReadyFile(path); err != nil {
+			if err := file.Prepare(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -99,7 +126,7 @@ func TestPrepareShowsNothing(t *testing.T) {
 		default:
 		}
 		if _, err := os.Lstat(path); err == nil {
-			t.Fatal("PrepareReadyFile puts a file at the path")
+			t.Fatal("Prepare puts a file at the path")
 		}
 	}
 }
@@ -107,9 +134,9 @@ func TestPrepareShowsNothing(t *testing.T) {
 // A server removes its own ready file alone.
 func TestRemoveFile(t *testing.T) {
 	t.Parallel()
-	Ready{}.RemoveFile("")
+	ReadyFile{"", anywhere}.Remove(Ready{})
 	const earlier, next = `{"ready":"of an earlier server","pid":1}`, `{"ready":"of the next server","pid":1}`
-	ours := Ready{Ready: "curl"}
+	ours := Ready{{"ready", "curl"}}
 	for _, tt := range []struct {
 		name, before string
 		written      bool
@@ -125,6 +152,7 @@ func TestRemoveFile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "ready.json")
+			file := ReadyFile{path, anywhere}
 			put := func(content string) {
 				if content == "" {
 					return
@@ -134,25 +162,25 @@ func TestRemoveFile(t *testing.T) {
 				}
 			}
 			put(tt.before)
-			if err := PrepareReadyFile(path); err != nil {
+			if err := file.Prepare(); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(path); err == nil {
 				t.Error("the ready file of an earlier server is there still")
 			}
 			if tt.written {
-				if err := ours.WriteFile(path); err != nil {
+				if err := file.Write(ours); err != nil {
 					t.Fatal(err)
 				}
 			}
 			put(tt.during)
-			ours.RemoveFile(path)
+			file.Remove(ours)
 			b, _ := os.ReadFile(path)
 			if files := must(os.ReadDir(dir)); string(b) != tt.left || len(files) > 1 {
 				t.Errorf("RemoveFile left %v with %q, want %q", files, b, tt.left)
 			}
 			put(next)
-			if ours.RemoveFile(path); len(must(os.ReadDir(dir))) != 1 {
+			if file.Remove(ours); len(must(os.ReadDir(dir))) != 1 {
 				t.Error("a second RemoveFile took away the file of the next server")
 			}
 		})
@@ -165,24 +193,25 @@ func TestNotReadyFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"data": "[\n{}\n]\n", "seed": " [", "text": "# Read me\n", "config": `{"my":"config"}`,
+		"long": `{"ready":"curl","pid":1}` + strings.Repeat(" ", maxReady) + "x",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := PrepareReadyFile(path); err == nil || string(must(os.ReadFile(path))) != content {
-			t.Errorf("PrepareReadyFile of %s = %v", name, err)
+		if err := (ReadyFile{path, anywhere}).Prepare(); err == nil || string(must(os.ReadFile(path))) != content {
+			t.Errorf("Prepare of %s = %v", name, err)
 		}
 	}
 	if err := os.Symlink("nothing", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{dir, filepath.Join(dir, "link")} {
-		if err := PrepareReadyFile(path); err == nil || !strings.Contains(err.Error(), "no ready file") {
-			t.Errorf("PrepareReadyFile of %s = %v", path, err)
+		if err := (ReadyFile{path, anywhere}).Prepare(); err == nil || !strings.Contains(err.Error(), "no ready file") {
+			t.Errorf("Prepare of %s = %v", path, err)
 		}
 	}
-	if left := must(os.ReadDir(dir)); len(left) != 5 {
+	if left := must(os.ReadDir(dir)); len(left) != 6 {
 		t.Errorf("there is %v", left)
 	}
 }
@@ -195,11 +224,15 @@ func TestHealth(t *testing.T) {
 				t.Errorf("%s %s, want GET /healthz", r.Method, r.RequestURI)
 			}
 			w.WriteHeader(status)
+			if status == http.StatusServiceUnavailable {
+				io.WriteString(w, `{"error":{"code":"server_error","message":"the disk is full"}}`)
+			}
 		}))
 		t.Cleanup(srv.Close)
 		return srv.URL[strings.LastIndexByte(srv.URL, ':'):]
 	}
 	well, ill := server(http.StatusOK), server(http.StatusServiceUnavailable)
+	other := server(http.StatusNotFound)
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"well": `{"base_url":"http://127.0.0.1` + well + `/api/v1","ready":"curl","pid":1}`,
@@ -220,7 +253,8 @@ func TestHealth(t *testing.T) {
 		{":0", "well", ""},
 		{"127.0.0.1:0", "well", ""},
 		{"127.0.0.1:0", "ill", "http://127.0.0.1" + ill + " answered 503"},
-		{"localhost" + ill, "well", "http://localhost" + ill + " answered 503 Service Unavailable: it"},
+		{"localhost" + ill, "well", "http://localhost" + ill + " answered 503 Service Unavailable: the disk is full"},
+		{"localhost" + other, "", "http://localhost" + other + " answered 404 Not Found: it is another program"},
 		{nobody, "well", "no answer from http://" + nobody + ": "},
 		{":0", "none", "no answer from http://127.0.0.1:0: "},
 		{":0", "cut", "no answer from http://127.0.0.1:0: "},
@@ -251,8 +285,8 @@ func TestReadyFileAmongOthers(t *testing.T) {
 	if err := os.Symlink(theirs, path); err != nil {
 		t.Fatal(err)
 	}
-	ready := Ready{Ready: "curl", Key: "svc_live_secret"}
-	if err := ready.WriteFile(path); err != nil {
+	file, ready := ReadyFile{path, anywhere}, Ready{{"ready", "curl"}}
+	if err := file.Write(ready); err != nil {
 		t.Errorf("WriteFile = %v", err)
 	}
 	if info := must(os.Lstat(path)); !info.Mode().IsRegular() {
@@ -274,17 +308,11 @@ func TestReadyFileAmongOthers(t *testing.T) {
 	if err := exec.Command("mkfifo", path).Run(); err != nil {
 		t.Fatal(err)
 	}
-	removed := make(chan bool)
-	go func() {
-		ready.RemoveFile(path)
-		close(removed)
-	}()
-	select {
-	case <-removed:
-	case <-time.After(5 * time.Second):
-		t.Fatal("RemoveFile waits for a pipe at the path")
+	file.Remove(ready) // which waits for nobody
+	if _, err := Health("127.0.0.1:0", path); err == nil {
+		t.Error("Health took a pipe for a ready file")
 	}
 	if info := must(os.Lstat(path)); info.Mode().Type() != os.ModeNamedPipe {
-		t.Errorf("RemoveFile left %v, want the pipe of others", info.Mode())
+		t.Errorf("Remove left %v, want the pipe of others", info.Mode())
 	}
 }

@@ -5,61 +5,95 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
-	"time"
+	"syscall"
 )
 
-// SocketPath is the path of the operator's socket beside a data file: beside the
-// file itself if the path is a link, so that every link leads to one server.
-func SocketPath(data string) string { return target(data) + ".sock" }
+// ErrNobody is the error of [Program.DialSocket] where no process can be listening.
+var ErrNobody = errors.New("nobody listens")
 
-// DialSocket connects to the socket beside a data file. It returns nil if nobody listens
-// there. A socket that belongs to neither root, the caller, nor the owner of the data file
-// is refused: anyone who can write to the folder could have made it, and would be told
-// records and keys. It warns of a data file that is another user's.
-func (p *Program) DialSocket(data string) (net.Conn, error) {
-	caller := os.Geteuid()
-	dataOwner := owner(data, caller)
-	if dataOwner != caller && caller != 0 {
-		p.Notice("warning: %s belongs to user %d and not to you", data, dataOwner)
+// DialSocket connects to the Unix socket at a path, whose server works on a file. It takes only
+// a server that runs as root, as the caller, or as the owner of the file: anyone who can write to
+// the folder could have made the socket, and would be told records and keys. It warns of a
+// file that is another user's. The error is [ErrNobody] only if nobody can be listening; a server
+// that cannot be reached is another one.
+func (p *Program) DialSocket(path, file string) (net.Conn, error) {
+	trusted := []int{0, os.Geteuid()}
+	owner, isOwned := ownerOf(os.Stat(file))
+	if isOwned {
+		p.warnOfOwner(file, owner)
+		trusted = append(trusted, owner)
 	}
-	path := SocketPath(data)
-	conn, err := net.DialTimeout("unix", path, time.Second)
+	before, lookErr := os.Lstat(path)
+	conn, err := dialUnix(path)
+	if isNobody(err) {
+		return nil, ErrNobody
+	}
 	if err != nil {
-		return nil, nil
+		return nil, Failed(fmt.Errorf("the server cannot be reached: %w", err))
 	}
-	made := owner(path, caller)
-	if made != 0 && made != caller && made != dataOwner {
+	if lookErr == nil {
+		lookErr = checkPeer(conn.(*net.UnixConn), path, before, trusted)
+	}
+	if lookErr != nil {
 		conn.Close()
-		return nil, fmt.Errorf("user %d made %s, who is neither root, nor you, nor the owner of the data "+
-			"file; remove it", made, path)
+		return nil, fmt.Errorf("who listens on %s must be root, you, or the owner of %s: %w",
+			path, file, lookErr)
 	}
 	return conn, nil
 }
 
-// WhyNoSocket is why nobody listens on the socket beside a data file that a server has
-// locked. A server locks the file, reads it, writes the end of it once more, and then makes
-// the socket.
-func WhyNoSocket(data string) string {
-	path := SocketPath(data)
-	socket, missing := os.Lstat(path)
-	isOther := missing == nil && socket.Mode().Type() != os.ModeSocket
-	if isOther || len(path) > maxSocket || runtime.GOOS == "windows" {
-		return "it has no socket for the operator (operator: off), so stop it first"
-	}
-	locked, lockErr := os.Stat(target(data) + ".lock")
-	written, err := os.Stat(data)
-	if missing == nil || lockErr != nil || err != nil || written.ModTime().Before(locked.ModTime()) {
-		return "it is starting, so try again when it is ready"
-	}
-	return "its socket " + path + " is gone, so stop it first, or restart it to get a new one"
+// isNobody reports whether an error of a dial means that no process listens: there is no such
+// file, its process has ended, or the path is longer than any socket's.
+func isNobody(err error) bool {
+	return errors.Is(err, ErrNobody) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) ||
+		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EINVAL)
 }
 
-const maxSocket = 103 // bytes of the path of a socket, on the system that takes the least
+// checkLooks judges the socket at a path by what was there before the client connected and what
+// is there now: both must be the same socket of a trusted user. Who else can write to the folder
+// cannot have put another one there in between.
+func checkLooks(path string, before os.FileInfo, trusted []int) error {
+	now, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(before, now) {
+		return errors.New("another socket took its place meanwhile")
+	}
+	owner, isOwned := ownerOf(now, nil)
+	if !isOwned {
+		return nil // on a system where files have no owners by number
+	}
+	return checkUser(owner, trusted)
+}
+
+// checkUser refuses a user who is none of the trusted ones.
+func checkUser(user int, trusted []int) error {
+	for _, t := range trusted {
+		if user == t {
+			return nil
+		}
+	}
+	return fmt.Errorf("it is user %d; see what that is, and remove the socket", user)
+}
+
+// WarnOfOwner warns of a file that belongs to another user than the one who runs the program.
+func (p *Program) WarnOfOwner(file string) {
+	owner, isOwned := ownerOf(os.Stat(file))
+	if isOwned {
+		p.warnOfOwner(file, owner)
+	}
+}
+
+func (p *Program) warnOfOwner(file string, owner int) {
+	if owner != os.Geteuid() {
+		p.Warn("%s belongs to user %d and not to you", file, owner)
+	}
+}
 
 // Socket makes a Unix socket that only its owner can connect to. A socket that
-// is at the path is replaced: its process has ended, as the caller holds the lock
-// of the data file.
+// is at the path is replaced: its process must have ended, as the caller has locked what the
+// socket is for.
 func Socket(path string) (net.Listener, error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().Type() == os.ModeSocket {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -11,28 +10,6 @@ import (
 	"strings"
 	"testing"
 )
-
-// Every path to a data file leads to one socket, beside the file itself.
-func TestSocketPath(t *testing.T) {
-	t.Parallel()
-	dir := must(filepath.EvalSymlinks(t.TempDir()))
-	if err := errors.Join(
-		os.Mkdir(filepath.Join(dir, "real"), 0o700),
-		os.WriteFile(filepath.Join(dir, "real", "data"), nil, 0o600),
-		os.Symlink("real", filepath.Join(dir, "folder")),
-		os.Symlink(filepath.Join("folder", "data"), filepath.Join(dir, "link")),
-	); err != nil {
-		t.Fatal(err)
-	}
-	for data, want := range map[string]string{
-		"real/data": "real/data.sock", "link": "real/data.sock", "folder/data": "real/data.sock",
-		"none": "none.sock",
-	} {
-		if got := SocketPath(filepath.Join(dir, data)); got != filepath.Join(dir, want) {
-			t.Errorf("SocketPath(%s) = %s, want %s", data, got, want)
-		}
-	}
-}
 
 func TestSocket(t *testing.T) {
 	t.Parallel()

@@ -5,8 +5,13 @@ package command
 import (
 	"context"
 	"net"
+	"os"
 	"syscall"
+	"time"
 )
+
+// asItIs opens what is at a path without following a link and without waiting for a pipe.
+const asItIs = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
 // listenUnix gives the socket its mode before it has a name, if the system can do
 // that (Linux): nobody else can connect in between.
@@ -17,11 +22,12 @@ func listenUnix(path string) (net.Listener, error) {
 	return c.Listen(context.Background(), "unix", path)
 }
 
-// owner is the user whom the file at a path belongs to, or the caller if there is none.
-func owner(path string, caller int) int {
-	var file syscall.Stat_t
-	if syscall.Stat(path, &file) != nil {
-		return caller
+func dialUnix(path string) (net.Conn, error) { return net.DialTimeout("unix", path, time.Second) }
+
+// ownerOf is the user whom a file belongs to that os.Stat or os.Lstat found, if it did.
+func ownerOf(info os.FileInfo, err error) (user int, isOwned bool) {
+	if err != nil {
+		return 0, false
 	}
-	return int(file.Uid)
+	return int(info.Sys().(*syscall.Stat_t).Uid), true
 }

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"example.com/events/internal/command"
@@ -30,17 +29,11 @@ type client struct {
 	doubt   string // ends the error of a read
 }
 
-// Read replaces control characters, which could steer a terminal: HTTP and JSON have none
-// but for tabs and line ends. Its error is not io.EOF, as a server never closes the
-// connection before the client does.
+// Read has an error that is not io.EOF, as a server never closes the connection before the
+// client does.
 func (c *client) Read(p []byte) (int, error) {
 	c.SetDeadline(time.Now().Add(c.timeout)) // fails only on a closed connection
 	n, err := c.Conn.Read(p)
-	for i, b := range p[:n] {
-		if b < ' ' && !strings.ContainsRune("\n\t\r", rune(b)) {
-			p[i] = '?'
-		}
-	}
 	if err != nil {
 		err = fmt.Errorf("the running server did not answer: %w%s", err, c.doubt)
 	}

@@ -29,13 +29,31 @@ type files struct {
 	err   error
 }
 
-func (f files) Open(bool) (Store, error) { return f.store, f.err }
+func (f files) Open(string, string, bool) (Store, error) { return f.store, f.err }
+
+func (f files) Look(string) (Store, error) { return f.store, f.err }
+
+func (files) Socket(data string) string { return data + ".sock" }
 
 func (files) Records(string) ([]byte, error) { return nil, nil }
 
-// newTool is the subcommands of a program with this data file.
-func newTool(data string) *tool {
-	return &tool{Program: &command.Program{Data: data}}
+// target is a data file without a server, or with one.
+type target struct {
+	*tool
+	data string
+}
+
+func newTarget(data string) target {
+	return target{&tool{&command.Program{Stderr: io.Discard}, files{}}, data}
+}
+
+// with calls do with the store, once for a command that looks and once for one that makes a change.
+func (t target) with(do func(Store) error) error {
+	err := t.look(t.data, do)
+	if err != nil {
+		return err
+	}
+	return t.change(t.data, "test", false, do)
 }
 
 // status is the exit status of a program that ends with an error: 1 where the
@@ -137,7 +155,7 @@ func serve(t *testing.T, h http.Handler) (data string) {
 	srv.Listener.Close()
 	data = filepath.Join(shortDir(t), "d")
 	var err error
-	if srv.Listener, err = net.Listen("unix", command.SocketPath(data)); err != nil {
+	if srv.Listener, err = net.Listen("unix", data+".sock"); err != nil {
 		t.Fatal(err)
 	}
 	srv.Start()
@@ -182,14 +200,14 @@ func TestAsk(t *testing.T) {
 	t.Parallel()
 	s := &store{}
 	routes := StoreRoutes(s, noReport, "")
-	tools := map[string]*tool{
-		"server": newTool(serve(t, Handler("", routes, everyone, fail))),
-		"file":   newTool(filepath.Join(shortDir(t), "d")),
+	tools := map[string]target{
+		"server": newTarget(serve(t, Handler("", routes, everyone, fail))),
+		"file":   newTarget(filepath.Join(shortDir(t), "d")),
 	}
-	tools["file"].files = files{store: s}
+	tools["file"].tool.files = files{store: s}
 	for name, tool := range tools {
 		for _, r := range requests {
-			err := tool.withStore(func(store Store) error {
+			err := tool.with(func(store Store) error {
 				var got strings.Builder
 				err := r.do(store, &got)
 				if got.String() != r.want || s.asked != r.asked {
@@ -210,7 +228,7 @@ func TestAsk(t *testing.T) {
 			if r.name == "GET /records" { // an error of which ends the connection
 				continue
 			}
-			err := tools["server"].withStore(func(store Store) error {
+			err := tools["server"].with(func(store Store) error {
 				var got strings.Builder
 				err := r.do(store, &got)
 				if got.Len() > 0 {
@@ -243,9 +261,9 @@ func TestServerFails(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}},
 	} {
-		tool := newTool(serve(t, tt.serve))
+		tool := newTarget(serve(t, tt.serve))
 		for _, r := range requests {
-			err := tool.withStore(func(store Store) error {
+			err := tool.with(func(store Store) error {
 				return r.do(store, io.Discard)
 			})
 			if status(err) != 1 || !strings.HasPrefix(err.Error(), tt.want) {
@@ -259,8 +277,8 @@ func TestServerFails(t *testing.T) {
 func TestRefusedEarly(t *testing.T) {
 	t.Parallel()
 	routes := StoreRoutes(&store{}, noReport, "")
-	tool := newTool(serve(t, Handler("", routes, everyone, fail)))
-	err := tool.withStore(func(store Store) error {
+	tool := newTarget(serve(t, Handler("", routes, everyone, fail)))
+	err := tool.with(func(store Store) error {
 		_, err := store.IssueKey(make([]byte, 16*maxBody))
 		return err
 	})
@@ -274,17 +292,17 @@ func TestRefusedEarly(t *testing.T) {
 func TestDeadSocket(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(shortDir(t), "d")
-	dead, err := net.Listen("unix", command.SocketPath(data))
+	dead, err := net.Listen("unix", data+".sock")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dead.(*net.UnixListener).SetUnlinkOnClose(false)
 	dead.Close()
 	opened := errors.New("the file was opened")
-	tool := newTool(data)
+	tool := newTarget(data)
 	tool.files = files{err: opened}
-	if err := tool.withStore(nil); err != opened {
-		t.Errorf("withStore = %v, want %v", err, opened)
+	if err := tool.with(nil); err != opened {
+		t.Errorf("with = %v, want %v", err, opened)
 	}
 }
 
@@ -311,12 +329,12 @@ func TestControlCharacters(t *testing.T) {
 	} {
 		var stdout, stderr strings.Builder
 		p := &command.Program{Name: "tool", Stdin: strings.NewReader("[]"), Stdout: &stdout, Stderr: &stderr,
-			Variables: map[string]string{"TOOL_DATA": data}}
+			Environ: []string{"TOOL_DATA=" + data}}
 		AddCommands(p, files{})
 		err := p.Run(strings.Fields(args))
 		p.Exit(err)
 		printed := stdout.String() + stderr.String()
-		if strings.ContainsAny(printed, "\x1b\x07\u009b") || !strings.Contains(printed, "?") {
+		if strings.ContainsAny(printed, "\x1b\x07\u009b") || !strings.Contains(printed, "?") && !strings.Contains(printed, `\u00`) {
 			t.Errorf("tool %s printed %q, %v", args, printed, err)
 		}
 	}

@@ -14,62 +14,104 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// Files is what the subcommands need of the program to work on its data file.
+// Files is what the subcommands need of the program to work on a data file without a server.
 type Files interface {
-	// Open opens the store of the data file, which no server may have open, to be closed
-	// after use. A file that is missing is an error unless create is set.
-	Open(create bool) (Store, error)
+	// Open opens the store of a data file for a command that changes it, to be closed after use.
+	// A file that is missing is an error unless create is set. If another process has the file,
+	// it waits for one that will soon be done, and the error is a [*HeldError].
+	Open(data, subcommand string, create bool) (Store, error)
+	// Look returns the store of a data file as it is at the moment. It changes nothing and stands
+	// in nobody's way.
+	Look(data string) (Store, error)
+	// Holder is the process that has a data file open and what it is to others, or 0.
+	Holder(data string) (pid int, holder string)
+	// Socket is the path of the socket of the server that has a data file open.
+	Socket(data string) string
+	// BelongsTo reports whether a path is that of a data file or of what stands beside it.
+	BelongsTo(data, path string) bool
 	// Records reads an array of records from a file, or from standard input if the
 	// path is "-", and refuses a data file.
 	Records(path string) ([]byte, error)
-	// Salvage writes every record of the damaged data file that can still be read, as an
+	// Salvage writes every record of a damaged data file that can still be read, as an
 	// array, and reports on stderr what was skipped or is missing.
-	Salvage(w io.Writer) error
+	Salvage(data string, w io.Writer) error
 }
 
-// tool is the subcommands of one run of a program.
+// DataFlag declares -data, the flag of every subcommand that works on a data file.
+func DataFlag(flags *command.Flags, data *string) {
+	flags.String(data, "data", "events.json", "the data `FILE`")
+}
+
+// createFlag declares -create, the flag of the subcommands that can make a data file.
+func createFlag(flags *command.Flags, create *bool) {
+	flags.Bool(create, "create", false, "make a new data file if there is none")
+	flags.NoVariable("create")
+}
+
+// jsonFlag declares -json, the flag of the subcommands whose answer a program may want to read.
+func jsonFlag(flags *command.Flags, json *bool) {
+	flags.Bool(json, "json", false, "print JSON")
+	flags.NoVariable("json")
+}
+
+// tool is the operator's subcommands of a program.
 type tool struct {
-	*command.Program
-	files Files
-
-	name, email, user, output string
-	create, json, salvage     bool
+	program *command.Program
+	files   Files
 }
 
-// AddCommands declares the operator's flags, of which -data is that of the whole program, and
-// adds the operator's subcommands.
+// AddCommands adds the operator's subcommands to a program.
 func AddCommands(p *command.Program, files Files) {
-	t := &tool{Program: p, files: files}
-	fs := &p.Flags
-	fs.StringVar(&p.Data, "data", "events.json", "the data `FILE`")
-	fs.BoolVar(&t.create, "create", false, "make a new data file if there is none")
-	fs.BoolVar(&t.json, "json", false, "print JSON")
-	fs.StringVar(&t.name, "name", "", "`NAME` of the user, if the email is new")
-	fs.StringVar(&t.email, "email", "", "`EMAIL` of the user")
-	fs.StringVar(&t.user, "user", "", "`ID` of an existing user, in place of an email")
-	fs.StringVar(&t.output, "o", "-", "`FILE` to write, whole or not at all, or - for stdout")
-	fs.BoolVar(&t.salvage, "salvage", false, "print what can still be read of a damaged data file")
-	p.Add("key issue", "", "make an API key for a user and print it: it is shown this once",
-		"data create json name email user", t.keyIssue)
-	p.Add("key list", "", "list the keys, without their secrets", "data json", t.keyList)
-	p.Add("key revoke", "ID", "end a key for good", "data", t.keyRevoke)
+	t := &tool{p, files}
+	p.Add("key issue", "", "make an API key for a user and print it: it is shown this once", t.keyIssue)
+	p.Add("key list", "", "list the keys, without their secrets", t.keyList)
+	p.Add("key revoke", "ID", "end a key for good", t.keyRevoke)
 	p.Add("apply", "[FILE|-]",
-		"put an array of records into the store, all or none; see docs/records.md",
-		"data create json", t.apply)
-	p.Add("dump", "", "print the store as an array of records, which is a seed", "data o salvage", t.dump)
-	p.Add("status", "", "print what the running server has, and whether it can write",
-		"data json", t.status)
+		"put an array of records into the store, all or none; see docs/records.md", t.apply)
+	p.Add("dump", "", "print the store as an array of records, which is a seed", t.dump)
+	p.Add("status", "", "print what the running server has, and whether it can write", t.status)
 }
 
-// withStore runs do on the store of the running server or, if none runs, on the data
-// file.
-func (t *tool) withStore(do func(Store) error) error {
+// dial connects to the server that has a data file open.
+func (t *tool) dial(data string) (*client, error) {
+	conn, err := t.program.DialSocket(t.files.Socket(data), data)
+	if err != nil {
+		return nil, err
+	}
+	return &client{Conn: conn}, nil
+}
+
+// look calls do with the store of the running server or, if none can be running, with what the
+// data file holds at the moment.
+func (t *tool) look(data string, do func(Store) error) error {
+	return t.with(data, do, func() (Store, error) { return t.files.Look(data) })
+}
+
+// change calls do with the store of the running server or, if none can be running, with that of
+// the data file.
+func (t *tool) change(data, subcommand string, create bool, do func(Store) error) error {
+	return t.with(data, do, func() (Store, error) {
+		store, err := t.files.Open(data, subcommand, create)
+		if isServing(err) { // it was starting when it was dialled
+			server, dialErr := t.dial(data)
+			if dialErr == nil {
+				return server, nil
+			}
+		}
+		return store, err
+	})
+}
+
+// with calls do with the store of the running server or, if none can be running, with the one
+// that open returns.
+func (t *tool) with(data string, do func(Store) error, open func() (Store, error)) error {
 	var store Store
-	conn, err := t.DialSocket(t.Data)
-	if conn != nil {
-		store = &client{Conn: conn}
-	} else if err == nil {
-		store, err = t.files.Open(t.create)
+	server, err := t.dial(data)
+	if err == nil {
+		store = server
+	}
+	if errors.Is(err, command.ErrNobody) {
+		store, err = open()
 	}
 	if err != nil {
 		return err
@@ -78,30 +120,39 @@ func (t *tool) withStore(do func(Store) error) error {
 	return errors.Join(err, store.Close())
 }
 
-func (t *tool) keyIssue() error {
-	if (t.user == "") == (t.email == "") || t.user != "" && t.name != "" {
-		return errors.New("key issue takes -user ID, or -email EMAIL and, if that is new, -name NAME")
-	}
-	request := map[string]string{"user_id": t.user, "name": t.name, "email": t.email}
-	return t.withStore(func(s Store) error {
-		issued, err := s.IssueKey(strict.Encode(request))
-		if err != nil {
-			return err
+func (t *tool) keyIssue(flags *command.Flags) func() error {
+	var data, name, email, user string
+	var create, asJSON bool
+	DataFlag(flags, &data)
+	createFlag(flags, &create)
+	jsonFlag(flags, &asJSON)
+	flags.String(&name, "name", "", "`NAME` of the user, if the email is new")
+	flags.String(&email, "email", "", "`EMAIL` of the user")
+	flags.String(&user, "user", "", "`ID` of an existing user, in place of an email")
+	return func() error {
+		if user == "" && email == "" {
+			return errors.New("key issue takes -user ID, or -email EMAIL and, if that is new, -name NAME")
 		}
-		text := issued["key"]
-		if t.json {
-			text = string(strict.Encode(issued))
-		}
-		// The id comes first: if nobody reads stdout, printing ends the process (SIGPIPE).
-		key, err := findKey(s, issued["id"])
-		if err == nil {
-			t.Notice("issued %s; the secret is shown this once", whose(key))
-			if t.name != "" && t.name != key["name"] {
-				t.Notice("-name was not used: the user with this email is %s", key["name"])
+		request := strict.Encode(map[string]string{"user_id": user, "name": name, "email": email})
+		return t.change(data, "key issue", create, func(s Store) error {
+			issued, err := s.IssueKey(request)
+			if err != nil {
+				return err
 			}
-		}
-		return errors.Join(err, t.Printf("%s\n", command.Printable(text)))
-	})
+			// The id comes first: if nobody reads stdout, printing ends the process (SIGPIPE).
+			key, err := findKey(s, issued["id"])
+			if err == nil {
+				t.program.Notice("issued %s; the secret is shown this once", whose(key))
+				if name != "" && name != key["name"] {
+					t.program.Notice("-name was not used: the user with this email is %s", key["name"])
+				}
+			}
+			if asJSON {
+				return errors.Join(err, t.program.PrintJSON(strict.Encode(issued)))
+			}
+			return errors.Join(err, t.program.Printf("%s\n", command.Printable(issued["key"])))
+		})
+	}
 }
 
 // findKey returns the key with an id as the list of keys has it, where null is "". It is
@@ -125,127 +176,188 @@ func whose(key map[string]string) string {
 	return fmt.Sprintf("%s of %s, %s (%s)", key["id"], key["name"], key["email"], key["user_id"])
 }
 
-func (t *tool) keyList() error {
-	return t.withStore(func(s Store) error {
-		list, err := s.Keys()
-		if err != nil {
-			return err
-		}
-		if t.json {
-			return t.Printf("%s\n", list)
-		}
-		var keys []map[string]string // of which null is ""
-		err = json.Unmarshal(list, &keys)
-		if err != nil {
-			return err
-		}
-		var table bytes.Buffer
-		tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(tw, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tREVOKED")
-		members := []string{
-			"id", "user_id", "name", "email", "hint", "created_at", "revoked_at",
-		}
-		for _, key := range keys {
-			var row []string
-			for _, member := range members {
-				words := strings.Fields(key[member]) // of a name that may have line ends
-				cell := strings.Join(words, " ")
-				row = append(row, cmp.Or(cell, "-"))
+func (t *tool) keyList(flags *command.Flags) func() error {
+	var data string
+	var asJSON bool
+	DataFlag(flags, &data)
+	jsonFlag(flags, &asJSON)
+	return func() error {
+		return t.look(data, func(s Store) error {
+			list, err := s.Keys()
+			if err != nil {
+				return err
 			}
-			fmt.Fprintln(tw, strings.Join(row, "\t"))
+			if asJSON {
+				return t.program.PrintJSON(list)
+			}
+			var keys []map[string]string // of which null is ""
+			err = json.Unmarshal(list, &keys)
+			if err != nil {
+				return err
+			}
+			return t.program.Printf("%s", command.Printable(keyTable(keys)))
+		})
+	}
+}
+
+// keyTable is a table of keys for people.
+func keyTable(keys []map[string]string) string {
+	var table bytes.Buffer
+	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tREVOKED")
+	members := []string{"id", "user_id", "name", "email", "hint", "created_at", "revoked_at"}
+	for _, key := range keys {
+		var row []string
+		for _, member := range members {
+			words := strings.Fields(key[member]) // of a name that may have line ends
+			cell := strings.Join(words, " ")
+			row = append(row, cmp.Or(cell, "-"))
 		}
-		tw.Flush() // into a buffer: it cannot fail
-		return t.Printf("%s", command.Printable(table.String()))
-	})
+		fmt.Fprintln(tw, strings.Join(row, "\t"))
+	}
+	tw.Flush() // into a buffer: it cannot fail
+	return table.String()
 }
 
 // keyRevoke revokes a key and reports whose it was.
-func (t *tool) keyRevoke() error {
-	if len(t.Args) != 1 || !strings.HasPrefix(t.Args[0], "key_") {
-		return errors.New("key revoke takes one ID after its flags: key_…, as eventsd key list shows it")
-	}
-	id := t.Args[0]
-	return t.withStore(func(s Store) error {
-		key, err := findKey(s, id) // as it was before
-		if err != nil {
-			return err
+func (t *tool) keyRevoke(flags *command.Flags) func() error {
+	var data string
+	DataFlag(flags, &data)
+	return func() error {
+		if len(flags.Args) != 1 || !strings.HasPrefix(flags.Args[0], "key_") {
+			return errors.New("key revoke takes one ID after its flags: key_…, as eventsd key list shows it")
 		}
-		err = s.RevokeKey(id)
-		if err != nil {
-			return err
-		}
-		if key["revoked_at"] != "" {
-			t.Notice("%s was revoked before, at %s", whose(key), key["revoked_at"])
-		} else {
-			t.Notice("revoked %s", whose(key))
-		}
-		return nil
-	})
-}
-
-func (t *tool) apply() error {
-	if len(t.Args) > 1 {
-		return errors.New("apply takes one FILE after its flags, or - for standard input")
-	}
-	path := "-"
-	if len(t.Args) == 1 {
-		path = t.Args[0]
-	}
-	records, err := t.files.Records(path)
-	if err != nil {
-		return err
-	}
-	return t.withStore(func(s Store) error {
-		defer command.SaveMemory(len(records))()
-		count, err := s.ApplyRecords(records)
-		if err != nil {
-			return err
-		}
-		unchanged := count["unchanged"]
-		if t.json {
-			return t.Printf("{\"applied\":%d,\"unchanged\":%d}\n", count["applied"], unchanged)
-		}
-		nothing := ""
-		if unchanged > 0 {
-			nothing = fmt.Sprintf(", of which %d changed nothing", unchanged)
-		}
-		t.Notice("applied %d records%s", count["applied"], nothing)
-		return nil
-	})
-}
-
-func (t *tool) dump() error {
-	write := func(w io.Writer) error {
-		if t.salvage {
-			return t.files.Salvage(w)
-		}
-		return t.withStore(func(s Store) error {
-			return command.Failed(s.WriteRecords(w))
+		id := flags.Args[0]
+		return t.change(data, "key revoke", false, func(s Store) error {
+			key, err := findKey(s, id) // as it was before
+			if err != nil {
+				return err
+			}
+			err = s.RevokeKey(id)
+			if err != nil {
+				return err
+			}
+			if key["revoked_at"] != "" {
+				t.program.Notice("%s was revoked before, at %s", whose(key), key["revoked_at"])
+			} else {
+				t.program.Notice("revoked %s", whose(key))
+			}
+			return nil
 		})
 	}
-	if t.output == "-" {
-		return write(t.Stdout)
+}
+
+func (t *tool) apply(flags *command.Flags) func() error {
+	var data string
+	var create, asJSON bool
+	DataFlag(flags, &data)
+	createFlag(flags, &create)
+	jsonFlag(flags, &asJSON)
+	return func() error {
+		if len(flags.Args) > 1 {
+			return errors.New("apply takes one FILE after its flags, or - for standard input")
+		}
+		path := "-"
+		if len(flags.Args) == 1 {
+			path = flags.Args[0]
+		}
+		records, err := t.files.Records(path)
+		if err != nil {
+			return err
+		}
+		return t.change(data, "apply", create, func(s Store) error {
+			defer command.SaveMemory(len(records))()
+			count, err := s.ApplyRecords(records)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return t.program.Printf("{\"applied\":%d,\"unchanged\":%d}\n",
+					count["applied"], count["unchanged"])
+			}
+			t.program.Notice("%s", applied(count["applied"], count["unchanged"]))
+			return nil
+		})
 	}
-	return command.WriteFile(t.output, t.Data, write)
+}
+
+// applied says how many records were applied, and how many of them changed nothing.
+func applied(records, unchanged int) string {
+	said := fmt.Sprintf("applied %d records", records)
+	if records == 1 {
+		said = "applied 1 record"
+	}
+	if unchanged > 0 {
+		said += fmt.Sprintf(", of which %d changed nothing", unchanged)
+	}
+	return said
+}
+
+func (t *tool) dump(flags *command.Flags) func() error {
+	var data, output string
+	var salvage bool
+	DataFlag(flags, &data)
+	flags.String(&output, "o", "-", "`FILE` to write, whole or not at all, or - for stdout")
+	flags.NoVariable("o")
+	flags.Bool(&salvage, "salvage", false, "print what can still be read of a damaged data file")
+	return func() error {
+		write := func(w io.Writer) error {
+			w = command.JSON(w)
+			if salvage {
+				return t.files.Salvage(data, w)
+			}
+			return t.look(data, func(s Store) error { return command.Failed(s.WriteRecords(w)) })
+		}
+		if output == "-" {
+			return write(t.program.Stdout)
+		}
+		if t.files.BelongsTo(data, output) {
+			return fmt.Errorf("%s belongs to the data file; give another path", output)
+		}
+		return command.WriteFile(output, write)
+	}
 }
 
 // status prints what the running server answers about itself.
-func (t *tool) status() error {
-	conn, err := t.DialSocket(t.Data)
-	if err != nil {
-		return err
+func (t *tool) status(flags *command.Flags) func() error {
+	var data string
+	var asJSON bool
+	DataFlag(flags, &data)
+	jsonFlag(flags, &asJSON)
+	return func() error {
+		server, err := t.dial(data)
+		if errors.Is(err, command.ErrNobody) {
+			pid, holder := t.files.Holder(data)
+			return command.Failed(errors.New(noServer(data, t.files.Socket(data), pid, holder)))
+		}
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		answer, err := decode[json.RawMessage](server, "GET", "/status", nil)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return t.program.PrintJSON(answer)
+		}
+		return t.program.Printf("%s", command.Lines(answer))
 	}
-	if conn == nil {
-		return command.Failed(fmt.Errorf("no server runs on %s: nobody listens on %s",
-			t.Data, command.SocketPath(t.Data)))
+}
+
+// noServer says why no server answers on the socket of a data file, by the process that has the
+// file open, if one has.
+func noServer(data, socket string, pid int, holder string) string {
+	switch {
+	case pid != 0 && holder == Starting:
+		return fmt.Sprintf("a server is starting on %s: process %d", data, pid)
+	case pid != 0 && isOff(holder):
+		return fmt.Sprintf("a server runs on %s, process %d, and cannot be asked: %s", data, pid, holder)
+	case pid != 0 && isListening(holder):
+		return fmt.Sprintf("a server runs on %s, process %d, and its socket %s is gone; restart it to get "+
+			"a new one", data, pid, socket)
+	case pid != 0 && holder != "":
+		return fmt.Sprintf("no server runs on %s: process %d has it, which is %s", data, pid, holder)
 	}
-	defer conn.Close()
-	answer, err := decode[json.RawMessage](&client{Conn: conn}, "GET", "/status", nil)
-	if err != nil {
-		return err
-	}
-	if t.json {
-		return t.Printf("%s\n", answer)
-	}
-	return t.Printf("%s", command.Printable(command.Lines(answer)))
+	return fmt.Sprintf("no server runs on %s: nobody listens on %s", data, socket)
 }

@@ -30,6 +30,10 @@ var companion = regexp.MustCompile(`^(|\.lock|\.sock|\.tmp|\.torn-.*)$`)
 // leads to, which need not be there yet.
 func LockPath(data string) string { return leadsTo(data) + lockSuffix }
 
+// SocketPath is the path of the socket of the process that has a data file open, if that makes
+// one. It stands beside the file that data leads to, so that every link leads to one process.
+func SocketPath(data string) string { return leadsTo(data) + ".sock" }
+
 // BelongsTo reports whether a path leads to a data file or to what stands beside it: FILE.lock,
 // FILE.sock, FILE.tmp and FILE.torn-*. Links are followed, and neither of the two need be there
 // yet. So it answers whether something else may be written at the path.

@@ -37,6 +37,9 @@ func BelongsTo(data, path string) bool { return recordfile.BelongsTo(data, path)
 // LockPath is the path of the lock file of a data file.
 func LockPath(data string) string { return recordfile.LockPath(data) }
 
+// SocketPath is the path of the socket of the process that has a data file open.
+func SocketPath(data string) string { return recordfile.SocketPath(data) }
+
 // LockHolder is the process that the lock file of a data file names, and what that says it is:
 // see [Options]. The id is 0 if there is no such process. It takes no lock, so it can be out of date.
 func LockHolder(data string) (pid int, holder string) { return recordfile.LockHolder(data) }

@@ -1,0 +1,225 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Flags are the flags of one subcommand, and what it was given.
+//
+// A flag that does not stand on the command line is read from its variable in the
+// environment: -ready-file of eventsd from EVENTSD_READY_FILE. An empty variable counts as
+// one that is not set.
+type Flags struct {
+	Args   []string // what followed the flags
+	Dashes bool     // "--" stood on the command line
+
+	program *Program
+	set     *flag.FlagSet
+	given   map[string]bool   // the flags that stood on the command line
+	shell   map[string]string // of those that a variable set, how a shell writes the value
+	none    []string          // flags without a variable
+	secrets []string          // flags whose value may stand in a file that a variable names
+}
+
+func newFlags(p *Program, name string) *Flags {
+	f := &Flags{program: p, given: map[string]bool{}, shell: map[string]string{}}
+	f.set = flag.NewFlagSet(name, flag.ContinueOnError)
+	f.set.SetOutput(io.Discard) // Exit prints the error
+	return f
+}
+
+// String declares a flag with a text. The usage names its value in back quotes.
+func (f *Flags) String(value *string, name, byDefault, usage string) {
+	f.set.StringVar(value, name, byDefault, usage)
+}
+
+// Bool declares a flag that is on or off.
+func (f *Flags) Bool(value *bool, name string, byDefault bool, usage string) {
+	f.set.BoolVar(value, name, byDefault, usage)
+}
+
+// Secret declares a flag with a text that others must not read. Beside its variable there is
+// one with _FILE, which names a file whose first line is the value.
+func (f *Flags) Secret(value *string, name, usage string) {
+	f.String(value, name, "", usage)
+	f.secrets = append(f.secrets, name)
+}
+
+// NoVariable takes the variables from flags that make sense for one use of a command alone.
+func (f *Flags) NoVariable(names ...string) { f.none = append(f.none, names...) }
+
+// Given reports whether a flag stood on the command line.
+func (f *Flags) Given(name string) bool { return f.given[name] }
+
+// Shell is how a shell writes the value of a flag that a variable set, such as $EVENTSD_DATA,
+// or "" if none did.
+func (f *Flags) Shell(name string) string { return f.shell[name] }
+
+const onOrOff = "it must be true or false"
+
+// parse sets the flags from the arguments of the subcommand, and then from the environment.
+func (f *Flags) parse(args []string) error {
+	flags, rest := args, []string(nil)
+	dashes := slices.Index(args, "--")
+	if dashes >= 0 {
+		f.Dashes = true
+		flags, rest = args[:dashes], args[dashes+1:]
+	}
+	err := f.set.Parse(flags)
+	if err != nil && !errors.Is(err, flag.ErrHelp) { // only a flag that is on or off refuses a value
+		return errors.New(strings.Replace(err.Error(), "parse error", onOrOff, 1))
+	}
+	if err != nil {
+		return err
+	}
+	f.Args = slices.Concat(f.set.Args(), rest)
+	f.set.Visit(func(fl *flag.Flag) { f.given[fl.Name] = true })
+	f.set.VisitAll(func(fl *flag.Flag) {
+		if err == nil && !f.given[fl.Name] {
+			err = f.readVariable(fl)
+		}
+	})
+	return err
+}
+
+// readVariable sets a flag from its variable, if that has a value.
+func (f *Flags) readVariable(fl *flag.Flag) error {
+	if slices.Contains(f.none, fl.Name) {
+		return nil
+	}
+	name := f.program.variableOf(fl.Name)
+	value := variable(f.program.Environ, name)
+	shell := "$" + name
+	path := ""
+	if slices.Contains(f.secrets, fl.Name) {
+		path = variable(f.program.Environ, name+fileSuffix)
+	}
+	if path != "" {
+		if value != "" {
+			return fmt.Errorf("%s and %s exclude each other: unset one of them", name, name+fileSuffix)
+		}
+		var err error
+		value, err = firstLine(path)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name+fileSuffix, err)
+		}
+		shell = "$(head -n1 " + Quote(path) + ")"
+	}
+	if value == "" {
+		return nil
+	}
+	if f.set.Set(fl.Name, value) != nil {
+		return fmt.Errorf("invalid value %q of %s: %s", value, name, onOrOff)
+	}
+	f.shell[fl.Name] = shell
+	return nil
+}
+
+const fileSuffix = "_FILE" // of the variable that names a file with the value
+
+// firstLine is the first line of a file, which ends in a line feed or, as some editors write
+// it, in a carriage return and a line feed.
+func firstLine(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(string(content), "\n")
+	line = strings.TrimSuffix(line, "\r")
+	if line == "" {
+		return "", fmt.Errorf("the first line of %s is empty; it must be the value", path)
+	}
+	return line, nil
+}
+
+// variableOf is the variable of a flag: EVENTSD_READY_FILE of -ready-file.
+func (p *Program) variableOf(flag string) string {
+	return strings.ToUpper(p.Name + "_" + strings.ReplaceAll(flag, "-", "_"))
+}
+
+// UnknownVariables are the names of the variables in the environment that begin as those of the
+// program do and that no flag of any subcommand has: they may be mistyped.
+func (p *Program) UnknownVariables() (names []string) {
+	known := map[string]bool{}
+	for _, c := range p.Commands {
+		f := newFlags(p, c.Name)
+		c.Declare(f)
+		f.set.VisitAll(func(fl *flag.Flag) {
+			known[p.variableOf(fl.Name)] = !slices.Contains(f.none, fl.Name)
+		})
+		for _, secret := range f.secrets {
+			known[p.variableOf(secret)+fileSuffix] = true
+		}
+	}
+	for _, line := range p.Environ {
+		name, _, _ := strings.Cut(line, "=")
+		if strings.HasPrefix(name, p.variableOf("")) && !known[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Exclusion is two flags that a subcommand cannot have at once. Each is the name of a flag, a
+// name and a value ("seed=-"), or "--": a command behind it. A flag that is off is not
+// excluded, nor is one with its default.
+type Exclusion struct {
+	A, B string
+	Why  string // follows "-a and -b exclude each other: "
+	// FlagWins: where a variable sets the one and the command line the other, or variables set
+	// both, that is no mistake. The subcommand decides which of them counts.
+	FlagWins bool
+}
+
+// checkExclusions refuses flags that exclude each other.
+func (f *Flags) checkExclusions(list []Exclusion) error {
+	for _, x := range list {
+		isOne := f.has(x.A, x.FlagWins) && f.has(x.B, x.FlagWins)
+		if isOne {
+			return fmt.Errorf("%s and %s exclude each other: %s", written(x.A), written(x.B), x.Why)
+		}
+	}
+	return nil
+}
+
+// has reports whether the subcommand was given one side of an [Exclusion].
+func (f *Flags) has(side string, onCommandLine bool) bool {
+	if side == "--" {
+		return f.Dashes
+	}
+	name, value, hasValue := strings.Cut(side, "=")
+	fl := f.set.Lookup(name)
+	if fl == nil || onCommandLine && !f.given[name] {
+		return false
+	}
+	isSet := f.given[name] || f.shell[name] != ""
+	now := fl.Value.String()
+	if hasValue {
+		return isSet && now == value
+	}
+	return isSet && now != "false" && now != ""
+}
+
+// written is one side of an [Exclusion] as a person types it.
+func written(side string) string {
+	if side == "--" {
+		return "a command behind --"
+	}
+	return "-" + strings.Replace(side, "=", " ", 1)
+}
+
+// Quote is a word as a POSIX shell takes it: quoted if it holds anything that means something
+// to a shell, and else as it is.
+func Quote(word string) string {
+	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,234 @@
+// Package offline is what the operator's commands do with a data file themselves: they open it
+// where no server has it, or read it beside one. It also says what a person can do about an
+// error of a data file. It does not know what the rows of the file mean.
+package offline
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+
+	"example.com/events/internal/command"
+	"example.com/events/internal/operator"
+	"example.com/events/internal/rows"
+)
+
+// LockWait is how long a command waits for a server that starts or for another command, and a
+// server that starts for a command.
+const LockWait = 10 * time.Second
+
+// Files is the [operator.Files] of a program.
+type Files struct {
+	Context context.Context // whose end ends the waiting for a lock
+	Program *command.Program
+	Options rows.Options // to read a data file
+
+	// Store returns the store of the database that open opens, and logs to the logger.
+	Store func(log *slog.Logger, open func(rows.Options) (*rows.DB, error)) (operator.Store, error)
+}
+
+// Open is that of [operator.Files].
+func (f *Files) Open(data, subcommand string, create bool) (operator.Store, error) {
+	isThere, err := exists(data)
+	if err != nil {
+		return nil, err
+	}
+	server, _ := rows.LockHolder(data) // one that runs may be about to make the file
+	if !isThere && server == 0 && !create {
+		return nil, errMissing(data)
+	}
+	logger, _ := f.Program.Logger("text", false) // an error is one of the format
+	store, err := f.Store(slog.New(warnings{logger.Handler()}), func(o rows.Options) (*rows.DB, error) {
+		o.Holder = operator.Working(f.Program.Name, subcommand)
+		o.Wait = LockWait
+		o.WaitFor = func(holder string) bool {
+			return f.Context.Err() == nil && operator.IsBrief(f.Program.Name, holder)
+		}
+		return rows.Open(data, o)
+	})
+	if held, isHeld := errors.AsType[*rows.LockedError](err); isHeld {
+		return nil, command.Failed(&operator.HeldError{Err: err, Holder: held.Holder})
+	}
+	if err != nil {
+		return nil, Advised(err)
+	}
+	if isThere, err = exists(data); !isThere && !create {
+		return nil, errors.Join(err, errMissing(data), store.Close())
+	}
+	return store, nil
+}
+
+// warnings is the log of a command on a data file: that the file was written anew, for example,
+// is for the log of a server. That a file is made is a warning: its path may be a wrong one.
+type warnings struct{ slog.Handler }
+
+func (warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+// exists reports whether there is a file. An error is one of looking for it.
+func exists(file string) (bool, error) {
+	_, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// errMissing says what to do where there is no data file.
+func errMissing(data string) error {
+	return fmt.Errorf("%s: %w; give the -data of the server, or -create to make a new file; "+
+		"a demo and a server with -memory have no data file, so no command reaches them",
+		data, syscall.ENOENT)
+}
+
+// Look is that of [operator.Files].
+func (f *Files) Look(data string) (operator.Store, error) {
+	isThere, err := exists(data)
+	if err != nil {
+		return nil, err
+	}
+	pid, holder := rows.LockHolder(data)
+	if !isThere && pid != 0 { // a server is about to make the file
+		held := &rows.LockedError{File: data, PID: pid, Holder: holder}
+		return nil, command.Failed(&operator.HeldError{Err: held, Holder: holder})
+	}
+	if !isThere {
+		return nil, errMissing(data)
+	}
+	store, err := f.Store(slog.New(slog.DiscardHandler), func(o rows.Options) (*rows.DB, error) {
+		db, _, err := rows.OpenToRead(data, o)
+		return db, err
+	})
+	if err != nil {
+		return nil, Advised(err)
+	}
+	return store, nil
+}
+
+// Holder is that of [operator.Files].
+func (f *Files) Holder(data string) (pid int, holder string) { return rows.LockHolder(data) }
+
+// Socket is that of [operator.Files].
+func (f *Files) Socket(data string) string { return rows.SocketPath(data) }
+
+// BelongsTo is that of [operator.Files].
+func (f *Files) BelongsTo(data, path string) bool { return rows.BelongsTo(data, path) }
+
+// Records is that of [operator.Files].
+func (f *Files) Records(path string) (records []byte, err error) {
+	if path == "-" {
+		return io.ReadAll(f.Program.Stdin)
+	}
+	records, err = os.ReadFile(path)
+	if err == nil && rows.IsDataFile(records) {
+		err = fmt.Errorf("%s is a data file, not an array of records; eventsd dump makes one of it", path)
+	}
+	return records, err
+}
+
+// Check is the subcommand check. It ends with status 1 if the file is damaged, and not with 2: it
+// has found what it looks for.
+func (f *Files) Check(flags *command.Flags) func() error {
+	var data string
+	operator.DataFlag(flags, &data)
+	return func() error {
+		r, count, err := rows.Check(data, f.Options)
+		if errors.Is(err, rows.ErrDamaged) {
+			return command.Failed(Advised(err))
+		}
+		if err != nil {
+			return Advised(err)
+		}
+		return f.Program.Printf("file: %s\nbytes: %d\nlines: %d\n"+
+			"commits: %d to %d, the snapshot up to %d\n"+
+			"users: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
+			command.Printable(data), r.Size, r.Lines,
+			r.First, r.Last, r.Snap,
+			count["user"], count["key"], count["event"], count["guest"],
+			cmp.Or(r.Repair, "clean"))
+	}
+}
+
+// Salvage is that of [operator.Files]. It writes nothing if there is no record: an empty array
+// would look like a seed.
+func (f *Files) Salvage(data string, w io.Writer) error {
+	out := bufio.NewWriter(w)
+	before := "[\n"
+	found, err := rows.Salvage(data, f.Options, func(record string) error {
+		_, err := out.WriteString(before + record)
+		before = ",\n"
+		return command.Failed(err)
+	})
+	f.reportSalvaged(found)
+	if err != nil {
+		return Advised(err)
+	}
+	if before == "[\n" {
+		return command.Failed(fmt.Errorf("%s has no record that verifies", data))
+	}
+	out.WriteString("\n]\n") // Flush returns all errors
+	return command.Failed(out.Flush())
+}
+
+// reportSalvaged reports what the records that were salvaged lack.
+func (f *Files) reportSalvaged(found rows.Salvaged) {
+	for _, s := range found.Skipped {
+		f.Program.Notice("skipped line %d at byte %d, %d bytes: does not verify",
+			s.Line, s.Offset, s.Bytes)
+	}
+	for _, line := range found.Forged {
+		f.Program.Notice("skipped a record of line %d: it is not in the form that this program writes", line)
+	}
+	if found.NoHeader && found.First > 0 {
+		f.Program.Notice("the header of the file is damaged or missing: what is left begins with commit "+
+			"%d, and nothing shows how many commits stood before it", found.First)
+	}
+	const most = 10 // rows that are named
+	for _, row := range found.LeftOut[:min(most, len(found.LeftOut))] {
+		f.Program.Notice("left out %s: it %s", row.ID, row.Reason)
+	}
+	if more := len(found.LeftOut) - most; more > 0 {
+		f.Program.Notice("left out %d more, %d in all", more, len(found.LeftOut))
+	}
+	if found.Missing > 0 || found.Skipped != nil || found.NoHeader {
+		f.Program.Notice("what is not in the output, %d commits at least, may have revoked keys, which are "+
+			"valid in it, or deleted records, which are back in it: look through it before you use it",
+			found.Missing)
+	}
+}
+
+// Advised adds to an error of the data file what a person can do about it with this command.
+func Advised(err error) error {
+	damage, isDamage := errors.AsType[*rows.DamageError](err)
+	format, isFormat := errors.AsType[*rows.FormatError](err)
+	_, isAccess := errors.AsType[*rows.AccessError](err)
+	advice := ""
+	switch {
+	case isDamage && damage.Kind == rows.Reformatted:
+		advice = "make records of it with jq '[.[].w[]? | del(.idempotency)]' " + command.Quote(damage.File) +
+			" > records.json, and begin a new data file with -seed records.json"
+	case isDamage && damage.Kind == rows.NothingVerifies:
+		advice = "begin a new data file with a dump from before as -seed"
+	case isDamage:
+		advice = "get out what verifies with eventsd dump -salvage -data " + command.Quote(damage.File) +
+			", and begin a new data file with that or with a dump from before as -seed"
+	case isFormat && format.Format != "":
+		advice = "or begin a new data file with -seed and what eventsd dump of that program prints"
+	case isFormat:
+		advice = "give another path, or read a JSON array of records with -seed into a new data file"
+	case isAccess:
+		advice = "eventsd check and eventsd dump -salvage only read it"
+	case errors.Is(err, rows.ErrReplaced):
+		advice = "keep what is in memory, with eventsd dump, before you stop"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, advice)
+}
