@@ -117,12 +117,12 @@ func (a *api) routes() []answer.Route {
 
 // The parameters of queries.
 var (
-	statusParam = answer.Param[string]{
+	statusParam = &answer.Param[string]{
 		Name: "status",
 		Rule: "must be draft or published, given once; leave it out for both",
 		Read: func(value string) (string, bool) { return value, value == "draft" || value == "published" },
 	}
-	cursorParam = answer.Param[cursor]{
+	cursorParam = &answer.Param[cursor]{
 		Name: "cursor",
 		Rule: "must be the next_cursor of a page, unchanged and given once; leave it out to begin",
 		Read: parseCursor,
@@ -132,8 +132,8 @@ var (
 )
 
 // limitParam is the parameter limit of a list whose pages have at most so many items.
-func limitParam(most int) answer.Param[int] {
-	return answer.Param[int]{
+func limitParam(most int) *answer.Param[int] {
+	return &answer.Param[int]{
 		Name: "limit",
 		Rule: fmt.Sprintf("must be a whole number from 1 to %d, in digits, given once", most),
 		Read: func(value string) (int, bool) {

@@ -140,18 +140,22 @@ func TestPanicAfterBegin(t *testing.T) {
 		begin func(w http.ResponseWriter)
 	}{
 		{"with a length", func(w http.ResponseWriter) { Start(w, 200, 100) }},
-		{"in chunks", func(w http.ResponseWriter) { w.WriteHeader(200) }},
-		{"without a status", func(http.ResponseWriter) {}},
+		{"in parts", func(w http.ResponseWriter) { Stream(w, func(io.Writer) error { return nil }) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var failed error
-			srv := httptest.NewServer(handlerOf(func(w http.ResponseWriter, _ Request) error {
+			h := handlerOf(func(w http.ResponseWriter, _ Request) error {
 				tt.begin(w)
 				io.WriteString(w, part)
 				http.NewResponseController(w).Flush()
 				panic("the cause")
-			}, &failed))
+			}, &failed)
+			ended := make(chan bool)
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(ended)
+				h.ServeHTTP(w, r)
+			}))
 			defer srv.Close()
 			resp, err := srv.Client().Get(srv.URL + "/x")
 			if err != nil {
@@ -162,6 +166,7 @@ func TestPanicAfterBegin(t *testing.T) {
 			if string(body) != part || err == nil {
 				t.Errorf("the answer is %s with the error %v, want %s and an error", body, err, part)
 			}
+			<-ended
 			if failed == nil || !strings.HasPrefix(failed.Error(), "panic: the cause\n") {
 				t.Errorf("WriteError got %v, want the cause", failed)
 			}

@@ -113,18 +113,17 @@ func (s *Service) Handler() http.Handler {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begun := &begunWriter{ResponseWriter: w}
 		defer func() {
 			cause := recover()
 			if cause != nil {
-				s.afterPanic(begun, r, cause)
+				s.afterPanic(w, r, cause)
 			}
 		}()
 		if !isPlain(r.URL) {
-			unknown(begun, r)
+			unknown(w, r)
 			return
 		}
-		mux.ServeHTTP(begun, r)
+		mux.ServeHTTP(w, r)
 	})
 }
 
@@ -179,34 +178,15 @@ func (s *Service) answer(w http.ResponseWriter, r Request, route *Route) error {
 	return route.Handle(w, r)
 }
 
-// begunWriter is a ResponseWriter that knows whether the answer has begun.
-// [http.ResponseController] reaches the writer that it wraps.
-type begunWriter struct {
-	http.ResponseWriter
-	hasBegun bool
-}
-
-func (w *begunWriter) WriteHeader(status int) {
-	w.hasBegun = true
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *begunWriter) Write(part []byte) (int, error) {
-	w.hasBegun = true
-	return w.ResponseWriter.Write(part)
-}
-
-// Unwrap returns the writer that w wraps.
-func (w *begunWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// afterPanic answers a request whose handler has panicked. Of an answer that has begun it logs
-// the cause, by an answer that nobody gets, and closes the connection.
-func (s *Service) afterPanic(w *begunWriter, r *http.Request, cause any) {
+// afterPanic answers a request whose handler has panicked. If the answer has begun, it logs the
+// cause, by an answer that nobody gets, and closes the connection. An answer that has begun
+// shows by its Content-Type, which [Start] and [Stream] set as they begin it.
+func (s *Service) afterPanic(w http.ResponseWriter, r *http.Request, cause any) {
 	if cause == http.ErrAbortHandler { // by it net/http closes the connection without an answer
 		panic(cause)
 	}
 	err := fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
-	if !w.hasBegun {
+	if w.Header()["Content-Type"] == nil {
 		s.WriteError(w, r, err)
 		return
 	}

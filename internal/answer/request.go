@@ -40,7 +40,7 @@ type Param[T any] struct {
 }
 
 // In is the value of the parameter in a request.
-func (p Param[T]) In(r Request) T {
+func (p *Param[T]) In(r Request) T {
 	for _, given := range r.given {
 		if given.name == p.Name {
 			return given.value.(T)
@@ -49,17 +49,17 @@ func (p Param[T]) In(r Request) T {
 	return p.Default
 }
 
-// A Parameter is a [Param] of any type.
+// A Parameter is a pointer to a [Param] of any type.
 type Parameter interface {
 	name() string
 	rule() string
 	read(value string) (any, error)
 }
 
-func (p Param[T]) name() string { return p.Name }
-func (p Param[T]) rule() string { return p.Name + " " + p.Rule }
+func (p *Param[T]) name() string { return p.Name }
+func (p *Param[T]) rule() string { return p.Name + " " + p.Rule }
 
-func (p Param[T]) read(text string) (any, error) {
+func (p *Param[T]) read(text string) (any, error) {
 	value, isGood := p.Read(text)
 	if !isGood {
 		return nil, BadRequest(p.rule())
@@ -79,6 +79,7 @@ func (rt *Route) readQuery(r *Request) error {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
+	r.given = make([]givenParam, 0, len(rt.Params))
 	var problems []string
 	status := 0
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {

@@ -17,7 +17,7 @@ import (
 func TestQuery(t *testing.T) {
 	t.Parallel()
 	const limitRule = "limit must be a whole number from 1 to 9, given once"
-	limit := Param[int]{
+	limit := &Param[int]{
 		Name: "limit",
 		Rule: "must be a whole number from 1 to 9, given once",
 		Read: func(value string) (int, bool) {
@@ -26,7 +26,7 @@ func TestQuery(t *testing.T) {
 		},
 		Default: 5,
 	}
-	user := Param[string]{
+	user := &Param[string]{
 		Name: "user",
 		Rule: "must be an id, given once",
 		Read: func(value string) (string, bool) { return value, value != "" },

@@ -30,17 +30,17 @@ const (
 
 // The parameters of queries.
 var (
-	userParam = answer.Param[string]{
+	userParam = &answer.Param[string]{
 		Name: "user",
 		Rule: "must be the id of a user, given once; leave it out for all",
 		Read: func(id string) (string, bool) { return id, id != "" },
 	}
-	operationParam = answer.Param[string]{
+	operationParam = &answer.Param[string]{
 		Name: "operation",
 		Rule: "must be an operation of the API, such as GET /events, given once; leave it out for all",
 		Read: func(operation string) (string, bool) { return operation, operation != "" },
 	}
-	countParam = answer.Param[int]{
+	countParam = &answer.Param[int]{
 		Name: "count",
 		Rule: fmt.Sprintf("must be a whole number from 0 to %d, given once", maxJournal),
 		Read: func(value string) (int, bool) {
@@ -48,7 +48,7 @@ var (
 			return n, err == nil && n >= 0 && n <= maxJournal
 		},
 	}
-	waitParam = answer.Param[time.Duration]{
+	waitParam = &answer.Param[time.Duration]{
 		Name: "wait",
 		Rule: "must be a duration up to 60s, such as 5s, given once",
 		Read: func(value string) (time.Duration, bool) {
@@ -64,12 +64,12 @@ var (
 // URL of the host that the request was sent to. The function report logs what is
 // done to the store, and writeError answers errors.
 func (d *Double) Control(token string, report operator.Report, writeError answer.WriteError) http.Handler {
-	user := userParam
+	user := *userParam
 	user.Check = d.KnownUser
-	operation := operationParam
+	operation := *operationParam
 	operation.Check = d.KnownOperation
-	ofUser := []answer.Parameter{user}
-	filter := []answer.Parameter{user, operation, countParam, waitParam}
+	ofUser := []answer.Parameter{&user}
+	filter := []answer.Parameter{&user, &operation, countParam, waitParam}
 	reset := func(r answer.Request) (any, error) {
 		return nil, d.Reset(userParam.In(r))
 	}
