@@ -798,7 +798,7 @@ func TestSeedFromTheFuture(t *testing.T) {
 	}
 	var out, errs strings.Builder
 	args := []string{"-addr", "127.0.0.1:0", "-memory", "-seed", seed}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if code := events.Run(ctx, args, nil, nil, &out, &errs); code != 2 ||
 		!strings.Contains(errs.String(), "created_at must not be later than now") {
@@ -881,7 +881,7 @@ func TestForgedRow(t *testing.T) {
 	}
 	var out, errs strings.Builder
 	args := []string{"-addr", "127.0.0.1:0", "-data", path}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	code := events.Run(ctx, args, nil, nil, &out, &errs)
 	if last := errs.String(); code == 0 || !strings.Contains(last, "usr_1 is not of its form") || strings.Contains(last, "goroutine") {

@@ -88,7 +88,7 @@ func TestProcessFlags(t *testing.T) {
 	bad, good := filepath.Join(dir, "bad.json"), filepath.Join(dir, "good.json")
 	os.WriteFile(bad, []byte(`[{"user":{"name":"x"}}]`), 0o600)
 	os.WriteFile(good, []byte(conformanceSeed), 0o600)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // for what starts nevertheless
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for what starts nevertheless
 	defer cancel()
 	for _, tt := range []struct {
 		args []string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -328,7 +329,7 @@ func FuzzWays(f *testing.F) {
 	for _, s := range odd {
 		f.Add(s, s, true, false, 5, int64(-1), int64(1800000000), int64(120))
 	}
-	f.Add("…", "", false, true, -1<<63, int64(1<<62), int64(-62135596800), int64(0))
+	f.Add("…", "", false, true, math.MinInt, int64(1<<62), int64(-62135596800), int64(0))
 	f.Fuzz(func(t *testing.T, owner, note string, set, open bool, count int, wait, sec, nsec int64) {
 		at := time.Unix(sec%(1<<38), nsec).UTC()
 		if !utf8.ValidString(owner) || !utf8.ValidString(note) || at.Year() < 0 || at.Year() > 9999 {
