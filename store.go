@@ -232,6 +232,8 @@ type Store struct {
 	last    time.Time
 	encoded bytes.Buffer
 	encoder *json.Encoder // to encoded
+
+	userDeleted func(userID string) // see inner.OnDelete
 }
 
 // inner is a store with what the packages under internal/ need of it beside its public
@@ -248,7 +250,7 @@ func NewStore(cfg *Config) *Store {
 }
 
 func newStore(cfg *Config) *Store {
-	s := &Store{cfg: *cmp.Or(cfg, &Config{})}
+	s := &Store{cfg: *cmp.Or(cfg, &Config{}), userDeleted: func(string) {}}
 	s.encoder = json.NewEncoder(&s.encoded)
 	s.encoder.SetEscapeHTML(false)
 	s.cfg.Logger = cmp.Or(s.cfg.Logger, slog.New(slog.DiscardHandler))
@@ -359,6 +361,12 @@ func (s inner) Replace(userID string, records []byte, then func()) error {
 	})
 }
 
+// OnDelete sets a function that is called with the id of each user that records delete, at the
+// end of the change that does it: the records are accepted, and no other change has begun. It
+// must be called before the first change. A test double forgets by it what it has of the user.
+// It is for a store in memory: on a file, f may be called twice, and also if writing fails.
+func (s inner) OnDelete(f func(userID string)) { s.userDeleted = f }
+
 // Records returns a copy of everything in the store, as records that make the same
 // store again: each user with its keys and events, each event with its guests. Keys
 // come without secrets but with their digests. An event that was created in the
@@ -441,6 +449,7 @@ func (s *Store) update(ctx context.Context, f func(tx) error) error {
 // nothing as "unchanged", and those of each kind under its name.
 func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (map[string]int, error) {
 	count := map[string]int{}
+	var deleted []string // the ids of users
 	for v, err := range records {
 		if err != nil {
 			return nil, &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
@@ -452,10 +461,16 @@ func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (map[string]int, er
 			refused.Record = count["applied"]
 			return nil, refused
 		}
-		count[v.Members[0].Name]++ // apply has refused what has no kind
+		kind := v.Members[0] // apply has refused what has none
+		count[kind.Name]++
 		if t.Changes() == before {
 			count["unchanged"]++
+		} else if kind.Name == "delete" && stringIn(kind.Value, "user") != "" {
+			deleted = append(deleted, stringIn(kind.Value, "user"))
 		}
+	}
+	for _, id := range deleted {
+		t.s.userDeleted(id)
 	}
 	return count, nil
 }

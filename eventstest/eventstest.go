@@ -14,9 +14,8 @@
 //     the same calls of one owner have the same answers, byte for byte, whatever
 //     other owners do meanwhile.
 //   - A key is a tenant: who has it sees its own events only. Parallel tests share
-//     a server by [Server.For] and never meet if each has a key of its own by
-//     [Server.NewKey]. All tenants share the one clock: a test that moves it moves
-//     it for all, so give such a test a server of its own.
+//     a server by [Server.Tenant], and never meet. All tenants share the one clock, so
+//     give a test that moves it a server of its own.
 //   - [Server.Fail] makes requests go wrong, [Server.Requests] returns what was
 //     called, and a request to a route that the API lacks fails the test when it ends.
 //
@@ -28,11 +27,13 @@
 //	const create, list = "POST /events/create", "GET /events"
 //	srv.Fail(create, eventstest.Fault{Status: 503, Times: 2})            // twice, then it works
 //	srv.Fail(create, eventstest.Fault{Lose: true, Times: 1})             // done, but the answer is lost
+//	srv.Fail(create, eventstest.Fault{Lose: true, Status: 504})          // done, but a gateway gives up
+//	srv.Fail(create, eventstest.Fault{Delay: time.Minute, Times: 1})     // done, but the client gives up
 //	srv.Fail(list, eventstest.Fault{Status: 500, After: 1, Times: 1})    // only the second page fails
 //	srv.Fail(list, eventstest.Fault{Status: 502, Body: "<html>…"})       // what a proxy would answer
 //	srv.Fail(list, eventstest.Fault{Patch: `{"data":{"title":null}}`})   // an answer not expected
 //	srv.Fail(list, eventstest.Fault{Cut: true, Times: 1})                // half an answer
-//	srv.Fail(list, eventstest.Fault{Delay: time.Minute, User: owner.ID}) // one owner waits
+//	srv.Fail(list, eventstest.Fault{Status: 500, Contains: "status=draft"}) // one of the queries
 //
 // Each connection of a server serves one request: on one that was used before, clients send
 // a request again by themselves if it is dropped, and a fault would count twice.
@@ -46,11 +47,14 @@
 package eventstest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -71,6 +75,7 @@ type Server struct {
 
 	t       testing.TB
 	double  *double.Double
+	tenant  string // the id of the user by whom a view of the server goes: see Tenant; else ""
 	handler http.Handler
 	client  *http.Transport
 }
@@ -79,9 +84,10 @@ type Server struct {
 type Option func(*options)
 
 type options struct {
-	*double.Double
-	seeds      []func(*events.Store) error
-	noListener bool
+	double         *double.Double
+	seeds          []func(*events.Store) error
+	newEventStatus string
+	noListener     bool
 }
 
 // Seed puts records into the store before the start, as [events.Store.Apply]
@@ -101,16 +107,23 @@ func SeedJSON(data []byte) Option {
 }
 
 // At sets the time at which the clock starts, in place of 2030-01-01T00:00:00Z.
-func At(start time.Time) Option { return func(o *options) { o.At = start } }
+func At(start time.Time) Option { return func(o *options) { o.double.At = start } }
 
 // AllowUnknownRoutes lets requests to routes that the API lacks have their 404
 // or 405 without failing the test.
-func AllowUnknownRoutes() Option { return func(o *options) { o.AnyRoute = true } }
+func AllowUnknownRoutes() Option { return func(o *options) { o.double.AnyRoute = true } }
 
-// Strict makes the test fail at its end for each fault with Times that fewer requests
-// met, unless it was cleared or reset: the code that is tested did not send the requests
-// that the test was about.
-func Strict() Option { return func(o *options) { o.Strict = true } }
+// Strict makes the test fail for each fault that fewer requests met than its Times says, or
+// that none met: the code that is tested did not send the requests that the test was about.
+// A fault is looked at when the test ends, and when a reset takes it away. One that was
+// cleared does not count.
+func Strict() Option { return func(o *options) { o.double.Strict = true } }
+
+// NewEventStatus is the status of a new event, draft or published, as of a server that was
+// started with -new-event-status. Without it, that is published.
+func NewEventStatus(status string) Option {
+	return func(o *options) { o.newEventStatus = status }
+}
 
 // NoListener opens no port: only [Server.Client] and [Server.Handler] reach the
 // server, and the client's connections stay within the process. So it works in a
@@ -120,18 +133,28 @@ func NoListener() Option { return func(o *options) { o.noListener = true } }
 
 // New starts a double on a free loopback port. At the end of the test it closes
 // the port and all connections, and lets requests that faults hold go on. It fails
-// the test at once if the port cannot be opened or a seed is refused.
+// the test at once if the port cannot be opened, if a seed is refused, or in a bubble of
+// testing/synctest without [NoListener].
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	d := double.New(events.BasePath)
-	o := options{Double: d}
+	o := options{double: d, newEventStatus: "published"}
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if year := d.At.UTC().Year(); year < 0 || year > 9999 {
+	inBubble := double.Bubble() != ""
+	year := d.At.UTC().Year()
+	switch {
+	case inBubble && !o.noListener:
+		// Time would stand still as soon as a goroutine waits for a connection.
+		t.Fatalf("eventstest: New: a bubble of testing/synctest cannot have a port: " +
+			"add eventstest.NoListener(), and send requests by srv.Client()")
+	case year < 0 || year > 9999:
 		t.Fatalf("eventstest: At(%v): the year must be 0 to 9999, in UTC", d.At)
+	case o.newEventStatus != "draft" && o.newEventStatus != "published":
+		t.Fatalf("eventstest: NewEventStatus(%q): it must be draft or published", o.newEventStatus)
 	}
-	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID})
+	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID, NewEventStatus: o.newEventStatus})
 	server := events.New(store).(double.Server)
 	s := &Server{
 		Store:   store,
@@ -150,6 +173,9 @@ func New(t testing.TB, opts ...Option) *Server {
 		return err
 	}))
 	s.Owner = s.profile(double.OwnerID)
+	if !inBubble {
+		t.Cleanup(d.KeepTime())
+	}
 	host := "eventstest.invalid"
 	if o.noListener {
 		s.client.DialContext = s.dial
@@ -164,23 +190,34 @@ func New(t testing.TB, opts ...Option) *Server {
 // end ends the double, and reports what was wrong. It does so only when the test ends, as
 // no fuzz test can fail while its target runs.
 func (s *Server) end() {
-	for _, problem := range s.double.Problems() {
+	s.report(s.double.Problems())
+	s.double.Clear("", "")
+}
+
+// report fails the test for each of the problems. It logs the newest requests of a test that
+// failed.
+func (s *Server) report(problems []string) {
+	for _, problem := range problems {
 		s.t.Errorf("eventstest: %s", problem)
 	}
-	s.double.Clear("", "")
 	if !s.t.Failed() {
 		return
 	}
-	requests := s.Requests("")
-	s.t.Logf("eventstest: the newest requests:%s", list(requests[max(0, len(requests)-maxLogged):]))
+	newest := s.double.Requests(context.Background(), double.Query{Users: s.users(nil)}).Requests
+	if len(newest) == 0 {
+		s.t.Logf("eventstest: no request has come")
+		return
+	}
+	newest = newest[max(0, len(newest)-maxLogged):]
+	s.t.Logf("eventstest: the newest requests:%s", list(newest))
 }
 
 const maxLogged = 20 // requests that the log of a failed test has
 
 // list is one line for each request.
-func list(requests []Request) (text string) {
+func list(requests []double.Request) (text string) {
 	for _, r := range requests {
-		text += fmt.Sprint("\n  ", double.Request(r))
+		text += fmt.Sprint("\n  ", r)
 	}
 	return text
 }
@@ -219,6 +256,45 @@ func (s *Server) For(t testing.TB) *Server {
 	return &view
 }
 
+// Tenant returns the same server for a parallel subtest, which has it to itself: Key, Owner
+// and Client are those of a new user with the name of t, and Fail, Requests, Await,
+// ClearRequests and Reset go by that user alone. So do the problems that fail t and the
+// requests that are logged when it fails: t ends what the user has. Advance fails t, as
+// the clock is everyone's.
+//
+//	t.Run(name, func(t *testing.T) {
+//		t.Parallel()
+//		srv := srv.Tenant(t)
+//		client := myclient.New(srv.URL, srv.Key)
+//		…
+//	})
+func (s *Server) Tenant(t testing.TB) *Server {
+	t.Helper()
+	view := s.For(t)
+	view.tenant = "" // a tenant of a tenant is one of the server
+	view.Key, view.Owner = view.NewKey(t.Name())
+	view.tenant = view.Owner.ID
+	t.Cleanup(func() { view.report(view.double.EndUser(view.tenant)) })
+	return view
+}
+
+// users are those whose requests are asked for: without any, that of a tenant, or all.
+func (s *Server) users(asked []string) []string {
+	if len(asked) == 0 && s.tenant != "" {
+		return []string{s.tenant}
+	}
+	return asked
+}
+
+// own returns an error if this is a tenant and the user is another one.
+func (s *Server) own(user string) error {
+	if s.tenant == "" || s.tenant == user {
+		return nil
+	}
+	return fmt.Errorf("this is the tenant %s: use the server that Tenant was called on for %.80q",
+		s.tenant, user)
+}
+
 // profile is the user with an id.
 func (s *Server) profile(id string) (user events.User) {
 	s.t.Helper()
@@ -235,11 +311,12 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Client returns a new client that adds [Server.Key] to requests without a key.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: withKey{s.Key, s.client}} }
 
-// NewKey makes a user with a key. The user's id comes from the letters and
-// digits of the name: usr_grace, then usr_grace_2 and so on. Give each parallel
-// test a name of its own, such as t.Name(), so that no id depends on which test
-// comes first: names that differ in case or in other characters only count as the
-// same. It fails the test at once if the name is empty or longer than 255
+// NewKey makes a user with a key. The user's id comes from the name: usr_grace of Grace,
+// and then usr_grace_2 and so on. A name of other characters than ASCII letters, digits
+// and _ loses some of them, so four characters of a hash follow what is left:
+// usr_grace_hopper_ and so on of "Grace Hopper". Give each parallel test a name of its
+// own, such as t.Name(), so that no id depends on which test comes first: see
+// [Server.Tenant]. NewKey fails the test at once if the name is empty or longer than 255
 // characters.
 func (s *Server) NewKey(name string) (key string, owner events.User) {
 	s.t.Helper()
@@ -252,17 +329,26 @@ func (s *Server) NewKey(name string) (key string, owner events.User) {
 }
 
 // Fault is what goes wrong with a request whose key, route and method are right.
-// It has one of Status, Patch, Drop, Lose and Cut, or none of them but a Header, a Delay or
-// a Trickle. A Delay goes with each of them, and a Header and a Trickle with each that
-// sends an answer.
+//
+// What is done: with Status or Drop, nothing, unless Lose is set as well. With everything
+// else the request is carried out at once, whether or not its client waits for the answer, as
+// a real server does. Then the Delay passes, and then the answer is sent as the fault
+// says.
+//
+// A fault has one of Status, Patch, Drop, Lose and Cut, or Lose and Status, or none of them
+// but a Header, a Delay or a Trickle. A Delay goes with each of them, and a Header and a
+// Trickle with each that sends an answer.
 type Fault struct {
 	// Status is that of the answer, 400 to 599, in the API's own error form and with
-	// the headers that openapi.json requires of it. Nothing is done.
+	// the headers that openapi.json requires of it. Nothing is done, unless Lose is set.
 	Status int
 	// Body is sent with Status in place of the API's error, as it is: as text/html
 	// if it begins with "<", as application/json if it begins with "{" or "[", else as
 	// text/plain. Status may then be from 200 to 599, but not 204, 205 or 304.
 	Body string
+	// NoBody sends Status without a body, as load balancers do: Content-Length: 0, and no
+	// Content-Type. Status may be the same as with Body.
+	NoBody bool
 	// Header sets header fields of the answer, whoever made it. A name without values
 	// removes the field. Fields that frame the message, such as Content-Length, are
 	// refused.
@@ -276,8 +362,9 @@ type Fault struct {
 	// whole seconds. Without it, 429 and 503 have one second and others no such
 	// header. If it is negative, there is no header.
 	RetryAfter time.Duration
-	// Delay is how long the request is held before anything else. It ends early when
-	// the client goes away or the fault is cleared.
+	// Delay is how long the answer is held back. It ends early when the client goes away or
+	// the fault is cleared; what was asked for stays done. So a client that gives up and
+	// tries again with the same Idempotency-Key has one event, and one with a new key two.
 	Delay time.Duration
 	// Trickle is how long the body of the answer takes: a tenth of it is sent after each
 	// tenth of that time. Clearing the fault sends the rest.
@@ -285,11 +372,16 @@ type Fault struct {
 	// Drop closes the connection. Nothing is done.
 	Drop bool
 	// Lose does what was asked for and keeps it, and closes the connection instead
-	// of answering: what an Idempotency-Key is for.
+	// of answering: what an Idempotency-Key is for. With Status, that is the answer: a
+	// gateway's 504 after the event was stored.
 	Lose bool
 	// Cut does what was asked for, sends the header of the answer and half of its body,
 	// and closes the connection.
 	Cut bool
+	// Reset closes the connection by a TCP reset (RST): clients have another error for that.
+	// It goes with Drop, with Lose without Status, and with Cut. With [NoListener] the
+	// connection is closed as without it.
+	Reset bool
 	// After is how many requests pass first: they go on to the next fault, and are
 	// no hits.
 	After int
@@ -299,12 +391,15 @@ type Fault struct {
 	User string
 	// Path limits the fault to one path of the operation, such as /events/evt_7.
 	Path string
+	// Contains limits the fault to requests that have this text in their path and query, in a
+	// line of their header ("Idempotency-Key: abc") or in their body.
+	Contains string
 }
 
 // Injected is a fault that [Server.Fail] has set.
 type Injected struct {
-	double *double.Double
-	rule   *double.Rule
+	double    *double.Double
+	injection *double.Injection
 }
 
 // Fail sets a fault for an operation such as "POST /events/create". Each request
@@ -313,20 +408,27 @@ type Injected struct {
 // such operation or the fault makes no sense.
 func (s *Server) Fail(operation string, f Fault) *Injected {
 	s.t.Helper()
-	rule, err := s.double.Fail(operation, double.Fault(f))
+	if s.tenant != "" {
+		f.User = cmp.Or(f.User, s.tenant)
+	}
+	s.check("Fail", s.own(f.User))
+	injection, err := s.double.Fail(operation, double.Fault(f))
 	s.check("Fail", err)
-	return &Injected{s.double, rule}
+	return &Injected{s.double, injection}
 }
 
-// Hits returns how many requests met the fault.
-func (i *Injected) Hits() int { return i.double.Hits(i.rule) }
+// Hits returns how many requests met the fault. What such a request does is done by then.
+func (i *Injected) Hits() int { return i.double.Hits(i.injection) }
 
 // Clear removes the fault. Requests that it holds wait no longer, but the rest of it is done to
 // them all the same.
-func (i *Injected) Clear() { i.double.Clear(i.rule.ID, "") }
+func (i *Injected) Clear() { i.double.Clear(i.injection.ID, "") }
 
 // Request is a request as the server got it. API keys are cut to their last four
-// characters, wherever they stand in it.
+// characters: in the path, the query, names and values of the header, and the body, as they
+// are, percent-encoded or with JSON escapes. Of the headers Authorization,
+// Proxy-Authorization and x-service-api-key only the end is kept. Keys that are encoded in
+// another way, as in base64, are not found.
 type Request struct {
 	Seq       int         // counts from 1 in a server; only [Server.Reset] begins anew
 	Time      time.Time   // by the server's clock
@@ -334,60 +436,87 @@ type Request struct {
 	Method    string      // such as POST
 	Path      string      // as it was sent, with /api/public/v1
 	Query     string      // as it was sent, without the question mark
-	Header    http.Header // of the request
+	Header    http.Header // of the request, at most 8 KiB
 	Operation string      // such as "GET /events/{id}"; "" if the API lacks the route
 	Status    int         // the answer's, also of one that was lost; 0 if there was none
 	User      string      // id of the key's owner, also of a revoked key; "" if no user has the key
 	Body      string      // what was read of it, at most 64 KiB
 	Fault     string      // what a fault did, such as "status 503, delay 200ms" or "lose"; "" without one
+	Error     string      // the message of an answer that is an error, whoever made it
 }
 
 // Requests returns the newest requests, oldest first: only those of the operation, unless
 // it is "", and only those of the users whose ids are given, if any. The server keeps
-// 1,000 of each user, and 1,000 of those without a known key. It fails the test at once if
+// 1,000 of each user, and 1,000 of those without a known key: if it no longer has some
+// of what is asked for, the test's log says so. It fails the test at once if
 // there is no such operation or user.
 func (s *Server) Requests(operation string, userID ...string) []Request {
 	s.t.Helper()
-	return s.requests(context.Background(), "Requests", 0, operation, userID)
+	return s.requests("Requests", double.Query{Operation: operation, Users: userID})
 }
 
 // Await waits until n requests of the operation and users have come, as [Server.Requests]
-// takes them, and returns all that have. A request has come once its body was read; it may
-// still be held by a fault. After ten seconds it fails the test at once. In a bubble of
+// takes them, and returns all that have. A request has come when it is answered, or when
+// a fault holds its answer back. After ten seconds Await fails the test at once. In a bubble of
 // testing/synctest these are seconds of the bubble.
 func (s *Server) Await(n int, operation string, userID ...string) []Request {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), awaitTime)
-	defer cancel()
-	come := s.requests(ctx, "Await", n, operation, userID)
-	if len(come) < n {
-		s.t.Fatalf("eventstest: Await: %d of %d requests have come in %v:%s",
-			len(come), n, awaitTime, list(come))
-	}
-	return come
+	q := double.Query{Operation: operation, Users: userID, Count: n}
+	return s.requests("Await", q)
+}
+
+// AwaitAnswered is [Server.Await] for requests that have their answer, also one that is lost,
+// or that will never have one.
+func (s *Server) AwaitAnswered(n int, operation string, userID ...string) []Request {
+	s.t.Helper()
+	q := double.Query{Operation: operation, Users: userID, Count: n, Answered: true}
+	return s.requests("AwaitAnswered", q)
 }
 
 const awaitTime = 10 * time.Second
 
-// requests waits until n requests have come, or ctx is done.
-func (s *Server) requests(
-	ctx context.Context, call string, n int, operation string, users []string,
-) (all []Request) {
+// requests returns what is asked for. If that has a count, it waits for so many requests, and
+// fails the test if they do not come.
+func (s *Server) requests(method string, q double.Query) (all []Request) {
 	s.t.Helper()
-	if operation != "" {
-		s.check(call, s.double.KnownOperation(operation))
+	var args []string
+	if q.Count > 0 {
+		args = append(args, strconv.Itoa(q.Count))
 	}
-	for _, id := range users {
+	args = append(args, strconv.Quote(q.Operation))
+	args = append(args, q.Users...)
+	call := method + "(" + strings.Join(args, ", ") + ")"
+	if q.Operation != "" {
+		s.check(call, s.double.KnownOperation(q.Operation))
+	}
+	for _, id := range q.Users {
 		s.check(call, s.double.KnownUser(id))
+		s.check(call, s.own(id))
 	}
-	for _, r := range s.double.Requests(ctx, n, operation, users) {
+	q.Users = s.users(q.Users)
+	ctx, cancel := context.WithTimeout(context.Background(), awaitTime)
+	defer cancel()
+	found := s.double.Requests(ctx, q)
+	if found.TimedOut {
+		have := "have come"
+		if q.Answered {
+			have = "are answered"
+		}
+		s.t.Fatalf("eventstest: %s: %d of %d requests %s in %v:%s",
+			call, len(found.Requests), q.Count, have, awaitTime, list(found.Requests))
+	}
+	if found.Dropped > 0 {
+		s.t.Logf("eventstest: %s: %d older requests are missing: the server keeps 1,000 of a user",
+			call, found.Dropped)
+	}
+	for _, r := range found.Requests {
 		all = append(all, Request(r))
 	}
 	return all
 }
 
 // ClearRequests forgets all requests so far.
-func (s *Server) ClearRequests() { s.double.ClearRequests("") }
+func (s *Server) ClearRequests() { s.double.ClearRequests(s.tenant) }
 
 // Now returns the time of the server's clock, which all its users share.
 func (s *Server) Now() time.Time { return s.double.Now() }
@@ -396,16 +525,18 @@ func (s *Server) Now() time.Time { return s.double.Now() }
 // negative.
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
+	if s.tenant != "" {
+		s.t.Fatalf("eventstest: Advance: all tenants share the clock: give this test a server of its own")
+	}
 	s.check("Advance", s.double.SetClock(nil, d))
 }
 
 // Reset takes everything back to the start, in one step: users, keys, events and
 // guests to the seed, counters and the clock; there are no faults and no requests
-// then. A request that a fault held is answered 503. Parallel tests use
-// [Server.ResetUser] instead.
+// then. A request that a fault held is answered 503. For a tenant it is [Server.ResetUser].
 func (s *Server) Reset() {
 	s.t.Helper()
-	s.check("Reset", s.double.Reset(""))
+	s.check("Reset", s.double.Reset(s.tenant))
 }
 
 // ResetUser takes a user's events, guests, faults, requests and counters back to
@@ -414,5 +545,6 @@ func (s *Server) Reset() {
 func (s *Server) ResetUser(id string) {
 	s.t.Helper()
 	s.check("ResetUser", s.double.KnownUser(id))
+	s.check("ResetUser", s.own(id))
 	s.check("ResetUser", s.double.Reset(id))
 }

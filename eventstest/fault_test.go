@@ -290,7 +290,9 @@ func TestFaultPath(t *testing.T) {
 		{"GET /events", "/event"},
 	} {
 		p := try(t, func(p *probe) { srv.For(p).Fail(tt.operation, eventstest.Fault{Status: 500, Path: tt.path}) })
-		if !strings.Contains(p.fatal, "path must be one of the operation, without "+events.BasePath) {
+		_, form, _ := strings.Cut(tt.operation, " ")
+		want := fmt.Sprintf("path %q must be of the form %s, without %s", tt.path, form, events.BasePath)
+		if !strings.Contains(p.fatal, want) {
 			t.Errorf("%s with the path %s: fatal %q", tt.operation, tt.path, p.fatal)
 		}
 	}
@@ -310,12 +312,18 @@ func TestAnswersRefused(t *testing.T) {
 		"body and retry_after need status":                   {Patch: "{}", Body: "x"},
 		"patch must be a JSON object":                        {Patch: "[]"},
 		"Fail: patch must be a JSON object":                  {Patch: `{"a":1,}`},
-		"status, patch, drop, lose and cut exclude":          {Patch: "{}", Cut: true},
-		"lose and cut exclude each other":                    {Lose: true, Cut: true},
-		"one of status, patch, drop, lose, cut, header, del": {Header: http.Header{}},
+		"lose, status, patch, drop and cut exclude each":     {Patch: "{}", Cut: true},
+		"exclude each other, but for lose with status":       {Lose: true, Cut: true},
+		"Fail: lose, status, patch, drop and cut exclude":    {Lose: true, Status: 504, Cut: true},
+		"one of lose, status, patch, drop, cut, header, del": {Header: http.Header{}},
+		"reset needs drop, cut, or lose without status":      {Lose: true, Status: 504, Reset: true},
+		"reset needs drop, cut, or lose":                     {Delay: 1, Reset: true},
+		"Body and NoBody exclude each other":                 {Status: 502, Body: "x", NoBody: true},
+		"Fail: body and retry_after need status":             {Lose: true, NoBody: true},
+		"or with a body from 200 to 599":                     {Status: 204, NoBody: true},
 		"header and trickle need an answer":                  {Drop: true, Header: http.Header{"X-A": {"b"}}},
-		"need an answer, and drop and lose send none":        {Lose: true, Trickle: 1},
-		"delay and trickle must not be negative":             {Status: 500, Trickle: -1},
+		"which drop, and lose without status, do not send":   {Lose: true, Trickle: 1},
+		"trickle must not be negative":                       {Status: 500, Trickle: -1},
 		`header "Content-Length: 1" `:                        {Status: 500, Header: http.Header{"Content-Length": {"1"}}},
 		`header "content-length: " `:                         {Status: 500, Header: http.Header{"content-length": nil}},
 		`header "Connection: keep-alive" `:                   {Header: http.Header{"Connection": {"keep-alive"}}},
@@ -447,10 +455,10 @@ func TestHeldBodies(t *testing.T) {
 	for _, conn := range conns[:20] {
 		conn.Close()
 	}
-	until(t, "some have gone", func() bool { return held.Hits() >= 21 })
+	srv.AwaitAnswered(21, "POST /events/create") // the one, and those whose clients have gone
 	var clients sync.WaitGroup
 	clients.Go(func() { call(t, srv, srv.Key, "POST /events/create", launch) })
-	until(t, "it is held", func() bool { return held.Hits() >= 22 })
+	until(t, "it is held", func() bool { return held.Hits() == 1 })
 	held.Clear()
 	clients.Wait()
 	if a := call(t, srv, srv.Key, "GET /events", ""); strings.Count(a.body, `"id"`) != 1 {

@@ -218,7 +218,8 @@ func TestProcessVerdict(t *testing.T) {
 		{"of a command that fails", nil, "TestChildFails", 1, []string{"eventsd: request 1: " + unknown}},
 		{"faults", []string{"-faults", faults}, "TestChildKnown", 0, nil},
 		{"strict", []string{"-faults", faults, "-strict"}, "TestChildKnown", 1,
-			[]string{"eventsd: fault flt_1 of GET /users/me (status 503): 1 of 2 requests met it\n"}},
+			[]string{"eventsd: fault flt_1 of GET /users/me (status 503): 1 of 2 requests met it\n",
+				"eventsd: fault flt_2 of GET /users/me (delay 1ms): no request met it\n"}},
 		{"strict without faults", []string{"-strict"}, "TestChildKnown", 0, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -235,8 +236,8 @@ func TestProcessVerdict(t *testing.T) {
 		})
 	}
 	for want, content := range map[string]string{
-		"fault 1: one of status, patch": `[{"operation":"GET /events"}]`,
-		"faults must be a JSON array":   `{}`,
+		"fault 1: one of lose, status, patch": `[{"operation":"GET /events"}]`,
+		"faults must be a JSON array":         `{}`,
 	} {
 		if err := os.WriteFile(faults+want[:6], []byte(content), 0o600); err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ describe('client', { concurrency: true }, () => {
   test('creates an event', async (t) => {
     const { user, client } = await tenant(t)
     const event = await client.create(launch)
-    assert.equal(event.id, 'evt_creates_an_event_000001') // ids repeat: they can be written down
+    assert.equal(event.id, 'evt_creates_an_event_dr2l_000001') // ids repeat: they can be written down
     assert.equal(event.host_id, user)
   })
 

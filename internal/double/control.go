@@ -1,10 +1,8 @@
 package double
 
 import (
-	"cmp"
 	"context"
 	"crypto/subtle"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -25,6 +23,7 @@ const ControlPath = "/_control"
 
 const (
 	maxControl = 1 << 20 // bytes of a body with faults or the clock
+	usualWait  = 10 * time.Second
 	maxWait    = time.Minute
 )
 
@@ -40,6 +39,14 @@ var (
 		Rule: "must be an operation of the API, such as GET /events, given once; leave it out for all",
 		Read: func(operation string) (string, bool) { return operation, operation != "" },
 	}
+	afterParam = &answer.Param[int]{
+		Name: "after",
+		Rule: "must be the seq of a request, a whole number, given once; leave it out for all",
+		Read: func(value string) (int, bool) {
+			n, err := strconv.Atoi(value)
+			return n, err == nil && n >= 0
+		},
+	}
 	countParam = &answer.Param[int]{
 		Name: "count",
 		Rule: fmt.Sprintf("must be a whole number from 0 to %d, given once", maxJournal),
@@ -47,6 +54,7 @@ var (
 			n, err := strconv.Atoi(value)
 			return n, err == nil && n >= 0 && n <= maxJournal
 		},
+		Default: -1,
 	}
 	waitParam = &answer.Param[time.Duration]{
 		Name: "wait",
@@ -55,7 +63,12 @@ var (
 			d, err := time.ParseDuration(value)
 			return d, err == nil && d >= 0 && d <= maxWait
 		},
-		Default: 10 * time.Second,
+		Default: -1,
+	}
+	answeredParam = &answer.Param[bool]{
+		Name: "answered",
+		Rule: "must be true or false, given once",
+		Read: func(value string) (bool, bool) { return value == "true", value == "true" || value == "false" },
 	}
 )
 
@@ -69,7 +82,7 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 	operation := *operationParam
 	operation.Check = d.KnownOperation
 	ofUser := []answer.Parameter{&user}
-	filter := []answer.Parameter{&user, &operation, countParam, waitParam}
+	filter := []answer.Parameter{&user, &operation, afterParam, countParam, waitParam, answeredParam}
 	reset := func(r answer.Request) (any, error) {
 		return nil, d.Reset(userParam.In(r))
 	}
@@ -78,12 +91,12 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 		return nil, nil
 	}
 	body := answer.NewBodies(maxControl, 0, "")
-	routes := operator.StoreRoutes(d, report, d.base)
+	routes := operator.StoreRoutes(controlled{d.server, d}, report, d.base)
 	routes = append(routes, []answer.Route{
 		{Operation: "POST /reset", Params: ofUser, Handle: operator.Reply(204, reset)},
 		{Operation: "GET /faults", Params: ofUser, Handle: operator.Reply(200, d.getFaults)},
 		{Operation: "PUT /faults", Params: ofUser, Body: body, Handle: operator.Reply(200, d.putFaults)},
-		{Operation: "POST /faults", Body: body, Handle: operator.Reply(201, d.postFault)},
+		{Operation: "POST /faults", Params: ofUser, Body: body, Handle: operator.Reply(201, d.postFault)},
 		{Operation: "DELETE /faults", Params: ofUser, Handle: operator.Reply(204, d.deleteFaults)},
 		{Operation: "DELETE /faults/{id}", Handle: operator.Reply(204, d.deleteFaults)},
 		{Operation: "GET /requests", Params: filter, Handle: operator.Reply(200, d.getRequests)},
@@ -120,9 +133,16 @@ func IsLocal(host string) bool {
 	return net.ParseIP(u.Hostname()) != nil || !strings.Contains(host, ".")
 }
 
+// controlled is the store of the control API: that of the server, but for keys of users that are
+// made by name alone.
+type controlled struct {
+	operator.Store
+	double *Double
+}
+
 // IssueKey issues a key as the server does, and takes {"name","fresh"}, too: it makes a user of
 // that name.
-func (d *Double) IssueKey(request []byte) (map[string]string, error) {
+func (s controlled) IssueKey(request []byte) (map[string]string, error) {
 	var in struct {
 		Name   string `json:"name"`
 		Email  string `json:"email"`
@@ -134,7 +154,7 @@ func (d *Double) IssueKey(request []byte) (map[string]string, error) {
 	case err != nil:
 		return nil, err
 	case in.Email == "" && in.UserID == "":
-		in.UserID, err = d.NewUser(in.Name, in.Fresh)
+		in.UserID, err = s.double.NewUser(in.Name, in.Fresh)
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +162,7 @@ func (d *Double) IssueKey(request []byte) (map[string]string, error) {
 	case in.Fresh:
 		return nil, answer.BadRequest("fresh goes with a name alone, not with email or user_id")
 	}
-	return d.Server.IssueKey(strict.Encode(map[string]string{
+	return s.Store.IssueKey(strict.Encode(map[string]string{
 		"name":    in.Name,
 		"email":   in.Email,
 		"user_id": in.UserID,
@@ -158,53 +178,12 @@ func fill(in any, object []byte) (strict.Value, error) {
 	return v, nil
 }
 
-// parseFault reads a fault, which must be of the user, unless that is "". Its id and hits
-// are the server's: addFaults sets them.
-func (d *Double) parseFault(object []byte, user string) (*Rule, error) {
-	var in Rule
-	_, err := fill(&in, object)
-	if err != nil {
-		return nil, err
-	}
-	var values struct { // which the form does not read
-		Header http.Header
-		Patch  json.RawMessage
-	}
-	if json.Unmarshal(object, &values) != nil {
-		return nil, answer.BadRequest(`header must have a list of strings for each name: {"X-A":["b"]}`)
-	}
-	in.Header = values.Header
-	in.Patch = strings.TrimPrefix(string(values.Patch), "null")
-	in.User = cmp.Or(in.User, user)
-	return &in, d.check(&in, user)
-}
-
-// SetFaults replaces all faults, or those of a user, by a JSON array. Of an array with a
-// mistake it sets none.
-func (d *Double) SetFaults(array []byte, user string) error {
-	var objects []json.RawMessage
-	if json.Unmarshal(array, &objects) != nil {
-		return answer.BadRequest("faults must be a JSON array of objects")
-	}
-	var rules []*Rule
-	for i, object := range objects {
-		rule, err := d.parseFault(object, user)
-		if err != nil {
-			return answer.BadRequest(fmt.Sprintf("fault %d: %v", i+1, err))
-		}
-		rules = append(rules, rule)
-	}
-	d.Clear("", user)
-	d.addFaults(rules...)
-	return nil
-}
-
 func (d *Double) getFaults(r answer.Request) (any, error) {
-	d.Lock()
-	defer d.Unlock()
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
 	user := userParam.In(r)
-	list := []Rule{}
-	for _, f := range d.faults {
+	list := []Injection{}
+	for _, f := range d.faults.list {
 		if user == "" || f.User == user {
 			list = append(list, *f)
 		}
@@ -221,14 +200,14 @@ func (d *Double) putFaults(r answer.Request) (any, error) {
 }
 
 func (d *Double) postFault(r answer.Request) (any, error) {
-	rule, err := d.parseFault(r.Body, "")
+	f, err := d.parseFault(r.Body, userParam.In(r))
 	if err != nil {
 		return nil, err
 	}
-	d.addFaults(rule)
-	d.Lock()
-	defer d.Unlock()
-	return *rule, nil
+	d.addFaults(f)
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return *f, nil
 }
 
 func (d *Double) deleteFaults(r answer.Request) (any, error) {
@@ -240,17 +219,32 @@ func (d *Double) deleteFaults(r answer.Request) (any, error) {
 	return nil, nil
 }
 
-// getRequests answers with the requests of the journal or, with ?count=, with those that
-// have come once there are so many, or when the time to wait is over.
+// getRequests answers with the requests of the journal or, with ?count= or ?wait=, with those
+// that have come once there are so many, or when the time is over. One of the two alone waits
+// for one request, or for ten seconds.
 func (d *Double) getRequests(r answer.Request) (any, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), waitParam.In(r))
-	defer cancel()
-	var users []string
-	if user := userParam.In(r); user != "" {
-		users = []string{user}
+	q := Query{
+		Operation: operationParam.In(r),
+		After:     afterParam.In(r),
+		Answered:  answeredParam.In(r),
 	}
-	found := d.Requests(ctx, countParam.In(r), operationParam.In(r), users)
-	return map[string]any{"data": found}, nil
+	user := userParam.In(r)
+	if user != "" {
+		q.Users = []string{user}
+	}
+	count, wait := countParam.In(r), waitParam.In(r)
+	switch {
+	case count >= 0:
+		q.Count = count
+	case wait >= 0:
+		q.Count = 1
+	}
+	if wait < 0 {
+		wait = usualWait
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	defer cancel()
+	return d.Requests(ctx, q), nil
 }
 
 func (d *Double) getClock(answer.Request) (any, error) {

@@ -298,7 +298,7 @@ func TestControlRefuses(t *testing.T) {
 			"fault 1: body and retry_after need status"},
 		{"PUT /faults", `[{"operation":"GET /events","status":500,"after":-1,"times":-2,"delay":"-1s"}]`, "",
 			400,
-			"fault 1: after, times, delay and trickle must not be negative"},
+			"fault 1: delay, after and times must not be negative"},
 		{"PUT /faults", `[{"operation":"GET /events","status":500,"retry_after":2}]`, "", 400,
 			"retry_after must be a string"},
 		{"PUT /faults?user=usr_ada", `[{"operation":"GET /events","status":1,"user":"usr_owner"}]`, "", 400,
@@ -311,7 +311,8 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /faults", `[{"operation":"GET /events","status":500}]`, "", 400, "must be a JSON object"},
 		{"POST /faults", `{`, "", 400, "not a JSON object: line 1"},
 		{"POST /faults", `{"operation":"GET /events","status":99}`, "", 400, "status must be from 400 to 599"},
-		{"POST /faults?user=usr_ada", `{"operation":"GET /events","status":500}`, "", 400, "query"},
+		{"POST /faults?user=usr_ada", `{"operation":"GET /events","status":500,"user":"usr_owner"}`, "", 400,
+			"the one of ?user="},
 		{"DELETE /faults/flt_1", "", "", 404, `fault \"flt_1\" is not set`},
 		{"DELETE /faults/flt_1?user=usr_ada", "", "", 400, "query"},
 		{"PUT /faults", `[{"operation":"GET /events","status":500,"kind":1,"drop":"yes"}]`, "", 400,
@@ -329,7 +330,7 @@ func TestControlRefuses(t *testing.T) {
 		{"PUT /faults", `[{"operation":"GET /events","patch":[{}]}]`, "", 400, "patch must be a JSON object"},
 		{"PUT /faults", `[{"operation":"GET /events","cut":true,"trickle":"x"}]`, "", 400, "trickle must be a string"},
 		{"PUT /faults", `[{"operation":"GET /events","cut":true,"patch":{}}]`, "", 400, "exclude each other"},
-		{"PUT /faults", `[{"operation":"GET /events","cut":true,"path":"/event"}]`, "", 400, "path must be one of"},
+		{"PUT /faults", `[{"operation":"GET /events","cut":true,"path":"/event"}]`, "", 400, `path \"/event\" must be of the form /events, without /api/public/v1`},
 		{"PUT /faults", `[1]`, "", 400, "fault 1: must be a JSON object, not a number"},
 		{"PUT /faults", `[{"operation":"GET /events","cut":true}`, "", 400, "faults must be a JSON array"},
 		{"PUT /faults", `[{"operation":"GET /events","body":"\ud800"}]`, "", 400, "fault 1: the body is not a JSON"},
@@ -362,9 +363,7 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
-	const adaFault = `{"id":"flt_3","operation":"GET /users/me","status":429,"body":"","header":null,"drop":false,` +
-		`"lose":false,"cut":false,"after":0,"times":0,"user":"usr_ada","path":"","hits":0,` +
-		`"patch":null,"retry_after":"0s","delay":"0s","trickle":"0s"}`
+	adaFault := faultText(`"id":"flt_3"`, `"operation":"GET /users/me"`, `"status":429`, `"user":"usr_ada"`)
 	for i, tt := range []struct {
 		request, body string // of the control API; of the API where it begins with a key
 		status        int
@@ -386,42 +385,39 @@ func TestControl(t *testing.T) {
 			`[{"user":{"id":"usr_ada","name":"Ada L"}},{"user":{"id":"usr_bob","name":"Bob B"}},{"delete":{"event":"evt_none"}}]`, 200, `{"applied":3,"unchanged":2}`},
 		{"PUT /faults",
 			`[{"operation":"POST /events/create","status":500,"times":2,"delay":"1ms","drop":false,"lose":false,"user":"usr_ada"},{"operation":"POST /events/create","drop":true,"times":1,"status":null}]`, 200,
-			`[{"id":"flt_1","operation":"POST /events/create","status":500,"body":"","header":null,"drop":false,` +
-				`"lose":false,"cut":false,"after":0,"times":2,"user":"usr_ada","path":"","hits":0,` +
-				`"patch":null,"retry_after":"0s","delay":"1ms","trickle":"0s"},` +
-				`{"id":"flt_2","operation":"POST /events/create","status":0,"body":"","header":null,"drop":true,` +
-				`"lose":false,"cut":false,"after":0,"times":1,"user":"","path":"","hits":0,` +
-				`"patch":null,"retry_after":"0s","delay":"0s","trickle":"0s"}]`},
+			"[" + faultText(`"id":"flt_1"`, `"operation":"POST /events/create"`, `"status":500`, `"times":2`,
+				`"user":"usr_ada"`, `"delay":"1ms"`) + "," +
+				faultText(`"id":"flt_2"`, `"operation":"POST /events/create"`, `"drop":true`, `"times":1`) + "]"},
 		{"svc_live_ada POST /events/create", launch, 500, ""},
 		{"owner POST /events/create", launch, 0, ""},
 		{"owner POST /events/create", launch, 201, ""},
-		{"GET /faults", "", 200, `[…"user":"usr_ada","path":"","hits":1,…"user":"","path":"","hits":1,…]`},
+		{"GET /faults", "", 200, `[…"user":"usr_ada",…"hits":1,…"user":"",…"hits":1,…]`},
 		{"GET /faults?user=usr_ada", "", 200,
-			`[{"id":"flt_1",…"user":"usr_ada","path":"","hits":1,…}]`},
+			`[{"id":"flt_1",…"user":"usr_ada",…"hits":1,…}]`},
 		{"PUT /faults?user=usr_ada", `[{"operation":"GET /users/me","status":429}]`, 200, "[" + adaFault +
 			"]"},
-		{"GET /faults", "", 200, `[{"id":"flt_2",…"user":"","path":"","hits":1,…},` + adaFault +
+		{"GET /faults", "", 200, `[{"id":"flt_2",…"user":"",…"hits":1,…},` + adaFault +
 			`]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"svc_live_ada GET /users/me", "", 429, ""},
 		{"DELETE /faults?user=usr_ada", "", 204, ""},
 		{"svc_live_ada GET /users/me", "", 200, ""},
 		{"GET /requests?user=usr_owner", "", 200,
-			`{"data":[{"seq":2,"time":"2030-01-01T00:00:00Z","received":"20…Z","method":"POST","path":"/api/public/v1/events/create","query":"","header":{…},"operation":"POST /events/create","status":0,"user":"usr_owner","body":"{\"title\":…}","fault":"drop"},{…"status":201,"user":"usr_owner",…"fault":""},{…}]}`},
+			`{"data":[{"seq":2,"time":"2030-01-01T00:00:00Z","received":"20…Z","method":"POST","path":"/api/public/v1/events/create","query":"","header":{…},"operation":"POST /events/create","status":0,"user":"usr_owner","body":"{\"title\":…}","fault":"drop","error":""},{…"status":201,"user":"usr_owner",…"fault":"","error":""},{…}],"timed_out":false,"dropped":0}`},
 		{"GET /requests?operation=GET%20/users/me&user=usr_ada", "", 200,
-			`{"data":[{…"operation":"GET /users/me","status":429,"user":"usr_ada","body":"","fault":"status 429"},{…"status":200,…"fault":""}]}`},
-		{"GET /requests?operation=GET+/openapi", "", 200, `{"data":[]}`},
+			`{"data":[{…"operation":"GET /users/me","status":429,"user":"usr_ada","body":"","fault":"status 429","error":"nothing was done, as a test wants it"},{…"status":200,…"fault":"","error":""}],"timed_out":false,"dropped":0}`},
+		{"GET /requests?operation=GET+/openapi", "", 200, `{"data":[],"timed_out":false,"dropped":0}`},
 		{"DELETE /requests?user=usr_owner", "", 204, ""},
-		{"GET /requests?user=usr_owner", "", 200, `{"data":[]}`},
-		{"GET /requests", "", 200, `{"data":[{…"user":"usr_ada"…}]}`},
+		{"GET /requests?user=usr_owner", "", 200, `{"data":[],"timed_out":false,"dropped":0}`},
+		{"GET /requests", "", 200, `{"data":[{…"user":"usr_ada"…}],"timed_out":false,"dropped":0}`},
 		{"DELETE /requests", "", 204, ""},
-		{"GET /requests", "", 200, `{"data":[]}`},
+		{"GET /requests", "", 200, `{"data":[],"timed_out":false,"dropped":0}`},
 		{"PUT /faults",
 			`[{"operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"delay":"1ms"}]`, 200,
 			`[{"id":"flt_4","operation":"GET /users/me","status":503,"body":"<html>",…"after":1,…"retry_after":"-1s","delay":"1ms",…}]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"owner GET /users/me", "", 503, ""},
-		{"GET /requests", "", 200, `{"data":[{…"fault":""},{…"fault":"status 503, delay 1ms"}]}`},
+		{"GET /requests", "", 200, `{"data":[{…"fault":"",…},{…"fault":"status 503, delay 1ms","error":""}],…}`},
 		{"PUT /faults", "[]", 200, "[]"},
 		{"PUT /clock", `{"advance":"1h30m"}`, 200, `{"now":"2030-01-01T01:30:00Z"}`},
 		{"PUT /clock", `{"advance":"0s"}`, 200, `{"now":"2030-01-01T01:30:00Z"}`},
@@ -456,18 +452,30 @@ func TestControl(t *testing.T) {
 	}
 }
 
+// faultText is a fault as the control API has it: one without any member but these.
+func faultText(members ...string) string {
+	text := `{"id":"","operation":"","status":0,"body":null,"header":null,"patch":null,"drop":false,` +
+		`"lose":false,"cut":false,"reset":false,"after":0,"times":0,"user":"","path":"","contains":"",` +
+		`"hits":0,"retry_after":"0s","delay":"0s","trickle":"0s"}`
+	for _, m := range members {
+		name, _, _ := strings.Cut(m, ":")
+		text = regexp.MustCompile(name+`:[^,}]*`).ReplaceAllLiteralString(text, m)
+	}
+	return text
+}
+
 // A single fault is added and removed without the others, and what GET returns can be put
 // back.
 func TestControlFaults(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	const full = `{"operation":"GET /events/{id}","status":200,"body":"[]","header":{"X-A":["b","c"],"Date":[]},` +
-		`"retry_after":"1s","delay":"1ms","trickle":"2ms","after":1,"times":2,"user":"usr_ada","path":"/events/evt_7"}`
+		`"retry_after":"1s","delay":"1ms","trickle":"2ms","after":1,"times":2,"user":"usr_ada","path":"/events/evt_7","contains":"Accept: text"}`
 	const patch = `{"operation":"GET /events","patch":{"data":{"a":[1.50,null,{"b":"<"}]}},"cut":null,"id":"mine","hits":7}`
 	added := s.steer("POST /faults", full)
-	want := `{"id":"flt_1","operation":"GET /events/{id}","status":200,"body":"[]","header":{"Date":[],"X-A":["b","c"]},` +
-		`"drop":false,"lose":false,"cut":false,"after":1,"times":2,"user":"usr_ada","path":"/events/evt_7",` +
-		`"hits":0,"patch":null,"retry_after":"1s","delay":"1ms","trickle":"2ms"}`
+	want := faultText(`"id":"flt_1"`, `"operation":"GET /events/{id}"`, `"status":200`, `"body":"[]"`,
+		`"header":{"Date":[],"X-A":["b","c"]}`, `"after":1`, `"times":2`, `"user":"usr_ada"`,
+		`"path":"/events/evt_7"`, `"contains":"Accept: text"`, `"retry_after":"1s"`, `"delay":"1ms"`, `"trickle":"2ms"`)
 	if added.Code != 201 || added.Body.String() != want {
 		t.Errorf("POST /faults = %d %s, want %s", added.Code, added.Body, want)
 	}
@@ -582,9 +590,8 @@ func TestFresh(t *testing.T) {
 	}
 	other, otherKey, _ := run("Grace 2", false)
 	first, _, _ := run("Grace", false)
-	run("GRACE", false) // usr_grace_3, as usr_grace_2 is the other's
 	held := make(chan int)
-	_, key, user := run("Grace?", false)
+	_, key, user := run("Grace", false) // usr_grace_2
 	s.steer("PUT /faults?user="+user, `[{"operation":"GET /events","delay":"1h"}]`)
 	go func() { held <- s.call(key, "GET /events", "") }()
 	for !strings.Contains(s.steer("GET /faults?user="+user, "").Body.String(), `"hits":1`) {
@@ -602,17 +609,32 @@ func TestFresh(t *testing.T) {
 	if got := s.call(otherKey, "GET /openapi", ""); got != 200 {
 		t.Errorf("the key of another name = %d, want 200", got)
 	}
-	if _, _, user := run("Grace", false); user != "usr_grace_3" {
+	if _, _, user := run("Grace", false); user != "usr_grace_2" {
 		t.Errorf("the second of a name is %s", user)
 	}
-	if _, _, user := run("Ada", true); user != "usr_ada_2" {
-		t.Errorf("a user of the seed was taken: %s", user)
-	}
-	if _, _, user := run("Ada", true); user != "usr_ada_2" || s.call("svc_live_ada", "GET /users/me", "") != 200 {
-		t.Errorf("a user of the seed was taken: %s", user)
+	for range 2 { // a user of the seed is never taken
+		if _, _, user := run("Ada", true); user != "usr_ada_2" || s.call("svc_live_ada", "GET /users/me", "") != 200 {
+			t.Errorf("a user of the seed was taken: %s", user)
+		}
 	}
 	if again, _, _ := run("Grace 2", true); again != other {
 		t.Errorf("another name:\n%s\nwant\n%s", again, other)
+	}
+	// Another name with the same id is refused, whoever comes first, and nothing is changed.
+	for name, by := range map[string]string{"grace": "Grace", "GRACE": "Grace", "ada": "Ada"} {
+		before := s.steer("GET /keys", "").Body.String()
+		w := s.steer("POST /keys", fmt.Sprintf(`{"name":%q,"fresh":true}`, name))
+		for _, want := range []string{"the name \\\"" + name, "the name \\\"" + by, "usr_" + strings.ToLower(by)} {
+			if w.Code != 409 || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("POST /keys of %s beside %s = %d %s, want %s", name, by, w.Code, w.Body, want)
+			}
+		}
+		if after := s.steer("GET /keys", "").Body.String(); after != before {
+			t.Errorf("a refused name changed the keys from %s to %s", before, after)
+		}
+	}
+	if _, _, user := run("grace", false); user != "usr_grace_3" {
+		t.Errorf("another name that is not fresh is %s", user)
 	}
 	for _, body := range []string{`{"email":"x@example.com","name":"X","fresh":true}`, `{"user_id":"usr_ada","fresh":true}`} {
 		if w := s.steer("POST /keys", body); w.Code != 400 || !strings.Contains(w.Body.String(), "fresh goes with a name alone") {
@@ -659,7 +681,7 @@ func TestResetBesideRequests(t *testing.T) {
 		if err := s.double.Reset(""); err != nil {
 			t.Fatal(err)
 		}
-		for i, r := range s.double.Requests(t.Context(), 0, "", nil) {
+		for i, r := range s.double.Requests(t.Context(), double.Query{}).Requests {
 			if r.Seq != i+1 {
 				t.Errorf("after a reset, request %d of the journal is number %d", i+1, r.Seq)
 				break

@@ -4,15 +4,19 @@
 //
 // To wire it up: [New]; a store configured with [Double.Now] and [Double.NewID];
 // [Double.Begin] with the server of that store; then serve [Double.Handler] and, for
-// other processes, [Double.Control] beside it. What is left to
-// report when the tests have ended, [Double.Problems] returns.
+// other processes, [Double.Control] beside it. What is left to report when the tests
+// have ended, [Double.Problems] returns.
+//
+// A request comes through [Double.Handler], which begins an entry of the journal, puts a
+// body that records in place of the request's own, and hands the entry on in the context
+// of the request. The server checks key, route and method, and calls the double again, by
+// [Server.Intercept]: there, a request that meets a fault is held (fault.go says what a
+// fault is, hold.go what is done to the request).
 package double
 
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/base32"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,15 +27,14 @@ import (
 	"time"
 
 	"example.com/events/internal/answer"
-	"example.com/events/internal/form"
 	"example.com/events/internal/operator"
 	"example.com/events/internal/strict"
 )
 
-// OwnerID is the id of the first user of a double, whom it makes by itself.
+// OwnerID is the id of the first user of a double.
 const OwnerID = "usr_owner"
 
-const mailDomain = "@double.example" // of the users that the double makes
+const maxProblems = 100 // that [Double.Problems] has
 
 // Start is when the clock of a double starts if no other time is given.
 var Start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -45,42 +48,41 @@ type Double struct {
 	At time.Time
 	// AnyRoute lets requests to routes that the API lacks pass.
 	AnyRoute bool
-	// Strict makes a problem of each fault that is set at the end and that fewer
-	// requests met than its Times says.
+	// Strict makes a problem of each fault that fewer requests met than its Times says, or
+	// that none met, when it is there at the end or when a reset takes it away.
 	Strict bool
 	// Unknown, if it is not nil, is called at once with what is wrong with a request to
 	// a route that the API lacks, unless AnyRoute is set.
 	Unknown func(problem string)
 
-	base string    // the path under which the operations are
-	made time.Time // when New was called, by the machine's clock
-	come chan bool // gets a value when a request has come
+	base       string // the path under which the operations are
+	bubble     string // in which the double was made
+	server     Server
+	limits     answer.BodyLimits // of the server
+	timekeeper *timekeeper       // nil if nobody waits in a bubble
 
-	// What a reset goes back to, beside At: the counts, the faults and the records of the store.
+	// What a reset goes back to, beside At: the counts of ids, the faults and the records of
+	// the store.
 	startCounts map[string]int
-	startFaults []*Rule
+	startFaults []*Injection
 	records     bytes.Buffer
 
-	// Server is whose double this is. Begin sets it, and the limits of its bodies.
-	Server
-	limits answer.BodyLimits
+	// naming is held while a user is made by name: two that ask for one name take turns.
+	naming sync.Mutex
 
-	// The mutex guards what follows. The store calls Now and NewID while it holds locks of
+	// mutex guards what follows. The store calls Now and NewID while it holds locks of
 	// its own, so a method of Server must never be called while the mutex is held.
-	sync.Mutex
-	now     time.Time
-	counts  map[string]int // how many ids of a kind were made for an owner
-	faults  []*Rule
-	named   map[string][]string // ids of the users that were made by name alone, by readable name
-	last    int                 // the Seq of the newest request
-	met     map[*entry]bool     // requests that met a fault and are not answered yet
-	holding uint64              // bytes of the bodies that they hold: see maxHolding
-	journal map[string][]*entry // by user
-	bodies  []*string           // of requests, the oldest first
-	size    int                 // bytes of them
-	set     int                 // how many faults were set so far
-	unknown []string            // what was wrong with requests to routes that the API lacks
+	mutex    sync.Mutex
+	now      time.Time
+	counts   map[string]int    // how many ids of a kind were made for an owner
+	names    map[string]string // of the users that were made by name, by their id
+	faults   faults
+	journal  journal
+	problems []problem
 }
+
+// problem is what was wrong, and the user whose request or fault it was.
+type problem struct{ user, text string }
 
 // Server is what the double needs of the server: the handler that events.New returns
 // is one. It routes by an [http.ServeMux] whose patterns are the method, the base path
@@ -88,6 +90,15 @@ type Double struct {
 type Server interface {
 	http.Handler
 	operator.Store
+	// Intercept sets what is called before a request is served whose key, route and method
+	// are right. It must be called before the first request.
+	Intercept(answer.Intercept)
+	// BodyLimits are the limits of the bodies of requests.
+	BodyLimits() answer.BodyLimits
+	// OnDelete sets a function that is called with the id of each user that is deleted, at
+	// the end of the change that deletes it: no other change has begun. It must be called
+	// before the first change.
+	OnDelete(func(userID string))
 	// Operations are the endpoints, each a method and a path: "GET /events/{id}".
 	Operations() []string
 	// Profile is the user with this id or email, in JSON, or "" if there is none.
@@ -100,11 +111,6 @@ type Server interface {
 	// KeyOwner is the id of the user whose API key a request carries, also if the key
 	// was revoked. It is "" if there is no such key.
 	KeyOwner(r *http.Request) string
-	// Intercept lets a function answer requests in place of the server. It is called before
-	// the server serves.
-	Intercept(answer.Intercept)
-	// BodyLimits are the limits of the bodies of requests.
-	BodyLimits() answer.BodyLimits
 }
 
 // New returns a double of a server that has its operations under a base path.
@@ -112,24 +118,24 @@ func New(base string) *Double {
 	return &Double{
 		At:      Start,
 		base:    base,
-		made:    time.Now().Round(0),
-		come:    make(chan bool, 1),
+		bubble:  Bubble(),
 		counts:  map[string]int{},
-		named:   map[string][]string{},
-		met:     map[*entry]bool{},
-		journal: map[string][]*entry{},
+		names:   map[string]string{},
+		faults:  faults{holds: map[*hold]bool{}},
+		journal: newJournal(),
 	}
 }
 
 // Begin makes the first user and calls setUp, which may put records into the store, make
 // keys and set faults. What is there then is what [Double.Reset] goes back to.
 func (d *Double) Begin(server Server, setUp func() error) error {
-	d.Server = server
-	server.Intercept(d.intercept)
+	d.server = server
 	d.limits = server.BodyLimits()
+	server.Intercept(d.intercept)
+	server.OnDelete(d.forget)
 	d.At = d.At.Round(0).UTC()
 	d.now = d.At
-	err := d.apply(`{"user":{"id":%q,"name":"Test Owner","email":"owner%s"}}`, OwnerID, mailDomain)
+	err := d.apply(`{"user":{"id":%q,"name":"Test Owner","email":%q}}`, OwnerID, "owner"+mailDomain)
 	if err != nil {
 		return err
 	}
@@ -137,44 +143,82 @@ func (d *Double) Begin(server Server, setUp func() error) error {
 		return err
 	}
 	d.startCounts = maps.Clone(d.counts)
-	d.startFaults = slices.Clone(d.faults)
+	d.startFaults = slices.Clone(d.faults.list)
 	return server.WriteRecords(&d.records)
 }
 
 // apply applies a record, whose format and values are those of [fmt.Sprintf].
 func (d *Double) apply(format string, values ...any) error {
-	_, err := d.ApplyRecords(fmt.Appendf(nil, "["+format+"]", values...))
+	_, err := d.server.ApplyRecords(fmt.Appendf(nil, "["+format+"]", values...))
 	return err
 }
+
+// Profile is the user with this id or email, in JSON, or "" if there is none.
+func (d *Double) Profile(user string) string { return d.server.Profile(user) }
 
 // Problems are sentences about what was wrong when the tests have ended: requests to
 // routes that the API lacks and, if the double is strict, faults that were not met as
 // often as they should have been.
-func (d *Double) Problems() []string {
-	d.Lock()
-	defer d.Unlock()
-	problems := slices.Clip(d.unknown)
-	for _, f := range d.faults {
-		if d.Strict && f.Hits < f.Times {
-			problems = append(problems, fmt.Sprintf("fault %s of %s (%s): %d of %d requests met it",
-				f.ID, f.Operation, f.Fault, f.Hits, f.Times))
+func (d *Double) Problems() (texts []string) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.leaveUnmet(func(*Injection) bool { return true })
+	for _, p := range d.problems {
+		texts = append(texts, p.text)
+	}
+	d.problems = nil
+	return texts
+}
+
+// EndUser ends what tests do as a user: it removes the user's faults, and returns the
+// problems of the user alone, which [Double.Problems] does not return again.
+func (d *Double) EndUser(userID string) (texts []string) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	isOwn := func(f *Injection) bool { return f.User == userID }
+	d.leaveUnmet(isOwn)
+	d.faults.remove(isOwn)
+	d.problems = slices.DeleteFunc(d.problems, func(p problem) bool {
+		if p.user == userID {
+			texts = append(texts, p.text)
+		}
+		return p.user == userID
+	})
+	return texts
+}
+
+// addProblem adds a problem of a user's. The caller holds the mutex.
+func (d *Double) addProblem(user, text string) {
+	if len(d.problems) < maxProblems {
+		d.problems = append(d.problems, problem{user, text})
+	}
+}
+
+// leaveUnmet adds the problems of faults that leave while fewer requests met them than should
+// have, if the double is strict. The caller holds the mutex.
+func (d *Double) leaveUnmet(leaves func(*Injection) bool) {
+	if !d.Strict {
+		return
+	}
+	for _, f := range d.faults.list {
+		if leaves(f) && f.isUnmet() {
+			d.addProblem(f.User, f.unmet())
 		}
 	}
-	return problems
 }
 
 // Now is the time of the clock.
 func (d *Double) Now() time.Time {
-	d.Lock()
-	defer d.Unlock()
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
 	return d.now
 }
 
 // SetClock moves the clock on from where it stands or, if from is not nil, from there. Only
 // a reset takes it back, as the store must not hold what is from the future.
 func (d *Double) SetClock(from *time.Time, by time.Duration) error {
-	d.Lock()
-	defer d.Unlock()
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
 	at := cmp.Or(from, &d.now).Add(by)
 	if at.Before(d.now) || at.Year() > 9999 {
 		return answer.BadRequest("the clock stands at " + d.now.Format(time.RFC3339Nano) +
@@ -182,55 +226,6 @@ func (d *Double) SetClock(from *time.Time, by time.Duration) error {
 	}
 	d.now = at
 	return nil
-}
-
-// NewID makes the part of an id, slug or secret that must be unique, as the
-// configuration of a store asks for it. It counts by kind and owner, so that no
-// result depends on what is made for other owners: ids are readable, slugs and
-// secrets are hashes. For kind usr the owner is a name: the first id is that name, and
-// then come name_2, name_3 and so on.
-func (d *Double) NewID(kind, owner string) string {
-	if kind == "usr" {
-		owner = readable(owner)
-	}
-	counted := kind + " " + owner
-	d.Lock()
-	d.counts[counted]++
-	n := d.counts[counted]
-	d.Unlock()
-	switch kind {
-	case "usr":
-		return strings.TrimSuffix(fmt.Sprintf("%s_%d", owner, n), "_1")
-	case "slug":
-		return digest(kind, owner, n)[:8]
-	case "secret":
-		return digest(kind, owner, n)[:26] // 130 bits
-	}
-	id := strings.TrimPrefix(owner, "usr_")
-	const most = 64 - len("_000001")
-	if len(id) > most {
-		id = id[:most-9] + "_" + digest(kind, owner, 0)[:8]
-	}
-	return fmt.Sprintf("%s_%06d", id, n)
-}
-
-// readable is a name in the characters of an id: grace_hopper of "Grace Hopper".
-// A long one is cut, and a hash of the whole name keeps it apart from others. "x " is
-// put before the name, so that the slug of a name without a usable letter is "x".
-func readable(name string) string {
-	s, found := strings.CutPrefix(form.MakeSlug("x "+name), "x-")
-	if !found {
-		return "user"
-	}
-	if len(s) >= form.MaxSlug-len("x-")-1 {
-		s += "_" + digest("usr", name, 0)[:8]
-	}
-	return strings.ReplaceAll(s, "-", "_")
-}
-
-func digest(kind, owner string, n int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", kind, owner, n))
-	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))
 }
 
 // KnownUser returns an error unless there is a user with this id.
@@ -243,51 +238,19 @@ func (d *Double) KnownUser(id string) error {
 		"user %.80q is not known: give the id of one in the store, or leave it out for all", id))
 }
 
-// NewUser makes a user of this name, with an id and email that no user has. Fresh first
-// deletes the users that were made by such a name before, so that the new one has the id
-// that the first of them had.
-func (d *Double) NewUser(name string, fresh bool) (userID string, err error) {
-	if name == "" {
-		return "", answer.BadRequest("name is required: the id of the user comes from it")
+// KnownOperation returns an error that has all operations unless this is one of them.
+func (d *Double) KnownOperation(operation string) error {
+	if slices.Contains(d.server.Operations(), operation) {
+		return nil
 	}
-	short := readable(name)
-	if fresh {
-		d.forget(short)
-	}
-	id := d.NewID("usr", name)
-	for d.Profile("usr_"+id) != "" || d.Profile(id+mailDomain) != "" {
-		id = d.NewID("usr", name)
-	}
-	userID = "usr_" + id
-	d.Lock()
-	d.named[short] = append(d.named[short], userID)
-	d.Unlock()
-	return userID, d.apply(`{"user":{"id":%q,"name":%s,"email":%q}}`,
-		userID, strict.Encode(name), id+mailDomain)
-}
-
-// forget deletes the users that [Double.NewUser] made by names of this readable form, with
-// everything of theirs, and begins to count their ids anew. If the store takes no change, this
-// shows when NewUser adds the new user.
-func (d *Double) forget(name string) {
-	d.Lock()
-	ids := d.named[name]
-	delete(d.named, name)
-	d.Unlock()
-	for _, id := range ids {
-		d.apply(`{"delete":{"user":%q}}`, id)
-	}
-	d.Lock()
-	defer d.Unlock()
-	for _, id := range append(ids, name) { // the ids of users are counted by the name
-		d.drop(id)
-	}
+	return answer.BadRequest(fmt.Sprintf("operation %.80q is not known: it must be one of %s",
+		operation, strings.Join(d.server.Operations(), ", ")))
 }
 
 // Reset takes a known user's events, guests, faults, journal and counters back to the
 // start; its profile and keys, and the clock, stay as they are. For "" it takes
-// everything back. Requests that faults hold are answered 503, as their work would
-// be done after it.
+// everything back. Requests that faults hold are answered 503, as what they did is
+// taken back.
 //
 // It is one step beside whatever else goes on. The store replaces the records in
 // one change. Before any other change begins, it calls the function below, which ends
@@ -297,20 +260,24 @@ func (d *Double) forget(name string) {
 // the old counters, and is deleted, or after, with the new ones: no id is skipped
 // or made twice. And no event can be from a time later than that of the clock.
 func (d *Double) Reset(userID string) error {
-	return d.Replace(userID, d.seed(userID), func() {
-		d.Lock()
-		defer d.Unlock()
+	return d.server.Replace(userID, d.seed(userID), func() {
+		d.mutex.Lock()
+		defer d.mutex.Unlock()
 		d.drop(userID)
+		for counted, n := range d.startCounts {
+			if userID == "" || strings.HasSuffix(counted, " "+userID) {
+				d.counts[counted] = n
+			}
+		}
 		if userID == "" {
 			d.now = d.At
-			d.last = 0
-			clear(d.named)
+			d.journal.newest = 0
+			clear(d.names)
 		}
 		for _, f := range d.startFaults {
 			if userID == "" || userID == f.User {
-				f.came = 0
-				f.Hits = 0
-				d.faults = append(d.faults, f)
+				f.begin()
+				d.faults.list = append(d.faults.list, f)
 			}
 		}
 	})
@@ -335,16 +302,27 @@ func (d *Double) seed(userID string) []byte {
 // drop ends what the double has of a user, or for "" of all: the requests that faults
 // hold, the faults, the journal, and what was counted. The caller holds the mutex.
 func (d *Double) drop(userID string) {
-	for e := range d.met { // first, as requests that a removed fault held would go on
-		if userID == "" || e.User == userID {
-			e.refuse("reset")
-		}
-	}
+	// First the requests, as those that a removed fault holds would go on.
+	d.faults.refuse(userID, "reset")
+	isDropped := func(f *Injection) bool { return userID == "" || f.User == userID }
+	d.leaveUnmet(isDropped)
+	d.faults.remove(isDropped)
+	d.journal.clear(userID)
 	for counted := range d.counts {
 		if userID == "" || strings.HasSuffix(counted, " "+userID) {
-			d.counts[counted] = d.startCounts[counted]
+			delete(d.counts, counted)
 		}
 	}
-	d.clear("", userID)
-	d.clearRequests(userID)
+}
+
+// forget takes away all that the double has of a user that is deleted. The store calls it.
+func (d *Double) forget(userID string) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.drop(userID)
+	name, isNamed := d.names[userID]
+	if isNamed { // its id is free again
+		delete(d.names, userID)
+		delete(d.counts, "usr "+readable(name))
+	}
 }

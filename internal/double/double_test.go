@@ -14,7 +14,7 @@ import (
 // newDouble is a double of a server without operations.
 func newDouble() *Double {
 	d := New("/api")
-	d.Server = noServer{}
+	d.server = noServer{}
 	return d
 }
 
@@ -30,9 +30,9 @@ func TestNewID(t *testing.T) {
 	d := newDouble()
 	long := "usr_" + strings.Repeat("x", 64)
 	for _, tt := range []struct{ kind, owner, want string }{
-		{"usr", "Grace Hopper", "grace_hopper"},
-		{"usr", "grace-hopper", "grace_hopper_2"},
-		{"usr", "", "user"},
+		{"usr", "Grace", "grace"},
+		{"usr", "grace", "grace_2"},
+		{"usr", "Grace Hopper", "grace_hopper_ylbw"},
 		{"evt", "usr_grace", "grace_000001"},
 		{"evt", "usr_grace", "grace_000002"},
 		{"gst", "usr_grace", "grace_000001"},
@@ -65,7 +65,7 @@ func TestJournalRedacted(t *testing.T) {
 		io.ReadAll(iotest.OneByteReader(r.Body)) // a key comes in pieces
 	})
 	d.Handler(read).ServeHTTP(httptest.NewRecorder(), r)
-	got := d.Requests(t.Context(), 0, "", nil)[0]
+	got := d.Requests(t.Context(), Query{}).Requests[0]
 	if got.Path != "/api/…cdef/x" || got.Query != "a=…cdef&b=…cdef" ||
 		got.Body != `{"a":"…cdef","b":"…cdef"}` {
 		t.Errorf("the journal has the path %q, the query %q and the body %s", got.Path, got.Query, got.Body)
@@ -77,12 +77,12 @@ func TestJournalRedacted(t *testing.T) {
 	}
 }
 
-// The journal keeps 64 KiB of a body, and the newest 64 MiB of all bodies.
+// The journal keeps 64 KiB of a body, and the newest 64 MiB of all headers and bodies.
 func TestJournalBodies(t *testing.T) {
 	t.Parallel()
 	d := newDouble()
 	read := d.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
-	body := strings.Repeat("x", 64<<10+1)
+	body := strings.Repeat("x", maxBody+1)
 	ask := func(n int) {
 		for i := range n {
 			r := httptest.NewRequest("POST", "/api/events/create", strings.NewReader(body))
@@ -90,21 +90,30 @@ func TestJournalBodies(t *testing.T) {
 			read.ServeHTTP(httptest.NewRecorder(), r)
 		}
 	}
-	ask(1100)
-	for i, r := range d.Requests(t.Context(), 0, "", nil) {
-		want := body[:64<<10]
-		if i < 1100-1024 {
-			want = "(dropped: the journal keeps the newest 64 MiB of bodies)"
+	const all = 1100
+	const fit = maxTexts / (maxBody + len("User") + len("usr_a") + lineCost)
+	ask(all)
+	for i, r := range d.Requests(t.Context(), Query{}).Requests {
+		want := Request{Body: body[:maxBody], Header: http.Header{"User": {r.User}}}
+		if i < all-fit {
+			want = Request{Body: dropped, Header: http.Header{"(dropped)": {dropped}}}
 		}
-		if r.Seq != i+1 || r.Body != want {
-			t.Fatalf("request %d has the number %d and a body of %d bytes: %.60s", i+1, r.Seq, len(r.Body), r.Body)
+		if r.Seq != i+1 || r.Body != want.Body || !maps.EqualFunc(r.Header, want.Header, slices.Equal) {
+			t.Fatalf("request %d has the number %d, the header %v and a body of %d bytes: %.60s",
+				i+1, r.Seq, r.Header, len(r.Body), r.Body)
 		}
 	}
+	// What leaves the journal makes room at once.
+	before := d.journal.size
 	d.ClearRequests("usr_a")
-	ask(3)
-	all := d.Requests(t.Context(), 0, "", nil)
-	if len(all) != 736 || all[0].User != "usr_b" || all[735].Body != body[:64<<10] || all[0].Body == body[:64<<10] {
-		t.Errorf("then there are %d requests, from %s", len(all), all[0])
+	if after := d.journal.size; after > before*7/10 {
+		t.Errorf("with the requests of one of three users gone, there are %d bytes of %d", after, before)
+	}
+	ask(300)
+	for _, r := range d.Requests(t.Context(), Query{}).Requests {
+		if want := r.Seq <= all-fit; want != (r.Body == dropped) {
+			t.Fatalf("request %d has lost its body, %v, although there was room: want %v", r.Seq, !want, want)
+		}
 	}
 	// A body that is dropped while it still arrives stays dropped.
 	pipe, w := io.Pipe()
@@ -116,13 +125,40 @@ func TestJournalBodies(t *testing.T) {
 	io.WriteString(w, "be") // it is recorded before the next piece is read
 	io.WriteString(w, "gun")
 	ask(1024)
-	size := d.size
+	size := d.journal.size
 	io.WriteString(w, "ended")
 	w.Close()
 	<-done
-	last := d.Requests(t.Context(), 0, "", []string{""})[0]
-	if last.Body != dropped || d.size != size {
-		t.Errorf("a body that was dropped while it arrived is %q; the bodies take %d bytes, want %d",
-			last.Body, d.size, size)
+	last := d.Requests(t.Context(), Query{Users: []string{""}}).Requests[0]
+	if last.Body != dropped || d.journal.size != size {
+		t.Errorf("a body that was dropped while it arrived is %q; the texts take %d bytes, want %d",
+			last.Body, d.journal.size, size)
+	}
+}
+
+// The journal keeps 8 KiB and 100 lines of a header, and says how many lines it does not.
+func TestJournalHeaders(t *testing.T) {
+	t.Parallel()
+	d := newDouble()
+	serve := d.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	ask := func(header http.Header) http.Header {
+		r := httptest.NewRequest("GET", "/api/events", nil)
+		r.Header = header
+		serve.ServeHTTP(httptest.NewRecorder(), r)
+		all := d.Requests(t.Context(), Query{}).Requests
+		return all[len(all)-1].Header
+	}
+	got := ask(http.Header{"Cookie": {strings.Repeat("c", maxHeader)}, "Idempotency-Key": {"a"}, "X-A": {"b", "c"}})
+	want := http.Header{"Idempotency-Key": {"a"}, "X-A": {"b", "c"},
+		"(dropped)": {"(1 lines were dropped: the journal keeps 8 KiB and 100 lines of a header)"}}
+	if !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("of a long header the journal has %q, want %q", got, want)
+	}
+	got = ask(http.Header{"X-A": make([]string, 3250)})
+	if len(got["X-A"]) != maxHeaderLines || !strings.HasPrefix(got.Get("(dropped)"), "") || len(got["(dropped)"]) != 1 {
+		t.Errorf("of a header of 3250 lines the journal has %d: %q", len(got["X-A"]), got["(dropped)"])
+	}
+	if d.journal.size > 2*maxHeaderLines*(lineCost+10) {
+		t.Errorf("the headers count %d bytes", d.journal.size)
 	}
 }

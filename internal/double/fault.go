@@ -1,19 +1,14 @@
 package double
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"math"
 	"net/http"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,124 +18,149 @@ import (
 
 // Fault is what goes wrong, as package eventstest documents it.
 type Fault struct {
-	Status     int           `json:"status"`
-	Body       string        `json:"body"`
-	Header     http.Header   `json:"header" form:"json"`
-	Patch      string        `json:"patch" form:"json"`
-	RetryAfter time.Duration `json:"retry_after"`
-	Delay      time.Duration `json:"delay"`
-	Trickle    time.Duration `json:"trickle"`
-	Drop       bool          `json:"drop"`
-	Lose       bool          `json:"lose"`
-	Cut        bool          `json:"cut"`
-	After      int           `json:"after"`
-	Times      int           `json:"times"`
-	User       string        `json:"user"`
-	Path       string        `json:"path"`
+	Status     int
+	Body       string
+	NoBody     bool // in JSON, an empty body
+	Header     http.Header
+	Patch      string
+	RetryAfter time.Duration
+	Delay      time.Duration
+	Trickle    time.Duration
+	Drop       bool
+	Lose       bool
+	Cut        bool
+	Reset      bool
+	After      int
+	Times      int
+	User       string
+	Path       string
+	Contains   string
 }
 
-// FaultHeader is the header field of an answer that says what a fault did.
-const FaultHeader = "X-Eventsd-Fault"
-
-// Rule is a fault that was set for an operation. The double's mutex guards its counts.
-type Rule struct {
-	ID        string `json:"id"` // such as flt_1
-	Operation string `json:"operation" form:"required"`
-	Fault
-	Hits int `json:"hits"` // requests that met it and whose body was read
-	came int // those that it was looked at for: After of them pass, then Times meet it
+// member is what a member of a fault is for. The messages about faults and the texts that say
+// what a fault does are made of [members], and tests compare the documents and the inspector
+// with them.
+type member struct {
+	name string // in the control API
+	role role
+	// given reports whether the fault has it.
+	given func(f *Fault) bool
+	// does is what it does, in the journal; nil if it only adds to another member.
+	does func(f *Fault) string
+	// amount is what must not be negative, or nil.
+	amount func(f *Fault) int64
 }
 
-// MarshalJSON returns the fault as the control API has it.
-func (f Rule) MarshalJSON() ([]byte, error) {
-	type rule Rule // without this method
-	return strict.Encode(struct {
-		rule
-		Patch      json.RawMessage `json:"patch"`
-		RetryAfter string          `json:"retry_after"`
-		Delay      string          `json:"delay"`
-		Trickle    string          `json:"trickle"`
-	}{
-		rule(f),
-		json.RawMessage(cmp.Or(f.Patch, "null")),
-		f.RetryAfter.String(),
-		f.Delay.String(),
-		f.Trickle.String(),
-	}), nil
+// role is what a member of a fault says.
+type role int
+
+const (
+	outcome role = iota // what becomes of the request and of its answer: one of these, or none
+	ending              // how a connection is closed
+	manner              // what else happens to the answer: it is enough by itself
+	content             // what an answer with a status holds
+	count               // how many requests meet it
+	match               // which requests meet it
+)
+
+// members are all members of a fault, in the order of what they do.
+var members = []member{
+	{name: "lose", role: outcome,
+		given: func(f *Fault) bool { return f.Lose },
+		does:  func(f *Fault) string { return "lose" }},
+	{name: "status", role: outcome,
+		given: func(f *Fault) bool { return f.Status != 0 },
+		does:  func(f *Fault) string { return fmt.Sprint("status ", f.Status) }},
+	{name: "patch", role: outcome,
+		given: func(f *Fault) bool { return f.Patch != "" },
+		does:  func(f *Fault) string { return "patch" }},
+	{name: "drop", role: outcome,
+		given: func(f *Fault) bool { return f.Drop },
+		does:  func(f *Fault) string { return "drop" }},
+	{name: "cut", role: outcome,
+		given: func(f *Fault) bool { return f.Cut },
+		does:  func(f *Fault) string { return "cut" }},
+	{name: "reset", role: ending,
+		given: func(f *Fault) bool { return f.Reset },
+		does:  func(f *Fault) string { return "reset" }},
+	{name: "header", role: manner,
+		given: func(f *Fault) bool { return len(f.Header) > 0 },
+		does:  func(f *Fault) string { return "header" }},
+	{name: "delay", role: manner,
+		given:  func(f *Fault) bool { return f.Delay > 0 },
+		does:   func(f *Fault) string { return fmt.Sprint("delay ", f.Delay) },
+		amount: func(f *Fault) int64 { return int64(f.Delay) }},
+	{name: "trickle", role: manner,
+		given:  func(f *Fault) bool { return f.Trickle > 0 },
+		does:   func(f *Fault) string { return fmt.Sprint("trickle ", f.Trickle) },
+		amount: func(f *Fault) int64 { return int64(f.Trickle) }},
+	{name: "body", role: content,
+		given: func(f *Fault) bool { return f.Body != "" || f.NoBody }},
+	{name: "retry_after", role: content,
+		given: func(f *Fault) bool { return f.RetryAfter != 0 }},
+	{name: "after", role: count,
+		given:  func(f *Fault) bool { return f.After != 0 },
+		amount: func(f *Fault) int64 { return int64(f.After) }},
+	{name: "times", role: count,
+		given:  func(f *Fault) bool { return f.Times != 0 },
+		amount: func(f *Fault) int64 { return int64(f.Times) }},
+	{name: "user", role: match,
+		given: func(f *Fault) bool { return f.User != "" }},
+	{name: "path", role: match,
+		given: func(f *Fault) bool { return f.Path != "" }},
+	{name: "contains", role: match,
+		given: func(f *Fault) bool { return f.Contains != "" }},
+}
+
+// MemberNames are the names that the members of a fault have in the control API.
+func MemberNames() []string { return namesOf(func(member) bool { return true }) }
+
+// namesOf are the names of the members for which is is true.
+func namesOf(is func(member) bool) (names []string) {
+	for _, m := range members {
+		if is(m) {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+// listed writes names as a sentence does: "drop, lose and cut".
+func listed(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+func hasRole(roles ...role) func(member) bool {
+	return func(m member) bool { return slices.Contains(roles, m.role) }
+}
+
+// given are the members of these roles that the fault has.
+func (f *Fault) given(roles ...role) []string {
+	isOf := hasRole(roles...)
+	return namesOf(func(m member) bool { return isOf(m) && m.given(f) })
 }
 
 // String is what the fault does, as the [FaultHeader] and the journal have
-// it: "status 503, delay 200ms", "drop", "patch, header" or "delay 1s".
+// it: "status 503, delay 200ms", "drop, reset", "patch, header" or "delay 1s".
 func (f Fault) String() string {
-	words, _ := f.does()
-	return strings.Join(words, ", ")
-}
-
-// does returns what the fault does, and how many of these exclude each other.
-func (f Fault) does() (words []string, outcomes int) {
-	add := func(is bool, word string) {
-		if is {
-			words = append(words, word)
+	var does []string
+	for _, m := range members {
+		if m.does != nil && m.given(&f) {
+			does = append(does, m.does(&f))
 		}
 	}
-	add(f.Status != 0, fmt.Sprint("status ", f.Status))
-	add(f.Patch != "", "patch")
-	add(f.Drop, "drop")
-	add(f.Lose, "lose")
-	add(f.Cut, "cut")
-	outcomes = len(words)
-	add(len(f.Header) > 0, "header")
-	add(f.Delay > 0, fmt.Sprint("delay ", f.Delay))
-	add(f.Trickle > 0, fmt.Sprint("trickle ", f.Trickle))
-	return words, outcomes
+	return strings.Join(does, ", ")
 }
 
-// check returns all that is wrong with a fault: sentences that begin with a member as the
-// control API names it. The fault must be of the user, unless that is "".
-func (d *Double) check(f *Rule, user string) error {
-	var problems []string
-	must := func(is bool, problem string) {
-		if !is {
-			problems = append(problems, problem)
-		}
-	}
-	err := d.KnownOperation(f.Operation)
-	must(err == nil, fmt.Sprint(err))
-	least := 400
-	if f.Body != "" {
-		least = 200
-	}
-	hasBody := !slices.Contains([]int{204, 205, 304}, f.Status)
-	must(f.Status == 0 || f.Status >= least && f.Status <= 599 && hasBody,
-		"status must be from 400 to 599, or with a body from 200 to 599, but not 204, 205 or 304")
-	must(f.Status != 0 || f.Body == "" && f.RetryAfter == 0, "body and retry_after need status")
-	patch, err := strict.Parse([]byte(cmp.Or(f.Patch, "{}")))
-	must(err == nil && patch.Kind == strict.Object, "patch must be a JSON object")
-	for name, values := range f.Header {
-		field := name + ": " + strings.Join(values, ", ")
-		must(validField.MatchString(field) && !framing.MatchString(field),
-			fmt.Sprintf("header %.40q is malformed, or frames the message, so it cannot be set", field))
-	}
-	must(f.After >= 0 && f.Times >= 0 && f.Delay >= 0 && f.Trickle >= 0,
-		"after, times, delay and trickle must not be negative")
-	words, outcomes := f.does()
-	must(outcomes < 2, "status, patch, drop, lose and cut exclude each other")
-	must(words != nil, "one of status, patch, drop, lose, cut, header, delay and trickle is required")
-	must(!f.Drop && !f.Lose || f.Header == nil && f.Trickle == 0,
-		"header and trickle need an answer, and drop and lose send none")
-	_, pattern, _ := strings.Cut(f.Operation, " ")
-	isPath, _ := path.Match(strings.ReplaceAll(pattern, "{id}", "?*"), f.Path)
-	must(f.Path == "" || isPath, "path must be one of the operation, without "+d.base)
-	if f.User != "" {
-		err := d.KnownUser(f.User)
-		must(err == nil, fmt.Sprint(err))
-	}
-	must(user == "" || f.User == user, "user must be the one of ?user=, or left out")
-	if problems != nil {
-		return answer.BadRequest(strings.Join(problems, "; "))
-	}
-	return nil
-}
+// isCarriedOut reports whether a request that meets the fault is carried out.
+func (f *Fault) isCarriedOut() bool { return !f.Drop && (f.Status == 0 || f.Lose) }
+
+// isAnswered reports whether such a request is answered, be it in part.
+func (f *Fault) isAnswered() bool { return !f.Drop && (f.Status != 0 || !f.Lose) }
 
 var (
 	// validField is the form of a header field (RFC 9110, section 5).
@@ -149,293 +169,321 @@ var (
 	framing = regexp.MustCompile("(?i)^(connection|content-length|trailer|transfer-encoding):")
 )
 
-// Fail sets a fault, to be used after those that are set already.
-func (d *Double) Fail(operation string, f Fault) (*Rule, error) {
-	f.Header = f.Header.Clone() // a test may go on using its own
-	rule := &Rule{Operation: operation, Fault: f}
-	err := d.check(rule, "")
-	if err == nil {
-		d.addFaults(rule)
+// problems are what is wrong with the fault by itself: sentences that begin with a member as
+// the control API names it.
+func (f *Fault) problems() (problems []string) {
+	must := func(is bool, problem string, names ...any) {
+		if !is {
+			problems = append(problems, fmt.Sprintf(problem, names...))
+		}
 	}
-	return rule, err
+	outcomes := f.given(outcome)
+	hasBody := f.Body != "" || f.NoBody
+	least := 400
+	if hasBody {
+		least = 200
+	}
+	isBodiless := slices.Contains([]int{204, 205, 304}, f.Status) // by RFC 9110
+	must(f.Status == 0 || f.Status >= least && f.Status <= 599 && !isBodiless,
+		"status must be from 400 to 599, or with a body from 200 to 599, but not 204, 205 or 304")
+	must(f.Status != 0 || len(f.given(content)) == 0,
+		"%s need status", listed(namesOf(hasRole(content))))
+	must(f.Body == "" || !f.NoBody, "Body and NoBody exclude each other")
+	must(f.Patch == "" || isObject(f.Patch), "patch must be a JSON object")
+	for _, name := range slices.Sorted(maps.Keys(f.Header)) {
+		field := name + ": " + strings.Join(f.Header[name], ", ")
+		must(validField.MatchString(field) && !framing.MatchString(field),
+			"header %.40q is malformed, or frames the message, so it cannot be set", field)
+	}
+	negative := func(m member) bool { return m.amount != nil && m.amount(f) < 0 }
+	must(len(namesOf(negative)) == 0, "%s must not be negative", listed(namesOf(negative)))
+	must(len(outcomes) < 2 || slices.Equal(outcomes, []string{"lose", "status"}),
+		"%s exclude each other, but for lose with status", listed(namesOf(hasRole(outcome))))
+	must(len(f.given(outcome, manner)) > 0,
+		"one of %s is required", listed(namesOf(hasRole(outcome, manner))))
+	must(f.isAnswered() || len(f.Header) == 0 && f.Trickle == 0,
+		"header and trickle need an answer, which drop, and lose without status, do not send")
+	must(!f.Reset || f.Cut || !f.isAnswered(),
+		"reset needs drop, cut, or lose without status: it is how the connection is closed")
+	return problems
 }
 
-// addFaults adds faults at the end of the list, each with an id of its own and no hits.
-func (d *Double) addFaults(rules ...*Rule) {
-	d.Lock()
-	defer d.Unlock()
-	for _, f := range rules {
-		d.set++
-		f.ID = fmt.Sprint("flt_", d.set)
-		f.Hits = 0
+func isObject(text string) bool {
+	v, err := strict.Parse([]byte(text))
+	return err == nil && v.Kind == strict.Object
+}
+
+// Injection is a fault that was set for an operation. The double's mutex guards its counts.
+type Injection struct {
+	ID        string // such as flt_1
+	Operation string
+	Fault
+	Hits    int // requests that met it, and of which what it carries out is done
+	matched int // requests that it was looked at for: After of them pass, then Times meet it
+}
+
+// begin makes the fault one that nothing has met.
+func (f *Injection) begin() {
+	f.Hits = 0
+	f.matched = 0
+}
+
+// isUnmet reports whether fewer requests met the fault than should have: as many as Times
+// says, or without Times at least one.
+func (f *Injection) isUnmet() bool { return f.Hits < max(1, f.Times) }
+
+// unmet is what is wrong with a fault that is unmet.
+func (f *Injection) unmet() string {
+	text := fmt.Sprintf("fault %s of %s", f.ID, f.Operation)
+	if f.User != "" {
+		text += " for " + f.User
 	}
-	d.faults = append(d.faults, rules...)
+	text += " (" + f.Fault.String() + "): "
+	if f.Hits == 0 {
+		return text + "no request met it"
+	}
+	return fmt.Sprintf("%s%d of %d requests met it", text, f.Hits, f.Times)
+}
+
+// isFor reports whether the fault is one for a request, as far as its body does not matter, and
+// is not used up.
+func (f *Injection) isFor(c *call) bool {
+	isHere := f.Operation == c.operation && (f.Path == "" || f.Path == c.path)
+	isOf := f.User == "" || f.User == c.user
+	isLeft := f.Times == 0 || f.matched-f.After < f.Times
+	return isHere && isOf && isLeft
+}
+
+// check returns all that is wrong with a fault. The fault must be of the user, unless that
+// is "".
+func (d *Double) check(f *Injection, user string) error {
+	var problems []string
+	err := d.KnownOperation(f.Operation)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	problems = append(problems, f.problems()...)
+	_, pattern, _ := strings.Cut(f.Operation, " ")
+	isPath, _ := path.Match(strings.ReplaceAll(pattern, "{id}", "?*"), f.Path)
+	if f.Path != "" && !isPath && err == nil {
+		problems = append(problems, fmt.Sprintf("path %.80q must be of the form %s, without %s",
+			f.Path, pattern, d.base))
+	}
+	if f.User != "" {
+		err := d.KnownUser(f.User)
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	if user != "" && f.User != user {
+		problems = append(problems, "user must be the one of ?user=, or left out")
+	}
+	if problems != nil {
+		return answer.BadRequest(strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// faults are those that are set, in their order, and the requests that meet them. The
+// double's mutex guards them.
+type faults struct {
+	list    []*Injection
+	created int // how many were set so far
+	holds   map[*hold]bool
+	held    int64 // bytes that the holds keep
+}
+
+// add adds faults at the end of the list, each with an id of its own and no hits.
+func (fs *faults) add(list []*Injection) {
+	for _, f := range list {
+		fs.created++
+		f.ID = fmt.Sprint("flt_", fs.created)
+		f.begin()
+	}
+	fs.list = append(fs.list, list...)
+}
+
+// remove removes faults, and returns how many there were. Requests that they hold wait no
+// longer, but the rest of the fault is done to them all the same.
+func (fs *faults) remove(match func(*Injection) bool) (removed int) {
+	for h := range fs.holds {
+		if h.injection != nil && match(h.injection) {
+			h.release()
+		}
+	}
+	before := len(fs.list)
+	fs.list = slices.DeleteFunc(fs.list, match)
+	return before - len(fs.list)
+}
+
+// Fail sets a fault, to be used after those that are set already.
+func (d *Double) Fail(operation string, f Fault) (*Injection, error) {
+	f.Header = f.Header.Clone() // a test may go on using its own
+	injection := &Injection{Operation: operation, Fault: f}
+	err := d.check(injection, "")
+	if err == nil {
+		d.addFaults(injection)
+	}
+	return injection, err
+}
+
+// addFaults adds faults at the end of the list.
+func (d *Double) addFaults(list ...*Injection) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.faults.add(list)
+}
+
+// replaceFaults puts faults in place of all others or, unless userID is "", of those that are
+// limited to the user. No request meets a part of the old list or of the new one.
+func (d *Double) replaceFaults(list []*Injection, userID string) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.faults.remove(func(f *Injection) bool { return userID == "" || userID == f.User })
+	d.faults.add(list)
 }
 
 // Clear removes the fault with an id or, for "", all faults: those that are limited to a
 // user or, for "", those of everyone. It returns how many there were. Requests that they hold
 // wait no longer, but the rest of the fault is done to them all the same.
 func (d *Double) Clear(id, userID string) (removed int) {
-	d.Lock()
-	defer d.Unlock()
-	return d.clear(id, userID)
-}
-
-// clear is Clear for who holds the mutex.
-func (d *Double) clear(id, userID string) (removed int) {
-	match := func(f *Rule) bool {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return d.faults.remove(func(f *Injection) bool {
 		return (id == "" || id == f.ID) && (userID == "" || userID == f.User)
-	}
-	for e := range d.met {
-		if match(e.rule) {
-			e.goOn()
-		}
-	}
-	before := len(d.faults)
-	d.faults = slices.DeleteFunc(d.faults, match)
-	return before - len(d.faults)
-}
-
-// Hits is how many requests a fault met. A request counts once its body was read,
-// so that the journal has the body of each that is counted.
-func (d *Double) Hits(rule *Rule) int {
-	d.Lock()
-	defer d.Unlock()
-	return rule.Hits
-}
-
-// meet finds the first fault for a request of an operation and records it in the entry of
-// the request, which it returns. It returns nil if there is no fault, and for a request that
-// did not come through [Double.Handler].
-func (d *Double) meet(operation string, r *http.Request) *entry {
-	e, found := r.Body.(*entry)
-	if !found {
-		return nil
-	}
-	d.Lock()
-	defer d.Unlock()
-	e.Operation = operation
-	for _, f := range d.faults {
-		isHere := f.Operation == operation && (f.Path == "" || d.base+f.Path == r.URL.Path)
-		isOf := f.User == "" || f.User == e.User
-		if !isHere || !isOf {
-			continue
-		}
-		f.came++
-		turn := f.came - f.After // the first is 1
-		if turn > 0 && (f.Times == 0 || turn <= f.Times) {
-			e.rule = f
-			e.held, e.goOn = context.WithCancel(r.Context())
-			d.met[e] = true
-			return e
-		}
-	}
-	return nil
-}
-
-// leave ends what [Double.meet] began, once the request is answered.
-func (d *Double) leave(e *entry) {
-	e.goOn()
-	d.Lock()
-	defer d.Unlock()
-	delete(d.met, e)
-	d.holding -= e.size
-}
-
-// refuse makes the answer to a request that a fault holds a 503.
-func (e *entry) refuse(why string) {
-	e.refused = true
-	e.Fault = why
-	e.goOn()
-}
-
-// intercept is the [answer.Intercept] of the double: it answers a request as the first fault
-// for it says, and leaves it to next if there is none.
-func (d *Double) intercept(
-	operation, _ string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc,
-) {
-	e := d.meet(operation, r)
-	if e == nil {
-		next(w, r)
-		return
-	}
-	defer d.leave(e)
-	f := e.rule.Fault
-	d.readBody(e, r)
-	e.hold(w, f.Delay)
-	d.Lock()
-	does := e.Fault
-	if e.refused {
-		f = Fault{Status: 503}
-	}
-	d.Unlock()
-	h := w.Header()
-	h.Set(FaultHeader, does)
-	if f.Drop || r.Context().Err() != nil { // or the client went away
-		panic(http.ErrAbortHandler)
-	}
-	a := &recorder{ResponseWriter: w}
-	if f.Status != 0 {
-		f.answer(a, does)
-	} else {
-		next(a, r)
-	}
-	if f.Lose {
-		e.update(func() { e.Status = a.status })
-		panic(http.ErrAbortHandler)
-	}
-	if f.Patch != "" {
-		a.body = merge(a.body, []byte(f.Patch))
-	}
-	names := append(slices.Sorted(maps.Keys(f.Header)), FaultHeader)
-	const expose = "Access-Control-Expose-Headers"
-	h.Set(expose, h.Get(expose)+", "+strings.Join(names, ", "))
-	h.Set("Content-Length", strconv.Itoa(len(a.body)))
-	for name, values := range f.Header {
-		// Without values, the field is not sent, and net/http makes none of its own.
-		h[http.CanonicalHeaderKey(name)] = values
-	}
-	w.WriteHeader(a.status)
-	if r.Method != "HEAD" {
-		e.send(w, f, a.body)
-	}
-}
-
-// maxHolding is how many bytes of bodies all requests that meet a fault may keep at once.
-const maxHolding = 128 << 20
-
-// readBody reads the body of a request, so that the journal has it, and net/http notices
-// when the client goes away, and keeps it for the server. Then it counts the hit.
-func (d *Double) readBody(e *entry, r *http.Request) {
-	d.Lock()
-	kept := d.limits.Body + 1                           // the API refuses longer ones, whatever they have
-	e.size = min(uint64(r.ContentLength), uint64(kept)) // -1, unknown, is the largest
-	d.holding += e.size
-	hasRoom := d.holding <= maxHolding
-	d.Unlock()
-	var body []byte
-	if hasRoom {
-		body, _ = io.ReadAll(io.LimitReader(r.Body, kept)) // the server meets the error, too
-	}
-	io.CopyN(io.Discard, r.Body, d.limits.Drain)
-	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
-	e.update(func() {
-		if e.refused { // by a reset
-			return
-		}
-		e.rule.Hits++
-		e.Fault = e.rule.Fault.String()
-		if !hasRoom {
-			e.refuse("busy")
-		}
 	})
 }
 
-// hold waits until the time is over, the fault is removed or the client goes away. Meanwhile
-// the server's timeouts do not count, and then that of the answer begins anew.
-func (e *entry) hold(w http.ResponseWriter, wait time.Duration) {
-	if wait == 0 {
-		return
-	}
-	answer.NoTimeouts(w)
-	select {
-	case <-e.held.Done():
-	case <-time.After(wait):
-	}
-	answer.RestartWriteTimeout(e.held, w)
+// Hits is how many requests a fault met. A request counts once its body was read and what the
+// fault leaves of it is carried out, so that the journal has the body of each that is counted,
+// and the store what it did.
+func (d *Double) Hits(f *Injection) int {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return f.Hits
 }
 
-// send sends the body of an answer as the fault says.
-func (e *entry) send(w http.ResponseWriter, f Fault, body []byte) {
-	if f.Cut {
-		body = body[:len(body)/2]
+// injectionJSON is an injection in the control API. The rules of its members that concern more
+// than a type are in [Fault.problems].
+type injectionJSON struct {
+	ID         string          `json:"id"`
+	Operation  string          `json:"operation" form:"required"`
+	Status     int             `json:"status"`
+	Body       *string         `json:"body"` // null: the API's own error
+	Header     http.Header     `json:"header" form:"json"`
+	Patch      json.RawMessage `json:"patch" form:"json"`
+	RetryAfter time.Duration   `json:"retry_after"`
+	Delay      time.Duration   `json:"delay"`
+	Trickle    time.Duration   `json:"trickle"`
+	Drop       bool            `json:"drop"`
+	Lose       bool            `json:"lose"`
+	Cut        bool            `json:"cut"`
+	Reset      bool            `json:"reset"`
+	After      int             `json:"after"`
+	Times      int             `json:"times"`
+	User       string          `json:"user"`
+	Path       string          `json:"path"`
+	Contains   string          `json:"contains"`
+	Hits       int             `json:"hits"`
+}
+
+// MarshalJSON returns the fault as the control API has it.
+func (f Injection) MarshalJSON() ([]byte, error) {
+	var body *string
+	if f.Body != "" || f.NoBody {
+		body = &f.Body
 	}
-	control := http.NewResponseController(w)
-	for i := range 10 {
-		if f.Trickle > 0 {
-			control.Flush() // what comes before the pause
-			e.hold(w, f.Trickle/10)
+	return strict.Encode(struct {
+		injectionJSON
+		RetryAfter string `json:"retry_after"`
+		Delay      string `json:"delay"`
+		Trickle    string `json:"trickle"`
+	}{
+		injectionJSON{
+			ID:        f.ID,
+			Operation: f.Operation,
+			Status:    f.Status,
+			Body:      body,
+			Header:    f.Header,
+			Patch:     json.RawMessage(cmp.Or(f.Patch, "null")),
+			Drop:      f.Drop,
+			Lose:      f.Lose,
+			Cut:       f.Cut,
+			Reset:     f.Reset,
+			After:     f.After,
+			Times:     f.Times,
+			User:      f.User,
+			Path:      f.Path,
+			Contains:  f.Contains,
+			Hits:      f.Hits,
+		},
+		f.RetryAfter.String(),
+		f.Delay.String(),
+		f.Trickle.String(),
+	}), nil
+}
+
+// parseFault reads a fault, which must be of the user, unless that is "". Its id and hits
+// are the double's, so what the text says of them is dropped.
+func (d *Double) parseFault(object []byte, user string) (*Injection, error) {
+	var in injectionJSON
+	_, err := fill(&in, object)
+	if err != nil {
+		return nil, err
+	}
+	var values struct { // which the form does not read
+		Header http.Header
+		Patch  json.RawMessage
+	}
+	if json.Unmarshal(object, &values) != nil {
+		return nil, answer.BadRequest(`header must have a list of strings for each name: {"X-A":["b"]}`)
+	}
+	f := &Injection{
+		Operation: in.Operation,
+		Fault: Fault{
+			Status:     in.Status,
+			NoBody:     in.Body != nil && *in.Body == "",
+			Header:     values.Header,
+			Patch:      strings.TrimPrefix(string(values.Patch), "null"),
+			RetryAfter: in.RetryAfter,
+			Delay:      in.Delay,
+			Trickle:    in.Trickle,
+			Drop:       in.Drop,
+			Lose:       in.Lose,
+			Cut:        in.Cut,
+			Reset:      in.Reset,
+			After:      in.After,
+			Times:      in.Times,
+			User:       cmp.Or(in.User, user),
+			Path:       in.Path,
+			Contains:   in.Contains,
+		},
+	}
+	if in.Body != nil {
+		f.Body = *in.Body
+	}
+	return f, d.check(f, user)
+}
+
+// SetFaults replaces all faults, or those of a user, by a JSON array. Of an array with a
+// mistake it sets none; the error has what is wrong with each of its faults.
+func (d *Double) SetFaults(array []byte, user string) error {
+	var objects []json.RawMessage
+	if json.Unmarshal(array, &objects) != nil || objects == nil { // nil: it was null
+		return answer.BadRequest("faults must be a JSON array of objects; [] removes all")
+	}
+	var list []*Injection
+	var problems []string
+	for i, object := range objects {
+		f, err := d.parseFault(object, user)
+		if err != nil && len(problems) < maxProblems {
+			problems = append(problems, fmt.Sprintf("fault %d: %v", i+1, err))
 		}
-		w.Write(body[len(body)*i/10 : len(body)*(i+1)/10])
+		list = append(list, f)
 	}
-	if f.Cut {
-		control.Flush()
-		panic(http.ErrAbortHandler)
+	if problems != nil {
+		return answer.BadRequest(strings.Join(problems, "; "))
 	}
-}
-
-// recorder keeps an answer for what a fault does to it. The header is that of the writer.
-type recorder struct {
-	http.ResponseWriter
-	status int
-	body   []byte
-}
-
-func (a *recorder) WriteHeader(status int) { a.status = status }
-
-func (a *recorder) Write(p []byte) (int, error) {
-	a.body = append(a.body, p...)
-	return len(p), nil
-}
-
-// required are the fields that openapi.json requires of the header of some answers.
-var required = map[int][2]string{
-	401: {"WWW-Authenticate", answer.Challenge(answer.Realm)},
-	405: {"Allow", "OPTIONS"},
-	415: {"Accept", "application/json"},
-	429: {"Retry-After", "1"},
-	500: {"X-Request-Id", "fault"},
-	503: {"Retry-After", "1"},
-}
-
-// answer answers with the status of the fault.
-func (f Fault) answer(w http.ResponseWriter, does string) {
-	h := w.Header()
-	field, isRequired := required[f.Status]
-	if isRequired {
-		h.Set(field[0], field[1])
-	}
-	if f.RetryAfter > 0 {
-		h.Set("Retry-After", fmt.Sprint(math.Ceil(f.RetryAfter.Seconds())))
-	} else if f.RetryAfter < 0 {
-		h.Del("Retry-After")
-	}
-	if f.Body == "" {
-		answer.NewError(f.Status, "nothing was done, as a test wants it: "+does).Write(w)
-		return
-	}
-	contentType := "text/plain; charset=utf-8"
-	switch f.Body[0] {
-	case '<':
-		contentType = "text/html; charset=utf-8"
-	case '{', '[':
-		contentType = "application/json"
-	}
-	h.Set("Content-Type", contentType)
-	w.WriteHeader(f.Status)
-	io.WriteString(w, f.Body)
-}
-
-// merge puts the members of patch in place of those of text, at any depth. An object is
-// merged into each element of an array; everything else replaces what it meets. Both are
-// JSON, so what cannot be read as an object or array is none, and stays nil here.
-func merge(text, patch []byte) []byte {
-	var members, changes map[string]json.RawMessage
-	var elements []json.RawMessage
-	json.Unmarshal(text, &members)
-	json.Unmarshal(text, &elements)
-	json.Unmarshal(patch, &changes)
-	switch {
-	case changes != nil && members != nil:
-		for name, change := range changes {
-			members[name] = merge(members[name], change)
-		}
-		return strict.Encode(members)
-	case changes != nil && elements != nil:
-		for i, element := range elements {
-			elements[i] = merge(element, patch)
-		}
-		return strict.Encode(elements)
-	}
-	return patch
+	d.replaceFaults(list, user)
+	return nil
 }

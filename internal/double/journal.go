@@ -2,23 +2,28 @@ package double
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"example.com/events/internal/answer"
+	"example.com/events/internal/strict"
 )
 
+// The limits of the journal.
 const (
-	maxJournal  = 1000     // requests of one user, and of those without a user
-	maxRecorded = 64 << 10 // bytes of a request's body
-	maxBodies   = 64 << 20 // bytes of all bodies
-	maxUnknown  = 100      // requests to unknown routes that [Double.Problems] has
+	maxJournal     = 1000     // requests of one user, and of those without a user
+	maxBody        = 64 << 10 // bytes of a request's body
+	maxHeader      = 8 << 10  // bytes of its header
+	maxHeaderLines = 100      // of it
+	maxTexts       = 64 << 20 // bytes of all headers and bodies
+	lineCost       = 80       // bytes of memory that a line of a header takes beside its text
+	maxGone        = 10_000   // requests of a user that left, of which the journal knows the number
 )
 
 // Request is an entry of the journal, as package eventstest documents it.
@@ -35,229 +40,267 @@ type Request struct {
 	User      string      `json:"user"`
 	Body      string      `json:"body"`
 	Fault     string      `json:"fault"`
+	Error     string      `json:"error"`
 }
 
 // String is the request in one line: what was asked by whom, its answer and its fault.
 func (r Request) String() string {
-	text := fmt.Sprintf("%d: %s %s of %s: %d (%s)",
+	text := fmt.Sprintf("%d: %s %s of %s: %d",
 		r.Seq,
 		r.Method,
 		strings.TrimSuffix(r.Path+"?"+r.Query, "?"),
 		cmp.Or(r.User, "nobody"),
-		r.Status,
-		r.Fault)
-	return strings.TrimSuffix(text, " ()")
+		r.Status)
+	if r.Error != "" {
+		text += ": " + r.Error
+	}
+	if r.Fault != "" {
+		text += " (" + r.Fault + ")"
+	}
+	return text
 }
 
-// entry is a request in the journal, and what a fault does to it until it is answered. The
-// double's mutex guards what changes in it. While the request is served, its entry stands in the
-// place of its body: so the entry records what the server reads, and [Double.intercept] finds
-// the entry.
+// entry is a line of the journal. The double's mutex guards what changes in it.
 type entry struct {
 	Request
-	io.ReadCloser // the body of the request
-	d             *Double
-	body          *string // what was read of it
-
-	rule    *Rule              // the fault that the request met
-	held    context.Context    // done when the fault no longer holds the request
-	goOn    context.CancelFunc // ends it
-	size    uint64             // bytes that the body may take meanwhile
-	refused bool               // whether it is answered 503, for the reason in Fault
+	body       []byte        // what was read of it, before it is redacted
+	place      *list.Element // in the texts of the journal; nil once the entry has left it
+	size       int           // bytes that its header and body count
+	hasBody    bool          // some of its body has arrived
+	isDropped  bool          // its header and body went to make room
+	hasCome    bool          // its body was read, and it is answered or a fault holds it
+	isAnswered bool          // it is, or it never will be
 }
 
-// aside are the paths that browsers and probes ask for beside the API.
-var aside = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
+// journal has the newest requests of each user. The double's mutex guards it.
+type journal struct {
+	newest   int // the Seq of the newest request
+	users    map[string]*userJournal
+	texts    *list.List // the entries, the oldest first
+	size     int        // bytes of their headers and bodies
+	watchers map[*watcher]bool
+}
 
-// Handler serves next, which must be the handler of the server, and records each
-// request in the journal. It closes each connection after its answer: if one that was used
-// before is closed without an answer, browsers and the clients of Go and Java send the
-// request again by themselves, and a fault would count differently in each language.
-func (d *Double) Handler(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Connection", "close")
-		if slices.Contains(aside, r.URL.Path) {
-			next.ServeHTTP(w, r)
-			return
+// userJournal has the newest requests of a user, or of those that no user has sent.
+type userJournal struct {
+	entries []*entry // in the order of their Seq
+
+	// Of the requests that had to leave because newer ones came, the journal keeps the numbers of
+	// the newest maxGone, and counts those before.
+	gone      []gone
+	older     map[string]int // by operation
+	lastOlder int            // the Seq of the last of them
+}
+
+// gone is a request that had to leave the journal.
+type gone struct {
+	seq       int
+	operation string
+}
+
+func newJournal() journal {
+	return journal{users: map[string]*userJournal{}, texts: list.New(), watchers: map[*watcher]bool{}}
+}
+
+// add adds the newest request.
+func (j *journal) add(e *entry) {
+	j.newest++
+	e.Seq = j.newest
+	own := j.users[e.User]
+	if own == nil {
+		own = &userJournal{older: map[string]int{}}
+		j.users[e.User] = own
+	}
+	own.entries = append(own.entries, e)
+	if len(own.entries) > maxJournal {
+		oldest := own.entries[0]
+		own.entries = slices.Delete(own.entries, 0, 1)
+		own.leave(oldest)
+		j.release(oldest)
+	}
+	e.place = j.texts.PushBack(e)
+	for name, values := range e.Header {
+		for _, value := range values {
+			j.count(e, len(name)+len(value)+lineCost)
 		}
-		e := d.record(r)
-		r.Body = e
-		defer func() {
-			r.Body = e.ReadCloser // net/http looks at it again
-			e.ReadCloser = nil    // the journal keeps the entry
-		}()
-		seen := func(status int) { // before the client sees it
-			// The mux of the server has set the pattern by then, if there is a route.
-			method, path, isRoute := strings.Cut(r.Pattern, " "+d.base)
-			e.update(func() {
-				e.Status = status
-				if isRoute {
-					e.Operation = method + " " + path
-				}
-			})
-			if !isRoute && r.Method != "OPTIONS" && !d.AnyRoute {
-				d.reportUnknown(e.Request)
-			}
-		}
-		next.ServeHTTP(&answer.StatusWriter{ResponseWriter: w, Seen: seen}, r)
-	})
-}
-
-// record begins an entry of the journal.
-func (d *Double) record(r *http.Request) *entry {
-	e := &entry{ReadCloser: r.Body, d: d, body: new(string), Request: Request{
-		Received: time.Now().UTC(),
-		Method:   r.Method,
-		Path:     answer.Redact(r.URL.EscapedPath()),
-		Query:    answer.Redact(r.URL.RawQuery),
-		Header:   answer.RedactHeader(r.Header),
-		User:     d.KeyOwner(r),
-	}}
-	d.Lock()
-	defer d.Unlock()
-	d.last++
-	e.Seq = d.last
-	e.Time = d.now
-	own := append(d.journal[e.User], e)
-	d.journal[e.User] = own[max(0, len(own)-maxJournal):]
-	return e
-}
-
-// dropped is in the journal in place of a body that it had no more room for.
-const dropped = "(dropped: the journal keeps the newest 64 MiB of bodies)"
-
-// Read reads a piece of the request's body for the server, and records it.
-func (e *entry) Read(piece []byte) (int, error) {
-	n, err := e.ReadCloser.Read(piece)
-	d := e.d
-	d.Lock()
-	defer d.Unlock()
-	if n == 0 || *e.body == dropped { // while it still arrives
-		return n, err
-	}
-	if *e.body == "" {
-		d.bodies = append(d.bodies, e.body)
-	}
-	recorded := piece[:min(n, maxRecorded-len(*e.body))]
-	*e.body += string(recorded)
-	d.size += len(recorded)
-	for d.size > maxBodies {
-		oldest := d.bodies[0]
-		d.bodies = d.bodies[1:]
-		d.size -= len(*oldest)
-		*oldest = dropped
-	}
-	return n, err
-}
-
-// update changes the entry, and tells who waits for requests.
-func (e *entry) update(change func()) {
-	e.d.Lock()
-	change()
-	e.d.Unlock()
-	select {
-	case e.d.come <- true:
-	default: // one value is enough
 	}
 }
 
-// Requests returns copies of the newest requests, the oldest first: only those of
-// the operation, unless it is "", and only those of the users, if any are given. None is of
-// a user that was deleted. If n is not 0, it waits until so many have come, or ctx is done,
-// and returns those that have come: their bodies were read, but a fault may still hold them.
-func (d *Double) Requests(ctx context.Context, n int, operation string, users []string) []Request {
-	for {
-		found := []Request{}
-		d.Lock()
-		for user, entries := range d.journal {
-			if users != nil && !slices.Contains(users, user) {
-				continue
-			}
-			for _, e := range entries {
-				hasCome := e.Status != 0 || e.Fault != ""
-				isAskedFor := operation == "" || operation == e.Operation
-				if isAskedFor && (hasCome || n == 0) {
-					r := e.Request
-					r.Body = *e.body
-					found = append(found, r)
-				}
-			}
-		}
-		d.Unlock()
-		found = slices.DeleteFunc(found, func(r Request) bool {
-			return r.User != "" && d.Profile(r.User) == ""
-		})
-		if len(found) < n && ctx.Err() == nil {
-			d.pause()
-			continue
-		}
-		slices.SortFunc(found, func(a, b Request) int { return a.Seq - b.Seq })
-		for i := range found { // without the mutex, as it takes long for many large bodies
-			r := &found[i]
-			r.Header = r.Header.Clone()
-			r.Body = answer.Redact(r.Body) // only here, as a key may come in two pieces
-		}
-		return found
+// leave notes that an entry had to go.
+func (u *userJournal) leave(e *entry) {
+	u.gone = append(u.gone, gone{e.Seq, e.Operation})
+	if len(u.gone) > maxGone {
+		u.lastOlder = u.gone[0].seq
+		u.older[u.gone[0].operation]++
+		u.gone = u.gone[1:]
 	}
 }
 
-// pause waits until a request has come, but only for a moment, as another one who waits may
-// have been told of it, and the time to wait may be over.
-//
-// In a bubble of testing/synctest, time goes on only while each goroutine of the bubble waits
-// for another one of it. If the double was made outside, its channel is no such thing. So
-// then, requests from outside the bubble are given time by giving way to other goroutines,
-// and those from inside by sleeping. This case shows by the clock: that of a bubble begins
-// in the year 2000.
-func (d *Double) pause() {
-	if time.Now().Before(d.made) {
-		for range 1000 {
-			runtime.Gosched()
+// countGone returns how many requests that q asks for had to go. If it begins amid those
+// that are only counted, these count as well.
+func (u *userJournal) countGone(q Query) (n int) {
+	for _, g := range u.gone {
+		if q.wants(g.seq, g.operation) {
+			n++
 		}
-		time.Sleep(time.Millisecond)
+	}
+	for operation, older := range u.older {
+		if q.wants(u.lastOlder, operation) {
+			n += older
+		}
+	}
+	return n
+}
+
+// release lets go of the texts of an entry that leaves the journal.
+func (j *journal) release(e *entry) {
+	j.size -= e.size
+	e.size = 0
+	e.body = nil
+	if e.place != nil {
+		j.texts.Remove(e.place)
+		e.place = nil
+	}
+}
+
+// dropped is in the journal in place of texts that it had no more room for.
+const dropped = "(dropped: the journal keeps the newest 64 MiB of headers and bodies)"
+
+// count counts bytes of the texts of an entry. The oldest texts go where all have too many.
+func (j *journal) count(e *entry, bytes int) {
+	if e.place == nil {
 		return
 	}
-	select {
-	case <-d.come:
-	case <-time.After(10 * time.Millisecond):
+	e.size += bytes
+	j.size += bytes
+	for j.size > maxTexts {
+		oldest := j.texts.Front().Value.(*entry)
+		j.release(oldest)
+		oldest.Header = http.Header{"(dropped)": {dropped}}
+		oldest.isDropped = true
+	}
+}
+
+// addBody records a piece of the body of a request.
+func (j *journal) addBody(e *entry, piece []byte) {
+	e.hasBody = e.hasBody || len(piece) > 0
+	piece = piece[:min(len(piece), maxBody-len(e.body))]
+	if e.place == nil {
+		return // the entry has left the journal, or its texts have
+	}
+	e.body = append(e.body, piece...)
+	j.count(e, len(piece))
+}
+
+// copyOf is a copy of an entry as it is shown, but for what must be redacted.
+func (e *entry) copyOf() Request {
+	r := e.Request
+	r.Body = string(e.body)
+	if e.isDropped && e.hasBody {
+		r.Body = dropped
+	}
+	return r
+}
+
+// clear empties the journal, or removes the requests of a user from it.
+func (j *journal) clear(userID string) {
+	for user, own := range j.users {
+		if userID != "" && userID != user {
+			continue
+		}
+		for _, e := range own.entries {
+			j.release(e)
+		}
+		delete(j.users, user)
 	}
 }
 
 // ClearRequests empties the journal, or removes the requests of a user from it.
 func (d *Double) ClearRequests(userID string) {
-	d.Lock()
-	defer d.Unlock()
-	d.clearRequests(userID)
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.journal.clear(userID)
 }
 
-// clearRequests is ClearRequests for who holds the mutex.
-func (d *Double) clearRequests(userID string) {
-	delete(d.journal, userID)
-	if userID == "" {
-		clear(d.journal)
-	}
+// Query says which requests are asked for.
+type Query struct {
+	Operation string   // "": any
+	Users     []string // nil: of all; the user "" is those without a known key
+	After     int      // only those with a larger Seq
+
+	// Count is how many to wait for. 0 does not wait, and asks for those, too, that have not
+	// come yet: whose body is still to be read.
+	Count int
+	// Answered waits until so many are answered, or never will be.
+	Answered bool
 }
 
-// reportUnknown reports a request to a route that the API lacks.
-func (d *Double) reportUnknown(r Request) {
-	problem := fmt.Sprintf("request %v: the API has no such route; below %s it has %s; "+
-		"AllowUnknownRoutes or -allow-unknown-routes lets it pass",
-		r, d.base, strings.Join(d.Operations(), ", "))
-	if d.Unknown != nil {
-		d.Unknown(problem)
-	}
-	d.Lock()
-	defer d.Unlock()
-	if len(d.unknown) < maxUnknown {
-		d.unknown = append(d.unknown, problem)
-	}
+// wants reports whether the query asks for a request, if it is of one of its users.
+func (q Query) wants(seq int, operation string) bool {
+	return seq > q.After && (q.Operation == "" || q.Operation == operation)
 }
 
-// KnownOperation returns an error that has all operations unless this is one of them.
-func (d *Double) KnownOperation(operation string) error {
-	if slices.Contains(d.Operations(), operation) {
-		return nil
+// counts reports whether a request that the query wants counts.
+func (q Query) counts(e *entry) bool {
+	return q.Count == 0 || e.hasCome && (!q.Answered || e.isAnswered)
+}
+
+// Found are the requests that a [Query] asks for.
+type Found struct {
+	Requests []Request `json:"data"`      // the oldest first
+	TimedOut bool      `json:"timed_out"` // there are fewer than were waited for
+	Dropped  int       `json:"dropped"`   // how many older ones the journal no longer has
+}
+
+// find returns the entries that count for a query, and how many others the journal no longer
+// has.
+func (j *journal) find(q Query) (entries []*entry, dropped int) {
+	for user, own := range j.users {
+		if q.Users != nil && !slices.Contains(q.Users, user) {
+			continue
+		}
+		dropped += own.countGone(q)
+		begin, _ := slices.BinarySearchFunc(own.entries, q.After+1, func(e *entry, seq int) int {
+			return cmp.Compare(e.Seq, seq)
+		})
+		for _, e := range own.entries[begin:] {
+			if q.wants(e.Seq, e.Operation) && q.counts(e) {
+				entries = append(entries, e)
+			}
+		}
 	}
-	return answer.BadRequest(fmt.Sprintf("operation %.80q is not known: it must be one of %s",
-		operation, strings.Join(d.Operations(), ", ")))
+	return entries, dropped
+}
+
+// Requests returns copies of the newest requests that q asks for. If q has a count, it waits
+// until so many have come, or ctx is done.
+func (d *Double) Requests(ctx context.Context, q Query) Found {
+	found := Found{Requests: []Request{}}
+	d.mutex.Lock()
+	entries, dropped := d.journal.find(q)
+	for round := 0; len(entries) < q.Count && ctx.Err() == nil; round++ {
+		d.wait(ctx, q, round)
+		entries, dropped = d.journal.find(q)
+	}
+	for _, e := range entries {
+		found.Requests = append(found.Requests, e.copyOf())
+	}
+	d.mutex.Unlock()
+	found.TimedOut = len(entries) < q.Count
+	found.Dropped = dropped
+	slices.SortFunc(found.Requests, func(a, b Request) int { return a.Seq - b.Seq })
+	for i := range found.Requests { // without the mutex, as it takes long for many large bodies
+		r := &found.Requests[i]
+		r.Header = r.Header.Clone()
+		r.Body = answer.Redact(r.Body) // only here, as a key may come in two pieces
+		r.Error = answer.Redact(r.Error)
+	}
+	return found
+}
+
+// WriteJournal writes all requests as the control API has them, for who looks at them when the
+// double has ended.
+func (d *Double) WriteJournal(w io.Writer) error {
+	_, err := w.Write(append(strict.Encode(d.Requests(context.Background(), Query{})), '\n'))
+	return err
 }

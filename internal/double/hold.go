@@ -1,0 +1,436 @@
+package double
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/events/internal/answer"
+)
+
+// What is done to a request that a fault may be for, in this order:
+//
+//  1. Its body is read, so that the journal has it, and a fault can look for a text in it.
+//  2. The first fault for it is found and counted.
+//  3. It is carried out, unless the fault says that nothing is done: at once, and whether or
+//     not its client waits, as a real server does. The answer is kept.
+//  4. It is held for as long as the delay of the fault says.
+//  5. It is answered as the fault says.
+//
+// Example: a create meets a delay of a minute, and its client gives up after ten seconds. The
+// event is there then, and a second try with another idempotency key makes another one.
+
+// FaultHeader is the header field of an answer that says what a fault did.
+const FaultHeader = "X-Eventsd-Fault"
+
+// call is what the double knows of a request before its body was read.
+type call struct {
+	operation string
+	path      string // below the base path
+	user      string // the id of the key's owner
+	request   *http.Request
+}
+
+// has reports whether the request has a text in its target, in its body, or in a line of its
+// header, whose name may be in lower case.
+func (c *call) has(text string, body []byte) bool {
+	if strings.Contains(c.request.URL.RequestURI(), text) || bytes.Contains(body, []byte(text)) {
+		return true
+	}
+	for name, values := range c.request.Header {
+		for _, value := range values {
+			if strings.Contains(name+": "+value, text) ||
+				strings.Contains(strings.ToLower(name)+": "+value, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hold is a request that a fault may be for, until it is answered. The double's mutex guards
+// what changes in it.
+type hold struct {
+	double    *Double
+	call      *call
+	entry     *entry
+	body      []byte     // of the request, until it is carried out
+	bodyErr   error      // how that ended: io.EOF if it is whole
+	injection *Injection // which the request met; nil until its body was read
+	size      int64      // bytes that it keeps: of its body, then of its answer
+	isWorking bool       // it is being carried out: nothing can refuse it now
+	refusal   string     // why it is answered 503, or ""
+
+	done    context.Context // done when the fault no longer holds the request
+	release context.CancelFunc
+}
+
+// refuse makes the answers to the requests of a user that faults hold a 503, or for "" to all.
+// A request that is being carried out waits no longer, but has its own answer: whether its
+// work is done before or after what happens now, nobody can say.
+func (fs *faults) refuse(userID, why string) {
+	for h := range fs.holds {
+		if userID != "" && userID != h.entry.User {
+			continue
+		}
+		if !h.isWorking {
+			h.refusal = why
+		}
+		h.release()
+	}
+}
+
+// intercept answers a request as the first fault for it says, and leaves it to next if there
+// is none. It is what [Server.Intercept] sets.
+func (d *Double) intercept(
+	operation, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc,
+) {
+	e, isOurs := r.Context().Value(entryKey{}).(*entry)
+	if !isOurs { // it did not come through Handler
+		next(w, r)
+		return
+	}
+	h := d.hold(&call{operation, strings.TrimPrefix(r.URL.Path, d.base), userID, r}, e)
+	if h == nil {
+		next(w, r)
+		return
+	}
+	defer d.leave(h)
+	d.readBody(h)
+	if !d.meet(h) {
+		next(w, h.withBody(r))
+		return
+	}
+	base := w.Header().Clone()
+	done := d.carryOut(h, base, next)
+	f := d.met(h, done)
+	h.wait(w, f.Delay)
+	refusal := d.refusal(h)
+	switch {
+	case refusal != "":
+		h.send(w, Fault{}, refusal, refused(base, refusal))
+	case !f.isAnswered():
+		d.lose(h, done)
+		disconnect(w, f.Reset)
+	case r.Context().Err() != nil: // the client went away
+		d.lose(h, done)
+		disconnect(w, false)
+	case f.Status != 0:
+		h.send(w, f, f.String(), f.answer(base))
+	case f.Patch != "":
+		done.body = merge(done.body, []byte(f.Patch))
+		h.send(w, f, f.String(), done)
+	default:
+		h.send(w, f, f.String(), done)
+	}
+}
+
+// hold returns a hold of a request that a fault may be for, or nil.
+func (d *Double) hold(c *call, e *entry) *hold {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	e.Operation = c.operation
+	if !slices.ContainsFunc(d.faults.list, func(f *Injection) bool { return f.isFor(c) }) {
+		return nil
+	}
+	h := &hold{double: d, call: c, entry: e}
+	h.done, h.release = context.WithCancel(c.request.Context())
+	d.faults.holds[h] = true
+	return h
+}
+
+// leave ends a hold.
+func (d *Double) leave(h *hold) {
+	h.release()
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	delete(d.faults.holds, h)
+	d.faults.held -= h.size
+}
+
+// keep lets a hold keep so many bytes. It refuses the request if all of them keep too many.
+func (d *Double) keep(h *hold, size int64) (isAllowed bool) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	h.size += size
+	d.faults.held += size
+	isAllowed = d.faults.held <= d.limits.Held
+	if !isAllowed {
+		h.refusal = "busy"
+	}
+	return isAllowed
+}
+
+// readBody reads the body of a request to its end, by which net/http also begins to notice
+// when the client goes away. It keeps as much as the server may want to see: a longer body is
+// refused whatever it has.
+func (d *Double) readBody(h *hold) {
+	from := h.call.request.Body
+	most := d.limits.Body + 1
+	size := most
+	if length := h.call.request.ContentLength; length >= 0 {
+		size = min(length, most)
+	}
+	if d.keep(h, size) {
+		h.body, h.bodyErr = io.ReadAll(io.LimitReader(from, most))
+	}
+	if h.bodyErr == nil {
+		_, h.bodyErr = io.CopyN(io.Discard, from, d.limits.Drain)
+	}
+	if h.bodyErr == nil || h.bodyErr == io.EOF {
+		h.bodyErr = io.EOF
+	}
+}
+
+// ended is a reader that has nothing left to read.
+type ended struct{ err error }
+
+func (e ended) Read([]byte) (int, error) { return 0, e.err }
+
+// withBody returns the request with the body that was read, which ends as it did.
+func (h *hold) withBody(r *http.Request) *http.Request {
+	r = r.WithContext(r.Context()) // a copy
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(h.body), ended{h.bodyErr}))
+	return r
+}
+
+// meet finds the first fault for a request whose body was read, and counts the request. It
+// reports whether the double answers it: by that fault, or because it is refused. A request
+// whose body did not arrive meets none.
+func (d *Double) meet(h *hold) bool {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if h.refusal != "" {
+		h.entry.Fault = h.refusal
+		return true
+	}
+	if h.bodyErr != io.EOF {
+		return false
+	}
+	for _, f := range d.faults.list {
+		if !f.isFor(h.call) || f.Contains != "" && !h.call.has(f.Contains, h.body) {
+			continue
+		}
+		f.matched++
+		if f.matched > f.After {
+			h.injection = f
+			h.isWorking = true
+			return true
+		}
+	}
+	return false
+}
+
+// carryOut does what a request asks for, whether or not its client waits, and returns the
+// answer: one without a status if the fault says that nothing is done. The header is the one
+// that each answer begins with.
+func (d *Double) carryOut(h *hold, header http.Header, next http.HandlerFunc) *recorder {
+	done := &recorder{header: header.Clone(), keep: func(size int64) bool { return d.keep(h, size) }}
+	if h.injection != nil && h.injection.isCarriedOut() {
+		r := h.call.request
+		next(done, h.withBody(r.WithContext(context.WithoutCancel(r.Context()))))
+	}
+	return done
+}
+
+// met notes that a request has met its fault and that what is to be done is done. It returns
+// the fault: none if the request was refused before.
+func (d *Double) met(h *hold, done *recorder) (f Fault) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	h.body = nil
+	d.faults.held -= h.size - int64(len(done.body))
+	h.size = int64(len(done.body))
+	h.isWorking = false
+	if h.injection != nil {
+		f = h.injection.Fault
+		h.injection.Hits++
+		h.entry.Fault = f.String()
+	}
+	h.entry.hasCome = true
+	d.journal.tell(h.entry)
+	return f
+}
+
+// refusal is why a request is answered 503, or "".
+func (d *Double) refusal(h *hold) string {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if h.refusal != "" {
+		h.entry.Fault = h.refusal
+	}
+	return h.refusal
+}
+
+// lose notes what was done by a request whose answer is lost.
+func (d *Double) lose(h *hold, done *recorder) {
+	d.note(h.entry, func() {
+		h.entry.Status = done.status
+		h.entry.Error = done.problem()
+	})
+}
+
+// disconnect closes the connection of a request, by a TCP reset if so wanted and if there is a
+// TCP connection: in a process there may be none.
+func disconnect(w http.ResponseWriter, byReset bool) {
+	if byReset {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			layer, isLayer := conn.(interface{ NetConn() net.Conn }) // TLS
+			if isLayer {
+				conn = layer.NetConn()
+			}
+			tcp, isTCP := conn.(*net.TCPConn)
+			if isTCP {
+				tcp.SetLinger(0)
+			}
+			conn.Close()
+		}
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// wait waits until the time is over, the fault is removed or the client goes away. Meanwhile
+// the server's timeouts do not count, and then that of the answer begins anew.
+func (h *hold) wait(w http.ResponseWriter, t time.Duration) {
+	if t <= 0 {
+		return
+	}
+	answer.NoTimeouts(w)
+	select {
+	case <-h.done.Done():
+	case <-time.After(t):
+	}
+	answer.RestartWriteTimeout(h.done, w)
+}
+
+// send sends an answer as the fault says, with what it does.
+func (h *hold) send(w http.ResponseWriter, f Fault, does string, a *recorder) {
+	a.header.Set(FaultHeader, does)
+	names := append(slices.Sorted(maps.Keys(f.Header)), FaultHeader)
+	const expose = "Access-Control-Expose-Headers"
+	a.header.Set(expose, a.header.Get(expose)+", "+strings.Join(names, ", "))
+	a.header.Set("Content-Length", strconv.Itoa(len(a.body)))
+	for name, values := range f.Header {
+		// Without values, the field is not sent, and net/http makes none of its own.
+		a.header[http.CanonicalHeaderKey(name)] = values
+	}
+	clear(w.Header())
+	maps.Copy(w.Header(), a.header)
+	problem := a.problem()
+	h.double.note(h.entry, func() { h.entry.Error = problem })
+	w.WriteHeader(a.status)
+	if h.call.request.Method != "HEAD" {
+		h.sendBody(w, f, a.body)
+	}
+}
+
+// sendBody sends the body of an answer as the fault says.
+func (h *hold) sendBody(w http.ResponseWriter, f Fault, body []byte) {
+	if f.Cut {
+		body = body[:len(body)/2]
+	}
+	control := http.NewResponseController(w)
+	for i := range 10 {
+		if f.Trickle > 0 {
+			control.Flush() // what comes before the pause
+			h.wait(w, f.Trickle/10)
+		}
+		w.Write(body[len(body)*i/10 : len(body)*(i+1)/10])
+	}
+	if f.Cut {
+		control.Flush()
+		disconnect(w, f.Reset)
+	}
+}
+
+// recorder is a [http.ResponseWriter] that keeps an answer.
+type recorder struct {
+	header http.Header
+	status int
+	body   []byte
+	keep   func(size int64) bool // whether so many more bytes may be kept; nil: they may
+	isFull bool                  // they may not
+}
+
+func (a *recorder) Header() http.Header { return a.header }
+
+func (a *recorder) WriteHeader(status int) { a.status = status }
+
+func (a *recorder) Write(part []byte) (int, error) {
+	if a.keep != nil && !a.isFull {
+		a.isFull = !a.keep(int64(len(part)))
+	}
+	if !a.isFull {
+		a.body = append(a.body, part...)
+	}
+	return len(part), nil
+}
+
+// problem is the message of an answer in the form of an error, or "".
+func (a *recorder) problem() string { return problemIn(a.status, a.body) }
+
+// required are the fields that openapi.json requires of the header of some answers.
+var required = map[int][2]string{
+	401: {"WWW-Authenticate", answer.Challenge(answer.Realm)},
+	405: {"Allow", "OPTIONS"},
+	415: {"Accept", "application/json"},
+	429: {"Retry-After", "1"},
+	500: {"X-Request-Id", "fault"},
+	503: {"Retry-After", "1"},
+}
+
+// answer is the answer with the status of the fault. The header is the one that each answer
+// begins with.
+func (f *Fault) answer(header http.Header) *recorder {
+	a := &recorder{header: header.Clone()}
+	field, isRequired := required[f.Status]
+	if isRequired {
+		a.header.Set(field[0], field[1])
+	}
+	if f.RetryAfter > 0 {
+		seconds := (f.RetryAfter-1)/time.Second + 1
+		a.header.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+	} else if f.RetryAfter < 0 {
+		a.header.Del("Retry-After")
+	}
+	if f.Body == "" && !f.NoBody {
+		message := "nothing was done, as a test wants it"
+		if f.Lose {
+			message = "what was asked for was done, and a test wants this answer to it"
+		}
+		answer.NewError(f.Status, message).Write(a)
+		return a
+	}
+	a.status = f.Status
+	a.body = []byte(f.Body)
+	contentType := "text/plain; charset=utf-8"
+	switch f.Body[:min(1, len(f.Body))] {
+	case "":
+		return a
+	case "<":
+		contentType = "text/html; charset=utf-8"
+	case "{", "[":
+		contentType = "application/json"
+	}
+	a.header.Set("Content-Type", contentType)
+	return a
+}
+
+// refused is the answer to a request that is refused.
+func refused(header http.Header, why string) *recorder {
+	message := "the double was reset while it held this request, so nothing is left of it"
+	if why == "busy" {
+		message = "faults hold back as many bytes as they may; send this again later"
+	}
+	a := &recorder{header: header.Clone()}
+	answer.NewError(503, message, "Retry-After", "1").Write(a)
+	return a
+}
