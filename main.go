@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -371,7 +373,7 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 			e.program.Notice("%s", problem)
 		}
 		if problems != nil && errors.Is(err, command.Succeeded) {
-			return command.Failed(errors.New("")) // all is said
+			return command.Status(1)
 		}
 		return err
 	}
@@ -541,6 +543,10 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 	if err != nil {
 		logger.Warn("the operator's commands cannot reach this server", "operator", at.Operator)
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		logger.Warn("who runs this server cannot write to the folder of the data file, so the file cannot "+
+			"be written anew: it keeps what was deleted, and grows", "folder", filepath.Dir(at.Data))
+	}
 	if socket != nil {
 		running := process{a, began, at.API}
 		handler := operatorHandler(a, running, report)
@@ -621,11 +627,27 @@ func openToServe(ctx context.Context, s service) (*Store, error) {
 	if s.data == "" {
 		return NewStore(&s.config), nil
 	}
+	logger := s.config.Logger
+	file, err := os.Stat(s.data)
+	if err == nil && file.Size() > 0 { // the last line of the log of a server without enough memory
+		logger.Info("reading the data file", "data", s.data, "bytes", file.Size())
+	}
+	if owner, isOther := command.OtherOwner(s.data); isOther {
+		logger.Warn("the data file belongs to another user", "data", s.data, "user", owner)
+	}
+	isWaiting := false
 	store, err := openStore(&s.config, func(o rows.Options) (*rows.DB, error) {
 		o.Holder = operator.Starting
 		o.Wait = offline.LockWait
 		o.WaitFor = func(holder string) bool {
-			return ctx.Err() == nil && operator.IsCommand("eventsd", holder)
+			if ctx.Err() != nil || !operator.IsCommand("eventsd", holder) {
+				return false
+			}
+			if !isWaiting {
+				isWaiting = true
+				logger.Info("waiting for a command that has the data file", "command", holder)
+			}
+			return true
 		}
 		return rows.Open(s.data, o)
 	})
@@ -686,7 +708,7 @@ func (p process) status(answer.Request) (any, error) {
 	stats := p.api.db.Stats()
 	_, longest := p.api.db.Writing()
 	var problem *string
-	if err := p.api.Err(); err != nil {
+	if err := writeProblem(p.api); err != nil {
 		problem = new(offline.Advised(err).Error())
 	}
 	return struct {
@@ -722,6 +744,19 @@ func (p process) status(answer.Request) (any, error) {
 	}, nil
 }
 
+// writeProblem is why a store cannot write, or why changes are refused at present, or nil.
+func writeProblem(a *api) error {
+	trouble := a.db.Trouble()
+	if trouble == nil {
+		return a.Err()
+	}
+	since := trouble.Since.UTC().Format(time.RFC3339)
+	if trouble.Refused == 0 {
+		return fmt.Errorf("%w, since %s", trouble.Err, since)
+	}
+	return fmt.Errorf("%w, since %s, and %d changes were refused", trouble.Err, since, trouble.Refused)
+}
+
 // aboutRequest is what the log of a request has of its user and API key and, in a double, of its fault.
 func (a *api) aboutRequest(r *http.Request, answered http.Header) (line []any) {
 	secret, _ := credential(r.Header)
@@ -754,17 +789,15 @@ func withPages(a *api, handler http.Handler, beside map[string]http.HandlerFunc)
 	})
 }
 
-const tooLong = 10 * time.Second // for a commit or rewrite of a server that is well
-
-// writeHealth answers whether the server is well.
+// writeHealth answers whether the server is well. A disk that is full does not make it ill: it heals
+// without a restart, and reads go on.
 func (a *api) writeHealth(w http.ResponseWriter, r *http.Request) {
-	writing, _ := a.db.Writing()
+	trouble := a.db.Trouble()
 	switch {
 	case a.Err() != nil:
 		a.writeError(w, r, answer.NewError(503, "the data file cannot be written; the log says why"))
-	case writing > tooLong:
-		a.writeError(w, r, answer.NewError(503,
-			"the disk has been writing to the data file for more than 10 s, and changes wait for that"))
+	case trouble != nil && errors.Is(trouble.Err, rows.ErrHung):
+		a.writeError(w, r, answer.NewError(503, rows.ErrHung.Error()))
 	default:
 		answer.Write(w, 200, `{"status":"ok"}`)
 	}
@@ -829,8 +862,9 @@ func (e *eventsd) printDescription(*command.Flags) func() error {
 func (e *eventsd) printVersion(*command.Flags) func() error {
 	return func() error {
 		module, number := build()
-		return e.program.Printf("eventsd %s %s %s %s/%s\n",
-			module, number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		format := formats[len(formats)-1].Name
+		return e.program.Printf("eventsd %s %s %s %s/%s\nformat: %s\n",
+			module, number, runtime.Version(), runtime.GOOS, runtime.GOARCH, format)
 	}
 }
 

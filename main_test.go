@@ -392,6 +392,9 @@ func TestMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			code, out, stderr := command(nil, "", tt.args...)
 			lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
+			if strings.Contains(lines[0], `msg="reading the data file"`) {
+				lines = lines[1:]
+			}
 			oneLine := len(lines) == 1 && strings.HasPrefix(lines[0], "eventsd: ")
 			status := 2
 			if tt.name == "port taken" || tt.name == "file in use" { // it may be free when it is tried again
@@ -464,7 +467,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help serve = %s, want %s", out, want)
 		}
 	}
-	version := regexp.MustCompile(`^eventsd \S+ \S+ go1\.\S+ \w+/\w+\n$`)
+	version := regexp.MustCompile(`^eventsd \S+ \S+ go1\.\S+ \w+/\w+\nformat: events/1\n$`)
 	for _, arg := range []string{"version", "-version", "--version"} {
 		if code, out, _ := command(nil, "", arg); code != 0 || !version.MatchString(out) {
 			t.Errorf("%s = %d %q", arg, code, out)
@@ -1139,6 +1142,16 @@ func TestDamage(t *testing.T) {
 		t.Errorf("check = %d %s %s", code, out, stderr)
 	}
 	whole, _ := os.ReadFile(data)
+	for _, cut := range []int{1, 2, 20} { // a copy that lacks its end looks like a crash
+		if err := os.WriteFile(data, whole[:len(whole)-cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, stderr := command(env, "", "check")
+		isTold := strings.Contains(out, "\nformat: events/1\n") && !strings.Contains(out, "found: clean")
+		if code != 3 || !isTold || stderr != "" {
+			t.Errorf("check of a file without its last %d bytes = %d %s %s, want 3", cut, code, out, stderr)
+		}
+	}
 	damaged := bytes.Replace(whole, []byte(`"name":"Grace Hopper"`), []byte(`"name":"Grace Hoppex"`), 1)
 	if err := os.WriteFile(data, damaged, 0o600); err != nil {
 		t.Fatal(err)
@@ -1276,14 +1289,21 @@ func TestReadyLog(t *testing.T) {
 	if code, _, stderr := command(nil, seed, "apply", "-create", "-data", data); code != 0 {
 		t.Fatal(code, stderr)
 	}
+	before, err := os.Stat(data)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := start(t, nil, "-addr", "127.0.0.1:0", "-data", data)
 	info, err := os.Stat(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("level=INFO msg=ready version=(devel) rows=12 bytes=%d\n", info.Size())
-	if log := p.stderr.String(); !strings.Contains(log, want) {
-		t.Errorf("the log is %s, want %s", log, want)
+	first := fmt.Sprintf("level=INFO msg=\"reading the data file\" data=%s bytes=%d\n", data, before.Size())
+	last := fmt.Sprintf("level=INFO msg=ready version=(devel) rows=12 bytes=%d\n", info.Size())
+	log := p.stderr.String()
+	line, _, _ := strings.Cut(log, "\n")
+	if !strings.HasSuffix(line+"\n", first) || !strings.HasSuffix(log, last) {
+		t.Errorf("the log is %s, want it to begin with %s and to end with %s", log, first, last)
 	}
 }
 

@@ -179,6 +179,19 @@ func TestFullDisk(t *testing.T) {
 	if status, body, _ := call("GET", root+"/healthz", "", ""); status != 200 {
 		t.Errorf("GET /healthz with a full disk = %d %s, want 200: it heals itself", status, body)
 	}
+	statusOf := func() (text *string) {
+		code, out, stderr := command(nil, "", "status", "-json", "-data", data)
+		var now struct{ Error *string }
+		if err := json.Unmarshal([]byte(out), &now); err != nil {
+			t.Fatalf("status = %d %s %s, %v", code, out, stderr, err)
+		}
+		return now.Error
+	}
+	told := statusOf()
+	want := fmt.Sprintf(", and %d changes were refused", refused)
+	if told == nil || !strings.Contains(*told, "file too large, since 20") || !strings.HasSuffix(*told, want) {
+		t.Errorf("status with a full disk has the error %v, want why, since when, and %s", told, want)
+	}
 	cmd.Process.Kill()
 	cmd.Wait()
 
@@ -190,6 +203,9 @@ func TestFullDisk(t *testing.T) {
 	}
 	if status, body, _ := call("POST", lines["base_url"]+"/events/create", key, newEvent); status != 201 {
 		t.Errorf("create with room again = %d %s", status, body)
+	}
+	if told := statusOf(); told != nil {
+		t.Errorf("status with room again has the error %s", *told)
 	}
 	for range 60 { // so that the next start would write this much again
 		call("POST", lines["base_url"]+"/events/create", key, newEvent)
@@ -208,6 +224,13 @@ func TestFullDisk(t *testing.T) {
 	status, body, _ = call("GET", root+"/healthz", "", "")
 	if status != 503 || !strings.Contains(body, `"server_error"`) {
 		t.Errorf("GET /healthz without room for a start = %d %s, want 503", status, body)
+	}
+	if told := statusOf(); told == nil || !strings.Contains(*told, "read-only until a restart") {
+		t.Errorf("status without room for a start has the error %v", told)
+	}
+	code, _, said := command(nil, "", "health", "-addr", strings.TrimPrefix(root, "http://"))
+	if code != 1 || !strings.Contains(said, "503 Service Unavailable: the data file cannot be written; the log") {
+		t.Errorf("health without room for a start = %d %s, want what /healthz says", code, said)
 	}
 	cmd.Process.Signal(syscall.SIGTERM)
 	cmd.Wait()

@@ -17,12 +17,8 @@ import (
 // and nothing is waited for.
 const leftRunning = 100 * time.Millisecond
 
-var (
-	// Succeeded ends the program with the status 0.
-	Succeeded error = exitError{errSilent, 0}
-
-	errSilent = errors.New("") // the status says it all
-)
+// Succeeded ends the program with the status 0.
+var Succeeded = Status(0)
 
 // Child runs a command with further variables in its environment, on the
 // streams of the program and in its process group. Signals are handed on to it.
@@ -59,7 +55,10 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	if wait.Signaled() {
 		status = 128 + int(wait.Signal())
 	}
-	return exitError{errSilent, status} // which is Succeeded if the status is 0
+	if status == 0 {
+		return Succeeded
+	}
+	return Status(status)
 }
 
 // isTerminal reports whether a stream is a terminal: a character device other than

@@ -32,6 +32,9 @@ func Failed(err error) error {
 	return exitError{err, 1}
 }
 
+// Status ends the program with a status and prints nothing: all is said.
+func Status(status int) error { return exitError{errors.New(""), status} }
+
 // Exit prints the error in one line, if there is one to print, and returns the exit
 // status of the program: 0 if there is no error. An error that is not marked by [Failed]
 // ends it with 1, too, if it is the system's, such as a full disk or a port in use: it may be

@@ -18,9 +18,9 @@ var ErrNobody = errors.New("nobody listens")
 // that cannot be reached is another one.
 func (p *Program) DialSocket(path, file string) (net.Conn, error) {
 	trusted := []int{0, os.Geteuid()}
-	owner, isOwned := ownerOf(os.Stat(file))
-	if isOwned {
-		p.warnOfOwner(file, owner)
+	owner, isOther := OtherOwner(file)
+	if isOther {
+		p.Warn("%s belongs to user %d and not to you", file, owner)
 		trusted = append(trusted, owner)
 	}
 	before, lookErr := os.Lstat(path)
@@ -77,18 +77,10 @@ func checkUser(user int, trusted []int) error {
 	return fmt.Errorf("it is user %d; see what that is, and remove the socket", user)
 }
 
-// WarnOfOwner warns of a file that belongs to another user than the one who runs the program.
-func (p *Program) WarnOfOwner(file string) {
+// OtherOwner is the user whom a file belongs to, if that is not the one who runs the program.
+func OtherOwner(file string) (user int, isOther bool) {
 	owner, isOwned := ownerOf(os.Stat(file))
-	if isOwned {
-		p.warnOfOwner(file, owner)
-	}
-}
-
-func (p *Program) warnOfOwner(file string, owner int) {
-	if owner != os.Geteuid() {
-		p.Warn("%s belongs to user %d and not to you", file, owner)
-	}
+	return owner, isOwned && owner != os.Geteuid()
 }
 
 // Socket makes a Unix socket that only its owner can connect to. A socket that

@@ -133,6 +133,10 @@ func (f *Files) Records(path string) (records []byte, err error) {
 	return records, err
 }
 
+// unclean is the exit status of check where the last write of a file is not whole. A crash leaves
+// that, and a start mends it, but a copy of which the end is missing looks the same.
+const unclean = 3
+
 // Check is the subcommand check. It ends with status 1 if the file is damaged, and not with 2: it
 // has found what it looks for.
 func (f *Files) Check(flags *command.Flags) func() error {
@@ -146,13 +150,17 @@ func (f *Files) Check(flags *command.Flags) func() error {
 		if err != nil {
 			return Advised(err)
 		}
-		return f.Program.Printf("file: %s\nbytes: %d\nlines: %d\n"+
+		err = f.Program.Printf("file: %s\nformat: %s\nbytes: %d\nlines: %d\n"+
 			"commits: %d to %d, the snapshot up to %d\n"+
 			"users: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
-			command.Printable(data), r.Size, r.Lines,
+			command.Printable(data), r.Format, r.Size, r.Lines,
 			r.First, r.Last, r.Snap,
 			count["user"], count["key"], count["event"], count["guest"],
 			cmp.Or(r.Repair, "clean"))
+		if err == nil && r.Repair != "" {
+			err = command.Status(unclean)
+		}
+		return err
 	}
 }
 

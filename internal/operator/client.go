@@ -69,9 +69,12 @@ func (c *client) ask(w io.Writer, method, path string, body []byte) error {
 	}
 	var e struct{ Error struct{ Message string } }
 	err = json.NewDecoder(resp.Body).Decode(&e)
-	if err != nil || resp.StatusCode >= 500 {
-		return command.Failed(fmt.Errorf("the running server answered %s: its log has the cause "+
-			"under the id %s", resp.Status, resp.Header.Get("X-Request-Id")))
+	if err != nil {
+		return command.Failed(fmt.Errorf("the running server answered %s, and is no server of this program",
+			resp.Status))
+	}
+	if resp.StatusCode >= 500 {
+		return command.Failed(fmt.Errorf("the running server answered %s: %s", resp.Status, e.Error.Message))
 	}
 	return errors.New(e.Error.Message)
 }

@@ -99,7 +99,8 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 		return nil
 	}
 	keyBody := answer.NewBodies(maxBody, 0, "")
-	recordsBody := answer.NewBodies(maxRecords, 0, "; send it in parts")
+	recordsBody := answer.NewBodies(maxRecords, 0, "; send it in parts, or "+
+		"stop the server and apply it to its data file, which takes any size")
 	return []answer.Route{
 		{Operation: "GET /keys", Handle: Reply(200, listKeys)},
 		{Operation: "POST /keys", Body: keyBody, Handle: Reply(201, issueKey)},
