@@ -53,7 +53,7 @@ func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, e
 		}
 		key = Key{UserID: owner.ID, Digest: digest(secret), Hint: hint(secret), CreatedAt: t.newTime()}
 		t.makeID(&key.ID, keyTable, "key", owner.ID)
-		t.put(&key, nil, nil)
+		t.put(keyTable.Form(&key), nil, nil)
 		return nil
 	})
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Store) RevokeKey(keyID string) error {
 		load(&k, r)
 		if k.RevokedAt == nil {
 			k.RevokedAt = new(latest(s.now(), k.CreatedAt))
-			t.put(&k, r, nil)
+			t.put(keyTable.Form(&k), r, nil)
 		}
 		return nil
 	})

@@ -230,8 +230,7 @@ type Store struct {
 	// the latest created_at so far. It may be ahead of the newest row, as updates that fail move
 	// it, too. That is harmless: it only moves forward.
 	last    time.Time
-	encoded bytes.Buffer
-	encoder *json.Encoder // to encoded
+	encoded []byte // the row that was encoded last; kept for its memory
 
 	userDeleted func(userID string) // see inner.OnDelete
 }
@@ -251,8 +250,6 @@ func NewStore(cfg *Config) *Store {
 
 func newStore(cfg *Config) *Store {
 	s := &Store{cfg: *cmp.Or(cfg, &Config{}), userDeleted: func(string) {}}
-	s.encoder = json.NewEncoder(&s.encoded)
-	s.encoder.SetEscapeHTML(false)
 	s.cfg.Logger = cmp.Or(s.cfg.Logger, slog.New(slog.DiscardHandler))
 	switch s.cfg.NewEventStatus {
 	case "", "published":
@@ -655,32 +652,35 @@ func (s *Store) newID(kind, owner string) string {
 	return text
 }
 
-// put puts the row of x, which points to a User, Key, Event or Guest, in place of the old
-// one, if there is one.
-func (t tx) put(x any, old *rows.Row, idem *rows.IdempotencyKey) *rows.Row {
-	return t.Put(old, t.encode(x), idem)
+// put puts the row of a form, which is bound to a User, Key, Event or Guest, in place of the
+// old one, if there is one.
+func (t tx) put(f form.Form, old *rows.Row, idem *rows.IdempotencyKey) *rows.Row {
+	return t.Put(old, t.encode(f), idem)
 }
 
-// encode is the text of the row that x points to. One encoder for all takes less time than
-// one for each.
-func (t tx) encode(x any) string {
-	t.s.encoded.Reset()
-	t.s.encoder.Encode(x)
-	text := t.s.encoded.Bytes()
-	return string(text[:len(text)-1]) // without the line break
+// encode is the text of the row of a form. It panics, which Batch returns as an error, if a time
+// cannot be written: Config.Now is beyond the year 9999.
+func (t tx) encode(f form.Form) string {
+	text, err := f.Append(t.s.encoded[:0])
+	if err != nil {
+		panic(err)
+	}
+	t.s.encoded = text
+	return string(text)
 }
 
 func (t tx) applyUser(v strict.Value) []string {
 	var u User
 	old := t.existing(v, "usr", emailName(stringIn(v, "email")))
 	mode := load(&u, old)
-	p := userTable.Form(&u).Fill(v, mode)
+	f := userTable.Form(&u)
+	p := f.Fill(v, mode)
 	problems := t.check(p, old, u.ID, "email", emailName(u.Email), &u.CreatedAt)
 	if problems != nil {
 		return problems
 	}
 	t.makeID(&u.ID, userTable, "usr", u.Name)
-	t.put(&u, old, nil)
+	t.put(f, old, nil)
 	return nil
 }
 
@@ -696,7 +696,8 @@ func (t tx) applyKey(v strict.Value) []string {
 	}
 	old := t.existing(v, "key", apiKeyName(sum))
 	mode := load(&k, old)
-	p := keyTable.Form(&k).Fill(v, mode)
+	f := keyTable.Form(&k)
+	p := f.Fill(v, mode)
 	if secret != "" {
 		if k.Digest != "" && k.Digest != sum {
 			p.Add("digest", "is not that of the secret: leave one of them out")
@@ -715,7 +716,7 @@ func (t tx) applyKey(v strict.Value) []string {
 		return problems
 	}
 	t.makeID(&k.ID, keyTable, "key", k.UserID)
-	t.put(&k, old, nil)
+	t.put(f, old, nil)
 	return nil
 }
 
@@ -725,7 +726,8 @@ func (t tx) applyEvent(v strict.Value) []string {
 	old := t.existing(v, "evt", "")
 	mode := load(&e, old)
 	before := e.UpdatedAt
-	p := eventTable.Form(&e).Fill(v, mode)
+	f := eventTable.Form(&e)
+	p := f.Fill(v, mode)
 	if e.UpdatedAt.IsZero() { // the record has null
 		e.UpdatedAt = before
 	}
@@ -733,17 +735,18 @@ func (t tx) applyEvent(v strict.Value) []string {
 	if problems != nil {
 		return problems
 	}
-	if old != nil && e.UpdatedAt.Equal(before) && t.encode(&e) != old.JSON {
+	if old != nil && e.UpdatedAt.Equal(before) && t.encode(f) != old.JSON {
 		e.UpdatedAt = latest(t.s.now(), e.CreatedAt)
 	}
-	t.put(&e, old, nil)
+	t.put(f, old, nil)
 	return nil
 }
 
 // newEvent puts the event of a host that a client creates.
 func (t tx) newEvent(host string, v strict.Value, idem *rows.IdempotencyKey) (*rows.Row, []string) {
 	e := Event{HostID: host}
-	p := eventTable.Form(&e).ByClient().Fill(v, form.New)
+	f := eventTable.Form(&e)
+	p := f.ByClient().Fill(v, form.New)
 	// Many languages have no year 0: one event in it would break each list of their clients.
 	const yearZero = "must be in the years 0001 to 9999, in UTC"
 	if e.StartAt.Year() == 0 {
@@ -756,7 +759,7 @@ func (t tx) newEvent(host string, v strict.Value, idem *rows.IdempotencyKey) (*r
 	if problems != nil {
 		return nil, problems
 	}
-	return t.put(&e, nil, idem), nil
+	return t.put(f, nil, idem), nil
 }
 
 // complete checks what the members of an event have to do with each other and with other
@@ -792,7 +795,8 @@ func (t tx) applyGuest(v strict.Value) []string {
 	var g Guest
 	old := t.existing(v, "gst", guestName(stringIn(v, "event_id"), stringIn(v, "email")))
 	mode := load(&g, old)
-	p := guestTable.Form(&g).Fill(v, mode)
+	f := guestTable.Form(&g)
+	p := f.Fill(v, mode)
 	event := t.Get("evt", g.EventID)
 	if event == nil {
 		p.Add("event_id", fmt.Sprintf("%q is not known", g.EventID))
@@ -824,7 +828,7 @@ func (t tx) applyGuest(v strict.Value) []string {
 		g.RegisteredAt = &g.CreatedAt
 	}
 	t.makeID(&g.ID, guestTable, "gst", event.Parent)
-	t.put(&g, old, nil)
+	t.put(f, old, nil)
 	return nil
 }
 

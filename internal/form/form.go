@@ -20,8 +20,8 @@
 // [Table.Form] binds the table to a struct. [Form.Fill] puts the members of a JSON
 // object into the struct, by the rules, and [Form.JSON] makes of a struct that was built
 // in Go the object that Fill takes, so that it passes the same checks as one that came
-// as JSON. encoding/json writes the struct for the file, in the order of its fields, and
-// reads it again.
+// as JSON. [Form.Append] writes the struct for the file, in the order of its fields, as
+// encoding/json does, which reads it again.
 package form
 
 import (
@@ -58,6 +58,8 @@ type Member struct {
 	Rule  Rule // of a string; nil if any will do
 	Flags Flags
 	field []int // see [reflect.Value.FieldByIndex]
+
+	hidden bool // JSON leaves the field out (json:"-")
 }
 
 // Flags are the rules of a member beside that of its text.
@@ -88,7 +90,8 @@ func NewTable(object any, rules Rules) (table Table) {
 		}
 		m := Member{field: field.Index}
 		m.Name = strings.TrimSuffix(field.Tag.Get("json"), ",omitempty")
-		if m.Name == "-" {
+		m.hidden = m.Name == "-"
+		if m.hidden {
 			m.Name = strings.ToLower(field.Name)
 		}
 		for word := range strings.FieldsSeq(field.Tag.Get("form")) {
