@@ -93,12 +93,12 @@ func (db *DB) commitQueue() {
 func (db *DB) commit(waiting []*call) (rest []*call) {
 	db.writer.Lock()
 	defer db.writer.Unlock()
-	calls, changes := db.gather(waiting)
+	calls, pending := db.gather(waiting)
 	var err error
-	if len(changes) > 0 {
-		err = notWritten(db.write(changes))
+	if pending != nil {
+		err = notWritten(db.write(pending))
 		if err == nil {
-			db.publish(changes)
+			db.publish(pending)
 			db.expireKeys()
 		}
 	}
@@ -112,7 +112,7 @@ func (db *DB) commit(waiting []*call) (rest []*call) {
 			close(c.done)
 		}
 	}
-	if len(changes) > 0 {
+	if pending != nil {
 		db.noteCommit(err, refused)
 	}
 	if db.file != nil {
@@ -123,36 +123,35 @@ func (db *DB) commit(waiting []*call) (rest []*call) {
 }
 
 // gather runs updates until their changes fill one commit, and puts the records of these
-// into db.records. It returns the updates of the commit and their changes. An update that
-// does not fit beside the ones before it is not one of them: it is run again, as the first
-// of the next commit. An update that does not fit into a line even alone is a commit by
-// itself, for which write makes a new file, and db.records is empty then.
-func (db *DB) gather(waiting []*call) (calls []*call, changes []*Row) {
-	var batch *Tx // the changes of the updates so far; nil: there are none
+// into db.records. It returns the updates of the commit and their changes together, nil if there
+// are none. An update that does not fit beside the ones before it is not one of them: it is run
+// again, as the first of the next commit. An update that does not fit into a line even alone is a
+// commit by itself, and so is one of an empty database: write makes a new file for it.
+func (db *DB) gather(waiting []*call) (calls []*call, batch *Tx) {
 	db.records = db.records[:0]
 	for i, c := range waiting {
-		tx := newTx(db, batch)
+		tx := db.newTx(batch)
 		c.depends = batch != nil
 		c.err = db.run(c.fn, tx)
-		if c.err != nil || len(tx.changes) == 0 {
+		if c.err != nil || tx.count == 0 {
 			continue
 		}
 		c.depends = true
-		fits := db.addRecords(tx.changes)
+		tx.db.endBulk() // if it is the first
+		fits := !tx.isFirst && db.addRecords(tx.changes)
 		switch {
 		case batch == nil:
 			batch = tx
 		case fits:
 			batch.merge(tx)
 		default:
-			return waiting[:i], changes
+			return waiting[:i], batch
 		}
-		changes = batch.changes
 		if !fits {
-			return waiting[:i+1], changes
+			return waiting[:i+1], batch
 		}
 	}
-	return waiting, changes
+	return waiting, batch
 }
 
 // addRecords appends the records of changes to db.records, if a line of the file has
@@ -194,43 +193,52 @@ func (db *DB) run(fn func(*Tx) error, tx *Tx) (err error) {
 // write makes changes durable, if there is a file. It writes a new file if their records
 // do not fit into one line, and if the database is empty: then there may be no file yet,
 // and Append needs one with a header.
-func (db *DB) write(changes []*Row) error {
-	if db.file == nil {
+func (db *DB) write(pending *Tx) error {
+	switch {
+	case db.file == nil:
 		return nil
-	}
-	if len(db.records) > 0 && len(db.names) > 0 {
+	case pending.isFirst && db.file.Size() == 0:
+		db.Logger.Warn("making a new data file", "data", db.path) // the path may be a wrong one
+		return db.rewrite(pending.db, nil, "it was new")
+	case pending.isFirst:
+		return db.rewrite(pending.db, nil, "it was empty")
+	case len(db.records) > 0:
 		_, err := db.timed("commit", int64(len(db.records)), func() error {
 			return db.file.Append(db.records)
 		})
 		return err
 	}
 	db.records = nil // which may be large, and is not needed
-	if db.file.Size() == 0 {
-		db.Logger.Warn("making a new data file", "data", db.path) // the path may be a wrong one
-		return db.rewrite(changes, "it was new")
-	}
-	return db.rewrite(changes, "a change was too large for one commit")
+	return db.rewrite(db, pending.changes, "a change was too large for one commit")
 }
 
 // publish publishes durable changes to readers.
-func (db *DB) publish(changes []*Row) {
+func (db *DB) publish(pending *Tx) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if len(changes) > bulkChanges {
+	db.commits.Add(1)
+	if pending.isFirst {
+		newest := db.newest // of rows that were deleted since
+		db.state = pending.db.state
+		if newest.After(db.newest) {
+			db.newest = newest
+		}
+		return
+	}
+	if len(pending.changes) > bulkChanges {
 		db.unsorted = map[*childList]bool{}
 	}
-	for _, r := range changes {
+	for _, r := range pending.changes {
 		db.apply(db.names[r.ID], r)
 	}
 	db.endBulk()
-	db.commits.Add(1)
 }
 
-// rewrite replaces the file by one that holds the records of the rows and then of the
+// rewrite replaces the file by one that holds the records of the rows of a database and then of
 // changes, and logs why.
-func (db *DB) rewrite(changes []*Row, why string) error {
+func (db *DB) rewrite(of *DB, changes []*Row, why string) error {
 	before := db.file.Size()
-	bytes := db.live // of the new file, about
+	bytes := of.live // of the new file, about
 	for _, r := range changes {
 		bytes += int64(len(lineAround) + len(r.JSON))
 	}
@@ -240,7 +248,7 @@ func (db *DB) rewrite(changes []*Row, why string) error {
 			record = db.appendChange(record[:0], r)
 			return yield(record)
 		}
-		if !db.walk(&db.root, yieldRow) {
+		if !of.walk(&of.root, yieldRow) {
 			return
 		}
 		for _, r := range changes {
@@ -282,7 +290,7 @@ func (db *DB) compact() {
 // memory that it took is released, too.
 func (db *DB) dropOutdated(why string) {
 	dropped := db.outdated()
-	err := db.rewrite(nil, why)
+	err := db.rewrite(db, nil, why)
 	switch {
 	case err != nil:
 		db.Logger.Error("the data file was not rewritten", "error", err)

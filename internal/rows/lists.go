@@ -121,7 +121,7 @@ func (db *DB) apply(current, r *Row) {
 	parent := db.parentOf(r)
 	if current == nil {
 		current = r
-		r.Kind.count++
+		db.count[r.Kind]++
 		db.addTo(parent, r, "")
 		db.move(parent, r, "", r.Status)
 		if r.Idempotency != nil {
@@ -180,7 +180,7 @@ func (db *DB) unbind(r *Row) {
 	if r.Idempotency != nil {
 		db.forgetKey(r)
 	}
-	r.Kind.count--
+	db.count[r.Kind]--
 	r.Kind = nil
 }
 

@@ -62,8 +62,6 @@ type Kind struct {
 	// searched for in the text of a row, so [New] panics if they do not stand there as they
 	// must: the kind and the struct that is encoded have come apart.
 	Sample string
-
-	count int // of the rows that there are
 }
 
 // Values are the values of the members that a kind names.
@@ -141,7 +139,7 @@ type DB struct {
 	began   atomic.Pointer[time.Time] // of the commit or rewrite under way; nil: there is none
 	longest atomic.Int64              // of all commits and rewrites so far, in nanoseconds
 
-	writer    sync.Mutex // held by the commit in progress; guards the fields up to idempotent
+	writer    sync.Mutex // held by the commit in progress; guards the fields up to swept
 	closed    bool
 	logged    time.Time // when a commit or rewrite was last reported as slow
 	repeated  time.Time // when it was last reported that commits fail
@@ -149,19 +147,33 @@ type DB struct {
 	compactAt int64     // bytes of the file that may be outdated before it is compacted
 	swept     time.Time // when expireKeys last looked at all idempotency keys
 
-	// idempotent has the rows that were created with an idempotency key, by keyName. Updates
-	// and commits alone use it, so writer guards it and a View never sees it.
-	idempotent map[string]*Row
+	// The state that readers see. It changes only while both writer and mu are held, so a
+	// holder of either may read it. The loader of Open needs neither: it runs before the DB
+	// is shared.
+	mu sync.RWMutex
+	state
+}
 
-	// The state that readers see. The fields below mu change only while both writer and
-	// mu are held, so a holder of either may read them. The loader of Open needs neither:
-	// it runs before the DB is shared.
-	mu       sync.RWMutex
+// state is the rows of a database.
+type state struct {
 	names    map[string]*Row
-	root     Row   // its children are the rows without a parent
+	root     Row // its children are the rows without a parent
+	count    map[*Kind]int
 	live     int64 // bytes that the rows would take in a new file, about
 	newest   time.Time
 	unsorted map[*childList]bool // lists to be put in order at the end of a change in bulk; else nil
+
+	// idempotent has the rows that were created with an idempotency key, by keyName. Updates
+	// and commits alone use it, so writer is enough to change it, and no View sees it.
+	idempotent map[string]*Row
+}
+
+func newState() state {
+	return state{
+		names:      map[string]*Row{},
+		count:      map[*Kind]int{},
+		idempotent: map[string]*Row{},
+	}
 }
 
 // New returns an empty database in memory. It panics if a row of a kind cannot be read as
@@ -175,10 +187,9 @@ func New(o Options) *DB {
 		}
 	}
 	return &DB{
-		Options:    o,
-		compactAt:  minOutdated,
-		names:      map[string]*Row{},
-		idempotent: map[string]*Row{},
+		Options:   o,
+		compactAt: minOutdated,
+		state:     newState(),
 	}
 }
 

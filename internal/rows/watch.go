@@ -92,8 +92,9 @@ func (db *DB) Stats() Stats {
 	s := Stats{Rows: map[string]int{}, Bytes: db.bytes.Load()}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	for _, kind := range db.Kinds {
-		s.Rows[kind.Name] = kind.count
+	for i := range db.Kinds {
+		kind := &db.Kinds[i]
+		s.Rows[kind.Name] = db.count[kind]
 	}
 	s.Outdated = db.outdatedIn(s.Bytes)
 	s.Newest = db.newest
