@@ -417,7 +417,7 @@ func TestTable(t *testing.T) {
 	}
 	want := Table{
 		{Name: "id", Flags: Fixed | Server, field: []int{0}},
-		{Name: "secret", Flags: Required, field: []int{1}},
+		{Name: "secret", Flags: Required, field: []int{1}, hidden: true},
 		{Name: "lid", Flags: EmptyIsNull, field: []int{2, 0}},
 		{Name: "made", Flags: Required, field: []int{2, 1}},
 	}
