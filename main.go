@@ -115,6 +115,8 @@ var exclusions = []command.Exclusion{
 
 	{A: "user", B: "email", Why: "give -user ID, or -email EMAIL and, if that is new, -name NAME"},
 	{A: "user", B: "name", Why: "give -user ID, or -email EMAIL and, if that is new, -name NAME"},
+
+	{A: "salvage", B: "user", Why: "what is salvaged is looked through first"},
 }
 
 // serverFlags are the flags of every server.

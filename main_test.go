@@ -518,7 +518,7 @@ func TestFlagPairs(t *testing.T) {
 		"serve: -data -memory": true, "health: -data -memory": true,
 		"double: -seed -until-eof": true, "double: -faults -until-eof": true, "double: -faults -seed": true,
 		"double: -- -until-eof":   true,
-		"key issue: -email -user": true, "key issue: -name -user": true,
+		"key issue: -email -user": true, "key issue: -name -user": true, "dump: -salvage -user": true,
 	}
 	dir := t.TempDir()
 	values := map[string][]string{
@@ -1596,6 +1596,46 @@ func TestDumpFile(t *testing.T) {
 		left, _ := filepath.Glob(filepath.Join(dir, "*"))
 		if len(left) != 3 { // with the lock file
 			t.Errorf("there are %s", left)
+		}
+	}
+}
+
+// A dump of one user has what belongs to that user and nothing else, from a server and from a file,
+// and can be applied to a store without the user.
+func TestDumpUser(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	env := map[string]string{"EVENTSD_DATA": filepath.Join(dir, "events.json")}
+	if code, _, stderr := command(env, seed, "apply", "-create"); code != 0 {
+		t.Fatal(code, stderr)
+	}
+	all := events.NewStore(nil)
+	if err := all.ApplyJSON([]byte(seed)); err != nil {
+		t.Fatal(err)
+	}
+	for _, running := range []bool{false, true} {
+		if running {
+			start(t, env, "-addr", "127.0.0.1:0")
+		}
+		var got []string
+		for _, user := range []string{"usr_ada", "usr_bob"} {
+			code, out, stderr := command(env, "", "dump", "-user", user)
+			alone := events.NewStore(nil)
+			if err := alone.ApplyJSON([]byte(out)); code != 0 || stderr != "" || err != nil {
+				t.Errorf("dump -user %s = %d %s %s, %v", user, code, out, stderr, err)
+			}
+			ids := recordIDs(alone)
+			if !strings.HasPrefix(ids, user+" ") || strings.Count(ids, "usr_") != 1 {
+				t.Errorf("dump -user %s has %s", user, ids)
+			}
+			got = append(got, strings.TrimSpace(ids))
+		}
+		if want := strings.TrimSpace(recordIDs(all)); strings.Join(got, " ") != want {
+			t.Errorf("the dumps of all users have %q, the store has %s", got, want)
+		}
+		code, out, stderr := command(env, "", "dump", "-user", "usr_nobody")
+		if code != 2 || out != "" || !strings.Contains(stderr, `user "usr_nobody": not found`) {
+			t.Errorf("dump of nobody = %d %q %s, want 2", code, out, stderr)
 		}
 	}
 }

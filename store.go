@@ -387,20 +387,47 @@ const dumpPart = 128 << 10
 // are written in parts after they were found, so that others can change the store
 // meanwhile, however slowly they are read. The error is that of w.
 func (s inner) WriteRecords(w io.Writer) error {
-	type record struct {
-		kind *rows.Kind
-		json string
-	}
 	total := 0
 	for _, n := range s.db.Stats().Rows {
 		total += n
 	}
-	records := make([]record, 0, total+total/16) // growing it would take longer than to walk all rows
+	records := make([]storedRecord, 0, total+total/16) // growing it would take longer than to walk all rows
 	s.db.View(func(v rows.View) {
 		for r := range v.All {
-			records = append(records, record{r.Kind, r.JSON})
+			records = append(records, storedRecord{r.Kind, r.JSON})
 		}
 	})
+	return writeRecords(w, records)
+}
+
+// UserRecords returns what writes the records of one user as WriteRecords does: the user, its keys,
+// its events and their guests. The error wraps [ErrNotFound] if there is no such user.
+func (s inner) UserRecords(userID string) (write func(io.Writer) error, err error) {
+	var records []storedRecord
+	s.db.View(func(v rows.View) {
+		user := v.Get("usr", userID)
+		if user == nil {
+			err = fmt.Errorf("user %q: %w", userID, ErrNotFound)
+			return
+		}
+		for r := range v.Tree(user) {
+			records = append(records, storedRecord{r.Kind, r.JSON})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(w io.Writer) error { return writeRecords(w, records) }, nil
+}
+
+// storedRecord is a row as a dump writes it. It stays as it is when the row changes.
+type storedRecord struct {
+	kind *rows.Kind
+	json string
+}
+
+// writeRecords writes records as an array with one of them a line.
+func writeRecords(w io.Writer, records []storedRecord) error {
 	out := bufio.NewWriterSize(w, dumpPart)
 	out.WriteString("[\n")
 	for i, r := range records {

@@ -132,7 +132,7 @@ func Printable(s string) string {
 
 // JSON returns a writer of JSON for people and programs: each control character becomes its escape
 // \u00xx, which is the same text to a program, and steers no terminal. Line feeds and tabs stay.
-// Writes may end anywhere in the JSON.
+// Writes may end anywhere in the JSON. An error of w is marked by [Failed].
 func JSON(w io.Writer) io.Writer { return &jsonWriter{to: w} }
 
 type jsonWriter struct {
@@ -160,16 +160,15 @@ func (w *jsonWriter) Write(p []byte) (int, error) {
 	}
 	_, err := w.to.Write(w.out)
 	if err != nil {
-		return 0, err
+		return 0, Failed(err)
 	}
 	return len(p), nil
 }
 
-// PrintJSON prints a JSON text and a line end on stdout, by [JSON]. An error of it is marked by
-// [Failed].
+// PrintJSON prints a JSON text and a line end on stdout, by [JSON].
 func (p *Program) PrintJSON(text []byte) error {
 	_, err := JSON(p.Stdout).Write(append(text, '\n'))
-	return Failed(err)
+	return err
 }
 
 // Lines is a JSON object with a line for each member: its name and its value, or "none" for

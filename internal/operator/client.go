@@ -106,6 +106,12 @@ func (c *client) WriteRecords(w io.Writer) error {
 	return c.ask(w, "GET", "/records", nil)
 }
 
+func (c *client) UserRecords(userID string) (write func(io.Writer) error, err error) {
+	return func(w io.Writer) error {
+		return c.ask(w, "GET", "/records?user="+url.QueryEscape(userID), nil)
+	}, nil
+}
+
 func (c *client) ApplyRecords(records []byte) (map[string]int, error) {
 	return decode[map[string]int](c, "POST", "/records", records)
 }

@@ -186,6 +186,13 @@ var requests = []struct {
 	{"GET /records", func(s Store, answer io.Writer) error {
 		return s.WriteRecords(answer)
 	}, "records", "[\n1,\n2]\n"},
+	{"GET /records?user", func(s Store, answer io.Writer) error {
+		write, err := s.UserRecords("usr 1&")
+		if err == nil {
+			err = write(answer)
+		}
+		return err
+	}, "records of usr 1&", "[\n2]\n"},
 	{"POST /records", func(s Store, answer io.Writer) error {
 		count, err := s.ApplyRecords([]byte("[1]"))
 		if err == nil {

@@ -294,9 +294,10 @@ func applied(records, unchanged int) string {
 }
 
 func (t *tool) dump(flags *command.Flags) func() error {
-	var data, output string
+	var data, output, user string
 	var salvage bool
 	DataFlag(flags, &data)
+	flags.String(&user, "user", "", "`ID` of the user whose records alone are printed")
 	flags.String(&output, "o", "-", "`FILE` to write, whole or not at all, or - for stdout")
 	flags.NoVariable("o")
 	flags.Bool(&salvage, "salvage", false, "print what can still be read of a damaged data file")
@@ -306,7 +307,16 @@ func (t *tool) dump(flags *command.Flags) func() error {
 			if salvage {
 				return t.files.Salvage(data, w)
 			}
-			return t.look(data, func(s Store) error { return command.Failed(s.WriteRecords(w)) })
+			return t.look(data, func(s Store) error {
+				if user == "" {
+					return s.WriteRecords(w)
+				}
+				write, err := s.UserRecords(user)
+				if err != nil {
+					return err
+				}
+				return write(w)
+			})
 		}
 		if output == "-" {
 			return write(t.program.Stdout)

@@ -7,7 +7,7 @@
 //	POST   /keys       {"name","email"} or {"user_id"} -> 201 {"id","key","user"}
 //	GET    /keys       -> {"data":[…]}
 //	DELETE /keys/{id}  -> 204, the key is revoked
-//	GET    /records    -> an array of records
+//	GET    /records    -> an array of records, with ?user=ID those of one user
 //	POST   /records    an array of records, all or none -> {"applied":n,"unchanged":n}
 //
 // Errors have the form of the API.
@@ -36,6 +36,9 @@ type Store interface {
 	RevokeKey(id string) error
 	// WriteRecords writes an array of all records. The error is the writer's.
 	WriteRecords(w io.Writer) error
+	// UserRecords returns what writes the records of one user: the user, its keys, its events and
+	// their guests. The error is that there is no such user.
+	UserRecords(userID string) (write func(io.Writer) error, err error)
 	// ApplyRecords applies an array of records, all or none. It counts them as "applied",
 	// those of them that changed nothing as "unchanged", and those of each kind.
 	ApplyRecords(records []byte) (count map[string]int, err error)
@@ -93,9 +96,22 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 			"unchanged", count["unchanged"])
 		return map[string]int{"applied": count["applied"], "unchanged": count["unchanged"]}, nil
 	}
-	writeRecords := func(w http.ResponseWriter, _ answer.Request) error {
+	user := &answer.Param[string]{
+		Name: "user",
+		Rule: "must be the id of a user, given once; leave it out for all records",
+		Read: func(id string) (string, bool) { return id, id != "" },
+	}
+	writeRecords := func(w http.ResponseWriter, r answer.Request) error {
 		answer.NoTimeouts(w)
-		answer.Stream(w, store.WriteRecords)
+		write := store.WriteRecords
+		if id := user.In(r); id != "" {
+			var err error
+			write, err = store.UserRecords(id)
+			if err != nil {
+				return err
+			}
+		}
+		answer.Stream(w, write)
 		return nil
 	}
 	keyBody := answer.NewBodies(maxBody, 0, "")
@@ -105,7 +121,7 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 		{Operation: "GET /keys", Handle: Reply(200, listKeys)},
 		{Operation: "POST /keys", Body: keyBody, Handle: Reply(201, issueKey)},
 		{Operation: "DELETE /keys/{id}", Handle: Reply(204, revokeKey)},
-		{Operation: "GET /records", Handle: writeRecords},
+		{Operation: "GET /records", Params: []answer.Parameter{user}, Handle: writeRecords},
 		{Operation: "POST /records", Body: recordsBody, Handle: Reply(200, applyRecords)},
 	}
 }

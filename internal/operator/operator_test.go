@@ -31,6 +31,14 @@ func (s *store) Keys() ([]byte, error) {
 	return s.do(`[{"id":"key_1"}]`, "keys")
 }
 
+func (s *store) UserRecords(userID string) (func(io.Writer) error, error) {
+	s.asked = "records of " + userID
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, "[\n2]\n")
+		return err
+	}, s.err
+}
+
 func (s *store) WriteRecords(w io.Writer) error {
 	records, err := s.do("[\n1,\n2]\n", "records")
 	if err == nil {

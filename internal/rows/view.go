@@ -68,5 +68,14 @@ func (v View) Children(id, prefix string) iter.Seq[*Row] {
 	return slices.Values(parent.childrenOf(v.db.kindOf(prefix), "").rows)
 }
 
+// Tree yields a row and all that belongs to it, each before its children.
+func (v View) Tree(r *Row) iter.Seq[*Row] {
+	return func(yield func(*Row) bool) {
+		if yield(r) {
+			v.db.walk(r, yield)
+		}
+	}
+}
+
 // All yields all rows, as in "for r := range v.All". Each comes before its children.
 func (v View) All(yield func(*Row) bool) { v.db.walk(&v.db.root, yield) }
