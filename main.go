@@ -202,6 +202,9 @@ type service struct {
 	until func(context.Context) context.Context
 	// patience is how long the requests that run have until they are cut off at a stop.
 	patience time.Duration
+	// end is called with the error that the server ends with, once it has served, and returns
+	// the one that the program ends with.
+	end func(error) error
 	// level is that of the log's lines about what an operator changes.
 	level slog.Level
 }
@@ -236,6 +239,7 @@ func (e *eventsd) serve(flags *command.Flags) func() error {
 			announce: e.announcer(logger),
 			until:    command.StopSignal,
 			patience: command.StopTimeout,
+			end:      func(err error) error { return err },
 		}
 		if f.memory && !flags.Given("data") { // the flag wins over EVENTSD_MEMORY
 			s.data = ""
@@ -311,6 +315,7 @@ func (e *eventsd) demo(flags *command.Flags) func() error {
 			announce: e.announcer(logger),
 			until:    command.StopSignal,
 			patience: command.StopTimeout,
+			end:      func(err error) error { return err },
 		})
 	}
 }
@@ -319,8 +324,8 @@ func (e *eventsd) demo(flags *command.Flags) func() error {
 type doubleFlags struct {
 	serverFlags
 	storeFlags
-	time, controlToken, faults string
-	untilEOF, strict, anyRoute bool
+	time, controlToken, faults, journal string
+	untilEOF, strict, anyRoute          bool
 }
 
 func (f *doubleFlags) declare(flags *command.Flags) {
@@ -331,6 +336,8 @@ func (f *doubleFlags) declare(flags *command.Flags) {
 	flags.Secret(&f.controlToken, "control-token", "`TOKEN` of the control API, in place of a random one")
 	flags.Bool(&f.untilEOF, "until-eof", false, "stop when standard input ends")
 	flags.String(&f.faults, "faults", "", "`FILE` with an array of faults to begin with, or - for stdin")
+	flags.String(&f.journal, "journal", "",
+		"`FILE` to write the requests to when the double ends, as GET /requests has them")
 	flags.Bool(&f.strict, "strict", false,
 		"beside a command: fail if a fault was met less often than it says")
 	flags.Bool(&f.anyRoute, "allow-unknown-routes", false,
@@ -366,18 +373,11 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 		d.Strict = f.strict
 		d.AnyRoute = f.anyRoute
 		d.Unknown = func(problem string) { logger.Warn(problem) }
-		err = e.live(flags, f.serverFlags, e.doubleService(d, f, flags.Args, logger))
-		if !flags.Dashes {
-			return err
+		err = command.CanWrite(f.journal)
+		if err != nil {
+			return fmt.Errorf("-journal: %w", err)
 		}
-		problems := d.Problems()
-		for _, problem := range problems {
-			e.program.Notice("%s", problem)
-		}
-		if problems != nil && errors.Is(err, command.Succeeded) {
-			return command.Status(1)
-		}
-		return err
+		return e.live(flags, f.serverFlags, e.doubleService(d, f, flags.Args, logger))
 	}
 }
 
@@ -445,6 +445,15 @@ func (e *eventsd) doubleService(
 	s.lines = func(at greeting.Place, key greeting.Key) command.Ready {
 		return greeting.DoubleLines(at, key.Secret, at.Root+double.ControlPath, f.controlToken)
 	}
+	s.end = func(err error) error {
+		isWritten := e.writeJournal(d, f.journal)
+		isFine := len(child) == 0 || e.reportProblems(d)
+		succeeded := err == nil || errors.Is(err, command.Succeeded)
+		if succeeded && !(isWritten && isFine) {
+			return command.Status(1)
+		}
+		return err
+	}
 	if len(child) > 0 { // it gets the signals, too
 		s.until = func(ctx context.Context) context.Context { return ctx }
 		s.announce = func(ctx context.Context, lines command.Ready) error {
@@ -462,6 +471,29 @@ func (e *eventsd) doubleService(
 		}
 	}
 	return s
+}
+
+// writeJournal writes the journal of a double to a file, if one was given, and reports whether that
+// worked.
+func (e *eventsd) writeJournal(d *double.Double, file string) bool {
+	if file == "" {
+		return true
+	}
+	err := command.WriteFile(file, d.WriteJournal)
+	if err != nil {
+		e.program.Notice("-journal: %v", err)
+	}
+	return err == nil
+}
+
+// reportProblems prints what was wrong with the requests of the command beside a double, and reports
+// whether nothing was.
+func (e *eventsd) reportProblems(d *double.Double) bool {
+	problems := d.Problems()
+	for _, problem := range problems {
+		e.program.Notice("%s", problem)
+	}
+	return len(problems) == 0
 }
 
 // setFaults sets the faults of a file, if one was given.
@@ -579,6 +611,7 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 	err = command.Failed(errors.Join(err, a.Err()))
 	closed := a.Close()
 	err = cmp.Or(err, command.Failed(closed))
+	err = s.end(err)
 	if err == nil {
 		logger.Info("stopped")
 	}

@@ -16,9 +16,9 @@ import (
 // file is as it was before. WriteFile refuses to replace what is no regular file. A link is
 // none: whoever can write to the folder could have put it there, and it could lead to any file.
 func WriteFile(path string, write func(io.Writer) error) error {
-	info, err := os.Lstat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file; give another path", path)
+	err := checkRegular(path)
+	if err != nil {
+		return err
 	}
 	err = replace(path, write)
 	if err != nil {
@@ -29,6 +29,38 @@ func WriteFile(path string, write func(io.Writer) error) error {
 		return fmt.Errorf("%s was written, but a power cut may take it back: %w", path, err)
 	}
 	return nil
+}
+
+// CanWrite returns the error that WriteFile would have now, and leaves everything as it is. There is
+// none if the path is empty.
+func CanWrite(path string) error {
+	if path == "" {
+		return nil
+	}
+	err := checkRegular(path)
+	if err != nil {
+		return err
+	}
+	return tryReplace(path)
+}
+
+// checkRegular refuses a path at which something else than a regular file is.
+func checkRegular(path string) error {
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file; give another path", path)
+	}
+	return nil
+}
+
+// tryReplace returns an error if replace could not write a file in the folder of the path.
+func tryReplace(path string) error {
+	tried := errors.New("tried")
+	err := replace(path, func(io.Writer) error { return tried })
+	if errors.Is(err, tried) {
+		return nil
+	}
+	return err
 }
 
 // replace makes a file with mode 0600, in the place of any file or link that has its path,

@@ -68,9 +68,8 @@ func (f ReadyFile) Prepare() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("-ready-file: %s is there and is no ready file; give another path", f.Path)
 	}
-	tried := errors.New("tried")
-	err = replace(f.Path, func(io.Writer) error { return tried })
-	if !errors.Is(err, tried) {
+	err = tryReplace(f.Path)
+	if err != nil {
 		return fmt.Errorf("-ready-file: %w", err)
 	}
 	os.Remove(f.Path)
