@@ -27,27 +27,37 @@ func Redact(text string) string {
 	if !strings.Contains(text, KeyPrefix) && !strings.Contains(text, "%") && !strings.Contains(text, `\u00`) {
 		return text // as nearly every text is: the search below takes ten times as long
 	}
-	return apiKey.ReplaceAllStringFunc(text, func(key string) string {
-		return "…" + tail(apiKey.FindStringSubmatch(key)[1])
+	return redact(apiKey, text)
+}
+
+func redact(keys *regexp.Regexp, text string) string {
+	return keys.ReplaceAllStringFunc(text, func(key string) string {
+		return "…" + tail(keys.FindStringSubmatch(key)[1])
 	})
 }
 
-// RedactHeader returns a copy of the header fields of a request without its API
-// keys. Of the two fields that carry a key, nothing is kept but the scheme Bearer and
+// anyCase finds an API key in the name of a header field, whose letters net/http changes.
+var anyCase = regexp.MustCompile("(?i)" + apiKey.String())
+
+// RedactHeader returns a copy of the header fields of a request without API keys in their names
+// and values. Of the fields that carry a key, nothing is kept but the scheme Bearer and
 // the end of the value, so that a key with a mistake in it is not kept either.
 func RedactHeader(h http.Header) http.Header {
-	h = h.Clone()
+	redacted := http.Header{}
 	for name, values := range h {
-		for i, value := range values {
-			values[i] = Redact(value)
+		shown := redact(anyCase, name)
+		for _, value := range values {
 			switch http.CanonicalHeaderKey(name) {
-			case "X-Service-Api-Key", "Authorization":
+			case "X-Service-Api-Key", "Authorization", "Proxy-Authorization":
 				scheme := bearer.FindString(value)
-				values[i] = scheme + "…" + tail(value[len(scheme):])
+				value = scheme + "…" + tail(value[len(scheme):])
+			default:
+				value = Redact(value)
 			}
+			redacted[shown] = append(redacted[shown], value)
 		}
 	}
-	return h
+	return redacted
 }
 
 var bearer = regexp.MustCompile("(?i)^bearer ")

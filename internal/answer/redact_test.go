@@ -61,13 +61,30 @@ func TestRedactHeader(t *testing.T) {
 		{"Authorization", "Basic dXNlcjpwYXNzd29yZA==", "…ZA=="},
 		{"Accept", "text/plain", "text/plain"},
 		{"Referer", "https://example.com/?k=svc%5Flive_0123456789abcdef", "https://example.com/?k=…cdef"},
-		{"Proxy-Authorization", "Bearer svc_live_0123456789abcdef,svc_live_abc", "Bearer …cdef,…"},
+		{"Proxy-Authorization", "Bearer svc_live_0123456789abcdef,svc_live_abc", "Bearer …_abc"},
+		{"Proxy-Authorization", "Basic dXNlcjpwYXNzd29yZA==", "…ZA=="},
 	} {
 		h := http.Header{tt.name: {tt.value, tt.value}}
 		if got := answer.RedactHeader(h)[tt.name]; got[0] != tt.want || got[1] != tt.want ||
 			h[tt.name][0] != tt.value {
 			t.Errorf("RedactHeader(%s: %s) = %q, want %q, and the header as it was", tt.name, tt.value, got,
 				tt.want)
+		}
+	}
+}
+
+// A key can be the name of a field, in which net/http changes the case of letters.
+func TestRedactHeaderNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"svc_live_0123456789abcdef":                           "…cdef",
+		http.CanonicalHeaderKey("svc_live_0123456789aBcDeF"):  "…cdef",
+		http.CanonicalHeaderKey("x-svc_live_0123456789abcde"): "X-…bcde",
+		"X-A": "X-A",
+	} {
+		got := answer.RedactHeader(http.Header{name: {"a", "b"}})
+		if len(got) != 1 || len(got[want]) != 2 {
+			t.Errorf("RedactHeader with the name %s = %q, want %s", name, got, want)
 		}
 	}
 }

@@ -696,28 +696,204 @@ func TestResetBesideRequests(t *testing.T) {
 func TestWaitForRequests(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	go func() {
-		for range 3 {
-			time.Sleep(5 * time.Millisecond)
-			s.call(s.key, "GET /users/me", "")
+	requests := func(query string) (n int, found struct {
+		Data []struct {
+			Seq, Status int
+			Fault       string
 		}
+		TimedOut *bool `json:"timed_out"`
+		Dropped  *int
+	}) {
+		t.Helper()
+		w := s.steer("GET /requests"+query, "")
+		err := json.Unmarshal(w.Body.Bytes(), &found)
+		if err != nil || w.Code != 200 || found.TimedOut == nil || found.Dropped == nil {
+			t.Fatalf("GET /requests%s = %d %s", query, w.Code, w.Body)
+		}
+		return len(found.Data), found
+	}
+	for range 3 {
+		go s.call(s.key, "GET /users/me", "")
+	}
+	n, found := requests("?count=3&wait=60s&operation=GET+/users/me&user=usr_owner")
+	if n != 3 || *found.TimedOut {
+		t.Errorf("with count=3: %+v", found)
+	}
+	n, found = requests("?count=4&wait=30ms")
+	if n != 3 || !*found.TimedOut {
+		t.Errorf("with count=4 and a short wait: %d requests, timed out: %v", n, *found.TimedOut)
+	}
+	// What comes after a mark. A wait alone waits for one.
+	mark := fmt.Sprint("?after=", found.Data[2].Seq)
+	n, found = requests(mark + "&wait=1ms")
+	if n != 0 || !*found.TimedOut {
+		t.Errorf("after the newest: %d requests, timed out: %v", n, *found.TimedOut)
+	}
+	go func() {
+		s.call("svc_live_ada", "GET /users/me", "")
+		s.call(s.key, "GET /users/me", "")
 	}()
-	start := time.Now()
-	w := s.steer("GET /requests?count=3&wait=60s&operation=GET+/users/me&user=usr_owner", "")
-	if n := strings.Count(w.Body.String(), `"seq":`); w.Code != 200 || n != 3 || time.Since(start) > 30*time.Second {
-		t.Errorf("GET /requests?count=3 = %d with %d requests after %v", w.Code, n, time.Since(start))
+	n, found = requests(mark + "&wait=60s&user=usr_owner")
+	if n != 1 || found.Data[0].Seq != 5 || *found.TimedOut {
+		t.Errorf("after the newest, of a user: %+v", found)
 	}
-	start = time.Now()
-	w = s.steer("GET /requests?count=4&wait=30ms", "")
-	if n := strings.Count(w.Body.String(), `"seq":`); w.Code != 200 || n != 3 || time.Since(start) < 30*time.Millisecond {
-		t.Errorf("GET /requests?count=4&wait=30ms = %d with %d requests after %v", w.Code, n, time.Since(start))
+	n, _ = requests("?after=4")
+	if n != 1 {
+		t.Errorf("after=4 has %d requests", n)
 	}
-	for _, query := range []string{"count=x", "count=-1", "count=1001", "wait=61s", "wait=5", "count=1&wait=-1s"} {
+	if n, found = requests("?count=0&wait=60s"); n != 5 || *found.TimedOut {
+		t.Errorf("with count=0: %d requests", n)
+	}
+	// What a fault holds has come, and is not answered.
+	s.steer("POST /faults", `{"operation":"GET /users/me","delay":"1h","status":503}`)
+	ended := make(chan int)
+	go func() { ended <- s.call(s.key, "GET /users/me", "") }()
+	n, found = requests("?after=5&wait=60s")
+	if n != 1 || found.Data[0].Status != 0 || found.Data[0].Fault != "status 503, delay 1h0m0s" {
+		t.Errorf("a request that is held: %+v", found)
+	}
+	n, found = requests("?after=5&wait=1ms&answered=true")
+	if n != 0 || !*found.TimedOut {
+		t.Errorf("a request that is held is answered: %+v", found)
+	}
+	go s.steer("DELETE /faults", "")
+	n, found = requests("?after=5&wait=60s&answered=true")
+	if n != 1 || found.Data[0].Status != 503 || *found.TimedOut || <-ended != 503 {
+		t.Errorf("once it is answered: %+v", found)
+	}
+	for _, query := range []string{"count=x", "count=-1", "count=1001", "wait=61s", "wait=5", "count=1&wait=-1s",
+		"after=-1", "after=x", "count=1&answered=yes"} {
 		w := s.steer("GET /requests?"+query, "")
-		name := strings.Split(query, "=")[strings.Count(query, "=")-1]
-		rule := strings.TrimPrefix(name, "1&") + " must be a "
-		if w.Code != 400 || !strings.Contains(w.Body.String(), rule) {
+		name, _, _ := strings.Cut(query[strings.LastIndex(query, "&")+1:], "=")
+		if w.Code != 400 || !strings.Contains(w.Body.String(), name+" must be ") {
 			t.Errorf("GET /requests?%s = %d %s", query, w.Code, w.Body)
 		}
+	}
+}
+
+// PUT /faults is one step: either array is set whole, and nothing meets a part of one.
+func TestPutFaultsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	array := func(status int) string {
+		one := fmt.Sprintf(`{"operation":"GET /users/me","status":%d,"after":%d}`, status, 1<<40)
+		return "[" + one + "," + fmt.Sprintf(`{"operation":"GET /users/me","status":%d}`, status) + "]"
+	}
+	s.steer("PUT /faults", array(500))
+	var putting sync.WaitGroup
+	for _, status := range []int{500, 503} {
+		putting.Go(func() {
+			for range 300 {
+				s.steer("PUT /faults", array(status))
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { putting.Wait(); close(done) }()
+	for isOver := false; !isOver; {
+		select {
+		case <-done:
+			isOver = true
+		default:
+		}
+		var faults []struct{ Status int }
+		json.Unmarshal(s.steer("GET /faults", "").Body.Bytes(), &faults)
+		if len(faults) != 2 || faults[0] != faults[1] {
+			t.Fatalf("amid two PUTs the faults are %v", faults)
+		}
+		if got := s.call(s.key, "GET /users/me", ""); got != 500 && got != 503 {
+			t.Fatalf("amid two PUTs a request meets no fault: %d", got)
+		}
+	}
+}
+
+// All that is wrong with an array of faults is told at once.
+func TestFaultsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	w := s.steer("PUT /faults", `[{"operation":"GET /event","status":1},{"operation":"GET /events","status":500},7,
+		{"operation":"GET /events/{id}","drop":true,"path":"/x"}]`)
+	want := regexp.MustCompile(`"fault 1: operation .* is not known: .*; status must be .*; ` +
+		`fault 3: must be a JSON object, not a number; fault 4: path .*/x.* must be of the form /events/\{id\}, without /api/public/v1"`)
+	if w.Code != 400 || !want.MatchString(w.Body.String()) {
+		t.Errorf("PUT /faults = %d %s", w.Code, w.Body)
+	}
+	for _, body := range []string{"null", " null "} {
+		s.steer("POST /faults", `{"operation":"GET /events","status":500}`)
+		w := s.steer("PUT /faults", body)
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "faults must be a JSON array of objects; [] removes all") {
+			t.Errorf("PUT /faults of %q = %d %s", body, w.Code, w.Body)
+		}
+		if got := s.steer("GET /faults", "").Body.String(); !strings.Contains(got, `"status":500`) {
+			t.Errorf("after a PUT of %q: %s", body, got)
+		}
+	}
+	// An empty body is one, and none is none.
+	for member, want := range map[string]string{`,"body":""`: `"body":"",`, `,"body":null`: `"body":null,`, "": `"body":null,`} {
+		w := s.steer("POST /faults?user=usr_ada", `{"operation":"GET /events","status":502`+member+`}`)
+		if got := w.Body.String(); w.Code != 201 || !strings.Contains(got, want) || !strings.Contains(got, `"user":"usr_ada"`) {
+			t.Errorf("POST /faults with %s = %d %s", member, w.Code, got)
+		}
+	}
+}
+
+// Calls for one name at the same time take turns: the last has the user.
+func TestFreshAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	var asking sync.WaitGroup
+	keys := make(chan string, 20)
+	for range cap(keys) {
+		asking.Go(func() {
+			w := s.steer("POST /keys", `{"name":"Grace","fresh":true}`)
+			var made struct{ Key, User string }
+			if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != 201 || made.User != "usr_grace" {
+				t.Errorf("POST /keys = %d %s", w.Code, w.Body)
+			}
+			keys <- made.Key
+		})
+	}
+	asking.Wait()
+	close(keys)
+	for key := range keys {
+		if got := s.call(key, "GET /users/me", ""); got != 200 && got != 401 {
+			t.Errorf("GET /users/me = %d", got)
+		}
+	}
+	if got := s.steer("GET /keys", "").Body.String(); strings.Count(got, `"user_id":"usr_grace`) != 1 {
+		t.Errorf("the keys are %s, want one of usr_grace", got)
+	}
+}
+
+// The journal that is left when a double ends is what GET /requests has.
+func TestWriteJournal(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.call(s.key, "GET /users/me", "")
+	var text strings.Builder
+	err := s.double.WriteJournal(&text)
+	if want := s.steer("GET /requests", "").Body.String() + "\n"; err != nil || text.String() != want {
+		t.Errorf("the journal is %s, %v, want %s", text.String(), err, want)
+	}
+}
+
+// What is answered to a request beside a reset is true of the store afterwards, whatever comes
+// first.
+func TestResetBesideCarriedOut(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
+	for range 300 {
+		s.steer("POST /faults?user=usr_ada", `{"operation":"POST /events/create","delay":"1h"}`)
+		status := make(chan int)
+		go func() { status <- s.call("svc_live_ada", "POST /events/create", launch) }()
+		s.steer("POST /reset?user=usr_ada", "")
+		s.steer("DELETE /faults", "")
+		got := <-status
+		events := strings.Count(s.steer("GET /records", "").Body.String(), `{"event":`)
+		if got != 201 && got != 503 || got == 503 && events > 0 {
+			t.Fatalf("a create beside a reset = %d, and there are %d events", got, events)
+		}
+		s.steer("POST /reset?user=usr_ada", "")
 	}
 }

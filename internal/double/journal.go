@@ -63,13 +63,13 @@ func (r Request) String() string {
 // entry is a line of the journal. The double's mutex guards what changes in it.
 type entry struct {
 	Request
-	body       []byte        // what was read of it, before it is redacted
-	place      *list.Element // in the texts of the journal; nil once the entry has left it
-	size       int           // bytes that its header and body count
-	hasBody    bool          // some of its body has arrived
-	isDropped  bool          // its header and body went to make room
-	hasCome    bool          // its body was read, and it is answered or a fault holds it
-	isAnswered bool          // it is, or it never will be
+	body       strings.Builder // what was read of it, before it is redacted
+	place      *list.Element   // in the texts of the journal; nil once the entry has left it
+	size       int             // bytes that its header and body count
+	hasBody    bool            // some of its body has arrived
+	isDropped  bool            // its header and body went to make room
+	hasCome    bool            // its body was read, and it is answered or a fault holds it
+	isAnswered bool            // it is, or it never will be
 }
 
 // journal has the newest requests of each user. The double's mutex guards it.
@@ -156,7 +156,7 @@ func (u *userJournal) countGone(q Query) (n int) {
 func (j *journal) release(e *entry) {
 	j.size -= e.size
 	e.size = 0
-	e.body = nil
+	e.body.Reset()
 	if e.place != nil {
 		j.texts.Remove(e.place)
 		e.place = nil
@@ -184,18 +184,18 @@ func (j *journal) count(e *entry, bytes int) {
 // addBody records a piece of the body of a request.
 func (j *journal) addBody(e *entry, piece []byte) {
 	e.hasBody = e.hasBody || len(piece) > 0
-	piece = piece[:min(len(piece), maxBody-len(e.body))]
+	piece = piece[:min(len(piece), maxBody-e.body.Len())]
 	if e.place == nil {
 		return // the entry has left the journal, or its texts have
 	}
-	e.body = append(e.body, piece...)
+	e.body.Write(piece)
 	j.count(e, len(piece))
 }
 
 // copyOf is a copy of an entry as it is shown, but for what must be redacted.
 func (e *entry) copyOf() Request {
 	r := e.Request
-	r.Body = string(e.body)
+	r.Body = e.body.String()
 	if e.isDropped && e.hasBody {
 		r.Body = dropped
 	}

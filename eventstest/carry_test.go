@@ -1,0 +1,291 @@
+package eventstest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/events"
+	"example.com/events/eventstest"
+)
+
+const createEvent = "POST /events/create"
+
+// retrying creates an event, and tries again if there is no answer in time or an error of the
+// server. Each try has the key that newKey returns.
+func retrying(t testing.TB, client *http.Client, url, apiKey string, newKey func(try int) string) {
+	t.Helper()
+	for try := range 4 {
+		a := send(t, client, "POST", url+"/events/create", launch,
+			"x-service-api-key: "+apiKey, "Idempotency-Key: "+newKey(try))
+		if a.err == nil && a.status < 500 {
+			return
+		}
+	}
+}
+
+// A client that gives up while a fault holds its answer back has its event, as on a real
+// server: so one with a new idempotency key for each try makes two, and the tests of its author
+// can see that.
+func TestFalseGreenTimeout(t *testing.T) {
+	t.Parallel()
+	clients := map[string]struct {
+		newKey func(try int) string
+		events int
+	}{
+		"a key for all tries": {func(int) string { return "launch" }, 1},
+		"a new key a try":     {func(try int) string { return fmt.Sprint("launch-", try) }, 2},
+	}
+	faults := map[string]eventstest.Fault{
+		"delay":                  {Delay: time.Minute, Times: 1},
+		"delay and lose":         {Delay: time.Minute, Lose: true, Times: 1},
+		"delay and cut":          {Delay: time.Minute, Cut: true, Times: 1},
+		"delay and patch":        {Delay: time.Minute, Patch: `{"title":null}`, Times: 1},
+		"lose":                   {Lose: true, Times: 1},
+		"a gateway's 504":        {Lose: true, Status: 504, Times: 1},
+		"a gateway's late 504":   {Lose: true, Status: 504, Delay: time.Minute, Times: 1},
+		"a gateway's empty 504":  {Lose: true, Status: 504, NoBody: true, Times: 1},
+		"a page instead of a 20": {Lose: true, Status: 502, Body: "<html>", Times: 1},
+	}
+	for name, c := range clients {
+		for what, fault := range faults {
+			synctest.Test(t, func(t *testing.T) {
+				srv := eventstest.New(t, eventstest.NoListener())
+				f := srv.Fail(createEvent, fault)
+				client := srv.Client()
+				client.Timeout = 10 * time.Second
+				retrying(t, client, srv.URL, srv.Key, c.newKey)
+				if n := eventsOf(srv, srv.Owner.ID); n != c.events || f.Hits() != 1 {
+					t.Errorf("%s with %s: %d events, %d hits, want %d and 1", name, what, n, f.Hits(), c.events)
+				}
+			})
+		}
+		// The same over HTTP, with a double of its own process.
+		p := eventsd(t, "double")
+		a := p.control(t, "POST", "/faults", `{"operation":"POST /events/create","delay":"1h","times":1}`)
+		if a.status != 201 {
+			t.Fatalf("POST /faults = %d %s", a.status, a.body)
+		}
+		gaveUp := make(chan error)
+		hurry := &http.Client{Transport: &http.Transport{}}
+		r, _ := http.NewRequest("POST", p.lines["base_url"]+"/events/create", strings.NewReader(launch))
+		r.Header.Set("x-service-api-key", p.lines["api_key"])
+		r.Header.Set("Idempotency-Key", c.newKey(0))
+		ctx, giveUp := context.WithCancel(t.Context())
+		go func() {
+			resp, err := hurry.Do(r.WithContext(ctx))
+			if err == nil {
+				resp.Body.Close()
+			}
+			gaveUp <- err
+		}()
+		p.control(t, "GET", "/requests?count=1&wait=60s", "")
+		giveUp()
+		if err := <-gaveUp; err == nil {
+			t.Errorf("%s: an answer came", name)
+		}
+		retrying(t, http.DefaultClient, p.lines["base_url"], p.lines["api_key"],
+			func(try int) string { return c.newKey(try + 1) })
+		records := p.control(t, "GET", "/records", "").body
+		if n := strings.Count(records, `{"event":`); n != c.events {
+			t.Errorf("%s, over HTTP: %d events, want %d", name, n, c.events)
+		}
+	}
+}
+
+// eventsOf is how many events a host has.
+func eventsOf(srv *eventstest.Server, host string) (n int) {
+	for _, r := range srv.Store.Records() {
+		if r.Event != nil && r.Event.HostID == host {
+			n++
+		}
+	}
+	return n
+}
+
+// The answer that takes the place of a lost one has nothing of it, and the journal says what
+// the client saw.
+func TestLoseWithStatus(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	srv.Fail(createEvent, eventstest.Fault{Lose: true, Status: 504, Times: 1, Header: http.Header{"X-A": {"b"}}})
+	a := call(t, srv, srv.Key, createEvent, launch)
+	if a.status != 504 || !strings.Contains(a.body, `"code":"server_error"`) || strings.Contains(a.body, "nothing was done") ||
+		a.header.Get("Location") != "" || a.header.Get("X-A") != "b" ||
+		a.header.Get("X-Eventsd-Fault") != "lose, status 504, header" {
+		t.Errorf("%+v, want a 504 without a Location", a)
+	}
+	if n := eventsOf(srv, "usr_owner"); n != 1 {
+		t.Errorf("%d events, want 1", n)
+	}
+	r := srv.Requests("")[0]
+	if r.Status != 504 || r.Fault != "lose, status 504, header" || r.Error != "what was asked for was done, and a test wants this answer to it" {
+		t.Errorf("the journal has %+v", r)
+	}
+}
+
+// An answer without a body has no type either, whatever its status.
+func TestNoBody(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]eventstest.Option{"listener": nil, "no listener": {eventstest.NoListener()}} {
+		srv := eventstest.New(t, opts...)
+		for _, status := range []int{200, 201, 404, 502, 503} {
+			srv.Fail("GET /users/me", eventstest.Fault{Status: status, NoBody: true, Times: 1})
+			a := call(t, srv, srv.Key, "GET /users/me", "")
+			_, hasType := a.header["Content-Type"]
+			if a.status != status || a.body != "" || a.header.Get("Content-Length") != "0" || hasType ||
+				a.header.Get("X-Eventsd-Fault") != fmt.Sprint("status ", status) {
+				t.Errorf("%s: an empty %d is %+v", name, status, a)
+			}
+		}
+	}
+}
+
+// A reset is another error than the end of a connection, where there is a connection.
+func TestConnectionReset(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t)
+	plain := &http.Client{Transport: &http.Transport{}}
+	key := "x-service-api-key: " + srv.Key
+	for _, tt := range []struct {
+		fault  eventstest.Fault
+		does   string
+		status int // in the journal
+		events int
+	}{
+		{eventstest.Fault{Drop: true, Reset: true}, "drop, reset", 0, 0},
+		{eventstest.Fault{Drop: true, Reset: true, Delay: time.Millisecond}, "drop, reset, delay 1ms", 0, 0},
+		{eventstest.Fault{Lose: true, Reset: true}, "lose, reset", 201, 1},
+		{eventstest.Fault{Cut: true, Reset: true}, "cut, reset", 201, 1},
+		{eventstest.Fault{Cut: true, Reset: true, Trickle: 10 * time.Millisecond}, "cut, reset, trickle 10ms", 201, 1},
+	} {
+		srv.Reset()
+		tt.fault.Times = 1
+		srv.Fail(createEvent, tt.fault)
+		a := send(t, plain, "POST", srv.URL+"/events/create", launch, key)
+		if !errors.Is(a.err, syscall.ECONNRESET) {
+			t.Errorf("%s: %+v, want a connection that is reset", tt.does, a)
+		}
+		got := srv.AwaitAnswered(1, createEvent)[0]
+		if got.Fault != tt.does || got.Status != tt.status || eventsOf(srv, "usr_owner") != tt.events {
+			t.Errorf("%s: the journal has %v; %d events", tt.does, got, eventsOf(srv, "usr_owner"))
+		}
+	}
+	// Below TLS, too; and without a connection it is an end.
+	inProcess := eventstest.New(t, eventstest.NoListener())
+	secure := httptest.NewTLSServer(inProcess.Handler())
+	defer secure.Close()
+	inProcess.Fail("GET /users/me", eventstest.Fault{Drop: true, Reset: true})
+	if a := send(t, secure.Client(), "GET", secure.URL+events.BasePath+"/users/me", "", "x-service-api-key: "+inProcess.Key); !errors.Is(a.err, syscall.ECONNRESET) {
+		t.Errorf("over TLS: %+v", a)
+	}
+	if a := call(t, inProcess, inProcess.Key, "GET /users/me", ""); !errors.Is(a.err, io.EOF) {
+		t.Errorf("in the process: %+v", a)
+	}
+}
+
+// A fault can be for the requests that contain a text.
+func TestContains(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener())
+	for _, tt := range []struct {
+		contains, operation, request, body string
+		headers                            []string
+		meets                              bool
+	}{
+		{"status=draft", "GET /events", "GET /events?limit=1&status=draft", "", nil, true},
+		{"status=draft", "GET /events", "GET /events?status=published", "", nil, false},
+		{"evt_7", "GET /events/{id}", "GET /events/evt_7", "", nil, true},
+		{"evt_7", "GET /events/{id}", "GET /events/evt_8", "", []string{"X-A: evt_8"}, false},
+		{"Idempotency-Key: a", createEvent, createEvent, launch, []string{"Idempotency-Key: abc"}, true},
+		{"idempotency-key: abc", createEvent, createEvent, launch, []string{"Idempotency-Key: abc"}, true},
+		{"Idempotency-Key: abd", createEvent, createEvent, launch, []string{"Idempotency-Key: abc"}, false},
+		{`"title":"Launch"`, createEvent, createEvent, launch, nil, true},
+		{`"title":"Lunch"`, createEvent, createEvent, launch, nil, false},
+		{"20:00:00Z\"}", createEvent, createEvent, strings.Repeat(" ", 1<<20-len(launch)) + launch, nil, true},
+	} {
+		f := srv.Fail(tt.operation, eventstest.Fault{Status: 418, Contains: tt.contains})
+		a := call(t, srv, srv.Key, tt.request, tt.body, tt.headers...)
+		if (a.status == 418) != tt.meets || f.Hits() == 1 != tt.meets {
+			t.Errorf("%q for %s %.60s %q = %d, %d hits; want that it is met: %v",
+				tt.contains, tt.request, tt.body, tt.headers, a.status, f.Hits(), tt.meets)
+		}
+		f.Clear()
+	}
+	// After and Times count the requests that contain it, and others are answered as usual.
+	f := srv.Fail(createEvent, eventstest.Fault{Status: 500, Contains: "Two", After: 1, Times: 1})
+	var got []int
+	for _, title := range []string{"One", "Two", "One", "Two", "Two"} {
+		a := call(t, srv, srv.Key, createEvent, strings.Replace(launch, "Launch", title, 1))
+		got = append(got, a.status)
+	}
+	if want := "[201 201 201 500 201]"; fmt.Sprint(got) != want || f.Hits() != 1 {
+		t.Errorf("with a fault for the second that contains a text: %v, want %s", got, want)
+	}
+}
+
+// What is wrong with an answer is in the journal, whoever made it.
+func TestJournalErrors(t *testing.T) {
+	t.Parallel()
+	srv := eventstest.New(t, eventstest.NoListener(), eventstest.AllowUnknownRoutes())
+	srv.Fail("GET /openapi", eventstest.Fault{Status: 503, Trickle: time.Millisecond, Times: 1})
+	srv.Fail("GET /openapi", eventstest.Fault{Status: 502, Body: "<html>", Times: 1})
+	srv.Fail("GET /openapi", eventstest.Fault{Status: 502, Body: `{"error":{"code":"x","message":"down"}}`, Times: 1})
+	srv.Fail("GET /openapi", eventstest.Fault{Status: 200, Body: `{"error":{"code":"x","message":"down"}}`, Times: 1})
+	srv.Fail("GET /events/{id}", eventstest.Fault{Patch: `{"error":{"message":"gone"}}`, Times: 1})
+	srv.Fail("GET /events/{id}", eventstest.Fault{Lose: true, Times: 1})
+	for request, want := range map[string][]string{
+		"GET /users/me":       {""},
+		"GET /events?limit=0": {"limit must be a whole number from 1 to 100"},
+		"GET /event":          {"there is no such route below"},
+		"HEAD /events?x=1":    {`"x" is not a query parameter`},
+		"GET /openapi":        {"nothing was done", "", "down", ""},
+		"GET /events/none":    {"gone", "you host no event", "you host no event"},
+	} {
+		srv.ClearRequests()
+		for range want {
+			call(t, srv, srv.Key, request, "")
+		}
+		for i, r := range srv.Requests("") {
+			if !strings.HasPrefix(r.Error, want[i]) || (want[i] == "") != (r.Error == "") {
+				t.Errorf("%s, request %d: the error is %q, want %q", request, i, r.Error, want[i])
+			}
+		}
+	}
+}
+
+// A client that goes away in the middle of its body was never answered, and meets no fault.
+func TestClientGoneMidBody(t *testing.T) {
+	t.Parallel()
+	for i, fault := range []eventstest.Fault{{}, {Status: 500}, {Delay: time.Hour}} {
+		srv := eventstest.New(t)
+		hits := func() int { return 0 }
+		if i > 0 {
+			hits = srv.Fail(createEvent, fault).Hits
+		}
+		conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(srv.URL, "http://"), events.BasePath))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST %s/events/create HTTP/1.1\r\nHost: x\r\nx-service-api-key: %s\r\nContent-Length: 100\r\n\r\n{",
+			events.BasePath, srv.Key)
+		until(t, "its body has begun", func() bool {
+			r := srv.Requests(createEvent)
+			return len(r) == 1 && r[0].Body == "{"
+		})
+		conn.Close()
+		got := srv.AwaitAnswered(1, createEvent)
+		if got[0].Status != 0 || got[0].Fault != "" || hits() != 0 {
+			t.Errorf("%+v: a client that went away: %v, %d hits", fault, got[0], hits())
+		}
+	}
+}

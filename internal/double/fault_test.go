@@ -1,0 +1,272 @@
+package double
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The members of a fault are in one table. Whoever adds one is told by this test where else it
+// belongs.
+func TestMembersEverywhere(t *testing.T) {
+	t.Parallel()
+	names := MemberNames()
+	var inJSON []string
+	for field := range reflect.TypeFor[injectionJSON]().Fields() {
+		inJSON = append(inJSON, field.Tag.Get("json"))
+	}
+	inJSON = slices.DeleteFunc(inJSON, func(name string) bool {
+		return slices.Contains([]string{"id", "operation", "hits"}, name) // what is no member of a fault itself
+	})
+	same := func(where string, got []string) {
+		t.Helper()
+		for _, name := range names {
+			if !slices.Contains(got, name) {
+				t.Errorf("%s lacks the member %s", where, name)
+			}
+		}
+		for _, name := range got {
+			if !slices.Contains(names, name) {
+				t.Errorf("%s has %s, which is no member of a fault", where, name)
+			}
+		}
+	}
+	same("the fault in JSON", inJSON)
+
+	// In Go, NoBody stands for an empty body.
+	var inGo []string
+	for field := range reflect.TypeFor[Fault]().Fields() {
+		name := strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(field.Name, "${1}_$2"))
+		if name != "no_body" {
+			inGo = append(inGo, name)
+		}
+	}
+	same("Fault", inGo)
+
+	same("docs/control.md", found(t, "../../docs/control.md", "## Faults", "## The journal", "(?m)^\\| `([a-z_]+)` \\|"))
+
+	// The inspector's form has a field for each.
+	inspector := found(t, "../pages/inspector.html", `data-request="POST /faults"`, "</form>", `name="([a-z_]+)"`)
+	same("the inspector's form", slices.DeleteFunc(inspector, func(name string) bool { return name == "operation" }))
+
+	// The table of eventstest/README.md has an example of each.
+	readme := found(t, "../../eventstest/README.md", "| fault | what it does |", "Answers with 429", "([A-Z][A-Za-z]+): ")
+	for i, name := range readme {
+		readme[i] = strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "${1}_$2"))
+	}
+	readme = slices.DeleteFunc(readme, func(name string) bool { return name == "no_body" })
+	same("eventstest/README.md", readme)
+}
+
+// found is what a pattern finds in a part of a file, each once.
+func found(t *testing.T, file, from, to, pattern string) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, hasPart := strings.Cut(string(text), from)
+	part, _, hasEnd := strings.Cut(part, to)
+	if !hasPart || !hasEnd {
+		t.Fatalf("%s has no part from %q to %q", file, from, to)
+	}
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(part, -1) {
+		if !slices.Contains(all, m[1]) {
+			all = append(all, m[1])
+		}
+	}
+	return all
+}
+
+// What a fault does is told in one order, whatever it has.
+func TestFaultString(t *testing.T) {
+	t.Parallel()
+	for want, f := range map[string]Fault{
+		"":                 {Times: 1, After: 1, User: "usr_a", Path: "/events", Contains: "x"},
+		"status 503":       {Status: 503, Body: "x", RetryAfter: 1},
+		"lose, status 504": {Status: 504, Lose: true, NoBody: true},
+		"drop, reset":      {Drop: true, Reset: true},
+		"lose":             {Lose: true},
+		"delay 200ms":      {Delay: 200 * time.Millisecond},
+		"cut, reset, header, delay 1s, trickle 2s": {Cut: true, Reset: true, Header: http.Header{"A": nil},
+			Delay: time.Second, Trickle: 2 * time.Second},
+		"patch, header": {Patch: "{}", Header: http.Header{"A": nil}},
+	} {
+		if got := f.String(); got != want {
+			t.Errorf("%#v does %q, want %q", f, got, want)
+		}
+	}
+}
+
+// The outcomes of a fault exclude each other, but for lose with status: all pairs of members.
+func TestMembersTogether(t *testing.T) {
+	t.Parallel()
+	given := map[string]func(*Fault){
+		"lose":        func(f *Fault) { f.Lose = true },
+		"status":      func(f *Fault) { f.Status = 503 },
+		"patch":       func(f *Fault) { f.Patch = "{}" },
+		"drop":        func(f *Fault) { f.Drop = true },
+		"cut":         func(f *Fault) { f.Cut = true },
+		"reset":       func(f *Fault) { f.Reset = true },
+		"header":      func(f *Fault) { f.Header = http.Header{"X-A": {"b"}} },
+		"delay":       func(f *Fault) { f.Delay = 1 },
+		"trickle":     func(f *Fault) { f.Trickle = 1 },
+		"body":        func(f *Fault) { f.Body = "x" },
+		"retry_after": func(f *Fault) { f.RetryAfter = -1 },
+		"after":       func(f *Fault) { f.After = 1 },
+		"times":       func(f *Fault) { f.Times = 1 },
+		"user":        func(f *Fault) { f.User = "usr_a" },
+		"path":        func(f *Fault) { f.Path = "/events" },
+		"contains":    func(f *Fault) { f.Contains = "x" },
+	}
+	good := map[string]string{ // what each goes with, beside what says which requests, and how many
+		"lose":    "lose status reset delay",
+		"status":  "lose status header delay trickle body retry_after",
+		"patch":   "patch header delay trickle",
+		"drop":    "drop reset delay",
+		"cut":     "cut reset header delay trickle",
+		"header":  "status patch cut header delay trickle",
+		"delay":   "lose status patch drop cut header delay trickle",
+		"trickle": "status patch cut header delay trickle",
+	}
+	goes := func(a, b string) bool { return slices.Contains(strings.Fields(good[a]), b) }
+	for _, a := range members {
+		for _, b := range members {
+			var f Fault
+			given[a.name](&f)
+			given[b.name](&f)
+			want := goes(a.name, b.name) || goes(b.name, a.name) ||
+				hasRole(count, match)(a) && goes(b.name, b.name) ||
+				hasRole(count, match)(b) && goes(a.name, a.name)
+			if got := f.problems(); (got == nil) != want {
+				t.Errorf("%s with %s: %q, want that it is good: %v", a.name, b.name, got, want)
+			}
+		}
+	}
+}
+
+// RetryAfter is in digits, however long it is (RFC 9110, section 10.2.3).
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		1:                       "1",
+		time.Second:             "1",
+		time.Second + 1:         "2",
+		1_000_000 * time.Second: "1000000",
+		30 * 24 * time.Hour:     "2592000",
+		1<<63 - 1:               "9223372037",
+		-1:                      "",
+	} {
+		f := Fault{Status: 503, RetryAfter: d}
+		if got := f.answer(http.Header{}).header.Get("Retry-After"); got != want {
+			t.Errorf("a RetryAfter of %d is %q, want %q", d, got, want)
+		}
+	}
+}
+
+// The members of an answer keep their order and their bytes.
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ text, patch, want string }{
+		{`{"c":1.50,"a":"\u00e9<","b":[]}`, `{"a":null}`, `{"c":1.50,"a":null,"b":[]}`},
+		{`{"b":1}`, `{"z":1,"b":{"c":null},"a":2}`, `{"b":{"c":null},"z":1,"a":2}`},
+		{`{"data":[{"b":1,"a":2},{"b":3}],"n":null}`, `{"data":{"a":{"x":1}}}`,
+			`{"data":[{"b":1,"a":{"x":1}},{"b":3,"a":{"x":1}}],"n":null}`},
+		{`{"data":[{"b":1}]}`, ` { "data" : [ ] } `, `{"data":[]}`},
+		{`{"a":{"b":{"c":1,"d":2}}}`, `{"a":{"b":{"d":"\ud83d\ude00"}}}`, `{"a":{"b":{"c":1,"d":"\ud83d\ude00"}}}`},
+		{`[{"a":1},2]`, `{"b":1}`, `[{"a":1,"b":1},{"b":1}]`},
+		{`{"\"":1,"":2}`, `{"":3,"\"":4}`, `{"\"":4,"":3}`},
+		{`7`, `{"a":1}`, `{"a":1}`},
+	} {
+		if got := string(merge([]byte(tt.text), []byte(tt.patch))); got != tt.want {
+			t.Errorf("merge(%s, %s) = %s, want %s", tt.text, tt.patch, got, tt.want)
+		}
+	}
+}
+
+// The journal knows how many of what is asked for it no longer has.
+func TestDropped(t *testing.T) {
+	t.Parallel()
+	d := newDouble()
+	ask := func(user, operation string) {
+		e := &entry{Request: Request{User: user, Operation: operation}}
+		d.journal.add(e)
+		d.journal.tell(e)
+	}
+	for i := range 1500 {
+		ask("usr_a", fmt.Sprint("GET /", i%2))
+		ask("usr_b", "GET /0")
+	}
+	for _, tt := range []struct {
+		q    Query
+		want int
+	}{
+		{Query{}, 1000},
+		{Query{Users: []string{"usr_a"}}, 500},
+		{Query{Users: []string{"usr_a"}, Operation: "GET /0"}, 250},
+		{Query{Users: []string{"usr_a", "usr_c"}, Operation: "GET /2"}, 0},
+		{Query{After: 1000}, 0},
+		{Query{After: 998}, 2},
+		{Query{After: 990, Users: []string{"usr_a"}}, 5},
+	} {
+		if got := d.Requests(t.Context(), tt.q); got.Dropped != tt.want || len(got.Requests) > 2000 {
+			t.Errorf("%+v: %d are dropped, %d are there, want %d dropped", tt.q, got.Dropped, len(got.Requests), tt.want)
+		}
+	}
+	for range maxGone {
+		ask("usr_a", "GET /0")
+	}
+	own := d.journal.users["usr_a"]
+	if len(own.gone) != maxGone || own.countGone(Query{}) != 500+maxGone {
+		t.Errorf("of %d requests that had to go, %d are known, %d by their number", 500+maxGone, own.countGone(Query{}), len(own.gone))
+	}
+	d.ClearRequests("usr_a")
+	if got := d.Requests(t.Context(), Query{}).Dropped; got != 500 {
+		t.Errorf("after the requests of a user were cleared, %d are dropped, want 500", got)
+	}
+}
+
+// Waiting is no looking again and again: a waiter looks when it begins, and when what it waits
+// for has changed.
+func TestWaitLooks(t *testing.T) {
+	t.Parallel()
+	d := newDouble()
+	waits := make(chan Found)
+	q := Query{Users: []string{"usr_a"}, Operation: "GET /", Count: 2}
+	go func() { waits <- d.Requests(t.Context(), q) }()
+	watching := func() (w *watcher) {
+		for w == nil {
+			d.mutex.Lock()
+			for w = range d.journal.watchers {
+			}
+			d.mutex.Unlock()
+		}
+		return w
+	}
+	come := func(user, operation string) {
+		e := &entry{Request: Request{User: user, Operation: operation}}
+		d.mutex.Lock()
+		d.journal.add(e)
+		d.mutex.Unlock()
+		d.note(e, func() { e.isAnswered = true })
+	}
+	first := watching()
+	come("usr_b", "GET /")
+	come("usr_a", "GET /other")
+	if again := watching(); again != first {
+		t.Error("a request that it does not ask for wakes a waiter")
+	}
+	come("usr_a", "GET /")
+	for watching() == first {
+	}
+	come("usr_a", "GET /")
+	if found := <-waits; len(found.Requests) != 2 || found.TimedOut || len(d.journal.watchers) != 0 {
+		t.Errorf("found %+v; %d still wait", found, len(d.journal.watchers))
+	}
+}
