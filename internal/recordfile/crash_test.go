@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -31,7 +32,11 @@ type crasher struct {
 	torn    int // states with a torn write
 }
 
-const dataPath = "/events.json"
+// The file in memory, in the folder at the top, as the system spells it.
+var (
+	topFolder = string(filepath.Separator)
+	dataPath  = topFolder + "events.json"
+)
 
 func (c *crasher) fail(format string, args ...any) {
 	c.failed = append(c.failed, fmt.Sprintf(format, args...))
@@ -349,7 +354,7 @@ func (c *crasher) life(block int) {
 }
 
 var (
-	errFull = fmt.Errorf("injected: %w", syscall.ENOSPC)
+	errFull = fmt.Errorf("injected: %w", diskFull)
 	errIO   = fmt.Errorf("injected: %w", syscall.EIO)
 )
 
@@ -426,7 +431,7 @@ func TestCrashFindsMistakes(t *testing.T) {
 	for name, prepare := range map[string]func(p *process){
 		"data not synced":    func(p *process) { p.m.lie = lie("events.json") },
 		"rewrite not synced": func(p *process) { p.m.lie = lie(".tmp") },
-		"folder not synced":  func(p *process) { p.m.lie = lie("/") },
+		"folder not synced":  func(p *process) { p.m.lie = lie(topFolder) },
 		"not settled":        func(p *process) { p.c.mayLive = -1 },
 	} {
 		t.Run(name, func(t *testing.T) {

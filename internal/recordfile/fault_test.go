@@ -213,8 +213,8 @@ func TestDiskFull(t *testing.T) {
 		m, f := settled(t)
 		ok(t, f.Settle())
 		before := string(m.get(dataPath))
-		m.fault = once("write", 0, fault{err: syscall.ENOSPC, short: short})
-		if err := f.Append([]byte("3")); !errors.Is(err, syscall.ENOSPC) || f.Err() != nil ||
+		m.fault = once("write", 0, fault{err: diskFull, short: short})
+		if err := f.Append([]byte("3")); !errors.Is(err, diskFull) || f.Err() != nil ||
 			!strings.Contains(err.Error(), "nothing was added") {
 			t.Fatalf("%d bytes: Append = %v, Err = %v", short, err, f.Err())
 		}
@@ -240,13 +240,13 @@ func TestUndoOnFullDisk(t *testing.T) {
 		short int // how much the failed write wrote
 		works bool
 	}{
-		"no bracket, nothing written": {"write", syscall.ENOSPC, 0, true},
-		"no bracket, half written":    {"write", syscall.ENOSPC, 20, true},
-		"no bracket, all written":     {"write", syscall.EDQUOT, len(commit), true},
-		"not cut":                     {"truncate", syscall.ENOSPC, 20, true},
-		"not cut, all written":        {"truncate", syscall.EDQUOT, len(commit), true},
+		"no bracket, nothing written": {"write", diskFull, 0, true},
+		"no bracket, half written":    {"write", diskFull, 20, true},
+		"no bracket, all written":     {"write", quotaFull, len(commit), true},
+		"not cut":                     {"truncate", diskFull, 20, true},
+		"not cut, all written":        {"truncate", quotaFull, len(commit), true},
 		"another error":               {"truncate", syscall.EIO, 20, false},
-		"full only at the sync":       {"sync", syscall.ENOSPC, 20, false},
+		"full only at the sync":       {"sync", diskFull, 20, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, f := settled(t)
@@ -257,7 +257,7 @@ func TestUndoOnFullDisk(t *testing.T) {
 					writes++
 				}
 				if kind == "write" && writes == 1 {
-					return fault{err: syscall.ENOSPC, short: test.short}
+					return fault{err: diskFull, short: test.short}
 				}
 				if kind == test.kind && full {
 					return fault{err: test.full}
@@ -295,11 +295,11 @@ func TestUndoOnFullDisk(t *testing.T) {
 		ok(t, f.Settle())
 		m.fault = func(kind, _ string) fault {
 			if kind == "write" {
-				return fault{err: syscall.ENOSPC, short: 20}
+				return fault{err: diskFull, short: 20}
 			}
 			return fault{}
 		}
-		if err := f.Append([]byte("3")); !errors.Is(err, syscall.ENOSPC) {
+		if err := f.Append([]byte("3")); !errors.Is(err, diskFull) {
 			t.Errorf("Append = %v", err)
 		}
 		m.fault = nil
@@ -316,11 +316,11 @@ func TestUndoOnFullDisk(t *testing.T) {
 			before := string(m.get(dataPath))
 			m.fault = func(kind, _ string) fault {
 				if kind == "write" {
-					return fault{err: syscall.ENOSPC, short: 20}
+					return fault{err: diskFull, short: 20}
 				}
 				return fault{}
 			}
-			if err := f.Append([]byte("3")); !errors.Is(err, syscall.ENOSPC) {
+			if err := f.Append([]byte("3")); !errors.Is(err, diskFull) {
 				t.Errorf("Append = %v", err)
 			}
 			if room {
@@ -349,7 +349,7 @@ func TestNoRoomForEmptyCommit(t *testing.T) {
 		if i == 1 {
 			k = 3 // the fourth of Settle
 		}
-		m.fault = once("write", k, fault{err: syscall.ENOSPC, short: 20})
+		m.fault = once("write", k, fault{err: diskFull, short: 20})
 		if i == 0 {
 			ok(t, f.Close())
 		} else {
@@ -426,7 +426,7 @@ func TestReadOnly(t *testing.T) {
 				n.do(change{int64(len(n.cache)), []byte(test.torn)})
 			}
 			before := string(m.get(dataPath))
-			m.fault = once(test.kind, test.k, fault{err: syscall.ENOSPC})
+			m.fault = once(test.kind, test.k, fault{err: diskFull})
 			f, content, err := openContent(m)
 			if err != nil || content != "1\n2\n" {
 				t.Fatalf("Open: %q, %v", content, err)
@@ -435,7 +435,7 @@ func TestReadOnly(t *testing.T) {
 			if test.broken {
 				sentinel = ErrBroken
 			}
-			if err := f.Settle(); !errors.Is(err, sentinel) || !errors.Is(err, syscall.ENOSPC) ||
+			if err := f.Settle(); !errors.Is(err, sentinel) || !errors.Is(err, diskFull) ||
 				!errors.Is(f.Err(), sentinel) || !strings.Contains(err.Error(), "restart") {
 				t.Errorf("Settle = %v, Err = %v, want %v", err, f.Err(), sentinel)
 			}

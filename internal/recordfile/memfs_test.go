@@ -156,7 +156,7 @@ func (m *memFS) Resolve(path string) (string, error) {
 	if f := m.ask("resolve", path); f.err != nil {
 		return "", f.err
 	}
-	return filepath.Join("/", path), nil
+	return filepath.Join(topFolder, path), nil
 }
 
 type memLock struct {
@@ -206,7 +206,7 @@ func (m *memFS) Open(path string, flag int, _ handle) (handle, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if path == "/" {
+	if path == topFolder {
 		return &memFile{m: m, n: &inode{}, path: path}, nil
 	}
 	n := m.names[path]
@@ -280,15 +280,15 @@ func (m *memFS) Remove(path string) {
 }
 
 func (m *memFS) SyncDir(dir handle) error {
-	if f := m.ask("syncdir", "/"); f.err != nil {
+	if f := m.ask("syncdir", topFolder); f.err != nil {
 		return f.err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d := dir.(*memFile); d.path != "/" || d.closed {
+	if d := dir.(*memFile); d.path != topFolder || d.closed {
 		return pathError("sync", d.path, fs.ErrClosed)
 	}
-	if m.lie == nil || !m.lie("/") {
+	if m.lie == nil || !m.lie(topFolder) {
 		m.disk, m.dirOps = maps.Clone(m.names), nil
 	}
 	m.notify()
@@ -549,18 +549,18 @@ func (n *inode) images(block, limit int, rng *rand.Rand) func(yield func([]byte)
 			sizes[lo+rng.IntN(hi-lo)] = true
 		}
 		allSizes := slices.Sorted(maps.Keys(sizes))
-		combinations := 1
+		combinations := uint64(1)
 		for range blocks {
-			if combinations *= len(versions); combinations > 1<<30 {
+			if combinations *= uint64(len(versions)); combinations > 1<<30 {
 				break
 			}
 		}
-		build := func(combination, size int, fill func(*inode, int) []byte) (image []byte, filled bool) {
+		build := func(combination uint64, size int, fill func(*inode, int) []byte) (image []byte, filled bool) {
 			image = fill(n, size)
 			known := copy(image, n.disk)
 			for _, b := range blocks {
-				v := versions[combination%len(versions)]
-				combination /= len(versions)
+				v := versions[combination%uint64(len(versions))]
+				combination /= uint64(len(versions))
 				from := min(b*block, len(v), size)
 				to := min(b*block+block, len(v), size)
 				copy(image[from:to], v[from:to])
@@ -570,11 +570,11 @@ func (n *inode) images(block, limit int, rng *rand.Rand) func(yield func([]byte)
 			}
 			return image, known < size
 		}
-		total := combinations * len(allSizes) * len(fills)
-		if total > limit {
+		total := combinations * uint64(len(allSizes)*len(fills))
+		if total > uint64(limit) {
 			for range limit {
 				size := allSizes[rng.IntN(len(allSizes))]
-				image, _ := build(int(rng.Uint32()), size, fills[rng.IntN(len(fills))])
+				image, _ := build(uint64(rng.Uint32()), size, fills[rng.IntN(len(fills))])
 				if !yield(image) {
 					return
 				}

@@ -135,7 +135,7 @@ func TestReadBesideWriter(t *testing.T) {
 				done <- err
 				return
 			}
-			if i%100 == 0 {
+			if i%100 == 0 && renamesOpen { // else no file can be rewritten that is being read
 				if err := f.Rewrite(seq("0")); err != nil {
 					done <- err
 					return

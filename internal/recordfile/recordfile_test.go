@@ -314,9 +314,15 @@ func TestEmptyCommit(t *testing.T) {
 	f, _ = open(t, path)
 	ok(t, f.Settle())
 	ok(t, f.Append([]byte("4")))
-	ok(t, os.Rename(path, path+".old"))
-	before := readFile(t, path+".old")
-	if err := f.Close(); !errors.Is(err, ErrBroken) || readFile(t, path+".old") != before {
+	taken := path
+	if runtime.GOOS == "windows" { // where no file that is open can be renamed
+		ok(t, os.WriteFile(path, nil, 0o600))
+	} else {
+		taken += ".old"
+		ok(t, os.Rename(path, taken))
+	}
+	before := readFile(t, taken)
+	if err := f.Close(); !errors.Is(err, ErrBroken) || readFile(t, taken) != before {
 		t.Errorf("Close of a file that was taken away = %v, and it may add nothing", err)
 	}
 	f, _ = open(t, filepath.Join(t.TempDir(), "new.json"))
@@ -776,6 +782,9 @@ func TestPaths(t *testing.T) {
 func TestReplaced(t *testing.T) {
 	for _, how := range []string{"removed", "replaced", "renamed", "overwritten", "cut", "grown",
 		"cut before Settle"} {
+		if runtime.GOOS == "windows" && slices.Contains([]string{"removed", "replaced", "renamed"}, how) {
+			continue // no file that is open can be
+		}
 		path := create(t, []string{"1"}, "2")
 		before := readFile(t, path)
 		f, _ := open(t, path)
