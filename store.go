@@ -178,6 +178,7 @@ var kinds = []rows.Kind{
 		Members: []string{`"id":`, `"email":`, `"created_at":`},
 		Index:   func(v rows.Values) (name, status string) { return emailName(v[1]), "" },
 		Sample:  string(strict.Encode(User{})),
+		Check:   checkRow[User],
 	},
 	{
 		Name:    "key",
@@ -191,6 +192,7 @@ var kinds = []rows.Kind{
 			return apiKeyName(v[2]), status
 		},
 		Sample: string(strict.Encode(Key{})),
+		Check:  checkRow[Key],
 	},
 	{
 		Name:    "event",
@@ -199,6 +201,7 @@ var kinds = []rows.Kind{
 		Members: []string{`"id":`, `"host_id":`, `"slug":`, `"status":`, `"created_at":`},
 		Index:   func(v rows.Values) (name, status string) { return v[2], v[3] },
 		Sample:  string(strict.Encode(Event{})),
+		Check:   checkRow[Event],
 	},
 	{
 		Name:    "guest",
@@ -212,6 +215,7 @@ var kinds = []rows.Kind{
 			return name, ""
 		},
 		Sample: string(strict.Encode(Guest{})),
+		Check:  checkRow[Guest],
 	},
 }
 
@@ -579,12 +583,26 @@ func load(x any, from *rows.Row) form.Mode {
 	if from == nil {
 		return form.New
 	}
-	d := json.NewDecoder(strings.NewReader(from.JSON))
-	d.DisallowUnknownFields()
-	if d.Decode(x) != nil { // only a forged row is not of this form
-		panic(fmt.Errorf("%w: %s is not of its form", ErrDamaged, from.ID))
+	if decodeRow(x, from.JSON) != nil { // only a forged row is not of this form
+		panic(fmt.Errorf("%w: %s is not of its form; a check of the file names its line",
+			ErrDamaged, from.ID))
 	}
 	return form.Merge
+}
+
+// decodeRow decodes the text of a row.
+func decodeRow(x any, text string) error {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(x)
+}
+
+// checkRow is the check of a row of a kind: see [rows.Kind].
+func checkRow[T any](text string) error {
+	if decodeRow(new(T), text) != nil {
+		return errors.New("a member is unknown or of another type")
+	}
+	return nil
 }
 
 // newTime is the created_at of what is made now. Unless the clock is a configured one, it

@@ -863,29 +863,46 @@ func TestNamesOfRows(t *testing.T) {
 	}
 }
 
-// TestForgedRow: a row whose beginning is right and whose rest is no JSON, with a right
-// checksum, ends a start with a message, and not with a panic.
+// TestForgedRow: a row whose beginning is right and whose rest is not of its form, with a right
+// checksum, ends a start with a message, and not with a panic. A check names its line.
 func TestForgedRow(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "events.json")
-	o := recordfile.Options{Formats: []string{"events/1"}}
-	f, err := recordfile.Open(path, o, func(recordfile.Line) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	row := `{"user":{"id":"usr_1","name":"A","email":"a@example.com","avatar_url":null,"timezone":null,` +
-		`"created_at":"2027-01-01T00:00:00Z",5}}`
-	err = f.Rewrite(func(yield func([]byte) bool) { yield([]byte(row)) })
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	var out, errs strings.Builder
-	args := []string{"-addr", "127.0.0.1:0", "-data", path}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	code := events.Run(ctx, args, nil, nil, &out, &errs)
-	if last := errs.String(); code == 0 || !strings.Contains(last, "usr_1 is not of its form") || strings.Contains(last, "goroutine") {
-		t.Errorf("exit status %d, stdout %q, stderr %s", code, &out, last)
+	const row = `{"user":{"id":"usr_1","name":"A","email":"a@example.com","avatar_url":null,"timezone":null,` +
+		`"created_at":"2027-01-01T00:00:00Z"}}`
+	for name, forged := range map[string]string{
+		"no JSON":        strings.Replace(row, `Z"}`, `Z",5}`, 1),
+		"another type":   strings.Replace(row, `"timezone":null`, `"timezone":{"a":1}`, 1),
+		"unknown member": strings.Replace(row, `Z"}`, `Z","more":1}`, 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "events.json")
+			o := recordfile.Options{Formats: []string{"events/1"}}
+			f, err := recordfile.Open(path, o, func(recordfile.Line) error { return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = f.Rewrite(func(yield func([]byte) bool) { yield([]byte(forged)) })
+			if err := errors.Join(err, f.Close()); err != nil {
+				t.Fatal(err)
+			}
+			for subcommand, want := range map[string]string{
+				"serve": "usr_1 is not of its form; a check of the file names its line",
+				"check": "is damaged at line 3, ",
+			} {
+				var out, errs strings.Builder
+				args := []string{subcommand, "-data", path}
+				if subcommand == "serve" {
+					args = append(args, "-addr", "127.0.0.1:0")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				code := events.Run(ctx, args, nil, nil, &out, &errs)
+				said := errs.String()
+				if code == 0 || !strings.Contains(said, want) || strings.Contains(said, "goroutine") {
+					t.Errorf("%s: exit status %d, stdout %q, stderr %s, want %q", subcommand, code, &out, said, want)
+				}
+			}
+		})
 	}
 }
 

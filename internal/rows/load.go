@@ -144,17 +144,38 @@ func (l *loader) line(line recordfile.Line) error {
 		var record string
 		record, line.Records = cutRecord(line.Records)
 		r := l.db.parse(record, l.missing)
-		if r == nil || l.whole && !json.Valid([]byte(record)) {
+		if r == nil {
 			return errForm
 		}
-		if l.whole && !utf8.ValidString(record) {
-			return errors.New("a record is not UTF-8")
+		if l.whole {
+			err := checkWhole(record, r)
+			if err != nil {
+				return err
+			}
 		}
 		l.deletes = l.deletes || r.JSON == ""
 		l.batch = append(l.batch, loaded{r, line.Number, line.Offset})
 		if len(l.batch) == batchSize {
 			l.insert()
 		}
+	}
+	return nil
+}
+
+// checkWhole returns why a record is not one that this program can have written, or nil.
+func checkWhole(record string, r *Row) error {
+	if !utf8.ValidString(record) {
+		return errors.New("a record is not UTF-8")
+	}
+	if !json.Valid([]byte(record)) {
+		return errForm
+	}
+	if r.JSON == "" || r.Kind.Check == nil {
+		return nil
+	}
+	err := r.Kind.Check(r.JSON)
+	if err != nil {
+		return fmt.Errorf("%.80s is not of its form: %w", r.ID, err)
 	}
 	return nil
 }

@@ -62,6 +62,10 @@ type Kind struct {
 	// searched for in the text of a row, so [New] panics if they do not stand there as they
 	// must: the kind and the struct that is encoded have come apart.
 	Sample string
+
+	// Check returns why the text of a row is not of its form, or nil: see [Check]. A file is opened
+	// without it, as only a forged row is not.
+	Check func(text string) error
 }
 
 // Values are the values of the members that a kind names.
