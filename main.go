@@ -19,6 +19,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/events/internal/answer"
@@ -555,11 +556,15 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 
 	// Lock the data file, read it, and fill a new store.
 	began := time.Now()
-	store, err := openToServe(ctx, s)
+	var progress startProgress
+	endProgress := e.program.ProgressOfStart(logger, progress.String)
+	defer endProgress()
+	store, err := openToServe(ctx, s, &progress)
 	if err != nil {
 		return err
 	}
 	a := newAPI(store)
+	progress.opened.Store(store)
 	key, err := s.fill(ctx, a)
 	if err != nil {
 		a.Close() // why the start failed is what matters
@@ -587,6 +592,7 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 		servers = append(servers, command.NewServer(socket, handler, logger, a.aboutRequest))
 	}
 	lines := s.lines(at, key)
+	endProgress()
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		command.FreeMemory(ctx, func() int64 { return a.db.Stats().Bytes })
@@ -658,7 +664,7 @@ func (e *eventsd) warnOfVariables(logger *slog.Logger) {
 }
 
 // openToServe opens the store of a service.
-func openToServe(ctx context.Context, s service) (*Store, error) {
+func openToServe(ctx context.Context, s service, progress *startProgress) (*Store, error) {
 	if s.data == "" {
 		return NewStore(&s.config), nil
 	}
@@ -672,6 +678,7 @@ func openToServe(ctx context.Context, s service) (*Store, error) {
 	}
 	isWaiting := false
 	store, err := openStore(&s.config, func(o rows.Options) (*rows.DB, error) {
+		o.Progress = progress.read
 		o.Holder = operator.Starting
 		o.Wait = offline.LockWait
 		o.WaitFor = func(holder string) bool {
@@ -693,6 +700,26 @@ func openToServe(ctx context.Context, s service) (*Store, error) {
 		return nil, offline.Advised(err)
 	}
 	return store, nil
+}
+
+// startProgress is how far the start of a server is.
+type startProgress struct {
+	done, size atomic.Int64 // bytes of the data file
+	opened     atomic.Pointer[Store]
+}
+
+// read is for [rows.Options].
+func (p *startProgress) read(done, size int64) {
+	p.done.Store(done)
+	p.size.Store(size)
+}
+
+func (p *startProgress) String() string {
+	store := p.opened.Load()
+	if store != nil {
+		return "start: " + command.Thousands(store.applied.Load()) + " records of the seed"
+	}
+	return "start: " + command.Percent(p.done.Load(), p.size.Load()) + " of the data file"
 }
 
 // storeOfFile is what [offline.Files] needs of the store.

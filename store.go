@@ -16,6 +16,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"example.com/events/internal/form"
@@ -230,6 +231,9 @@ type Store struct {
 	cfg Config
 	db  *rows.DB
 
+	// applied is how many records of the array that is applied at present are through.
+	applied atomic.Int64
+
 	// Updates run one at a time, so they share the fields below without a lock. The first is
 	// the latest created_at so far. It may be ahead of the newest row, as updates that fail move
 	// it, too. That is harmless: it only moves forward.
@@ -325,6 +329,9 @@ func (s *Store) ApplyJSON(records []byte) error {
 	_, err := s.applyArray(records, false)
 	return err
 }
+
+// Applied is how many records of the array that is applied at present are through, or of the last one.
+func (s inner) Applied() int64 { return s.applied.Load() }
 
 // ApplyRecords is ApplyJSON. It counts the records as applyAll does.
 func (s inner) ApplyRecords(records []byte) (count map[string]int, err error) {
@@ -483,6 +490,7 @@ func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (map[string]int, er
 			return nil, &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
 		}
 		count["applied"]++
+		t.s.applied.Store(int64(count["applied"]))
 		before := t.Changes()
 		refused := t.apply(v)
 		if refused != nil {

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -143,7 +144,17 @@ func (f *Files) Check(flags *command.Flags) func() error {
 	var data string
 	operator.DataFlag(flags, &data)
 	return func() error {
-		r, count, err := rows.Check(data, f.Options)
+		var read, size atomic.Int64
+		options := f.Options
+		options.Progress = func(done, all int64) {
+			read.Store(done)
+			size.Store(all)
+		}
+		end := f.Program.Progress(func() string {
+			return "check: " + command.Percent(read.Load(), size.Load())
+		})
+		r, count, err := rows.Check(data, options)
+		end()
 		if errors.Is(err, rows.ErrDamaged) {
 			return command.Failed(Advised(err))
 		}

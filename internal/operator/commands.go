@@ -267,7 +267,9 @@ func (t *tool) apply(flags *command.Flags) func() error {
 		}
 		return t.change(data, "apply", create, func(s Store) error {
 			defer command.SaveMemory(len(records))()
+			end := t.program.Progress(applyProgress(s, records))
 			count, err := s.ApplyRecords(records)
+			end()
 			if err != nil {
 				return err
 			}
@@ -324,7 +326,11 @@ func (t *tool) dump(flags *command.Flags) func() error {
 		if t.files.BelongsTo(data, output) {
 			return fmt.Errorf("%s belongs to the data file; give another path", output)
 		}
-		return command.WriteFile(output, write)
+		return command.WriteFile(output, func(w io.Writer) error {
+			counted := &countingWriter{to: w}
+			defer t.program.Progress(counted.progress)()
+			return write(counted)
+		})
 	}
 }
 

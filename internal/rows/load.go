@@ -140,6 +140,9 @@ func (l *loader) line(line recordfile.Line) error {
 		l.db.names = make(map[string]*Row, min(line.Size/bytesPerName, maxNames))
 		l.db.unsorted = map[*childList]bool{} // in bulk, until finish
 	}
+	if l.db.Progress != nil {
+		l.db.Progress(line.Offset, line.Size)
+	}
 	for line.Records != "" {
 		var record string
 		record, line.Records = cutRecord(line.Records)
