@@ -374,6 +374,7 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 		d.Strict = f.strict
 		d.AnyRoute = f.anyRoute
 		d.Unknown = func(problem string) { logger.Warn(problem) }
+		d.Forgot = command.FreeMemoryOf
 		err = command.CanWrite(f.journal)
 		if err != nil {
 			return fmt.Errorf("-journal: %w", err)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { Client } from './client.mjs'
-import { startDouble } from './double.mjs'
+import { sameKey, startDouble } from './double.mjs'
 
 const launch = { title: 'Launch', start_at: '2030-03-01T18:00:00Z', end_at: '2030-03-01T20:00:00Z' }
 const create = 'POST /events/create'
@@ -38,8 +38,8 @@ describe('client', { concurrency: true }, () => {
     const { user, client } = await tenant(t)
     await double.faults(user, { operation: create, status: 503, times: 2 })
     await client.create(launch)
-    const requests = await double.requests(user)
-    assert.deepEqual(requests.map((r) => r.status), [503, 503, 201])
+    const tries = await double.tries(user, create, 3)
+    assert.deepEqual(tries.map((t) => t.status), [503, 503, 201])
   })
 
   test('tells the page of a proxy from an answer', async (t) => {
@@ -54,11 +54,28 @@ describe('client', { concurrency: true }, () => {
     const { user, client } = await tenant(t)
     await double.faults(user, { operation: create, lose: true, times: 1 })
     await client.create(launch)
-    assert.equal((await client.events()).length, 1)
-    const [lost, again] = await double.requests(user)
-    assert.equal(lost.status, 201) // the work was done
-    assert.equal(lost.header['Idempotency-Key'][0], again.header['Idempotency-Key'][0])
+    assert.equal(await double.countEvents(user), 1)
+    const tries = await double.tries(user, create, 2)
+    assert.deepEqual(tries.map((t) => [t.status, t.fault]), [[201, 'lose'], [201, '']]) // the work was done
+    assert.ok(sameKey(tries))
+    const [, again] = await double.requests(user)
     assert.deepEqual(JSON.parse(again.body), launch)
+  })
+
+  test('makes one event though a gateway gives up, without a word', async (t) => {
+    const { user, client } = await tenant(t)
+    await double.faults(user, { operation: create, lose: true, status: 504, body: '', times: 1 })
+    await client.create(launch)
+    assert.equal(await double.countEvents(user), 1)
+    assert.ok(sameKey(await double.tries(user, create, 2)))
+  })
+
+  test('tries again after a connection that was reset', async (t) => {
+    const { user, client } = await tenant(t)
+    await double.faults(user, { operation: create, drop: true, reset: true, times: 1 })
+    await client.create(launch)
+    const tries = await double.tries(user, create, 2)
+    assert.deepEqual(tries.map((t) => t.fault), ['drop, reset', ''])
   })
 
   test('keeps what it does not know', async (t) => {

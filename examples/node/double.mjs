@@ -42,9 +42,27 @@ function steer(baseURL, controlURL, token) {
     newKey: (name) => control('POST', '/keys', { name, fresh: true }),
     // Replaces the faults of a user.
     faults: (user, ...faults) => control('PUT', `/faults?user=${user}`, faults),
-    // What a user called, oldest first, once there are count requests or after five seconds.
-    requests: async (user, count = 0) =>
-      (await control('GET', `/requests?user=${user}&count=${count}&wait=5s`)).data,
+    // What a user called, oldest first.
+    requests: async (user) => (await control('GET', `/requests?user=${user}`)).data,
+    // The tries of an operation by a user, once there are count that have their answers: each with
+    // its status, its Idempotency-Key, and how many milliseconds it came after the one before.
+    tries: async (user, operation, count = 0) => {
+      const query = new URLSearchParams({ user, operation, count, wait: '5s', answered: true })
+      const { data, timed_out: timedOut } = await control('GET', `/requests?${query}`)
+      if (timedOut) throw new Error(`${data.length} of ${count} requests for ${operation}: ${JSON.stringify(data)}`)
+      return data.map(({ status, header, fault, received }, i) => ({
+        status,
+        fault,
+        key: header['Idempotency-Key']?.[0],
+        after: i && new Date(received) - new Date(data[i - 1].received),
+      }))
+    },
+    // How many events a user hosts, whatever the answers to their creates were.
+    countEvents: async (user) =>
+      (await control('GET', '/records')).filter(({ event }) => event?.host_id === user).length,
     reset: (user) => control('POST', `/reset?user=${user}`),
   }
 }
+
+// Whether all tries had one Idempotency-Key, so that they make one event.
+export const sameKey = (tries) => tries.every(({ key }) => key && key === tries[0].key)

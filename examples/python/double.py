@@ -2,9 +2,11 @@
 it finds the double in the environment. Else it starts one: the program that EVENTSD names, or
 eventsd from the PATH."""
 
+import datetime
 import json
 import os
 import subprocess
+import urllib.parse
 import urllib.request
 
 
@@ -52,9 +54,45 @@ class Double:
         """Replaces the faults of a user."""
         return self.control("PUT", "/faults?user=" + user, list(faults))
 
-    def requests(self, user, count=0):
-        """What a user called, oldest first, once there are count requests or after five seconds."""
-        return self.control("GET", f"/requests?user={user}&count={count}&wait=5s")["data"]
+    def requests(self, user):
+        """What a user called, oldest first."""
+        return self.control("GET", "/requests?user=" + user)["data"]
+
+    def tries(self, user, operation, count=0):
+        """The tries of an operation by a user, once there are count that have their answers: each
+        with its status, its fault, its Idempotency-Key ("key"), and how many seconds it came after
+        the one before ("after")."""
+        query = {"user": user, "operation": operation, "count": count, "wait": "5s", "answered": "true"}
+        found = self.control("GET", "/requests?" + urllib.parse.urlencode(query))
+        if found["timed_out"]:
+            raise AssertionError(f"{len(found['data'])} of {count} requests for {operation}: {found['data']}")
+        tries, before = [], None
+        for request in found["data"]:
+            received = _seconds(request["received"])
+            tries.append({
+                "status": request["status"],
+                "fault": request["fault"],
+                "key": request["header"].get("Idempotency-Key", [None])[0],
+                "after": received - (before or received),
+            })
+            before = received
+        return tries
+
+    def count_events(self, user):
+        """How many events a user hosts, whatever the answers to their creates were."""
+        events = [record.get("event") for record in self.control("GET", "/records")]
+        return sum(1 for event in events if event and event["host_id"] == user)
 
     def reset(self, user):
         self.control("POST", "/reset?user=" + user)
+
+
+def same_key(tries):
+    """Whether all tries had one Idempotency-Key, so that they make one event."""
+    return all(t["key"] and t["key"] == tries[0]["key"] for t in tries)
+
+
+def _seconds(instant):
+    """An instant such as 2030-01-01T00:00:00.123456789Z in seconds. Python reads six digits at most."""
+    whole, _, fraction = instant.rstrip("Z").partition(".")
+    return datetime.datetime.fromisoformat(whole + "+00:00").timestamp() + float("0." + (fraction or "0"))

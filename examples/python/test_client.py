@@ -6,7 +6,7 @@ import unittest
 import urllib.error
 
 from client import Client
-from double import Double
+from double import Double, same_key
 
 LAUNCH = {"title": "Launch", "start_at": "2030-03-01T18:00:00Z", "end_at": "2030-03-01T20:00:00Z"}
 CREATE = "POST /events/create"
@@ -38,7 +38,8 @@ class TestClient(unittest.TestCase):
     def test_error(self):
         self.double.faults(self.user, {"operation": CREATE, "status": 503, "times": 2})
         self.client.create(LAUNCH)
-        self.assertEqual([r["status"] for r in self.double.requests(self.user)], [503, 503, 201])
+        tries = self.double.tries(self.user, CREATE, count=3)
+        self.assertEqual([t["status"] for t in tries], [503, 503, 201])
 
     def test_page_of_a_proxy(self):
         self.double.faults(self.user, {"operation": CREATE, "status": 403, "body": "<html>Forbidden</html>"})
@@ -50,11 +51,24 @@ class TestClient(unittest.TestCase):
     def test_lost_answer(self):
         self.double.faults(self.user, {"operation": CREATE, "lose": True, "times": 1})
         self.client.create(LAUNCH)
-        self.assertEqual(len(self.client.events()), 1)
-        lost, again = self.double.requests(self.user)[:2]
-        self.assertEqual(lost["status"], 201)  # the work was done
-        self.assertEqual(lost["header"]["Idempotency-Key"], again["header"]["Idempotency-Key"])
-        self.assertEqual(json.loads(again["body"]), LAUNCH)
+        self.assertEqual(self.double.count_events(self.user), 1)
+        tries = self.double.tries(self.user, CREATE, count=2)
+        self.assertEqual([(t["status"], t["fault"]) for t in tries], [(201, "lose"), (201, "")])  # the work was done
+        self.assertTrue(same_key(tries))
+        self.assertEqual(json.loads(self.double.requests(self.user)[1]["body"]), LAUNCH)
+
+    def test_gateway_gives_up_without_a_word(self):
+        fault = {"operation": CREATE, "lose": True, "status": 504, "body": "", "times": 1}
+        self.double.faults(self.user, fault)
+        self.client.create(LAUNCH)
+        self.assertEqual(self.double.count_events(self.user), 1)
+        self.assertTrue(same_key(self.double.tries(self.user, CREATE, count=2)))
+
+    def test_connection_that_was_reset(self):
+        self.double.faults(self.user, {"operation": CREATE, "drop": True, "reset": True, "times": 1})
+        self.client.create(LAUNCH)
+        tries = self.double.tries(self.user, CREATE, count=2)
+        self.assertEqual([t["fault"] for t in tries], ["drop, reset", ""])
 
     def test_unknown_value(self):
         self.double.faults(self.user, {"operation": CREATE, "patch": {"status": "archived", "capacity": None}})

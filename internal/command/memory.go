@@ -30,6 +30,14 @@ func SaveMemory(bytes int) (restore func()) {
 	return func() {}
 }
 
+// FreeMemoryOf gives memory back to the system after so many bytes of bodies were forgotten, if
+// they are many. With their garbage they have taken up to ten times as much.
+func FreeMemoryOf(bytes int64) {
+	if bytes >= worthFreeing/8 {
+		debug.FreeOSMemory()
+	}
+}
+
 // FreeMemory gives memory back to the system after much of what is stored was deleted,
 // until ctx is done. Size returns how much is stored, in bytes. The collector does so by
 // itself only slowly, and never while it has little to do.

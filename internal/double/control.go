@@ -140,6 +140,14 @@ type controlled struct {
 	double *Double
 }
 
+// ApplyRecords applies an array of records as the server does.
+func (s controlled) ApplyRecords(records []byte) (count map[string]int, err error) {
+	s.double.mutex.Lock()
+	s.double.taken += int64(len(records))
+	s.double.mutex.Unlock()
+	return s.Store.ApplyRecords(records)
+}
+
 // IssueKey issues a key as the server does, and takes {"name","fresh"}, too: it makes a user of
 // that name.
 func (s controlled) IssueKey(request []byte) (map[string]string, error) {

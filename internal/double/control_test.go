@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -862,6 +863,24 @@ func TestFreshAtOnce(t *testing.T) {
 	}
 	if got := s.steer("GET /keys", "").Body.String(); strings.Count(got, `"user_id":"usr_grace`) != 1 {
 		t.Errorf("the keys are %s, want one of usr_grace", got)
+	}
+}
+
+// A reset of all reports how much was sent before it, a reset of one user nothing.
+func TestForgot(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	var forgot []int64
+	s.double.Forgot = func(bytes int64) { forgot = append(forgot, bytes) }
+	const body = `{"title":1}`
+	const records = `[{"user":{"id":"usr_ada","name":"Ada L"}}]`
+	s.call(s.key, "POST /events/create", body)
+	s.steer("POST /records", records)
+	s.steer("POST /reset?user=usr_ada", "")
+	s.steer("POST /reset", "")
+	s.steer("POST /reset", "")
+	if want := []int64{int64(len(body) + len(records)), 0}; !slices.Equal(forgot, want) {
+		t.Errorf("resets forgot %d bytes, want %d", forgot, want)
 	}
 }
 

@@ -54,6 +54,9 @@ type Double struct {
 	// Unknown, if it is not nil, is called at once with what is wrong with a request to
 	// a route that the API lacks, unless AnyRoute is set.
 	Unknown func(problem string)
+	// Forgot, if it is not nil, is called after a reset of all, with how many bytes of bodies had
+	// come before it: about as much as the double and its store may have held.
+	Forgot func(bytes int64)
 
 	base       string // the path under which the operations are
 	bubble     string // in which the double was made
@@ -78,6 +81,7 @@ type Double struct {
 	names    map[string]string // of the users that were made by name, by their id
 	faults   faults
 	journal  journal
+	taken    int64 // bytes of bodies that have come since the start or the last reset of all
 	problems []problem
 }
 
@@ -260,7 +264,8 @@ func (d *Double) KnownOperation(operation string) error {
 // the old counters, and is deleted, or after, with the new ones: no id is skipped
 // or made twice. And no event can be from a time later than that of the clock.
 func (d *Double) Reset(userID string) error {
-	return d.server.Replace(userID, d.seed(userID), func() {
+	forgotten := int64(0)
+	err := d.server.Replace(userID, d.seed(userID), func() {
 		d.mutex.Lock()
 		defer d.mutex.Unlock()
 		d.drop(userID)
@@ -270,6 +275,8 @@ func (d *Double) Reset(userID string) error {
 			}
 		}
 		if userID == "" {
+			forgotten = d.taken
+			d.taken = 0
 			d.now = d.At
 			d.journal.newest = 0
 			clear(d.names)
@@ -281,6 +288,10 @@ func (d *Double) Reset(userID string) error {
 			}
 		}
 	})
+	if err == nil && userID == "" && d.Forgot != nil {
+		d.Forgot(forgotten)
+	}
+	return err
 }
 
 // seed is an array of the records at the start: of a user's events and guests or, for "",
