@@ -286,8 +286,11 @@ func (e *eventsd) fill(ctx context.Context, a *api, f serveFlags, word string) (
 //go:embed internal/demo/seed.json
 var demoSeed []byte
 
-// demoKey is in demoSeed.
-const demoKey = "svc_live_demo"
+// The keys in demoSeed, of two users.
+const (
+	demoKey      = "svc_live_demo"
+	otherDemoKey = "svc_live_demo_2"
+)
 
 // demo serves the built-in example.
 func (e *eventsd) demo(flags *command.Flags) func() error {
@@ -301,6 +304,7 @@ func (e *eventsd) demo(flags *command.Flags) func() error {
 		return e.live(flags, f, service{
 			config: Config{Logger: logger},
 			fill: func(_ context.Context, a *api) (greeting.Key, error) {
+				logger.Info("another user has this key", "key", command.Public(otherDemoKey))
 				return greeting.Key{Secret: demoKey}, a.ApplyJSON(demoSeed)
 			},
 			handler:    func(a *api) http.Handler { return a },

@@ -914,7 +914,7 @@ func TestGoldenExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	ada := &service{t, store, events.New(store), "svc_live_demo"}
-	grace := ada.as("svc_live_demo_grace")
+	grace := ada.as("svc_live_demo_2")
 
 	// The request with all members has those of an event in the demo.
 	d := openAPI()
