@@ -65,12 +65,18 @@ var (
 		},
 		Default: -1,
 	}
-	answeredParam = &answer.Param[bool]{
-		Name: "answered",
+	answeredParam = flagParam("answered")
+	followParam   = flagParam("follow")
+)
+
+// flagParam is a parameter that is true or false.
+func flagParam(name string) *answer.Param[bool] {
+	return &answer.Param[bool]{
+		Name: name,
 		Rule: "must be true or false, given once",
 		Read: func(value string) (bool, bool) { return value == "true", value == "true" || value == "false" },
 	}
-)
+}
 
 // Control returns the handler of the control API, for requests that carry the
 // token and come from no browser, or from the inspector. It answers a new key with the base
@@ -82,7 +88,9 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 	operation := *operationParam
 	operation.Check = d.KnownOperation
 	ofUser := []answer.Parameter{&user}
-	filter := []answer.Parameter{&user, &operation, afterParam, countParam, waitParam, answeredParam}
+	filter := []answer.Parameter{
+		&user, &operation, afterParam, countParam, waitParam, answeredParam, followParam,
+	}
 	reset := func(r answer.Request) (any, error) {
 		return nil, d.Reset(userParam.In(r))
 	}
@@ -235,6 +243,7 @@ func (d *Double) getRequests(r answer.Request) (any, error) {
 		Operation: operationParam.In(r),
 		After:     afterParam.In(r),
 		Answered:  answeredParam.In(r),
+		Follow:    followParam.In(r),
 	}
 	user := userParam.In(r)
 	if user != "" {

@@ -916,3 +916,54 @@ func TestResetBesideCarriedOut(t *testing.T) {
 		s.steer("POST /reset?user=usr_ada", "")
 	}
 }
+
+// Who follows the journal is told which requests may still change, and when some were taken out.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	follow := func() (settled int, cleared string) {
+		t.Helper()
+		var found struct {
+			Settled   int    `json:"settled"`
+			ClearedAt string `json:"cleared_at"`
+		}
+		body := s.steer("GET /requests?follow=true", "").Body.Bytes()
+		if err := json.Unmarshal(body, &found); err != nil || found.ClearedAt == "" {
+			t.Fatalf("GET /requests?follow=true = %s", body)
+		}
+		return found.Settled, found.ClearedAt
+	}
+	s.call(s.key, "GET /users/me", "")
+	s.call(s.key, "GET /events/unknown", "")
+	settled, first := follow()
+	if settled != 2 {
+		t.Errorf("settled = %d after two requests, want 2", settled)
+	}
+
+	s.steer("POST /faults", `{"operation":"GET /events","delay":"1h","status":503}`)
+	held := make(chan int)
+	go func() { held <- s.call(s.key, "GET /events", "") }()
+	s.steer("GET /requests?after=2&count=1&wait=60s", "")
+	s.call(s.key, "GET /users/me", "")
+	if settled, _ = follow(); settled != 2 {
+		t.Errorf("settled = %d while a fault holds the third request, want 2", settled)
+	}
+	s.steer("DELETE /faults", "")
+	if status := <-held; status != 503 {
+		t.Errorf("the request that was held = %d, want 503", status)
+	}
+	settled, cleared := follow()
+	if settled != 4 || cleared != first {
+		t.Errorf("settled, cleared_at = %d, %s once it is answered, want 4, %s", settled, cleared, first)
+	}
+	for _, operation := range []string{"DELETE /requests", "POST /reset?user=usr_ada", "POST /reset"} {
+		before := cleared
+		s.steer(operation, "")
+		if _, cleared = follow(); cleared == before {
+			t.Errorf("cleared_at stays %s after %s", cleared, operation)
+		}
+	}
+	if settled, _ = follow(); settled != 0 {
+		t.Errorf("settled = %d after a reset of all, want 0", settled)
+	}
+}

@@ -74,7 +74,9 @@ type entry struct {
 
 // journal has the newest requests of each user. The double's mutex guards it.
 type journal struct {
-	newest   int // the Seq of the newest request
+	newest   int             // the Seq of the newest request
+	cleared  time.Time       // when requests were last taken out of it, by the machine's clock
+	open     map[*entry]bool // those that may still change
 	users    map[string]*userJournal
 	texts    *list.List // the entries, the oldest first
 	size     int        // bytes of their headers and bodies
@@ -99,13 +101,20 @@ type gone struct {
 }
 
 func newJournal() journal {
-	return journal{users: map[string]*userJournal{}, texts: list.New(), watchers: map[*watcher]bool{}}
+	return journal{
+		cleared:  time.Now().UTC(),
+		open:     map[*entry]bool{},
+		users:    map[string]*userJournal{},
+		texts:    list.New(),
+		watchers: map[*watcher]bool{},
+	}
 }
 
 // add adds the newest request.
 func (j *journal) add(e *entry) {
 	j.newest++
 	e.Seq = j.newest
+	j.open[e] = true
 	own := j.users[e.User]
 	if own == nil {
 		own = &userJournal{older: map[string]int{}}
@@ -204,6 +213,7 @@ func (e *entry) copyOf() Request {
 
 // clear empties the journal, or removes the requests of a user from it.
 func (j *journal) clear(userID string) {
+	j.cleared = time.Now().UTC()
 	for user, own := range j.users {
 		if userID != "" && userID != user {
 			continue
@@ -233,6 +243,8 @@ type Query struct {
 	Count int
 	// Answered waits until so many are answered, or never will be.
 	Answered bool
+	// Follow asks for the [Progress], too.
+	Follow bool
 }
 
 // wants reports whether the query asks for a request, if it is of one of its users.
@@ -250,6 +262,22 @@ type Found struct {
 	Requests []Request `json:"data"`      // the oldest first
 	TimedOut bool      `json:"timed_out"` // there are fewer than were waited for
 	Dropped  int       `json:"dropped"`   // how many older ones the journal no longer has
+	*Progress
+}
+
+// Progress is what who follows the journal needs to fetch no request twice.
+type Progress struct {
+	Settled   int       `json:"settled"`    // up to this Seq, requests stay as they are
+	ClearedAt time.Time `json:"cleared_at"` // when the double last took some out, by the machine's clock
+}
+
+// settled is the Seq up to which no request changes any more.
+func (j *journal) settled() int {
+	seq := j.newest
+	for e := range j.open {
+		seq = min(seq, e.Seq-1)
+	}
+	return seq
 }
 
 // find returns the entries that count for a query, and how many others the journal no longer
@@ -284,6 +312,9 @@ func (d *Double) Requests(ctx context.Context, q Query) Found {
 	}
 	for _, e := range entries {
 		found.Requests = append(found.Requests, e.copyOf())
+	}
+	if q.Follow {
+		found.Progress = &Progress{d.journal.settled(), d.journal.cleared}
 	}
 	d.mutex.Unlock()
 	found.TimedOut = len(entries) < q.Count

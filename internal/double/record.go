@@ -42,7 +42,10 @@ func (d *Double) Handler(next http.Handler) http.Handler {
 		}
 		defer func() {
 			r.Pattern = served.Pattern // who logs the request looks for it there
-			d.note(e, func() { e.isAnswered = true })
+			d.note(e, func() {
+				e.isAnswered = true
+				delete(d.journal.open, e)
+			})
 		}()
 		next.ServeHTTP(&recordingWriter{w, d, e, served, body}, served)
 	})
@@ -150,6 +153,9 @@ func (w *recordingWriter) WriteHeader(status int) {
 			e.Status = status
 			e.isAnswered = true
 		}
+		if e.Status != 0 && e.Status < 400 { // else the error is to come
+			delete(d.journal.open, e)
+		}
 	})
 	if !isRoute && w.request.Method != "OPTIONS" && !d.AnyRoute {
 		d.reportUnknown(e)
@@ -161,7 +167,10 @@ func (w *recordingWriter) Write(part []byte) (int, error) {
 	e := w.entry
 	problem := problemIn(e.Status, part) // an error is written at once
 	if problem != "" {
-		w.double.note(e, func() { e.Error = cmp.Or(e.Error, problem) })
+		w.double.note(e, func() {
+			e.Error = cmp.Or(e.Error, problem)
+			delete(w.double.journal.open, e)
+		})
 	}
 	return w.ResponseWriter.Write(part)
 }
