@@ -2,10 +2,11 @@
 // person does: it types, clicks and presses Tab, and looks at what the pages show.
 //
 //	go run .ci/browser.go [-axe FILE] [-pictures FOLDER] EVENTSD
+//	go run .ci/browser.go -docs docs EVENTSD
 //
 // EVENTSD is the program. With -axe, the file axe.js of axe-core judges each page. With
-// -pictures it writes a picture of each page at each width, in the light and in the dark. It
-// drives the browser by the DevTools protocol over a pipe
+// -pictures it writes a picture of each page at each width, in the light and in the dark. With
+// -docs it only writes the pictures of README.md. It drives the browser by the DevTools protocol over a pipe
 // (--remote-debugging-pipe): JSON messages that end with a zero byte, read by the browser
 // from its file descriptor 3 and written to 4. Without a browser it says that it is skipped.
 package main
@@ -17,6 +18,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +37,7 @@ var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google
 func main() {
 	c := &checks{}
 	flag.StringVar(&c.axe, "axe", "", "`FILE` with axe-core, which judges each page")
+	flag.StringVar(&c.docs, "docs", "", "`FOLDER` for the pictures of README.md")
 	flag.StringVar(&c.pictures, "pictures", "", "`FOLDER` for a picture of each page")
 	flag.Parse()
 	c.eventsd = flag.Arg(0)
@@ -61,6 +64,11 @@ func (c *checks) run() error {
 		return err
 	}
 	defer c.browser.close()
+	if c.docs != "" {
+		c.width = 1280
+		c.do("the pictures of README.md", c.forReadme)
+		return c.failed
+	}
 	for _, c.width = range []int{1280, 390} {
 		c.do("the reference of a demo", c.demo)
 		c.do("the reference of a double", c.double)
@@ -68,6 +76,8 @@ func (c *checks) run() error {
 		c.do("the inspector", c.inspector)
 		c.do("pages without a script", c.withoutScript)
 	}
+	c.width = 1280
+	c.do("the inspector of a full journal", c.fullJournal)
 	c.do("a domain that points to a double", c.rebound)
 	c.do("the reference of another description", c.changed)
 	return c.failed
@@ -226,9 +236,11 @@ type tab struct {
 	session string
 
 	mu       sync.Mutex
-	problems []string // errors in the console
-	requests []string // method and URL of what the page has fetched
-	openAPI  []byte   // what the page gets for openapi.json, if it is not the server's
+	problems []string          // errors in the console
+	requests []string          // method and URL of what the page has fetched
+	urls     map[string]string // of what it fetches, by id
+	bytes    map[string]int    // that it has received, by URL
+	openAPI  []byte            // what the page gets for openapi.json, if it is not the server's
 }
 
 // open opens a URL in a tab of a width. It returns once the page is loaded. It calls prepare,
@@ -238,7 +250,8 @@ func (b *browser) open(url string, width int, prepare ...func(*tab)) *tab {
 	b.call("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
 	b.call("", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
-	t := &tab{browser: b, target: target.TargetID, session: attached.SessionID}
+	t := &tab{browser: b, target: target.TargetID, session: attached.SessionID,
+		urls: map[string]string{}, bytes: map[string]int{}}
 	b.mu.Lock()
 	b.tabs[t.session] = t.event
 	b.mu.Unlock()
@@ -276,6 +289,7 @@ func (t *tab) event(m message) {
 		Entry     struct{ Level, Source, Text, URL string }
 		Request   struct{ Method, URL string }
 		RequestID string
+		Length    float64 `json:"encodedDataLength"`
 	}
 	if json.Unmarshal(m.Params, &p) != nil {
 		return
@@ -300,7 +314,10 @@ func (t *tab) event(m message) {
 	case "Network.requestWillBeSent":
 		if !strings.HasPrefix(p.Request.URL, "data:") {
 			t.requests = append(t.requests, p.Request.Method+" "+p.Request.URL)
+			t.urls[p.RequestID] = p.Request.URL
 		}
+	case "Network.loadingFinished":
+		t.bytes[t.urls[p.RequestID]] += int(p.Length)
 	}
 }
 
@@ -329,6 +346,18 @@ func (t *tab) fetched(root string) (all []string) {
 		all = append(all, method+" "+path)
 	}
 	return all
+}
+
+// received is how many bytes the page has received of the URLs that contain a text.
+func (t *tab) received(of string) (bytes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for url, n := range t.bytes {
+		if strings.Contains(url, of) {
+			bytes += n
+		}
+	}
+	return bytes
 }
 
 // js is a value as JavaScript has it.
@@ -364,6 +393,11 @@ func (t *tab) text(expression string) (value string) {
 	return value
 }
 
+func (t *tab) number(expression string) (value int) {
+	t.eval(expression, &value)
+	return value
+}
+
 // wait waits until a condition holds on the page.
 func (t *tab) wait(condition string) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -386,7 +420,7 @@ func (t *tab) click(expression string) {
 		const {left, top, width, height} = target.getBoundingClientRect();
 		const [x, y] = [left + width / 2, top + height / 2];
 		const hit = document.elementFromPoint(x, y);
-		if (!target.contains(hit)) throw new Error('covered by ' + hit?.outerHTML);
+		if (!target.contains(hit)) throw new Error('covered by ' + hit?.outerHTML.slice(0, 200));
 		return [x, y];
 	})()`, expression), &at)
 	for _, kind := range []string{"mousePressed", "mouseReleased"} {
@@ -516,14 +550,19 @@ func (t *tab) tabs() {
 func (t *tab) picture(file string) {
 	for _, scheme := range []string{"light", "dark"} {
 		t.scheme(scheme)
-		t.eval("scrollTo(0, 0)", nil)
-		var shot struct{ Data string }
-		t.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &shot)
-		image, err := base64.StdEncoding.DecodeString(shot.Data)
-		must(err)
-		must(os.WriteFile(file+"-"+scheme+".png", image, 0o644))
+		t.shoot(file+"-"+scheme+".png", true)
 	}
 	t.scheme("light")
+}
+
+// shoot writes a picture of the page, or only of what a screen shows of it at first.
+func (t *tab) shoot(file string, isWhole bool) {
+	t.eval("scrollTo(0, 0)", nil)
+	var shot struct{ Data string }
+	t.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": isWhole}, &shot)
+	image, err := base64.StdEncoding.DecodeString(shot.Data)
+	must(err)
+	must(os.WriteFile(file, image, 0o644))
 }
 
 // server is a running eventsd, and the lines that it printed.
@@ -577,6 +616,7 @@ type checks struct {
 	*browser
 	eventsd       string
 	axe, pictures string
+	docs          string
 	width         int
 	failed        error // some of them
 }
@@ -834,11 +874,12 @@ func (c *checks) inspector() {
 
 	t = c.open(s.lines["inspector"], c.width)
 	t.wait("document.querySelector('#faults').children.length === 1")
+	c.follow(t, s)
+	t.wait("document.querySelector('#faults').children.length === 1")
 	t.click(button("#faults", "Remove"))
 	t.wait("document.querySelector('#faults').children.length === 0")
 	t.click(button("", "Reset"))
-	t.wait("document.querySelector('#requests').children.length === 0")
-	equal("the clock after a reset", t.text("document.querySelector('#now').textContent"), now)
+	t.wait(fmt.Sprintf("document.querySelector('#now').textContent === %s", js(now)))
 	t.quiet()
 	t.close()
 }
@@ -846,16 +887,17 @@ func (c *checks) inspector() {
 // watch sends requests of an attacker and looks at them in the inspector.
 func (c *checks) watch(t *tab, s *server) {
 	s.ask(200, "/users/me")
-	s.ask(201, "/events/create", "-H", "X-Attack: "+attack, "-d", event(attack))
+	key := s.lines["api_key"]
+	s.ask(201, "/events/create", "-H", "X-Attack: "+attack, "-H", "X-Note: "+key, "-d", event(attack))
 	s.ask(404, "/events/<img/src=x>[1-2]/..", "-X", "GET")
-	shell(fmt.Sprintf(`curl -H 'Authorization: Bearer %s' -d '{"name": "<img src=x onerror=alert(1)>"}' '%s/keys'`,
-		s.lines["control_token"], s.lines["control_url"]))
+	s.control("POST", "/keys", `{"name": "<img src=x onerror=alert(1)>"}`)
 	t.wait("document.querySelector('#users').textContent.includes('<img src=x')")
 	rows := "document.querySelectorAll('#requests > :not([hidden])')"
 	t.wait(rows + ".length === 3")
 	if first := t.text(rows + "[0].textContent"); !strings.Contains(first, "404") {
 		fail("the newest request is not the first: %s", first)
 	}
+	t.wait(rows + "[0].textContent.includes('there is no such route')")
 	t.click(rows + "[1].querySelector('summary')")
 	t.wait(rows + "[1].querySelector('.curl')")
 	shown := t.text(rows + "[1].textContent")
@@ -864,9 +906,11 @@ func (c *checks) watch(t *tab, s *server) {
 			fail("the request lacks %s: %s", want, shown)
 		}
 	}
-	if body, status := shell(t.text(rows + "[1].querySelector('.curl').textContent")); status != 201 {
+	line := t.text(rows + "[1].querySelector('.curl').textContent")
+	if body, status := shell(line); status != 201 {
 		fail("the curl line of a request answers %d %s", status, body)
 	}
+	equal("API keys in the curl line, which is in two headers", strings.Count(line, key), 1)
 	t.wait(rows + ".length === 4")
 	t.write(field("", "Filter"), "users/me 200")
 	t.wait(rows + ".length === 1")
@@ -883,13 +927,126 @@ func (c *checks) setFault(t *tab, s *server) {
 	t.quiet("400")
 	t.write(field("", "status"), "503")
 	t.click("document.querySelector('#faults + form summary')")
+	line := t.text("document.querySelector('#requests .curl').textContent")
+	equal("what the button copies", t.copied("#requests", field("", "body")), line)
+	t.write(field("", "body"), "")
+	t.click(`document.querySelector('[type=checkbox][name=body]')`) // no body
 	t.write(field("", "delay"), "5ms")
 	t.write(field("", "header"), `{"X-Zebra": ["7"]}`)
 	t.click(button("", "Set"))
-	t.wait("document.querySelector('#faults').textContent.includes('503')")
+	t.wait("/status 503.*body none|body none.*status 503/.test(document.querySelector('#faults').textContent)")
 	s.ask(503, "/events/create", "-d", event("Met"))
 	t.wait("document.querySelector('#requests').textContent.includes('status 503, header, delay 5ms')")
 	t.wait("document.querySelector('#faults').textContent.includes('met by 1')")
+}
+
+// follow looks at a request while a fault holds it and when it is answered, and at an empty journal.
+func (c *checks) follow(t *tab, s *server) {
+	newest := "document.querySelector('#requests').firstElementChild"
+	s.control("POST", "/faults", `{"operation": "GET /users/me", "delay": "1h", "contains": "held"}`)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		shell(fmt.Sprintf("curl -H 'X-Note: held' -H 'x-service-api-key: %s' '%s/users/me'",
+			s.lines["api_key"], s.lines["base_url"]))
+	})
+	t.wait(newest + ".querySelector('.fault').textContent === 'delay 1h0m0s'")
+	t.wait(newest + ".querySelector('.status').textContent === 'none'")
+	t.wait("document.querySelector('#faults').children.length === 2")
+	t.click(button("#faults li:last-child", "Remove"))
+	t.wait(newest + ".querySelector('.status').textContent === '200'")
+	asking.Wait()
+	s.control("DELETE", "/requests", "")
+	t.wait("document.querySelector('#requests').children.length === 0")
+}
+
+// The journal of a suite of a real size.
+const (
+	owners    = 13
+	perOwner  = 1000 // requests, which is as many as the journal keeps
+	mostDrawn = 400  // rows, until more are asked for
+)
+
+// fullJournal opens the inspector beside a full journal, and sends requests while it is open, in
+// front and behind another tab.
+func (c *checks) fullJournal() {
+	s := c.start("double")
+	defer s.stop()
+	s.ask(400, "/users/me?needle=1", "-X", "GET") // the oldest
+	s.fill()
+	count := 1 + owners*perOwner
+	var t *tab
+	inTime("opening the inspector", 3*time.Second, func() {
+		t = c.open(s.lines["inspector"], c.width)
+		t.wait(fmt.Sprintf("document.querySelector('#count').textContent === '%d of %[1]d'", count))
+	})
+	rows := "document.querySelector('#requests').children"
+	few := t.number(rows + ".length")
+	if few > mostDrawn {
+		fail("%d rows are drawn", few)
+	}
+	t.click(button("", "Show more"))
+	if more := t.number(rows + ".length"); more <= few {
+		fail("%d rows are drawn, and %d after more were asked for", few, more)
+	}
+
+	before := t.received("/_control/requests")
+	ask := func() {
+		s.ask(200, "/users/me")
+		count++
+		t.wait(fmt.Sprintf("%s[0].querySelector('.seq').textContent === '%d'", rows, count))
+	}
+	for range 3 {
+		inTime("showing a new request", 500*time.Millisecond, ask)
+	}
+	other := c.open(s.root+"/", c.width)
+	other.call("Page.bringToFront", nil, nil)
+	t.wait("document.hidden")
+	ask()
+	t.call("Page.bringToFront", nil, nil)
+	inTime("showing a new request", 500*time.Millisecond, ask)
+	if bytes := t.received("/_control/requests") - before; bytes > 100_000 {
+		fail("a few requests made the inspector fetch %d bytes of the journal", bytes)
+	}
+
+	t.write(field("", "Filter"), "needle=1 400")
+	t.wait(rows + ".length === 1")
+	t.quiet()
+	t.close()
+	other.close()
+}
+
+// inTime fails if something takes too long. It is tried three times, as the machine may be busy.
+func inTime(what string, limit time.Duration, do func()) {
+	var took [3]time.Duration
+	for i := range took {
+		start := time.Now()
+		do()
+		took[i] = time.Since(start)
+		if took[i] <= limit {
+			return
+		}
+	}
+	fail("%s took %v, want at most %v", what, took, limit)
+}
+
+// fill sends as many requests of several owners as the journal keeps.
+func (s *server) fill() {
+	var sending sync.WaitGroup
+	for owner := range owners {
+		var made struct{ Key string }
+		must(json.Unmarshal([]byte(s.control("POST", "/keys", fmt.Sprintf(`{"name": "Owner %d"}`, owner))), &made))
+		sending.Go(func() {
+			for range perOwner {
+				r, err := http.NewRequest("GET", s.lines["base_url"]+"/events", nil)
+				must(err)
+				r.Header.Set("x-service-api-key", made.Key)
+				answer, err := http.DefaultClient.Do(r)
+				must(err)
+				answer.Body.Close()
+			}
+		})
+	}
+	sending.Wait()
 }
 
 // event is the body of a create.
@@ -910,6 +1067,16 @@ func (s *server) ask(want int, path string, args ...string) {
 	}
 }
 
+// control sends a request to the control API of a double, and returns the body of the answer.
+func (s *server) control(method, path, body string) string {
+	answer, status := shell(fmt.Sprintf("curl -X %s -H 'Authorization: Bearer %s' -d '%s' '%s%s'",
+		method, s.lines["control_token"], body, s.lines["control_url"], path))
+	if status >= 300 {
+		fail("%s %s = %d %s", method, path, status, answer)
+	}
+	return answer
+}
+
 // rebound opens the double by a name that its owner has pointed to this machine.
 func (c *checks) rebound() {
 	s := c.start("double")
@@ -921,6 +1088,31 @@ func (c *checks) rebound() {
 		headers: {Authorization: 'Bearer %s'}}).then(response => response.status)`, s.lines["control_token"]), &status)
 	equal("status of a page of the domain", status, 403)
 	equal("key on the page", t.text("document.querySelector('#key').value"), "")
+	t.close()
+}
+
+// forReadme writes the pictures of README.md: the two pages after a little use.
+func (c *checks) forReadme() {
+	s := c.start("demo")
+	t := c.reference(s)
+	t.send("getMe")
+	t.shoot(filepath.Join(c.docs, "reference.png"), false)
+	t.close()
+	s.stop()
+
+	s = c.start("double", "-addr", "127.0.0.1:8081")
+	defer s.stop()
+	s.control("PUT", "/faults", `[{"operation": "POST /events/create", "status": 503, "after": 1, "times": 1}]`)
+	s.ask(201, "/events/create", "-d", event("Launch party"))
+	s.ask(200, "/users/me")
+	s.ask(400, "/events?limit=1000", "-X", "GET")
+	s.ask(503, "/events/create", "-d", event("After the party"))
+	s.ask(201, "/events/create", "-d", event("After the party"))
+	t = c.open(s.lines["inspector"], c.width)
+	t.wait("document.querySelector('#requests').children.length === 5 && !document.querySelector('main').hidden")
+	t.click("document.querySelectorAll('#requests summary')[4]")
+	t.wait("document.querySelector('#requests .curl')")
+	t.shoot(filepath.Join(c.docs, "inspector.png"), false)
 	t.close()
 }
 
