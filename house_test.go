@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,4 +183,71 @@ func sizeOf(text []byte) (s size) {
 			last = line
 		}
 	}
+}
+
+// Each table of a document is one when it is rendered, and not a paragraph with bars in it.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{ // the first line that is wrong, or 0
+		"| a | b |\n|---|---|\n| 1 | `x \\| y` |": 0,
+		"  | a |\n  |:-:|\n\nText | with a bar":   0,
+		"```\n| a |\n```\nText":                   0,
+		"a | b\n\n| a | b |\n|---|\n":             4,
+		"| a |\n\n|---|\n":                        1,
+		"| a |\n|---|\n| 1 | 2 |":                 3,
+		"\nText\n| a |\n|---|":                    3,
+		"\n\nText | a | b | |---|---| | 1 | 2 |":  3,
+	} {
+		if got := brokenTable(text); got != want {
+			t.Errorf("brokenTable(%q) = %d, want %d", text, got, want)
+		}
+	}
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, ".md") || strings.Contains(name, "node_modules/") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if line := brokenTable(string(text)); line > 0 {
+			t.Errorf("%s:%d: this is not a table when it is rendered: it needs an empty line above it, a "+
+				"delimiter row, and rows with as many cells", name, line)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// brokenTable returns the number of the first line of a Markdown text that looks like one of a
+// table and is not rendered as one, or 0.
+func brokenTable(text string) int {
+	delimiter := regexp.MustCompile(`^(\|\s*:?-+:?\s*)+\|$`)
+	inCode := false
+	above := "" // the line above, if it is not one of a table
+	var table []string
+	// A last empty line ends a table at the end.
+	for i, line := range strings.Split(text+"\n", "\n") {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "```") {
+			inCode = !inCode
+		}
+		switch {
+		case inCode:
+		case strings.HasPrefix(line, "|"):
+			table = append(table, line)
+			cells := strings.Count(line, "|") - strings.Count(line, `\|`)
+			header := strings.Count(table[0], "|") - strings.Count(table[0], `\|`)
+			isDelimiter := delimiter.MatchString(line)
+			if above != "" || cells != header || isDelimiter != (len(table) == 2) {
+				return i + 1
+			}
+			continue
+		case len(table) == 1: // its header row is alone
+			return i
+		case strings.Contains(line, "|--"):
+			return i + 1
+		}
+		above, table = line, nil
+	}
+	return 0
 }
