@@ -6,9 +6,13 @@
 //	```sh serve      a server, run in the background until the next one or the end.
 //	                 It is ready once it prints a line that begins with "ready: "
 //	```sh stopped    commands for when that server is stopped
+//	```sh fails      commands that end with a status other than 0
 //	```go FILE       a file that later commands need
+//	```go FILE before TEXT
+//	                 what the reader puts before the line of that file that has this text
 //
-// Other blocks are not run. Variables that commands set are kept for later commands.
+// Other blocks are not run. What commands leave is there for later ones, as it is for who pastes
+// them into a terminal: their variables, and the folder that they have gone to.
 package main
 
 import (
@@ -20,6 +24,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -43,11 +48,11 @@ func run(file string) error {
 	if err != nil {
 		return err
 	}
-	env, err := os.MkdirTemp("", "readme")
+	left, err := os.MkdirTemp("", "readme")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(env)
+	defer os.RemoveAll(left)
 	stop := func() {}
 	defer func() { stop() }()
 	all := blocks(string(source))
@@ -61,11 +66,17 @@ func run(file string) error {
 				return fmt.Errorf("%s:%d: %w", file, b.line, err)
 			}
 			stop = started
-		case "sh", "sh stopped":
+		case "sh", "sh stopped", "sh fails":
 			if b.info == "sh stopped" {
 				stop()
 			}
-			out, err := shell(b.text, filepath.Join(env, "env"))
+			out, err := shell(b.text, filepath.Join(left, "env"))
+			if b.info == "sh fails" {
+				if err == nil {
+					return fmt.Errorf("%s:%d: it did not fail\n%s", file, b.line, b.text)
+				}
+				err = nil
+			}
 			if err != nil {
 				return fmt.Errorf("%s:%d: %w\n%s", file, b.line, err, b.text)
 			}
@@ -81,7 +92,7 @@ func run(file string) error {
 			if !isFile {
 				continue
 			}
-			if err := os.WriteFile(name, []byte(b.text), 0o644); err != nil {
+			if err := write(name, b.text); err != nil {
 				return fmt.Errorf("%s:%d: %w", file, b.line, err)
 			}
 		}
@@ -94,21 +105,42 @@ func run(file string) error {
 	return nil
 }
 
-// blocks returns the code blocks of a Markdown text.
+// blocks returns the code blocks of a Markdown text, also those in a list, which are indented.
 func blocks(source string) (all []block) {
 	open := false
+	indent := ""
 	for i, line := range strings.Split(source, "\n") {
-		switch fence := strings.HasPrefix(line, "```"); {
+		text := strings.TrimLeft(line, " ")
+		switch fence := strings.HasPrefix(text, "```"); {
 		case fence && !open:
-			all = append(all, block{line: i + 1, info: strings.TrimPrefix(line, "```")})
+			all = append(all, block{line: i + 1, info: strings.TrimPrefix(text, "```")})
+			indent = strings.TrimSuffix(line, text)
 			open = true
 		case fence:
 			open = false
 		case open:
-			all[len(all)-1].text += line + "\n"
+			all[len(all)-1].text += strings.TrimPrefix(line, indent) + "\n"
 		}
 	}
 	return all
+}
+
+// write writes a text into FILE or, where it says "FILE before TEXT", into that file.
+func write(where, text string) error {
+	name, mark, inside := strings.Cut(where, " before ")
+	if !inside {
+		return os.WriteFile(name, []byte(text), 0o644)
+	}
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	at := bytes.Index(content, []byte(mark))
+	if at < 0 {
+		return fmt.Errorf("%s has no line with %q", name, mark)
+	}
+	at = bytes.LastIndexByte(content[:at], '\n') + 1
+	return os.WriteFile(name, slices.Concat(content[:at], []byte(text), content[at:]), 0o644)
 }
 
 // matches compares what was printed with what the file shows, which may be
@@ -124,8 +156,8 @@ func matches(want, got string) bool {
 	return regexp.MustCompile("^" + pattern + "$").MatchString(got)
 }
 
-// shell runs commands and returns what they print. It keeps the variables that they
-// set for the next commands in the file env.
+// shell runs commands and returns what they print. It keeps the variables that they set in the
+// file env, for the next commands, and goes to the folder in which they end.
 func shell(text, env string) (string, error) {
 	script := fmt.Sprintf(`set -euo pipefail
 [ ! -f %[1]q ] || . %[1]q
@@ -133,14 +165,19 @@ set -a
 %[2]s
 set +a
 declare -px | grep -v -e 'declare -[a-z]*r' > %[1]q
+pwd > %[1]q.folder
 `, env, text)
 	cmd := exec.Command("bash", "-c", script)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%w: %s%s", err, out.String(), errs.String())
+		return out.String(), fmt.Errorf("%w: %s%s", err, out.String(), errs.String())
 	}
-	return out.String(), nil
+	folder, err := os.ReadFile(env + ".folder")
+	if err != nil {
+		return "", err
+	}
+	return out.String(), os.Chdir(strings.TrimSuffix(string(folder), "\n"))
 }
 
 // serve starts a server, and returns once that is ready.
