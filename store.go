@@ -343,7 +343,7 @@ func (s inner) ApplyRecords(records []byte) (count map[string]int, err error) {
 func (s *Store) applyArray(records []byte, isSeed bool) (count map[string]int, err error) {
 	err = s.update(context.Background(), func(t tx) error {
 		t.isSeed = isSeed
-		count, err = t.applyAll(strict.Elements(records))
+		count, err = t.applyAll(strict.Elements(bytes.NewReader(records)))
 		return err
 	})
 	return count, err
@@ -361,7 +361,7 @@ func (s inner) Replace(userID string, records []byte, then func()) error {
 				t.Delete(child.ID)
 			}
 		}
-		_, err := t.applyAll(strict.Elements(records))
+		_, err := t.applyAll(strict.Elements(bytes.NewReader(records)))
 		if err == nil {
 			then()
 		}
@@ -485,19 +485,19 @@ func (s *Store) update(ctx context.Context, f func(tx) error) error {
 func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (map[string]int, error) {
 	count := map[string]int{}
 	var deleted []string // the ids of users
-	for v, err := range records {
+	for in, err := range strict.Ahead(inputs(records)) {
 		if err != nil {
 			return nil, &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
 		}
 		count["applied"]++
 		t.s.applied.Store(int64(count["applied"]))
 		before := t.Changes()
-		refused := t.apply(v)
+		refused := t.apply(in)
 		if refused != nil {
 			refused.Record = count["applied"]
 			return nil, refused
 		}
-		kind := v.Members[0] // apply has refused what has none
+		kind := in.record.Members[0] // apply has refused what has none
 		count[kind.Name]++
 		if t.Changes() == before {
 			count["unchanged"]++
@@ -511,8 +511,32 @@ func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (map[string]int, er
 	return count, nil
 }
 
+// input is a record and, if it is one of an event, that event, filled as a new one. Most records
+// of a large array are new events, and nothing of the store is needed to fill them.
+type input struct {
+	record   strict.Value
+	event    *Event
+	problems *form.Problems // of the event
+}
+
+func inputs(records iter.Seq2[strict.Value, error]) iter.Seq2[input, error] {
+	return func(yield func(input, error) bool) {
+		for v, err := range records {
+			in := input{record: v}
+			if len(v.Members) == 1 && v.Members[0].Name == "event" {
+				in.event = &Event{}
+				in.problems = eventTable.Form(in.event).Fill(v.Members[0].Value, form.New)
+			}
+			if !yield(in, err) {
+				return
+			}
+		}
+	}
+}
+
 // apply applies one record.
-func (t tx) apply(record strict.Value) *RecordError {
+func (t tx) apply(in input) *RecordError {
+	record := in.record
 	if record.Kind != strict.Object || len(record.Members) != 1 {
 		return errNoKind()
 	}
@@ -525,7 +549,7 @@ func (t tx) apply(record strict.Value) *RecordError {
 	case "key":
 		problems = t.applyKey(v)
 	case "event":
-		problems = t.applyEvent(v)
+		problems = t.applyEvent(in)
 	case "guest":
 		problems = t.applyGuest(v)
 	case "delete":
@@ -774,17 +798,23 @@ func (t tx) applyKey(v strict.Value) []string {
 }
 
 // applyEvent puts the event of a record. Its updated_at moves if another member changes.
-func (t tx) applyEvent(v strict.Value) []string {
-	var e Event
+func (t tx) applyEvent(in input) []string {
+	v := in.record.Members[0].Value
+	e := in.event
+	p := in.problems
+	f := eventTable.Form(e)
 	old := t.existing(v, "evt", "")
-	mode := load(&e, old)
-	before := e.UpdatedAt
-	f := eventTable.Form(&e)
-	p := f.Fill(v, mode)
+	var before time.Time
+	if old != nil {
+		*e = Event{}
+		mode := load(e, old)
+		before = e.UpdatedAt
+		p = f.Fill(v, mode)
+	}
 	if e.UpdatedAt.IsZero() { // the record has null
 		e.UpdatedAt = before
 	}
-	problems := t.complete(&e, p, old)
+	problems := t.complete(e, p, old)
 	if problems != nil {
 		return problems
 	}

@@ -14,16 +14,15 @@ import (
 // time: each row that is stored is made by it. The fields are of the types that [Member] lists. It
 // fails if a time is not in the years 0 to 9999.
 func (f Form) Append(b []byte) ([]byte, error) {
-	between := `{"`
+	between := byte('{')
 	for i := range f.table {
 		m := &f.table[i]
-		if m.hidden {
+		if m.prefix == "" {
 			continue
 		}
-		b = append(b, between...)
-		b = append(b, m.Name...)
-		b = append(b, `":`...)
-		between = `,"`
+		b = append(b, between)
+		b = append(b, m.prefix...)
+		between = ','
 		var err error
 		switch at := f.object.FieldByIndex(m.field).Addr().Interface().(type) {
 		case *string:

@@ -59,7 +59,7 @@ type Member struct {
 	Flags Flags
 	field []int // see [reflect.Value.FieldByIndex]
 
-	hidden bool // JSON leaves the field out (json:"-")
+	prefix string // the name in quotes and the colon; "" if JSON leaves the field out (json:"-")
 }
 
 // Flags are the rules of a member beside that of its text.
@@ -90,9 +90,10 @@ func NewTable(object any, rules Rules) (table Table) {
 		}
 		m := Member{field: field.Index}
 		m.Name = strings.TrimSuffix(field.Tag.Get("json"), ",omitempty")
-		m.hidden = m.Name == "-"
-		if m.hidden {
+		m.prefix = `"` + m.Name + `":`
+		if m.Name == "-" {
 			m.Name = strings.ToLower(field.Name)
+			m.prefix = ""
 		}
 		for word := range strings.FieldsSeq(field.Tag.Get("form")) {
 			name, arg, _ := strings.Cut(word, "=")

@@ -416,10 +416,10 @@ func TestTable(t *testing.T) {
 		got[i].Rule = nil // functions cannot be compared
 	}
 	want := Table{
-		{Name: "id", Flags: Fixed | Server, field: []int{0}},
-		{Name: "secret", Flags: Required, field: []int{1}, hidden: true},
-		{Name: "lid", Flags: EmptyIsNull, field: []int{2, 0}},
-		{Name: "made", Flags: Required, field: []int{2, 1}},
+		{Name: "id", Flags: Fixed | Server, field: []int{0}, prefix: `"id":`},
+		{Name: "secret", Flags: Required, field: []int{1}},
+		{Name: "lid", Flags: EmptyIsNull, field: []int{2, 0}, prefix: `"lid":`},
+		{Name: "made", Flags: Required, field: []int{2, 1}, prefix: `"made":`},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("NewTable = %+v\nwant %+v", got, want)

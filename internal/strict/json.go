@@ -15,7 +15,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -93,35 +92,10 @@ func (v Value) Member(name string) Value {
 // With an error, the Value is of no use.
 func Parse(data []byte) (Value, error) {
 	p := parser{data: data}
+	p.open = make([]Member, 0, 12) // a new event has no more
 	p.text.Grow(len(data))
 	v := p.value()
 	return v, p.finish()
-}
-
-// Elements reads data, which must be one JSON array, by the rules of [Parse], and yields
-// its elements one after the other. So a long array is never in memory as a whole, and
-// MaxValues limits each element. The first mistake ends the sequence with an error and
-// a zero Value, after the elements before it.
-func Elements(data []byte) iter.Seq2[Value, error] {
-	return func(yield func(Value, error) bool) {
-		p := parser{data: data, depth: 1}
-		p.next()
-		if !p.skip("[") {
-			p.fail(p.pos, "a JSON array is needed: begin it with [, in UTF-8 without a byte order mark")
-		}
-		for first := true; p.more(first, ']'); first = false {
-			p.count = 0
-			size := p.text.Len() // of the element before: a good guess for this one
-			p.text.Reset()
-			p.text.Grow(size)
-			if v := p.value(); p.err == nil && !yield(v, nil) {
-				return
-			}
-		}
-		if err := p.finish(); err != nil {
-			yield(Value{}, err)
-		}
-	}
 }
 
 // Encode returns x as JSON. Unlike json.Marshal, it leaves <, > and & as they are. It
@@ -146,6 +120,14 @@ type parser struct {
 	count int             // values that were begun
 	text  strings.Builder // all names and strings until now, without escapes
 	err   error
+
+	lines  int // that ended before data: it may be the rest of a longer text
+	column int // bytes of the last one of these, which data goes on with
+
+	open []Member // the members so far of the arrays and objects that are not closed
+	room []Member // memory for those of the next ones that are
+
+	pieces int // how many members each piece of that memory has at least
 }
 
 // finish returns the error, which is one if more than white space is left.
@@ -161,8 +143,11 @@ func (p *parser) finish() error {
 func (p *parser) fail(at int, problem string) {
 	if p.err == nil {
 		before := p.data[:at]
-		line := 1 + bytes.Count(before, []byte("\n"))
+		line := 1 + p.lines + bytes.Count(before, []byte("\n"))
 		column := at - bytes.LastIndexByte(before, '\n')
+		if column > at { // there is no line end in data
+			column += p.column
+		}
 		p.err = fmt.Errorf("line %d, column %d: %s", line, column, problem)
 		p.pos = len(p.data)
 	}
@@ -224,18 +209,32 @@ func (p *parser) container(kind Kind, end byte) Value {
 	if p.depth > MaxDepth {
 		p.fail(p.pos-1, fmt.Sprintf("arrays and objects are more than %d deep: make them flatter", MaxDepth))
 	}
+	begin := len(p.open)
 	for first := true; p.more(first, end); first = false {
 		var m Member
 		if kind == Object {
 			m.Name = p.name()
 		}
-		if first {
-			v.Members = make([]Member, 0, 12) // a new event has no more
-		}
 		m.Value = p.value()
-		v.Members = append(v.Members, m)
+		p.open = append(p.open, m)
 	}
+	v.Members = p.keep(p.open[begin:])
+	p.open = p.open[:begin]
 	return v
+}
+
+// keep copies members to memory of their own, which it takes from larger pieces: one piece for
+// many objects takes less time than one for each.
+func (p *parser) keep(members []Member) []Member {
+	if len(members) == 0 {
+		return nil
+	}
+	if len(members) > cap(p.room)-len(p.room) {
+		p.room = make([]Member, 0, max(len(members), p.pieces))
+	}
+	begin := len(p.room)
+	p.room = append(p.room, members...)
+	return p.room[begin:len(p.room):len(p.room)]
 }
 
 // more reports whether the innermost array or object has another element or member, and
