@@ -1937,7 +1937,7 @@ func TestReformatted(t *testing.T) {
 			if err := os.WriteFile(other, formatted, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for _, args := range [][]string{{"check"}, {"dump", "-salvage"}, {"serve"}} {
+			for _, args := range [][]string{{"check"}, {"dump", "-salvage"}, {"serve", "-addr", "127.0.0.1:0"}} {
 				_, _, stderr := command(map[string]string{"EVENTSD_DATA": other}, "", args...)
 				_, line, found := strings.Cut(stderr, "make records of it with ")
 				line, _, ends := strings.Cut(line, " > records.json")
