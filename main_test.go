@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -25,6 +26,7 @@ import (
 	"time"
 
 	"example.com/events"
+	"example.com/events/internal/rows"
 )
 
 // process is the command as it runs, without a process.
@@ -227,9 +229,9 @@ func TestSecretMistakes(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-memory", "-api-key", "hunter2"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
-		{[]string{"-memory", "-api-key", "svc_live_"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
-		{[]string{"-memory", "-api-key", "svc_live_hunter2\n"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{[]string{"-memory", "-addr", "127.0.0.1:0", "-api-key", "hunter2"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{[]string{"-memory", "-addr", "127.0.0.1:0", "-api-key", "svc_live_"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{[]string{"-memory", "-addr", "127.0.0.1:0", "-api-key", "svc_live_hunter2\n"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
 		{[]string{"double", "-api-key", "svc_live hunter2"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
 		{[]string{"-memory", "-api-key=", "hunter2"}, "nothing may follow the flags of serve"},
 		{[]string{"double", "-control-token=", "hunter2"}, "double takes a command behind --"},
@@ -355,6 +357,7 @@ func TestMistakes(t *testing.T) {
 			"-ready-file: "},
 		{"port taken", []string{"-memory", "-addr", l.Addr().String()}, "the port being free"},
 		{"address", []string{"-memory", "-addr", "nowhere"}, `-addr "nowhere"`},
+		{"no address", []string{"-memory", "-addr", ""}, "-addr is empty: give HOST:PORT"},
 		{"port out of range", []string{"-memory", "-addr", "127.0.0.1:99999"}, "99999"},
 		{"file in use", []string{any, "-data", in("running.json")},
 			fmt.Sprintf("in use by process %d (operator: ", os.Getpid())},
@@ -1566,6 +1569,65 @@ func TestNoSocket(t *testing.T) {
 		if code, out, stderr := command(env, "", args...); code != 0 || out == "" {
 			t.Errorf("eventsd %q beside a server without a socket = %d %s", args, code, stderr)
 		}
+	}
+}
+
+// A start waits for a command that has the data file, and a command for a server that starts.
+func TestLockIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(tempDir(t), "events.json")
+	env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0"}
+	options := rows.Options{
+		Formats: []rows.Format{{Name: "events/1"}}, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	}
+	options.Holder = "eventsd apply"
+	held, err := rows.Open(data, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan bool)
+	var p *process
+	go func() {
+		defer close(waiting)
+		time.Sleep(100 * time.Millisecond)
+		held.Close()
+	}()
+	p = start(t, env)
+	<-waiting
+	const want = `msg="waiting for a command that has the data file" command="eventsd apply"`
+	if log := p.stderr.String(); strings.Count(log, want) != 1 {
+		t.Errorf("the log of a start that met a command is %s, want %s once", log, want)
+	}
+	p.stop()
+
+	data = filepath.Join(tempDir(t), "other.json")
+	env["EVENTSD_DATA"] = data
+	seedIn, seedOut := io.Pipe()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int)
+	go func() {
+		list := append(environment(env), "EVENTSD_SEED=-")
+		ended <- events.Run(ctx, nil, list, seedIn, io.Discard, io.Discard)
+	}()
+	io.WriteString(seedOut, "[") // returns once it is read, so the lock is held
+	applied := make(chan string)
+	go func() {
+		code, _, stderr := command(env, `[{"delete":{"user":"usr_bob"}}]`, "apply")
+		applied <- fmt.Sprint(code, " ", stderr)
+	}()
+	select {
+	case said := <-applied:
+		t.Fatalf("apply did not wait for the server: %s", said)
+	case <-time.After(100 * time.Millisecond):
+	}
+	io.WriteString(seedOut, seed[1:])
+	seedOut.Close()
+	if said := <-applied; said != "0 eventsd: applied 1 record\n" {
+		t.Errorf("apply to a server that started meanwhile = %s", said)
+	}
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit status %d", code)
 	}
 }
 

@@ -267,7 +267,8 @@ func TestVariableFiles(t *testing.T) {
 	}{
 		{map[string]string{"TOOL_TOKEN_FILE": short}, nil, read(short), ""},
 		{map[string]string{"TOOL_TOKEN_FILE": long}, nil, read(long), ""},
-		{map[string]string{"TOOL_TOKEN_FILE": windows}, nil, read(windows), ""},
+		{map[string]string{"TOOL_TOKEN_FILE": windows}, nil,
+			strings.TrimSuffix(read(windows), ")") + ` | tr -d '\r')`, ""},
 		{map[string]string{"TOOL_TOKEN_FILE": spaced}, nil, read(spaced), ""},
 		{map[string]string{"TOOL_TOKEN_FILE": long}, []string{"-token", "given"},
 			`serve addr=:80 dry=false token=given -token`, ""}, // the flag wins

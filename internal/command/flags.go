@@ -104,13 +104,24 @@ func (f *Flags) readVariable(fl *flag.Flag) error {
 		if value != "" {
 			return fmt.Errorf("%s and %s exclude each other: unset one of them", name, name+fileSuffix)
 		}
-		var err error
-		value, err = firstLine(path)
+		line, err := firstLine(path)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name+fileSuffix, err)
 		}
-		shell = "$(head -n1 " + Quote(path) + ")"
+		// Some editors end a line with a carriage return and a line feed.
+		withoutReturn := ""
+		value, isWindows := strings.CutSuffix(line, "\r")
+		if isWindows {
+			withoutReturn = ` | tr -d '\r'`
+		}
+		shell = "$(head -n1 " + Quote(path) + withoutReturn + ")"
+		return f.setVariable(fl, name, value, shell)
 	}
+	return f.setVariable(fl, name, value, shell)
+}
+
+// setVariable sets a flag to the value of its variable, if that has one.
+func (f *Flags) setVariable(fl *flag.Flag, name, value, shell string) error {
 	if value == "" {
 		return nil
 	}
@@ -123,16 +134,14 @@ func (f *Flags) readVariable(fl *flag.Flag) error {
 
 const fileSuffix = "_FILE" // of the variable that names a file with the value
 
-// firstLine is the first line of a file, which ends in a line feed or, as some editors write
-// it, in a carriage return and a line feed.
+// firstLine is the first line of a file, which must not be empty.
 func firstLine(path string) (string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
 	}
 	line, _, _ := strings.Cut(string(content), "\n")
-	line = strings.TrimSuffix(line, "\r")
-	if line == "" {
+	if strings.TrimSuffix(line, "\r") == "" {
 		return "", fmt.Errorf("the first line of %s is empty; it must be the value", path)
 	}
 	return line, nil

@@ -1,8 +1,8 @@
 package command
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -131,9 +131,11 @@ func Listen(addr string, chosen bool, environ []string, logger *slog.Logger) (ne
 		return nil, fmt.Errorf("-addr %q and the socket of the service manager (LISTEN_FDS) exclude each "+
 			"other; leave -addr out", addr)
 	}
+	if l == nil && addr == "" { // for net that is any port of all interfaces
+		return nil, errors.New("-addr is empty: give HOST:PORT of this machine")
+	}
 	if l == nil {
-		// An empty address must be a mistake: for net it is any port of all interfaces.
-		l, err = net.Listen("tcp", cmp.Or(addr, "nothing"))
+		l, err = net.Listen("tcp", addr)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("-addr %q: %w; give HOST:PORT of this machine, the port being free", addr, err)
