@@ -344,7 +344,7 @@ func (f *doubleFlags) declare(flags *command.Flags) {
 	flags.String(&f.journal, "journal", "",
 		"`FILE` to write the requests to when the double ends, as GET /requests has them")
 	flags.Bool(&f.strict, "strict", false,
-		"beside a command: fail if a fault was met less often than it says")
+		"beside a command: fail if a fault was met less often than it says, or never")
 	flags.Bool(&f.anyRoute, "allow-unknown-routes", false,
 		"beside a command: pass although there were requests to routes that the API lacks")
 }

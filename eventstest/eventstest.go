@@ -484,7 +484,7 @@ func (s *Server) requests(method string, q double.Query) (all []Request) {
 		args = append(args, strconv.Itoa(q.Count))
 	}
 	args = append(args, strconv.Quote(q.Operation))
-	args = append(args, q.Users...)
+	args = append(args, s.users(q.Users)...)
 	call := method + "(" + strings.Join(args, ", ") + ")"
 	if q.Operation != "" {
 		s.check(call, s.double.KnownOperation(q.Operation))

@@ -197,7 +197,7 @@ func child(t *testing.T, paths ...string) {
 // did not meet the faults.
 func TestProcessVerdict(t *testing.T) {
 	t.Parallel()
-	const unknown = "GET /api/public/v1/event of usr_owner: 404: the API has no such route; below /api/public/v1 it has " +
+	unknown := "GET /api/public/v1/event of usr_owner: 404: the API has no such route; below /api/public/v1 it has " +
 		known + "; AllowUnknownRoutes or -allow-unknown-routes lets it pass\n"
 	faults := filepath.Join(t.TempDir(), "faults.json")
 	if err := os.WriteFile(faults, []byte(`[{"operation":"GET /users/me","status":503,"times":2},

@@ -151,7 +151,7 @@ type controlled struct {
 // ApplyRecords applies an array of records as the server does.
 func (s controlled) ApplyRecords(records []byte) (count map[string]int, err error) {
 	s.double.mutex.Lock()
-	s.double.taken += int64(len(records))
+	s.double.bodyBytes += int64(len(records))
 	s.double.mutex.Unlock()
 	return s.Store.ApplyRecords(records)
 }

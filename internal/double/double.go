@@ -75,14 +75,14 @@ type Double struct {
 
 	// mutex guards what follows. The store calls Now and NewID while it holds locks of
 	// its own, so a method of Server must never be called while the mutex is held.
-	mutex    sync.Mutex
-	now      time.Time
-	counts   map[string]int    // how many ids of a kind were made for an owner
-	names    map[string]string // of the users that were made by name, by their id
-	faults   faults
-	journal  journal
-	taken    int64 // bytes of bodies that have come since the start or the last reset of all
-	problems []problem
+	mutex     sync.Mutex
+	now       time.Time
+	counts    map[string]int    // how many ids of a kind were made for an owner
+	names     map[string]string // of the users that were made by name, by their id
+	faults    faults
+	journal   journal
+	bodyBytes int64 // of the bodies that have come since the start or the last reset of all
+	problems  []problem
 }
 
 // problem is what was wrong, and the user whose request or fault it was.
@@ -275,8 +275,8 @@ func (d *Double) Reset(userID string) error {
 			}
 		}
 		if userID == "" {
-			forgotten = d.taken
-			d.taken = 0
+			forgotten = d.bodyBytes
+			d.bodyBytes = 0
 			d.now = d.At
 			d.journal.newest = 0
 			clear(d.names)

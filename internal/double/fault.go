@@ -219,13 +219,13 @@ type Injection struct {
 	Operation string
 	Fault
 	Hits    int // requests that met it, and of which what it carries out is done
-	matched int // requests that it was looked at for: After of them pass, then Times meet it
+	matches int // requests that it was looked at for: After of them pass, then Times meet it
 }
 
 // begin makes the fault one that nothing has met.
 func (f *Injection) begin() {
 	f.Hits = 0
-	f.matched = 0
+	f.matches = 0
 }
 
 // isUnmet reports whether fewer requests met the fault than should have: as many as Times
@@ -250,7 +250,7 @@ func (f *Injection) unmet() string {
 func (f *Injection) isFor(c *call) bool {
 	isHere := f.Operation == c.operation && (f.Path == "" || f.Path == c.path)
 	isOf := f.User == "" || f.User == c.user
-	isLeft := f.Times == 0 || f.matched-f.After < f.Times
+	isLeft := f.Times == 0 || f.matches-f.After < f.Times
 	return isHere && isOf && isLeft
 }
 
@@ -287,17 +287,17 @@ func (d *Double) check(f *Injection, user string) error {
 // faults are those that are set, in their order, and the requests that meet them. The
 // double's mutex guards them.
 type faults struct {
-	list    []*Injection
-	created int // how many were set so far
-	holds   map[*hold]bool
-	held    int64 // bytes that the holds keep
+	list  []*Injection
+	count int // how many were set so far
+	holds map[*hold]bool
+	bytes int64 // that the holds keep
 }
 
 // add adds faults at the end of the list, each with an id of its own and no hits.
 func (fs *faults) add(list []*Injection) {
 	for _, f := range list {
-		fs.created++
-		f.ID = fmt.Sprint("flt_", fs.created)
+		fs.count++
+		f.ID = fmt.Sprint("flt_", fs.count)
 		f.begin()
 	}
 	fs.list = append(fs.list, list...)

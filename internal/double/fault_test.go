@@ -219,12 +219,12 @@ func TestDropped(t *testing.T) {
 			t.Errorf("%+v: %d are dropped, %d are there, want %d dropped", tt.q, got.Dropped, len(got.Requests), tt.want)
 		}
 	}
-	for range maxGone {
+	for range maxEvictions {
 		ask("usr_a", "GET /0")
 	}
 	own := d.journal.users["usr_a"]
-	if len(own.gone) != maxGone || own.countGone(Query{}) != 500+maxGone {
-		t.Errorf("of %d requests that had to go, %d are known, %d by their number", 500+maxGone, own.countGone(Query{}), len(own.gone))
+	if len(own.evictions) != maxEvictions || own.countEvictions(Query{}) != 500+maxEvictions {
+		t.Errorf("of %d requests that had to go, %d are known, %d by their number", 500+maxEvictions, own.countEvictions(Query{}), len(own.evictions))
 	}
 	d.ClearRequests("usr_a")
 	if got := d.Requests(t.Context(), Query{}).Dropped; got != 500 {

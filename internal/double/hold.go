@@ -152,7 +152,7 @@ func (d *Double) leave(h *hold) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	delete(d.faults.holds, h)
-	d.faults.held -= h.size
+	d.faults.bytes -= h.size
 }
 
 // keep lets a hold keep so many bytes. It refuses the request if all of them keep too many.
@@ -160,8 +160,8 @@ func (d *Double) keep(h *hold, size int64) (isAllowed bool) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	h.size += size
-	d.faults.held += size
-	isAllowed = d.faults.held <= d.limits.Held
+	d.faults.bytes += size
+	isAllowed = d.faults.bytes <= d.limits.Held
 	if !isAllowed {
 		h.refusal = "busy"
 	}
@@ -218,8 +218,8 @@ func (d *Double) meet(h *hold) bool {
 		if !f.isFor(h.call) || f.Contains != "" && !h.call.has(f.Contains, h.body) {
 			continue
 		}
-		f.matched++
-		if f.matched > f.After {
+		f.matches++
+		if f.matches > f.After {
 			h.injection = f
 			h.isWorking = true
 			return true
@@ -246,7 +246,7 @@ func (d *Double) met(h *hold, done *recorder) (f Fault) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	h.body = nil
-	d.faults.held -= h.size - int64(len(done.body))
+	d.faults.bytes -= h.size - int64(len(done.body))
 	h.size = int64(len(done.body))
 	h.isWorking = false
 	if h.injection != nil {

@@ -23,7 +23,7 @@ const (
 	maxHeaderLines = 100      // of it
 	maxTexts       = 64 << 20 // bytes of all headers and bodies
 	lineCost       = 80       // bytes of memory that a line of a header takes beside its text
-	maxGone        = 10_000   // requests of a user that left, of which the journal knows the number
+	maxEvictions   = 10_000   // requests of a user that had to leave, of which it knows the number
 )
 
 // Request is an entry of the journal, as package eventstest documents it.
@@ -88,14 +88,14 @@ type userJournal struct {
 	entries []*entry // in the order of their Seq
 
 	// Of the requests that had to leave because newer ones came, the journal keeps the numbers of
-	// the newest maxGone, and counts those before.
-	gone      []gone
+	// the newest maxEvictions, and counts those before.
+	evictions []eviction
 	older     map[string]int // by operation
 	lastOlder int            // the Seq of the last of them
 }
 
-// gone is a request that had to leave the journal.
-type gone struct {
+// eviction is a request that had to leave the journal.
+type eviction struct {
 	seq       int
 	operation string
 }
@@ -124,7 +124,7 @@ func (j *journal) add(e *entry) {
 	if len(own.entries) > maxJournal {
 		oldest := own.entries[0]
 		own.entries = slices.Delete(own.entries, 0, 1)
-		own.leave(oldest)
+		own.evict(oldest)
 		j.release(oldest)
 	}
 	e.place = j.texts.PushBack(e)
@@ -135,21 +135,22 @@ func (j *journal) add(e *entry) {
 	}
 }
 
-// leave notes that an entry had to go.
-func (u *userJournal) leave(e *entry) {
-	u.gone = append(u.gone, gone{e.Seq, e.Operation})
-	if len(u.gone) > maxGone {
-		u.lastOlder = u.gone[0].seq
-		u.older[u.gone[0].operation]++
-		u.gone = u.gone[1:]
+// evict notes that an entry has to leave.
+func (u *userJournal) evict(e *entry) {
+	u.evictions = append(u.evictions, eviction{e.Seq, e.Operation})
+	if len(u.evictions) > maxEvictions {
+		oldest := u.evictions[0]
+		u.lastOlder = oldest.seq
+		u.older[oldest.operation]++
+		u.evictions = u.evictions[1:]
 	}
 }
 
-// countGone returns how many requests that q asks for had to go. If it begins amid those
+// countEvictions returns how many requests that q asks for had to leave. If it begins amid those
 // that are only counted, these count as well.
-func (u *userJournal) countGone(q Query) (n int) {
-	for _, g := range u.gone {
-		if q.wants(g.seq, g.operation) {
+func (u *userJournal) countEvictions(q Query) (n int) {
+	for _, left := range u.evictions {
+		if q.wants(left.seq, left.operation) {
 			n++
 		}
 	}
@@ -241,7 +242,7 @@ type Query struct {
 	// Count is how many to wait for. 0 does not wait, and asks for those, too, that have not
 	// come yet: whose body is still to be read.
 	Count int
-	// Answered waits until so many are answered, or never will be.
+	// Answered asks only for those that are answered, or never will be.
 	Answered bool
 	// Follow asks for the [Progress], too.
 	Follow bool
@@ -254,7 +255,7 @@ func (q Query) wants(seq int, operation string) bool {
 
 // counts reports whether a request that the query wants counts.
 func (q Query) counts(e *entry) bool {
-	return q.Count == 0 || e.hasCome && (!q.Answered || e.isAnswered)
+	return (q.Count == 0 || e.hasCome) && (!q.Answered || e.isAnswered)
 }
 
 // Found are the requests that a [Query] asks for.
@@ -287,7 +288,7 @@ func (j *journal) find(q Query) (entries []*entry, dropped int) {
 		if q.Users != nil && !slices.Contains(q.Users, user) {
 			continue
 		}
-		dropped += own.countGone(q)
+		dropped += own.countEvictions(q)
 		begin, _ := slices.BinarySearchFunc(own.entries, q.After+1, func(e *entry, seq int) int {
 			return cmp.Compare(e.Seq, seq)
 		})
