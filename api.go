@@ -32,7 +32,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"log/slog"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -42,8 +41,8 @@ import (
 	"time"
 
 	"example.com/events/internal/answer"
+	"example.com/events/internal/form"
 	"example.com/events/internal/rows"
-	"example.com/events/internal/strict"
 )
 
 // BasePath begins the path of every endpoint.
@@ -59,30 +58,6 @@ const (
 
 //go:embed openapi.json
 var openAPI string
-
-// Config says how a store and its handler differ from the usual. The zero value
-// of each member is the usual. A store calls Now and NewID while it makes a change, one
-// at a time, so they must not change that store.
-type Config struct {
-	// Now is the clock; a clock given here is taken as it is. Nil is the machine's,
-	// in whole microseconds: the creation times that a store takes from that one are
-	// moved forward as needed, so that no two of them are equal. Records that come
-	// with a created_at keep it, and theirs may be equal.
-	Now func() time.Time
-	// NewID makes what is unique. The kind is usr, key, evt or gst for the part of
-	// an id after "usr_" and so on, slug for the end of a slug, and secret for the
-	// part of an API key after its prefix. The owner is the id of the user that the
-	// result belongs to; for kind usr it is the user's name. NewID is called again if
-	// the result is in use already. Nil is random.
-	NewID func(kind, owner string) string
-	// Logger gets what an operator must know: the cause of each 500, repairs of
-	// the data file. It never gets a key or a body. Nil discards.
-	Logger *slog.Logger
-	// NewEventStatus is the status of an event that comes without one: draft or
-	// published. Empty is published. Any other value is draft, so that a typing mistake
-	// publishes nothing.
-	NewEventStatus string
-}
 
 // api is what the handlers share. With the methods of inner it is what package operator
 // calls a Store, and package double a Server.
@@ -280,20 +255,16 @@ func (a *api) createEvent(w http.ResponseWriter, r answer.Request) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	e, replayed, err := a.create(r, idem)
-	if time.Since(began) > time.Second { // the disk was slow, which must not cost the answer
-		answer.RestartWriteTimeout(r.Context(), w)
-	}
+	made, err := a.create(w, r, idem)
 	if err != nil {
 		return err
 	}
 	h := w.Header()
-	h["Location"] = []string{BasePath + "/events/" + e.ID}
-	if replayed {
+	h["Location"] = []string{BasePath + "/events/" + made.event.ID}
+	if made.isReplay {
 		h["Idempotency-Replayed"] = []string{"true"}
 	}
-	answer.Write(w, 201, e.JSON)
+	answer.Write(w, 201, made.event.JSON)
 	return nil
 }
 
@@ -551,47 +522,52 @@ func hostedEvent(state rows.Finder, r answer.Request) (*rows.Row, error) {
 	return nil, errNoEvent
 }
 
+// change is update for a request. If the disk was slow, the time to write the answer begins anew:
+// no answer is lost to a disk.
+func change[T any](a *api, w http.ResponseWriter, r answer.Request, f func(tx) (T, error)) (T, error) {
+	began := time.Now()
+	result, err := update(r.Context(), a.Store, f)
+	if time.Since(began) > time.Second {
+		answer.RestartWriteTimeout(r.Context(), w)
+	}
+	return result, err
+}
+
+// created is the event that answers a create.
+type created struct {
+	event    rows.Row // a copy
+	isReplay bool     // an earlier request made it
+}
+
 // create makes an event of the caller from a body. An idempotency key that came before
 // with the same body is answered with the event that it made, as that is now; with
 // another body it is errMismatch. That is checked before a body that is not JSON is
 // refused: a known key with such a body is 422 and not 400.
-//
-// It returns a copy of the event's row, and whether an earlier request made it.
-func (a *api) create(r answer.Request, idem string) (made rows.Row, replayed bool, err error) {
-	v, parseErr := strict.Parse(r.Body)
-	var key *rows.IdempotencyKey
-	if idem != "" {
-		key = &rows.IdempotencyKey{Key: idem, Body: digest(string(r.Body))}
-	}
-	err = a.update(r.Context(), func(t tx) error {
-		if key != nil {
-			key.At = a.now()
-			e := t.FindIdempotent(r.Caller, key.Key)
-			if e != nil && e.Idempotency.Body != key.Body {
-				return errMismatch
+func (a *api) create(w http.ResponseWriter, r answer.Request, idem string) (created, error) {
+	v, problem := form.Object(r.Body)
+	sum := digest(string(r.Body))
+	return change(a, w, r, func(t tx) (created, error) {
+		var key *rows.IdempotencyKey
+		if idem != "" {
+			key = &rows.IdempotencyKey{Key: idem, Body: sum, At: a.clock.now()}
+			e := t.FindIdempotent(r.Caller, idem)
+			if e != nil && e.Idempotency.Body != sum {
+				return created{}, errMismatch
 			}
 			if e != nil {
-				made = *e
-				replayed = true
-				return nil
+				return created{event: *e, isReplay: true}, nil
 			}
 		}
-		if parseErr != nil {
-			return answer.BadRequest("the body is not a JSON object: " + parseErr.Error())
-		}
-		if v.Kind != strict.Object {
-			return answer.BadRequest("the body must be a JSON object, not " + v.Kind.String())
+		if problem != "" {
+			return created{}, answer.BadRequest(problem)
 		}
 		if t.Get("usr", r.Caller) == nil {
-			return errCallerDeleted
+			return created{}, errCallerDeleted
 		}
 		e, problems := t.newEvent(r.Caller, v, key)
 		if problems != nil {
-			return answer.BadRequest(strings.Join(problems, "; "))
+			return created{}, answer.BadRequest(strings.Join(problems, "; "))
 		}
-		made = *e
-		replayed = false
-		return nil
+		return created{event: *e}, nil
 	})
-	return made, replayed, err
 }

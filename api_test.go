@@ -645,8 +645,8 @@ func TestKeys(t *testing.T) {
 				owner = "usr_ada"
 			}
 			r := s.newRequest("GET", base+"/users/me", "", headers...)
-			if got := s.handler.(doubles.Server).KeyOwner(r); got != owner {
-				t.Errorf("KeyOwner with %q = %q, want %q", tt.headers, got, owner)
+			if got := s.handler.(doubles.Server).RequestUser(r); got != owner {
+				t.Errorf("RequestUser with %q = %q, want %q", tt.headers, got, owner)
 			}
 			challenge := a.header.Get("WWW-Authenticate")
 			told := strings.Contains(a.message(), "x-service-api-key: <API_KEY>")
@@ -945,7 +945,7 @@ func TestBodies(t *testing.T) {
 		status     int
 		message    string
 	}{
-		{"empty", "", 400, "not a JSON object"},
+		{"empty", "", 400, "the body is empty: send a JSON object"},
 		{"white space", "  \n", 400, "not a JSON object"},
 		{"null", "null", 400, "the body must be a JSON object, not null"},
 		{"array", "[" + newEvent + "]", 400, "the body must be a JSON object, not an array"},

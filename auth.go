@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"example.com/events/internal/answer"
 	"example.com/events/internal/form"
@@ -38,34 +41,36 @@ type keyRequest struct {
 
 // issueKey makes a key with this secret or, if that is "", with a new one.
 func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, err error) {
-	err = s.update(context.Background(), func(t tx) error {
-		owner, err := t.keyOwner(r)
+	type issued struct {
+		secret string
+		key    Key
+	}
+	made, err := update(context.Background(), s, func(t tx) (issued, error) {
+		owner, err := t.ownerFor(r)
 		if err != nil {
-			return err
+			return issued{}, err
 		}
-		secret = chosen
+		secret := chosen
 		if secret == "" {
 			secret = t.newSecret(owner.ID)
 		}
 		problem := secretRule(secret)
 		if problem != "" {
-			return keyError("secret " + problem)
+			return issued{}, keyError("secret " + problem)
 		}
-		key = Key{UserID: owner.ID, Digest: digest(secret), Hint: hint(secret), CreatedAt: t.newTime()}
+		key := Key{UserID: owner.ID, Digest: digest(secret), Hint: hint(secret)}
+		t.stamp(&key.CreatedAt, nil)
 		t.makeID(&key.ID, keyTable, "key", owner.ID)
 		t.put(keyTable.Form(&key), nil, nil)
-		return nil
+		return issued{secret, key}, nil
 	})
-	if err != nil {
-		return "", Key{}, err
-	}
-	return secret, key, nil
+	return made.secret, made.key, err
 }
 
 func keyError(problems ...string) error { return &RecordError{Kind: "key", Problems: problems} }
 
-// keyOwner finds or makes the user that a key is asked for.
-func (t tx) keyOwner(r keyRequest) (*rows.Row, error) {
+// ownerFor finds the user that a key is asked for, or makes one.
+func (t tx) ownerFor(r keyRequest) (*rows.Row, error) {
 	byName := r.Name != "" || r.Email != ""
 	if r.UserID != "" && byName {
 		return nil, keyError("user_id excludes name and email: give the one or the others")
@@ -73,7 +78,7 @@ func (t tx) keyOwner(r keyRequest) (*rows.Row, error) {
 	if r.UserID != "" {
 		owner := t.Get("usr", r.UserID)
 		if owner == nil {
-			return nil, fmt.Errorf("user %q: %w", r.UserID, ErrNotFound)
+			return nil, notFound("user", r.UserID)
 		}
 		return owner, nil
 	}
@@ -82,7 +87,7 @@ func (t tx) keyOwner(r keyRequest) (*rows.Row, error) {
 	}
 	if t.Find(emailName(r.Email)) == nil {
 		u := User{Name: r.Name, Email: r.Email}
-		problems := t.applyUser(userTable.Form(&u).JSON())
+		_, problems := t.applyUser(userTable.Form(&u).JSON())
 		if problems != nil {
 			return nil, &RecordError{Kind: "user", Problems: append(problems, "no user has this email yet")}
 		}
@@ -118,25 +123,29 @@ func (t tx) newSecret(owner string) (secret string) {
 // RevokeKey ends an API key: it is refused from the next request on, for good.
 // Revoking it again changes nothing. The error wraps [ErrNotFound] if there is no such key.
 func (s *Store) RevokeKey(keyID string) error {
-	return s.update(context.Background(), func(t tx) error {
+	_, err := update(context.Background(), s, func(t tx) (*rows.Row, error) {
 		r := t.Get("key", keyID)
 		if r == nil {
-			return fmt.Errorf("key %q: %w", keyID, ErrNotFound)
+			return nil, notFound("key", keyID)
 		}
 		var k Key
-		load(&k, r)
-		if k.RevokedAt == nil {
-			k.RevokedAt = new(latest(s.now(), k.CreatedAt))
-			t.put(keyTable.Form(&k), r, nil)
+		decode(&k, r)
+		if k.RevokedAt != nil {
+			return r, nil
 		}
-		return nil
+		k.RevokedAt = new(latest(s.clock.now(), k.CreatedAt))
+		return t.put(keyTable.Form(&k), r, nil), nil
 	})
+	return err
 }
 
-// IssueKey is [Store.IssueKey] for an operator's request: {"user_id"}, or
+// notFound is the error that there is no user or key with an id.
+func notFound(kind, id string) error { return fmt.Errorf("%s %q: %w", kind, id, ErrNotFound) }
+
+// IssueKeyJSON is [Store.IssueKey] for an operator's request: {"user_id"}, or
 // {"name","email"} for the user with that email, who is made if there is
 // none. It returns the key's id as "id", its secret as "key" and its user's id as "user".
-func (s inner) IssueKey(request []byte) (map[string]string, error) {
+func (s inner) IssueKeyJSON(request []byte) (map[string]string, error) {
 	var r keyRequest
 	_, problems := form.Read(&r, request)
 	if problems != nil {
@@ -149,13 +158,23 @@ func (s inner) IssueKey(request []byte) (map[string]string, error) {
 	return map[string]string{"id": key.ID, "key": secret, "user": key.UserID}, nil
 }
 
-// Keys is an array of all keys, each with the name and email of its user.
-func (s inner) Keys() ([]byte, error) {
+// List is an array of all rows of a kind, in the form in which an operator reads them: of "keys".
+func (s inner) List(kind string) ([]byte, error) {
+	list := map[string]func() any{"keys": s.listKeys}[kind]
+	if list == nil {
+		return nil, fmt.Errorf("the list of %s: %w", kind, ErrNotFound)
+	}
+	return strict.Encode(list()), nil
+}
+
+// listKeys is all keys, each with the name and email of its user and with when it was last used.
+func (s inner) listKeys() any {
 	type listed struct {
 		Key
-		Digest string `json:"digest,omitempty"` // hides that of Key
-		Name   string `json:"name"`
-		Email  string `json:"email"`
+		Digest     string     `json:"digest,omitempty"` // hides that of Key
+		Name       string     `json:"name"`
+		Email      string     `json:"email"`
+		LastUsedAt *time.Time `json:"last_used_at"`
 	}
 	list := []listed{}
 	var keys []rows.Row // copies, to be read while others change the store
@@ -168,9 +187,10 @@ func (s inner) Keys() ([]byte, error) {
 		}
 	})
 	for i := range list {
-		load(&list[i].Key, &keys[i])
+		decode(&list[i].Key, &keys[i])
+		list[i].LastUsedAt = s.uses.last(keys[i].ID)
 	}
-	return strict.Encode(list), nil
+	return list
 }
 
 // keyState is what a server that starts must know of the keys of its store.
@@ -205,20 +225,19 @@ func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error
 		}
 		first = key.UserID
 	}
-	_, _, state.Known = s.keyOwner(secret)
-	// An update and not a View, as it returns a panic of load as an error.
-	err = s.update(context.Background(), func(t tx) error {
+	_, _, state.Known = s.lookUpKey(secret)
+	// An update and not a View, as it returns a panic of decode as an error.
+	state.Owner, err = update(context.Background(), s, func(t tx) (string, error) {
 		var owner User
-		load(&owner, t.Get("usr", first))
-		state.Owner = owner.ID
-		return nil
+		decode(&owner, t.Get("usr", first))
+		return owner.ID, nil
 	})
 	return state, err
 }
 
-// keyOwner is the id of the user that has a key with this secret, or "", the id of the key,
+// lookUpKey is the id of the user that has a key with this secret, or "", the id of the key,
 // and whether the key is valid: one that was revoked has an owner, too.
-func (s *Store) keyOwner(secret string) (userID, keyID string, valid bool) {
+func (s *Store) lookUpKey(secret string) (userID, keyID string, valid bool) {
 	// Every request comes here, so this is apiKeyName of digest with one allocation. What
 	// is longer than any secret is cut, and still is longer than any secret.
 	var text [maxSecret + 1]byte
@@ -236,11 +255,11 @@ func (s *Store) keyOwner(secret string) (userID, keyID string, valid bool) {
 	return userID, keyID, valid
 }
 
-// KeyOwner is the id of the user whose API key a request carries, also if the key was
+// RequestUser is the id of the user whose API key a request carries, also if the key was
 // revoked. It is "" if there is no such key.
-func (s inner) KeyOwner(r *http.Request) string {
+func (s inner) RequestUser(r *http.Request) string {
 	secret, _ := credential(r.Header)
-	userID, _, _ := s.keyOwner(secret)
+	userID, _, _ := s.lookUpKey(secret)
 	return userID
 }
 
@@ -250,11 +269,43 @@ func caller(s *Store, h http.Header) (userID string, err error) {
 	if problem != "" {
 		return "", errUnauthorized(problem)
 	}
-	userID, _, valid := s.keyOwner(secret)
+	userID, keyID, valid := s.lookUpKey(secret)
 	if !valid {
 		return "", errUnauthorized("invalid API key: no such key, or it was revoked")
 	}
+	s.uses.add(keyID)
 	return userID, nil
+}
+
+// uses is when each API key was last used since the start, by the clock of the machine and in
+// memory alone. It is a minute old at most: keys are looked up too often to read a clock each
+// time. It is safe for concurrent use.
+type uses struct {
+	keys sync.Map                  // from the id of a key to the *time.Time of its last use
+	now  atomic.Pointer[time.Time] // the time until a timer forgets it; nil: forgotten
+}
+
+const useAge = 30 * time.Second // how old the time of a use may be when it is noted
+
+// add notes that a key is used now.
+func (u *uses) add(keyID string) {
+	now := u.now.Load()
+	if now == nil {
+		now = new(time.Now().UTC().Truncate(time.Second))
+		u.now.Store(now)
+		time.AfterFunc(useAge, func() { u.now.Store(nil) })
+	}
+	last, _ := u.keys.Load(keyID)
+	if last != now {
+		u.keys.Store(keyID, now)
+	}
+}
+
+// last is when a key was last used, or nil if it was not.
+func (u *uses) last(keyID string) *time.Time {
+	last, _ := u.keys.Load(keyID)
+	at, _ := last.(*time.Time)
+	return at
 }
 
 func errUnauthorized(problem string) *answer.Error {

@@ -267,9 +267,9 @@ func (e *eventsd) fill(ctx context.Context, a *api, f serveFlags, word string) (
 	if err != nil {
 		return greeting.Key{}, cmp.Or(f.badAPIKey(), err) // the first, if that is why no key was made
 	}
-	if a.last.After(time.Now()) {
+	if a.clock.newest().After(time.Now()) {
 		logger.Warn("the newest record is from the future, or the clock of this machine is behind; "+
-			"what is created now counts as later still", "created_at", a.last)
+			"what is created now counts as later still", "created_at", a.clock.newest())
 	}
 	keys := greeting.Keys{
 		Owner:  state.Owner,
@@ -827,7 +827,7 @@ func writeProblem(a *api) error {
 // aboutRequest is what the log of a request has of its user and API key and, in a double, of its fault.
 func (a *api) aboutRequest(r *http.Request, answered http.Header) (line []any) {
 	secret, _ := credential(r.Header)
-	user, key, _ := a.keyOwner(secret)
+	user, key, _ := a.lookUpKey(secret)
 	if user != "" {
 		line = append(line, "user", user, "key", key)
 	}

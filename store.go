@@ -13,9 +13,11 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -107,6 +109,8 @@ type RecordError struct {
 	Record   int      // its place in the array, counted from 1; 0 for the array as a whole
 	Kind     string   // user, key, event, guest or delete; empty if the record does not say
 	Problems []string // each begins with the name of a member if one is at fault
+
+	parent string // the id of a parent that is not known, if that is the one problem
 }
 
 func (e *RecordError) Error() string {
@@ -220,6 +224,30 @@ var kinds = []rows.Kind{
 	},
 }
 
+// Config says how a store differs from the usual. The zero value
+// of each member is the usual. A store calls Now and NewID while it makes a change, one
+// at a time, so they must not change that store.
+type Config struct {
+	// Now is the clock; a clock given here is taken as it is, from the year 0 to 9999. Nil is the
+	// machine's, in whole microseconds: the creation times that a store takes from that one are
+	// moved forward as needed, so that no two of them are equal. Records that come
+	// with a created_at keep it, and theirs may be equal.
+	Now func() time.Time
+	// NewID makes what is unique. The kind is usr, key, evt or gst for the part of
+	// an id after "usr_" and so on, slug for the end of a slug, and secret for the
+	// part of an API key after its prefix. The owner is the id of the user that the
+	// result belongs to; for kind usr it is the user's name. NewID is called again if
+	// the result is in use already. Nil is random.
+	NewID func(kind, owner string) string
+	// Logger gets what an operator must know: the cause of each 500, repairs of
+	// the data file. It never gets a key or a body. Nil discards.
+	Logger *slog.Logger
+	// NewEventStatus is the status of an event that comes without one: draft or
+	// published. Empty is published. Any other value is draft, so that a typing mistake
+	// publishes nothing.
+	NewEventStatus string
+}
+
 // Store keeps users, keys, events and guests, in memory and, if it was opened on
 // a file, on disk. [NewStore] and [Open] make one. It is safe for concurrent use.
 //
@@ -234,11 +262,10 @@ type Store struct {
 	// applied is how many records of the array that is applied at present are through.
 	applied atomic.Int64
 
-	// Updates run one at a time, so they share the fields below without a lock. The first is
-	// the latest created_at so far. It may be ahead of the newest row, as updates that fail move
-	// it, too. That is harmless: it only moves forward.
-	last    time.Time
-	encoded []byte // the row that was encoded last; kept for its memory
+	clock clock
+	uses  uses // of the API keys
+
+	encoded []byte // the row that was encoded last; kept for its memory: updates run one at a time
 
 	userDeleted func(userID string) // see inner.OnDelete
 }
@@ -258,6 +285,7 @@ func NewStore(cfg *Config) *Store {
 
 func newStore(cfg *Config) *Store {
 	s := &Store{cfg: *cmp.Or(cfg, &Config{}), userDeleted: func(string) {}}
+	s.clock.configured = s.cfg.Now
 	s.cfg.Logger = cmp.Or(s.cfg.Logger, slog.New(slog.DiscardHandler))
 	switch s.cfg.NewEventStatus {
 	case "", "published":
@@ -286,12 +314,12 @@ func openStore(cfg *Config, open func(rows.Options) (*rows.DB, error)) (*Store, 
 	if err != nil {
 		return nil, err
 	}
-	s.last = s.db.Stats().Newest
+	s.clock.advance(s.db.Stats().Newest)
 	return s, nil
 }
 
 func (s *Store) options() rows.Options {
-	return rows.Options{Kinds: kinds, Formats: formats, Now: s.now, Logger: s.cfg.Logger}
+	return rows.Options{Kinds: kinds, Formats: formats, Now: s.clock.now, Logger: s.cfg.Logger}
 }
 
 // Close waits for the commit in progress and releases the file. Changes that are still
@@ -316,10 +344,8 @@ func (s *Store) Apply(records ...Record) error {
 			}
 		}
 	}
-	return s.update(context.Background(), func(t tx) error {
-		_, err := t.applyAll(values)
-		return err
-	})
+	_, err := update(context.Background(), s, func(t tx) (applied, error) { return t.applyAll(values) })
+	return err
 }
 
 // ApplyJSON is [Store.Apply] for a JSON array of records, but merges: what a
@@ -333,20 +359,21 @@ func (s *Store) ApplyJSON(records []byte) error {
 // Applied is how many records of the array that is applied at present are through, or of the last one.
 func (s inner) Applied() int64 { return s.applied.Load() }
 
-// ApplyRecords is ApplyJSON. It counts the records as applyAll does.
-func (s inner) ApplyRecords(records []byte) (count map[string]int, err error) {
-	return s.applyArray(records, false)
+// ApplyRecords is ApplyJSON. It counts the records as "applied", those that changed nothing as
+// "unchanged", and those of each kind under its name. Of the records of each kind that changed
+// something, it returns the ids.
+func (s inner) ApplyRecords(records []byte) (count map[string]int, ids map[string][]string, err error) {
+	done, err := s.applyArray(records, false)
+	return done.count, done.ids, err
 }
 
 // applyArray applies a JSON array of records. A seed may be the dump of a store whose clock was
 // ahead: a created_at later than now is accepted, unless the clock is a configured one.
-func (s *Store) applyArray(records []byte, isSeed bool) (count map[string]int, err error) {
-	err = s.update(context.Background(), func(t tx) error {
+func (s *Store) applyArray(records []byte, isSeed bool) (applied, error) {
+	return update(context.Background(), s, func(t tx) (applied, error) {
 		t.isSeed = isSeed
-		count, err = t.applyAll(strict.Elements(bytes.NewReader(records)))
-		return err
+		return t.applyAll(strict.Elements(bytes.NewReader(records)))
 	})
-	return count, err
 }
 
 // Replace deletes the events of a user, with their guests, and applies records, in one
@@ -355,18 +382,19 @@ func (s *Store) applyArray(records []byte, isSeed bool) (count map[string]int, e
 // test double goes back to its start by it, while it is in use. It is for a store in
 // memory: on a file, then may be called twice, and also if writing fails.
 func (s inner) Replace(userID string, records []byte, then func()) error {
-	return s.update(context.Background(), func(t tx) error {
+	_, err := update(context.Background(), s.Store, func(t tx) (applied, error) {
 		for _, child := range t.Children(userID) {
 			if child.Kind.Prefix != "key" {
 				t.Delete(child.ID)
 			}
 		}
-		_, err := t.applyAll(strict.Elements(bytes.NewReader(records)))
+		done, err := t.applyAll(strict.Elements(bytes.NewReader(records)))
 		if err == nil {
 			then()
 		}
-		return err
+		return done, err
 	})
+	return err
 }
 
 // OnDelete sets a function that is called with the id of each user that records delete, at the
@@ -418,7 +446,7 @@ func (s inner) UserRecords(userID string) (write func(io.Writer) error, err erro
 	s.db.View(func(v rows.View) {
 		user := v.Get("usr", userID)
 		if user == nil {
-			err = fmt.Errorf("user %q: %w", userID, ErrNotFound)
+			err = notFound("user", userID)
 			return
 		}
 		for r := range v.Tree(user) {
@@ -454,13 +482,61 @@ func writeRecords(w io.Writer, records []storedRecord) error {
 	return out.Flush()
 }
 
-// now is the clock: the configured one as it is, else the machine's in whole
-// microseconds.
-func (s *Store) now() time.Time {
-	if s.cfg.Now != nil {
-		return s.cfg.Now().Round(0).UTC()
+// clock is the time of a store: that of the machine in whole microseconds, or the configured one
+// as it is. It is safe for concurrent use.
+type clock struct {
+	configured func() time.Time // or nil
+
+	mu sync.Mutex
+	// created is the latest created_at so far. It may be ahead of the newest row, as updates that
+	// fail move it, too. That is harmless: it only moves forward.
+	created time.Time
+}
+
+func (c *clock) now() time.Time {
+	if c.configured != nil {
+		return c.configured().Round(0).UTC()
 	}
 	return time.Now().UTC().Truncate(time.Microsecond)
+}
+
+// check returns an error if the time has no form in RFC 3339.
+func (c *clock) check() error {
+	if c.configured == nil {
+		return nil
+	}
+	year := c.now().Year()
+	if year < 0 || year > 9999 {
+		return fmt.Errorf("the configured clock is in the year %d: it must be from 0 to 9999, in UTC", year)
+	}
+	return nil
+}
+
+// next is the created_at of what is made now. Unless the clock is a configured one, it
+// is later than every created_at so far, so that lists show the order of creation.
+func (c *clock) next() time.Time {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.configured == nil && !now.After(c.created) {
+		now = c.created.Truncate(time.Microsecond).Add(time.Microsecond)
+	}
+	c.created = latest(c.created, now)
+	return now
+}
+
+// advance takes note of the created_at of a record.
+func (c *clock) advance(created time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.created = latest(c.created, created)
+}
+
+// newest is the latest created_at so far.
+func (c *clock) newest() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.created
 }
 
 // latest is the latest of some times. It keeps updated_at, for example, from being before
@@ -474,41 +550,82 @@ type tx struct {
 	isSeed bool // the records are a seed: their created_at may be later than now
 }
 
-// update runs f, which changes the store, all or nothing. On a file f may be called twice
-// ([rows.DB.Batch]), so it sets what it returns anew each time.
-func (s *Store) update(ctx context.Context, f func(tx) error) error {
-	return s.db.Batch(ctx, func(t *rows.Tx) error { return f(tx{Tx: t, s: s}) })
+// update runs f, which changes the store, all or nothing, and returns what f returns. On a file f
+// may run twice ([rows.DB.Batch]): what the first run returned is forgotten.
+func update[T any](ctx context.Context, s *Store, f func(tx) (T, error)) (T, error) {
+	var result, nothing T
+	err := s.clock.check()
+	if err == nil {
+		err = s.db.Batch(ctx, func(t *rows.Tx) (err error) {
+			result, err = f(tx{Tx: t, s: s})
+			return err
+		})
+	}
+	if err != nil {
+		return nothing, err
+	}
+	return result, nil
 }
 
-// applyAll applies the records of an array. It counts them as "applied", those that changed
-// nothing as "unchanged", and those of each kind under its name.
-func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (map[string]int, error) {
-	count := map[string]int{}
-	var deleted []string // the ids of users
+// applied is what became of the records of an array.
+type applied struct {
+	count map[string]int      // "applied", those that changed nothing as "unchanged", and by kind
+	ids   map[string][]string // by kind, those that were changed: the first maxNamed, and how many more
+}
+
+const maxNamed = 10 // rows that a message or a line of the log names
+
+// applyAll applies the records of an array.
+func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (applied, error) {
+	done := applied{map[string]int{}, map[string][]string{}}
+	changed := map[string]int{} // by kind
+	var deleted []string        // the ids of users
+	orphans := orphans{parents: map[string]int{}, refused: map[string]bool{}, later: map[string]bool{}}
 	for in, err := range strict.Ahead(inputs(records)) {
 		if err != nil {
-			return nil, &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
+			return applied{}, &RecordError{
+				Problems: []string{"the records are not a JSON array: " + err.Error()},
+			}
 		}
-		count["applied"]++
-		t.s.applied.Store(int64(count["applied"]))
+		done.count["applied"]++
+		t.s.applied.Store(int64(done.count["applied"]))
 		before := t.Changes()
-		refused := t.apply(in)
+		id, refused := t.apply(in)
 		if refused != nil {
-			refused.Record = count["applied"]
-			return nil, refused
+			refused.Record = done.count["applied"]
+			if refused.parent == "" && orphans.first == nil {
+				return applied{}, refused
+			}
+			orphans.add(refused, id)
+			continue
 		}
-		kind := in.record.Members[0] // apply has refused what has none
-		count[kind.Name]++
+		orphans.found(id)
+		kind := in.record.Members[0].Name // apply has refused what has no kind
+		done.count[kind]++
 		if t.Changes() == before {
-			count["unchanged"]++
-		} else if kind.Name == "delete" && stringIn(kind.Value, "user") != "" {
-			deleted = append(deleted, stringIn(kind.Value, "user"))
+			done.count["unchanged"]++
+			continue
+		}
+		changed[kind]++
+		if changed[kind] <= maxNamed {
+			done.ids[kind] = append(done.ids[kind], id)
+		}
+		if kind == "delete" && strings.HasPrefix(id, "usr_") {
+			deleted = append(deleted, id)
+		}
+	}
+	if orphans.first != nil {
+		return applied{}, orphans.err()
+	}
+	for kind, n := range changed {
+		if n > maxNamed {
+			done.ids[kind] = append(done.ids[kind], fmt.Sprintf("and %d more", n-maxNamed))
 		}
 	}
 	for _, id := range deleted {
 		t.s.userDeleted(id)
 	}
-	return count, nil
+	return done, nil
 }
 
 // input is a record and, if it is one of an event, that event, filled as a new one. Most records
@@ -534,39 +651,113 @@ func inputs(records iter.Seq2[strict.Value, error]) iter.Seq2[input, error] {
 	}
 }
 
-// apply applies one record.
-func (t tx) apply(in input) *RecordError {
+// orphans are the records of an array whose parents are not known. The first of them refuses
+// the array. The others are looked for so that one message names all parents that are missing.
+type orphans struct {
+	first   *RecordError
+	parents map[string]int  // ids of the parents, and the first record that names each
+	refused map[string]bool // ids of records that were refused, which are no parents for that alone
+	later   map[string]bool // ids of the parents that come later in the array
+}
+
+// add adds a record with an id that was refused.
+func (o *orphans) add(refused *RecordError, id string) {
+	if o.first == nil {
+		o.first = refused
+	}
+	if refused.parent != "" && !o.refused[refused.parent] && o.parents[refused.parent] == 0 {
+		o.parents[refused.parent] = refused.Record
+	}
+	o.refused[id] = true
+	o.found(id)
+}
+
+// found notes that the array has a record with an id.
+func (o *orphans) found(id string) {
+	if o.parents[id] > 0 {
+		o.later[id] = true
+	}
+}
+
+// err is the error of the first record, with the other parents that are missing.
+func (o *orphans) err() error {
+	byRecord := func(a, b string) int { return o.parents[a] - o.parents[b] }
+	var all, later []string
+	for _, id := range slices.SortedFunc(maps.Keys(o.parents), byRecord) {
+		all = append(all, fmt.Sprintf("%s (record %d)", id, o.parents[id]))
+		if o.later[id] {
+			later = append(later, id)
+		}
+	}
+	if len(all) > 1 {
+		o.first.Problems = append(o.first.Problems, "in all, these are not known: "+firstOf(all))
+	}
+	if later != nil {
+		o.first.Problems = append(o.first.Problems,
+			"put a record before what belongs to it, as these come later in the array: "+firstOf(later))
+	}
+	return o.first
+}
+
+// firstOf is a list of the first maxNamed names, and of how many more there are.
+func firstOf(names []string) string {
+	more := len(names) - maxNamed
+	if more > 0 {
+		names = append(names[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// apply applies one record. It returns the id of the row that it is about, "" if it is refused
+// and has none.
+func (t tx) apply(in input) (id string, refused *RecordError) {
 	record := in.record
 	if record.Kind != strict.Object || len(record.Members) != 1 {
-		return errNoKind()
+		return "", errNoKind()
 	}
 	kind := record.Members[0].Name
 	v := record.Members[0].Value
 	var problems []string
 	switch kind {
 	case "user":
-		problems = t.applyUser(v)
+		id, problems = t.applyUser(v)
 	case "key":
-		problems = t.applyKey(v)
+		id, problems = t.applyKey(v)
 	case "event":
-		problems = t.applyEvent(in)
+		id, problems = t.applyEvent(in)
 	case "guest":
-		problems = t.applyGuest(v)
+		id, problems = t.applyGuest(v)
 	case "delete":
-		problems = t.applyDelete(v)
+		id, problems = t.applyDelete(v)
 	default:
-		return errNoKind()
+		return "", errNoKind()
 	}
 	if problems == nil {
-		return nil
+		return id, nil
 	}
-	isNew := func(problem string) bool { return strings.HasSuffix(problem, " is required") }
-	id := stringIn(v, "id")
-	if id != "" && t.Find(id) == nil && slices.ContainsFunc(problems, isNew) {
-		problems = append(problems, fmt.Sprintf("there is no %s %.80s, so this would be a new one", kind, id))
+	refused = &RecordError{Kind: kind, Problems: problems}
+	given := stringIn(v, "id")
+	parent := stringIn(v, parentMember[kind])
+	if len(problems) == 1 && parent != "" && t.Find(parent) == nil {
+		refused.parent = parent
 	}
-	return &RecordError{Kind: kind, Problems: problems}
+	isRequired := func(problem string) bool { return strings.HasSuffix(problem, " is required") }
+	if !slices.ContainsFunc(problems, isRequired) {
+		return given, refused
+	}
+	switch {
+	case given != "" && t.Find(given) == nil:
+		refused.Problems = append(problems,
+			fmt.Sprintf("there is no %s %.80s, so this would be a new one", kind, given))
+	case given == "" && kind == "event" && stringIn(v, "slug") != "":
+		refused.Problems = append(problems,
+			"without an id this would be a new event: slugs are not looked up, so give the id")
+	}
+	return given, refused
 }
+
+// parentMember is the member of a kind that has the id of its parent.
+var parentMember = map[string]string{"key": "user_id", "event": "host_id", "guest": "event_id"}
 
 func errNoKind() *RecordError {
 	const problem = "must be an object with exactly one member: user, key, event, guest or delete"
@@ -609,17 +800,20 @@ func (t tx) existing(v strict.Value, prefix, name string) *rows.Row {
 	return t.Find(name)
 }
 
-// load reads a row, if there is one, into x, which points to a User, Key, Event or Guest. It
-// returns how a record fills that then.
-func load(x any, from *rows.Row) form.Mode {
-	if from == nil {
+// modeOf is how a record fills a row that exists, or a new one if old is nil.
+func modeOf(old *rows.Row) form.Mode {
+	if old == nil {
 		return form.New
 	}
-	if decodeRow(x, from.JSON) != nil { // only a forged row is not of this form
+	return form.Merge
+}
+
+// decode reads a row, if there is one, into x, which points to a User, Key, Event or Guest.
+func decode(x any, from *rows.Row) {
+	if from != nil && decodeRow(x, from.JSON) != nil { // only a forged row is not of this form
 		panic(fmt.Errorf("%w: %s is not of its form; a check of the file names its line",
 			ErrDamaged, from.ID))
 	}
-	return form.Merge
 }
 
 // decodeRow decodes the text of a row.
@@ -637,52 +831,47 @@ func checkRow[T any](text string) error {
 	return nil
 }
 
-// newTime is the created_at of what is made now. Unless the clock is a configured one, it
-// is later than every created_at so far, so that lists show the order of creation.
-func (t tx) newTime() time.Time {
-	now := t.s.now()
-	if t.s.cfg.Now == nil && !now.After(t.s.last) {
-		now = t.s.last.Truncate(time.Microsecond).Add(time.Microsecond)
-	}
-	t.s.last = latest(t.s.last, now)
-	return now
-}
-
-// check checks what is the same for each kind, and returns all problems: the second name, which
-// comes from the member, must not be that of a row with another id, and a new row gets its
-// created_at, unless the record has one.
-func (t tx) check(
-	p *form.Problems, old *rows.Row, id, member, name string, createdAt *time.Time,
+// conflicts checks what is the same for each kind: the second name, which comes from the member,
+// must not be that of a row with another id, and the created_at of a new row must not be later
+// than now. It returns all problems.
+func (t tx) conflicts(
+	p *form.Problems, old *rows.Row, id, member, name string, created time.Time,
 ) []string {
 	named := t.Find(name)
 	if named != nil && named.ID != id {
 		p.Add(member, "is taken by "+named.ID)
 	}
-	switch {
-	case old != nil:
-	case createdAt.IsZero():
-		*createdAt = t.newTime()
-	default:
-		problem := t.futureProblem(*createdAt)
-		p.Add("created_at", problem)
-		if problem == "" {
-			t.s.last = latest(t.s.last, *createdAt)
-		}
+	if old == nil {
+		p.Add("created_at", t.futureProblem(created))
 	}
 	return p.All()
 }
 
-// futureProblem is what is wrong with the created_at of a record, or "".
-func (t tx) futureProblem(at time.Time) string {
+// futureProblem is what is wrong with the created_at of a record, or "". A seed may be the backup
+// of a store whose clock was ahead, but not if the clock is a configured one.
+func (t tx) futureProblem(created time.Time) string {
+	now := t.s.clock.now()
+	problem := "must not be later than now, " + now.Format(time.RFC3339Nano)
 	switch {
-	case !at.After(t.s.now()):
+	case !created.After(now):
 		return ""
 	case t.s.cfg.Now != nil:
-		return "must not be later than now: set -time or At to a later start of the clock"
-	case t.isSeed && at.Year() < 9999:
+		return problem + ": start the clock later"
+	case t.isSeed && created.Year() < 9999:
 		return ""
 	}
-	return "must not be later than now; only a backup that -seed reads may be"
+	return problem + ", but in the seed of a new store"
+}
+
+// stamp sets the created_at of a new row, unless its record has one.
+func (t tx) stamp(created *time.Time, old *rows.Row) {
+	switch {
+	case old != nil:
+	case created.IsZero():
+		*created = t.s.clock.next()
+	default:
+		t.s.clock.advance(*created)
+	}
 }
 
 // makeID sets an id, which is the first member of a table, if none was given.
@@ -736,7 +925,7 @@ func (t tx) put(f form.Form, old *rows.Row, idem *rows.IdempotencyKey) *rows.Row
 }
 
 // encode is the text of the row of a form. It panics, which Batch returns as an error, if a time
-// cannot be written: Config.Now is beyond the year 9999.
+// cannot be written, which [clock.check] prevents.
 func (t tx) encode(f form.Form) string {
 	text, err := f.Append(t.s.encoded[:0])
 	if err != nil {
@@ -746,23 +935,24 @@ func (t tx) encode(f form.Form) string {
 	return string(text)
 }
 
-func (t tx) applyUser(v strict.Value) []string {
+func (t tx) applyUser(v strict.Value) (id string, problems []string) {
 	var u User
 	old := t.existing(v, "usr", emailName(stringIn(v, "email")))
-	mode := load(&u, old)
+	decode(&u, old)
 	f := userTable.Form(&u)
-	p := f.Fill(v, mode)
-	problems := t.check(p, old, u.ID, "email", emailName(u.Email), &u.CreatedAt)
+	p := f.Fill(v, modeOf(old))
+	problems = t.conflicts(p, old, u.ID, "email", emailName(u.Email), u.CreatedAt)
 	if problems != nil {
-		return problems
+		return "", problems
 	}
+	t.stamp(&u.CreatedAt, old)
 	t.makeID(&u.ID, userTable, "usr", u.Name)
 	t.put(f, old, nil)
-	return nil
+	return u.ID, nil
 }
 
 // applyKey puts the key of a record, which has the secret or its digest.
-func (t tx) applyKey(v strict.Value) []string {
+func (t tx) applyKey(v strict.Value) (id string, problems []string) {
 	var k Key
 	sum := stringIn(v, "digest")
 	given := "digest"
@@ -772,9 +962,9 @@ func (t tx) applyKey(v strict.Value) []string {
 		given = "secret"
 	}
 	old := t.existing(v, "key", apiKeyName(sum))
-	mode := load(&k, old)
+	decode(&k, old)
 	f := keyTable.Form(&k)
-	p := f.Fill(v, mode)
+	p := f.Fill(v, modeOf(old))
 	if secret != "" {
 		if k.Digest != "" && k.Digest != sum {
 			p.Add("digest", "is not that of the secret: leave one of them out")
@@ -788,17 +978,18 @@ func (t tx) applyKey(v strict.Value) []string {
 	if t.Get("usr", k.UserID) == nil {
 		p.Add("user_id", fmt.Sprintf("%q is not known", k.UserID))
 	}
-	problems := t.check(p, old, k.ID, given, apiKeyName(k.Digest), &k.CreatedAt)
+	problems = t.conflicts(p, old, k.ID, given, apiKeyName(k.Digest), k.CreatedAt)
 	if problems != nil {
-		return problems
+		return "", problems
 	}
+	t.stamp(&k.CreatedAt, old)
 	t.makeID(&k.ID, keyTable, "key", k.UserID)
 	t.put(f, old, nil)
-	return nil
+	return k.ID, nil
 }
 
 // applyEvent puts the event of a record. Its updated_at moves if another member changes.
-func (t tx) applyEvent(in input) []string {
+func (t tx) applyEvent(in input) (id string, problems []string) {
 	v := in.record.Members[0].Value
 	e := in.event
 	p := in.problems
@@ -807,22 +998,23 @@ func (t tx) applyEvent(in input) []string {
 	var before time.Time
 	if old != nil {
 		*e = Event{}
-		mode := load(e, old)
+		decode(e, old)
 		before = e.UpdatedAt
-		p = f.Fill(v, mode)
+		p = f.Fill(v, form.Merge)
 	}
 	if e.UpdatedAt.IsZero() { // the record has null
 		e.UpdatedAt = before
 	}
-	problems := t.complete(e, p, old)
+	problems = t.checkEvent(e, p, old)
 	if problems != nil {
-		return problems
+		return "", problems
 	}
+	t.completeEvent(e, old)
 	if old != nil && e.UpdatedAt.Equal(before) && t.encode(f) != old.JSON {
-		e.UpdatedAt = latest(t.s.now(), e.CreatedAt)
+		e.UpdatedAt = latest(t.s.clock.now(), e.CreatedAt)
 	}
 	t.put(f, old, nil)
-	return nil
+	return e.ID, nil
 }
 
 // newEvent puts the event of a host that a client creates.
@@ -831,37 +1023,38 @@ func (t tx) newEvent(host string, v strict.Value, idem *rows.IdempotencyKey) (*r
 	f := eventTable.Form(&e)
 	p := f.ByClient().Fill(v, form.New)
 	// Many languages have no year 0: one event in it would break each list of their clients.
-	const yearZero = "must be in the years 0001 to 9999, in UTC"
 	if e.StartAt.Year() == 0 {
-		p.Add("start_at", yearZero)
+		p.Add("start_at", strict.ErrYear.Error())
 	}
 	if e.EndAt.Year() == 0 {
-		p.Add("end_at", yearZero)
+		p.Add("end_at", strict.ErrYear.Error())
 	}
-	problems := t.complete(&e, p, nil)
+	problems := t.checkEvent(&e, p, nil)
 	if problems != nil {
 		return nil, problems
 	}
+	t.completeEvent(&e, nil)
 	return t.put(f, nil, idem), nil
 }
 
-// complete checks what the members of an event have to do with each other and with other
-// rows. If there are no problems, it sets the members that were left out.
-func (t tx) complete(e *Event, p *form.Problems, old *rows.Row) []string {
+// checkEvent checks what the members of an event have to do with each other and with other rows.
+func (t tx) checkEvent(e *Event, p *form.Problems, old *rows.Row) []string {
 	if !p.Has("start_at") && !p.Has("end_at") && !e.EndAt.After(e.StartAt) {
 		p.Add("end_at", "must be after start_at")
 	}
-	host := t.Get("usr", e.HostID)
-	if host == nil {
+	if t.Get("usr", e.HostID) == nil {
 		p.Add("host_id", fmt.Sprintf("%q is not known", e.HostID))
 	}
-	problems := t.check(p, old, e.ID, "slug", e.Slug, &e.CreatedAt)
-	if problems != nil {
-		return problems
-	}
+	return t.conflicts(p, old, e.ID, "slug", e.Slug, e.CreatedAt)
+}
+
+// completeEvent sets the members of an event that were left out.
+func (t tx) completeEvent(e *Event, old *rows.Row) {
+	host := t.Get("usr", e.HostID)
 	e.Timezone = cmp.Or(e.Timezone, host.Value("timezone"), "UTC")
 	e.Visibility = cmp.Or(e.Visibility, "public")
 	e.Status = cmp.Or(e.Status, t.s.cfg.NewEventStatus)
+	t.stamp(&e.CreatedAt, old)
 	t.makeID(&e.ID, eventTable, "evt", e.HostID)
 	if e.Slug == "" {
 		e.Slug = t.unique("slug", e.HostID, form.Slug, func(made string) string {
@@ -871,15 +1064,14 @@ func (t tx) complete(e *Event, p *form.Problems, old *rows.Row) []string {
 	if e.UpdatedAt.IsZero() {
 		e.UpdatedAt = e.CreatedAt
 	}
-	return nil
 }
 
-func (t tx) applyGuest(v strict.Value) []string {
+func (t tx) applyGuest(v strict.Value) (id string, problems []string) {
 	var g Guest
 	old := t.existing(v, "gst", guestName(stringIn(v, "event_id"), stringIn(v, "email")))
-	mode := load(&g, old)
+	decode(&g, old)
 	f := guestTable.Form(&g)
-	p := f.Fill(v, mode)
+	p := f.Fill(v, modeOf(old))
 	event := t.Get("evt", g.EventID)
 	if event == nil {
 		p.Add("event_id", fmt.Sprintf("%q is not known", g.EventID))
@@ -894,10 +1086,11 @@ func (t tx) applyGuest(v strict.Value) []string {
 	if g.Email != nil {
 		name = guestName(g.EventID, *g.Email)
 	}
-	problems := t.check(p, old, g.ID, "email", name, &g.CreatedAt)
+	problems = t.conflicts(p, old, g.ID, "email", name, g.CreatedAt)
 	if problems != nil {
-		return problems
+		return "", problems
 	}
+	t.stamp(&g.CreatedAt, old)
 	switch {
 	case g.Status != "":
 	case event.Value("requires_approval") == "true":
@@ -912,22 +1105,22 @@ func (t tx) applyGuest(v strict.Value) []string {
 	}
 	t.makeID(&g.ID, guestTable, "gst", event.Parent)
 	t.put(f, old, nil)
-	return nil
+	return g.ID, nil
 }
 
-func (t tx) applyDelete(v strict.Value) []string {
+func (t tx) applyDelete(v strict.Value) (id string, problems []string) {
 	isNull := func(m strict.Member) bool { return m.Value.Kind == strict.Null }
 	given := slices.DeleteFunc(slices.Clone(v.Members), isNull)
 	for _, kind := range t.s.db.Kinds {
 		if len(given) != 1 || given[0].Name != kind.Name {
 			continue
 		}
-		id := given[0].Value.Text
+		id = given[0].Value.Text
 		if strings.HasPrefix(id, kind.Prefix+"_") {
 			t.Delete(id)
-			return nil
+			return id, nil
 		}
 	}
-	return []string{"must be an object with exactly one member, user, key, event or guest, " +
+	return "", []string{"must be an object with exactly one member, user, key, event or guest, " +
 		"and in it an id that begins with usr_, key_, evt_ or gst_"}
 }

@@ -515,7 +515,7 @@ func TestKeyRequests(t *testing.T) {
 		`{"user_id":"usr_ada","email":"ada@example.com"}`: "user_id excludes name and email",
 		`{"user_id":"usr_none"}`:                          "not found", `{"id":"key_1"}`: "id is not known", `[]`: "must be a JSON object", `{`: "line 1",
 	} {
-		if _, err := s.handler.(doubles.Server).IssueKey([]byte(request)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.handler.(doubles.Server).IssueKeyJSON([]byte(request)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("IssueKey(%s) = %v, want %q", request, err, want)
 		}
 	}

@@ -149,16 +149,16 @@ type controlled struct {
 }
 
 // ApplyRecords applies an array of records as the server does.
-func (s controlled) ApplyRecords(records []byte) (count map[string]int, err error) {
+func (s controlled) ApplyRecords(records []byte) (count map[string]int, ids map[string][]string, err error) {
 	s.double.mutex.Lock()
 	s.double.bodyBytes += int64(len(records))
 	s.double.mutex.Unlock()
 	return s.Store.ApplyRecords(records)
 }
 
-// IssueKey issues a key as the server does, and takes {"name","fresh"}, too: it makes a user of
+// IssueKeyJSON issues a key as the server does, and takes {"name","fresh"}, too: it makes a user of
 // that name.
-func (s controlled) IssueKey(request []byte) (map[string]string, error) {
+func (s controlled) IssueKeyJSON(request []byte) (map[string]string, error) {
 	var in struct {
 		Name   string `json:"name"`
 		Email  string `json:"email"`
@@ -178,7 +178,7 @@ func (s controlled) IssueKey(request []byte) (map[string]string, error) {
 	case in.Fresh:
 		return nil, answer.BadRequest("fresh goes with a name alone, not with email or user_id")
 	}
-	return s.Store.IssueKey(strict.Encode(map[string]string{
+	return s.Store.IssueKeyJSON(strict.Encode(map[string]string{
 		"name":    in.Name,
 		"email":   in.Email,
 		"user_id": in.UserID,

@@ -270,7 +270,7 @@ func TestControlRefuses(t *testing.T) {
 		{"DELETE /requests?operation=GET+/events", "", "", 400, "takes user"},
 		{"POST /reset", `{"user":"usr_ada"}`, "", 400, "takes user"},
 		{"DELETE /faults", `[]`, "", 400, "must be empty"},
-		{"PUT /clock", "", "", 400, "not a JSON object"},
+		{"PUT /clock", "", "", 400, "the body is empty"},
 		{"PUT /clock", `{}`, "", 400, "one member"},
 		{"PUT /clock", `[]`, "", 400, "must be a JSON object"},
 		{"PUT /clock", `{"now":"2031-01-01T00:00:00Z","advance":"1h"}`, "", 400, "one member"},

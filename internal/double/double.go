@@ -112,9 +112,9 @@ type Server interface {
 	// At the end of that step it calls the function then: the records are accepted,
 	// and no other change of the store has begun.
 	Replace(userID string, records []byte, then func()) error
-	// KeyOwner is the id of the user whose API key a request carries, also if the key
+	// RequestUser is the id of the user whose API key a request carries, also if the key
 	// was revoked. It is "" if there is no such key.
-	KeyOwner(r *http.Request) string
+	RequestUser(r *http.Request) string
 }
 
 // New returns a double of a server that has its operations under a base path.
@@ -153,7 +153,7 @@ func (d *Double) Begin(server Server, setUp func() error) error {
 
 // apply applies a record, whose format and values are those of [fmt.Sprintf].
 func (d *Double) apply(format string, values ...any) error {
-	_, err := d.server.ApplyRecords(fmt.Appendf(nil, "["+format+"]", values...))
+	_, _, err := d.server.ApplyRecords(fmt.Appendf(nil, "["+format+"]", values...))
 	return err
 }
 

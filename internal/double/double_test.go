@@ -21,9 +21,9 @@ func newDouble() *Double {
 // noServer is a server without a store, to which the header User says whose a request is.
 type noServer struct{ Server }
 
-func (noServer) KeyOwner(r *http.Request) string { return r.Header.Get("User") }
-func (noServer) Profile(string) string           { return "{}" }
-func (noServer) Operations() []string            { return nil }
+func (noServer) RequestUser(r *http.Request) string { return r.Header.Get("User") }
+func (noServer) Profile(string) string              { return "{}" }
+func (noServer) Operations() []string               { return nil }
 
 func TestNewID(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,7 @@ func (d *Double) record(r *http.Request) *entry {
 		Path:     answer.Redact(r.URL.EscapedPath()),
 		Query:    answer.Redact(r.URL.RawQuery),
 		Header:   answer.RedactHeader(recordedHeader(r.Header)),
-		User:     d.server.KeyOwner(r),
+		User:     d.server.RequestUser(r),
 	}}
 	d.mutex.Lock()
 	e.Time = d.now

@@ -127,12 +127,33 @@ func (table Table) Form(object any) Form {
 	return Form{table: table, object: reflect.ValueOf(object).Elem()}
 }
 
+// Object reads the body of a request, which must be a JSON object. It returns what is wrong with
+// the body, or "".
+func Object(body []byte) (v strict.Value, problem string) {
+	v, problem = parse(body)
+	if problem == "" && v.Kind != strict.Object {
+		problem = "the body must be a JSON object, not " + v.Kind.String()
+	}
+	return v, problem
+}
+
+func parse(body []byte) (v strict.Value, problem string) {
+	if len(body) == 0 {
+		return v, "the body is empty: send a JSON object"
+	}
+	v, err := strict.Parse(body)
+	if err != nil {
+		return v, "the body is not a JSON object: " + err.Error()
+	}
+	return v, ""
+}
+
 // Read reads a JSON text into a new object, of whose members no rule is named in the tags. It
 // returns what was read, and what is wrong with it, as [Problems.All] does.
 func Read(object any, text []byte) (strict.Value, []string) {
-	v, err := strict.Parse(text)
-	if err != nil {
-		return v, []string{"the body is not a JSON object: " + err.Error()}
+	v, problem := parse(text)
+	if problem != "" {
+		return v, []string{problem}
 	}
 	return v, NewTable(object, nil).Form(object).Fill(v, New).All()
 }

@@ -89,12 +89,12 @@ func decode[T any](c *client, method, path string, body []byte) (answer T, err e
 	return answer, err
 }
 
-func (c *client) IssueKey(request []byte) (map[string]string, error) {
+func (c *client) IssueKeyJSON(request []byte) (map[string]string, error) {
 	return decode[map[string]string](c, "POST", "/keys", request)
 }
 
-func (c *client) Keys() ([]byte, error) {
-	list, err := decode[struct{ Data json.RawMessage }](c, "GET", "/keys", nil)
+func (c *client) List(kind string) ([]byte, error) {
+	list, err := decode[struct{ Data json.RawMessage }](c, "GET", "/"+kind, nil)
 	return list.Data, err
 }
 
@@ -112,6 +112,8 @@ func (c *client) UserRecords(userID string) (write func(io.Writer) error, err er
 	}, nil
 }
 
-func (c *client) ApplyRecords(records []byte) (map[string]int, error) {
-	return decode[map[string]int](c, "POST", "/records", records)
+// ApplyRecords returns no ids: they are in the log of the server.
+func (c *client) ApplyRecords(records []byte) (map[string]int, map[string][]string, error) {
+	count, err := decode[map[string]int](c, "POST", "/records", records)
+	return count, nil, err
 }

@@ -171,12 +171,12 @@ var requests = []struct {
 	asked, want string
 }{
 	{"POST /keys", func(s Store, answer io.Writer) error {
-		issued, err := s.IssueKey([]byte(`{"name":"Ada"}`))
+		issued, err := s.IssueKeyJSON([]byte(`{"name":"Ada"}`))
 		io.WriteString(answer, issued["id"]+issued["key"]+issued["user"])
 		return err
 	}, `issue {"name":"Ada"}`, "key_1secretusr_1"},
 	{"GET /keys", func(s Store, answer io.Writer) error {
-		list, err := s.Keys()
+		list, err := s.List("keys")
 		answer.Write(list)
 		return err
 	}, "keys", `[{"id":"key_1"}]`},
@@ -194,7 +194,7 @@ var requests = []struct {
 		return err
 	}, "records of usr 1&", "[\n2]\n"},
 	{"POST /records", func(s Store, answer io.Writer) error {
-		count, err := s.ApplyRecords([]byte("[1]"))
+		count, _, err := s.ApplyRecords([]byte("[1]"))
 		if err == nil {
 			fmt.Fprint(answer, count["applied"], count["unchanged"])
 		}
@@ -286,7 +286,7 @@ func TestRefusedEarly(t *testing.T) {
 	routes := StoreRoutes(&store{}, noReport, "")
 	tool := newTarget(serve(t, Handler("", routes, everyone, fail)))
 	err := tool.with(func(store Store) error {
-		_, err := store.IssueKey(make([]byte, 16*maxBody))
+		_, err := store.IssueKeyJSON(make([]byte, 16*maxBody))
 		return err
 	})
 	const want = "the body must have at most 1 MiB"

@@ -135,7 +135,7 @@ func (t *tool) keyIssue(flags *command.Flags) func() error {
 		}
 		request := strict.Encode(map[string]string{"user_id": user, "name": name, "email": email})
 		return t.change(data, "key issue", create, func(s Store) error {
-			issued, err := s.IssueKey(request)
+			issued, err := s.IssueKeyJSON(request)
 			if err != nil {
 				return err
 			}
@@ -158,7 +158,7 @@ func (t *tool) keyIssue(flags *command.Flags) func() error {
 // findKey returns the key with an id as the list of keys has it, where null is "". It is
 // nil if there is no such key.
 func findKey(s Store, id string) (map[string]string, error) {
-	list, err := s.Keys()
+	list, err := s.List("keys")
 	var keys []map[string]string
 	if err == nil {
 		err = json.Unmarshal(list, &keys)
@@ -183,7 +183,7 @@ func (t *tool) keyList(flags *command.Flags) func() error {
 	jsonFlag(flags, &asJSON)
 	return func() error {
 		return t.look(data, func(s Store) error {
-			list, err := s.Keys()
+			list, err := s.List("keys")
 			if err != nil {
 				return err
 			}
@@ -268,7 +268,7 @@ func (t *tool) apply(flags *command.Flags) func() error {
 		return t.change(data, "apply", create, func(s Store) error {
 			defer command.SaveMemory(len(records))()
 			end := t.program.Progress(applyProgress(s, records))
-			count, err := s.ApplyRecords(records)
+			count, _, err := s.ApplyRecords(records)
 			end()
 			if err != nil {
 				return err

@@ -14,9 +14,11 @@
 package operator
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 
 	"example.com/events/internal/answer"
 	"example.com/events/internal/command"
@@ -26,12 +28,12 @@ import (
 // Store is what an operator works on, in raw JSON: the one of this process, or the client of
 // a running server. The first is safe for concurrent use.
 type Store interface {
-	// IssueKey makes a key from {"user_id"}, or from {"name","email"} for the
+	// IssueKeyJSON makes a key from {"user_id"}, or from {"name","email"} for the
 	// user with that email, who is made if there is none. It returns the key's id as
 	// "id", its secret as "key" and the id of its user as "user".
-	IssueKey(request []byte) (issued map[string]string, err error)
-	// Keys returns an array of keys without secrets.
-	Keys() ([]byte, error)
+	IssueKeyJSON(request []byte) (issued map[string]string, err error)
+	// List returns an array of all that there is of a kind: of one of [Lists].
+	List(kind string) ([]byte, error)
 	// RevokeKey ends the key with an id, for good.
 	RevokeKey(id string) error
 	// WriteRecords writes an array of all records. The error is the writer's.
@@ -40,8 +42,9 @@ type Store interface {
 	// their guests. The error is that there is no such user.
 	UserRecords(userID string) (write func(io.Writer) error, err error)
 	// ApplyRecords applies an array of records, all or none. It counts them as "applied",
-	// those of them that changed nothing as "unchanged", and those of each kind.
-	ApplyRecords(records []byte) (count map[string]int, err error)
+	// those of them that changed nothing as "unchanged", and those of each kind. By kind, it
+	// returns the ids of those that changed something: the first ten, and then how many more.
+	ApplyRecords(records []byte) (count map[string]int, ids map[string][]string, err error)
 	// Close releases the data file, or ends the connection.
 	Close() error
 }
@@ -51,49 +54,67 @@ const (
 	maxRecords = 64 << 20 // bytes, of an array of records: a whole store may come back
 )
 
+// Lists are the kinds of which an operator gets a list, of keys without secrets.
+var Lists = []string{"keys"}
+
 // Report logs a change that an operator made: a message, and names with their values. It gets
 // no secret.
 type Report func(message string, args ...any)
+
+// of is the report of a request. If the operating system says which user's process has sent it,
+// each line of the log has the id of that user, as uid.
+func (report Report) of(r answer.Request) Report {
+	uid, isKnown := r.Context().Value(peerKey{}).(int)
+	if !isKnown {
+		return report
+	}
+	return func(message string, args ...any) { report(message, append(args, "uid", uid)...) }
+}
+
+type peerKey struct{}
+
+// WithPeer returns the context of a connection to a process of the user with this id, for
+// [http.Server.ConnContext].
+func WithPeer(ctx context.Context, uid int) context.Context {
+	return context.WithValue(ctx, peerKey{}, uid)
+}
 
 // StoreRoutes are the operator's routes. If basePath is not "", a new key is answered with
 // the base URL of an API below it, on the host that the request was sent to.
 func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 	issueKey := func(r answer.Request) (any, error) {
-		issued, err := store.IssueKey(r.Body)
+		issued, err := store.IssueKeyJSON(r.Body)
 		if err != nil {
 			return nil, err
 		}
-		report("issued a key", "key", issued["id"], "user", issued["user"])
+		report.of(r)("issued a key", "key", issued["id"], "user", issued["user"])
 		if basePath != "" {
 			issued["base_url"] = "http://" + r.Host + basePath
 		}
 		return issued, nil
 	}
-	listKeys := func(answer.Request) (any, error) {
-		keys, err := store.Keys()
-		return map[string]json.RawMessage{"data": keys}, err
-	}
 	revokeKey := func(r answer.Request) (any, error) {
 		id := r.PathValue("id")
 		err := store.RevokeKey(id)
 		if err == nil {
-			report("revoked a key", "key", id)
+			report.of(r)("revoked a key", "key", id)
 		}
 		return nil, err
 	}
 	applyRecords := func(r answer.Request) (any, error) {
 		defer command.SaveMemory(len(r.Body))()
-		count, err := store.ApplyRecords(r.Body)
+		count, ids, err := store.ApplyRecords(r.Body)
 		if err != nil {
 			return nil, err
 		}
-		report("applied records",
-			"users", count["user"],
-			"keys", count["key"],
-			"events", count["event"],
-			"guests", count["guest"],
-			"deletes", count["delete"],
-			"unchanged", count["unchanged"])
+		var line []any
+		for _, kind := range []string{"user", "key", "event", "guest", "delete"} {
+			line = append(line, kind+"s", count[kind])
+			if ids[kind] != nil {
+				line = append(line, kind+"_ids", strings.Join(ids[kind], " "))
+			}
+		}
+		report.of(r)("applied records", append(line, "unchanged", count["unchanged"])...)
 		return map[string]int{"applied": count["applied"], "unchanged": count["unchanged"]}, nil
 	}
 	user := &answer.Param[string]{
@@ -117,13 +138,20 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 	keyBody := answer.NewBodies(maxBody, 0, "")
 	recordsBody := answer.NewBodies(maxRecords, 0, "; send it in parts, or "+
 		"stop the server and apply it to its data file, which takes any size")
-	return []answer.Route{
-		{Operation: "GET /keys", Handle: Reply(200, listKeys)},
+	var routes []answer.Route
+	for _, kind := range Lists {
+		list := func(answer.Request) (any, error) {
+			data, err := store.List(kind)
+			return map[string]json.RawMessage{"data": data}, err
+		}
+		routes = append(routes, answer.Route{Operation: "GET /" + kind, Handle: Reply(200, list)})
+	}
+	return append(routes, []answer.Route{
 		{Operation: "POST /keys", Body: keyBody, Handle: Reply(201, issueKey)},
 		{Operation: "DELETE /keys/{id}", Handle: Reply(204, revokeKey)},
 		{Operation: "GET /records", Params: []answer.Parameter{user}, Handle: writeRecords},
 		{Operation: "POST /records", Body: recordsBody, Handle: Reply(200, applyRecords)},
-	}
+	}...)
 }
 
 // Reply is a handler that answers with a status and what do returns, in the form of

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -22,13 +23,13 @@ func (s *store) do(answer, what string) ([]byte, error) {
 	return []byte(answer), s.err
 }
 
-func (s *store) IssueKey(request []byte) (map[string]string, error) {
+func (s *store) IssueKeyJSON(request []byte) (map[string]string, error) {
 	_, err := s.do("", "issue "+string(request))
 	return map[string]string{"id": "key_1", "key": "secret", "user": "usr_1"}, err
 }
 
-func (s *store) Keys() ([]byte, error) {
-	return s.do(`[{"id":"key_1"}]`, "keys")
+func (s *store) List(kind string) ([]byte, error) {
+	return s.do(`[{"id":"key_1"}]`, kind)
 }
 
 func (s *store) UserRecords(userID string) (func(io.Writer) error, error) {
@@ -52,9 +53,10 @@ func (s *store) RevokeKey(id string) error {
 	return err
 }
 
-func (s *store) ApplyRecords(records []byte) (map[string]int, error) {
+func (s *store) ApplyRecords(records []byte) (map[string]int, map[string][]string, error) {
 	_, err := s.do("", "apply "+string(records))
-	return map[string]int{"applied": 3, "unchanged": 1, "user": 3}, err
+	count := map[string]int{"applied": 3, "unchanged": 1, "user": 2, "delete": 1}
+	return count, map[string][]string{"user": {"usr_1", "usr_2"}, "delete": {"evt_1"}}, err
 }
 
 func (s *store) Close() error { return nil }
@@ -153,6 +155,39 @@ func TestErrors(t *testing.T) {
 		failed = nil
 		if w := send(h, request, ""); failed != s.err || w.Body.Len() > 0 {
 			t.Errorf("%s failed with %v and answered %q, want %v and nothing", request, failed, w.Body, s.err)
+		}
+	}
+}
+
+// TestReport: each change is a line of the log with the ids of what was changed and, if it is
+// known, the id of the user whose process asked.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ request, want string }{
+		{"POST /keys", "issued a key [key key_1 user usr_1"},
+		{"DELETE /keys/key_1", "revoked a key [key key_1"},
+		{"POST /records", "applied records [users 2 user_ids usr_1 usr_2 keys 0 events 0 guests 0 " +
+			"deletes 1 delete_ids evt_1 unchanged 1"},
+		{"GET /keys", ""},
+		{"GET /records", ""},
+	} {
+		for _, isKnown := range []bool{true, false} {
+			got, want := "", ""
+			report := func(message string, args ...any) { got += message + " " + fmt.Sprintf("%v", args) }
+			method, path, _ := strings.Cut(tt.request, " ")
+			r := httptest.NewRequest(method, path, nil)
+			if tt.want != "" {
+				want = tt.want + "]"
+			}
+			if isKnown {
+				r = r.WithContext(WithPeer(r.Context(), 1000))
+				want = strings.Replace(want, "]", " uid 1000]", 1)
+			}
+			h := Handler("", StoreRoutes(&store{}, report, ""), everyone, fail)
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			if got != want {
+				t.Errorf("%s, uid known: %v, logs %q, want %q", tt.request, isKnown, got, want)
+			}
 		}
 	}
 }

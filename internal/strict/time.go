@@ -10,6 +10,9 @@ var errDateTime = errors.New("must be a date-time such as 2027-03-01T18:00:00Z o
 	"2027-03-01T18:00:00+02:00: a day and time that exist, with a T between them " +
 	"and Z or an offset from UTC at the end")
 
+// ErrYear is the error of a date-time that is before or after the years that it may be in.
+var ErrYear = errors.New("must be in the years 0001 to 9999, in UTC")
+
 // Time reads an RFC 3339 date-time: a date, T, a time of day, and Z or an offset. The T
 // and the Z may be lower-case. Digits of the fraction that are finer than a nanosecond
 // are cut off. A leap second (:60) is accepted on any day, but only at 23:59 in UTC, and is
@@ -56,8 +59,6 @@ func Time(s string) (time.Time, error) {
 	year := t.Year()
 	switch {
 	case err != nil,
-		year < 0,
-		year > 9999,
 		isLeap && (t.Hour() > 0 || t.Minute() > 0),
 		// time.Parse accepts more than RFC 3339 has:
 		minute[13] != ':',             // an hour of one digit
@@ -65,6 +66,8 @@ func Time(s string) (time.Time, error) {
 		offset[1:] >= "24",            // an offset of 24 hours
 		strings.HasSuffix(offset, "60"):
 		return time.Time{}, errDateTime
+	case year < 0, year > 9999:
+		return time.Time{}, ErrYear
 	}
 	return t, nil
 }
