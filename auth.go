@@ -54,7 +54,7 @@ func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, e
 		if secret == "" {
 			secret = t.newSecret(owner.ID)
 		}
-		problem := secretRule(secret)
+		problem := secretRule.Of(secret)
 		if problem != "" {
 			return issued{}, keyError("secret " + problem)
 		}

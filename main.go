@@ -147,7 +147,7 @@ func (f *storeFlags) declare(flags *command.Flags) {
 // was stored before they were narrowed is still valid.
 func (f *storeFlags) check(flags *command.Flags) error {
 	if f.apiKey == "" && flags.Given("api-key") {
-		return errors.New("-api-key " + secretRule(""))
+		return errors.New("-api-key " + secretRule.Of(""))
 	}
 	if f.newEventStatus != "draft" && f.newEventStatus != "published" {
 		return fmt.Errorf("-new-event-status must be draft or published, not %q", f.newEventStatus)
@@ -157,7 +157,7 @@ func (f *storeFlags) check(flags *command.Flags) error {
 
 // badAPIKey returns an error if no key can be made with the chosen secret. It does not repeat it.
 func (f *storeFlags) badAPIKey() error {
-	problem := secretRule(f.apiKey)
+	problem := secretRule.Of(f.apiKey)
 	if f.apiKey == "" || problem == "" {
 		return nil
 	}

@@ -34,6 +34,7 @@ import (
 
 	"example.com/events"
 	doubles "example.com/events/internal/double"
+	"example.com/events/internal/form"
 	"example.com/events/internal/strict"
 )
 
@@ -573,6 +574,113 @@ func TestOpenAPICodes(t *testing.T) {
 		t.Errorf("the description of error.code lists %v, want those of the answers: %v",
 			slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
+}
+
+// What a table of package form says of a member is what the schemas say: its type, its bounds,
+// its values, and whether it is required.
+func TestOpenAPITables(t *testing.T) {
+	t.Parallel()
+	d := openAPI()
+	rules := form.Rules{"title": form.Title, "url": form.URL, "zone": form.Zone, "slug": form.Slug, "email": form.Email}
+	for _, tt := range []struct {
+		schema   string
+		resource any
+	}{
+		{"User", events.User{}}, {"Event", events.Event{}}, {"NewEvent", events.Event{}}, {"Guest", events.Guest{}},
+	} {
+		s := d.Components.Schemas[tt.schema]
+		isNew := tt.schema == "NewEvent"
+		fields := map[string]reflect.StructField{}
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(tt.resource)) {
+			fields[field.Tag.Get("json")] = field
+		}
+		var names, required []string
+		for _, m := range form.NewTable(tt.resource, rules) {
+			if isNew && m.Flags&form.Server != 0 {
+				continue
+			}
+			names = append(names, m.Name)
+			if !isNew || m.Flags&form.Required != 0 {
+				required = append(required, m.Name)
+			}
+			schema := s.Properties[m.Name]
+			if schema == nil {
+				continue // reported below
+			}
+			if want, got := describe(m, fields[m.Name].Type, isNew), schema.describe(); got != want {
+				t.Errorf("%s.%s is %s in openapi.json, and %s in the struct", tt.schema, m.Name, got, want)
+			}
+		}
+		sorted := func(names []string) []string { return slices.Sorted(slices.Values(names)) }
+		if got := slices.Sorted(maps.Keys(s.Properties)); !slices.Equal(got, sorted(names)) {
+			t.Errorf("%s has the members %v in openapi.json, and %v in the struct", tt.schema, got, sorted(names))
+		}
+		if got := sorted(s.Required); !slices.Equal(got, sorted(required)) {
+			t.Errorf("%s requires %v in openapi.json, and %v by the struct", tt.schema, got, sorted(required))
+		}
+	}
+}
+
+// describe is what a table says of a member whose field has a type: "string 1 to 255", for example.
+// Of a new object, what may be left out may also be null.
+func describe(m form.Member, field reflect.Type, isNew bool) string {
+	isNullable := field.Kind() == reflect.Pointer || isNew && m.Flags&form.Required == 0
+	if field.Kind() == reflect.Pointer {
+		field = field.Elem()
+	}
+	text := map[reflect.Type]string{
+		reflect.TypeFor[string]():    "string",
+		reflect.TypeFor[bool]():      "boolean",
+		reflect.TypeFor[int]():       "integer",
+		reflect.TypeFor[time.Time](): "string",
+	}[field]
+	if rule := m.Rule; rule != nil {
+		if rule.Min != 0 || rule.Max != 0 {
+			text += fmt.Sprintf(" %d to %d", rule.Min, rule.Max)
+		}
+		if rule.Words != nil {
+			text += fmt.Sprint(" ", rule.Words)
+		}
+	}
+	if isNullable {
+		text += " or null"
+	}
+	return text
+}
+
+// describe is what a schema says, in the words of the function of this name.
+func (s *schema) describe() string {
+	if s.target != nil {
+		return s.target.describe()
+	}
+	text, null := s.Type, ""
+	for _, part := range s.AnyOf {
+		if part.Type == "null" {
+			null = " or null"
+		} else {
+			text += part.describe()
+		}
+	}
+	least, most := 0.0, 0.0
+	switch {
+	case s.MinLength != nil:
+		least = float64(*s.MinLength)
+	case s.Minimum != nil:
+		least = *s.Minimum
+	}
+	switch {
+	case s.MaxLength != nil:
+		most = float64(*s.MaxLength)
+	case s.Maximum != nil:
+		most = *s.Maximum
+	}
+	if least != 0 || most != 0 {
+		text += fmt.Sprintf(" %v to %v", least, most)
+	}
+	if s.Enum != nil {
+		text += fmt.Sprint(" ", s.Enum)
+	}
+	return text + null
 }
 
 // Every example is valid, and everything has one but two parameters, whose

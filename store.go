@@ -885,12 +885,12 @@ func (t tx) makeID(id *string, table form.Table, prefix, owner string) {
 // unique returns a name that is not in use. It panics, which Batch returns as an error,
 // if Config.NewID makes one that the rule does not allow, or a million in turn that are
 // in use. The rule may be nil.
-func (t tx) unique(kind, owner string, rule form.Rule, whole func(made string) string) string {
+func (t tx) unique(kind, owner string, rule *form.Rule, whole func(made string) string) string {
 	isOurs := t.s.cfg.NewID == nil // which needs no check, and of which 128 bits never come twice
 	for range 1_000_000 {
 		name := whole(t.s.newID(kind, owner))
-		if !isOurs && rule != nil && rule(name) != "" {
-			panic(fmt.Sprintf("Config.NewID makes %q, which %s", name, rule(name)))
+		if !isOurs && rule != nil && rule.Of(name) != "" {
+			panic(fmt.Sprintf("Config.NewID makes %q, which %s", name, rule.Of(name)))
 		}
 		if isOurs && kind != "slug" || t.Find(name) == nil {
 			return name

@@ -2,7 +2,7 @@
 // reports everything that is wrong with it at once, in the order of the table.
 //
 // The table is made of the struct's tags. A tag json has the name of a member. A tag
-// form has at most one rule for its text, and its [Flags], in any order:
+// form has at most one rule for its value, and its [Flags], in any order:
 //
 //	type Guest struct {
 //		ID          string     `json:"id" form:"id=gst fixed"`
@@ -28,7 +28,6 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,7 +54,7 @@ type Table []Member
 // or with the flag [JSON] anything.
 type Member struct {
 	Name  string
-	Rule  Rule // of a string; nil if any will do
+	Rule  *Rule // nil if any value of the field's type will do
 	Flags Flags
 	field []int // see [reflect.Value.FieldByIndex]
 
@@ -73,11 +72,17 @@ const (
 	JSON                          // json: any JSON value, which Fill leaves to its caller
 )
 
-// flagNames are the names of the flags in tags, in their order.
-var flagNames = []string{"required", "fixed", "server", "empty_is_null", "json"}
+// flags are the flags by their names in tags.
+var flags = map[string]Flags{
+	"required":      Required,
+	"fixed":         Fixed,
+	"server":        Server,
+	"empty_is_null": EmptyIsNull,
+	"json":          JSON,
+}
 
 // Rules are rules by their names in tags.
-type Rules map[string]Rule
+type Rules map[string]*Rule
 
 // NewTable reads the tags of the exported fields of a struct, or of what points to one, also
 // of those that it has from a struct that it embeds. A field that JSON leaves out (json:"-")
@@ -97,10 +102,9 @@ func NewTable(object any, rules Rules) (table Table) {
 		}
 		for word := range strings.FieldsSeq(field.Tag.Get("form")) {
 			name, arg, _ := strings.Cut(word, "=")
-			flag := slices.Index(flagNames, name)
 			switch {
-			case flag >= 0:
-				m.Flags |= 1 << flag
+			case flags[name] != 0:
+				m.Flags |= flags[name]
 			case makers[name] != nil:
 				m.Rule = makers[name](arg)
 			case rules[name] != nil:
@@ -248,9 +252,11 @@ func (m *Member) fill(field reflect.Value, v strict.Value, mode Mode) (problem s
 	if isFixed {
 		before = get(field).Text
 	}
-	problem = m.set(field, v)
-	if problem == "" && v.Kind == strict.String && m.Rule != nil {
-		problem = m.Rule(v.Text)
+	if m.Rule != nil && v.Kind != strict.Null {
+		problem = m.Rule.Problem(v)
+	}
+	if problem == "" {
+		problem = m.set(field, v)
 	}
 	if problem == "" && before != "" && get(field).Text != before {
 		problem = "never changes: it is " + before

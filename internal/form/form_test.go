@@ -348,10 +348,10 @@ func FuzzWays(f *testing.F) {
 func TestRules(t *testing.T) {
 	t.Parallel()
 	rep := strings.Repeat
-	visible := func(s string) string { return map[bool]string{false: "is not visible"}[Visible(s)] }
+	visible := check(Visible, "is not visible")
 	for _, tt := range []struct {
 		name string
-		rule Rule
+		rule *Rule
 		good []string
 		want string // how the problem of the bad begins
 		bad  []string
@@ -372,7 +372,8 @@ func TestRules(t *testing.T) {
 			[]string{"", " ", "\t\r\n\u00a0\u2003\u3000"}},
 		{"Title", Title, nil, "must have 1 to 255 characters, not 256", []string{rep("é", 256)}},
 		{"Email", Email, []string{"a@b", "é@ü", rep("a", 252) + "@b", rep("é", 252) + "@b"},
-			"must be an address with one @", []string{"", "@", "a", "a@", "@b", "a@b@c", "a@@b"}},
+			"must be an address with one @", []string{"", "@", "a", "a@", "@b", "a@b@c", "a@@b",
+				"a@b\n", "a\r\n@b", "a b@c", "a@\x00b", "a\u0085@b", "a@b\u00a0", "a@b\x7f", "\u2028a@b"}},
 		{"Email", Email, nil, "must have 3 to 254 characters, not 255", []string{rep("a", 253) + "@b"}},
 		{"URL", URL, []string{"HTTP://a", "https://example.com/" + rep("a", 2028)},
 			"must be an http or https URL with a host",
@@ -387,7 +388,7 @@ func TestRules(t *testing.T) {
 			"is not visible", []string{" ", "a b", "\x7f", "a\n", "\x00", "é", "\xff"}},
 	} {
 		for i, s := range append(tt.good, tt.bad...) {
-			got, good := tt.rule(s), i < len(tt.good)
+			got, good := tt.rule.Of(s), i < len(tt.good)
 			if good && got != "" || !good && !strings.HasPrefix(got, tt.want) {
 				t.Errorf("%s(%q) = %q, want %q only where it is bad", tt.name, s, got, tt.want)
 			}
@@ -410,7 +411,7 @@ func TestTable(t *testing.T) {
 	}
 	got := NewTable(&pot{}, Rules{"lid": OneOf("glass|tin")})
 	for i, good := range map[int]string{0: "pot_1", 2: "tin"} {
-		if rule := got[i].Rule; rule == nil || rule(good) != "" || rule("pan_1") == "" {
+		if rule := got[i].Rule; rule == nil || rule.Of(good) != "" || rule.Of("pan_1") == "" {
 			t.Errorf("the rule of %s is not the one that its tag has", got[i].Name)
 		}
 		got[i].Rule = nil // functions cannot be compared
