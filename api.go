@@ -452,29 +452,47 @@ var (
 		"Accept-Encoding", "identity")
 	errMismatch = answer.NewError(422,
 		"this Idempotency-Key came before with another body; use a new key for a new event")
+	errTimeOver = answer.NewError(503, "the time that this request may take is over; send it again",
+		"Retry-After", "1")
 	errCallerDeleted = errUnauthorized("invalid API key: its user was deleted")
 )
 
-// writeError is the one place where an error becomes an answer. An [answer.Error] is one
-// already, the errors of the store get theirs here, and every other error is a 500. The
-// operator's handler and the control API answer their errors by it, too.
+// writeError answers an error. The operator's handler and the control API use it, too.
 func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	answer.Refuse(w, r, a.answerTo(r, err))
+}
+
+// writeCause is writeError for an operator, who may read the log as well: the answer to what went
+// wrong on our side has the cause itself.
+func (a *api) writeCause(w http.ResponseWriter, r *http.Request, err error) {
+	e := a.answerTo(r, err)
+	if e.Status == 500 {
+		e.Message, _, _ = strings.Cut(err.Error(), "\n") // without the stack of a panic
+	}
+	answer.Refuse(w, r, e)
+}
+
+// answerTo is the one place where an error becomes an answer. An [answer.Error] is one
+// already, the errors of the store get theirs here, and every other error is a 500.
+func (a *api) answerTo(r *http.Request, err error) *answer.Error {
 	e, hasAnswer := errors.AsType[*answer.Error](err)
 	record, isRecord := errors.AsType[*RecordError](err)
 	switch {
 	case hasAnswer:
+		return e
 	case isRecord:
-		e = answer.BadRequest(record.Error())
+		return answer.BadRequest(record.Error())
 	case errors.Is(err, ErrNotFound):
-		e = answer.NotFound(err.Error())
+		return answer.NotFound(err.Error())
 	case errors.Is(err, context.Canceled):
 		panic(http.ErrAbortHandler) // the client has gone: nobody is left to answer
-	default: // the cause is in the log alone
-		e = answer.NewError(500, "something went wrong on our side; "+
-			"try again, and give the operator the X-Request-Id if it happens again",
-			"X-Request-Id", a.logged(r, err))
+	case errors.Is(err, context.DeadlineExceeded): // of a handler in front of this one
+		return errTimeOver
 	}
-	answer.Refuse(w, r, e)
+	// The cause is in the log alone.
+	return answer.NewError(500, "something went wrong on our side; "+
+		"try again, and give the operator the X-Request-Id if it happens again",
+		"X-Request-Id", a.logged(r, err))
 }
 
 // logged logs the cause of a 500 under an id for the header X-Request-Id.

@@ -5,6 +5,7 @@ package events_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -22,6 +23,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/events"
@@ -323,6 +325,72 @@ func TestLists(t *testing.T) {
 	if a := s.do("GET", base+"/events/evt_2/guests?cursor="+*byID.NextCursor, ""); a.status != 400 {
 		t.Errorf("a cursor of another event's guests = %s, want 400", a)
 	}
+}
+
+// TestListsFollowStatus: an event moves between the lists when the operator changes its status.
+func TestListsFollowStatus(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	for _, step := range []struct{ status, drafts, published string }{
+		{"draft", "evt_2 evt_1", "evt_3"},
+		{"published", "evt_1", "evt_3 evt_2"},
+		{"draft", "evt_2 evt_1", "evt_3"},
+	} {
+		err := s.store.ApplyJSON([]byte(`[{"event":{"id":"evt_2","status":"` + step.status + `"}}]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for status, want := range map[string]string{"draft": step.drafts, "published": step.published} {
+			got := ids(decode[eventList](t, s.do("GET", base+"/events?status="+status, "")))
+			if got != want {
+				t.Errorf("once evt_2 is %s, GET /events?status=%s = %s, want %s", step.status, status, got, want)
+			}
+		}
+	}
+}
+
+// TestLastUsed: the list of keys shows when each was last used since the start.
+func TestLastUsed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))) // the seed is of 2026
+		s := newService(t, nil)
+		began := time.Now()
+		used := func() map[string]*time.Time {
+			t.Helper()
+			list, err := s.handler.(doubles.Server).List("keys")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var keys []struct {
+				UserID     string     `json:"user_id"`
+				LastUsedAt *time.Time `json:"last_used_at"`
+			}
+			if err := json.Unmarshal(list, &keys); err != nil {
+				t.Fatal(err)
+			}
+			last := map[string]*time.Time{}
+			for _, key := range keys {
+				last[key.UserID] = cmp.Or(key.LastUsedAt, last[key.UserID])
+			}
+			return last
+		}
+		if got := used()["usr_ada"]; got != nil {
+			t.Errorf("a key that was not used has last_used_at %v", got)
+		}
+		for _, wait := range []time.Duration{0, time.Hour, time.Second, time.Minute, 24 * time.Hour} {
+			time.Sleep(wait)
+			s.do("GET", base+"/users/me", "")
+			last := used()
+			if last["usr_bob"] != nil {
+				t.Errorf("the key of another user has last_used_at %v", last["usr_bob"])
+			}
+			if got := last["usr_ada"]; got == nil || time.Since(*got) > time.Minute || got.After(time.Now()) {
+				t.Errorf("after %v, a key that was used now has last_used_at %v", time.Since(began), got)
+			}
+		}
+		time.Sleep(time.Hour) // the timer that forgets the time has ended
+	})
 }
 
 // TestCursor: pages go on from their places while events come and go, and a cursor

@@ -759,7 +759,7 @@ func operatorHandler(a *api, p process, report operator.Report) http.Handler {
 	routes := operator.StoreRoutes(a, report, "")
 	routes = append(routes, answer.Route{Operation: "GET /status", Handle: operator.Reply(200, p.status)})
 	everyone := func(*http.Request) error { return nil }
-	return operator.Handler("", routes, everyone, a.writeError)
+	return operator.Handler("", routes, everyone, a.writeCause)
 }
 
 // process is a server that runs, as the operator's commands see it.

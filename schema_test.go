@@ -47,6 +47,9 @@ var inWords = map[string]struct{ words, pattern string }{
 	// Everywhere it is the opposite of \s, so the pattern takes what has one \S.
 	"#/components/schemas/Title": {"At least one character is not white space",
 		`[^\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]`},
+	// What \s matches is not the same in all engines.
+	"#/components/schemas/Email": {"No character is white space or a control character",
+		`^[^\pZ\p{Cc}]*$`},
 	// Beside a format, generated models apply a pattern to the parsed date or URL, and
 	// so refuse every event.
 	"#/components/schemas/Instant": {"in UTC, with `T` and `Z`",

@@ -30,6 +30,15 @@ func dump(t testing.TB, store *events.Store) string {
 	return b.String()
 }
 
+// manyOrphans are the records of n guests of as many unknown events.
+func manyOrphans(n int) string {
+	var records []string
+	for i := range n {
+		records = append(records, fmt.Sprintf(`{"guest":{"event_id":"evt_n%d","name":"N"}}`, i))
+	}
+	return strings.Join(records, ",")
+}
+
 func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
 	const deleteForm = "must be an object with exactly one member, user, key, event or guest, " +
@@ -46,7 +55,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"kind not an object", `[{"user":[]}]`, "record 1: user: must be a JSON object, not an array"},
 		{"kind null", `[{"user":null}]`, "record 1: user: must be a JSON object, not null"},
 		{"the place", `[{"user":{"name":"x","email":"x@example.com"}},{"user":{"name":"","email":"y@example.com"}}]`, "record 2: user: name must have 1 to 255 characters, not 0"},
-		{"all problems", `[{"user":{"email":"x","timezone":"CET","age":5}}]`, "record 1: user: name is required; email must be an address with one @, such as ada@example.com; timezone must be a time zone name of the form Area/City from the IANA list in its exact case, such as Europe/Paris, or UTC; age is not known (the members are id, name, email, avatar_url, timezone, created_at)"},
+		{"all problems", `[{"user":{"email":"x","timezone":"CET","age":5}}]`, "record 1: user: name is required; email must be an address with one @ and no white space, such as ada@example.com; timezone must be a time zone name of the form Area/City from the IANA list in its exact case, such as Europe/Paris, or UTC; age is not known (the members are id, name, email, avatar_url, timezone, created_at)"},
 		{"id of another kind", `[{"user":{"id":"evt_1","name":"x","email":"x@example.com"}}]`, "record 1: user: id must be usr_ and 1 to 64 of A-Z a-z 0-9 _ -"},
 		{"id too long", `[{"user":{"id":"usr_` + strings.Repeat("x", 65) + `","name":"x","email":"x@example.com"}}]`, "user: id must be usr_"},
 		{"id with a slash", `[{"user":{"id":"usr_a/b","name":"x","email":"x@example.com"}}]`, "user: id must be usr_"},
@@ -70,6 +79,12 @@ func TestApplyRefuses(t *testing.T) {
 		{"event of nobody", `[{"event":{"host_id":"usr_x","title":"x",` + times + `}}]`, `record 1: event: host_id "usr_x" is not known`},
 		{"event of an event", `[{"event":{"host_id":"evt_1","title":"x",` + times + `}}]`, `event: host_id "evt_1" is not known`},
 		{"event with a wrong id", `[{"event":{"id":"evt_9","status":"draft"}}]`, "record 1: event: host_id is required; title is required; start_at is required; end_at is required; there is no event evt_9, so this would be a new one"},
+		{"event by its slug", `[{"event":{"slug":"one","status":"draft"}}]`, "record 1: event: host_id is required; slug is taken by evt_1; title is required; start_at is required; end_at is required; without an id this would be a new event: slugs are not looked up, so give the id"},
+		{"unknown parents", `[{"event":{"id":"evt_8","host_id":"usr_x","title":"T",` + times + `}},{"guest":{"event_id":"evt_8","name":"N"}},{"guest":{"event_id":"evt_y","name":"N"}},{"guest":{"event_id":"evt_y","name":"M"}},{"user":{"email":"x"}},{"key":{"user_id":"usr_z","secret":"svc_live_z"}}]`,
+			`record 1: event: host_id "usr_x" is not known; in all, these are not known: usr_x (record 1), evt_y (record 3), usr_z (record 6)`},
+		{"a parent that comes later", `[{"guest":{"event_id":"evt_8","name":"N"}},{"event":{"id":"evt_8","host_id":"usr_ada","title":"T",` + times + `}}]`,
+			`record 1: guest: event_id "evt_8" is not known; put a record before what belongs to it, as these come later in the array: evt_8`},
+		{"many unknown parents", "[" + manyOrphans(12) + "]", `record 1: guest: event_id "evt_n0" is not known; in all, these are not known: evt_n0 (record 1), evt_n1 (record 2), evt_n2 (record 3), evt_n3 (record 4), evt_n4 (record 5), evt_n5 (record 6), evt_n6 (record 7), evt_n7 (record 8), evt_n8 (record 9), evt_n9 (record 10), and 2 more`},
 		{"event without anything", `[{"event":{}}]`, "record 1: event: host_id is required; title is required; start_at is required; end_at is required"},
 		{"host changed", `[{"event":{"id":"evt_1","host_id":"usr_bob"}}]`, "event: host_id never changes: it is usr_ada"},
 		{"slug changed", `[{"event":{"id":"evt_1","slug":"new"}}]`, "event: slug never changes: it is one"},
@@ -1021,4 +1036,20 @@ func BenchmarkApply(b *testing.B) {
 		round++
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/record")
+}
+
+// TestClockYear: a configured clock without a form in RFC 3339 is an error, and nothing changes.
+func TestClockYear(t *testing.T) {
+	t.Parallel()
+	now := time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+	store := events.NewStore(&events.Config{Now: func() time.Time { return now }})
+	records := []byte(`[{"user":{"id":"usr_1","name":"A","email":"a@example.com"}}]`)
+	const want = "the configured clock is in the year 10000: it must be from 0 to 9999, in UTC"
+	if err := store.ApplyJSON(records); err == nil || err.Error() != want {
+		t.Errorf("ApplyJSON in the year 10000 = %v, want %s", err, want)
+	}
+	now = now.Add(-time.Second)
+	if err := store.ApplyJSON(records); err != nil || len(store.Records()) != 1 {
+		t.Errorf("ApplyJSON in the year 9999 = %v, and %d records", err, len(store.Records()))
+	}
 }

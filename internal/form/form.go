@@ -25,6 +25,7 @@
 package form
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -255,9 +256,7 @@ func (m *Member) fill(field reflect.Value, v strict.Value, mode Mode) (problem s
 	if m.Rule != nil && v.Kind != strict.Null {
 		problem = m.Rule.Problem(v)
 	}
-	if problem == "" {
-		problem = m.set(field, v)
-	}
+	problem = cmp.Or(problem, m.set(field, v))
 	if problem == "" && before != "" && get(field).Text != before {
 		problem = "never changes: it is " + before
 	}
