@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -2055,5 +2056,81 @@ func TestReformatted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSalvageIsApplied: whichever line of a file with a history is damaged, what dump -salvage
+// prints can be applied as it is.
+func TestSalvageIsApplied(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data := filepath.Join(dir, "events.json")
+	store, err := events.Open(data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(11, 11))
+	const times = `"start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z"`
+	const changes = 200
+	refused := 0
+	for n := range changes {
+		user, event, guest := rng.IntN(4), rng.IntN(6), rng.IntN(20)
+		record := []string{
+			fmt.Sprintf(`{"user":{"id":"usr_%d","name":"N%d","email":"u%d@example.com"}}`, user, n, rng.IntN(5)),
+			fmt.Sprintf(`{"key":{"id":"key_%d","user_id":"usr_%d","secret":"svc_live_%d"}}`, n, user, n),
+			fmt.Sprintf(`{"event":{"id":"evt_%d","host_id":"usr_%d","title":"T%d",%s}}`, event, user, n, times),
+			fmt.Sprintf(`{"event":{"id":"evt_%d","title":"T%d"}}`, event, n),
+			fmt.Sprintf(`{"guest":{"id":"gst_%d","event_id":"evt_%d","name":"G%d","email":"g%d@example.com"}}`,
+				guest, event, n, rng.IntN(5)),
+			fmt.Sprintf(`{"guest":{"id":"gst_%d","name":"G%d"}}`, guest, n),
+			fmt.Sprintf(`{"delete":{"guest":"gst_%d"}}`, guest),
+			fmt.Sprintf(`{"delete":{"event":"evt_%d"}}`, event),
+			fmt.Sprintf(`{"delete":{"user":"usr_%d"}}`, user),
+		}
+		often := []int{0, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7}
+		kind := often[rng.IntN(len(often))]
+		switch {
+		case n < 10:
+			kind = 2 * (n % 2) // users and events
+		case n%50 == 49:
+			kind = 8
+		}
+		if store.ApplyJSON([]byte("["+record[kind]+"]")) != nil {
+			refused++ // such as a guest of an event that is not there
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(whole), "\n")
+	leftOut := 0
+	for i, line := range lines[:len(lines)-2] {
+		if strings.HasSuffix(line, `"w":[]}`+"\n") {
+			continue
+		}
+		changed := slices.Clone(lines)
+		changed[i] = strings.Replace(line, `"n"`, `"N"`, 1)
+		if i == 0 {
+			changed[0] = "" // the bracket alone is no loss
+		}
+		damaged := filepath.Join(dir, fmt.Sprintf("damaged%d.json", i))
+		if err := os.WriteFile(damaged, []byte(strings.Join(changed, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		env := map[string]string{"EVENTSD_DATA": damaged}
+		code, out, stderr := command(env, "", "dump", "-salvage")
+		leftOut += strings.Count(stderr, "left out ")
+		err := events.NewStore(nil).ApplyJSON([]byte(out))
+		if code != 0 || err != nil || strings.Contains(stderr, "header") != (i < 2) {
+			t.Errorf("line %d damaged: status %d, applied with %v\n%s\nskipped %s", i+1, code, err, stderr, line)
+		}
+	}
+	t.Logf("%d lines, of which each was damaged in turn; %d rows were left out", len(lines), leftOut)
+	if refused > changes*2/3 || leftOut == 0 {
+		t.Errorf("%d of %d changes were refused, and %d rows left out: this tests nothing", refused, changes, leftOut)
 	}
 }

@@ -209,6 +209,10 @@ func (f *Files) reportSalvaged(found rows.Salvaged) {
 		f.Program.Notice("the header of the file is damaged or missing: what is left begins with commit "+
 			"%d, and nothing shows how many commits stood before it", found.First)
 	}
+	for _, id := range found.Deleted {
+		f.Program.Notice("put in a delete of %s, which comes again as a new one: the line of that is lost",
+			id)
+	}
 	const most = 10 // rows that are named
 	for _, row := range found.LeftOut[:min(most, len(found.LeftOut))] {
 		f.Program.Notice("left out %s: it %s", row.ID, row.Reason)

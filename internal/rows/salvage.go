@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/events/internal/recordfile"
 )
@@ -13,6 +14,7 @@ type Salvaged struct {
 	recordfile.Salvaged
 	Forged  []int     // lines with a record that is not in the form that this program writes
 	LeftOut []LeftOut // rows that verify and cannot be applied
+	Deleted []string  // ids of rows whose delete was put in: see Salvage
 }
 
 // LeftOut is a row that Salvage left out, because what it needs is lost.
@@ -25,7 +27,9 @@ type LeftOut struct {
 // changes nothing. They can be applied one after the other: a record whose parent comes only
 // later in the file, because a line with the parent is lost, stands behind it. A row whose
 // parent never comes is left out, and so is one whose second name another row has, because the
-// line that deleted or renamed that one is lost. All other records keep their order.
+// line that deleted or renamed that one is lost. A row that comes again with another parent or
+// created_at, which never change, was deleted before: if the line with that is lost, a delete is put
+// in its place. All other records keep their order.
 func Salvage(path string, o Options, each func(record string) error) (Salvaged, error) {
 	s := salvager{
 		db:      New(o),
@@ -57,6 +61,7 @@ func Salvage(path string, o Options, each func(record string) error) (Salvaged, 
 	})
 	found.Salvaged = fromFile
 	found.LeftOut = s.leftOut()
+	found.Deleted = s.deleted
 	return found, err
 }
 
@@ -73,12 +78,14 @@ type salvager struct {
 	names   map[string]string       // the id of the row that has a second name
 	waiting map[string][]waitingRow // by the id of the parent, rows whose parent has not come
 	clashes []LeftOut               // rows whose second name is taken
+	deleted []string                // ids of rows whose delete was put in
 }
 
 // printedRow is what later records need to know of a row.
 type printedRow struct {
 	name     string
 	parent   string
+	created  time.Time
 	children []string // ids of those that were printed with this parent
 }
 
@@ -106,6 +113,15 @@ func (s *salvager) add(r *Row, record string) error {
 
 // print prints a row and, behind it, those that have waited for it.
 func (s *salvager) print(r *Row, record string) error {
+	before := s.printed[r.ID]
+	if before != nil && (before.parent != r.Parent || !before.created.Equal(r.Created)) {
+		s.drop(r.ID)
+		s.deleted = append(s.deleted, r.ID)
+		err := s.each(string(s.db.appendChange(nil, &Row{Place: Place{ID: r.ID}, Kind: r.Kind})))
+		if err != nil {
+			return err
+		}
+	}
 	other, taken := s.names[r.Name]
 	if taken && other != r.ID {
 		s.clashes = append(s.clashes, LeftOut{r.ID, "has a name that " + other + " has"})
@@ -113,7 +129,7 @@ func (s *salvager) print(r *Row, record string) error {
 	}
 	row := s.printed[r.ID]
 	if row == nil {
-		row = &printedRow{parent: r.Parent}
+		row = &printedRow{parent: r.Parent, created: r.Created}
 		s.printed[r.ID] = row
 		parent := s.printed[r.Parent]
 		if parent != nil {

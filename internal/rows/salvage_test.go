@@ -60,6 +60,7 @@ func TestSalvageOrder(t *testing.T) {
 	deleted := func(kind, id string) string { return `{"delete":{"` + kind + `":"` + id + `"}}` }
 	gone := func(record string) string { return "<" + record + ">" }
 	renamed := `{"user":` + fact{id: "usr_1", name: "other"}.json() + `}`
+	secondLife := `{"event":` + fact{id: "evt_1", parent: "usr_1", created: 9}.json() + `}`
 	sameName := `{"user":` + fact{id: "usr_2", name: "user1"}.json() + `}`
 	for name, test := range map[string]struct {
 		file    []string
@@ -110,6 +111,12 @@ func TestSalvageOrder(t *testing.T) {
 		"a name is free again": {
 			[]string{user(1), renamed, sameName, deleted("user", "usr_2"), user(1)},
 			[]string{user(1), renamed, sameName, deleted("user", "usr_2"), user(1)}, nil, nil},
+		"a delete is lost, and the row comes again": {
+			[]string{user(1), event(1, 1), guest(1, 1), gone(deleted("event", "evt_1")), secondLife, guest(2, 1)},
+			[]string{user(1), event(1, 1), guest(1, 1), deleted("event", "evt_1"), secondLife, guest(2, 1)}, nil, nil},
+		"a delete is lost, and the row comes again with another parent": {
+			[]string{user(1), user(2), event(1, 1), gone(deleted("event", "evt_1")), event(1, 2)},
+			[]string{user(1), user(2), event(1, 1), deleted("event", "evt_1"), event(1, 2)}, nil, nil},
 		"forged records": {
 			[]string{user(1), `{"poll":{"id":"pol_1"}}`, `5,` + user(2), user(3),
 				`{"guest":` + fact{id: "gst_1", parent: "usr_1"}.json() + `}`},
