@@ -500,7 +500,7 @@ func tableRows(t *testing.T, file, heading string) (rows [][]string) {
 	table, _, _ = strings.Cut(table, "\n\n")
 	for _, line := range strings.Split(strings.TrimSpace(table), "\n")[2:] {
 		var cells []string
-		for _, cell := range strings.Split(strings.ReplaceAll(line, `\|`, "/"), "|") {
+		for cell := range strings.SplitSeq(strings.ReplaceAll(line, `\|`, "/"), "|") {
 			cells = append(cells, strings.TrimSpace(cell))
 		}
 		rows = append(rows, cells[1:])

@@ -1110,24 +1110,26 @@ func TestReadmeOperations(t *testing.T) {
 	var want []string
 	isParameter := map[string]bool{}
 	for _, operation := range d.operations {
-		line := operation
+		var line strings.Builder
+		line.WriteString(operation)
 		for _, p := range d.parameters(operation) {
 			if p.In == "query" {
 				isParameter[p.Name] = true
-				line += " " + p.Name
+				line.WriteString(" " + p.Name)
 			}
 		}
-		want = append(want, line)
+		want = append(want, line.String())
 	}
 	var have []string
 	for _, cells := range tableRows(t, "README.md", "method and path") {
-		line := backquoted(cells[0])[0]
+		var line strings.Builder
+		line.WriteString(backquoted(cells[0])[0])
 		for _, name := range backquoted(cells[1]) {
 			if isParameter[name] {
-				line += " " + name
+				line.WriteString(" " + name)
 			}
 		}
-		have = append(have, line)
+		have = append(have, line.String())
 	}
 	if !slices.Equal(have, want) {
 		t.Errorf("README.md has the operations\n%q, openapi.json has\n%q", have, want)

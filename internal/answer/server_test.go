@@ -64,11 +64,12 @@ func TestHeaderFields(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			request := "POST / HTTP/1.1\r\nHost: x\r\n"
+			var request strings.Builder
+			request.WriteString("POST / HTTP/1.1\r\nHost: x\r\n")
 			for i := range tt.fields {
-				request += fmt.Sprintf(tt.field, i+1)
+				request.WriteString(fmt.Sprintf(tt.field, i+1))
 			}
-			_, resp, body := ask(t, addr, request+"\r\n")
+			_, resp, body := ask(t, addr, request.String()+"\r\n")
 			want := ""
 			if tt.status == 431 {
 				want = message

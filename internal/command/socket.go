@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -69,10 +70,8 @@ func checkLooks(path string, before os.FileInfo, trusted []int) error {
 
 // checkUser refuses a user who is none of the trusted ones.
 func checkUser(user int, trusted []int) error {
-	for _, t := range trusted {
-		if user == t {
-			return nil
-		}
+	if slices.Contains(trusted, user) {
+		return nil
 	}
 	return fmt.Errorf("it is user %d; see what that is, and remove the socket", user)
 }

@@ -719,12 +719,12 @@ func TestChildren(t *testing.T) {
 		{"", "usr", "usr_1 usr_2 "}, {"", "evt", ""}, {"usr_1", "evt", "evt_2 evt_1 "}, {"usr_2", "evt", ""},
 		{"usr_1", "xyz", ""}, {"usr_9", "evt", ""},
 	} {
-		got := ""
+		var got strings.Builder
 		for r := range (View{db}).Children(tt.id, tt.prefix) {
-			got += r.ID + " "
+			got.WriteString(r.ID + " ")
 		}
-		if got != tt.want {
-			t.Errorf("Children(%q, %q) = %q, want %q", tt.id, tt.prefix, got, tt.want)
+		if got.String() != tt.want {
+			t.Errorf("Children(%q, %q) = %q, want %q", tt.id, tt.prefix, got.String(), tt.want)
 		}
 	}
 }
