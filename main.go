@@ -947,7 +947,8 @@ func build() (module, number string) {
 // notOfData refuses a path at which the data file of a server is, or what stands beside it.
 func notOfData(data, path string) error {
 	if rows.BelongsTo(data, path) {
-		return fmt.Errorf("%s belongs to the data file; give another path, as it is removed at the end", path)
+		return command.Refused(fmt.Errorf("%s belongs to the data file; give another path, as it is "+
+			"removed at the end", path))
 	}
 	return nil
 }

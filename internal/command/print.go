@@ -32,6 +32,9 @@ func Failed(err error) error {
 	return exitError{err, 1}
 }
 
+// Refused marks an error as a refusal: the program ends with status 2.
+func Refused(err error) error { return exitError{err, 2} }
+
 // Status ends the program with a status and prints nothing: all is said.
 func Status(status int) error { return exitError{errors.New(""), status} }
 

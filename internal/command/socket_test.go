@@ -64,3 +64,40 @@ func TestSocketUmask(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// Where the kernel does not say who listens, the socket must be the same before and after the
+// connection, and of a trusted user.
+func TestCheckLooks(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no sockets")
+	}
+	dir := must(os.MkdirTemp("", "s")) // its path is short
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"same", "replaced", "other"} {
+		defer must(net.Listen("unix", in(name))).Close()
+	}
+	same, replaced, gone := must(os.Lstat(in("same"))), must(os.Lstat(in("replaced"))), must(os.Lstat(in("other")))
+	if err := os.Rename(in("other"), in("replaced")); err != nil {
+		t.Fatal(err)
+	}
+	us := os.Geteuid()
+	for _, tt := range []struct {
+		name    string
+		before  os.FileInfo
+		trusted []int
+		want    string
+	}{
+		{"same", same, []int{us}, ""},
+		{"same", same, []int{us + 1, us}, ""},
+		{"same", same, []int{us + 1}, "it is user "},
+		{"replaced", replaced, []int{us}, "another socket took its place"},
+		{"other", gone, []int{us}, "no such file"},
+	} {
+		err := checkLooks(in(tt.name), tt.before, tt.trusted)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("checkLooks(%s) for %v = %v, want %q", tt.name, tt.trusted, err, tt.want)
+		}
+	}
+}
