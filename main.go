@@ -600,7 +600,7 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 	endProgress()
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		command.FreeMemory(ctx, func() int64 { return a.db.Stats().Bytes })
+		command.LimitMemory(ctx, e.program.Environ, func() int64 { return a.db.Stats().Bytes })
 	})
 	err = command.Serve(ctx, command.Life{
 		Ready: func() error {

@@ -11,6 +11,12 @@ const (
 
 	manyRecords = 4 << 20 // bytes from which it is worth while to collect garbage often
 	oftenGC     = 20      // percent of garbage beside what is in use, see [debug.SetGCPercent]
+
+	// How much garbage may stand beside what is stored, as percent: mostGC while that is little, and
+	// leastGC of much. In between it is as many bytes as usualGarbage.
+	mostGC       = 200
+	leastGC      = 35
+	usualGarbage = 64 << 20
 )
 
 // SaveMemory is called before work that makes records of so many bytes of JSON, and much
@@ -38,22 +44,50 @@ func FreeMemoryOf(bytes int64) {
 	}
 }
 
-// FreeMemory gives memory back to the system after much of what is stored was deleted,
-// until ctx is done. Size returns how much is stored, in bytes. The collector does so by
-// itself only slowly, and never while it has little to do.
-func FreeMemory(ctx context.Context, size func() int64) {
-	tick := time.Tick(time.Minute)
+// LimitMemory keeps the memory of a server near what is stored, until ctx is done. Size returns how
+// much that is, in bytes.
+//
+// The more is stored, the less garbage may stand beside it, unless the environment has GOGC: else a
+// server that grows, or only reads, would take three to four times its data file. After much was
+// deleted, memory is given back to the system: the collector does so by itself only slowly, and
+// never while it has little to do.
+func LimitMemory(ctx context.Context, environ []string, size func() int64) {
+	isChosen := variable(environ, "GOGC") != ""
+	limit := func() {
+		if !isChosen {
+			setGCPercent(garbagePercent(size()))
+		}
+	}
+	minute := time.Tick(time.Minute)
+	second := time.Tick(time.Second)
+	limit()
 	before := size()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick:
+		case <-second:
+			limit()
+		case <-minute:
+			now := size()
+			if now < before-worthFreeing {
+				debug.FreeOSMemory()
+			}
+			before = now
 		}
-		now := size()
-		if now < before-worthFreeing {
-			debug.FreeOSMemory()
-		}
-		before = now
+	}
+}
+
+// garbagePercent is the collector's setting beside so many bytes that are stored.
+func garbagePercent(stored int64) int {
+	percent := 100 * usualGarbage / max(stored, 1)
+	return int(min(max(percent, leastGC), mostGC))
+}
+
+// setGCPercent sets the collector's setting, unless work that [SaveMemory] was called for goes on.
+func setGCPercent(percent int) {
+	before := debug.SetGCPercent(percent)
+	if before == oftenGC {
+		debug.SetGCPercent(oftenGC)
 	}
 }

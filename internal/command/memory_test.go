@@ -56,7 +56,7 @@ func TestSaveMemory(t *testing.T) {
 }
 
 // Memory is given back once within a minute after much was deleted, and not otherwise.
-func TestFreeMemory(t *testing.T) {
+func TestFreesMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		freed := func() uint32 { // how often the collector was called
 			var m runtime.MemStats
@@ -67,7 +67,7 @@ func TestFreeMemory(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan bool)
 		go func() {
-			FreeMemory(ctx, size.Load)
+			LimitMemory(ctx, []string{"GOGC=77"}, size.Load)
 			close(done)
 		}()
 		synctest.Wait()
@@ -89,4 +89,50 @@ func TestFreeMemory(t *testing.T) {
 		stop()
 		<-done
 	})
+}
+
+// The more is stored, the less garbage may stand beside it, unless GOGC is set. This test does not
+// run in parallel, as it sees what others set.
+func TestLimitMemory(t *testing.T) {
+	const chosen = 123 // percent
+	defer debug.SetGCPercent(debug.SetGCPercent(chosen))
+	setting := func() uint64 {
+		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	for _, environ := range [][]string{{"GOGC=123"}, {"HOME=/", "GOGC="}} {
+		synctest.Test(t, func(t *testing.T) {
+			var size atomic.Int64
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan bool)
+			go func() {
+				LimitMemory(ctx, environ, size.Load)
+				close(done)
+			}()
+			for _, tt := range []struct {
+				stored int64
+				want   uint64
+			}{{0, mostGC}, {1000, mostGC}, {64 << 20, 100}, {128 << 20, 50}, {1 << 40, leastGC}, {128 << 20, 50}, {0, mostGC}} {
+				size.Store(tt.stored)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				want := tt.want
+				if environ[0] == "GOGC=123" {
+					want = chosen
+				}
+				if got := setting(); got != want {
+					t.Errorf("%v: beside %d bytes the setting is %d, want %d", environ, tt.stored, got, want)
+				}
+			}
+			restore := SaveMemory(manyRecords)
+			time.Sleep(5 * time.Second)
+			if got := setting(); got != oftenGC {
+				t.Errorf("%v: while records are made the setting is %d, want %d", environ, got, oftenGC)
+			}
+			restore()
+			stop()
+			<-done
+		})
+	}
 }
