@@ -781,7 +781,7 @@ func TestPutFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	array := func(status int) string {
-		one := fmt.Sprintf(`{"operation":"GET /users/me","status":%d,"after":%d}`, status, 1<<40)
+		one := fmt.Sprintf(`{"operation":"GET /users/me","status":%d,"after":%d}`, status, 1<<30)
 		return "[" + one + "," + fmt.Sprintf(`{"operation":"GET /users/me","status":%d}`, status) + "]"
 	}
 	s.steer("PUT /faults", array(500))

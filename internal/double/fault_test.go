@@ -135,6 +135,11 @@ func TestMembersTogether(t *testing.T) {
 		"delay":   "lose status patch drop cut header delay trickle",
 		"trickle": "status patch cut header delay trickle",
 	}
+	for _, m := range members {
+		if given[m.name] == nil {
+			t.Fatalf("this test does not know the member %s: say how it is given, and what it goes with", m.name)
+		}
+	}
 	goes := func(a, b string) bool { return slices.Contains(strings.Fields(good[a]), b) }
 	for _, a := range members {
 		for _, b := range members {

@@ -62,7 +62,7 @@ type hold struct {
 	call      *call
 	entry     *entry
 	body      []byte     // of the request, until it is carried out
-	bodyErr   error      // how that ended: io.EOF if it is whole
+	bodyErr   error      // how that ended: io.EOF if it is whole, or as long as may be wanted
 	injection *Injection // which the request met; nil until its body was read
 	size      int64      // bytes that it keeps: of its body, then of its answer
 	isWorking bool       // it is being carried out: nothing can refuse it now
@@ -184,7 +184,7 @@ func (d *Double) readBody(h *hold) {
 	if h.bodyErr == nil {
 		_, h.bodyErr = io.CopyN(io.Discard, from, d.limits.Drain)
 	}
-	if h.bodyErr == nil || h.bodyErr == io.EOF {
+	if h.bodyErr == nil { // there is more, which nobody wants
 		h.bodyErr = io.EOF
 	}
 }
