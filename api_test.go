@@ -213,7 +213,8 @@ func (s *service) checkForm(method, target string, a answer) {
 }
 
 // checkErrorForm holds what every error has: exactly a code and a message, which
-// begins in lower case unless it begins with the name of a header.
+// begins in lower case unless it begins with the name of a header, or of a member that a client
+// made up.
 func (s *service) checkErrorForm(method, target string, a answer) {
 	s.t.Helper()
 	var e map[string]map[string]string
@@ -224,7 +225,9 @@ func (s *service) checkErrorForm(method, target string, a answer) {
 		return
 	}
 	header := strings.HasPrefix(m, "Content-") || strings.HasPrefix(m, "Idempotency-")
-	if m[0] >= 'A' && m[0] <= 'Z' && !header || strings.HasSuffix(m, ".") {
+	first, _, _ := strings.Cut(m, ";")
+	madeUp := strings.Contains(first, " is not known")
+	if m[0] >= 'A' && m[0] <= 'Z' && !header && !madeUp || strings.HasSuffix(m, ".") {
 		s.t.Errorf("%s %s: message %q begins in upper case or ends in a full stop", method, target, m)
 	}
 }
