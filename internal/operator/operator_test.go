@@ -90,7 +90,7 @@ func TestStoreRoutes(t *testing.T) {
 	s := &store{}
 	h := Handler("/base", StoreRoutes(s, noReport, "/v1"), everyone, fail)
 	longest := strings.Repeat(" ", 1<<20)
-	const routes = "there is no such route below /base/; there are GET /keys, POST /keys, DELETE /keys/{id}, "
+	routes := "there is no such route below /base/; there are GET /" + strings.Join(Lists, ", GET /") + ", POST /keys, DELETE /keys/{id}, "
 	for _, tt := range []struct {
 		request, body string
 		status        int
