@@ -594,7 +594,9 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 	if socket != nil {
 		running := process{a, began, at.API}
 		handler := operatorHandler(a, running, report)
-		servers = append(servers, command.NewServer(socket, handler, logger, a.aboutRequest))
+		forOperator := command.NewServer(socket, handler, logger, a.aboutRequest)
+		forOperator.ConnContext = withPeer
+		servers = append(servers, forOperator)
 	}
 	lines := s.lines(at, key)
 	endProgress()
@@ -734,6 +736,20 @@ func storeOfFile(log *slog.Logger, open func(rows.Options) (*rows.DB, error)) (o
 		return nil, err
 	}
 	return newAPI(store), nil
+}
+
+// withPeer is the context of a connection to the operator's socket: it has the user whose process
+// is at the other end, where the operating system says so.
+func withPeer(ctx context.Context, conn net.Conn) context.Context {
+	socket, isSocket := conn.(*net.UnixConn)
+	if !isSocket {
+		return ctx
+	}
+	uid, err := command.Peer(socket)
+	if err != nil {
+		return ctx
+	}
+	return operator.WithPeer(ctx, uid)
 }
 
 // operatorSocket makes the socket of a server whose store is on a file, and notes in the place, and

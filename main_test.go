@@ -1331,6 +1331,10 @@ func TestOperatorLog(t *testing.T) {
 		`"msg":"stopped"}`,
 	}
 	log := p.stderr.String()
+	uid := fmt.Sprintf(`,"uid":%d}`, os.Getuid()) // of the process that asked
+	if got := strings.Count(log, uid); runtime.GOOS == "linux" && got != 3 {
+		t.Errorf("%d lines of the log end with %s, want 3: %s", got, uid, log)
+	}
 	_, tail, _ := strings.Cut(log, `"the store has no key`)
 	lines := strings.Split(strings.TrimSpace(tail), "\n")[1:]
 	for i, line := range lines {

@@ -204,8 +204,8 @@ func (t *tool) keyList(flags *command.Flags) func() error {
 func keyTable(keys []map[string]string) string {
 	var table bytes.Buffer
 	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tREVOKED")
-	members := []string{"id", "user_id", "name", "email", "hint", "created_at", "revoked_at"}
+	fmt.Fprintln(tw, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tLAST USED\tREVOKED")
+	members := []string{"id", "user_id", "name", "email", "hint", "created_at", "last_used_at", "revoked_at"}
 	for _, key := range keys {
 		var row []string
 		for _, member := range members {
