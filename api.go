@@ -158,7 +158,7 @@ func (a *api) BodyLimits() answer.BodyLimits { return a.bodies.Limits() }
 
 // ServeHTTP answers what needs no key and leaves the rest to the mux.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	begin(w, r)
+	setHeaders(w, r)
 	isOurs := r.URL.Path == BasePath || strings.HasPrefix(r.URL.Path, BasePath+"/")
 	isPreflight := r.Method == "OPTIONS" &&
 		r.Header["Origin"] != nil &&
@@ -173,11 +173,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin sets the headers that every answer has, those of the API and of the pages
+// setHeaders sets the headers that every answer has, those of the API and of the pages
 // that the command serves beside it.
-func begin(w http.ResponseWriter, r *http.Request) {
+func setHeaders(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	answer.Begin(h)
+	answer.SetHeaders(h)
 	h["Access-Control-Allow-Origin"] = anyOrigin
 	h["Access-Control-Expose-Headers"] = exposedHeaders
 	// A request with both a length and chunks may hide a second one behind its body.
@@ -386,7 +386,7 @@ func (p *pageWriter) write(w http.ResponseWriter, next cursor) {
 	for _, item := range p.items {
 		size += len(item)
 	}
-	answer.Start(w, 200, size)
+	answer.WriteHead(w, 200, size)
 	p.out.Reset(w)
 	p.out.WriteString(begin)
 	for i, item := range p.items {

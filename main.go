@@ -863,7 +863,7 @@ func withPages(a *api, handler http.Handler, beside map[string]http.HandlerFunc)
 			handler.ServeHTTP(w, r)
 			return
 		}
-		begin(w, r)
+		setHeaders(w, r)
 		if r.Method != "GET" && r.Method != "HEAD" {
 			a.writeError(w, r, answer.Method(r.URL.Path, "GET, HEAD"))
 			return

@@ -93,15 +93,15 @@ var (
 	noSniff  = []string{"nosniff"}
 )
 
-// Begin sets the headers that every answer has.
-func Begin(h http.Header) {
+// SetHeaders sets the headers that every answer has.
+func SetHeaders(h http.Header) {
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
 }
 
-// Start begins an answer whose body will be a JSON text of size bytes. The caller
+// WriteHead begins an answer whose body will be a JSON text of size bytes. The caller
 // writes the body.
-func Start(w http.ResponseWriter, status, size int) {
+func WriteHead(w http.ResponseWriter, status, size int) {
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(size)}
@@ -111,7 +111,7 @@ func Start(w http.ResponseWriter, status, size int) {
 // Write answers with a whole JSON text. An error of the connection is dropped:
 // the client has gone, so nobody is left to report it to.
 func Write(w http.ResponseWriter, status int, body string) {
-	Start(w, status, len(body))
+	WriteHead(w, status, len(body))
 	io.WriteString(w, body)
 }
 

@@ -78,13 +78,13 @@ func TestBodies(t *testing.T) {
 	}{
 		{"Write", func(w http.ResponseWriter) { Write(w, 201, text) }, 201, text, 13},
 		{"Write of nothing", func(w http.ResponseWriter) { Write(w, 200, "") }, 200, "", 0},
-		{"Start", func(w http.ResponseWriter) { Start(w, 200, 13) }, 200, "", 13},
+		{"Start", func(w http.ResponseWriter) { WriteHead(w, 200, 13) }, 200, "", 13},
 	} {
 		t.Run(tt.call, func(t *testing.T) {
 			t.Parallel()
 			w := httptest.NewRecorder()
 			w.Header().Set("Content-Type", "text/plain") // as a wrapper may have it
-			Begin(w.Header())
+			SetHeaders(w.Header())
 			tt.write(w)
 			want := jsonHeader(tt.size)
 			want["Cache-Control"], want["X-Content-Type-Options"] = []string{"no-store"}, []string{"nosniff"}
@@ -139,7 +139,7 @@ func TestPanicAfterBegin(t *testing.T) {
 		name  string
 		begin func(w http.ResponseWriter)
 	}{
-		{"with a length", func(w http.ResponseWriter) { Start(w, 200, 100) }},
+		{"with a length", func(w http.ResponseWriter) { WriteHead(w, 200, 100) }},
 		{"in parts", func(w http.ResponseWriter) { Stream(w, func(io.Writer) error { return nil }) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

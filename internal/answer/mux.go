@@ -180,7 +180,7 @@ func (s *Service) answer(w http.ResponseWriter, r Request, route *Route) error {
 
 // afterPanic answers a request whose handler has panicked. If the answer has begun, it logs the
 // cause, by an answer that nobody gets, and closes the connection. An answer that has begun
-// shows by its Content-Type, which [Start] and [Stream] set as they begin it.
+// shows by its Content-Type, which [WriteHead] and [Stream] set as they begin it.
 func (s *Service) afterPanic(w http.ResponseWriter, r *http.Request, cause any) {
 	if cause == http.ErrAbortHandler { // by it net/http closes the connection without an answer
 		panic(cause)

@@ -38,7 +38,7 @@ func limitFields(h http.Handler) http.Handler {
 			return
 		}
 		r.Header = http.Header{"Expect": r.Header["Expect"]} // which Refuse looks at
-		Begin(w.Header())
+		SetHeaders(w.Header())
 		w.Header()["Access-Control-Allow-Origin"] = []string{"*"}
 		message := fmt.Sprintf("a request may have at most %d header fields; leave out what is not needed",
 			maxFields)

@@ -186,7 +186,7 @@ func Handler(
 	}
 	serve := service.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer.Begin(w.Header())
+		answer.SetHeaders(w.Header())
 		serve.ServeHTTP(w, r)
 	})
 }
