@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -1780,6 +1781,12 @@ func TestDumpUser(t *testing.T) {
 		}
 		if want := strings.TrimSpace(recordIDs(all)); strings.Join(got, " ") != want {
 			t.Errorf("the dumps of all users have %q, the store has %s", got, want)
+		}
+		withUser := maps.Clone(env)
+		withUser["EVENTSD_USER"] = "usr_ada" // it is for key issue: a backup has everything
+		_, whole, _ := command(env, "", "dump")
+		if code, out, stderr := command(withUser, "", "dump"); code != 0 || out != whole {
+			t.Errorf("dump with EVENTSD_USER = %d %s %s, want %s", code, out, stderr, whole)
 		}
 		code, out, stderr := command(env, "", "dump", "-user", "usr_nobody")
 		if code != 2 || out != "" || !strings.Contains(stderr, `user "usr_nobody": not found`) {

@@ -160,7 +160,10 @@ func (p *Program) UnknownVariables() (names []string) {
 		f := newFlags(p, c.Name)
 		c.Declare(f)
 		f.set.VisitAll(func(fl *flag.Flag) {
-			known[p.variableOf(fl.Name)] = !slices.Contains(f.none, fl.Name)
+			hasVariable := !slices.Contains(f.none, fl.Name)
+			if hasVariable { // another subcommand may have a flag of this name without one
+				known[p.variableOf(fl.Name)] = true
+			}
 		})
 		for _, secret := range f.secrets {
 			known[p.variableOf(secret)+fileSuffix] = true

@@ -301,7 +301,8 @@ func (t *tool) dump(flags *command.Flags) func() error {
 	DataFlag(flags, &data)
 	flags.String(&user, "user", "", "`ID` of the user whose records alone are printed")
 	flags.String(&output, "o", "-", "`FILE` to write, whole or not at all, or - for stdout")
-	flags.NoVariable("o")
+	// A backup must not be that of one user alone because a variable is set for key issue.
+	flags.NoVariable("o", "user")
 	flags.Bool(&salvage, "salvage", false, "print what can still be read of a damaged data file")
 	return func() error {
 		write := func(w io.Writer) error {
