@@ -170,7 +170,7 @@ func (s *Service) answer(w http.ResponseWriter, r Request, route *Route) error {
 		body = NewBodies(0, 0, "; the query takes "+route.takes())
 	}
 	var held int64
-	defer func() { body.held.Add(-held) }()
+	defer body.release(&held)
 	r.Body, err = body.read(r.Request, &held)
 	if err != nil {
 		return err
