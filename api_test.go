@@ -396,6 +396,29 @@ func TestLastUsed(t *testing.T) {
 	})
 }
 
+// By a configured clock, such as that of a test double, it is the time of that clock, to the
+// nanosecond, and a reset of all takes it back.
+func TestLastUsedConfigured(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2030, 1, 1, 0, 0, 0, 1, time.UTC)
+	s := newService(t, &events.Config{Now: func() time.Time { return now }})
+	server := s.handler.(doubles.Server)
+	const used = `"last_used_at":"2030-01-01T00:00:00.000000001Z"`
+	s.do("GET", base+"/users/me", "")
+	list, err := server.List("keys")
+	if err != nil || strings.Count(string(list), used) != 1 {
+		t.Errorf("after a request the keys are %s, %v; want one with %s", list, err, used)
+	}
+	var seed bytes.Buffer
+	if err := errors.Join(server.WriteRecords(&seed), server.Replace("", seed.Bytes(), func() {})); err != nil {
+		t.Fatal(err)
+	}
+	list, err = server.List("keys")
+	if err != nil || strings.Contains(string(list), used) {
+		t.Errorf("after a reset of all the keys are %s, %v; want none with %s", list, err, used)
+	}
+}
+
 // TestCursor: pages go on from their places while events come and go, and a cursor
 // has one form, one list and one filter.
 func TestCursor(t *testing.T) {

@@ -390,6 +390,9 @@ func (s inner) Replace(userID string, records []byte, then func()) error {
 		}
 		done, err := t.applyAll(strict.Elements(bytes.NewReader(records)))
 		if err == nil {
+			if userID == "" {
+				s.uses.keys.Clear()
+			}
 			then()
 		}
 		return done, err

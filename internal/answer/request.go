@@ -79,7 +79,8 @@ func (rt *Route) readQuery(r *Request) error {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
-	r.given = make([]givenParam, 0, len(rt.Params))
+	pairs := strings.Count(r.URL.RawQuery, "&") + 1
+	r.given = make([]givenParam, 0, min(pairs, len(rt.Params)))
 	var problems []string
 	status := 0
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
