@@ -273,13 +273,13 @@ func caller(s *Store, h http.Header) (userID string, err error) {
 	if !valid {
 		return "", errUnauthorized("invalid API key: no such key, or it was revoked")
 	}
-	s.uses.add(keyID, &s.clock)
+	s.uses.add(keyID)
 	return userID, nil
 }
 
-// uses is when each API key was last used since the start, in memory alone. By the clock of the
-// machine it is a minute old at most: keys are looked up too often to read that each time. It is
-// safe for concurrent use.
+// uses is when each API key was last used since the start, by the clock of the machine and in
+// memory alone: a configured clock is for changes. It is a minute old at most, as keys are looked up
+// too often to read a clock each time. It is safe for concurrent use.
 type uses struct {
 	keys sync.Map                  // from the id of a key to the *time.Time of its last use
 	now  atomic.Pointer[time.Time] // the time until a timer forgets it; nil: forgotten
@@ -288,11 +288,7 @@ type uses struct {
 const useAge = 30 * time.Second // how old the time of a use may be when it is noted
 
 // add notes that a key is used now.
-func (u *uses) add(keyID string, clock *clock) {
-	if clock.configured != nil { // a test compares the times
-		u.keys.Store(keyID, new(clock.now()))
-		return
-	}
+func (u *uses) add(keyID string) {
 	now := u.now.Load()
 	if now == nil {
 		now = new(time.Now().UTC().Truncate(time.Second))

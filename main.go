@@ -42,13 +42,14 @@ var version string
 // program's name, and returns the exit status. Flags that are not given are read from
 // environ, which has the form of [os.Environ]: -new-event-status from EVENTSD_NEW_EVENT_STATUS
 // and so on. Run looks at nothing else of the environment of the process.
-// A server stops when ctx is done, or at SIGINT or SIGTERM. When Run returns, all that it
+// A server stops when ctx is done, or at SIGINT, SIGTERM or SIGHUP. When Run returns, all that it
 // began has ended, but for a read of standard input or of a seed that never ends.
 //
 // The status is 0 on success. It is 2 if something was refused, such as a bad flag
 // or a damaged file. It is 1 if something failed, such as writing a file, or if
-// check finds damage, or health a server that is not well. After "double -- COMMAND"
-// it is that of the command. An error is one line on stderr.
+// check finds damage, or health a server that is not well. It is 3 if check finds that the last
+// write of the file is not whole. After "double -- COMMAND" it is that of the command. An error
+// is one line on stderr.
 func Run(
 	ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {
@@ -66,7 +67,7 @@ func Run(
 	e.files = &offline.Files{
 		Context: ctx,
 		Program: e.program,
-		Options: NewStore(nil).options(),
+		Options: newStore(nil).options(),
 		Store:   storeOfFile,
 	}
 	e.addCommands()
@@ -106,7 +107,8 @@ func (e *eventsd) addCommands() {
 
 // exclusions are all flags that exclude each other.
 var exclusions = []command.Exclusion{
-	// Containers set EVENTSD_DATA for all subcommands, so only flags are a mistake here.
+	// A container sets EVENTSD_DATA for every subcommand. So -memory beside that variable is no
+	// mistake, but -memory and -data on one command line are.
 	{A: "memory", B: "data", Why: "give one of them", FlagWins: true},
 
 	{A: "until-eof", B: "--", Why: "the double ends with the command"},
@@ -117,7 +119,7 @@ var exclusions = []command.Exclusion{
 	{A: "user", B: "email", Why: "give -user ID, or -email EMAIL and, if that is new, -name NAME"},
 	{A: "user", B: "name", Why: "give -user ID, or -email EMAIL and, if that is new, -name NAME"},
 
-	{A: "salvage", B: "user", Why: "what is salvaged is looked through first"},
+	{A: "salvage", B: "user", Why: "salvage everything, and dump the user from a new data file of that"},
 }
 
 // serverFlags are the flags of every server.
@@ -143,8 +145,8 @@ func (f *storeFlags) declare(flags *command.Flags) {
 		"`STATUS` of a new event: draft or published")
 }
 
-// check refuses values that no store takes. The characters of a key are not among them: one that
-// was stored before they were narrowed is still valid.
+// check refuses values that no store takes. It accepts any characters in a key: a store may have one
+// from a time when more characters were allowed.
 func (f *storeFlags) check(flags *command.Flags) error {
 	if f.apiKey == "" && flags.Given("api-key") {
 		return errors.New("-api-key " + secretRule.Of(""))
@@ -181,7 +183,7 @@ func (f *serveFlags) declare(flags *command.Flags) {
 }
 
 // A service is what a server serves, and how: what differs between serve, demo and double. Each
-// of them returns its own, whole, before the life of the server begins.
+// of them makes its own, whole, before the life of the server begins.
 type service struct {
 	config Config // of its store
 	data   string // the path of the data file; "" keeps everything in memory
@@ -194,7 +196,7 @@ type service struct {
 	keepAlives bool
 	// pages are those for people, by their path.
 	pages func(greeting.Key) map[string]http.HandlerFunc
-	// lines are what it prints when it is ready. The data file is "" in memory.
+	// lines are what the server prints when it is ready. In memory, the Data of the place is "".
 	lines func(greeting.Place, greeting.Key) command.Ready
 	// announce says that it is ready. A double with a command runs that, and ends with it.
 	announce func(context.Context, command.Ready) error
@@ -206,7 +208,7 @@ type service struct {
 	// end is called with the error that the server ends with, once it has served, and returns
 	// the one that the program ends with.
 	end func(error) error
-	// level is that of the log's lines about what an operator changes.
+	// level is that of the log's line "ready" and of those about what an operator changes.
 	level slog.Level
 }
 
@@ -264,8 +266,11 @@ func (e *eventsd) fill(ctx context.Context, a *api, f serveFlags, word string) (
 		return greeting.Key{}, err
 	}
 	state, err := a.firstKey(f.apiKey, f.firstKey)
+	if bad := f.badAPIKey(); bad != nil && err != nil && !state.Exists {
+		err = bad // that is why no key was made
+	}
 	if err != nil {
-		return greeting.Key{}, cmp.Or(f.badAPIKey(), err) // the first, if that is why no key was made
+		return greeting.Key{}, err
 	}
 	if a.clock.newest().After(time.Now()) {
 		logger.Warn("the newest record is from the future, or the clock of this machine is behind; "+
@@ -412,13 +417,13 @@ func (e *eventsd) doubleService(
 			}
 			if err == nil {
 				key.Secret, err = ownerKey(a, f.apiKey)
+				if bad := f.badAPIKey(); bad != nil && err != nil {
+					err = bad
+				}
 			}
 			return err
 		})
-		if err != nil {
-			return key, cmp.Or(f.badAPIKey(), err)
-		}
-		return key, nil
+		return key, err
 	}
 	s.handler = func(a *api) http.Handler {
 		report := func(message string, args ...any) { logger.Debug(message, args...) }
@@ -438,7 +443,7 @@ func (e *eventsd) doubleService(
 				`that come.`,
 			Key: func(host string) string {
 				if !double.IsLocal(host) {
-					return "" // it may be the name of a page that is to read the key
+					return "" // another site's name may lead here, whose page must not read the key
 				}
 				return key.Secret
 			},
@@ -460,7 +465,7 @@ func (e *eventsd) doubleService(
 		}
 		return err
 	}
-	if len(child) > 0 { // it gets the signals, too
+	if len(child) > 0 { // the command gets the signals, too, and the double ends with it
 		s.until = func(ctx context.Context) context.Context { return ctx }
 		s.announce = func(ctx context.Context, lines command.Ready) error {
 			return e.program.Child(ctx, child, greeting.Variables(lines))
@@ -617,7 +622,7 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 		Patience: s.patience,
 	}, servers)
 
-	// Stop. The ready file goes before the lock, which lets the next server in.
+	// Stop. The ready file is deleted before the lock is released, which lets the next server in.
 	stop()
 	watching.Wait()
 	readyFile.Remove(lines)
@@ -655,7 +660,7 @@ func (e *eventsd) announcer(logger *slog.Logger) func(context.Context, command.R
 func (e *eventsd) notifyManager(logger *slog.Logger, state string) {
 	err := command.NotifyManager(e.program.Environ, state)
 	if err != nil {
-		logger.Warn("the service manager was not told", "state", state, "error", err)
+		logger.Warn("the service manager could not be notified", "state", state, "error", err)
 	}
 }
 
@@ -677,7 +682,7 @@ func openToServe(ctx context.Context, s service, progress *startProgress) (*Stor
 	}
 	logger := s.config.Logger
 	file, err := os.Stat(s.data)
-	if err == nil && file.Size() > 0 { // the last line of the log of a server without enough memory
+	if err == nil && file.Size() > 0 { // where memory runs out below, this is the last line of the log
 		logger.Info("reading the data file", "data", s.data, "bytes", file.Size())
 	}
 	if owner, isOther := command.OtherOwner(s.data); isOther {
@@ -892,10 +897,11 @@ func (e *eventsd) applySeed(ctx context.Context, a *api, file string) error {
 		return nil
 	}
 	records, err := e.readInput(ctx, file)
-	if err == nil {
-		defer command.SaveMemory(len(records))()
-		_, err = a.applyArray(records, true)
+	if err != nil {
+		return fmt.Errorf("the seed %s: %w", file, err)
 	}
+	defer command.SaveMemory(len(records))()
+	_, err = a.applyArray(records, true)
 	isWhole := bytes.HasSuffix(bytes.TrimSpace(records), []byte("]"))
 	if err != nil && len(records) > 0 && !isWhole {
 		err = fmt.Errorf("%w; it does not end as an array does, so a part of it may be missing", err)

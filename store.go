@@ -224,9 +224,9 @@ var kinds = []rows.Kind{
 	},
 }
 
-// Config says how a store differs from the usual. The zero value
-// of each member is the usual. A store calls Now and NewID while it makes a change, one
-// at a time, so they must not change that store.
+// Config says how a store differs from the usual. The zero value of each member is the usual. A
+// store calls Now and NewID while it makes a change, one at a time, so they must not change that
+// store.
 type Config struct {
 	// Now is the clock; a clock given here is taken as it is, from the year 0 to 9999. Nil is the
 	// machine's, in whole microseconds: the creation times that a store takes from that one are
@@ -542,9 +542,14 @@ func (c *clock) newest() time.Time {
 	return c.created
 }
 
-// latest is the latest of some times. It keeps updated_at, for example, from being before
+// latest is the later of two times. It keeps updated_at, for example, from being before
 // created_at, even if the clock went back.
-func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
 
 // tx is an update of the store: the rows with the changes so far, and the rules.
 type tx struct {
@@ -602,8 +607,10 @@ func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (applied, error) {
 			orphans.add(refused, id)
 			continue
 		}
-		orphans.found(id)
 		kind := in.record.Members[0].Name // apply has refused what has no kind
+		if kind != "delete" {
+			orphans.found(id)
+		}
 		done.count[kind]++
 		if t.Changes() == before {
 			done.count["unchanged"]++
@@ -654,12 +661,13 @@ func inputs(records iter.Seq2[strict.Value, error]) iter.Seq2[input, error] {
 	}
 }
 
-// orphans are the records of an array whose parents are not known. The first of them refuses
-// the array. The others are looked for so that one message names all parents that are missing.
+// orphans are the records of an array whose parents are not known, and what is refused after the
+// first of them. The first refuses the array. The others are looked for so that one message names
+// all parents that are missing.
 type orphans struct {
 	first   *RecordError
 	parents map[string]int  // ids of the parents, and the first record that names each
-	refused map[string]bool // ids of records that were refused, which are no parents for that alone
+	refused map[string]bool // ids of refused records: their children are no orphans, as the array has them
 	later   map[string]bool // ids of the parents that come later in the array
 }
 

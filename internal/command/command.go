@@ -136,10 +136,14 @@ func (p *Program) find(args []string) (c Command, rest []string, err error) {
 func (p *Program) AddHelp() {
 	declare := func(flags *Flags) func() error {
 		return func() error {
-			if len(flags.Args) > 0 {
-				return p.Run(slices.Concat(flags.Args, []string{"-h"}))
+			if len(flags.Args) == 0 {
+				return p.list()
 			}
-			return p.list()
+			c, _, err := p.find(flags.Args)
+			if err != nil {
+				return err
+			}
+			return p.Run(append(strings.Fields(c.Name), "-h"))
 		}
 	}
 	p.Add("help", "[SUBCOMMAND]", "explain "+p.Name+" or a subcommand", declare)

@@ -51,7 +51,8 @@ func (f *Flags) Secret(value *string, name, usage string) {
 	f.secrets = append(f.secrets, name)
 }
 
-// NoVariable takes the variables from flags that make sense for one use of a command alone.
+// NoVariable declares that these flags are not read from the environment, as they make sense for
+// one call of the program alone.
 func (f *Flags) NoVariable(names ...string) { f.none = append(f.none, names...) }
 
 // Given reports whether a flag stood on the command line.
@@ -110,12 +111,12 @@ func (f *Flags) readVariable(fl *flag.Flag) error {
 		}
 		// Some editors end a line with a carriage return and a line feed.
 		withoutReturn := ""
-		value, isWindows := strings.CutSuffix(line, "\r")
-		if isWindows {
+		var hasReturn bool
+		value, hasReturn = strings.CutSuffix(line, "\r")
+		if hasReturn {
 			withoutReturn = ` | tr -d '\r'`
 		}
 		shell = "$(head -n1 " + Quote(path) + withoutReturn + ")"
-		return f.setVariable(fl, name, value, shell)
 	}
 	return f.setVariable(fl, name, value, shell)
 }

@@ -44,7 +44,7 @@ func (f *Files) Open(data, subcommand string, create bool) (operator.Store, erro
 	}
 	server, _ := rows.LockHolder(data) // one that runs may be about to make the file
 	if !isThere && server == 0 && !create {
-		return nil, errMissing(data)
+		return nil, errMissing(data, ", or -create to make a new file")
 	}
 	logger, _ := f.Program.Logger("text", false) // an error is one of the format
 	store, err := f.Store(slog.New(warnings{logger.Handler()}), func(o rows.Options) (*rows.DB, error) {
@@ -61,8 +61,12 @@ func (f *Files) Open(data, subcommand string, create bool) (operator.Store, erro
 	if err != nil {
 		return nil, Advised(err)
 	}
-	if isThere, err = exists(data); !isThere && !create {
-		return nil, errors.Join(err, errMissing(data), store.Close())
+	isThere, err = exists(data)
+	if err == nil && !isThere && !create {
+		err = errMissing(data, ", or -create to make a new file")
+	}
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
 	}
 	return store, nil
 }
@@ -82,11 +86,12 @@ func exists(file string) (bool, error) {
 	return err == nil, err
 }
 
-// errMissing says what to do where there is no data file.
-func errMissing(data string) error {
-	return fmt.Errorf("%s: %w; give the -data of the server, or -create to make a new file; "+
+// errMissing says what to do where there is no data file. The text is what else a subcommand can do
+// that makes one.
+func errMissing(data, or string) error {
+	return fmt.Errorf("%s: %w; give the -data of the server%s; "+
 		"a demo and a server with -memory have no data file, so no command reaches them",
-		data, syscall.ENOENT)
+		data, syscall.ENOENT, or)
 }
 
 // Look is that of [operator.Files].
@@ -101,7 +106,7 @@ func (f *Files) Look(data string) (operator.Store, error) {
 		return nil, command.Failed(&operator.HeldError{Err: held, Holder: holder})
 	}
 	if !isThere {
-		return nil, errMissing(data)
+		return nil, errMissing(data, "")
 	}
 	store, err := f.Store(slog.New(slog.DiscardHandler), func(o rows.Options) (*rows.DB, error) {
 		db, _, err := rows.OpenToRead(data, o)

@@ -97,6 +97,9 @@ func (t *tool) change(data, subcommand string, create bool, do func(Store) error
 			if dialErr == nil {
 				return server, nil
 			}
+			if !errors.Is(dialErr, command.ErrNobody) {
+				return nil, dialErr
+			}
 		}
 		return store, err
 	})
@@ -305,6 +308,9 @@ func (t *tool) dump(flags *command.Flags) func() error {
 	flags.NoVariable("o", "user")
 	flags.Bool(&salvage, "salvage", false, "print what can still be read of a damaged data file")
 	return func() error {
+		if user == "" && flags.Given("user") {
+			return errors.New("-user is empty: give the ID of a user, or leave -user out for all records")
+		}
 		write := func(w io.Writer) error {
 			w = command.JSON(w)
 			if salvage {
