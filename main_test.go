@@ -328,6 +328,12 @@ func TestMistakes(t *testing.T) {
 			"unmade.json: no such file or directory; give the -data of the server, or -create to make"},
 		{"records for no server", []string{"apply", "-data", in("unmade.json"), write("nothing.json", "[]")},
 			"unmade.json: no such file or directory; give the -data of the server, or -create to make"},
+		{"a dump of no file, which makes none", []string{"dump", "-data", in("unmade.json")},
+			"unmade.json: no such file or directory; give the -data of the server; a demo"},
+		{"a dump of nobody", []string{"dump", "-data", in("running.json"), "-user", ""},
+			"-user is empty: give the ID of a user, or leave -user out for all records"},
+		{"a bad seed beside a bad key", []string{"double", any, "-api-key", "bad", "-seed", write("object.json", "{}")},
+			"the seed " + in("object.json") + ": the records are not a JSON array"},
 		{"check of nothing", []string{"check", "-data", in("none.json")}, "none.json: no such file"},
 		{"unknown flag", []string{"-port", "80"},
 			"flag provided but not defined: -port; see eventsd help serve"},
@@ -466,6 +472,12 @@ func TestHelp(t *testing.T) {
 		if code != 0 || again != out {
 			t.Errorf("%s -h = %d %q, want %q", name, code, again, out)
 		}
+	}
+	// Help runs nothing, whatever stands behind the subcommand.
+	_, want, _ := command(nil, "", "help", "double")
+	code, out, stderr = command(nil, "", "help", "--", "double", "--", "false")
+	if code != 0 || out != want {
+		t.Errorf("help of a double with a command = %d %q %s, want %q", code, out, stderr, want)
 	}
 	_, out, _ = command(nil, "", "help", "serve")
 	for _, want := range []string{"-new-event-status STATUS", "EVENTSD_DATA", `(default "127.0.0.1:8080")`} {

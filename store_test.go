@@ -122,6 +122,13 @@ func TestApplyRefuses(t *testing.T) {
 			}
 		})
 	}
+
+	// What is deleted later in the array does not come later in it.
+	err := s.store.ApplyJSON([]byte(`[{"guest":{"event_id":"evt_8","name":"N"}},{"delete":{"event":"evt_8"}}]`))
+	const want = `record 1: guest: event_id "evt_8" is not known`
+	if err == nil || err.Error() != want {
+		t.Errorf("a guest and the delete of its event = %v, want %s", err, want)
+	}
 }
 
 const digestOfAda = "b1aaff9b6c5215975360b40d0350bbf0c1807c59b46979f03edbed2d747a118c"
