@@ -47,6 +47,7 @@ func TestProgress(t *testing.T) {
 			defer end()
 		}
 		time.Sleep(11 * time.Second)
+		synctest.Wait() // until the line of the tenth second is written
 		if got := strings.Count(stderr.String(), `msg="still starting" progress="work: `); got != 2 {
 			t.Errorf("a start of 11 s logs %d lines, want 2: %s", got, &stderr)
 		}
