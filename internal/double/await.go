@@ -21,13 +21,14 @@ import (
 //     time of the bubble. As that may pass in no real time at all, real time is given to those
 //     outside before each look, by a goroutine outside for which the bubble waits.
 
-// The pauses of a watcher that does not share a bubble with its double. Both double with each
-// look. Together, those until ten seconds of the bubble have passed take a third of a real second.
+// A watcher that does not share a bubble with its double waits before each look: first for a rest,
+// in real time, then for a pause, in the time of the bubble. Both double with each look. The rests
+// until ten seconds of the bubble have passed take a third of a real second together.
 const (
 	firstPause = time.Millisecond       // of the bubble
 	firstRest  = 100 * time.Microsecond // of real time
-	longRest   = 64 * time.Millisecond
-	mostRounds = 14 // that double it
+	longRest   = 64 * time.Millisecond  // of real time: no rest is longer
+	mostRounds = 14                     // that double the pause
 )
 
 // watcher waits for requests that a query asks for.
@@ -37,8 +38,8 @@ type watcher struct {
 	wake   chan struct{} // closed when one has come
 }
 
-// tell wakes the watchers that an entry is for. The caller holds the mutex.
-func (j *journal) tell(e *entry) {
+// wake wakes the watchers that an entry is for. The caller holds the mutex.
+func (j *journal) wake(e *entry) {
 	here, isKnown := "", false
 	for w := range j.watchers {
 		isOf := w.query.Users == nil || slices.Contains(w.query.Users, e.User)

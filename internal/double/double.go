@@ -34,7 +34,9 @@ import (
 // OwnerID is the id of the first user of a double.
 const OwnerID = "usr_owner"
 
-const maxProblems = 100 // that [Double.Problems] has
+// maxProblems is how many problems of one user [Double.Problems] has, and with how many faults the
+// error of [Double.SetFaults] says what is wrong.
+const maxProblems = 100
 
 // Start is when the clock of a double starts if no other time is given.
 var Start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -191,9 +193,16 @@ func (d *Double) EndUser(userID string) (texts []string) {
 	return texts
 }
 
-// addProblem adds a problem of a user's. The caller holds the mutex.
+// addProblem adds a problem of a user's, unless the user has too many: they hide none of
+// another's. The caller holds the mutex.
 func (d *Double) addProblem(user, text string) {
-	if len(d.problems) < maxProblems {
+	own := 0
+	for _, p := range d.problems {
+		if p.user == user {
+			own++
+		}
+	}
+	if own < maxProblems {
 		d.problems = append(d.problems, problem{user, text})
 	}
 }
@@ -253,8 +262,8 @@ func (d *Double) KnownOperation(operation string) error {
 
 // Reset takes a known user's events, guests, faults, journal and counters back to the
 // start; its profile and keys, and the clock, stay as they are. For "" it takes
-// everything back. Requests that faults hold are answered 503, as what they did is
-// taken back.
+// everything back, but the ids of faults count on. Requests that faults hold are answered
+// 503, as what they did is taken back.
 //
 // It is one step beside whatever else goes on. The store replaces the records in
 // one change. Before any other change begins, it calls the function below, which ends
@@ -283,8 +292,9 @@ func (d *Double) Reset(userID string) error {
 		}
 		for _, f := range d.startFaults {
 			if userID == "" || userID == f.User {
-				f.begin()
-				d.faults.list = append(d.faults.list, f)
+				again := *f // a copy, as a request that met the old one may still count there
+				again.begin()
+				d.faults.list = append(d.faults.list, &again)
 			}
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"example.com/events/internal/answer"
 )
 
 // newDouble is a double of a server without operations.
@@ -160,5 +162,73 @@ func TestJournalHeaders(t *testing.T) {
 	}
 	if d.journal.size > 2*maxHeaderLines*(lineCost+10) {
 		t.Errorf("the headers count %d bytes", d.journal.size)
+	}
+}
+
+// A user with many problems hides none of another's.
+func TestProblemsOfEachUser(t *testing.T) {
+	t.Parallel()
+	d := newDouble()
+	for range maxProblems + 1 {
+		d.addProblem("usr_a", "a")
+	}
+	d.addProblem("usr_b", "b")
+	if got := d.EndUser("usr_b"); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("EndUser(usr_b) = %q, want its problem", got)
+	}
+	if got := d.Problems(); len(got) != maxProblems {
+		t.Errorf("then there are %d problems, want %d", len(got), maxProblems)
+	}
+}
+
+// resetServer is a server whose records a reset replaces at once.
+type resetServer struct{ noServer }
+
+func (resetServer) Replace(_ string, _ []byte, then func()) error {
+	then()
+	return nil
+}
+
+// A request that met a fault before a reset is no hit of the fault that the reset sets again.
+func TestResetWhileCarriedOut(t *testing.T) {
+	t.Parallel()
+	d := newDouble()
+	d.server = resetServer{}
+	d.startFaults = []*Injection{{ID: "flt_1", Operation: "GET /", Fault: Fault{Delay: 1}}}
+	d.faults.list = slices.Clone(d.startFaults)
+	r := httptest.NewRequest("GET", "/api/", nil)
+	h := d.hold(&call{"GET /", "/", "usr_a", r}, &entry{})
+	d.readBody(h)
+	if !d.meet(h) {
+		t.Fatal("the request does not meet the fault")
+	}
+	err := d.Reset("")
+	d.met(h, &recorder{})
+	if f := d.faults.list[0]; err != nil || f.ID != "flt_1" || f.Hits != 0 {
+		t.Errorf("after the reset (%v), %s has %d hits, want flt_1 with none", err, f.ID, f.Hits)
+	}
+}
+
+// A request whose answer is too much to hold back was carried out, and its client is told.
+func TestAnswerTooLongToHold(t *testing.T) {
+	t.Parallel()
+	d := newDouble()
+	d.AnyRoute = true
+	d.limits = answer.BodyLimits{Body: 10, Drain: 10, Held: 10}
+	d.faults.list = []*Injection{{Operation: "GET /", Fault: Fault{Delay: 1}}}
+	isDone := false
+	create := func(w http.ResponseWriter, _ *http.Request) {
+		isDone = true
+		w.WriteHeader(201)
+		io.WriteString(w, strings.Repeat("x", 11))
+	}
+	got := httptest.NewRecorder()
+	d.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.intercept("GET /", "usr_a", w, r, create)
+	})).ServeHTTP(got, httptest.NewRequest("GET", "/api/", nil))
+	if !isDone || got.Code != 503 || got.Header().Get(FaultHeader) != "busy" ||
+		!strings.Contains(got.Body.String(), "may have been done") {
+		t.Errorf("carried out: %v, answered %d %v %s, want a 503 that says that it may have been done",
+			isDone, got.Code, got.Header(), got.Body)
 	}
 }

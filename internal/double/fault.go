@@ -159,7 +159,7 @@ func (f Fault) String() string {
 // isCarriedOut reports whether a request that meets the fault is carried out.
 func (f *Fault) isCarriedOut() bool { return !f.Drop && (f.Status == 0 || f.Lose) }
 
-// isAnswered reports whether such a request is answered, be it in part.
+// isAnswered reports whether a request that meets the fault is answered, be it in part.
 func (f *Fault) isAnswered() bool { return !f.Drop && (f.Status != 0 || !f.Lose) }
 
 var (
@@ -218,8 +218,8 @@ type Injection struct {
 	ID        string // such as flt_1
 	Operation string
 	Fault
-	Hits    int // requests that met it, and of which what it carries out is done
-	matches int // requests that it was looked at for: After of them pass, then Times meet it
+	Hits    int // requests that met it, counted once what they do in the store is done
+	matches int // requests that fit it: the first After of them pass, the next Times meet it
 }
 
 // begin makes the fault one that nothing has met.
@@ -335,7 +335,7 @@ func (d *Double) addFaults(list ...*Injection) {
 }
 
 // replaceFaults puts faults in place of all others or, unless userID is "", of those that are
-// limited to the user. No request meets a part of the old list or of the new one.
+// limited to the user. Each request sees either the old list or the new one, never a part of both.
 func (d *Double) replaceFaults(list []*Injection, userID string) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -343,9 +343,9 @@ func (d *Double) replaceFaults(list []*Injection, userID string) {
 	d.faults.add(list)
 }
 
-// Clear removes the fault with an id or, for "", all faults: those that are limited to a
-// user or, for "", those of everyone. It returns how many there were. Requests that they hold
-// wait no longer, but the rest of the fault is done to them all the same.
+// Clear removes the fault with this id or, if it is "", all faults; unless userID is "", only
+// what is limited to that user. It returns how many it removed. Requests that they hold wait no
+// longer, but the rest of the fault is done to them all the same.
 func (d *Double) Clear(id, userID string) (removed int) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -465,8 +465,9 @@ func (d *Double) parseFault(object []byte, user string) (*Injection, error) {
 	return f, d.check(f, user)
 }
 
-// SetFaults replaces all faults, or those of a user, by a JSON array. Of an array with a
-// mistake it sets none; the error has what is wrong with each of its faults.
+// SetFaults replaces all faults, or unless user is "" those that are limited to the user, by a
+// JSON array. If one of them is wrong, it changes nothing; the error says what is wrong with each
+// of the first [maxProblems] such faults.
 func (d *Double) SetFaults(array []byte, user string) error {
 	var objects []json.RawMessage
 	if json.Unmarshal(array, &objects) != nil || objects == nil { // nil: it was null

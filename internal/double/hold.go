@@ -65,16 +65,16 @@ type hold struct {
 	bodyErr   error      // how that ended: io.EOF if it is whole, or as long as may be wanted
 	injection *Injection // which the request met; nil until its body was read
 	size      int64      // bytes that it keeps: of its body, then of its answer
-	isWorking bool       // it is being carried out: nothing can refuse it now
+	isWorking bool       // it is being carried out: no reset refuses it now, but too long an answer does
 	refusal   string     // why it is answered 503, or ""
 
 	done    context.Context // done when the fault no longer holds the request
 	release context.CancelFunc
 }
 
-// refuse makes the answers to the requests of a user that faults hold a 503, or for "" to all.
-// A request that is being carried out waits no longer, but has its own answer: whether its
-// work is done before or after what happens now, nobody can say.
+// refuse lets the requests of a user that faults hold, or for "" all of them, wait no longer,
+// and be answered 503. A request that is being carried out has its own answer: whether its work
+// is done before or after what happens now, nobody can say.
 func (fs *faults) refuse(userID, why string) {
 	for h := range fs.holds {
 		if userID != "" && userID != h.entry.User {
@@ -112,15 +112,15 @@ func (d *Double) intercept(
 	done := d.carryOut(h, base, next)
 	f := d.met(h, done)
 	h.wait(w, f.Delay)
-	refusal := d.refusal(h)
+	refusal := d.noteRefusal(h)
 	switch {
 	case refusal != "":
 		h.send(w, Fault{}, refusal, refused(base, refusal))
 	case !f.isAnswered():
-		d.lose(h, done)
+		d.noteLost(h, done)
 		disconnect(w, f.Reset)
 	case r.Context().Err() != nil: // the client went away
-		d.lose(h, done)
+		d.noteLost(h, done)
 		disconnect(w, false)
 	case f.Status != 0:
 		h.send(w, f, f.String(), f.answer(base))
@@ -155,7 +155,8 @@ func (d *Double) leave(h *hold) {
 	d.faults.bytes -= h.size
 }
 
-// keep lets a hold keep so many bytes. It refuses the request if all of them keep too many.
+// keep lets a hold keep so many bytes more: of the body before the request is carried out, of
+// the answer meanwhile. It refuses the request if all of them keep too many.
 func (d *Double) keep(h *hold, size int64) (isAllowed bool) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -168,9 +169,10 @@ func (d *Double) keep(h *hold, size int64) (isAllowed bool) {
 	return isAllowed
 }
 
-// readBody reads the body of a request to its end, by which net/http also begins to notice
-// when the client goes away. It keeps as much as the server may want to see: a longer body is
-// refused whatever it has.
+// readBody reads the body of a request to its end, from where net/http notices when the client
+// goes away, but no further than the server would. It keeps as much as the server may want to
+// see: a longer body is refused whatever it has, so that the rest is dropped, up to the limit
+// Drain. What is longer still counts as read.
 func (d *Double) readBody(h *hold) {
 	from := h.call.request.Body
 	most := d.limits.Body + 1
@@ -255,12 +257,12 @@ func (d *Double) met(h *hold, done *recorder) (f Fault) {
 		h.entry.Fault = f.String()
 	}
 	h.entry.hasCome = true
-	d.journal.tell(h.entry)
+	d.journal.wake(h.entry)
 	return f
 }
 
-// refusal is why a request is answered 503, or "".
-func (d *Double) refusal(h *hold) string {
+// noteRefusal notes why a request is answered 503, and returns it: "" if it is not refused.
+func (d *Double) noteRefusal(h *hold) string {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if h.refusal != "" {
@@ -269,8 +271,8 @@ func (d *Double) refusal(h *hold) string {
 	return h.refusal
 }
 
-// lose notes what was done by a request whose answer is lost.
-func (d *Double) lose(h *hold, done *recorder) {
+// noteLost notes what was done by a request whose answer is lost.
+func (d *Double) noteLost(h *hold, done *recorder) {
 	d.note(h.entry, func() {
 		h.entry.Status = done.status
 		h.entry.Error = done.problem()
@@ -428,7 +430,8 @@ func (f *Fault) answer(header http.Header) *recorder {
 func refused(header http.Header, why string) *recorder {
 	message := "the double was reset while it held this request, so nothing is left of it"
 	if why == "busy" {
-		message = "faults hold back as many bytes as they may; send this again later"
+		message = "faults hold back as many bytes as they may; what this asked for may have been done: " +
+			"look before you send it again"
 	}
 	a := &recorder{header: header.Clone()}
 	answer.NewError(503, message, "Retry-After", "1").Write(a)

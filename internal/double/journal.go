@@ -68,14 +68,14 @@ type entry struct {
 	size       int             // bytes that its header and body count
 	hasBody    bool            // some of its body has arrived
 	isDropped  bool            // its header and body went to make room
-	hasCome    bool            // its body was read, and it is answered or a fault holds it
+	hasCome    bool            // it is answered, or its body was read and a fault holds it
 	isAnswered bool            // it is, or it never will be
 }
 
 // journal has the newest requests of each user. The double's mutex guards it.
 type journal struct {
 	newest   int             // the Seq of the newest request
-	cleared  time.Time       // when requests were last taken out of it, by the machine's clock
+	cleared  time.Time       // when it was last cleared, by the machine's clock; evictions do not count
 	open     map[*entry]bool // those that may still change
 	users    map[string]*userJournal
 	texts    *list.List // the entries, the oldest first
@@ -162,7 +162,7 @@ func (u *userJournal) countEvictions(q Query) (n int) {
 	return n
 }
 
-// release lets go of the texts of an entry that leaves the journal.
+// release drops the texts of an entry that leaves the journal.
 func (j *journal) release(e *entry) {
 	j.size -= e.size
 	e.size = 0
@@ -269,7 +269,7 @@ type Found struct {
 // Progress is what who follows the journal needs to fetch no request twice.
 type Progress struct {
 	Settled   int       `json:"settled"`    // up to this Seq, requests stay as they are
-	ClearedAt time.Time `json:"cleared_at"` // when the double last took some out, by the machine's clock
+	ClearedAt time.Time `json:"cleared_at"` // when some were last cleared, by the machine's clock
 }
 
 // settled is the Seq up to which no request changes any more.

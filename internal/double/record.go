@@ -95,13 +95,13 @@ func recordedHeader(h http.Header) http.Header {
 	return kept
 }
 
-// note changes an entry, and tells those who wait for requests. What is noted has come.
+// note changes an entry, and wakes those who wait for requests. What is noted has come.
 func (d *Double) note(e *entry, change func()) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	change()
 	e.hasCome = true
-	d.journal.tell(e)
+	d.journal.wake(e)
 }
 
 // recordingBody is the body of a request, of which the journal keeps what the server reads.
