@@ -161,6 +161,14 @@ var (
 	refTable   = form.NewTable(Ref{}, rules)
 )
 
+// tables are the tables of the kinds of records that put a row.
+var tables = map[string]form.Table{
+	"user":  userTable,
+	"key":   keyTable,
+	"event": eventTable,
+	"guest": guestTable,
+}
+
 // A row is found by its id and by a second name, a unique alternate one. An event's is
 // its slug. The others have a colon, which neither ids nor slugs have, so no two kinds
 // ever share a name. A guest without an email has no second name.
@@ -259,8 +267,8 @@ type Store struct {
 	cfg Config
 	db  *rows.DB
 
-	// applied is how many records of the array that is applied at present are through.
-	applied atomic.Int64
+	// through is how many records of the array that is applied at present are through.
+	through atomic.Int64
 
 	clock clock
 	uses  uses // of the API keys
@@ -344,7 +352,7 @@ func (s *Store) Apply(records ...Record) error {
 			}
 		}
 	}
-	_, err := update(context.Background(), s, func(t tx) (applied, error) { return t.applyAll(values) })
+	_, err := update(context.Background(), s, func(t tx) (applyResult, error) { return t.applyAll(values) })
 	return err
 }
 
@@ -357,7 +365,7 @@ func (s *Store) ApplyJSON(records []byte) error {
 }
 
 // Applied is how many records of the array that is applied at present are through, or of the last one.
-func (s inner) Applied() int64 { return s.applied.Load() }
+func (s inner) Applied() int64 { return s.through.Load() }
 
 // ApplyRecords is ApplyJSON. It counts the records as "applied", those that changed nothing as
 // "unchanged", and those of each kind under its name. Of the records of each kind that changed
@@ -369,8 +377,8 @@ func (s inner) ApplyRecords(records []byte) (count map[string]int, ids map[strin
 
 // applyArray applies a JSON array of records. A seed may be the dump of a store whose clock was
 // ahead: a created_at later than now is accepted, unless the clock is a configured one.
-func (s *Store) applyArray(records []byte, isSeed bool) (applied, error) {
-	return update(context.Background(), s, func(t tx) (applied, error) {
+func (s *Store) applyArray(records []byte, isSeed bool) (applyResult, error) {
+	return update(context.Background(), s, func(t tx) (applyResult, error) {
 		t.isSeed = isSeed
 		return t.applyAll(strict.Elements(bytes.NewReader(records)))
 	})
@@ -382,7 +390,7 @@ func (s *Store) applyArray(records []byte, isSeed bool) (applied, error) {
 // test double goes back to its start by it, while it is in use. It is for a store in
 // memory: on a file, then may be called twice, and also if writing fails.
 func (s inner) Replace(userID string, records []byte, then func()) error {
-	_, err := update(context.Background(), s.Store, func(t tx) (applied, error) {
+	_, err := update(context.Background(), s.Store, func(t tx) (applyResult, error) {
 		for _, child := range t.Children(userID) {
 			if child.Kind.Prefix != "key" {
 				t.Delete(child.ID)
@@ -575,8 +583,8 @@ func update[T any](ctx context.Context, s *Store, f func(tx) (T, error)) (T, err
 	return result, nil
 }
 
-// applied is what became of the records of an array.
-type applied struct {
+// applyResult is what became of the records of an array.
+type applyResult struct {
 	count map[string]int      // "applied", those that changed nothing as "unchanged", and by kind
 	ids   map[string][]string // by kind, those that were changed: the first maxNamed, and how many more
 }
@@ -584,32 +592,32 @@ type applied struct {
 const maxNamed = 10 // rows that a message or a line of the log names
 
 // applyAll applies the records of an array.
-func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (applied, error) {
-	done := applied{map[string]int{}, map[string][]string{}}
+func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (applyResult, error) {
+	done := applyResult{map[string]int{}, map[string][]string{}}
 	changed := map[string]int{} // by kind
 	var deleted []string        // the ids of users
-	orphans := orphans{parents: map[string]int{}, refused: map[string]bool{}, later: map[string]bool{}}
+	missing := missingParents{named: map[string]int{}, refused: map[string]bool{}, later: map[string]bool{}}
 	for in, err := range strict.Ahead(inputs(records)) {
 		if err != nil {
-			return applied{}, &RecordError{
+			return applyResult{}, &RecordError{
 				Problems: []string{"the records are not a JSON array: " + err.Error()},
 			}
 		}
 		done.count["applied"]++
-		t.s.applied.Store(int64(done.count["applied"]))
+		t.s.through.Store(int64(done.count["applied"]))
 		before := t.Changes()
 		id, refused := t.apply(in)
 		if refused != nil {
 			refused.Record = done.count["applied"]
-			if refused.parent == "" && orphans.first == nil {
-				return applied{}, refused
+			if refused.parent == "" && missing.first == nil {
+				return applyResult{}, refused
 			}
-			orphans.add(refused, id)
+			missing.add(refused, id)
 			continue
 		}
 		kind := in.record.Members[0].Name // apply has refused what has no kind
 		if kind != "delete" {
-			orphans.found(id)
+			missing.found(id)
 		}
 		done.count[kind]++
 		if t.Changes() == before {
@@ -624,8 +632,8 @@ func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (applied, error) {
 			deleted = append(deleted, id)
 		}
 	}
-	if orphans.first != nil {
-		return applied{}, orphans.err()
+	if missing.first != nil {
+		return applyResult{}, missing.err()
 	}
 	for kind, n := range changed {
 		if n > maxNamed {
@@ -661,53 +669,53 @@ func inputs(records iter.Seq2[strict.Value, error]) iter.Seq2[input, error] {
 	}
 }
 
-// orphans are the records of an array whose parents are not known, and what is refused after the
-// first of them. The first refuses the array. The others are looked for so that one message names
-// all parents that are missing.
-type orphans struct {
+// missingParents are the parents that records of an array name and that are not known. The first
+// record that names one refuses the array. The records after it are looked at all the same, so
+// that one message names all the parents.
+type missingParents struct {
 	first   *RecordError
-	parents map[string]int  // ids of the parents, and the first record that names each
-	refused map[string]bool // ids of refused records: their children are no orphans, as the array has them
+	named   map[string]int  // ids of the parents, and the first record that names each
+	refused map[string]bool // ids of refused records: as parents they are not missing, the array has them
 	later   map[string]bool // ids of the parents that come later in the array
 }
 
 // add adds a record with an id that was refused.
-func (o *orphans) add(refused *RecordError, id string) {
-	if o.first == nil {
-		o.first = refused
+func (m *missingParents) add(refused *RecordError, id string) {
+	if m.first == nil {
+		m.first = refused
 	}
-	if refused.parent != "" && !o.refused[refused.parent] && o.parents[refused.parent] == 0 {
-		o.parents[refused.parent] = refused.Record
+	if refused.parent != "" && !m.refused[refused.parent] && m.named[refused.parent] == 0 {
+		m.named[refused.parent] = refused.Record
 	}
-	o.refused[id] = true
-	o.found(id)
+	m.refused[id] = true
+	m.found(id)
 }
 
 // found notes that the array has a record with an id.
-func (o *orphans) found(id string) {
-	if o.parents[id] > 0 {
-		o.later[id] = true
+func (m *missingParents) found(id string) {
+	if m.named[id] > 0 {
+		m.later[id] = true
 	}
 }
 
 // err is the error of the first record, with the other parents that are missing.
-func (o *orphans) err() error {
-	byRecord := func(a, b string) int { return o.parents[a] - o.parents[b] }
+func (m *missingParents) err() error {
+	byRecord := func(a, b string) int { return m.named[a] - m.named[b] }
 	var all, later []string
-	for _, id := range slices.SortedFunc(maps.Keys(o.parents), byRecord) {
-		all = append(all, fmt.Sprintf("%s (record %d)", id, o.parents[id]))
-		if o.later[id] {
+	for _, id := range slices.SortedFunc(maps.Keys(m.named), byRecord) {
+		all = append(all, fmt.Sprintf("%s (record %d)", id, m.named[id]))
+		if m.later[id] {
 			later = append(later, id)
 		}
 	}
 	if len(all) > 1 {
-		o.first.Problems = append(o.first.Problems, "in all, these are not known: "+firstOf(all))
+		m.first.Problems = append(m.first.Problems, "in all, these are not known: "+firstOf(all))
 	}
 	if later != nil {
-		o.first.Problems = append(o.first.Problems,
+		m.first.Problems = append(m.first.Problems,
 			"put a record before what belongs to it, as these come later in the array: "+firstOf(later))
 	}
-	return o.first
+	return m.first
 }
 
 // firstOf is a list of the first maxNamed names, and of how many more there are.
@@ -752,8 +760,10 @@ func (t tx) apply(in input) (id string, refused *RecordError) {
 	if len(problems) == 1 && parent != "" && t.Find(parent) == nil {
 		refused.parent = parent
 	}
-	isRequired := func(problem string) bool { return strings.HasSuffix(problem, " is required") }
-	if !slices.ContainsFunc(problems, isRequired) {
+	isLacking := func(m form.Member) bool {
+		return m.Flags&form.Required != 0 && v.Member(m.Name).Kind == strict.Null
+	}
+	if !slices.ContainsFunc(tables[kind], isLacking) {
 		return given, refused
 	}
 	switch {

@@ -79,6 +79,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"event of nobody", `[{"event":{"host_id":"usr_x","title":"x",` + times + `}}]`, `record 1: event: host_id "usr_x" is not known`},
 		{"event of an event", `[{"event":{"host_id":"evt_1","title":"x",` + times + `}}]`, `event: host_id "evt_1" is not known`},
 		{"event with a wrong id", `[{"event":{"id":"evt_9","status":"draft"}}]`, "record 1: event: host_id is required; title is required; start_at is required; end_at is required; there is no event evt_9, so this would be a new one"},
+		{"user with a wrong id and null", `[{"user":{"id":"usr_9","name":"A","email":null}}]`, "record 1: user: email is required and must not be null; there is no user usr_9, so this would be a new one"},
 		{"event by its slug", `[{"event":{"slug":"one","status":"draft"}}]`, "record 1: event: host_id is required; slug is taken by evt_1; title is required; start_at is required; end_at is required; without an id this would be a new event: slugs are not looked up, so give the id"},
 		{"unknown parents", `[{"event":{"id":"evt_8","host_id":"usr_x","title":"T",` + times + `}},{"guest":{"event_id":"evt_8","name":"N"}},{"guest":{"event_id":"evt_y","name":"N"}},{"guest":{"event_id":"evt_y","name":"M"}},{"user":{"email":"x"}},{"key":{"user_id":"usr_z","secret":"svc_live_z"}}]`,
 			`record 1: event: host_id "usr_x" is not known; in all, these are not known: usr_x (record 1), evt_y (record 3), usr_z (record 6)`},
