@@ -58,6 +58,14 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
+// writerFunc is a writer that calls it with what is written.
+type writerFunc func(string)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(string(p))
+	return len(p), nil
+}
+
 // environment is a list of variables as [os.Environ] returns it.
 func environment(vars map[string]string) (list []string) {
 	for name, value := range vars {
@@ -1642,20 +1650,19 @@ func TestLockIsWaitedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting := make(chan bool)
-	var p *process
-	go func() {
-		defer close(waiting)
-		time.Sleep(100 * time.Millisecond)
-		held.Close()
-	}()
-	p = start(t, env)
-	<-waiting
 	const want = `msg="waiting for a command that has the data file" command="eventsd apply"`
-	if log := p.stderr.String(); strings.Count(log, want) != 1 {
-		t.Errorf("the log of a start that met a command is %s, want %s once", log, want)
+	log := ""
+	stderr := writerFunc(func(line string) {
+		log += line
+		if strings.Contains(line, want) {
+			held.Close()
+		}
+	})
+	ready, cancel := context.WithCancel(t.Context())
+	stdout := writerFunc(func(string) { cancel() })
+	if code := events.Run(ready, nil, environment(env), nil, stdout, stderr); code != 0 || strings.Count(log, want) != 1 {
+		t.Errorf("a start that met a command = %d %s, want 0 and %s once", code, log, want)
 	}
-	p.stop()
 
 	data = filepath.Join(tempDir(t), "other.json")
 	env["EVENTSD_DATA"] = data
