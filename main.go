@@ -382,7 +382,10 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 		d.At = at
 		d.Strict = f.strict
 		d.AnyRoute = f.anyRoute
-		d.Unknown = func(problem string) { logger.Warn(problem) }
+		d.AnyRouteBy = "-allow-unknown-routes"
+		if len(flags.Args) == 0 { // else they are listed when the command has ended
+			d.Unknown = func(problem string) { logger.Warn(problem) }
+		}
 		d.Forgot = command.FreeMemoryOf
 		err = command.CanWrite(f.journal)
 		if err != nil {

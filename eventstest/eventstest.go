@@ -138,6 +138,7 @@ func NoListener() Option { return func(o *options) { o.noListener = true } }
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	d := double.New(events.BasePath)
+	d.AnyRouteBy = "eventstest.AllowUnknownRoutes"
 	o := options{double: d, newEventStatus: "published"}
 	for _, opt := range opts {
 		opt(&o)

@@ -743,7 +743,7 @@ func TestUnknownRoutes(t *testing.T) {
 			}
 			for i, by := range []string{"usr_owner", "nobody"}[:want] {
 				asked := fmt.Sprintf("request %d: %s %s of %s: 4", i+1, tt.method, path, by)
-				problem := ": the API has no such route; below " + events.BasePath + " it has " + known
+				problem := ": the API has no such route; below " + events.BasePath + " it has " + known + "; eventstest.AllowUnknownRoutes lets it pass"
 				if !strings.Contains(p.errors[i], asked) || !strings.Contains(p.errors[i], problem) {
 					t.Errorf("%s %s: %q, want %q…%q", tt.method, tt.path, p.errors[i], asked, problem)
 				}

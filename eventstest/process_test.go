@@ -198,7 +198,7 @@ func child(t *testing.T, paths ...string) {
 func TestProcessVerdict(t *testing.T) {
 	t.Parallel()
 	unknown := "GET /api/public/v1/event of usr_owner: 404: the API has no such route; below /api/public/v1 it has " +
-		known + "; AllowUnknownRoutes or -allow-unknown-routes lets it pass\n"
+		known + "; -allow-unknown-routes lets it pass\n"
 	faults := filepath.Join(t.TempDir(), "faults.json")
 	if err := os.WriteFile(faults, []byte(`[{"operation":"GET /users/me","status":503,"times":2},
 		{"operation":"GET /users/me","delay":"1ms"}]`), 0o600); err != nil {
@@ -232,6 +232,9 @@ func TestProcessVerdict(t *testing.T) {
 			got = slices.DeleteFunc(got, func(line string) bool { return !strings.HasPrefix(line, "eventsd: ") })
 			if code != tt.code || !slices.Equal(got, tt.want) {
 				t.Errorf("%d %q, want %d %q; stdout %q", code, &errs, tt.code, tt.want, &out)
+			}
+			if n := strings.Count(errs.String(), "no such route"); tt.name == "unknown routes" && n != 2 {
+				t.Errorf("%d lines about 2 unknown routes: %q", n, &errs)
 			}
 		})
 	}

@@ -50,6 +50,8 @@ type Double struct {
 	At time.Time
 	// AnyRoute lets requests to routes that the API lacks pass.
 	AnyRoute bool
+	// AnyRouteBy is how a person sets AnyRoute. The problem of such a request names it.
+	AnyRouteBy string
 	// Strict makes a problem of each fault that fewer requests met than its Times says, or
 	// that none met, when it is there at the end or when a reset takes it away.
 	Strict bool

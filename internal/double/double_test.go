@@ -209,26 +209,36 @@ func TestResetWhileCarriedOut(t *testing.T) {
 	}
 }
 
-// A request whose answer is too much to hold back was carried out, and its client is told.
-func TestAnswerTooLongToHold(t *testing.T) {
+// A request is refused where it is too much to hold back: for its body, before it is carried out,
+// and for its answer, after that. Its client is told which.
+func TestTooMuchToHold(t *testing.T) {
 	t.Parallel()
-	d := newDouble()
-	d.AnyRoute = true
-	d.limits = answer.BodyLimits{Body: 10, Drain: 10, Held: 10}
-	d.faults.list = []*Injection{{Operation: "GET /", Fault: Fault{Delay: 1}}}
-	isDone := false
-	create := func(w http.ResponseWriter, _ *http.Request) {
-		isDone = true
-		w.WriteHeader(201)
-		io.WriteString(w, strings.Repeat("x", 11))
-	}
-	got := httptest.NewRecorder()
-	d.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.intercept("GET /", "usr_a", w, r, create)
-	})).ServeHTTP(got, httptest.NewRequest("GET", "/api/", nil))
-	if !isDone || got.Code != 503 || got.Header().Get(FaultHeader) != "busy" ||
-		!strings.Contains(got.Body.String(), "may have been done") {
-		t.Errorf("carried out: %v, answered %d %v %s, want a 503 that says that it may have been done",
-			isDone, got.Code, got.Header(), got.Body)
+	for _, tt := range []struct {
+		body, answer int // bytes
+		isDone       bool
+		message      string
+	}{
+		{11, 0, false, "so nothing was done"},
+		{0, 11, true, "may have been done"},
+	} {
+		d := newDouble()
+		d.AnyRoute = true
+		d.limits = answer.BodyLimits{Body: 10, Drain: 10, Held: 10}
+		d.faults.list = []*Injection{{Operation: "GET /", Fault: Fault{Delay: 1}}}
+		isDone := false
+		create := func(w http.ResponseWriter, _ *http.Request) {
+			isDone = true
+			w.WriteHeader(201)
+			io.WriteString(w, strings.Repeat("x", tt.answer))
+		}
+		got := httptest.NewRecorder()
+		body := strings.NewReader(strings.Repeat("x", tt.body))
+		d.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			d.intercept("GET /", "usr_a", w, r, create)
+		})).ServeHTTP(got, httptest.NewRequest("GET", "/api/", body))
+		if isDone != tt.isDone || got.Code != 503 || got.Header().Get(FaultHeader) != "busy" ||
+			!strings.Contains(got.Body.String(), tt.message) {
+			t.Errorf("%+v: carried out: %v, answered %d %v %s", tt, isDone, got.Code, got.Header(), got.Body)
+		}
 	}
 }

@@ -115,7 +115,7 @@ func (d *Double) intercept(
 	refusal := d.noteRefusal(h)
 	switch {
 	case refusal != "":
-		h.send(w, Fault{}, refusal, refused(base, refusal))
+		h.send(w, Fault{}, refusal, refused(base, refusal, done.status != 0))
 	case !f.isAnswered():
 		d.noteLost(h, done)
 		disconnect(w, f.Reset)
@@ -426,12 +426,15 @@ func (f *Fault) answer(header http.Header) *recorder {
 	return a
 }
 
-// refused is the answer to a request that is refused.
-func refused(header http.Header, why string) *recorder {
+// refused is the answer to a request that is refused, after it was carried out or before.
+func refused(header http.Header, why string, isCarriedOut bool) *recorder {
 	message := "the double was reset while it held this request, so nothing is left of it"
-	if why == "busy" {
+	switch {
+	case why == "busy" && isCarriedOut:
 		message = "faults hold back as many bytes as they may; what this asked for may have been done: " +
 			"look before you send it again"
+	case why == "busy":
+		message = "faults hold back as many bytes as they may, so nothing was done: send it again later"
 	}
 	a := &recorder{header: header.Clone()}
 	answer.NewError(503, message, "Retry-After", "1").Write(a)

@@ -193,9 +193,8 @@ func (d *Double) reportUnknown(e *entry) {
 	request := e.Request
 	d.mutex.Unlock()
 	request.Error = "" // which says much of what follows
-	problem := fmt.Sprintf("request %v: the API has no such route; below %s it has %s; "+
-		"AllowUnknownRoutes or -allow-unknown-routes lets it pass",
-		request, d.base, strings.Join(d.server.Operations(), ", "))
+	problem := fmt.Sprintf("request %v: the API has no such route; below %s it has %s; %s lets it pass",
+		request, d.base, strings.Join(d.server.Operations(), ", "), d.AnyRouteBy)
 	if d.Unknown != nil {
 		d.Unknown(problem)
 	}
