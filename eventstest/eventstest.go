@@ -322,7 +322,7 @@ func (s *Server) Client() *http.Client { return &http.Client{Transport: withKey{
 func (s *Server) NewKey(name string) (key string, owner events.User) {
 	s.t.Helper()
 	call := fmt.Sprintf("NewKey(%q)", name)
-	id, err := s.double.NewUser(name, false)
+	id, err := s.double.NewUser(name)
 	s.check(call, err)
 	key, _, err = s.Store.IssueKey(id)
 	s.check(call, err)

@@ -170,7 +170,10 @@ func (s controlled) IssueKeyJSON(request []byte) (map[string]string, error) {
 	case err != nil:
 		return nil, err
 	case in.Email == "" && in.UserID == "":
-		in.UserID, err = s.double.NewUser(in.Name, in.Fresh)
+		// Until the user has the key, no other call may take the name over, and the user with it.
+		s.double.naming.Lock()
+		defer s.double.naming.Unlock()
+		in.UserID, err = s.double.newUser(in.Name, in.Fresh)
 		if err != nil {
 			return nil, err
 		}

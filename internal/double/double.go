@@ -74,7 +74,8 @@ type Double struct {
 	startFaults []*Injection
 	records     bytes.Buffer
 
-	// naming is held while a user is made by name: two that ask for one name take turns.
+	// naming is held while a user is made by name, and until the user has the key that was asked
+	// for: two that ask for one name take turns.
 	naming sync.Mutex
 
 	// mutex guards what follows. The store calls Now and NewID while it holds locks of

@@ -70,16 +70,21 @@ func digest(kind, owner string, n int) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))
 }
 
-// NewUser makes a user of this name, with an id and email that no user has. Fresh first
-// deletes the users that were made by exactly this name before, so that the new one has the
-// id that the first of them had. It is refused if a user that was made by another name has
-// that id: it would be another one as soon as that user is gone.
-func (d *Double) NewUser(name string, fresh bool) (userID string, err error) {
+// NewUser makes a user of this name, with an id and email that no user has.
+func (d *Double) NewUser(name string) (userID string, err error) {
+	d.naming.Lock()
+	defer d.naming.Unlock()
+	return d.newUser(name, false)
+}
+
+// newUser does the work of NewUser. The caller holds naming. Fresh first deletes the users that
+// were made by exactly this name before, so that the new one has the id that the first of them
+// had. It is refused if a user that was made by another name has that id: it would be another
+// one as soon as that user is gone.
+func (d *Double) newUser(name string, fresh bool) (userID string, err error) {
 	if name == "" {
 		return "", answer.BadRequest("name is required: the id of the user comes from it")
 	}
-	d.naming.Lock()
-	defer d.naming.Unlock()
 	if fresh {
 		if err := d.deleteNamed(name); err != nil {
 			return "", err
