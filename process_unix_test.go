@@ -552,7 +552,7 @@ func TestSocketActivationRefused(t *testing.T) {
 		{"a connection", []*os.File{connection}, []string{"demo"}, 2, "set Accept=no"},
 		{"packets", []*os.File{udp}, []string{"demo"}, 2, "must be a TCP socket that listens"},
 		{"a Unix socket", []*os.File{unix}, []string{"demo"}, 2, "must be a TCP socket, and is unix "},
-		{"a file", []*os.File{file}, []string{"demo"}, 2, "must be a TCP socket that listens"},
+		{"a file", []*os.File{file}, []string{"demo"}, 2, "that listens: getsockopt: socket"},
 		{"a command", []*os.File{tcp}, []string{"double", "--", "sh", "-c", leak}, 9, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -41,8 +42,27 @@ func (f *Flags) String(value *string, name, byDefault, usage string) {
 
 // Bool declares a flag that is on or off.
 func (f *Flags) Bool(value *bool, name string, byDefault bool, usage string) {
-	f.set.BoolVar(value, name, byDefault, usage)
+	*value = byDefault
+	f.set.Var((*onOff)(value), name, usage)
 }
+
+// onOff is the [flag.Value] of a flag that is on or off. That of package flag calls a bad value a
+// parse error.
+type onOff bool
+
+func (v *onOff) Set(text string) error {
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return errors.New("it must be true or false")
+	}
+	*v = onOff(on)
+	return nil
+}
+
+func (v *onOff) String() string { return strconv.FormatBool(bool(*v)) }
+
+// IsBoolFlag lets the flag stand without a value, which means true.
+func (v *onOff) IsBoolFlag() bool { return true }
 
 // Secret declares a flag with a text that others must not read. Beside its variable there is
 // one with _FILE, which names a file whose first line is the value.
@@ -62,8 +82,6 @@ func (f *Flags) Given(name string) bool { return f.given[name] }
 // or "" if none did.
 func (f *Flags) Shell(name string) string { return f.shell[name] }
 
-const onOrOff = "it must be true or false"
-
 // parse sets the flags from the arguments of the subcommand, and then from the environment.
 func (f *Flags) parse(args []string) error {
 	flags, rest := args, []string(nil)
@@ -73,9 +91,6 @@ func (f *Flags) parse(args []string) error {
 		flags, rest = args[:dashes], args[dashes+1:]
 	}
 	err := f.set.Parse(flags)
-	if err != nil && !errors.Is(err, flag.ErrHelp) { // only a flag that is on or off refuses a value
-		return errors.New(strings.Replace(err.Error(), "parse error", onOrOff, 1))
-	}
 	if err != nil {
 		return err
 	}
@@ -126,8 +141,9 @@ func (f *Flags) setVariable(fl *flag.Flag, name, value, shell string) error {
 	if value == "" {
 		return nil
 	}
-	if f.set.Set(fl.Name, value) != nil {
-		return fmt.Errorf("invalid value %q of %s: %s", value, name, onOrOff)
+	err := f.set.Set(fl.Name, value)
+	if err != nil {
+		return fmt.Errorf("invalid value %q of %s: %w", value, name, err)
 	}
 	f.shell[fl.Name] = shell
 	return nil

@@ -50,7 +50,11 @@ func managerListener(environ []string) (net.Listener, error) {
 		}
 	}
 	l, err := net.FileListener(f)
-	if err != nil { // not %w: the next try has no other socket, so this is refused, and no failure
+	if err != nil {
+		if operation, is := errors.AsType[*net.OpError](err); is {
+			err = operation.Err // without the name of a file that there is not
+		}
+		// Not %w: the next try has no other socket, so this is refused, and no failure.
 		return nil, fmt.Errorf("LISTEN_FDS: descriptor 3 must be a TCP socket that listens: %v", err)
 	}
 	if _, isTCP := l.(*net.TCPListener); !isTCP {
