@@ -708,8 +708,8 @@ func openToServe(ctx context.Context, s service, progress *startProgress) (*Stor
 		}
 		return rows.Open(s.data, o)
 	})
-	if errors.Is(err, ErrInUse) {
-		return nil, command.Failed(fmt.Errorf("%w; stop that first", err))
+	if locked, is := errors.AsType[*rows.LockedError](err); is {
+		return nil, command.Failed(fmt.Errorf("%w%s: stop it first", err, operator.Described(locked.Holder)))
 	}
 	if err != nil {
 		return nil, offline.Advised(err)

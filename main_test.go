@@ -377,7 +377,7 @@ func TestMistakes(t *testing.T) {
 		{"no address", []string{"-memory", "-addr", ""}, "-addr is empty: give HOST:PORT"},
 		{"port out of range", []string{"-memory", "-addr", "127.0.0.1:99999"}, "99999"},
 		{"file in use", []string{any, "-data", in("running.json")},
-			fmt.Sprintf("in use by process %d (operator: ", os.Getpid())},
+			fmt.Sprintf("in use by process %d, a running server: stop it first", os.Getpid())},
 		{"folder for a file", []string{any, "-data", dir}, dir},
 		{"no such folder", []string{any, "-data", in("no/events.json")}, "no such file or directory"},
 		{"empty file", []string{any, "-data", write("empty.json", "")}, "empty"},
@@ -1588,7 +1588,7 @@ func TestNoSocket(t *testing.T) {
 	env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0", "EVENTSD_SEED": "-"}
 	refused := func(holder, advice string, args ...string) {
 		t.Helper()
-		want := fmt.Sprintf("in use by process %d (%s): %s\n", os.Getpid(), holder, advice)
+		want := fmt.Sprintf("in use by process %d, %s: %s\n", os.Getpid(), holder, advice)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // ends the waiting for the lock
 		defer cancel()
 		var out, stderr bytes.Buffer
@@ -1606,7 +1606,7 @@ func TestNoSocket(t *testing.T) {
 	}()
 	io.WriteString(writer, "[") // returns once it is read
 	for _, args := range [][]string{{"key", "list"}, {"apply", "-create"}, {"apply"}, {"dump"}} {
-		refused("starting", "try again when it is ready", args...)
+		refused("a server that is starting", "try again when it is ready", args...)
 	}
 	code, _, stderr := command(env, "", "status")
 	if want := "a server is starting on " + data + ": process "; code != 1 || !strings.Contains(stderr, want) {
@@ -1624,8 +1624,8 @@ func TestNoSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	const gone = "its socket is gone, so stop it first, or restart it to get a new one"
-	refused("operator: "+data+".sock", gone, "apply")
-	refused("operator: "+data+".sock", gone, "key", "issue", "-user", "usr_x")
+	refused("a running server", gone, "apply")
+	refused("a running server", gone, "key", "issue", "-user", "usr_x")
 	code, _, stderr = command(env, "", "status")
 	if code != 1 || !strings.Contains(stderr, data+".sock is gone; restart it") {
 		t.Errorf("status of a server whose socket is gone = %d %s", code, stderr)

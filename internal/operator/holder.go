@@ -38,6 +38,22 @@ func IsCommand(program, holder string) bool { return strings.HasPrefix(holder, p
 // program, or a server that then has a socket.
 func IsBrief(program, holder string) bool { return holder == Starting || IsCommand(program, holder) }
 
+// Described is what a holder is, to follow the number of its process in a sentence: ", a running
+// server". It is "" if that is not known.
+func Described(holder string) string {
+	switch {
+	case holder == "":
+		return ""
+	case holder == Starting:
+		return ", a server that is starting"
+	case isOff(holder):
+		return fmt.Sprintf(", a running server that has printed %q", holder)
+	case isListening(holder):
+		return ", a running server"
+	}
+	return ", which is " + holder
+}
+
 // A HeldError says that another process has the data file, and what that process is.
 type HeldError struct {
 	Err    error // names the process
@@ -54,9 +70,9 @@ func (e *HeldError) Error() string {
 	case isListening(e.Holder):
 		advice = "its socket is gone, so stop it first, or restart it to get a new one"
 	case e.Holder != "":
-		advice = "try again when that has ended"
+		advice = "try again when it has ended"
 	}
-	return fmt.Sprintf("%v: %s", e.Err, advice)
+	return fmt.Sprintf("%v%s: %s", e.Err, Described(e.Holder), advice)
 }
 
 func (e *HeldError) Unwrap() error { return e.Err }

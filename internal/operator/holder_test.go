@@ -18,16 +18,17 @@ func TestHolders(t *testing.T) {
 		status             string // what status says
 	}{
 		{Starting, false, true, false,
-			"the file is in use: try again when it is ready",
+			"the file is in use, a server that is starting: try again when it is ready",
 			"a server is starting on /d/e.json: process 7"},
 		{Listening(socket), false, false, true,
-			"the file is in use: its socket is gone, so stop it first, or restart it to get a new one",
+			"the file is in use, a running server: its socket is gone, so stop it first, or restart it to get a new one",
 			"a server runs on /d/e.json, process 7, and its socket /d/e.json.sock is gone; restart it to get a new one"},
 		{Off(errors.New("no room")), false, false, false,
-			"the file is in use: it has no socket for the operator, so stop it first",
+			`the file is in use, a running server that has printed "operator: off (no room)": ` +
+				"it has no socket for the operator, so stop it first",
 			"a server runs on /d/e.json, process 7, and cannot be asked: operator: off (no room)"},
 		{Working("eventsd", "apply"), true, true, false,
-			"the file is in use: try again when that has ended",
+			"the file is in use, which is eventsd apply: try again when it has ended",
 			"no server runs on /d/e.json: process 7 has it, which is eventsd apply"},
 		{"", false, false, false,
 			"the file is in use: stop it first",

@@ -100,16 +100,13 @@ func leadsTo(path string) string {
 type LockedError struct {
 	File   string // the data file
 	PID    int    // of the process that has it open; 0 if that is not known
-	Holder string // what that process says it is (see [Options]); "" if that is not known
+	Holder string // what that process says it is (see [Options]); "" if that is not known; not in the text
 }
 
 func (e *LockedError) Error() string {
 	who := "another process"
 	if e.PID != 0 {
 		who = fmt.Sprintf("process %d", e.PID)
-	}
-	if e.Holder != "" {
-		who += " (" + e.Holder + ")"
 	}
 	return fmt.Sprintf("%s: %v by %s", e.File, ErrLocked, who)
 }
