@@ -252,7 +252,7 @@ func Advised(err error) error {
 	case isFormat:
 		advice = "give another path, or read a JSON array of records with -seed into a new data file"
 	case isAccess:
-		advice = "eventsd check and eventsd dump -salvage only read it"
+		advice = "eventsd check, eventsd dump and eventsd key list only read it"
 	case errors.Is(err, rows.ErrReplaced):
 		advice = "keep what is in memory, with eventsd dump, before you stop"
 	default:

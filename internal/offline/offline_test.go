@@ -3,6 +3,7 @@ package offline
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 
 	"example.com/events/internal/recordfile"
@@ -32,7 +33,9 @@ func TestAdvised(t *testing.T) {
 			"x: not a data file of this version: it is of events/9; " +
 				"or begin a new data file with -seed and what eventsd dump of that program prints"},
 		{&rows.AccessError{Err: errors.New("open x: denied")}, "open x: denied: who runs this must own the data file " +
-			"and be able to write in its folder; eventsd check and eventsd dump -salvage only read it"},
+			"and be able to write in its folder; eventsd check, eventsd dump and eventsd key list only read it"},
+		{&rows.AccessError{Err: fmt.Errorf("open x: %w", syscall.EROFS)}, "open x: read-only file system: a data file " +
+			"there can only be read; eventsd check, eventsd dump and eventsd key list only read it"},
 		{&rows.EndedError{File: "x", State: rows.ErrNotWritten, Doing: "sync", Err: rows.ErrReplaced},
 			"x: not written to the data file: sync: it was removed or replaced, or its length was changed, while it " +
 				"was open; keep what is in memory, with eventsd dump, before you stop"},

@@ -3,6 +3,7 @@ package recordfile
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 var (
@@ -51,6 +52,9 @@ func (e *FormatError) Unwrap() error { return ErrFormat }
 type AccessError struct{ Err error }
 
 func (e *AccessError) Error() string {
+	if errors.Is(e.Err, syscall.EROFS) {
+		return e.Err.Error() + ": a data file there can only be read"
+	}
 	return e.Err.Error() + ": who runs this must own the data file and be able to write in its folder"
 }
 
