@@ -292,11 +292,10 @@ func (db *DB) dropOutdated(why string) {
 	dropped := db.outdated()
 	err := db.rewrite(db, nil, why)
 	switch {
+	case db.Err() != nil: // that has ended writing
+		db.noteCommit(db.Err(), 0)
 	case err != nil:
 		db.Logger.Error("the data file was not rewritten", "error", err)
-		if db.Err() != nil { // that has ended writing
-			db.noteCommit(db.Err(), 0)
-		}
 	case dropped >= db.compactAt:
 		db.repack()
 	}

@@ -614,7 +614,8 @@ func TestTrouble(t *testing.T) {
 		db := New(o)
 		began := time.Now()
 		full := errors.New("no space left")
-		broken := errors.New("writing has ended")
+		replaced := errors.New("it was replaced")
+		broken := notWritten(&EndedError{File: "x", State: errors.New("ended"), Doing: "sync", Err: replaced})
 		for i, step := range []struct {
 			wait    time.Duration
 			err     error
@@ -624,15 +625,16 @@ func TestTrouble(t *testing.T) {
 			{0, nil, 0, ""},
 			{0, full, 1, "changes are refused"},
 			{time.Minute, full, 2, ""},
-			{time.Minute, broken, 3, "writing has ended"},
-			{time.Minute, broken, 4, ""},
-			{repeatEvery, broken, 5, "refused=5"},
+			{time.Minute, replaced, 3, "it was replaced"},
+			{time.Minute, broken, 4, ""}, // the file has logged it
+			{time.Minute, broken, 5, ""},
+			{repeatEvery, broken, 6, "refused=6"},
 			{time.Second, nil, 0, "writes work again"},
 			{time.Second, nil, 0, ""},
 			{time.Second, full, 1, "no space left"},
 		} {
 			time.Sleep(step.wait)
-			if i == 8 {
+			if i == 9 {
 				began = time.Now()
 			}
 			log.Reset()

@@ -41,7 +41,8 @@ func (db *DB) Trouble() *Trouble {
 }
 
 // noteCommit notes whether a commit was written, or why not and how many updates were refused with
-// it. The first failure is logged, each other cause, and every 10 minutes that it goes on.
+// it. The first failure is logged, each other cause, and every 10 minutes that it goes on. What
+// ends writing is a cause that package recordfile has logged.
 func (db *DB) noteCommit(err error, refused int) {
 	before := db.trouble.Load()
 	if err == nil {
@@ -61,6 +62,10 @@ func (db *DB) noteCommit(err error, refused int) {
 		isNew = before.Err.Error() != err.Error()
 	}
 	db.trouble.Store(trouble)
+	if _, isLogged := errors.AsType[*EndedError](err); isLogged && isNew {
+		db.repeated = now
+		return
+	}
 	if isNew || now.Sub(db.repeated) >= repeatEvery {
 		db.repeated = now
 		db.Logger.Error("changes are refused",
