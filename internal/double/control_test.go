@@ -416,7 +416,7 @@ func TestControl(t *testing.T) {
 		{"GET /requests", "", 200, `{"data":[],"timed_out":false,"dropped":0}`},
 		{"PUT /faults",
 			`[{"operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"delay":"1ms"}]`, 200,
-			`[{"id":"flt_4","operation":"GET /users/me","status":503,"body":"<html>",…"after":1,…"retry_after":"-1s","delay":"1ms",…}]`},
+			`[{"id":"flt_4","operation":"GET /users/me","status":503,…"after":1,…"body":"<html>",…"retry_after":"-1s","delay":"1ms",…}]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"owner GET /users/me", "", 503, ""},
 		{"GET /requests", "", 200, `{"data":[{…"fault":"",…},{…"fault":"status 503, delay 1ms","error":""}],…}`},
@@ -456,8 +456,8 @@ func TestControl(t *testing.T) {
 
 // faultText is a fault as the control API has it: one without any member but these.
 func faultText(members ...string) string {
-	text := `{"id":"","operation":"","status":0,"body":null,"header":null,"patch":null,"drop":false,` +
-		`"lose":false,"cut":false,"reset":false,"after":0,"times":0,"user":"","path":"","contains":"",` +
+	text := `{"id":"","operation":"","status":0,"header":null,"drop":false,"lose":false,"cut":false,` +
+		`"reset":false,"after":0,"times":0,"user":"","path":"","contains":"","body":null,"patch":null,` +
 		`"hits":0,"retry_after":"0s","delay":"0s","trickle":"0s"}`
 	for _, m := range members {
 		name, _, _ := strings.Cut(m, ":")

@@ -16,25 +16,26 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// Fault is what goes wrong, as package eventstest documents it.
+// Fault is what goes wrong, as package eventstest documents it. The tags name what the control API
+// has in the same form: the rest is in [injectionJSON].
 type Fault struct {
-	Status     int
-	Body       string
-	NoBody     bool // in JSON, an empty body
-	Header     http.Header
-	Patch      string
-	RetryAfter time.Duration
-	Delay      time.Duration
-	Trickle    time.Duration
-	Drop       bool
-	Lose       bool
-	Cut        bool
-	Reset      bool
-	After      int
-	Times      int
-	User       string
-	Path       string
-	Contains   string
+	Status     int           `json:"status"`
+	Body       string        `json:"-" form:"-"`
+	NoBody     bool          `json:"-" form:"-"`
+	Header     http.Header   `json:"header" form:"json"`
+	Patch      string        `json:"-" form:"-"`
+	RetryAfter time.Duration `json:"retry_after"`
+	Delay      time.Duration `json:"delay"`
+	Trickle    time.Duration `json:"trickle"`
+	Drop       bool          `json:"drop"`
+	Lose       bool          `json:"lose"`
+	Cut        bool          `json:"cut"`
+	Reset      bool          `json:"reset"`
+	After      int           `json:"after"`
+	Times      int           `json:"times"`
+	User       string        `json:"user"`
+	Path       string        `json:"path"`
+	Contains   string        `json:"contains"`
 }
 
 // member is what a member of a fault is for. The messages about faults and the texts that say
@@ -366,32 +367,25 @@ func (d *Double) Hits(f *Injection) int {
 // injectionJSON is an injection in the control API. The rules of its members that concern more
 // than a type are in [Fault.problems].
 type injectionJSON struct {
-	ID         string          `json:"id"`
-	Operation  string          `json:"operation" form:"required"`
-	Status     int             `json:"status"`
-	Body       *string         `json:"body"` // null: the API's own error
-	Header     http.Header     `json:"header" form:"json"`
-	Patch      json.RawMessage `json:"patch" form:"json"`
-	RetryAfter time.Duration   `json:"retry_after"`
-	Delay      time.Duration   `json:"delay"`
-	Trickle    time.Duration   `json:"trickle"`
-	Drop       bool            `json:"drop"`
-	Lose       bool            `json:"lose"`
-	Cut        bool            `json:"cut"`
-	Reset      bool            `json:"reset"`
-	After      int             `json:"after"`
-	Times      int             `json:"times"`
-	User       string          `json:"user"`
-	Path       string          `json:"path"`
-	Contains   string          `json:"contains"`
-	Hits       int             `json:"hits"`
+	ID        string `json:"id"`
+	Operation string `json:"operation" form:"required"`
+	Fault
+	Body  *string         `json:"body"` // null: the API's own error; empty: NoBody
+	Patch json.RawMessage `json:"patch" form:"json"`
+	Hits  int             `json:"hits"`
 }
 
 // MarshalJSON returns the fault as the control API has it.
 func (f Injection) MarshalJSON() ([]byte, error) {
-	var body *string
+	out := injectionJSON{
+		ID:        f.ID,
+		Operation: f.Operation,
+		Fault:     f.Fault,
+		Patch:     json.RawMessage(cmp.Or(f.Patch, "null")),
+		Hits:      f.Hits,
+	}
 	if f.Body != "" || f.NoBody {
-		body = &f.Body
+		out.Body = &f.Body
 	}
 	return strict.Encode(struct {
 		injectionJSON
@@ -399,24 +393,7 @@ func (f Injection) MarshalJSON() ([]byte, error) {
 		Delay      string `json:"delay"`
 		Trickle    string `json:"trickle"`
 	}{
-		injectionJSON{
-			ID:        f.ID,
-			Operation: f.Operation,
-			Status:    f.Status,
-			Body:      body,
-			Header:    f.Header,
-			Patch:     json.RawMessage(cmp.Or(f.Patch, "null")),
-			Drop:      f.Drop,
-			Lose:      f.Lose,
-			Cut:       f.Cut,
-			Reset:     f.Reset,
-			After:     f.After,
-			Times:     f.Times,
-			User:      f.User,
-			Path:      f.Path,
-			Contains:  f.Contains,
-			Hits:      f.Hits,
-		},
+		out,
 		f.RetryAfter.String(),
 		f.Delay.String(),
 		f.Trickle.String(),
@@ -438,29 +415,13 @@ func (d *Double) parseFault(object []byte, user string) (*Injection, error) {
 	if json.Unmarshal(object, &values) != nil {
 		return nil, answer.BadRequest(`header must have a list of strings for each name: {"X-A":["b"]}`)
 	}
-	f := &Injection{
-		Operation: in.Operation,
-		Fault: Fault{
-			Status:     in.Status,
-			NoBody:     in.Body != nil && *in.Body == "",
-			Header:     values.Header,
-			Patch:      strings.TrimPrefix(string(values.Patch), "null"),
-			RetryAfter: in.RetryAfter,
-			Delay:      in.Delay,
-			Trickle:    in.Trickle,
-			Drop:       in.Drop,
-			Lose:       in.Lose,
-			Cut:        in.Cut,
-			Reset:      in.Reset,
-			After:      in.After,
-			Times:      in.Times,
-			User:       cmp.Or(in.User, user),
-			Path:       in.Path,
-			Contains:   in.Contains,
-		},
-	}
+	f := &Injection{Operation: in.Operation, Fault: in.Fault}
+	f.Header = values.Header
+	f.Patch = strings.TrimPrefix(string(values.Patch), "null")
+	f.User = cmp.Or(in.User, user)
 	if in.Body != nil {
 		f.Body = *in.Body
+		f.NoBody = f.Body == ""
 	}
 	return f, d.check(f, user)
 }

@@ -86,12 +86,13 @@ var flags = map[string]Flags{
 type Rules map[string]*Rule
 
 // NewTable reads the tags of the exported fields of a struct, or of what points to one, also
-// of those that it has from a struct that it embeds. A field that JSON leaves out (json:"-")
-// is named after the field. NewTable panics if a tag names a rule that is not among the rules.
+// of those that it has from a struct that it embeds. A field that JSON leaves out (json:"-") is
+// named after the field, and one with the tag form:"-" is no member. NewTable panics if a tag names
+// a rule that is not among the rules.
 func NewTable(object any, rules Rules) (table Table) {
 	fields := reflect.Indirect(reflect.ValueOf(object)).Type()
 	for _, field := range reflect.VisibleFields(fields) {
-		if field.Anonymous || !field.IsExported() {
+		if field.Anonymous || !field.IsExported() || field.Tag.Get("form") == "-" {
 			continue
 		}
 		m := Member{field: field.Index}
