@@ -53,7 +53,7 @@ const (
 	partSize     = 128 << 10 // bytes of a page that are joined in memory before they are written
 
 	maxBody   = 1 << 20   // bytes of a body
-	maxBodies = 128 << 20 // bytes of the bodies of all creates, beyond the first 64 KiB of each
+	maxBodies = 128 << 20 // bytes of the bodies of all requests, beyond the first 64 KiB of each
 )
 
 //go:embed openapi.json
@@ -167,7 +167,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !isOurs:
 		a.writeError(w, r, errOutside)
 	case isPreflight:
-		preflight(w)
+		a.preflight(w)
 	default:
 		a.mux.ServeHTTP(w, r)
 	}
@@ -192,9 +192,9 @@ func setHeaders(w http.ResponseWriter, r *http.Request) {
 // a request (Fetch, section 4.8). Such a question carries no key, and the answer is the
 // same for every path. The star allows the headers that tracing scripts add to every
 // request of a page. It is valid because no credentials are allowed.
-func preflight(w http.ResponseWriter) {
+func (a *api) preflight(w http.ResponseWriter) {
 	h := w.Header()
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
+	h.Set("Access-Control-Allow-Methods", a.service.Methods())
 	h.Set("Access-Control-Allow-Headers",
 		"authorization, content-type, idempotency-key, x-service-api-key, *")
 	h.Set("Access-Control-Max-Age", "7200") // seconds

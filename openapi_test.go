@@ -920,7 +920,13 @@ func newProber(t *testing.T, cfg *events.Config) *prober {
 // are names and values in turn; an empty value removes the header.
 func (p *prober) do(method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	p.t.Helper()
-	r := httptest.NewRequest(method, events.BasePath+target, strings.NewReader(body))
+	return p.send(method, target, strings.NewReader(body), headers...)
+}
+
+// send is do with a body that may end as it should not.
+func (p *prober) send(method, target string, body io.Reader, headers ...string) *httptest.ResponseRecorder {
+	p.t.Helper()
+	r := httptest.NewRequest(method, events.BasePath+target, body)
 	r.Header.Set("X-Service-Api-Key", "svc_live_ada")
 	for pair := range slices.Chunk(headers, 2) {
 		if r.Header.Set(pair[0], pair[1]); pair[1] == "" {
@@ -932,6 +938,11 @@ func (p *prober) do(method, target, body string, headers ...string) *httptest.Re
 	p.see(method, r.URL.Path, w)
 	return w
 }
+
+// readerFunc is a body that is a function.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(part []byte) (int, error) { return f(part) }
 
 // see holds an answer against the document, and notes what it shows.
 func (p *prober) see(method, path string, w *httptest.ResponseRecorder) {
@@ -1199,6 +1210,13 @@ func TestOpenAPIAnswers(t *testing.T) {
 		p.do(method, target, body, "X-Service-Api-Key", "svc_live_revoked")
 		p.do(method, target+"?nope=1", body)
 		broken.do(method, target, body)
+		if body != "" {
+			p.do(method, target, strings.Repeat(" ", bodyLimit)+body)
+			p.do(method, target, body, "Content-Type", "text/plain")
+			p.do(method, target, body, "Content-Encoding", "gzip")
+			p.send(method, target, readerFunc(late))
+			p.send(method, target, readerFunc(cutShort))
+		}
 		if method == "GET" {
 			p.do("HEAD", target, "")
 			p.do("HEAD", target+"?nope=1", "")
@@ -1234,14 +1252,12 @@ func TestOpenAPIAnswers(t *testing.T) {
 	}
 	with := func(members string) string { return strings.Replace(leastBody, "{", "{"+members+",", 1) }
 	for _, body := range []string{
-		with(`"requires_approval":true`), with(`"timezone":"Berlin"`), strings.Repeat(" ", 1<<20) + leastBody,
+		with(`"requires_approval":true`), with(`"timezone":"Berlin"`),
 		`{"start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T10:00:00Z"}`, `{"title": "T",}`,
 	} {
 		p.do("POST", "/events/create", body)
 	}
 	p.do("POST", "/events/create?draft=true", leastBody)
-	p.do("POST", "/events/create", leastBody, "Content-Type", "text/plain")
-	p.do("POST", "/events/create", leastBody, "Content-Encoding", "gzip")
 	p.do("POST", "/events/create", leastBody, "Idempotency-Key", "launch party")
 	created := p.do("POST", "/events/create", leastBody, "Idempotency-Key", "k")
 	replayed := p.do("POST", "/events/create", leastBody, "Idempotency-Key", "k")
@@ -1253,12 +1269,16 @@ func TestOpenAPIAnswers(t *testing.T) {
 	}
 	p.do("POST", "/events/create", leastBody+" ", "Idempotency-Key", "k")
 
-	slow := &service{t: t, handler: p.handler, key: "svc_live_ada"}
-	held := slow.fill()
-	p.do("POST", "/events/create", leastBody+strings.Repeat(" ", bodyLimit-len(leastBody))) // no memory is left
-	for i, c := range held {
-		c.finish([]func([]byte) (int, error){late, cutShort}[i%2])
-		p.see("POST", events.BasePath+"/events/create", c.w)
+	// While other bodies take all the memory, there is none for those of any operation.
+	held := (&service{t: t, handler: p.handler, key: "svc_live_ada"}).fill()
+	for _, name := range d.operations {
+		method, path, _ := strings.Cut(name, " ")
+		if d.operation(name).RequestBody != nil {
+			p.do(method, concrete(path), leastBody+strings.Repeat(" ", bodyLimit-len(leastBody)))
+		}
+	}
+	for _, c := range held {
+		c.finish(cutShort)
 	}
 
 	want := map[string]bool{}
@@ -1407,8 +1427,19 @@ func taken(name string, member *schema, value any) bool {
 // The server takes a body exactly if its schema, or the words beside it, do.
 func TestOpenAPIRequestBody(t *testing.T) {
 	t.Parallel()
+	d := openAPI()
+	for _, operation := range d.operations {
+		if d.operation(operation).RequestBody != nil {
+			t.Run(operation, func(t *testing.T) { testRequestBody(t, d, operation) })
+		}
+	}
+}
+
+func testRequestBody(t *testing.T, d *document, operation string) {
+	t.Parallel()
 	p := newProber(t, nil)
-	content := openAPI().newEvent()
+	method, path, _ := strings.Cut(operation, " ")
+	content := d.operation(operation).RequestBody.json()
 	schema := content.Schema.target
 	try := func(value any, want bool) {
 		t.Helper()
@@ -1416,9 +1447,9 @@ func TestOpenAPIRequestBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := p.do("POST", "/events/create", string(body))
-		if (w.Code == http.StatusCreated) != want {
-			t.Errorf("create %.200s = %d %.200s, want taken: %v", body, w.Code, w.Body, want)
+		w := p.do(method, concrete(path), string(body))
+		if (w.Code == d.operation(operation).success()) != want {
+			t.Errorf("%s %.200s = %d %.200s, want taken: %v", operation, body, w.Code, w.Body, want)
 		} else if want {
 			if err := checkKept(string(body), w.Body.String()); err != nil {
 				t.Error(err)
@@ -1428,9 +1459,10 @@ func TestOpenAPIRequestBody(t *testing.T) {
 	for _, example := range content.examples() {
 		try(example, true)
 	}
-	for _, value := range []any{nil, true, 1, "x", []any{}, []any{content.examples()[0]}, map[string]any{}} {
+	for _, value := range []any{nil, true, 1, "x", []any{}, []any{content.examples()[0]}} {
 		try(value, false)
 	}
+	try(map[string]any{}, len(schema.Required) == 0)
 	least := func() map[string]any {
 		const first, last = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"
 		return map[string]any{"title": "T", "start_at": first, "end_at": last}
@@ -1444,17 +1476,13 @@ func TestOpenAPIRequestBody(t *testing.T) {
 		body := least()
 		delete(body, name)
 		try(body, !slices.Contains(schema.Required, name))
-		for _, value := range []any{nil, true, false, 0.0, 1.0, -1.5, []any{}, []any{"x"}, map[string]any{}} {
+		for _, value := range append(valuesFor(member), nil) {
 			body[name] = value
 			try(body, taken(name, member, value))
 		}
-		for _, text := range textsFor(name, member) {
-			body[name] = text
-			try(body, taken(name, member, text))
-		}
 	}
-	if w := p.do("POST", "/events/create", ""); w.Code != http.StatusBadRequest {
-		t.Errorf("create without a body = %d, want 400", w.Code)
+	if w := p.do(method, concrete(path), ""); w.Code != http.StatusBadRequest {
+		t.Errorf("%s without a body = %d, want 400", operation, w.Code)
 	}
 	body := least() // the description of end_at says that it is later
 	body["end_at"] = body["start_at"]
@@ -1519,11 +1547,7 @@ func TestOpenAPIRecords(t *testing.T) {
 			if name == "host_id" || name == "event_id" || strings.HasSuffix(name, "_at") {
 				continue // these must exist, or may have an offset
 			}
-			values := []any{true, 1.0, map[string]any{}}
-			for _, text := range textsFor(name, member) {
-				values = append(values, text)
-			}
-			for _, value := range values {
+			for _, value := range valuesFor(member) {
 				record := maps.Clone(least)
 				record[name] = value
 				data, err := json.Marshal([]any{map[string]any{strings.ToLower(kind): record}})
@@ -1615,9 +1639,10 @@ func (d *document) prefilled(operation, base string) (requests []*http.Request) 
 	return requests
 }
 
-// textsFor returns texts for a member: on both sides of every length that counts
-// anywhere, the words that its schema lists, and its samples.
-func textsFor(name string, member *schema) []string {
+// valuesFor returns values for a member: some of every kind but null, texts on both sides of every
+// length that counts anywhere, numbers on both sides of its bounds, the words that its schema
+// lists, and its samples.
+func valuesFor(member *schema) (values []any) {
 	all := []string{"null", "true", "x", " "}
 	lengths := []int{0, 1, 2, 3, 4, 5, 67, 68, 69, 99, 100, 101, 253, 254, 255, 256, 2047, 2048, 2049}
 	for _, begin := range []string{"", "https://example.com/", "usr_", "evt_", "gst_", "a@", "a-"} {
@@ -1642,7 +1667,15 @@ func textsFor(name string, member *schema) []string {
 			all = append(all, value, value+"s", " "+value, strings.ToUpper(value))
 		}
 		samples := s.samples()
+		for _, bound := range []*float64{s.Minimum, s.Maximum} {
+			if bound != nil {
+				values = append(values, *bound-1, *bound, *bound+1)
+			}
+		}
 		all = slices.Concat(all, samples.Taken, samples.Refused, samples.OnlyServer, samples.OnlySchema)
 	})
-	return all
+	for _, text := range all {
+		values = append(values, text)
+	}
+	return append(values, true, false, 0.0, 1.0, -1.5, []any{}, []any{"x"}, map[string]any{})
 }

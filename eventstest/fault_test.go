@@ -152,8 +152,7 @@ func TestWholeAnswers(t *testing.T) {
 				client := srv.Client()
 				client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 				method, path, _ := strings.Cut(tt.request, " ")
-				body := map[bool]string{true: launch}[method == "POST"]
-				a := send(t, client, method, srv.URL+path, body)
+				a := send(t, client, method, srv.URL+path, bodyOf(tt.request))
 				whole, isWhole := strings.CutPrefix(tt.body, "=")
 				if a.status != tt.status || isWhole && a.body != whole || !strings.Contains(a.body, whole) ||
 					a.header.Get("Content-Length") != fmt.Sprint(len(a.body)) {
@@ -358,8 +357,7 @@ func TestConnectionsClose(t *testing.T) {
 		srv.Fail("GET /events", fault)
 		for _, request := range []string{"POST /events/create", "GET /events"} {
 			method, path, _ := strings.Cut(request, " ")
-			body := map[bool]string{true: launch}[method == "POST"]
-			if a := send(t, client, method, srv.URL+path, body, key, "Idempotency-Key: k"); a.err == nil {
+			if a := send(t, client, method, srv.URL+path, bodyOf(request), key, "Idempotency-Key: k"); a.err == nil {
 				t.Errorf("%+v: %s = %d, sent again without being told", fault, request, a.status)
 			}
 		}

@@ -25,6 +25,14 @@ type answer struct {
 	err    error
 }
 
+// bodyOf is the body of a request: of those that these tests list, only creates have one.
+func bodyOf(request string) string {
+	if strings.HasPrefix(request, createEvent) {
+		return launch
+	}
+	return ""
+}
+
 // send sends a request with "Name: value" headers.
 func send(t testing.TB, c *http.Client, method, url, body string, headers ...string) answer {
 	t.Helper()

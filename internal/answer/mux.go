@@ -53,6 +53,23 @@ func (s *Service) Operations() (all []string) {
 	return all
 }
 
+// Methods are those that there are on any path, as the header Allow has those of one.
+func (s *Service) Methods() string {
+	var methods []string
+	for _, route := range s.Routes {
+		method, _, _ := strings.Cut(route.Operation, " ")
+		if !slices.Contains(methods, method) {
+			methods = append(methods, method)
+		}
+	}
+	return allowed(methods)
+}
+
+// allowed are methods of routes and those that need no route, as the header Allow has them.
+func allowed(methods []string) string {
+	return strings.Replace(strings.Join(methods, ", "), "GET", "GET, HEAD", 1) + ", OPTIONS"
+}
+
 // Handler returns a handler that sends each request to the route for its method and path. A
 // route for GET takes HEAD, too. The Pattern of a request is then the method and the whole path
 // of its route.
@@ -102,8 +119,7 @@ func (s *Service) Handler() http.Handler {
 	paths.HandleFunc("/", unknown)
 	mux.Handle("/", paths)
 	for path, own := range methods {
-		allow := strings.Join(own, ", ") + ", OPTIONS"
-		allow = strings.Replace(allow, "GET", "GET, HEAD", 1)
+		allow := allowed(own)
 		paths.HandleFunc(s.Base+path, refuse(path, allow))
 		// A method that the path lacks must not reach another path with a wildcard.
 		for method := range known {
