@@ -167,28 +167,58 @@ func (s inner) List(kind string) ([]byte, error) {
 	return strict.Encode(list()), nil
 }
 
-// listKeys is all keys, each with the name and email of its user and with when it was last used.
-func (s inner) listKeys() any {
-	type listed struct {
-		Key
-		Digest     string     `json:"digest,omitempty"` // hides that of Key
-		Name       string     `json:"name"`
-		Email      string     `json:"email"`
-		LastUsedAt *time.Time `json:"last_used_at"`
+// listedKey is a key with the name and email of its user and with when it was last used.
+type listedKey struct {
+	Key
+	Digest     string     `json:"digest,omitempty"` // hides that of Key
+	Name       string     `json:"name"`
+	Email      string     `json:"email"`
+	LastUsedAt *time.Time `json:"last_used_at"`
+}
+
+// keyRow is what a listedKey is made of. The row is a copy, to be read while others change the store.
+type keyRow struct {
+	rows.Row
+	name, email string
+}
+
+func (s inner) listed(row keyRow) listedKey {
+	key := listedKey{Name: row.name, Email: row.email, LastUsedAt: s.uses.last(row.ID)}
+	decode(&key.Key, &row.Row)
+	return key
+}
+
+func newKeyRow(key, user *rows.Row) keyRow {
+	return keyRow{*key, user.Value("name"), user.Value("email")}
+}
+
+// Key is one key as the list of keys has it. The error wraps [ErrNotFound] if there is no such key.
+func (s inner) Key(id string) ([]byte, error) {
+	var row keyRow
+	s.db.View(func(v rows.View) {
+		key := v.Get("key", id)
+		if key != nil {
+			row = newKeyRow(key, v.Get("usr", key.Parent))
+		}
+	})
+	if row.ID == "" {
+		return nil, notFound("key", id)
 	}
-	list := []listed{}
-	var keys []rows.Row // copies, to be read while others change the store
+	return strict.Encode(s.listed(row)), nil
+}
+
+func (s inner) listKeys() any {
+	var keys []keyRow
 	s.db.View(func(v rows.View) {
 		for user := range v.Children("", "usr") {
 			for key := range v.Children(user.ID, "key") {
-				list = append(list, listed{Name: user.Value("name"), Email: user.Value("email")})
-				keys = append(keys, *key)
+				keys = append(keys, newKeyRow(key, user))
 			}
 		}
 	})
-	for i := range list {
-		decode(&list[i].Key, &keys[i])
-		list[i].LastUsedAt = s.uses.last(keys[i].ID)
+	list := make([]listedKey, len(keys))
+	for i, key := range keys {
+		list[i] = s.listed(key)
 	}
 	return list
 }

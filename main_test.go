@@ -1245,6 +1245,9 @@ func TestDamage(t *testing.T) {
 	if code != 0 || !strings.HasSuffix(out, "\nusers: 2\nkeys: 3\nevents: 5\nguests: 3\nfound: clean\n") {
 		t.Errorf("check = %d %s %s", code, out, stderr)
 	}
+	if code, _, stderr := command(env, "", "dump"); code != 0 || stderr != "" {
+		t.Errorf("dump = %d %s", code, stderr)
+	}
 	whole, _ := os.ReadFile(data)
 	for _, cut := range []int{1, 2, 20} { // a copy that lacks its end looks like a crash
 		if err := os.WriteFile(data, whole[:len(whole)-cut], 0o600); err != nil {
@@ -1254,6 +1257,11 @@ func TestDamage(t *testing.T) {
 		isTold := strings.Contains(out, "\nformat: events/") && !strings.Contains(out, "found: clean")
 		if code != 3 || !isTold || stderr != "" {
 			t.Errorf("check of a file without its last %d bytes = %d %s %s, want 3", cut, code, out, stderr)
+		}
+		code, out, stderr = command(env, "", "dump")
+		if code != 0 || out == "" || !strings.Contains(stderr, "eventsd: warning: "+data+": the ") ||
+			!strings.Contains(stderr, "; all before that was read\n") {
+			t.Errorf("dump of a file without its last %d bytes = %d %s, want a warning", cut, code, stderr)
 		}
 	}
 	damaged := bytes.Replace(whole, []byte(`"name":"Grace Hopper"`), []byte(`"name":"Grace Hoppex"`), 1)

@@ -254,7 +254,7 @@ func TestControlRefuses(t *testing.T) {
 		{"DELETE /keys/a/b", "", "", 404, "not_found"},
 		{"POST /clock", "", "", 405, "use GET, HEAD, PUT, OPTIONS"},
 		{"GET /reset", "", "", 405, "use POST, OPTIONS"},
-		{"GET /keys/key_1", "", "", 405, "use DELETE, OPTIONS"},
+		{"PUT /keys/key_1", "", "", 405, "use GET, HEAD, DELETE, OPTIONS"},
 		{"PATCH /faults", "", "", 405, "use GET, HEAD, PUT, POST, DELETE, OPTIONS"},
 		{"GET /keys?user=usr_ada", "", "", 400, "query"},
 		{"GET /clock?user=usr_ada", "", "", 400, "query"},

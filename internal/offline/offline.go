@@ -108,12 +108,17 @@ func (f *Files) Look(data string) (operator.Store, error) {
 	if !isThere {
 		return nil, errMissing(data, "")
 	}
+	found := "" // at the end of the file
 	store, err := f.Store(slog.New(slog.DiscardHandler), func(o rows.Options) (*rows.DB, error) {
-		db, _, err := rows.OpenToRead(data, o)
+		db, report, err := rows.OpenToRead(data, o)
+		found = report.Repair
 		return db, err
 	})
 	if err != nil {
 		return nil, Advised(err)
+	}
+	if found != "" {
+		f.Program.Warn("%s: %s; all before that was read", data, found)
 	}
 	return store, nil
 }

@@ -98,6 +98,10 @@ func (c *client) List(kind string) ([]byte, error) {
 	return list.Data, err
 }
 
+func (c *client) Key(id string) ([]byte, error) {
+	return decode[json.RawMessage](c, "GET", "/keys/"+url.PathEscape(id), nil)
+}
+
 func (c *client) RevokeKey(id string) error {
 	return c.ask(io.Discard, "DELETE", "/keys/"+url.PathEscape(id), nil)
 }

@@ -158,20 +158,13 @@ func (t *tool) keyIssue(flags *command.Flags) func() error {
 	}
 }
 
-// findKey returns the key with an id as the list of keys has it, where null is "". It is
-// nil if there is no such key.
-func findKey(s Store, id string) (map[string]string, error) {
-	list, err := s.List("keys")
-	var keys []map[string]string
+// findKey returns the members of a key, of which null is "".
+func findKey(s Store, id string) (members map[string]string, err error) {
+	key, err := s.Key(id)
 	if err == nil {
-		err = json.Unmarshal(list, &keys)
+		err = json.Unmarshal(key, &members)
 	}
-	for _, key := range keys {
-		if key["id"] == id {
-			return key, err
-		}
-	}
-	return nil, err
+	return members, err
 }
 
 // whose names a key and its user.

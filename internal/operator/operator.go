@@ -6,6 +6,7 @@
 //
 //	POST   /keys       {"name","email"} or {"user_id"} -> 201 {"id","key","user"}
 //	GET    /keys       -> {"data":[…]}
+//	GET    /keys/{id}  -> one of them
 //	DELETE /keys/{id}  -> 204, the key is revoked
 //	GET    /records    -> an array of records, with ?user=ID those of one user
 //	POST   /records    an array of records, all or none -> {"applied":n,"unchanged":n}
@@ -34,6 +35,8 @@ type Store interface {
 	IssueKeyJSON(request []byte) (issued map[string]string, err error)
 	// List returns an array of all that there is of a kind: of one of [Lists].
 	List(kind string) ([]byte, error)
+	// Key returns a key as the list of "keys" has it. The error is that there is no such key.
+	Key(id string) ([]byte, error)
 	// RevokeKey ends the key with an id, for good.
 	RevokeKey(id string) error
 	// WriteRecords writes an array of all records. The error is the writer's.
@@ -93,10 +96,17 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 		}
 		return issued, nil
 	}
+	getKey := func(r answer.Request) (any, error) {
+		key, err := store.Key(r.PathValue("id"))
+		return json.RawMessage(key), err
+	}
 	revokeKey := func(r answer.Request) (any, error) {
 		id := r.PathValue("id")
-		err := store.RevokeKey(id)
+		before, err := findKey(store, id)
 		if err == nil {
+			err = store.RevokeKey(id)
+		}
+		if err == nil && before["revoked_at"] == "" {
 			report.of(r)("revoked a key", "key", id)
 		}
 		return nil, err
@@ -148,6 +158,7 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 	}
 	return append(routes, []answer.Route{
 		{Operation: "POST /keys", Body: keyBody, Handle: Reply(201, issueKey)},
+		{Operation: "GET /keys/{id}", Handle: Reply(200, getKey)},
 		{Operation: "DELETE /keys/{id}", Handle: Reply(204, revokeKey)},
 		{Operation: "GET /records", Params: []answer.Parameter{user}, Handle: writeRecords},
 		{Operation: "POST /records", Body: recordsBody, Handle: Reply(200, applyRecords)},

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +15,9 @@ import (
 
 // store answers all the same, or with its error, and notes what it was asked.
 type store struct {
-	asked string
-	err   error
+	asked   string
+	revoked string // when its key was, in JSON; "" if it was not
+	err     error
 }
 
 func (s *store) do(answer, what string) ([]byte, error) {
@@ -30,6 +32,10 @@ func (s *store) IssueKeyJSON(request []byte) (map[string]string, error) {
 
 func (s *store) List(kind string) ([]byte, error) {
 	return s.do(`[{"id":"key_1"}]`, kind)
+}
+
+func (s *store) Key(id string) ([]byte, error) {
+	return s.do(`{"id":"key_1","revoked_at":`+cmp.Or(s.revoked, "null")+`}`, "key "+id)
 }
 
 func (s *store) UserRecords(userID string) (func(io.Writer) error, error) {
@@ -90,7 +96,7 @@ func TestStoreRoutes(t *testing.T) {
 	s := &store{}
 	h := Handler("/base", StoreRoutes(s, noReport, "/v1"), everyone, fail)
 	longest := strings.Repeat(" ", 1<<20)
-	routes := "there is no such route below /base/; there are GET /" + strings.Join(Lists, ", GET /") + ", POST /keys, DELETE /keys/{id}, "
+	routes := "there is no such route below /base/; there are GET /" + strings.Join(Lists, ", GET /") + ", POST /keys, GET /keys/{id}, DELETE /keys/{id}, "
 	for _, tt := range []struct {
 		request, body string
 		status        int
@@ -101,6 +107,7 @@ func TestStoreRoutes(t *testing.T) {
 		{"GET /keys?", "", 200, `{"data":[{"id":"key_1"}]}`, "keys"},
 		{"POST /keys", `{"name":"Ada"}`, 201, issued, `issue {"name":"Ada"}`},
 		{"POST /keys", longest, 201, issued, "issue " + longest},
+		{"GET /keys/key_1", "", 200, `{"id":"key_1","revoked_at":null}`, "key key_1"},
 		{"DELETE /keys/key_1", "", 204, "", "revoke key_1"},
 		{"DELETE /keys/.a%20%3Fb", "", 204, "", "revoke .a ?b"},
 		{"DELETE /keys/%7Bid%7D", "", 204, "", "revoke {id}"},
@@ -116,7 +123,7 @@ func TestStoreRoutes(t *testing.T) {
 		{"DELETE /keys/a/b", "", 404, routes, ""},
 		{"PUT /keys", "", 405, "this method is not allowed on /keys; use GET, HEAD, POST, OPTIONS", ""},
 		{"DELETE /records?x", "x", 405, "this method is not allowed on /records; use GET, HEAD, POST, OPTIONS", ""},
-		{"GET /keys/key_1", "", 405, "this method is not allowed on /keys/{id}; use DELETE, OPTIONS", ""},
+		{"PUT /keys/key_1", "", 405, "this method is not allowed on /keys/{id}; use GET, HEAD, DELETE, OPTIONS", ""},
 		{"GET /keys?limit=1", "", 400, `\"limit\" is not a query parameter of GET /keys: it takes none"`, ""},
 		{"POST /keys?user=", "{}", 400, `\"user\" is not a query parameter of POST /keys: it takes none"`, ""},
 		{"GET /records?%zz", "", 400, "the query string is malformed; ", ""},
@@ -189,6 +196,12 @@ func TestReport(t *testing.T) {
 				t.Errorf("%s, uid known: %v, logs %q, want %q", tt.request, isKnown, got, want)
 			}
 		}
+	}
+	got := ""
+	report := func(message string, _ ...any) { got += message }
+	h := Handler("/base", StoreRoutes(&store{revoked: `"2027-01-01T00:00:00Z"`}, report, ""), everyone, fail)
+	if w := send(h, "DELETE /keys/key_1", ""); w.Code != 204 || got != "" {
+		t.Errorf("a second revoke = %d and logs %q, want 204 and nothing", w.Code, got)
 	}
 }
 
