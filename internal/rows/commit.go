@@ -108,12 +108,14 @@ func (db *DB) commit(waiting []*call) (rest []*call) {
 			c.err = err
 			refused++
 		}
+	}
+	if pending != nil {
+		db.noteCommit(err, refused) // before the calls return: Trouble knows of what they know
+	}
+	for _, c := range calls {
 		if c.done != nil {
 			close(c.done)
 		}
-	}
-	if pending != nil {
-		db.noteCommit(err, refused)
 	}
 	if db.file != nil {
 		db.compact()
