@@ -107,7 +107,7 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 		{Operation: "POST /faults", Params: ofUser, Body: body, Handle: operator.Reply(201, d.postFault)},
 		{Operation: "DELETE /faults", Params: ofUser, Handle: operator.Reply(204, d.deleteFaults)},
 		{Operation: "DELETE /faults/{id}", Handle: operator.Reply(204, d.deleteFaults)},
-		{Operation: "GET /requests", Params: filter, Handle: operator.Reply(200, d.getRequests)},
+		{Operation: "GET /requests", Params: filter, Handle: d.getRequests},
 		{Operation: "DELETE /requests", Params: ofUser, Handle: operator.Reply(204, deleteRequests)},
 		{Operation: "GET /clock", Handle: operator.Reply(200, d.getClock)},
 		{Operation: "PUT /clock", Body: body, Handle: operator.Reply(200, d.putClock)},
@@ -241,7 +241,8 @@ func (d *Double) deleteFaults(r answer.Request) (any, error) {
 // getRequests answers with the requests of the journal or, with ?count= or ?wait=, with those
 // that have come once there are so many, or when the time is over. One of the two alone waits
 // for one request, or for ten seconds.
-func (d *Double) getRequests(r answer.Request) (any, error) {
+func (d *Double) getRequests(w http.ResponseWriter, r answer.Request) error {
+	answer.NoTimeouts(w)
 	q := Query{
 		Operation: operationParam.In(r),
 		After:     afterParam.In(r),
@@ -264,7 +265,8 @@ func (d *Double) getRequests(r answer.Request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	return d.Requests(ctx, q), nil
+	answer.Stream(w, d.Requests(ctx, q).write)
+	return nil
 }
 
 func (d *Double) getClock(answer.Request) (any, error) {

@@ -1,6 +1,7 @@
 package double
 
 import (
+	"bufio"
 	"cmp"
 	"container/list"
 	"context"
@@ -260,10 +261,29 @@ func (q Query) counts(e *entry) bool {
 
 // Found are the requests that a [Query] asks for.
 type Found struct {
-	Requests []Request `json:"data"`      // the oldest first
+	Requests []Request `json:"-"`         // the oldest first
 	TimedOut bool      `json:"timed_out"` // there are fewer than were waited for
 	Dropped  int       `json:"dropped"`   // how many older ones the journal no longer has
 	*Progress
+}
+
+// write writes what was found as the control API answers it: {"data":[…],"timed_out":…}. It
+// encodes a request at a time, as all of them may be long.
+func (f Found) write(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	out.WriteString(`{"data":[`)
+	for i, r := range f.Requests {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		_, err := out.Write(strict.Encode(r))
+		if err != nil {
+			return err
+		}
+	}
+	out.WriteString("],")
+	out.Write(strict.Encode(f)[len("{"):]) // the other members
+	return out.Flush()
 }
 
 // Progress is what who follows the journal needs to fetch no request twice.
@@ -333,6 +353,9 @@ func (d *Double) Requests(ctx context.Context, q Query) Found {
 // WriteJournal writes all requests as the control API has them, for who looks at them when the
 // double has ended.
 func (d *Double) WriteJournal(w io.Writer) error {
-	_, err := w.Write(append(strict.Encode(d.Requests(context.Background(), Query{})), '\n'))
+	err := d.Requests(context.Background(), Query{}).write(w)
+	if err == nil {
+		_, err = io.WriteString(w, "\n")
+	}
 	return err
 }
