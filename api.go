@@ -17,6 +17,8 @@
 // one process share nothing. Package eventstest has the test double: this server, in
 // memory, with a clock and ids that repeat, and faults on request.
 //
+// The package has no TLS, no rate limits and no sessions: put a proxy before it.
+//
 // Limits: bodies of 1 MiB, lists of 100 events and 200 guests a page, one
 // process a file. Members and headers may be added to answers within v1; nothing
 // is taken away or changes its meaning.

@@ -19,6 +19,9 @@
 //   - [Server.Fail] makes requests go wrong, [Server.Requests] returns what was
 //     called, and a request to a route that the API lacks fails the test when it ends.
 //
+// It does not stand for a disk or a machine: there is no data file, and a restart, a full disk
+// or a crash has no fault.
+//
 // # Faults
 //
 // A test says what goes wrong with an operation. Each of these is an example by

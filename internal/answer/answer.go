@@ -1,9 +1,13 @@
-// Package answer writes the answers of every handler in this program: of the
-// API, of the operator's handler and of the control API, finds the route of each request
-// by a list (mux.go), and has the limits of every server (server.go). Every answer with a
-// body has a Content-Length, but for that of [Stream]. Errors have one form:
+// Package answer is what every handler of this program has in common: the API, the operator's
+// handler and the control API. It finds the route of a request by a list (mux.go), reads its
+// query and its body (request.go, body.go), writes the answer, and has the limits of every
+// server (server.go). Every answer with a body has a Content-Length, but for that of [Stream].
+// Errors have one form:
 //
 //	{"error":{"code":"not_found","message":"…"}}
+//
+// It does not know who may ask for what, nor what the answers mean: its callers hand it the
+// check of a request and the handlers.
 package answer
 
 import (

@@ -6,6 +6,8 @@
 // service manager that hands over a socket (manager.go);
 // running another program beside the server (child.go); writing a file whole
 // (file.go); and the memory of the process (memory.go).
+//
+// It knows no data file, no API key and no event, and nothing of what the subcommands do.
 package command
 
 import (

@@ -12,6 +12,9 @@
 // of the request. The server checks key, route and method, and calls the double again, by
 // [Server.Intercept]: there, a request that meets a fault is held (fault.go says what a
 // fault is, hold.go what is done to the request).
+//
+// It does not imitate the API: what no fault makes is answered by the server. Nor does it keep
+// users and events: those are in the server's store.
 package double
 
 import (

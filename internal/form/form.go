@@ -22,6 +22,9 @@
 // in Go the object that Fill takes, so that it passes the same checks as one that came
 // as JSON. [Form.Append] writes the struct for the file, in the order of its fields, as
 // encoding/json does, which reads it again.
+//
+// It looks at one object and at each member alone: what members have to do with each other or
+// with other objects is for the caller to check.
 package form
 
 import (

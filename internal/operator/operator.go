@@ -11,7 +11,8 @@
 //	GET    /records    -> an array of records, with ?user=ID those of one user
 //	POST   /records    an array of records, all or none -> {"applied":n,"unchanged":n}
 //
-// Errors have the form of the API.
+// Errors have the form of the API. This package opens no data file and parses no records: both
+// are left to what its [Files] and its [Store] are.
 package operator
 
 import (

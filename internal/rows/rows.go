@@ -20,6 +20,9 @@
 // children: one for each kind and, of children with a status, one more for each kind and
 // status.
 //
+// The database does not know what else a row says or whether that is right: who puts a row
+// has checked it. There are no queries but by name and by list.
+//
 // # How a change becomes durable
 //
 // Updates run one after the other, each on the state that the ones before it

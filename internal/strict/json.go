@@ -7,8 +7,11 @@
 // There is one exception. [Time] also accepts date-times in shorter forms of ISO 8601,
 // because common clients write them and they can mean one thing only.
 //
-// No function panics, whatever a client sends. Each takes time linear in its input,
-// keeps no state and is safe for concurrent use. No error repeats any of the input.
+// No function that reads panics, whatever a client sends. Each takes time linear in its
+// input, keeps no state and is safe for concurrent use. No error repeats any of the input.
+//
+// It does not know what a text is for: which members an object may have, for example, is said
+// by package form.
 package strict
 
 import (
