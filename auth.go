@@ -223,44 +223,43 @@ func (s inner) listKeys() any {
 	return list
 }
 
-// keyState is what a server that starts must know of the keys of its store.
+// keyState is what a server that starts knows of the keys of its store.
 type keyState struct {
-	Owner  string // the id of the first user of the store, or "" if there is none
-	Exists bool   // the store had keys, valid or revoked ones
-	Known  bool   // the secret that was asked for is that of a valid key
-	Secret string // of the key that was made now, if one was
+	Owner  string // the id of the first user of the store; "" if there is none
+	Exist  bool   // the store had keys, valid or revoked ones
+	Made   string // the secret of the key that was made now, if one was
+	Chosen string // the secret that was asked for, if one was
+	Known  bool   // Chosen is the secret of a valid key
 }
 
 // firstKey makes the first key of a store that has none, if makeOne is true or a
 // secret is chosen: for the first user of the store or, if there is no user, for
 // a new one. In a store with keys it changes nothing.
-func (s *Store) firstKey(secret string, makeOne bool) (state keyState, err error) {
-	state.Exists = s.db.Stats().Rows["key"] > 0
-	first := ""
+func (s *Store) firstKey(chosen string, makeOne bool) (keyState, error) {
+	state := keyState{Chosen: chosen, Exist: s.db.Stats().Rows["key"] > 0}
 	s.db.View(func(v rows.View) {
 		for user := range v.Children("", "usr") { // the oldest comes first
-			first = user.ID
+			state.Owner = user.ID
 			return
 		}
 	})
-	if !state.Exists && (makeOne || secret != "") {
-		request := keyRequest{UserID: first}
-		if first == "" {
+	if !state.Exist && (makeOne || chosen != "") {
+		request := keyRequest{UserID: state.Owner}
+		if state.Owner == "" {
 			request = keyRequest{Name: "Local Owner", Email: "owner@localhost.example"}
 		}
-		var key Key
-		state.Secret, key, err = s.issueKey(request, secret)
+		secret, key, err := s.issueKey(request, chosen)
 		if err != nil {
 			return state, err
 		}
-		first = key.UserID
+		state.Made = secret
+		state.Owner = key.UserID
 	}
-	_, _, state.Known = s.lookUpKey(secret)
-	// An update and not a View, as it returns a panic of decode as an error.
-	state.Owner, err = update(context.Background(), s, func(t tx) (string, error) {
-		var owner User
-		decode(&owner, t.Get("usr", first))
-		return owner.ID, nil
+	_, _, state.Known = s.lookUpKey(chosen)
+	// A forged user refuses the start. In an update, as that returns a panic of decode as an error.
+	_, err := update(context.Background(), s, func(t tx) (any, error) {
+		decode(new(User), t.Get("usr", state.Owner))
+		return nil, nil
 	})
 	return state, err
 }

@@ -208,8 +208,33 @@ type service struct {
 	// end is called with the error that the server ends with, once it has served, and returns
 	// the one that the program ends with.
 	end func(error) error
-	// level is that of the log's line "ready" and of those about what an operator changes.
-	level slog.Level
+	// report logs that the server is ready and what an operator changes.
+	report operator.Report
+}
+
+// apiService is what serve and demo have in common: the API and the page that describes it, which
+// has a note and, if that is no secret, the key.
+func (e *eventsd) apiService(logger *slog.Logger, note string, isKeyPublic bool) service {
+	return service{
+		config:     Config{Logger: logger},
+		handler:    func(a *api) http.Handler { return a },
+		keepAlives: true,
+		pages: func(key greeting.Key) map[string]http.HandlerFunc {
+			if !isKeyPublic {
+				key.Secret = ""
+			}
+			return map[string]http.HandlerFunc{"/": pages.Reference(pages.Values{
+				Note: note,
+				Key:  func(string) string { return key.Secret },
+			})}
+		},
+		lines:    greeting.Lines,
+		announce: e.announcer(logger),
+		until:    command.StopSignal,
+		patience: command.StopTimeout,
+		end:      func(err error) error { return err },
+		report:   logger.Info,
+	}
 }
 
 // serve serves the store of the data file.
@@ -227,23 +252,9 @@ func (e *eventsd) serve(flags *command.Flags) func() error {
 		if f.data == "" {
 			return errors.New("-data is empty: give the path of the data file")
 		}
-		s := service{
-			config:     Config{Logger: logger, NewEventStatus: f.newEventStatus},
-			data:       f.data,
-			handler:    func(a *api) http.Handler { return a },
-			keepAlives: true,
-			pages: func(greeting.Key) map[string]http.HandlerFunc {
-				return map[string]http.HandlerFunc{"/": pages.Reference(pages.Values{
-					Note: "The operator of this server issues keys.",
-					Key:  func(string) string { return "" },
-				})}
-			},
-			lines:    greeting.Lines,
-			announce: e.announcer(logger),
-			until:    command.StopSignal,
-			patience: command.StopTimeout,
-			end:      func(err error) error { return err },
-		}
+		s := e.apiService(logger, "The operator of this server issues keys.", false)
+		s.config.NewEventStatus = f.newEventStatus
+		s.data = f.data
 		if f.memory && !flags.Given("data") { // the flag wins over EVENTSD_MEMORY
 			s.data = ""
 		}
@@ -266,7 +277,7 @@ func (e *eventsd) fill(ctx context.Context, a *api, f serveFlags, word string) (
 		return greeting.Key{}, err
 	}
 	state, err := a.firstKey(f.apiKey, f.firstKey)
-	if bad := f.badAPIKey(); bad != nil && err != nil && !state.Exists {
+	if bad := f.badAPIKey(); bad != nil && err != nil && !state.Exist {
 		err = bad // that is why no key was made
 	}
 	if err != nil {
@@ -276,13 +287,7 @@ func (e *eventsd) fill(ctx context.Context, a *api, f serveFlags, word string) (
 		logger.Warn("the newest record is from the future, or the clock of this machine is behind; "+
 			"what is created now counts as later still", "created_at", a.clock.newest())
 	}
-	keys := greeting.Keys{
-		Owner:  state.Owner,
-		Exist:  state.Exists,
-		Made:   state.Secret,
-		Chosen: f.apiKey,
-		Known:  state.Known,
-	}
+	keys := greeting.Keys(state)
 	level, message, attributes := keys.Report(a.db.Path())
 	logger.Log(ctx, level, message, attributes...)
 	return keys.Shown(word), nil
@@ -306,27 +311,14 @@ func (e *eventsd) demo(flags *command.Flags) func() error {
 		if err != nil {
 			return err
 		}
-		return e.live(flags, f, service{
-			config: Config{Logger: logger},
-			fill: func(_ context.Context, a *api) (greeting.Key, error) {
-				logger.Info("another user has this key", "key", command.Public(otherDemoKey))
-				return greeting.Key{Secret: demoKey}, a.ApplyJSON(demoSeed)
-			},
-			handler:    func(a *api) http.Handler { return a },
-			keepAlives: true,
-			pages: func(key greeting.Key) map[string]http.HandlerFunc {
-				return map[string]http.HandlerFunc{"/": pages.Reference(pages.Values{
-					Note: `<span id="demo">This is a demo: everyone knows its key, and when it stops it ` +
-						`forgets everything.</span>`,
-					Key: func(string) string { return key.Secret },
-				})}
-			},
-			lines:    greeting.Lines,
-			announce: e.announcer(logger),
-			until:    command.StopSignal,
-			patience: command.StopTimeout,
-			end:      func(err error) error { return err },
-		})
+		const note = `<span id="demo">This is a demo: everyone knows its key, and when it stops it ` +
+			`forgets everything.</span>`
+		s := e.apiService(logger, note, true)
+		s.fill = func(_ context.Context, a *api) (greeting.Key, error) {
+			logger.Info("another user has this key", "key", command.Public(otherDemoKey))
+			return greeting.Key{Secret: demoKey}, a.ApplyJSON(demoSeed)
+		}
+		return e.live(flags, f, s)
 	}
 }
 
@@ -410,7 +402,7 @@ func (e *eventsd) doubleService(
 		announce:   e.announcer(logger),
 		until:      command.StopSignal,
 		patience:   0, // nothing in it is worth waiting for
-		level:      slog.LevelDebug,
+		report:     logger.Debug,
 	}
 	s.fill = func(ctx context.Context, a *api) (key greeting.Key, err error) {
 		err = d.Begin(a, func() error {
@@ -429,8 +421,7 @@ func (e *eventsd) doubleService(
 		return key, err
 	}
 	s.handler = func(a *api) http.Handler {
-		report := func(message string, args ...any) { logger.Debug(message, args...) }
-		control := d.Control(f.controlToken, report, a.writeError)
+		control := d.Control(f.controlToken, logger.Debug, a.writeError)
 		withFaults := d.Handler(a)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/") {
@@ -557,7 +548,11 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 	}
 	defer listener.Close()
 	readyFile := command.ReadyFile{Path: f.readyFile, Check: func(path string) error {
-		return notOfData(s.data, path)
+		if rows.BelongsTo(s.data, path) {
+			return command.Refused(fmt.Errorf("%s belongs to the data file; give another path, as it is "+
+				"removed at the end", path))
+		}
+		return nil
 	}}
 	err = readyFile.Prepare()
 	if err != nil {
@@ -590,7 +585,6 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 	public := command.NewServer(listener, withPages(a, s.handler(a), s.pages(key)), logger, a.aboutRequest)
 	public.SetKeepAlivesEnabled(s.keepAlives)
 	servers := []*command.Server{public}
-	report := func(message string, args ...any) { logger.Log(ctx, s.level, message, args...) }
 	socket, err := operatorSocket(a, &at)
 	if err != nil {
 		logger.Warn("the operator's commands cannot reach this server", "operator", at.Operator)
@@ -601,7 +595,7 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 	}
 	if socket != nil {
 		running := process{a, began, at.API}
-		handler := operatorHandler(a, running, report)
+		handler := operatorHandler(a, running, s.report)
 		forOperator := command.NewServer(socket, handler, logger, a.aboutRequest)
 		forOperator.ConnContext = withPeer
 		servers = append(servers, forOperator)
@@ -614,7 +608,7 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 	})
 	err = command.Serve(ctx, command.Life{
 		Ready: func() error {
-			report("ready", sizeOf(a)...)
+			s.report("ready", sizeOf(a)...)
 			err := readyFile.Write(lines)
 			if err != nil {
 				return err
@@ -967,13 +961,4 @@ func build() (module, number string) {
 		info = &debug.BuildInfo{Main: debug.Module{Path: "example.com/events"}}
 	}
 	return info.Main.Path, cmp.Or(version, info.Main.Version, "(devel)")
-}
-
-// notOfData refuses a path at which the data file of a server is, or what stands beside it.
-func notOfData(data, path string) error {
-	if rows.BelongsTo(data, path) {
-		return command.Refused(fmt.Errorf("%s belongs to the data file; give another path, as it is "+
-			"removed at the end", path))
-	}
-	return nil
 }

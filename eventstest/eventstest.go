@@ -19,8 +19,8 @@
 //   - [Server.Fail] makes requests go wrong, [Server.Requests] returns what was
 //     called, and a request to a route that the API lacks fails the test when it ends.
 //
-// It does not stand for a disk or a machine: there is no data file, and a restart, a full disk
-// or a crash has no fault.
+// It does not stand for a disk or a machine: there is no data file, and no fault makes a
+// restart, a full disk or a crash.
 //
 // # Faults
 //
