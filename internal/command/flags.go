@@ -104,7 +104,7 @@ func (f *Flags) parse(args []string) error {
 	return err
 }
 
-// readVariable sets a flag from its variable, if that has a value.
+// readVariable sets a flag from its variable, if it has one and that has a value.
 func (f *Flags) readVariable(fl *flag.Flag) error {
 	if slices.Contains(f.none, fl.Name) {
 		return nil
@@ -112,32 +112,18 @@ func (f *Flags) readVariable(fl *flag.Flag) error {
 	name := f.program.variableOf(fl.Name)
 	value := variable(f.program.Environ, name)
 	shell := "$" + name
-	path := ""
-	if slices.Contains(f.secrets, fl.Name) {
-		path = variable(f.program.Environ, name+fileSuffix)
-	}
-	if path != "" {
+	file := name + fileSuffix
+	path := variable(f.program.Environ, file)
+	if path != "" && slices.Contains(f.secrets, fl.Name) {
 		if value != "" {
-			return fmt.Errorf("%s and %s exclude each other: unset one of them", name, name+fileSuffix)
+			return fmt.Errorf("%s and %s exclude each other: unset one of them", name, file)
 		}
-		line, err := firstLine(path)
+		var err error
+		value, shell, err = firstLine(path)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name+fileSuffix, err)
+			return fmt.Errorf("%s: %w", file, err)
 		}
-		// Some editors end a line with a carriage return and a line feed.
-		withoutReturn := ""
-		var hasReturn bool
-		value, hasReturn = strings.CutSuffix(line, "\r")
-		if hasReturn {
-			withoutReturn = ` | tr -d '\r'`
-		}
-		shell = "$(head -n1 " + Quote(path) + withoutReturn + ")"
 	}
-	return f.setVariable(fl, name, value, shell)
-}
-
-// setVariable sets a flag to the value of its variable, if that has one.
-func (f *Flags) setVariable(fl *flag.Flag, name, value, shell string) error {
 	if value == "" {
 		return nil
 	}
@@ -151,17 +137,23 @@ func (f *Flags) setVariable(fl *flag.Flag, name, value, shell string) error {
 
 const fileSuffix = "_FILE" // of the variable that names a file with the value
 
-// firstLine is the first line of a file, which must not be empty.
-func firstLine(path string) (string, error) {
+// firstLine is the first line of a file, which must not be empty, and how a shell reads it. Some
+// editors end a line with a carriage return and a line feed.
+func firstLine(path string) (line, shell string, err error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	line, _, _ := strings.Cut(string(content), "\n")
-	if strings.TrimSuffix(line, "\r") == "" {
-		return "", fmt.Errorf("the first line of %s is empty; it must be the value", path)
+	line, _, _ = strings.Cut(string(content), "\n")
+	line, hasReturn := strings.CutSuffix(line, "\r")
+	if line == "" {
+		return "", "", fmt.Errorf("the first line of %s is empty; it must be the value", path)
 	}
-	return line, nil
+	withoutReturn := ""
+	if hasReturn {
+		withoutReturn = ` | tr -d '\r'`
+	}
+	return line, "$(head -n1 " + Quote(path) + withoutReturn + ")", nil
 }
 
 // variableOf is the variable of a flag: EVENTSD_READY_FILE of -ready-file.

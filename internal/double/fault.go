@@ -113,9 +113,6 @@ var members = []member{
 		given: func(f *Fault) bool { return f.Contains != "" }},
 }
 
-// MemberNames are the names that the members of a fault have in the control API.
-func MemberNames() []string { return namesOf(func(member) bool { return true }) }
-
 // namesOf are the names of the members for which is is true.
 func namesOf(is func(member) bool) (names []string) {
 	for _, m := range members {

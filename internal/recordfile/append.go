@@ -86,7 +86,7 @@ func (f *File) undo() error {
 		return nil
 	}
 	err := f.endWith(f.end)
-	if IsFull(err) {
+	if isFull(err) {
 		return err
 	}
 	f.mustUndo = false
@@ -96,8 +96,8 @@ func (f *File) undo() error {
 	return f.sync()
 }
 
-// IsFull reports whether an error says that a disk, or a user's part of it, is full.
-func IsFull(err error) bool { return errors.Is(err, diskFull) || errors.Is(err, quotaFull) }
+// isFull reports whether an error says that a disk, or a user's part of it, is full.
+func isFull(err error) bool { return errors.Is(err, diskFull) || errors.Is(err, quotaFull) }
 
 // endEmpty adds an empty commit if the last one holds records, so that damage to
 // those can be told from an unfinished write, which nothing follows: see judgeRest. A

@@ -210,7 +210,7 @@ func (l osLock) SetHolder(text string) error {
 	if err == nil {
 		_, err = l.WriteAt(lockText(os.Getpid(), text), 0)
 	}
-	if errors.Is(err, diskFull) || errors.Is(err, quotaFull) {
+	if isFull(err) {
 		return nil
 	}
 	return err

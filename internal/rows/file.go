@@ -34,9 +34,6 @@ var ErrLooking = errors.New("the data file was opened to be read only")
 // there yet.
 func BelongsTo(data, path string) bool { return recordfile.BelongsTo(data, path) }
 
-// LockPath is the path of the lock file of a data file.
-func LockPath(data string) string { return recordfile.LockPath(data) }
-
 // SocketPath is the path of the socket of the process that has a data file open.
 func SocketPath(data string) string { return recordfile.SocketPath(data) }
 

@@ -56,7 +56,7 @@ func TestOpenToRead(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	os.Remove(LockPath(path))
+	os.Remove(recordfile.LockPath(path))
 	look("alone")
 }
 
