@@ -288,7 +288,6 @@ func (s *service) dial(srv *httptest.Server, head string) (net.Conn, *bufio.Read
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
 	method, rest, _ := strings.Cut(head, " ")
 	fmt.Fprintf(conn, "%s %s%s\r\nHost: x\r\nx-service-api-key: %s\r\n\r\n", method, base, rest, s.key)
 	return conn, bufio.NewReader(conn)
@@ -468,7 +467,6 @@ func TestRawHTTP(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			conn.SetDeadline(time.Now().Add(5 * time.Second))
 			io.WriteString(conn, tt.request)
 			conn.(*net.TCPConn).CloseWrite()
 			method, _, _ := strings.Cut(tt.request, " ")

@@ -1152,6 +1152,17 @@ func TestUntilEOF(t *testing.T) {
 	}
 }
 
+// untilClosed waits until nobody listens at an address.
+func untilClosed(addr string) {
+	for {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return
+		}
+		conn.Close()
+	}
+}
+
 // TestGracefulStop: what runs when the server is told to stop is finished.
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
@@ -1169,13 +1180,7 @@ func TestGracefulStop(t *testing.T) {
 	}
 	stopped := make(chan int, 1)
 	go func() { stopped <- p.stop() }()
-	for {
-		c, err := net.DialTimeout("tcp", conn.RemoteAddr().String(), time.Second)
-		if err != nil {
-			break // it takes no more
-		}
-		c.Close()
-	}
+	untilClosed(conn.RemoteAddr().String())
 	io.WriteString(conn, newEvent)
 	in.ReadString('\n')
 	if line, err := in.ReadString('\n'); err != nil || !strings.Contains(line, "201") {
