@@ -153,8 +153,8 @@ func TestPrintable(t *testing.T) {
 // Control characters become escapes wherever a write ends, and nothing else is changed.
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	const in = "{\"a\":\t\"\x1b\x7f\u0080\u009f\u00a0é日\u202e\"}\n\xc2"
-	const want = "{\"a\":\t\"\\u001b\\u007f\\u0080\\u009f\u00a0é日\u202e\"}\n"
+	const in = "{\"a\": \t\"\x1b\x7f\u0080\u009f\u00a0é日\u202e\"}\n\xc2"
+	const want = "{\"a\": \t\"\\u001b\\u007f\\u0080\\u009f\u00a0é日\u202e\"}\n"
 	for size := range len(in) {
 		var out bytes.Buffer
 		w := command.JSON(&out)
