@@ -194,6 +194,14 @@ func TestApplyMerges(t *testing.T) {
 		t.Errorf("a record with the updated_at that was there = %+v", e)
 	}
 
+	// An email that a record frees is free for the next one.
+	apply(`[{"user":{"id":"usr_ada","email":"new@example.com"}},{"user":{"id":"usr_eve","name":"Eve","email":"ada@example.com"}}]`)
+	for id, email := range map[string]string{"usr_ada": "new@example.com", "usr_eve": "ada@example.com"} {
+		if got := dump(t, s.store); !strings.Contains(got, `"email":"`+email+`"`) || !strings.Contains(got, `"id":"`+id+`"`) {
+			t.Errorf("%s has not the email %s: %s", id, email, got)
+		}
+	}
+
 	// Put whole, in Go.
 	e := get("evt_1")
 	if err := s.store.Apply(events.Record{Event: &events.Event{ID: "evt_1", HostID: "usr_ada", Title: "Whole", StartAt: e.StartAt, EndAt: e.EndAt, RequiresApproval: true}}); err != nil {
