@@ -318,7 +318,8 @@ func TestMistakes(t *testing.T) {
 		args []string
 		want string // contained in the line
 	}{
-		{"subcommand", []string{"server"}, "key revoke, apply, dump, status, help; see eventsd help"},
+		{"subcommand", []string{"server"},
+			`unknown subcommand "server"; it must be one of serve, demo, double, `},
 		{"half a subcommand", []string{"key"}, `unknown subcommand "key"; it must be one of key issue, key list, key revoke; see eventsd help`},
 		{"a data file for a seed", []string{any, "-memory", "-seed", in("running.json")},
 			"is a data file, not an array of records"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -226,6 +227,32 @@ func TestControlOrigin(t *testing.T) {
 		if w.Code != tt.status || w.Header().Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("with Host %s and Origin %q: %d %s, want %d", tt.host, tt.origins, w.Code, w.Body, tt.status)
 		}
+	}
+}
+
+// TestControlTable: docs/control.md has a row for each route. What is at an unknown path lists them.
+func TestControlTable(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/control.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, line := range strings.Split(string(text), "\n") {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		for _, m := range regexp.MustCompile("`([A-Z]+ /[^`]*)`").FindAllStringSubmatch(cell, -1) {
+			if strings.HasPrefix(line, "| `") {
+				got = append(got, m[1])
+			}
+		}
+	}
+	_, known, _ := strings.Cut(newService(t).steer("GET /nothing", "").Body.String(), "there are ")
+	known, _, _ = strings.Cut(known, `"`)
+	want := strings.Split(known, ", ")
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/control.md has the routes\n%q, want\n%q", got, want)
 	}
 }
 

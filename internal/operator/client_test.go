@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -318,11 +319,13 @@ func TestControlCharacters(t *testing.T) {
 	t.Parallel()
 	const evil = "\x1b[2J\x07"
 	data := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if slices.Contains(Lists, strings.TrimPrefix(r.URL.Path, "/")) && r.Method == "GET" {
+			io.WriteString(w, `{"data":[{"id":"key_1\u001b","name":"\u009b1m"}]}`)
+			return
+		}
 		switch r.Method + " " + r.URL.Path {
 		case "GET /records":
 			io.WriteString(w, "[\n\t\""+evil+"\"]\r\n")
-		case "GET /keys":
-			io.WriteString(w, `{"data":[{"id":"key_1\u001b","name":"\u009b1m"}]}`)
 		case "GET /status":
 			io.WriteString(w, `{"version":"\u001b[2J"}`)
 		case "POST /keys":
@@ -331,9 +334,17 @@ func TestControlCharacters(t *testing.T) {
 			http.Error(w, `{"error":{"message":"\u001b[2J"}}`, 400)
 		}
 	}))
-	for _, args := range []string{
+	runs := []string{
 		"dump", "key list", "status", "key issue -user usr_1", "key issue -user usr_1 -json", "apply", "key revoke key_1",
-	} {
+	}
+	var all command.Program
+	AddCommands(&all, files{})
+	for _, c := range all.Commands {
+		if !slices.ContainsFunc(runs, func(args string) bool { return strings.HasPrefix(args, c.Name) }) {
+			t.Errorf("this test does not run %s", c.Name)
+		}
+	}
+	for _, args := range runs {
 		var stdout, stderr strings.Builder
 		p := &command.Program{Name: "tool", Stdin: strings.NewReader("[]"), Stdout: &stdout, Stderr: &stderr,
 			Environ: []string{"TOOL_DATA=" + data}}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -64,7 +65,8 @@ type tool struct {
 func AddCommands(p *command.Program, files Files) {
 	t := &tool{p, files}
 	p.Add("key issue", "", "make an API key for a user and print it: it is shown this once", t.keyIssue)
-	p.Add("key list", "", "list the keys, without their secrets", t.keyList)
+	p.Add("key list", "", "list the keys, without their secrets", t.list("keys",
+		"id", "user_id", "name", "email", "hint", "created_at", "last_used_at", "revoked_at"))
 	p.Add("key revoke", "ID", "end a key for good", t.keyRevoke)
 	p.Add("apply", "[FILE|-]",
 		"put an array of records into the store, all or none; see docs/records.md", t.apply)
@@ -172,42 +174,54 @@ func whose(key map[string]string) string {
 	return fmt.Sprintf("%s of %s, %s (%s)", key["id"], key["name"], key["email"], key["user_id"])
 }
 
-func (t *tool) keyList(flags *command.Flags) func() error {
-	var data string
-	var asJSON bool
-	DataFlag(flags, &data)
-	jsonFlag(flags, &asJSON)
-	return func() error {
-		return t.look(data, func(s Store) error {
-			list, err := s.List("keys")
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return t.program.PrintJSON(list)
-			}
-			var keys []map[string]string // of which null is ""
-			err = json.Unmarshal(list, &keys)
-			if err != nil {
-				return err
-			}
-			return t.program.Printf("%s", command.Printable(keyTable(keys)))
-		})
+// list is the subcommand that prints a list of a kind: for people a table of these members.
+func (t *tool) list(kind string, members ...string) func(*command.Flags) func() error {
+	return func(flags *command.Flags) func() error {
+		var data string
+		var asJSON bool
+		DataFlag(flags, &data)
+		jsonFlag(flags, &asJSON)
+		return func() error {
+			return t.look(data, func(s Store) error {
+				list, err := s.List(kind)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return t.program.PrintJSON(list)
+				}
+				array, err := strict.Parse(list)
+				if err != nil {
+					return err
+				}
+				return t.program.Printf("%s", command.Printable(table(array, members)))
+			})
+		}
 	}
 }
 
-// keyTable is a table of keys for people.
-func keyTable(keys []map[string]string) string {
+// table is a table of objects for people. The member last_used_at has the head LAST USED, and
+// user_id has USER.
+func table(array strict.Value, members []string) string {
 	var table bytes.Buffer
 	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tLAST USED\tREVOKED")
-	members := []string{"id", "user_id", "name", "email", "hint", "created_at", "last_used_at", "revoked_at"}
-	for _, key := range keys {
-		var row []string
-		for _, member := range members {
-			words := strings.Fields(key[member]) // of a name that may have line ends
-			cell := strings.Join(words, " ")
-			row = append(row, cmp.Or(cell, "-"))
+	row := make([]string, len(members))
+	for i, member := range members {
+		head := strings.TrimSuffix(strings.TrimSuffix(member, "_at"), "_id")
+		row[i] = strings.ToUpper(strings.ReplaceAll(head, "_", " "))
+	}
+	fmt.Fprintln(tw, strings.Join(row, "\t"))
+	for _, object := range array.Members {
+		clear(row)
+		for _, m := range object.Value.Members {
+			words := strings.Fields(m.Value.Text) // of a name that may have line ends
+			i := slices.Index(members, m.Name)
+			if i >= 0 {
+				row[i] = strings.Join(words, " ")
+			}
+		}
+		for i := range row {
+			row[i] = cmp.Or(row[i], "-")
 		}
 		fmt.Fprintln(tw, strings.Join(row, "\t"))
 	}
