@@ -238,7 +238,7 @@ func TestControlTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, line := range strings.Split(string(text), "\n") {
+	for line := range strings.SplitSeq(string(text), "\n") {
 		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
 		for _, m := range regexp.MustCompile("`([A-Z]+ /[^`]*)`").FindAllStringSubmatch(cell, -1) {
 			if strings.HasPrefix(line, "| `") {

@@ -53,6 +53,19 @@ func TestMembersEverywhere(t *testing.T) {
 
 	same("docs/control.md", found(t, "../../docs/control.md", "## Faults", "## The journal", "(?m)^\\| `([a-z_]+)` \\|"))
 
+	// Two texts say of which members a fault needs one.
+	needed := namesOf(hasRole(outcome, manner))
+	sentence := found(t, "../../docs/control.md", "\nhas one of", "A `delay` goes", "`([a-z_]+)`")
+	comment := found(t, "../../eventstest/eventstest.go", "// A fault has one of", "A Delay goes", "([A-Z][a-z]+)")
+	for _, name := range needed {
+		if !slices.Contains(sentence, name) {
+			t.Errorf("docs/control.md does not say that %s may be the one member of a fault", name)
+		}
+		if !slices.Contains(comment, strings.ToUpper(name[:1])+name[1:]) {
+			t.Errorf("the comment of eventstest.Fault does not say that %s may be the one member of a fault", name)
+		}
+	}
+
 	// The inspector's form has a field for each.
 	inspector := found(t, "../pages/inspector.html", `data-request="POST /faults"`, "</form>", `name="([a-z_]+)"`)
 	same("the inspector's form", slices.DeleteFunc(inspector, func(name string) bool { return name == "operation" }))
