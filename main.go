@@ -506,7 +506,12 @@ func (e *eventsd) setFaults(ctx context.Context, d *double.Double, file string) 
 	if file == "" {
 		return nil
 	}
-	array, err := e.readInput(ctx, file)
+	var array []byte
+	faults, err := e.readInput(ctx, file)
+	if err == nil {
+		array, err = io.ReadAll(io.NewSectionReader(faults, 0, faults.Size()))
+		err = errors.Join(err, faults.Close())
+	}
 	if err == nil {
 		err = d.SetFaults(array, "")
 	}
@@ -726,7 +731,7 @@ func (p *startProgress) read(done, size int64) {
 func (p *startProgress) String() string {
 	store := p.opened.Load()
 	if store != nil {
-		return "start: " + command.Thousands(store.through.Load()) + " records of the seed"
+		return "start: " + command.Thousands(store.load.through.Load()) + " records of the seed"
 	}
 	return "start: " + command.Percent(p.done.Load(), p.size.Load()) + " of the data file"
 }
@@ -897,10 +902,10 @@ func (e *eventsd) applySeed(ctx context.Context, a *api, file string) error {
 	if err != nil {
 		return fmt.Errorf("the seed %s: %w", file, err)
 	}
-	defer command.SaveMemory(len(records))()
+	defer records.Close()
+	defer command.LimitLoad(e.program.Environ, inner{a.Store}.Expected)()
 	_, err = a.applyArray(records, true)
-	isWhole := bytes.HasSuffix(bytes.TrimSpace(records), []byte("]"))
-	if err != nil && len(records) > 0 && !isWhole {
+	if err != nil && records.Size() > 0 && !endsAsArray(records) {
 		err = fmt.Errorf("%w; it does not end as an array does, so a part of it may be missing", err)
 	}
 	if err != nil {
@@ -909,11 +914,18 @@ func (e *eventsd) applySeed(ctx context.Context, a *api, file string) error {
 	return ctx.Err()
 }
 
-// readInput reads an array that a server begins with. A stop does not wait for it, as the file may
+// endsAsArray reports whether the last bracket of an array is there.
+func endsAsArray(records strict.Source) bool {
+	end := make([]byte, min(records.Size(), 4<<10))
+	records.ReadAt(end, records.Size()-int64(len(end))) // if it fails, applying has failed so as well
+	return bytes.HasSuffix(bytes.TrimSpace(end), []byte("]"))
+}
+
+// readInput opens an array that a server begins with. A stop does not wait for it, as the file may
 // be a pipe to which nobody writes: the goroutine that reads is left behind, and what it reads is
 // dropped.
-func (e *eventsd) readInput(ctx context.Context, file string) ([]byte, error) {
-	var content []byte
+func (e *eventsd) readInput(ctx context.Context, file string) (operator.Records, error) {
+	var content operator.Records
 	var err error
 	done := make(chan bool)
 	go func() {

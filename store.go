@@ -267,8 +267,8 @@ type Store struct {
 	cfg Config
 	db  *rows.DB
 
-	// through is how many records of the array that is applied at present are through.
-	through atomic.Int64
+	// load is how far the array is that is applied at present.
+	load load
 
 	clock clock
 	uses  uses // of the API keys
@@ -360,27 +360,71 @@ func (s *Store) Apply(records ...Record) error {
 // record leaves out stays as it is, and null sets a member back to its default.
 // So applying the same array twice changes nothing.
 func (s *Store) ApplyJSON(records []byte) error {
-	_, err := s.applyArray(records, false)
+	_, err := s.applyArray(bytes.NewReader(records), false)
 	return err
 }
 
 // Applied is how many records of the array that is applied at present are through, or of the last one.
-func (s inner) Applied() int64 { return s.through.Load() }
+func (s inner) Applied() int64 { return s.load.through.Load() }
+
+// Expected is about how many bytes the data file will have once the array is through that is applied
+// at present.
+func (s inner) Expected() int64 {
+	return s.db.Stats().Bytes + s.load.whole(s.load.stored.Load())
+}
+
+// load is how far an array is: how many of its records are through, how many bytes were stored for
+// these, and how many of its own bytes were read.
+type load struct {
+	through, stored, read, size atomic.Int64
+}
+
+// begin begins a load of an array, which is returned as a reader.
+func (l *load) begin(array strict.Source) io.Reader {
+	l.through.Store(0)
+	l.stored.Store(0)
+	l.read.Store(0)
+	l.size.Store(array.Size())
+	return io.TeeReader(io.NewSectionReader(array, 0, array.Size()), l)
+}
+
+// end ends the load: there will be no more than there is.
+func (l *load) end() {
+	l.read.Store(0)
+}
+
+// Write counts what was read.
+func (l *load) Write(p []byte) (int, error) {
+	l.read.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// whole is about how many there will be of what there are so many now, once all is read.
+func (l *load) whole(now int64) int64 {
+	read := l.read.Load()
+	if read == 0 {
+		return now
+	}
+	return int64(float64(now) * float64(l.size.Load()) / float64(read))
+}
 
 // ApplyRecords is ApplyJSON. It counts the records as "applied", those that changed nothing as
 // "unchanged", and those of each kind under its name. Of the records of each kind that changed
 // something, it returns the ids.
-func (s inner) ApplyRecords(records []byte) (count map[string]int, ids map[string][]string, err error) {
+func (s inner) ApplyRecords(
+	records strict.Source,
+) (count map[string]int, ids map[string][]string, err error) {
 	done, err := s.applyArray(records, false)
 	return done.count, done.ids, err
 }
 
 // applyArray applies a JSON array of records. A seed may be the dump of a store whose clock was
 // ahead: a created_at later than now is accepted, unless the clock is a configured one.
-func (s *Store) applyArray(records []byte, isSeed bool) (applyResult, error) {
+func (s *Store) applyArray(records strict.Source, isSeed bool) (applyResult, error) {
 	return update(context.Background(), s, func(t tx) (applyResult, error) {
 		t.isSeed = isSeed
-		return t.applyAll(strict.Elements(bytes.NewReader(records)))
+		defer s.load.end()
+		return t.applyAll(strict.Elements(s.load.begin(records)))
 	})
 }
 
@@ -589,7 +633,10 @@ type applyResult struct {
 	ids   map[string][]string // by kind, those that were changed: the first maxNamed, and how many more
 }
 
-const maxNamed = 10 // rows that a message or a line of the log names
+const (
+	maxNamed = 10     // rows that a message or a line of the log names
+	sampled  = 10_000 // records after which it is known about how many more will come
+)
 
 // applyAll applies the records of an array.
 func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (applyResult, error) {
@@ -604,7 +651,10 @@ func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (applyResult, error
 			}
 		}
 		done.count["applied"]++
-		t.s.through.Store(int64(done.count["applied"]))
+		t.s.load.through.Store(int64(done.count["applied"]))
+		if done.count["applied"] == sampled {
+			t.Expect(t.s.load.whole(sampled))
+		}
 		before := t.Changes()
 		id, refused := t.apply(in)
 		if refused != nil {
@@ -942,18 +992,20 @@ func (s *Store) newID(kind, owner string) string {
 // put puts the row of a form, which is bound to a User, Key, Event or Guest, in place of the
 // old one, if there is one.
 func (t tx) put(f form.Form, old *rows.Row, idem *rows.IdempotencyKey) *rows.Row {
-	return t.Put(old, t.encode(f), idem)
+	text := t.encode(f)
+	t.s.load.stored.Add(int64(len(text)))
+	return t.Put(old, text, idem)
 }
 
-// encode is the text of the row of a form. It panics, which Batch returns as an error, if a time
-// cannot be written, which [clock.check] prevents.
-func (t tx) encode(f form.Form) string {
+// encode is the text of the row of a form, until the next call. It panics, which Batch returns as
+// an error, if a time cannot be written, which [clock.check] prevents.
+func (t tx) encode(f form.Form) []byte {
 	text, err := f.Append(t.s.encoded[:0])
 	if err != nil {
 		panic(err)
 	}
 	t.s.encoded = text
-	return string(text)
+	return text
 }
 
 func (t tx) applyUser(v strict.Value) (id string, problems []string) {
@@ -1031,7 +1083,7 @@ func (t tx) applyEvent(in input) (id string, problems []string) {
 		return "", problems
 	}
 	t.completeEvent(e, old)
-	if old != nil && e.UpdatedAt.Equal(before) && t.encode(f) != old.JSON {
+	if old != nil && e.UpdatedAt.Equal(before) && string(t.encode(f)) != old.JSON {
 		e.UpdatedAt = latest(t.s.clock.now(), e.CreatedAt)
 	}
 	t.put(f, old, nil)

@@ -3,38 +3,28 @@ package command
 import (
 	"context"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 )
 
 const (
 	worthFreeing = 64 << 20 // bytes by which a file shrinks before it is worth while to free memory
 
-	manyRecords = 4 << 20 // bytes from which it is worth while to collect garbage often
-	oftenGC     = 20      // percent of garbage beside what is in use, see [debug.SetGCPercent]
-
-	// How much garbage may stand beside what is stored, as percent: mostGC while that is little, and
+	// How much garbage may stand beside what is in use, as percent: mostGC while that is little, and
 	// leastGC of much. In between it is as many bytes as usualGarbage.
 	mostGC       = 200
 	leastGC      = 35
 	usualGarbage = 64 << 20
-)
 
-// SaveMemory is called before work that makes records of so many bytes of JSON, and much
-// garbage. By itself that would grow to as much as is in use, or to twice that with
-// GOGC=200. Until restore is called, after work on many bytes, it is collected earlier.
-//
-// The setting is one of the process, and work may overlap, also that of two servers in
-// one process. Only the call that changed it puts it back, so it ends as it was. The
-// other work may then end without it.
-func SaveMemory(bytes int) (restore func()) {
-	if bytes >= manyRecords {
-		before := debug.SetGCPercent(oftenGC)
-		if before != oftenGC {
-			return func() { debug.SetGCPercent(before) }
-		}
-	}
-	return func() {}
-}
+	smallestHeap = 4 << 20 // bytes, of which the percentage is taken where there are fewer
+
+	// perFile is how much memory, as percent of the data file, may always be taken before garbage is
+	// collected. A load grows to nearly that, so garbage need not be collected often while there is
+	// little else.
+	perFile = 160
+
+	often = 20 * time.Millisecond // between two looks at a load, which fills memory fast
+)
 
 // FreeMemoryOf gives memory back to the system after so many bytes of bodies were forgotten, if
 // they are many. With their garbage they have taken up to ten times as much.
@@ -44,22 +34,17 @@ func FreeMemoryOf(bytes int64) {
 	}
 }
 
-// LimitMemory keeps the memory of a server near what is stored, until ctx is done. Size returns how
-// much that is, in bytes.
+// LimitMemory keeps the memory of a server near the size of its data file, until ctx is done. Size
+// returns that, in bytes.
 //
-// The more is stored, the less garbage may stand beside it, unless the environment has GOGC: else a
+// The more is in use, the less garbage may stand beside it, unless the environment has GOGC: else a
 // server that grows, or only reads, would take three to four times its data file. After much was
 // deleted, memory is given back to the system: the collector does so by itself only slowly, and
 // never while it has little to do.
 func LimitMemory(ctx context.Context, environ []string, size func() int64) {
-	isChosen := variable(environ, "GOGC") != ""
-	limit := func() {
-		if !isChosen {
-			setGCPercent(garbagePercent(size()))
-		}
-	}
 	minute := time.Tick(time.Minute)
 	second := time.Tick(time.Second)
+	limit := collector(environ, size)
 	limit()
 	before := size()
 	for {
@@ -78,16 +63,33 @@ func LimitMemory(ctx context.Context, environ []string, size func() int64) {
 	}
 }
 
-// garbagePercent is the collector's setting beside so many bytes that are stored.
-func garbagePercent(stored int64) int {
-	percent := 100 * usualGarbage / max(stored, 1)
-	return int(min(max(percent, leastGC), mostGC))
+// LimitLoad does so while many records are put into a store, until end is called. Size returns about
+// how many bytes the data file will have.
+func LimitLoad(environ []string, size func() int64) (end func()) {
+	nothing := func() int64 { return 0 }
+	return repeat(0, often, collector(environ, size), collector(environ, nothing))
 }
 
-// setGCPercent sets the collector's setting, unless work that [SaveMemory] was called for goes on.
-func setGCPercent(percent int) {
-	before := debug.SetGCPercent(percent)
-	if before == oftenGC {
-		debug.SetGCPercent(oftenGC)
+// collector returns a function that sets how much garbage may stand beside what is in use. The setting
+// is one of the process, which can have two servers, so it is looked at each time.
+func collector(environ []string, size func() int64) (limit func()) {
+	if variable(environ, "GOGC") != "" {
+		return func() {}
 	}
+	return func() {
+		now := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/gogc:percent"}}
+		metrics.Read(now)
+		wanted := garbagePercent(int64(now[0].Value.Uint64()), size())
+		if uint64(wanted) != now[1].Value.Uint64() {
+			debug.SetGCPercent(wanted)
+		}
+	}
+}
+
+// garbagePercent is the collector's setting where so many bytes were in use when it last ran, beside a
+// data file of this size.
+func garbagePercent(live, file int64) int {
+	live = max(live, smallestHeap)
+	usual := min(max(100*usualGarbage/live, leastGC), mostGC)
+	return int(max(usual, perFile*file/live-100))
 }

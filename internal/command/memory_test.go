@@ -11,50 +11,6 @@ import (
 	"time"
 )
 
-// The collector's setting is that of the process, so it ends as it was, however calls
-// overlap. This test does not run in parallel, as it sees what others set.
-func TestSaveMemory(t *testing.T) {
-	const usual = 123 // percent
-	defer debug.SetGCPercent(debug.SetGCPercent(usual))
-	expect := func(when string, want uint64) {
-		t.Helper()
-		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
-		metrics.Read(sample)
-		if got := sample[0].Value.Uint64(); got != want {
-			t.Errorf("%s the setting is %d, want %d", when, got, want)
-		}
-	}
-	restore := SaveMemory(manyRecords - 1)
-	expect("during few records", usual)
-	restore()
-	restore = SaveMemory(manyRecords)
-	expect("during many", oftenGC)
-	within := SaveMemory(manyRecords)
-	expect("during work within work", oftenGC)
-	within()
-	expect("after work within work", oftenGC)
-	restore()
-	expect("after many", usual)
-	begun, end, ended := make(chan bool), make(chan bool), make(chan bool)
-	for range 2 {
-		go func() {
-			restore := SaveMemory(manyRecords)
-			begun <- true
-			<-end
-			restore()
-			ended <- true
-		}()
-		<-begun
-	}
-	for i := range 2 { // either of them may be the first to end
-		end <- true
-		<-ended
-		if i == 1 {
-			expect("after work that overlaps", usual)
-		}
-	}
-}
-
 // Memory is given back once within a minute after much was deleted, and not otherwise.
 func TestFreesMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -91,8 +47,25 @@ func TestFreesMemory(t *testing.T) {
 	})
 }
 
-// The more is stored, the less garbage may stand beside it, unless GOGC is set. This test does not
-// run in parallel, as it sees what others set.
+func TestGarbagePercent(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		live, file int64
+		want       int
+	}{
+		{0, 0, mostGC}, {smallestHeap, 0, mostGC}, {smallestHeap, smallestHeap, mostGC},
+		{64 << 20, 0, 100}, {128 << 20, 0, 50}, {128 << 20, 80 << 20, 50}, {1 << 40, 0, leastGC},
+		{1 << 40, 1 << 39, leastGC},
+		{0, 1 << 30, perFile*256 - 100}, {1 << 30, 1 << 30, perFile - 100}, // a load, at its begin and later
+	} {
+		if got := garbagePercent(tt.live, tt.file); got != tt.want {
+			t.Errorf("garbagePercent(%d, %d) = %d, want %d", tt.live, tt.file, got, tt.want)
+		}
+	}
+}
+
+// A server and a load set the collector by the size of the file, unless GOGC is set, and the end of a
+// load leaves nothing of it. This test does not run in parallel, as it sees what others set.
 func TestLimitMemory(t *testing.T) {
 	const chosen = 123 // percent
 	defer debug.SetGCPercent(debug.SetGCPercent(chosen))
@@ -104,35 +77,35 @@ func TestLimitMemory(t *testing.T) {
 	for _, environ := range [][]string{{"GOGC=123"}, {"HOME=/", "GOGC="}} {
 		synctest.Test(t, func(t *testing.T) {
 			var size atomic.Int64
+			expect := func(when string, least, most uint64) {
+				t.Helper()
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if environ[0] == "GOGC=123" {
+					least, most = chosen, chosen
+				}
+				if got := setting(); got < least || got > most {
+					t.Errorf("%v: %s the setting is %d, want %d to %d", environ, when, got, least, most)
+				}
+			}
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan bool)
 			go func() {
 				LimitMemory(ctx, environ, size.Load)
 				close(done)
 			}()
-			for _, tt := range []struct {
-				stored int64
-				want   uint64
-			}{{0, mostGC}, {1000, mostGC}, {64 << 20, 100}, {128 << 20, 50}, {1 << 40, leastGC}, {128 << 20, 50}, {0, mostGC}} {
-				size.Store(tt.stored)
-				time.Sleep(time.Second)
-				synctest.Wait()
-				want := tt.want
-				if environ[0] == "GOGC=123" {
-					want = chosen
-				}
-				if got := setting(); got != want {
-					t.Errorf("%v: beside %d bytes the setting is %d, want %d", environ, tt.stored, got, want)
-				}
-			}
-			restore := SaveMemory(manyRecords)
-			time.Sleep(5 * time.Second)
-			if got := setting(); got != oftenGC {
-				t.Errorf("%v: while records are made the setting is %d, want %d", environ, got, oftenGC)
-			}
-			restore()
+			expect("beside no file", leastGC, mostGC)
+			size.Store(1 << 40)
+			expect("beside a large file", 1000, 1<<31)
+			size.Store(0)
+			expect("beside no file again", leastGC, mostGC)
 			stop()
 			<-done
+			size.Store(1 << 40)
+			end := LimitLoad(environ, size.Load)
+			expect("during a load", 1000, 1<<31)
+			end()
+			expect("after a load", leastGC, mostGC)
 		})
 	}
 }

@@ -149,9 +149,11 @@ type controlled struct {
 }
 
 // ApplyRecords applies an array of records as the server does.
-func (s controlled) ApplyRecords(records []byte) (count map[string]int, ids map[string][]string, err error) {
+func (s controlled) ApplyRecords(
+	records strict.Source,
+) (count map[string]int, ids map[string][]string, err error) {
 	s.double.mutex.Lock()
-	s.double.bodyBytes += int64(len(records))
+	s.double.bodyBytes += records.Size()
 	s.double.mutex.Unlock()
 	return s.Store.ApplyRecords(records)
 }

@@ -5,6 +5,7 @@ package offline
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -133,15 +134,47 @@ func (f *Files) Socket(data string) string { return rows.SocketPath(data) }
 func (f *Files) BelongsTo(data, path string) bool { return rows.BelongsTo(data, path) }
 
 // Records is that of [operator.Files].
-func (f *Files) Records(path string) (records []byte, err error) {
+func (f *Files) Records(path string) (operator.Records, error) {
 	if path == "-" {
-		return io.ReadAll(f.Program.Stdin)
+		return inMemory(f.Program.Stdin, func() error { return nil })
 	}
-	records, err = os.ReadFile(path)
-	if err == nil && rows.IsDataFile(records) {
-		err = fmt.Errorf("%s is a data file, not an array of records; eventsd dump makes one of it", path)
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
 	}
-	return records, err
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	r := &records{io.NewSectionReader(file, 0, info.Size()), file.Close}
+	if !info.Mode().IsRegular() || info.Size() == 0 { // a pipe, or what the kernel makes up
+		r, err = inMemory(file, file.Close)
+	}
+	if err == nil {
+		beginning := make([]byte, 64)
+		n, _ := r.ReadAt(beginning, 0)
+		if rows.IsDataFile(beginning[:n]) {
+			err = fmt.Errorf("%s is a data file, not an array of records; eventsd dump makes one of it", path)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return r, nil
+}
+
+// records is an [operator.Records].
+type records struct {
+	*io.SectionReader
+	close func() error
+}
+
+func (r *records) Close() error { return r.close() }
+
+// inMemory is what a reader has that can be read once.
+func inMemory(from io.Reader, end func() error) (*records, error) {
+	text, err := io.ReadAll(from)
+	return &records{io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))), end}, err
 }
 
 // unclean is the exit status of check where the last write of a file is not whole. A crash leaves

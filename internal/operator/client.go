@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/events/internal/command"
+	"example.com/events/internal/strict"
 )
 
 // How long the client waits for the running server.
@@ -117,7 +118,11 @@ func (c *client) UserRecords(userID string) (write func(io.Writer) error, err er
 }
 
 // ApplyRecords returns no ids: they are in the log of the server.
-func (c *client) ApplyRecords(records []byte) (map[string]int, map[string][]string, error) {
-	count, err := decode[map[string]int](c, "POST", "/records", records)
+func (c *client) ApplyRecords(records strict.Source) (map[string]int, map[string][]string, error) {
+	body, err := io.ReadAll(io.NewSectionReader(records, 0, records.Size()))
+	if err != nil {
+		return nil, nil, err
+	}
+	count, err := decode[map[string]int](c, "POST", "/records", body)
 	return count, nil, err
 }

@@ -36,7 +36,12 @@ func (f files) Look(string) (Store, error) { return f.store, f.err }
 
 func (files) Socket(data string) string { return data + ".sock" }
 
-func (files) Records(string) ([]byte, error) { return nil, nil }
+func (files) Records(string) (Records, error) {
+	return struct {
+		*strings.Reader
+		io.Closer
+	}{strings.NewReader(""), io.NopCloser(nil)}, nil
+}
 
 // target is a data file without a server, or with one.
 type target struct {
@@ -195,7 +200,7 @@ var requests = []struct {
 		return err
 	}, "records of usr 1&", "[\n2]\n"},
 	{"POST /records", func(s Store, answer io.Writer) error {
-		count, _, err := s.ApplyRecords([]byte("[1]"))
+		count, _, err := s.ApplyRecords(strings.NewReader("[1]"))
 		if err == nil {
 			fmt.Fprint(answer, count["applied"], count["unchanged"])
 		}

@@ -30,12 +30,18 @@ type Files interface {
 	Socket(data string) string
 	// BelongsTo reports whether a path is that of a data file or of what stands beside it.
 	BelongsTo(data, path string) bool
-	// Records reads an array of records from a file, or from standard input if the
-	// path is "-", and refuses a data file.
-	Records(path string) ([]byte, error)
+	// Records opens an array of records: a file, which is read as it is applied, or what standard
+	// input has, if the path is "-". It refuses a data file.
+	Records(path string) (Records, error)
 	// Salvage writes every record of a damaged data file that can still be read, as an
 	// array, and reports on stderr what was skipped or is missing.
 	Salvage(data string, w io.Writer) error
+}
+
+// Records is an array of records that is open.
+type Records interface {
+	strict.Source
+	io.Closer
 }
 
 // DataFlag declares -data, the flag of every subcommand that works on a data file.
@@ -275,8 +281,11 @@ func (t *tool) apply(flags *command.Flags) func() error {
 		if err != nil {
 			return err
 		}
+		defer records.Close()
 		return t.change(data, "apply", create, func(s Store) error {
-			defer command.SaveMemory(len(records))()
+			if opened, isOpened := s.(interface{ Expected() int64 }); isOpened {
+				defer command.LimitLoad(t.program.Environ, opened.Expected)()
+			}
 			end := t.program.Progress(applyProgress(s, records))
 			count, _, err := s.ApplyRecords(records)
 			end()

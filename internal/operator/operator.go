@@ -16,6 +16,7 @@
 package operator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -23,7 +24,6 @@ import (
 	"strings"
 
 	"example.com/events/internal/answer"
-	"example.com/events/internal/command"
 	"example.com/events/internal/strict"
 )
 
@@ -48,7 +48,7 @@ type Store interface {
 	// ApplyRecords applies an array of records, all or none. It counts them as "applied",
 	// those of them that changed nothing as "unchanged", and those of each kind. By kind, it
 	// returns the ids of those that changed something: the first ten, and then how many more.
-	ApplyRecords(records []byte) (count map[string]int, ids map[string][]string, err error)
+	ApplyRecords(records strict.Source) (count map[string]int, ids map[string][]string, err error)
 	// Close releases the data file, or ends the connection.
 	Close() error
 }
@@ -113,8 +113,7 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 		return nil, err
 	}
 	applyRecords := func(r answer.Request) (any, error) {
-		defer command.SaveMemory(len(r.Body))()
-		count, ids, err := store.ApplyRecords(r.Body)
+		count, ids, err := store.ApplyRecords(bytes.NewReader(r.Body))
 		if err != nil {
 			return nil, err
 		}

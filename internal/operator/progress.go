@@ -1,17 +1,19 @@
 package operator
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
 
 	"example.com/events/internal/command"
+	"example.com/events/internal/strict"
 )
 
 // applyProgress is how far an array is applied to a store, for [command.Program.Progress]. What a
 // running server has done of it is not known.
-func applyProgress(store Store, records []byte) func() string {
+func applyProgress(store Store, records strict.Source) func() string {
 	counting, isCounting := store.(interface{ Applied() int64 })
 	if !isCounting {
 		return func() string { return "apply: the running server works on it" }
@@ -24,27 +26,30 @@ func applyProgress(store Store, records []byte) func() string {
 }
 
 // countElements is how many elements a JSON array has: as many objects as begin in it, and in no
-// other object. It takes a fraction of the time of parsing them.
-func countElements(array []byte) (n int64) {
+// other object. It takes a fraction of the time of parsing them. What cannot be read is not counted.
+func countElements(array strict.Source) (n int64) {
+	text := bufio.NewReaderSize(io.NewSectionReader(array, 0, array.Size()), 64<<10)
 	depth := 0
-	for i := 0; i < len(array); i++ {
-		switch array[i] {
-		case '"':
-			for i++; i < len(array) && array[i] != '"'; i++ {
-				if array[i] == '\\' {
-					i++ // and what it escapes
-				}
-			}
-		case '{':
-			if depth == 0 {
-				n++
-			}
+	inString := false
+	for {
+		c, err := text.ReadByte()
+		switch {
+		case err != nil:
+			return n
+		case c == '"':
+			inString = !inString
+		case inString && c == '\\':
+			text.ReadByte() // what it escapes
+		case inString:
+		case c == '{' && depth == 0:
+			n++
 			depth++
-		case '}':
+		case c == '{':
+			depth++
+		case c == '}':
 			depth--
 		}
 	}
-	return n
 }
 
 // countingWriter counts what is written.

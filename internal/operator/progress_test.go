@@ -12,7 +12,7 @@ func (counting) Applied() int64 { return 1234 }
 
 func TestApplyProgress(t *testing.T) {
 	t.Parallel()
-	records := []byte(`[{"user":{"name":"a\"}{"}},{"delete":{}}, {"event":{"a":[{}]}}]`)
+	records := strings.NewReader(`[{"user":{"name":"a\"}{"}},{"delete":{}}, {"event":{"a":[{}]}}]`)
 	for want, store := range map[string]Store{
 		"apply: 1,234 of 3 records":             &counting{},
 		"apply: the running server works on it": &client{},
@@ -22,7 +22,7 @@ func TestApplyProgress(t *testing.T) {
 		}
 	}
 	for array, want := range map[string]int64{"": 0, "[]": 0, `["{`: 0, `[{"a":"\`: 1} {
-		if got := countElements([]byte(array)); got != want {
+		if got := countElements(strings.NewReader(array)); got != want {
 			t.Errorf("countElements(%s) = %d, want %d", array, got, want)
 		}
 	}

@@ -34,7 +34,7 @@ func oldFile(t *testing.T, n int) (path string) {
 	db.mustUpdate(t, func(tx *Tx) error {
 		for i := range n {
 			f := fact{id: fmt.Sprint("evt_", i), parent: "usr_1", name: fmt.Sprint("e", i), created: int64(i)}
-			tx.Put(nil, f.json(), &IdempotencyKey{Key: fmt.Sprint("k", i), Body: "b", At: time.Now()})
+			tx.Put(nil, []byte(f.json()), &IdempotencyKey{Key: fmt.Sprint("k", i), Body: "b", At: time.Now()})
 		}
 		tx.Delete("evt_gone")
 		return nil

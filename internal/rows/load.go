@@ -15,6 +15,8 @@ import (
 const (
 	bytesPerName = 300     // of a data file, about: an event has two names
 	maxNames     = 1 << 23 // that room is made for at once, as the size of a file may be false
+	namesPerRow  = 2       // its id and, mostly, a second one
+	maxTexts     = 1 << 20 // bytes of the texts of rows that are one string: see Tx.keep
 	batchSize    = 4096    // changes that are inserted while as many are parsed
 )
 

@@ -94,7 +94,7 @@ func TestCompaction(t *testing.T) {
 	db.compactAt = minOutdated
 	db.mustUpdate(t, put(fact{id: "usr_0", name: "zero"}))
 	db.mustUpdate(t, func(tx *Tx) error {
-		tx.Put(nil, fact{id: "evt_1", parent: "usr_0", status: "a"}.json(), &IdempotencyKey{Key: "k", At: time.Now()})
+		tx.Put(nil, []byte(fact{id: "evt_1", parent: "usr_0", status: "a"}.json()), &IdempotencyKey{Key: "k", At: time.Now()})
 		return nil
 	})
 	kept := (View{db}).Find("evt_1")
@@ -136,7 +136,7 @@ func TestRelease(t *testing.T) {
 	db.mustUpdate(t, func(tx *Tx) error {
 		for i := range 20 {
 			f := fact{id: fmt.Sprint("evt_", i), parent: "usr_1", name: fmt.Sprint(i, strings.Repeat("x", 2<<20))}
-			tx.Put(nil, f.json(), nil)
+			tx.Put(nil, []byte(f.json()), nil)
 		}
 		return nil
 	})
@@ -215,7 +215,7 @@ func TestCompactionCountsKeys(t *testing.T) {
 			for range 2000 {
 				n++
 				key := fmt.Sprint(n, strings.Repeat(`\`, 245))
-				tx.Put(nil, fact{id: fmt.Sprint("evt_", n), parent: "usr_1"}.json(),
+				tx.Put(nil, []byte(fact{id: fmt.Sprint("evt_", n), parent: "usr_1"}.json()),
 					&IdempotencyKey{Key: key, Body: strings.Repeat("a", 64), At: time.Now()})
 			}
 			return nil

@@ -4,7 +4,7 @@
 //
 //	db := rows.New(rows.Options{Kinds: kinds})
 //	err := db.Batch(ctx, func(tx *rows.Tx) error {
-//		tx.Put(nil, `{"id":"usr_1","name":"Ada","created_at":"2027-01-01T09:00:00Z"}`, nil)
+//		tx.Put(nil, []byte(`{"id":"usr_1","name":"Ada","created_at":"2027-01-01T09:00:00Z"}`), nil)
 //		return nil
 //	})
 //	db.View(func(v rows.View) { fmt.Println(v.Find("usr_1").JSON) })

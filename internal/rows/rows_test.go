@@ -127,7 +127,7 @@ func randomChange(rnd *rand.Rand, tx *Tx, m model, number int) {
 	} else if f.parent != "" && tx.Find(f.parent) == nil {
 		return
 	}
-	tx.Put(old, f.json(), nil)
+	tx.Put(old, []byte(f.json()), nil)
 	m[f.id] = f
 }
 
@@ -284,7 +284,7 @@ func opened(t *testing.T, path string) *DB {
 func put(facts ...fact) func(*Tx) error {
 	return func(tx *Tx) error {
 		for _, f := range facts {
-			tx.Put(tx.Find(f.id), f.json(), nil)
+			tx.Put(tx.Find(f.id), []byte(f.json()), nil)
 		}
 		return nil
 	}
@@ -316,7 +316,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	for i, hour := range []time.Duration{3, 1, 2, 0} {
 		db.mustUpdate(t, func(tx *Tx) error {
 			f := fact{id: fmt.Sprint("evt_", i), parent: []string{"usr_1", "usr_1", "usr_1", "usr_2"}[i]}
-			tx.Put(nil, f.json(), &IdempotencyKey{Key: fmt.Sprintf("<%d\">", i), At: start.Add(hour * time.Hour)})
+			tx.Put(nil, []byte(f.json()), &IdempotencyKey{Key: fmt.Sprintf("<%d\">", i), At: start.Add(hour * time.Hour)})
 			return nil
 		})
 	}
@@ -465,7 +465,7 @@ func TestSplitCommits(t *testing.T) {
 			for range n {
 				total++
 				id := fmt.Sprint("evt_", total)
-				tx.Put(nil, fact{id: id, parent: "usr_1", name: id + long}.json(), nil)
+				tx.Put(nil, []byte(fact{id: id, parent: "usr_1", name: id + long}.json()), nil)
 			}
 			return nil
 		}}

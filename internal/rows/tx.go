@@ -3,6 +3,7 @@ package rows
 import (
 	"cmp"
 	"maps"
+	"strings"
 
 	"example.com/events/internal/strict"
 )
@@ -24,6 +25,7 @@ type Tx struct {
 	names   map[string]*Row     // what each changed name leads to now; nil: to no row any more
 	created map[string]*Row     // the rows that it creates with an idempotency key, by keyName
 	added   map[string][]string // ids of the rows in its changes, by their parents' ids
+	texts   strings.Builder     // of the rows of the first update: see keep
 	indexed int                 // how many changes are in added: most updates never need it
 }
 
@@ -89,16 +91,16 @@ func (tx *Tx) createdWith(keyName string) *Row {
 // Changes is how many changes the update has made so far.
 func (tx *Tx) Changes() int { return tx.count }
 
-// Put stores the row that a text stands for: replacing old, or as a new row if old is nil.
-// It returns the row as it is now, which is old if the text is the same. A new row is
+// Put stores the row that a text stands for: replacing old, or as a new row if old is nil. It
+// copies the text. It returns the row as it is now, which is old if the text is the same. A new row is
 // created with the key, which may be nil, too. The parent must be in the database, and the
 // names must not be another row's: the caller has to check that. Put panics if the text has
 // not the members of a kind.
-func (tx *Tx) Put(old *Row, text string, key *IdempotencyKey) *Row {
-	if old != nil && old.JSON == text {
+func (tx *Tx) Put(old *Row, text []byte, key *IdempotencyKey) *Row {
+	if old != nil && old.JSON == string(text) {
 		return old
 	}
-	r := tx.db.readRow(text)
+	r := tx.db.readRow(tx.keep(text))
 	if r == nil {
 		panic(errForm)
 	}
@@ -122,6 +124,33 @@ func (tx *Tx) Put(old *Row, text string, key *IdempotencyKey) *Row {
 	tx.names[r.Name] = r
 	tx.changes = append(tx.changes, r)
 	return r
+}
+
+// Expect makes room for so many rows, about, if the database is empty.
+func (tx *Tx) Expect(rows int64) {
+	if !tx.isFirst {
+		return
+	}
+	names := make(map[string]*Row, min(rows*namesPerRow, maxNames))
+	maps.Copy(names, tx.db.names)
+	tx.db.names = names
+}
+
+// keep returns the text of a row as a string of its own. The first update has many: they are parts of
+// larger strings, which the garbage collector passes over in less time than as many small ones. As
+// with those of a file that was read, repack parts them again.
+func (tx *Tx) keep(text []byte) string {
+	if !tx.isFirst {
+		return string(text)
+	}
+	if tx.texts.Cap()-tx.texts.Len() < len(text) {
+		size := min(tx.db.live, maxTexts)
+		tx.texts.Reset()
+		tx.texts.Grow(max(int(size), len(text)))
+	}
+	begin := tx.texts.Len()
+	tx.texts.Write(text)
+	return tx.texts.String()[begin:]
 }
 
 // Delete deletes the row with an id, if there is one, and all that belongs to it.

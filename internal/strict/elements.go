@@ -12,6 +12,12 @@ const (
 	pieceOfRoom = 512       // members that share one
 )
 
+// Source is a text that can be read more than once: a file, or what is in memory.
+type Source interface {
+	io.ReaderAt
+	Size() int64
+}
+
 // Elements reads a text, which must be one JSON array, by the rules of [Parse], and yields
 // its elements one after the other. So a long array is never in memory as a whole, and
 // MaxValues limits each element. The first mistake ends the sequence with an error and
