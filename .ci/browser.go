@@ -411,8 +411,9 @@ func (t *tab) wait(condition string) {
 	}
 }
 
-// click clicks in the middle of an element, with the mouse.
+// click clicks in the middle of an element, with the mouse, as soon as the element is there to be seen.
 func (t *tab) click(expression string) {
+	t.wait(fmt.Sprintf("%s?.checkVisibility()", expression))
 	var at [2]float64
 	t.eval(fmt.Sprintf(`(() => {
 		const target = %s;
