@@ -279,16 +279,17 @@ func Advised(err error) error {
 	switch {
 	case isDamage && damage.Kind == rows.Reformatted:
 		advice = "make records of it with jq '[.[].w[]? | del(.idempotency)]' " + command.Quote(damage.File) +
-			" > records.json, and begin a new data file with -seed records.json"
+			" > records.json, and a new data file of these with eventsd apply -create -data NEW records.json"
 	case isDamage && damage.Kind == rows.NothingVerifies:
-		advice = "begin a new data file with a dump from before as -seed"
+		advice = "make a new data file of a dump from before with eventsd apply -create"
 	case isDamage:
 		advice = "get out what verifies with eventsd dump -salvage -data " + command.Quote(damage.File) +
-			", and begin a new data file with that or with a dump from before as -seed"
+			", and make a new data file of that or of a dump from before with eventsd apply -create"
 	case isFormat && format.Format != "":
-		advice = "or begin a new data file with -seed and what eventsd dump of that program prints"
+		advice = "or make a new data file with eventsd apply -create of what eventsd dump of that program " +
+			"prints"
 	case isFormat:
-		advice = "give another path, or read a JSON array of records with -seed into a new data file"
+		advice = "give another path; a JSON array of records is for -seed, or for eventsd apply -create"
 	case isAccess:
 		advice = "eventsd check, eventsd dump and eventsd key list only read it"
 	case errors.Is(err, rows.ErrReplaced):

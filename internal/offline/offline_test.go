@@ -23,15 +23,15 @@ func TestAdvised(t *testing.T) {
 		want string
 	}{
 		{damage(rows.DamagedLines), damaged + "get out what verifies with eventsd dump -salvage -data 'a b.json', " +
-			"and begin a new data file with that or with a dump from before as -seed"},
-		{damage(rows.NothingVerifies), damaged + "begin a new data file with a dump from before as -seed"},
+			"and make a new data file of that or of a dump from before with eventsd apply -create"},
+		{damage(rows.NothingVerifies), damaged + "make a new data file of a dump from before with eventsd apply -create"},
 		{damage(rows.Reformatted), damaged + "make records of it with jq '[.[].w[]? | del(.idempotency)]' 'a b.json' " +
-			"> records.json, and begin a new data file with -seed records.json"},
+			"> records.json, and a new data file of these with eventsd apply -create -data NEW records.json"},
 		{&rows.FormatError{File: "x", Reason: "it is empty"}, "x: not a data file of this version: it is empty; " +
-			"give another path, or read a JSON array of records with -seed into a new data file"},
+			"give another path; a JSON array of records is for -seed, or for eventsd apply -create"},
 		{&rows.FormatError{File: "x", Format: "events/9", Reason: "it is of events/9"},
 			"x: not a data file of this version: it is of events/9; " +
-				"or begin a new data file with -seed and what eventsd dump of that program prints"},
+				"or make a new data file with eventsd apply -create of what eventsd dump of that program prints"},
 		{&rows.AccessError{Err: errors.New("open x: denied")}, "open x: denied: who runs this must own the data file " +
 			"and be able to write in its folder; eventsd check, eventsd dump and eventsd key list only read it"},
 		{&rows.AccessError{Err: fmt.Errorf("open x: %w", syscall.EROFS)}, "open x: read-only file system: a data file " +
