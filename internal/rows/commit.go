@@ -305,9 +305,10 @@ func (db *DB) dropOutdated(why string) {
 
 // repack makes copies of all that the database keeps in memory, so that nothing of it is
 // a part of something larger. When a file is loaded, all rows are parts of the one text
-// that was read: as long as one of them is left, that text stays, however short the row
-// is. A map does not shrink by itself either. Readers go on meanwhile, as the lock is
-// held for one row at a time.
+// that was read, and those of a first load are parts of shared strings (see Tx.keep): as
+// long as one row is left, the text that it is a part of stays, however short the row is.
+// A map does not shrink by itself either. Readers go on meanwhile, as the lock is held for
+// one row at a time.
 func (db *DB) repack() {
 	db.walk(&db.root, func(r *Row) bool {
 		copied := db.readRow(strings.Clone(r.JSON)) // not nil, as r was read from the same text
