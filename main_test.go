@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
@@ -745,6 +746,186 @@ func TestPublicRoutes(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST /healthz = %s %v, want 405", resp.Status, resp.Header)
+	}
+}
+
+// TestTrust: each row of the table in SECURITY.md is tried, by what the row says.
+func TestTrust(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	data := filepath.Join(dir, "events.json")
+	seedFile := filepath.Join(dir, "seed.json")
+	if err := os.WriteFile(seedFile, []byte(seed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, nil, "-addr", "127.0.0.1:0", "-data", data, "-seed", seedFile)
+	double := start(t, nil, "double", "-control-token", "TOKEN")
+
+	// ask returns the status and the body of the answer to "GET /path". The header has one field, or none.
+	ask := func(p *process, request, body, header string) (int, string) {
+		t.Helper()
+		method, path, _ := strings.Cut(request, " ")
+		r, err := http.NewRequest(method, strings.TrimSuffix(p.lines["base_url"], base)+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, value, isGiven := strings.Cut(header, ": "); isGiven {
+			r.Header.Set(name, value)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		answer, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(answer)
+	}
+	wantStatus := func(want int, p *process, request, body, header string) {
+		t.Helper()
+		if status, answer := ask(p, request, body, header); status != want {
+			t.Errorf("%s with the header %q = %d %.200s, want %d", request, header, status, answer, want)
+		}
+	}
+	const (
+		ada   = "x-service-api-key: svc_live_ada"
+		token = "Authorization: Bearer TOKEN"
+	)
+
+	tries := []struct {
+		who, may, mayNot string
+		try              func(t *testing.T)
+	}{
+		{
+			"anyone who reaches the port",
+			"read `/`, `/openapi.json` and `/healthz`; of a double also `/_control/`",
+			"learn which users, events or keys exist",
+			func(t *testing.T) {
+				for _, path := range []string{"/", "/openapi.json", "/healthz"} {
+					wantStatus(200, server, "GET "+path, "", "")
+				}
+				wantStatus(200, double, "GET /_control/", "", "")
+				for _, path := range []string{"/_control/", "/keys", "/records", "/status", "/events.json"} {
+					wantStatus(404, server, "GET "+path, "", "")
+				}
+				answers := map[string]bool{} // whatever is asked for, and with whatever key that is not valid
+				for _, key := range []string{"svc_live_nobody", "svc_live_old"} {
+					for _, path := range []string{
+						"/users/me", "/users/usr_ada", "/events", "/events/evt_1", "/events/one", "/events/none",
+						"/events/one/guests", "/events/none/guests", "/openapi", "/nothing",
+					} {
+						status, answer := ask(server, "GET "+base+path, "", "x-service-api-key: "+key)
+						answers[fmt.Sprint(status, answer)] = true
+						wantStatus(401, server, "GET "+base+path, "", "")
+					}
+				}
+				if len(answers) != 1 {
+					t.Errorf("keys that are not valid get the answers %v, want one for all", answers)
+				}
+				for _, path := range []string{"/keys", "/keys/key_1", "/records", "/requests", "/clock", "/faults"} {
+					wantStatus(401, double, "GET /_control"+path, "", "")
+				}
+			},
+		}, {
+			"the holder of a key",
+			"read the profile, events and guests of the owner, and create events for the owner",
+			"reach another owner's data, or issue keys",
+			func(t *testing.T) {
+				may := map[string]string{ // with requests
+					"GET /users/me":           "/users/me",
+					"GET /events":             "/events",
+					"GET /events/{id}":        "/events/one",
+					"GET /events/{id}/guests": "/events/evt_1/guests",
+					"POST /events/create":     "/events/create",
+					"GET /openapi":            "/openapi",
+				}
+				for _, operation := range openAPI().operations {
+					method, _, _ := strings.Cut(operation, " ")
+					path := may[operation]
+					if path == "" {
+						t.Errorf("SECURITY.md does not say that the holder of a key may %s", operation)
+						continue
+					}
+					body, want := "", 200
+					if method == "POST" {
+						body, want = newEvent, 201
+					}
+					status, answer := ask(server, method+" "+base+path, body, ada)
+					if status != want || strings.Contains(answer, "bob") {
+						t.Errorf("%s = %d %s, want %d and nothing of Bob", operation, status, answer, want)
+					}
+				}
+				for _, path := range []string{"/events/evt_bob", "/events/bobs", "/events/bobs/guests", "/keys"} {
+					wantStatus(404, server, "GET "+base+path, "", ada)
+				}
+				wantStatus(400, server, "POST "+base+"/events/create",
+					strings.Replace(newEvent, "{", `{"host_id":"usr_bob",`, 1), ada)
+				wantStatus(404, server, "POST "+base+"/keys", `{"user_id":"usr_ada"}`, ada)
+			},
+		}, {
+			"the holder of a double's control token",
+			"everything in that double",
+			"reach files of the machine",
+			func(t *testing.T) {
+				wantStatus(201, double, "POST /_control/keys", `{"name":"Grace"}`, token)
+				wantStatus(200, double, "GET /_control/records", "", token)
+				wantStatus(200, double, "GET /_control/requests", "", token)
+				wantStatus(204, double, "POST /_control/reset", "", token)
+				for _, path := range []string{"/go.mod", "/../go.mod", "/%2e%2e/go.mod", "/..%2fgo.mod"} {
+					wantStatus(404, double, "GET /_control"+path, "", token)
+				}
+			},
+		}, {
+			"the user who runs the server, and root",
+			"everything: issue and revoke keys, read and change all data",
+			"",
+			func(t *testing.T) {
+				for _, args := range [][]string{
+					{"key", "issue", "-user", "usr_bob"}, {"key", "revoke", "key_bob"}, {"dump"}, {"apply"},
+				} {
+					code, _, stderr := command(map[string]string{"EVENTSD_DATA": data},
+						`[{"event":{"id":"evt_bob","title":"Changed"}}]`, args...)
+					if code != 0 {
+						t.Errorf("eventsd %q = %d %s, want 0", args, code, stderr)
+					}
+				}
+			},
+		}, {
+			"another user of the machine",
+			"what anyone who reaches the port may",
+			"read the data file or use its socket (both have mode 0600), or make the server follow a link",
+			func(t *testing.T) {
+				if runtime.GOOS == "windows" {
+					t.Skip("modes mean nothing there")
+				}
+				for _, name := range []string{data, data + ".sock", data + ".lock"} {
+					info, err := os.Stat(name)
+					if err != nil || info.Mode().Perm() != 0o600 {
+						t.Errorf("%s: %v, %v; want the mode 0600", name, info.Mode(), err)
+					}
+				}
+				linked := filepath.Join(dir, "linked.json")
+				if err := os.Symlink(seedFile, linked+".lock"); err != nil {
+					t.Fatal(err)
+				}
+				code, _, stderr := command(nil, "", "serve", "-addr", "127.0.0.1:0", "-data", linked)
+				now, err := os.ReadFile(seedFile)
+				if code != 2 || string(now) != seed || err != nil {
+					t.Errorf("a server whose lock file is a link = %d %s, and the file behind it is %.40q, %v",
+						code, stderr, now, err)
+				}
+			},
+		},
+	}
+	var said, tried [][]string
+	for _, cells := range tableRows(t, "SECURITY.md", "who") {
+		said = append(said, cells[:3])
+	}
+	for _, row := range tries {
+		tried = append(tried, []string{row.who, row.may, row.mayNot})
+		t.Run(row.who, row.try)
+	}
+	if !reflect.DeepEqual(said, tried) {
+		t.Errorf("SECURITY.md says\n%q\nand this test tries\n%q", said, tried)
 	}
 }
 
