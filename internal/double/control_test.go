@@ -256,6 +256,26 @@ func TestControlTable(t *testing.T) {
 	}
 }
 
+// TestFaultExamples: each fault that docs/control.md shows is one that can be set.
+func TestFaultExamples(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/control.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newService(t)
+	examples := regexp.MustCompile("[`']({\"operation\":.*})[`']").FindAllSubmatch(text, -1)
+	if len(examples) < 8 {
+		t.Errorf("docs/control.md shows %d faults, want at least 8", len(examples))
+	}
+	for _, example := range examples {
+		err := s.double.SetFaults(slices.Concat([]byte("["), example[1], []byte("]")), "")
+		if err != nil {
+			t.Errorf("docs/control.md shows %s: %v", example[1], err)
+		}
+	}
+}
+
 func TestControlRefuses(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
