@@ -251,3 +251,50 @@ func brokenTable(text string) int {
 	}
 	return 0
 }
+
+// TestLinks: each link of a document to a file or to a heading leads there.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	code := regexp.MustCompile("(?s)```.*?```")
+	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noAnchor := regexp.MustCompile("[^a-z0-9 _-]")
+	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
+	texts := map[string]string{}            // of the documents, without their code
+	anchors := map[string]map[string]bool{} // of the headings of each
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, ".md") || strings.Contains(name, "node_modules/") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		texts[name] = code.ReplaceAllString(string(text), "")
+		anchors[name] = map[string]bool{"": true}
+		for _, found := range heading.FindAllStringSubmatch(texts[name], -1) {
+			anchor := noAnchor.ReplaceAllString(strings.ToLower(found[1]), "")
+			anchors[name][strings.ReplaceAll(anchor, " ", "-")] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	for name, text := range texts {
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
+			file, anchor := name, found[2]
+			if found[1] != "" {
+				file = path.Join(path.Dir(name), found[1])
+			}
+			if strings.Contains(found[1], "://") {
+				continue
+			}
+			links++
+			_, err := os.Stat(file)
+			if err != nil || anchor != "" && !anchors[file][anchor] {
+				t.Errorf("%s links to %s#%s, which is not there", name, found[1], anchor)
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("the documents have %d links: this tests nothing", links)
+	}
+}
