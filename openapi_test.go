@@ -1550,11 +1550,16 @@ func TestOpenAPIRecords(t *testing.T) {
 			for _, value := range valuesFor(member) {
 				record := maps.Clone(least)
 				record[name] = value
-				data, err := json.Marshal([]any{map[string]any{strings.ToLower(kind): record}})
+				data, err := json.Marshal([]any{
+					map[string]any{"user": map[string]any{"id": "usr_ada", "name": "A", "email": "ada@example.com"}},
+					map[string]any{"event": map[string]any{"id": "evt_1", "host_id": "usr_ada", "title": "T",
+						"start_at": "2027-03-01T10:00:00Z", "end_at": "2027-03-01T12:00:00Z"}},
+					map[string]any{strings.ToLower(kind): record},
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
-				err = newProber(t, nil).store.ApplyJSON(data)
+				err = events.NewStore(nil).ApplyJSON(data)
 				if want := taken(name, member, value); (err == nil) != want {
 					t.Errorf("ApplyJSON(%.200s) = %.200v, want taken: %v", data, err, want)
 				}

@@ -379,7 +379,7 @@ func TestCrash(t *testing.T) {
 	if want > 1_000_000 {
 		limit = 1000
 	}
-	if raceEnabled {
+	if testing.Short() {
 		want, step = want/4, 4
 	}
 	states, torn := 0, 0

@@ -125,7 +125,7 @@ func testDamageBits(t *testing.T, closed bool) {
 	d, text := newDamaged(t, closed)
 	all := len(d.commits)
 	step := 1
-	if raceEnabled {
+	if testing.Short() {
 		step = 7
 	}
 	for bit := 0; bit < 8*len(text); bit += step {

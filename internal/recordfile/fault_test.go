@@ -110,6 +110,10 @@ func TestFaults(t *testing.T) {
 func testFaults(t *testing.T, windows bool, kinds []string) {
 	c := &crasher{rng: rand.New(rand.NewPCG(5, 5)), limit: 4, mayLive: 1 << 30}
 	faults := map[string]int{}
+	step := 1
+	if testing.Short() {
+		step = 4
+	}
 	// fails reports whether there was a k-th call of that kind, which failed.
 	fails := func(kind string, k int, f fault) bool {
 		m := newMemFS(512)
@@ -143,7 +147,7 @@ func testFaults(t *testing.T, windows bool, kinds []string) {
 			if f.short > 0 && kind != "write" {
 				continue
 			}
-			for k := 0; fails(kind, k, f); k++ {
+			for k := 0; fails(kind, k, f); k += step {
 			}
 		}
 	}

@@ -95,7 +95,7 @@ func childWrite(args []string) error {
 func TestKill(t *testing.T) {
 	t.Parallel()
 	rounds := *killRounds
-	if raceEnabled {
+	if testing.Short() {
 		rounds = min(rounds, 12)
 	}
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 6))

@@ -453,7 +453,7 @@ func TestReadWhileShrinking(t *testing.T) {
 // After Settle or Rewrite, an open file keeps nothing of the text that was read.
 func TestTextIsReleased(t *testing.T) {
 	for name, settle := range map[string]func(*File) error{"Settle": (*File).Settle, "Rewrite": rewriteTo("1")} {
-		m := quarters(t, 64)
+		m := quarters(t, 32)
 		n := m.names[dataPath]
 		n.do(change{int64(len(n.cache)), []byte("torn")}) // which is kept until it is put aside
 		n.sync(512)
@@ -469,7 +469,7 @@ func TestTextIsReleased(t *testing.T) {
 		read := heap() - before
 		ok(t, settle(f))
 		left := heap() - before
-		if size := f.Size(); read < 12<<20 || left > 4<<20 {
+		if size := f.Size(); read < 6<<20 || left > 2<<20 {
 			t.Errorf("%s: of a file of %d bytes, %d stay in memory after Open and %d after it", name, size, read, left)
 		}
 		runtime.KeepAlive(m)

@@ -169,7 +169,11 @@ func (h halfRead) checkNextPages(t *testing.T, v View, m model) {
 // before a commit is read to its end after it.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			rnd := rand.New(rand.NewPCG(seed, 1))

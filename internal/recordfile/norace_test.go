@@ -1,5 +1,0 @@
-//go:build !race
-
-package recordfile
-
-const raceEnabled = false
