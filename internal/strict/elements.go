@@ -51,9 +51,8 @@ func elements(r io.Reader, window int) iter.Seq2[Value, error] {
 	}
 }
 
-// arrayParser parses an array of which a part is in memory, the window. An element that is
-// not whole in the window looks like a mistake. So a mistake counts only once the window has
-// all that is left of the text: until then, it is made larger, and the element is parsed again.
+// arrayParser parses an array of which a part is in memory, the window. An element that the end of
+// the window cuts is parsed again in a larger one.
 type arrayParser struct {
 	parser
 	r      io.Reader
@@ -71,7 +70,10 @@ func (p *arrayParser) element() (v Value, isElement bool) {
 	for {
 		before := *p
 		v, isElement = p.try()
-		isCut := p.err != nil || p.pos == len(p.data)
+		isCut := p.isCut
+		if p.err == nil {
+			isCut = p.pos == len(p.data) // where a number, or the space around the array, may go on
+		}
 		switch {
 		case !isCut, p.ended == io.EOF:
 			return v, isElement

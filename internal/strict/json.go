@@ -123,6 +123,7 @@ type parser struct {
 	count int             // values that were begun
 	text  strings.Builder // all names and strings until now, without escapes
 	err   error
+	isCut bool // the error may be none if data is the beginning of a longer text
 
 	lines  int // that ended before data: it may be the rest of a longer text
 	column int // bytes of the last one of these, which data goes on with
@@ -142,9 +143,11 @@ func (p *parser) finish() error {
 	return p.err
 }
 
-// fail sets the error, unless there is one already, and moves to the end of the text.
+// fail sets the error, unless there is one already, and moves to the end of the text. So near to the
+// end, what looks like a mistake may be a word or an escape that goes on.
 func (p *parser) fail(at int, problem string) {
 	if p.err == nil {
+		p.isCut = p.isCut || len(p.data)-at < maxEscape
 		before := p.data[:at]
 		line := 1 + p.lines + bytes.Count(before, []byte("\n"))
 		column := at - bytes.LastIndexByte(before, '\n')
@@ -278,6 +281,7 @@ func (p *parser) number() string {
 	p.pos = len(p.data) - len(bytes.TrimLeft(p.data[start:], numberBytes))
 	literal := p.data[start:p.pos]
 	if !json.Valid(literal) {
+		p.isCut = p.pos == len(p.data)
 		p.fail(start, "this is not a number that JSON has: write it like 12, -0.5 or 6e23, "+
 			"with no + or needless 0 before it and with digits on both sides of a point")
 	}
@@ -318,9 +322,13 @@ func (p *parser) chars() string {
 			return ""
 		}
 	}
+	p.isCut = true
 	p.fail(open, "a string is not closed: add a double quote at its end")
 	return ""
 }
+
+// maxEscape is how many bytes the longest escape has: two halves of a surrogate pair.
+const maxEscape = len(`\ud83d\ude00`)
 
 // unescape returns the character of the escape with which s begins, and the number of
 // bytes that the escape takes. If it is not valid, the character is -1. Example:
