@@ -258,6 +258,9 @@ func (e *eventsd) serve(flags *command.Flags) func() error {
 		if f.memory && !flags.Given("data") { // the flag wins over EVENTSD_MEMORY
 			s.data = ""
 		}
+		if rows.BelongsTo(s.data, f.seed) { // such as FILE.tmp, which the next rewrite removes
+			return fmt.Errorf("%s belongs to the data file; give the seed another path", f.seed)
+		}
 		s.fill = func(ctx context.Context, a *api) (greeting.Key, error) {
 			return e.fill(ctx, a, f, flags.Shell("api-key"))
 		}
@@ -538,7 +541,7 @@ func ownerKey(a *api, chosen string) (secret string, err error) {
 
 // live is the life of a server from its start to its end. Listening comes first, as no key must
 // be made and shown for a server that cannot serve. A stop waits for each step to end, except
-// for reading a seed: see readInput.
+// for reading a seed and applying it, of which nothing is left then.
 func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 	logger := s.config.Logger
 	e.warnOfVariables(logger)
@@ -904,7 +907,7 @@ func (e *eventsd) applySeed(ctx context.Context, a *api, file string) error {
 	}
 	defer records.Close()
 	defer command.LimitLoad(e.program.Environ, inner{a.Store}.Expected)()
-	_, err = a.applyArray(records, true)
+	_, err = a.applyArray(ctx, records, true)
 	if err != nil && records.Size() > 0 && !endsAsArray(records) {
 		err = fmt.Errorf("%w; it does not end as an array does, so a part of it may be missing", err)
 	}

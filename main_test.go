@@ -385,6 +385,12 @@ func TestMistakes(t *testing.T) {
 		{"empty file", []string{any, "-data", write("empty.json", "")}, "empty"},
 		{"foreign file", []string{any, "-data", write("foreign.json", "{}\n")}, "foreign.json"},
 		{"a seed for a data file", []string{any, "-data", write("seed.json", seed)}, "-seed"},
+		{"records where a rewrite would be",
+			[]string{"apply", "-create", "-data", in("unmade.json"), write("unmade.json.tmp", "[]")},
+			"unmade.json.tmp belongs to the data file"},
+		{"a seed where a rewrite would be",
+			[]string{any, "-data", in("unmade.json"), "-seed", in("unmade.json.tmp")},
+			"unmade.json.tmp belongs to the data file"},
 		{"no seed", []string{any, "-memory", "-seed", in("none.json")}, "none.json"},
 		{"a seed of which the end is missing",
 			[]string{any, "-memory", "-seed", write("cut.json", `[{"user":{"id":"usr_x","na`)},
@@ -1266,6 +1272,39 @@ func TestStopWhileReadingSeed(t *testing.T) {
 			}
 			store.Close()
 		})
+	}
+}
+
+// A stop ends the applying of a seed, and leaves nothing of it.
+func TestStopWhileApplyingSeed(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	data, file := filepath.Join(dir, "events.json"), filepath.Join(dir, "seed.json")
+	const event = `,{"event":{"host_id":"usr_a","title":"T","start_at":"2027-01-01T00:00Z","end_at":"2027-01-02T00:00Z"}}`
+	const user = `[{"user":{"id":"usr_a","name":"A","email":"a@example.com"}}`
+	// It ends with a mistake, which is the error if all of it is applied.
+	long := user + strings.Repeat(event, 50_000) + `,{"user":{}}]`
+	if err := os.WriteFile(file, []byte(long), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(data + ".lock"); err == nil {
+				stop() // applying begins, or has just begun
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	var stderr bytes.Buffer
+	args := []string{"-addr", "127.0.0.1:0", "-data", data, "-seed", file}
+	code := events.Run(ctx, args, nil, strings.NewReader(""), io.Discard, &stderr)
+	if code != 1 || !strings.HasSuffix(stderr.String(), "context canceled\n") {
+		t.Errorf("Run = %d, %s, want 1 and that its context was canceled", code, &stderr)
+	}
+	if _, err := os.Stat(data); err == nil {
+		t.Error("there is a data file")
 	}
 }
 

@@ -352,7 +352,8 @@ func (s *Store) Apply(records ...Record) error {
 			}
 		}
 	}
-	_, err := update(context.Background(), s, func(t tx) (applyResult, error) { return t.applyAll(values) })
+	ctx := context.Background()
+	_, err := update(ctx, s, func(t tx) (applyResult, error) { return t.applyAll(ctx, values) })
 	return err
 }
 
@@ -360,7 +361,7 @@ func (s *Store) Apply(records ...Record) error {
 // record leaves out stays as it is, and null sets a member back to its default.
 // So applying the same array twice changes nothing.
 func (s *Store) ApplyJSON(records []byte) error {
-	_, err := s.applyArray(bytes.NewReader(records), false)
+	_, err := s.applyArray(context.Background(), bytes.NewReader(records), false)
 	return err
 }
 
@@ -414,17 +415,17 @@ func (l *load) whole(now int64) int64 {
 func (s inner) ApplyRecords(
 	records strict.Source,
 ) (count map[string]int, ids map[string][]string, err error) {
-	done, err := s.applyArray(records, false)
+	done, err := s.applyArray(context.Background(), records, false)
 	return done.count, done.ids, err
 }
 
 // applyArray applies a JSON array of records. A seed may be the dump of a store whose clock was
 // ahead: a created_at later than now is accepted, unless the clock is a configured one.
-func (s *Store) applyArray(records strict.Source, isSeed bool) (applyResult, error) {
-	return update(context.Background(), s, func(t tx) (applyResult, error) {
+func (s *Store) applyArray(ctx context.Context, records strict.Source, isSeed bool) (applyResult, error) {
+	return update(ctx, s, func(t tx) (applyResult, error) {
 		t.isSeed = isSeed
 		defer s.load.end()
-		return t.applyAll(strict.Elements(s.load.begin(records)))
+		return t.applyAll(ctx, strict.Elements(s.load.begin(records)))
 	})
 }
 
@@ -434,13 +435,14 @@ func (s *Store) applyArray(records strict.Source, isSeed bool) (applyResult, err
 // test double goes back to its start by it, while it is in use. It is for a store in
 // memory: on a file, then may be called twice, and also if writing fails.
 func (s inner) Replace(userID string, records []byte, then func()) error {
-	_, err := update(context.Background(), s.Store, func(t tx) (applyResult, error) {
+	ctx := context.Background()
+	_, err := update(ctx, s.Store, func(t tx) (applyResult, error) {
 		for _, child := range t.Children(userID) {
 			if child.Kind.Prefix != "key" {
 				t.Delete(child.ID)
 			}
 		}
-		done, err := t.applyAll(strict.Elements(bytes.NewReader(records)))
+		done, err := t.applyAll(ctx, strict.Elements(bytes.NewReader(records)))
 		if err == nil {
 			if userID == "" {
 				s.uses.keys.Clear()
@@ -638,13 +640,18 @@ const (
 	sampled  = 10_000 // records after which it is known about how many more will come
 )
 
-// applyAll applies the records of an array.
-func (t tx) applyAll(records iter.Seq2[strict.Value, error]) (applyResult, error) {
+// applyAll applies the records of an array, or returns the error of ctx once that is done.
+func (t tx) applyAll(
+	ctx context.Context, records iter.Seq2[strict.Value, error],
+) (applyResult, error) {
 	done := applyResult{map[string]int{}, map[string][]string{}}
 	changed := map[string]int{} // by kind
 	var deleted []string        // the ids of users
 	missing := missingParents{named: map[string]int{}, refused: map[string]bool{}, later: map[string]bool{}}
 	for in, err := range strict.Ahead(inputs(records)) {
+		if ctx.Err() != nil {
+			return applyResult{}, ctx.Err()
+		}
 		if err != nil {
 			return applyResult{}, &RecordError{
 				Problems: []string{"the records are not a JSON array: " + err.Error()},

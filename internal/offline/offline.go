@@ -135,8 +135,27 @@ func (f *Files) BelongsTo(data, path string) bool { return rows.BelongsTo(data, 
 
 // Records is that of [operator.Files].
 func (f *Files) Records(path string) (operator.Records, error) {
+	r, err := f.openRecords(path)
+	if err != nil {
+		return nil, err
+	}
+	beginning := make([]byte, 64)
+	n, _ := r.ReadAt(beginning, 0) // if it fails, so does applying
+	if rows.IsDataFile(beginning[:n]) {
+		if path == "-" {
+			path = "standard input"
+		}
+		err = fmt.Errorf("%s is a data file, not an array of records; eventsd dump makes one of it", path)
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// openRecords opens a file to be read as it is applied. Standard input and what is no regular file
+// can be read only once, so that is read here.
+func (f *Files) openRecords(path string) (*records, error) {
 	if path == "-" {
-		return inMemory(f.Program.Stdin, func() error { return nil })
+		return inMemory(io.NopCloser(f.Program.Stdin))
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -146,35 +165,26 @@ func (f *Files) Records(path string) (operator.Records, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	r := &records{io.NewSectionReader(file, 0, info.Size()), file.Close}
-	if !info.Mode().IsRegular() || info.Size() == 0 { // a pipe, or what the kernel makes up
-		r, err = inMemory(file, file.Close)
+	if !info.Mode().IsRegular() || info.Size() == 0 { // files that the kernel makes up have no size
+		return inMemory(file)
 	}
-	if err == nil {
-		beginning := make([]byte, 64)
-		n, _ := r.ReadAt(beginning, 0)
-		if rows.IsDataFile(beginning[:n]) {
-			err = fmt.Errorf("%s is a data file, not an array of records; eventsd dump makes one of it", path)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return r, nil
+	return &records{io.NewSectionReader(file, 0, info.Size()), file}, nil
 }
 
 // records is an [operator.Records].
 type records struct {
 	*io.SectionReader
-	close func() error
+	io.Closer
 }
 
-func (r *records) Close() error { return r.close() }
-
-// inMemory is what a reader has that can be read once.
-func inMemory(from io.Reader, end func() error) (*records, error) {
+// inMemory reads records and closes what they come from.
+func inMemory(from io.ReadCloser) (*records, error) {
 	text, err := io.ReadAll(from)
-	return &records{io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))), end}, err
+	err = errors.Join(err, from.Close())
+	if err != nil {
+		return nil, err
+	}
+	return &records{io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))), io.NopCloser(nil)}, nil
 }
 
 // unclean is the exit status of check where the last write of a file is not whole. A crash leaves

@@ -36,6 +36,8 @@ func (f files) Look(string) (Store, error) { return f.store, f.err }
 
 func (files) Socket(data string) string { return data + ".sock" }
 
+func (files) BelongsTo(string, string) bool { return false }
+
 func (files) Records(string) (Records, error) {
 	return struct {
 		*strings.Reader

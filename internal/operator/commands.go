@@ -282,6 +282,9 @@ func (t *tool) apply(flags *command.Flags) func() error {
 			return err
 		}
 		defer records.Close()
+		if t.files.BelongsTo(data, path) { // such as FILE.tmp, which the next rewrite removes
+			return fmt.Errorf("%s belongs to the data file; give the records another path", path)
+		}
 		return t.change(data, "apply", create, func(s Store) error {
 			if opened, isOpened := s.(interface{ Expected() int64 }); isOpened {
 				defer command.LimitLoad(t.program.Environ, opened.Expected)()
