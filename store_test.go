@@ -1005,6 +1005,30 @@ func TestGoldenDataFile(t *testing.T) {
 					t.Errorf("the file has no %s", kind)
 				}
 			}
+			// What a later format added to a row is what a record gets that leaves it out.
+			var made []string
+			for _, line := range regexp.MustCompile(`(?m)"w":\[(.+)\]}$`).FindAllSubmatch(file, -1) {
+				made = append(made, string(line[1]))
+			}
+			anew := events.NewStore(nil)
+			if err := anew.ApplyJSON([]byte("[" + strings.Join(made, ",") + "]")); err != nil {
+				t.Fatal(err)
+			}
+			var opened, applied []map[string]map[string]any
+			err = errors.Join(json.Unmarshal([]byte(before), &opened), json.Unmarshal([]byte(dump(t, anew)), &applied))
+			if err != nil || len(opened) != len(applied) {
+				t.Fatalf("the file has %d rows, and applied they are %d: %v", len(opened), len(applied), err)
+			}
+			for i := range opened {
+				for kind, row := range opened[i] {
+					for member, value := range row {
+						if want := applied[i][kind][member]; value != want {
+							t.Errorf("%s of the %s %v is %v, and of a record without it %v: see formats in store.go",
+								member, kind, row["id"], value, want)
+						}
+					}
+				}
+			}
 		})
 	}
 }
