@@ -156,9 +156,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, e *Error) {
 		return
 	}
 	h["Connection"] = []string{"close"}
-	control := http.NewResponseController(w)
-	control.EnableFullDuplex() // else net/http reads before it answers
 	e.Write(w)
-	control.Flush()
+	http.NewResponseController(w).Flush()
 	io.CopyN(io.Discard, r.Body, maxDrain)
 }
