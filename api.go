@@ -313,7 +313,8 @@ func (a *api) writePage(w http.ResponseWriter, r answer.Request, l list, limit i
 			err = errForeign
 			return
 		}
-		p.items, next = v.Page(l.parent, l.kind, l.filter.status, after.place, limit, p.items[:0])
+		rowsOf := rows.List{Parent: l.parent, Prefix: l.kind, Status: l.filter.status}
+		p.items, next = v.Page(rowsOf, after.place, limit, p.items[:0])
 	})
 	if err == nil {
 		p.write(w, cursor{l, next})

@@ -432,8 +432,8 @@ func (s *Store) applyArray(ctx context.Context, records strict.Source, isSeed bo
 // Replace deletes the events of a user, with their guests, and applies records, in one
 // step. For the user "" it deletes everything in the store. At the end of that step it
 // calls the function then: the records are accepted, and no other change has begun. A
-// test double goes back to its start by it, while it is in use. It is for a store in
-// memory: on a file, then may be called twice, and also if writing fails.
+// test double goes back to its start by it, while it is in use. The store must be in memory, where
+// an update runs once, and nothing fails after it.
 func (s inner) Replace(userID string, records []byte, then func()) error {
 	ctx := context.Background()
 	_, err := update(ctx, s.Store, func(t tx) (applyResult, error) {
@@ -457,7 +457,7 @@ func (s inner) Replace(userID string, records []byte, then func()) error {
 // OnDelete sets a function that is called with the id of each user that records delete, at the
 // end of the change that does it: the records are accepted, and no other change has begun. It
 // must be called before the first change. A test double forgets by it what it has of the user.
-// It is for a store in memory: on a file, f may be called twice, and also if writing fails.
+// The store must be in memory: see Replace.
 func (s inner) OnDelete(f func(userID string)) { s.userDeleted = f }
 
 // Records returns a copy of everything in the store, as records that make the same
@@ -811,7 +811,13 @@ func (t tx) apply(in input) (id string, refused *RecordError) {
 	if problems == nil {
 		return id, nil
 	}
-	refused = &RecordError{Kind: kind, Problems: problems}
+	return stringIn(v, "id"), t.refusal(kind, v, problems)
+}
+
+// refusal is why a record of a kind is refused: its problems and, if it lacks what a new row needs,
+// what makes it one of a new row.
+func (t tx) refusal(kind string, v strict.Value, problems []string) *RecordError {
+	refused := &RecordError{Kind: kind, Problems: problems}
 	given := stringIn(v, "id")
 	parent := stringIn(v, parentMember[kind])
 	if len(problems) == 1 && parent != "" && t.Find(parent) == nil {
@@ -821,7 +827,7 @@ func (t tx) apply(in input) (id string, refused *RecordError) {
 		return m.Flags&form.Required != 0 && v.Member(m.Name).Kind == strict.Null
 	}
 	if !slices.ContainsFunc(tables[kind], isLacking) {
-		return given, refused
+		return refused
 	}
 	switch {
 	case given != "" && t.Find(given) == nil:
@@ -831,7 +837,7 @@ func (t tx) apply(in input) (id string, refused *RecordError) {
 		refused.Problems = append(problems,
 			"without an id this would be a new event: slugs are not looked up, so give the id")
 	}
-	return given, refused
+	return refused
 }
 
 // parentMember is the member of a kind that has the id of its parent.

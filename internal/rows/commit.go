@@ -142,15 +142,14 @@ func (db *DB) gather(waiting []*call) (calls []*call, batch *Tx) {
 		tx.db.endBulk() // if it is the first
 		fits := !tx.isFirst && db.addRecords(tx.changes)
 		switch {
-		case batch == nil:
+		case fits && batch == nil:
 			batch = tx
 		case fits:
 			batch.merge(tx)
+		case batch == nil:
+			return waiting[:i+1], tx
 		default:
 			return waiting[:i], batch
-		}
-		if !fits {
-			return waiting[:i+1], batch
 		}
 	}
 	return waiting, batch

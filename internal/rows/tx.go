@@ -13,19 +13,24 @@ import (
 // the same commit. It is for one goroutine, and valid until the function that it was
 // given to returns.
 //
-// While a database is empty, there is nothing that an update could change for its readers. So its
-// update fills a second database, and takes effect when that one's state replaces the empty one. A
-// million rows are put so with half of the work and memory that pending changes would take.
+// An update of an empty database, a first update, has no pending changes. It fills a second database
+// at once, and the state of that replaces the empty one when the update is published. A million
+// rows take half of the work and memory that pending changes would take. It is always alone in its
+// commit.
 type Tx struct {
-	db      *DB // for an update of an empty database: the second one
+	db    *DB // that has the current state; of a first update, the one that it fills
+	count int // of its own changes
+
+	// Of a first update:
 	isFirst bool
+	texts   strings.Builder // of its rows: see keep
+
+	// Of any other:
 	before  *Tx                 // the changes of the updates before it, or nil
-	count   int                 // of its own changes
 	changes []*Row              // its own, in their order: a row without a text is deleted
 	names   map[string]*Row     // what each changed name leads to now; nil: to no row any more
 	created map[string]*Row     // the rows that it creates with an idempotency key, by keyName
 	added   map[string][]string // ids of the rows in its changes, by their parents' ids
-	texts   strings.Builder     // of the rows of the first update: see keep
 	indexed int                 // how many changes are in added: most updates never need it
 }
 
@@ -126,7 +131,7 @@ func (tx *Tx) Put(old *Row, text []byte, key *IdempotencyKey) *Row {
 	return r
 }
 
-// Expect makes room for so many rows, about, if the database is empty.
+// Expect makes room for about so many rows, of which some may have been put, in a first update.
 func (tx *Tx) Expect(rows int64) {
 	if !tx.isFirst {
 		return
@@ -136,9 +141,9 @@ func (tx *Tx) Expect(rows int64) {
 	tx.db.names = names
 }
 
-// keep returns the text of a row as a string of its own. The first update has many: they are parts of
-// larger strings, which the garbage collector passes over in less time than as many small ones. As
-// with those of a file that was read, repack parts them again.
+// keep returns the text of a row as a string, which is a copy. Those of a first update are parts of
+// larger strings, because it may have a million, and the garbage collector spends time on each
+// string. When most of them are deleted, repack makes a string of its own of each that is left.
 func (tx *Tx) keep(text []byte) string {
 	if !tx.isFirst {
 		return string(text)

@@ -31,16 +31,22 @@ func (r *Row) withID(prefix, id string) *Row {
 	return r
 }
 
-// Page appends to page the texts of at most limit children of a row, from the
-// newest to the oldest, which are of the kind with this prefix and, unless it is
-// "", of this status. If after is not nil they begin after that place, whether or not
-// a row is there. If more follow, it returns the place of the last row of the page, else nil.
-func (v View) Page(parent, prefix, status string, after *Place, limit int, page []string) ([]string, *Place) {
-	r := v.db.names[parent]
+// List names an ordered list of the database.
+type List struct {
+	Parent string // the id of the row that those of the list belong to
+	Prefix string // of the ids of their kind
+	Status string // that they have, or "" for all
+}
+
+// Page appends to page the texts of at most limit rows of a list, from the newest to the oldest. If
+// after is not nil they begin after that place, whether or not a row is there. If more follow, it
+// returns the place of the last row of the page, else nil.
+func (v View) Page(list List, after *Place, limit int, page []string) ([]string, *Place) {
+	r := v.db.names[list.Parent]
 	if r == nil {
 		return page, nil
 	}
-	l := r.childrenOf(v.db.kindOf(prefix), status)
+	l := r.childrenOf(v.db.kindOf(list.Prefix), list.Status)
 	end := len(l.rows)
 	if after != nil {
 		end = l.position(*after)
