@@ -1,11 +1,20 @@
 package offline
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"example.com/events/internal/command"
+	"example.com/events/internal/operator"
 	"example.com/events/internal/recordfile"
 	"example.com/events/internal/rows"
 )
@@ -45,5 +54,186 @@ func TestAdvised(t *testing.T) {
 		if got.Error() != tt.want || !errors.Is(got, tt.err) {
 			t.Errorf("Advised(%v) =\n%v\nwant\n%s", tt.err, got, tt.want)
 		}
+	}
+}
+
+// testFiles are the data files of a program whose kinds of row are users alone, and what it prints.
+func testFiles() (f *Files, stdout, stderr *strings.Builder) {
+	stdout, stderr = &strings.Builder{}, &strings.Builder{}
+	options := rows.Options{
+		Kinds: []rows.Kind{{
+			Name: "user", Prefix: "usr", Members: []string{`"id":`, `"created_at":`},
+			Index:  func(rows.Values) (name, status string) { return "", "" },
+			Sample: user("usr_0", 0),
+		}},
+		Formats: []rows.Format{{Name: "events/1"}},
+		Now:     time.Now,
+		Logger:  slog.New(slog.DiscardHandler),
+	}
+	p := &command.Program{Name: "tool", Stdout: stdout, Stderr: stderr}
+	return &Files{Context: context.Background(), Program: p, Options: options}, stdout, stderr
+}
+
+// user is the text of a user.
+func user(id string, second int) string {
+	return fmt.Sprintf(`{"id":"%s","created_at":"2027-01-01T00:00:%02dZ"}`, id, second)
+}
+
+// write makes a data file with a user for each of the ids, and returns its path and its text.
+func write(t *testing.T, ids ...string) (path, text string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "events.json")
+	f, err := recordfile.Open(path, recordfile.Options{Formats: []string{"events/1"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.Rewrite(func(yield func([]byte) bool) {
+		for i, id := range ids {
+			if !yield([]byte(`{"user":` + user(id, i) + `}`)) {
+				return
+			}
+		}
+	})
+	whole, readErr := os.ReadFile(path)
+	if err := errors.Join(err, readErr, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path, string(whole)
+}
+
+// The status of check tells a clean file, one whose end is not whole, and a damaged one apart.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	path, whole := write(t, "usr_1", "usr_2")
+	for name, tt := range map[string]struct {
+		text   string
+		status int
+		want   string // what is printed has this
+	}{
+		"clean":     {whole, 0, "users: 2\nkeys: 0\nevents: 0\nguests: 0\nfound: clean\n"},
+		"not whole": {whole[:len(whole)-2], unclean, "\nfound: the "},
+		"damaged":   {strings.Replace(whole, "usr_1", "usr_9", 1), 1, "damaged at line"},
+	} {
+		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, stdout, stderr := testFiles()
+		f.Program.Commands = []command.Command{{Name: "check", Declare: f.Check}}
+		status := f.Program.Exit(f.Program.Run([]string{"check", "-data", path}))
+		if printed := stdout.String() + stderr.String(); status != tt.status || !strings.Contains(printed, tt.want) {
+			t.Errorf("%s: check = %d, printed %s; want %d, %s", name, status, printed, tt.status, tt.want)
+		}
+	}
+}
+
+// What is salvaged is an array; where nothing can be, nothing is printed.
+func TestSalvage(t *testing.T) {
+	t.Parallel()
+	path, whole := write(t, "usr_1", "usr_2", "usr_3")
+	for _, tt := range []struct{ lost, want string }{
+		{`"none"`, "[\n" + `{"user":` + user("usr_1", 0) + "},\n" + `{"user":` + user("usr_2", 1) + "},\n" +
+			`{"user":` + user("usr_3", 2) + "}\n]\n"},
+		{`"w":`, ""},
+	} {
+		text := strings.ReplaceAll(whole, tt.lost, `"W":`)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, _, _ := testFiles()
+		var got strings.Builder
+		err := f.Salvage(path, &got)
+		if got.String() != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("without %s, Salvage = %v, and wrote\n%s\nwant\n%s", tt.lost, err, got.String(), tt.want)
+		}
+	}
+}
+
+// Each loss is reported, and once there is one, what it can have brought back.
+func TestReportSalvaged(t *testing.T) {
+	t.Parallel()
+	const back = "tool: what is not in the output, %d commits at least, may have revoked keys, which are " +
+		"valid in it, or deleted records, which are back in it: look through it before you use it\n"
+	rest := func(missing int) string { return fmt.Sprintf(back, missing) }
+	lost := make([]rows.LeftOut, 12)
+	for i := range lost {
+		lost[i] = rows.LeftOut{ID: fmt.Sprint("gst_", i), Reason: "has no event"}
+	}
+	named := ""
+	for _, row := range lost[:10] {
+		named += "tool: left out " + row.ID + ": it has no event\n"
+	}
+	for name, tt := range map[string]struct {
+		found rows.Salvaged
+		want  string
+	}{
+		"nothing is lost": {rows.Salvaged{Salvaged: recordfile.Salvaged{First: 3}}, ""},
+		"one commit":      {rows.Salvaged{Salvaged: recordfile.Salvaged{First: 3, Missing: 1}}, rest(1)},
+		"a line": {
+			rows.Salvaged{Salvaged: recordfile.Salvaged{
+				First: 3, Skipped: []recordfile.Span{{Line: 4, Offset: 50, Bytes: 7}}}},
+			"tool: skipped line 4 at byte 50, 7 bytes: does not verify\n" + rest(0)},
+		"the header": {
+			rows.Salvaged{Salvaged: recordfile.Salvaged{First: 3, NoHeader: true}},
+			"tool: the header of the file is damaged or missing: what is left begins with commit 3, and nothing " +
+				"shows how many commits stood before it\n" + rest(0)},
+		"all": {rows.Salvaged{Salvaged: recordfile.Salvaged{NoHeader: true}}, rest(0)},
+		"records": {
+			rows.Salvaged{Forged: []int{5}, Deleted: []string{"evt_1"}},
+			"tool: skipped a record of line 5: it is not in the form that this program writes\n" +
+				"tool: put in a delete of evt_1, which comes again as a new one: the line of that is lost\n"},
+		"as many rows as are named": {rows.Salvaged{LeftOut: lost[:10]}, named},
+		"more rows":                 {rows.Salvaged{LeftOut: lost}, named + "tool: left out 2 more, 12 in all\n"},
+	} {
+		f, _, stderr := testFiles()
+		f.reportSalvaged(tt.found)
+		if stderr.String() != tt.want {
+			t.Errorf("%s: printed\n%swant\n%s", name, stderr, tt.want)
+		}
+	}
+}
+
+// A data file is not taken for an array of records.
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	f, _, _ := testFiles()
+	path, _ := write(t, "usr_1")
+	const want = "is a data file, not an array of records"
+	if _, err := f.Records(path); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Records = %v, want %s", err, want)
+	}
+	array := filepath.Join(t.TempDir(), "records.json")
+	if err := os.WriteFile(array, []byte("[]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	records, err := f.Records(array)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(io.NewSectionReader(records, 0, 9)); string(text) != "[]" || err != nil {
+		t.Errorf("Records has %q, %v; want []", text, err)
+	}
+	if err := records.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who finds the file locked by a command is told which one.
+func TestOpenHolder(t *testing.T) {
+	t.Parallel()
+	f, _, _ := testFiles()
+	path, _ := write(t, "usr_1")
+	opened := errors.New("opened")
+	f.Store = func(_ *slog.Logger, open func(rows.Options) (*rows.DB, error)) (operator.Store, error) {
+		db, err := open(f.Options)
+		if err != nil {
+			return nil, err
+		}
+		if _, holder := f.Holder(path); holder != "tool apply" {
+			t.Errorf("the holder is %q, want tool apply", holder)
+		}
+		return nil, errors.Join(opened, db.Close())
+	}
+	if _, err := f.Open(path, "apply", false); !errors.Is(err, opened) {
+		t.Error(err)
 	}
 }
