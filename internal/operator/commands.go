@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -82,11 +83,12 @@ func AddCommands(p *command.Program, files Files) {
 
 // dial connects to the server that has a data file open.
 func (t *tool) dial(data string) (*client, error) {
-	conn, err := t.program.DialSocket(t.files.Socket(data), data)
+	dial := func() (net.Conn, error) { return t.program.DialSocket(t.files.Socket(data), data) }
+	conn, err := dial()
 	if err != nil {
 		return nil, err
 	}
-	return &client{Conn: conn}, nil
+	return &client{Conn: conn, dial: dial}, nil
 }
 
 // look calls do with the store of the running server or, if none can be running, with what the
