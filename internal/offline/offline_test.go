@@ -158,9 +158,9 @@ func TestReportSalvaged(t *testing.T) {
 	for i := range lost {
 		lost[i] = rows.LeftOut{ID: fmt.Sprint("gst_", i), Reason: "has no event"}
 	}
-	named := ""
+	var named strings.Builder
 	for _, row := range lost[:10] {
-		named += "tool: left out " + row.ID + ": it has no event\n"
+		named.WriteString("tool: left out " + row.ID + ": it has no event\n")
 	}
 	for name, tt := range map[string]struct {
 		found rows.Salvaged
@@ -181,8 +181,8 @@ func TestReportSalvaged(t *testing.T) {
 			rows.Salvaged{Forged: []int{5}, Deleted: []string{"evt_1"}},
 			"tool: skipped a record of line 5: it is not in the form that this program writes\n" +
 				"tool: put in a delete of evt_1, which comes again as a new one: the line of that is lost\n"},
-		"as many rows as are named": {rows.Salvaged{LeftOut: lost[:10]}, named},
-		"more rows":                 {rows.Salvaged{LeftOut: lost}, named + "tool: left out 2 more, 12 in all\n"},
+		"as many rows as are named": {rows.Salvaged{LeftOut: lost[:10]}, named.String()},
+		"more rows":                 {rows.Salvaged{LeftOut: lost}, named.String() + "tool: left out 2 more, 12 in all\n"},
 	} {
 		f, _, stderr := testFiles()
 		f.reportSalvaged(tt.found)
