@@ -734,7 +734,7 @@ func (p *startProgress) read(done, size int64) {
 func (p *startProgress) String() string {
 	store := p.opened.Load()
 	if store != nil {
-		return "start: " + command.Thousands(store.load.through.Load()) + " records of the seed"
+		return "start: " + command.Thousands(store.load.applied.Load()) + " records of the seed"
 	}
 	return "start: " + command.Percent(p.done.Load(), p.size.Load()) + " of the data file"
 }

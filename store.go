@@ -365,43 +365,45 @@ func (s *Store) ApplyJSON(records []byte) error {
 	return err
 }
 
-// Applied is how many records of the array that is applied at present are through, or of the last one.
-func (s inner) Applied() int64 { return s.load.through.Load() }
+// Applied is how many records of an array were applied so far: of the one that is applied at present
+// or, if there is none, of the last one.
+func (s inner) Applied() int64 { return s.load.applied.Load() }
 
-// Expected is about how many bytes the data file will have once the array is through that is applied
-// at present.
+// Expected is about how many bytes the data file will have when the array that is applied at present
+// is stored.
 func (s inner) Expected() int64 {
-	return s.db.Stats().Bytes + s.load.whole(s.load.stored.Load())
+	return s.db.Stats().Bytes + s.load.atEnd(s.load.stored.Load())
 }
 
-// load is how far an array is: how many of its records are through, how many bytes were stored for
-// these, and how many of its own bytes were read.
+// load is how far the applying of an array is.
 type load struct {
-	through, stored, read, size atomic.Int64
+	applied atomic.Int64 // records
+	stored  atomic.Int64 // bytes of the rows of these
+	read    atomic.Int64 // bytes of the array; 0 before it begins and after it ends
+	size    atomic.Int64 // bytes that the array has
 }
 
-// begin begins a load of an array, which is returned as a reader.
+// begin begins the load of an array, and returns a reader of it that counts what is read.
 func (l *load) begin(array strict.Source) io.Reader {
-	l.through.Store(0)
+	l.applied.Store(0)
 	l.stored.Store(0)
 	l.read.Store(0)
 	l.size.Store(array.Size())
 	return io.TeeReader(io.NewSectionReader(array, 0, array.Size()), l)
 }
 
-// end ends the load: there will be no more than there is.
-func (l *load) end() {
-	l.read.Store(0)
-}
+// end ends the load: what is stored now is all.
+func (l *load) end() { l.read.Store(0) }
 
-// Write counts what was read.
+// Write counts what begin's reader has read.
 func (l *load) Write(p []byte) (int, error) {
 	l.read.Add(int64(len(p)))
 	return len(p), nil
 }
 
-// whole is about how many there will be of what there are so many now, once all is read.
-func (l *load) whole(now int64) int64 {
+// atEnd is about what a number, of records or bytes, will be when the array is read to its end. It is
+// now as large as given.
+func (l *load) atEnd(now int64) int64 {
 	read := l.read.Load()
 	if read == 0 {
 		return now
@@ -658,9 +660,9 @@ func (t tx) applyAll(
 			}
 		}
 		done.count["applied"]++
-		t.s.load.through.Store(int64(done.count["applied"]))
+		t.s.load.applied.Store(int64(done.count["applied"]))
 		if done.count["applied"] == sampled {
-			t.Expect(t.s.load.whole(sampled))
+			t.Expect(t.s.load.atEnd(sampled))
 		}
 		before := t.Changes()
 		id, refused := t.apply(in)

@@ -20,8 +20,8 @@ type fileSystem interface {
 	SyncDir(dir handle) error                  // makes the names in an open folder durable
 	Size(path string, f handle) (int64, error) // of f; 0 if none is at path, -1 if another is
 
-	// Lock takes path.lock. The error is a LockedError if another process has it. What the process
-	// said it is that had it before is returned if that process did not release it.
+	// Lock takes path.lock. The error is a LockedError if another process has it. If the last process
+	// that had the lock did not release it, left is its Holder.
 	Lock(path, holder string) (l lock, left string, err error)
 
 	// Open opens a file as os.OpenFile does; os.O_RDWR also locks it. A new file has the mode

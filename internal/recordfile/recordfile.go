@@ -215,8 +215,8 @@ func (f *File) open(path string, replay func(Line) error) (err error) {
 	return nil
 }
 
-// waitForLock takes the locks and opens the file, as Options.Wait says. It returns what the
-// process said it is that had the lock before and did not release it.
+// waitForLock takes the locks and opens the file, as Options.Wait says. If the last process that had the
+// lock did not release it, left is its Holder.
 func (f *File) waitForLock() (left string, err error) {
 	began := time.Now()
 	for {
@@ -286,7 +286,7 @@ func (f *File) Err() error {
 	return ended
 }
 
-// ended makes of err an error that ends writing, or nil of nil. It is change that ends it.
+// ended makes of err, if it is not nil, an error that ends writing when change sees it.
 func (f *File) ended(state error, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -303,10 +303,10 @@ func endsWriting(err error) bool {
 var errClosed = errors.New("the file is closed")
 
 // change calls do, which writes, if the file can be written. An error of do that ends writing
-// does so here, and is logged, whatever else was logged before. Any other says what was not
-// done, for example "nothing was added". A file of an older format can only be rewritten:
-// whatever keeps it from that ends writing.
-func (f *File) change(not string, do func() error) error {
+// does so here, and is logged, whatever else was logged before. To any other it adds the outcome,
+// for example "nothing was added". A file of an older format can only be rewritten: whatever keeps
+// it from that ends writing.
+func (f *File) change(outcome string, do func() error) error {
 	if f.Err() != nil {
 		return f.Err()
 	}
@@ -325,7 +325,7 @@ func (f *File) change(not string, do func() error) error {
 	}
 	ended, ends := errors.AsType[*EndedError](err)
 	if !ends {
-		return fmt.Errorf("%s: %s: %w", f.path, not, unnamed(err))
+		return fmt.Errorf("%s: %s: %w", f.path, outcome, unnamed(err))
 	}
 	f.logUnclean()
 	f.hasEnded.Store(ended)

@@ -99,7 +99,7 @@ type unsettled struct {
 	appended []string // the commits behind the snapshot, as they were read
 	rest     string   // what follows them: the closing bracket, or an unfinished write
 	repair   string   // what is wrong with the rest, in words; empty if it is clean
-	left     string   // what the process said it is that did not release the lock; empty if it did
+	left     string   // Holder of the last process that had the lock, if that did not release it
 }
 
 // accept accepts the lines at the beginning of text that are whole and right, unless

@@ -79,7 +79,7 @@ const maxMembers = 5
 // Row is one row. Nobody but its database changes it, and only while no View
 // runs: its fields are valid until the View or Batch that found it returns.
 type Row struct {
-	Place         // in lists; the id begins with the prefix of the row's kind and an underscore
+	Place         // the id, which begins with the prefix of its kind and an underscore, and the creation
 	Parent string // id of the row that it belongs to, or ""
 	Name   string // a second name by which it is found, or again its id
 	Status string // what lists of it can be filtered by, or ""
