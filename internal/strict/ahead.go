@@ -1,6 +1,10 @@
 package strict
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+	"runtime/debug"
+)
 
 const (
 	batchSize   = 128 // values that are handed over together, as that takes time, too
@@ -9,7 +13,7 @@ const (
 
 // Ahead yields what seq yields. Another goroutine ranges over seq, a little ahead, so that its work
 // and that of the caller on earlier values share two processors. It has ended when Ahead's
-// sequence ends.
+// sequence ends. If seq panics, so does Ahead's sequence, where the caller can recover.
 func Ahead[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	type result struct {
 		value T
@@ -18,8 +22,14 @@ func Ahead[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		batches := make(chan []result, batchesKept)
 		stop := make(chan bool)
+		panicked := "" // with what, once batches is closed
 		go func() {
 			defer close(batches)
+			defer func() {
+				if p := recover(); p != nil {
+					panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+				}
+			}()
 			var batch []result
 			handOver := func() bool {
 				select {
@@ -49,6 +59,9 @@ func Ahead[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 					return
 				}
 			}
+		}
+		if panicked != "" {
+			panic(panicked)
 		}
 	}
 }

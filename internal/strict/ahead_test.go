@@ -2,6 +2,8 @@ package strict_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -44,4 +46,20 @@ func TestAhead(t *testing.T) {
 		}
 		synctest.Wait()
 	})
+}
+
+// TestAheadPanics: a panic of the other goroutine does not end the process.
+func TestAheadPanics(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		p := fmt.Sprint(recover())
+		if !strings.HasPrefix(p, "a defect\n") || !strings.Contains(p, "TestAheadPanics") {
+			t.Errorf("the caller panics with %s, want the defect and where it is", p)
+		}
+	}()
+	for range strict.Ahead(func(yield func(int, error) bool) {
+		yield(1, nil)
+		panic("a defect")
+	}) {
+	}
 }
