@@ -402,3 +402,15 @@ func TestControlCharacters(t *testing.T) {
 		}
 	}
 }
+
+// An answer that is no list is an error of key list, and not an empty table.
+func TestListOfNothing(t *testing.T) {
+	t.Parallel()
+	data := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
+	var stdout, stderr strings.Builder
+	p := &command.Program{Name: "tool", Stdout: &stdout, Stderr: &stderr, Environ: []string{"TOOL_DATA=" + data}}
+	AddCommands(p, files{})
+	if code := p.Exit(p.Run([]string{"key", "list"})); code == 0 || stdout.Len() > 0 {
+		t.Errorf("key list = %d, printed %q %q; want an error", code, &stdout, &stderr)
+	}
+}

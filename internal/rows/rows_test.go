@@ -734,3 +734,20 @@ func TestChildren(t *testing.T) {
 		}
 	}
 }
+
+// A deleted row, and all that belongs to it, is not found by the other updates of its commit, by
+// whichever name.
+func TestDeletedInCommit(t *testing.T) {
+	t.Parallel()
+	db := New(testOptions())
+	db.mustUpdate(t, put(fact{id: "usr_1", name: "ada"}, fact{id: "evt_1", parent: "usr_1", name: "tea"}))
+	db.mustUpdate(t, func(tx *Tx) error {
+		tx.Delete("usr_1")
+		for _, name := range []string{"usr_1", "ada", "evt_1", "tea"} {
+			if r := tx.Find(name); r != nil {
+				t.Errorf("Find(%q) = %s after the delete of usr_1", name, r.JSON)
+			}
+		}
+		return nil
+	})
+}
