@@ -97,7 +97,8 @@ func build(goos, goarch, version string) ([]byte, error) {
 		"-ldflags", "-s -w -X example.com/events.version="+version, "-o", out, "./cmd/eventsd")
 	// What the environment or "go env -w" may have set would make other bytes.
 	cmd.Env = append(os.Environ(), "GOENV=off", "GOFLAGS=", "GOEXPERIMENT=", "GOFIPS140=off",
-		"GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
+		"GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch,
+		"GOGC=400") // the compiler takes less time where it seldom collects garbage
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return nil, err
