@@ -386,142 +386,172 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 		if err != nil {
 			return fmt.Errorf("-journal: %w", err)
 		}
-		return e.live(flags, f.serverFlags, e.doubleService(d, f, flags.Args, logger))
+		run := &doubleRun{e, d, f, flags.Args, logger}
+		return e.live(flags, f.serverFlags, run.service())
 	}
 }
 
-// doubleService is the service of a double, alone or beside a command.
-func (e *eventsd) doubleService(
-	d *double.Double, f doubleFlags, child []string, logger *slog.Logger,
-) service {
+// doubleRun is one run of a double, alone or beside a command.
+type doubleRun struct {
+	e      *eventsd
+	double *double.Double
+	flags  doubleFlags
+	child  []string // the command with its arguments; empty if the double is alone
+	logger *slog.Logger
+}
+
+func (r *doubleRun) service() service {
 	s := service{
 		config: Config{
-			Logger:         logger,
-			NewEventStatus: f.newEventStatus,
-			Now:            d.Now,
-			NewID:          d.NewID,
+			Logger:         r.logger,
+			NewEventStatus: r.flags.newEventStatus,
+			Now:            r.double.Now,
+			NewID:          r.double.NewID,
 		},
+		fill:       r.fill,
+		handler:    r.handler,
 		keepAlives: false, // see [double.Double.Handler]
-		announce:   e.announcer(logger),
+		pages:      r.pages,
+		lines:      r.lines,
+		announce:   r.e.announcer(r.logger),
 		until:      command.StopSignal,
 		patience:   0, // nothing in it is worth waiting for
-		report:     logger.Debug,
+		end:        r.end,
+		report:     r.logger.Debug,
 	}
-	s.fill = func(ctx context.Context, a *api) (key greeting.Key, err error) {
-		err = d.Begin(a, func() error {
-			err := e.applySeed(ctx, a, f.seed)
-			if err == nil {
-				err = e.setFaults(ctx, d, f.faults)
-			}
-			if err == nil {
-				key.Secret, err = ownerKey(a, f.apiKey)
-				if bad := f.badAPIKey(); bad != nil && err != nil {
-					err = bad
-				}
-			}
-			return err
-		})
-		return key, err
-	}
-	s.handler = func(a *api) http.Handler {
-		control := d.Control(f.controlToken, logger.Debug, a.writeError)
-		withFaults := d.Handler(a)
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path+"/", double.ControlPath+"/") {
-				control.ServeHTTP(w, r)
-			} else {
-				withFaults.ServeHTTP(w, r)
-			}
-		})
-	}
-	s.pages = func(key greeting.Key) map[string]http.HandlerFunc {
-		values := pages.Values{
-			Note: `This is a test double. Its <a href="/_control/">inspector</a> shows the requests ` +
-				`that come.`,
-			Key: func(host string) string {
-				if !double.IsLocal(host) {
-					return "" // another site's name may lead here, whose page must not read the key
-				}
-				return key.Secret
-			},
-		}
-		return map[string]http.HandlerFunc{
-			"/":                      pages.Reference(values),
-			double.ControlPath + "/": pages.Inspector(values),
-		}
-	}
-	s.lines = func(at greeting.Place, key greeting.Key) command.Ready {
-		return greeting.DoubleLines(at, key.Secret, at.Root+double.ControlPath, f.controlToken)
-	}
-	s.end = func(err error) error {
-		isWritten := e.writeJournal(d, f.journal)
-		isFine := len(child) == 0 || e.reportProblems(d)
-		succeeded := err == nil || errors.Is(err, command.Succeeded)
-		if succeeded && !(isWritten && isFine) {
-			return command.Status(1)
-		}
-		return err
-	}
-	if len(child) > 0 { // the command gets the signals, too, and the double ends with it
+	if len(r.child) > 0 { // the command gets the signals, too, and the double ends with it
 		s.until = func(ctx context.Context) context.Context { return ctx }
-		s.announce = func(ctx context.Context, lines command.Ready) error {
-			return e.program.Child(ctx, child, greeting.Variables(lines))
-		}
+		s.announce = r.runChild
 	}
-	if f.untilEOF {
-		s.until = func(ctx context.Context) context.Context {
-			ctx, stop := context.WithCancel(command.StopSignal(ctx))
-			go func() {
-				io.Copy(io.Discard, e.program.Stdin)
-				stop()
-			}()
-			return ctx
-		}
+	if r.flags.untilEOF {
+		s.until = r.untilEOF
 	}
 	return s
 }
 
-// writeJournal writes the journal of a double to a file, if one was given, and reports whether that
-// worked.
-func (e *eventsd) writeJournal(d *double.Double, file string) bool {
-	if file == "" {
-		return true
-	}
-	err := command.WriteFile(file, d.WriteJournal)
-	if err != nil {
-		e.program.Notice("-journal: %v", err)
-	}
-	return err == nil
+// fill applies the seed, sets the faults and makes the key of the first user. A reset of the double
+// comes back to this state.
+func (r *doubleRun) fill(ctx context.Context, a *api) (key greeting.Key, err error) {
+	err = r.double.Begin(a, func() error {
+		err := r.e.applySeed(ctx, a, r.flags.seed)
+		if err != nil {
+			return err
+		}
+		err = r.setFaults(ctx)
+		if err != nil {
+			return err
+		}
+		key.Secret, err = ownerKey(a, r.flags.apiKey)
+		if bad := r.flags.badAPIKey(); bad != nil && err != nil {
+			err = bad // that is why no key was made
+		}
+		return err
+	})
+	return key, err
 }
 
-// reportProblems prints what was wrong with the requests of the command beside a double, and reports
-// whether nothing was.
-func (e *eventsd) reportProblems(d *double.Double) bool {
-	problems := d.Problems()
-	for _, problem := range problems {
-		e.program.Notice("%s", problem)
-	}
-	return len(problems) == 0
-}
-
-// setFaults sets the faults of a file, if one was given.
-func (e *eventsd) setFaults(ctx context.Context, d *double.Double, file string) error {
+// setFaults sets the faults of the file, if one was given.
+func (r *doubleRun) setFaults(ctx context.Context) error {
+	file := r.flags.faults
 	if file == "" {
 		return nil
 	}
 	var array []byte
-	faults, err := e.readInput(ctx, file)
+	faults, err := r.e.readInput(ctx, file)
 	if err == nil {
 		array, err = io.ReadAll(io.NewSectionReader(faults, 0, faults.Size()))
 		err = errors.Join(err, faults.Close())
 	}
 	if err == nil {
-		err = d.SetFaults(array, "")
+		err = r.double.SetFaults(array, "")
 	}
 	if err != nil {
 		return fmt.Errorf("the faults %s: %w", file, err)
 	}
 	return nil
+}
+
+// handler answers requests for the control API, and all others as the API does, but for faults.
+func (r *doubleRun) handler(a *api) http.Handler {
+	control := r.double.Control(r.flags.controlToken, r.logger.Debug, a.writeError)
+	withFaults := r.double.Handler(a)
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if strings.HasPrefix(request.URL.Path+"/", double.ControlPath+"/") {
+			control.ServeHTTP(w, request)
+		} else {
+			withFaults.ServeHTTP(w, request)
+		}
+	})
+}
+
+func (r *doubleRun) pages(key greeting.Key) map[string]http.HandlerFunc {
+	values := pages.Values{
+		Note: `This is a test double. Its <a href="/_control/">inspector</a> shows the requests ` +
+			`that come.`,
+		Key: func(host string) string {
+			if !double.IsLocal(host) {
+				return "" // another site's name may lead here, whose page must not read the key
+			}
+			return key.Secret
+		},
+	}
+	return map[string]http.HandlerFunc{
+		"/":                      pages.Reference(values),
+		double.ControlPath + "/": pages.Inspector(values),
+	}
+}
+
+func (r *doubleRun) lines(at greeting.Place, key greeting.Key) command.Ready {
+	return greeting.DoubleLines(at, key.Secret, at.Root+double.ControlPath, r.flags.controlToken)
+}
+
+// runChild runs the command, which finds the double by variables of its environment.
+func (r *doubleRun) runChild(ctx context.Context, lines command.Ready) error {
+	return r.e.program.Child(ctx, r.child, greeting.Variables(lines))
+}
+
+// untilEOF returns a context that is done at a signal, or when standard input ends.
+func (r *doubleRun) untilEOF(ctx context.Context) context.Context {
+	ctx, stop := context.WithCancel(command.StopSignal(ctx))
+	go func() {
+		io.Copy(io.Discard, r.e.program.Stdin)
+		stop()
+	}()
+	return ctx
+}
+
+// end writes the journal and prints what was wrong with the requests. A run that would have
+// succeeded fails if either had a problem.
+func (r *doubleRun) end(err error) error {
+	isWritten := r.writeJournal()
+	isFine := len(r.child) == 0 || r.reportProblems()
+	succeeded := err == nil || errors.Is(err, command.Succeeded)
+	if succeeded && !(isWritten && isFine) {
+		return command.Status(1)
+	}
+	return err
+}
+
+// writeJournal writes the journal to its file, if one was given, and reports whether that worked.
+func (r *doubleRun) writeJournal() bool {
+	if r.flags.journal == "" {
+		return true
+	}
+	err := command.WriteFile(r.flags.journal, r.double.WriteJournal)
+	if err != nil {
+		r.e.program.Notice("-journal: %v", err)
+	}
+	return err == nil
+}
+
+// reportProblems prints what was wrong with the requests of the command, and reports whether
+// nothing was.
+func (r *doubleRun) reportProblems() bool {
+	problems := r.double.Problems()
+	for _, problem := range problems {
+		r.e.program.Notice("%s", problem)
+	}
+	return len(problems) == 0
 }
 
 // ownerKey makes the first user of a double a key: with the chosen secret, or with one
@@ -555,13 +585,7 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 		return err
 	}
 	defer listener.Close()
-	readyFile := command.ReadyFile{Path: f.readyFile, Check: func(path string) error {
-		if rows.BelongsTo(s.data, path) {
-			return command.Refused(fmt.Errorf("%s belongs to the data file; give another path, as it is "+
-				"removed at the end", path))
-		}
-		return nil
-	}}
+	readyFile := s.readyFile(f.readyFile)
 	err = readyFile.Prepare()
 	if err != nil {
 		return err
@@ -570,20 +594,10 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 		return ctx.Err()
 	}
 
-	// Lock the data file, read it, and fill a new store.
+	// Start the store.
 	began := time.Now()
-	var progress startProgress
-	endProgress := e.program.ProgressOfStart(logger, progress.String)
-	defer endProgress()
-	store, err := openToServe(ctx, s, &progress)
+	a, key, err := e.start(ctx, s)
 	if err != nil {
-		return err
-	}
-	a := newAPI(store)
-	progress.opened.Store(store)
-	key, err := s.fill(ctx, a)
-	if err != nil {
-		a.Close() // why the start failed is what matters
 		return err
 	}
 
@@ -593,23 +607,10 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 	public := command.NewServer(listener, withPages(a, s.handler(a), s.pages(key)), logger, a.aboutRequest)
 	public.SetKeepAlivesEnabled(s.keepAlives)
 	servers := []*command.Server{public}
-	socket, err := operatorSocket(a, &at)
-	if err != nil {
-		logger.Warn("the operator's commands cannot reach this server", "operator", at.Operator)
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		logger.Warn("who runs this server cannot write to the folder of the data file, so the file cannot "+
-			"be written anew: it keeps what was deleted, and grows", "folder", filepath.Dir(at.Data))
-	}
-	if socket != nil {
-		running := process{a, began, at.API}
-		handler := operatorHandler(a, running, s.report)
-		forOperator := command.NewServer(socket, handler, logger, a.aboutRequest)
-		forOperator.ConnContext = withPeer
+	if forOperator := operatorServer(a, s, &at, began); forOperator != nil {
 		servers = append(servers, forOperator)
 	}
 	lines := s.lines(at, key)
-	endProgress()
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		command.LimitMemory(ctx, e.program.Environ, func() int64 { return a.db.Stats().Bytes })
@@ -639,6 +640,38 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 		logger.Info("stopped")
 	}
 	return err
+}
+
+// readyFile is the ready file of a service at a path, which must not be one of the data file's.
+func (s service) readyFile(path string) command.ReadyFile {
+	check := func(path string) error {
+		if !rows.BelongsTo(s.data, path) {
+			return nil
+		}
+		return command.Refused(fmt.Errorf("%s belongs to the data file; give another path, as it is "+
+			"removed at the end", path))
+	}
+	return command.ReadyFile{Path: path, Check: check}
+}
+
+// start locks and reads the data file of a service, if it has one, and fills a new store. It shows
+// how far it is.
+func (e *eventsd) start(ctx context.Context, s service) (*api, greeting.Key, error) {
+	var progress startProgress
+	endProgress := e.program.ProgressOfStart(s.config.Logger, progress.String)
+	defer endProgress()
+	store, err := openToServe(ctx, s, &progress)
+	if err != nil {
+		return nil, greeting.Key{}, err
+	}
+	a := newAPI(store)
+	progress.opened.Store(store)
+	key, err := s.fill(ctx, a)
+	if err != nil {
+		a.Close() // why the start failed is what matters
+		return nil, greeting.Key{}, err
+	}
+	return a, key, nil
 }
 
 // sizeOf is what the ready line of the log has: the version of the program and how much is stored.
@@ -778,6 +811,27 @@ func operatorSocket(a *api, at *greeting.Place) (net.Listener, error) {
 	}
 	a.db.SetHolder(holder) // if that fails, others are only told less
 	return socket, err
+}
+
+// operatorServer returns the server of the operator's commands, or nil if there is none. It notes in
+// the place where that is, or why there is none.
+func operatorServer(a *api, s service, at *greeting.Place, began time.Time) *command.Server {
+	logger := s.config.Logger
+	socket, err := operatorSocket(a, at)
+	if err != nil {
+		logger.Warn("the operator's commands cannot reach this server", "operator", at.Operator)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		logger.Warn("who runs this server cannot write to the folder of the data file, so the file cannot "+
+			"be written anew: it keeps what was deleted, and grows", "folder", filepath.Dir(at.Data))
+	}
+	if socket == nil {
+		return nil
+	}
+	handler := operatorHandler(a, process{a, began, at.API}, s.report)
+	server := command.NewServer(socket, handler, logger, a.aboutRequest)
+	server.ConnContext = withPeer
+	return server
 }
 
 // operatorHandler answers the operator's commands. Who may open the socket may do everything.
