@@ -51,6 +51,7 @@ type Table []Member
 //	*string        a string or null, which differs from ""
 //	bool           true or false; null is false
 //	int            a whole number; null is 0
+//	*int           a whole number or null
 //	time.Duration  a string in Go's form, such as "1.5s"; null is 0
 //	time.Time      a date-time, read into UTC; the zero time stands for null
 //	*time.Time     a date-time or null
