@@ -19,7 +19,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"example.com/events/internal/answer"
@@ -657,7 +656,7 @@ func (s service) readyFile(path string) command.ReadyFile {
 // start locks and reads the data file of a service, if it has one, and fills a new store. It shows
 // how far it is.
 func (e *eventsd) start(ctx context.Context, s service) (*api, greeting.Key, error) {
-	var progress startProgress
+	var progress greeting.Progress
 	endProgress := e.program.ProgressOfStart(s.config.Logger, progress.String)
 	defer endProgress()
 	store, err := openToServe(ctx, s, &progress)
@@ -665,7 +664,7 @@ func (e *eventsd) start(ctx context.Context, s service) (*api, greeting.Key, err
 		return nil, greeting.Key{}, err
 	}
 	a := newAPI(store)
-	progress.opened.Store(store)
+	progress.Seeding(store.load.applied.Load)
 	key, err := s.fill(ctx, a)
 	if err != nil {
 		a.Close() // why the start failed is what matters
@@ -714,7 +713,7 @@ func (e *eventsd) warnOfVariables(logger *slog.Logger) {
 }
 
 // openToServe opens the store of a service.
-func openToServe(ctx context.Context, s service, progress *startProgress) (*Store, error) {
+func openToServe(ctx context.Context, s service, progress *greeting.Progress) (*Store, error) {
 	if s.data == "" {
 		return NewStore(&s.config), nil
 	}
@@ -728,7 +727,7 @@ func openToServe(ctx context.Context, s service, progress *startProgress) (*Stor
 	}
 	isWaiting := false
 	store, err := openStore(&s.config, func(o rows.Options) (*rows.DB, error) {
-		o.Progress = progress.read
+		o.Progress = progress.Reading
 		o.Holder = operator.Starting
 		o.Wait = offline.LockWait
 		o.WaitFor = func(holder string) bool {
@@ -750,26 +749,6 @@ func openToServe(ctx context.Context, s service, progress *startProgress) (*Stor
 		return nil, offline.Advised(err)
 	}
 	return store, nil
-}
-
-// startProgress is how far the start of a server is.
-type startProgress struct {
-	done, size atomic.Int64 // bytes of the data file
-	opened     atomic.Pointer[Store]
-}
-
-// read is for [rows.Options].
-func (p *startProgress) read(done, size int64) {
-	p.done.Store(done)
-	p.size.Store(size)
-}
-
-func (p *startProgress) String() string {
-	store := p.opened.Load()
-	if store != nil {
-		return "start: " + command.Thousands(store.load.applied.Load()) + " records of the seed"
-	}
-	return "start: " + command.Percent(p.done.Load(), p.size.Load()) + " of the data file"
 }
 
 // storeOfFile is what [offline.Files] needs of the store.

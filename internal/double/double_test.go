@@ -194,7 +194,7 @@ func TestResetWhileCarriedOut(t *testing.T) {
 	t.Parallel()
 	d := newDouble()
 	d.server = resetServer{}
-	d.startFaults = []*Injection{{ID: "flt_1", Operation: "GET /", Fault: Fault{Delay: 1}}}
+	d.startFaults = []*Injection{{ID: "flt_1", Operation: "GET /", Fault: Fault{Delay: 1}, Hits: 3}}
 	d.faults.list = slices.Clone(d.startFaults)
 	r := httptest.NewRequest("GET", "/api/", nil)
 	h := d.hold(&call{"GET /", "/", "usr_a", r}, &entry{})

@@ -155,6 +155,16 @@ func TestMembersTogether(t *testing.T) {
 			t.Fatalf("this test does not know the member %s: say how it is given, and what it goes with", m.name)
 		}
 	}
+	for _, m := range members {
+		var f Fault
+		if m.given(&f) {
+			t.Errorf("a fault without members has %s", m.name)
+		}
+		given[m.name](&f)
+		if !m.given(&f) {
+			t.Errorf("a fault that has %s has not", m.name)
+		}
+	}
 	goes := func(a, b string) bool { return slices.Contains(strings.Fields(good[a]), b) }
 	for _, a := range members {
 		for _, b := range members {
@@ -167,6 +177,23 @@ func TestMembersTogether(t *testing.T) {
 			if got := f.problems(); (got == nil) != want {
 				t.Errorf("%s with %s: %q, want that it is good: %v", a.name, b.name, got, want)
 			}
+		}
+	}
+}
+
+// Every member that is an amount is refused if it is negative, all in one sentence.
+func TestNegativeMembers(t *testing.T) {
+	t.Parallel()
+	for want, f := range map[string]Fault{
+		"delay must not be negative":   {Status: 503, Delay: -1},
+		"trickle must not be negative": {Status: 503, Trickle: -1},
+		"after must not be negative":   {Status: 503, After: -1},
+		"times must not be negative":   {Status: 503, Times: -1},
+		"delay, trickle, after and times must not be negative": {
+			Status: 503, Delay: -1, Trickle: -1, After: -1, Times: -1},
+	} {
+		if got := f.problems(); !slices.Equal(got, []string{want}) {
+			t.Errorf("%+v: problems %q, want %q", f, got, want)
 		}
 	}
 }

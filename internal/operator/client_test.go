@@ -159,16 +159,66 @@ func shortDir(t *testing.T) string {
 // serve returns the data file beside whose socket a handler is served.
 func serve(t *testing.T, h http.Handler) (data string) {
 	t.Helper()
+	data = filepath.Join(shortDir(t), "d")
+	serveAt(t, data, h)
+	return data
+}
+
+// serveAt serves a handler on the socket beside a data file.
+func serveAt(t *testing.T, data string, h http.Handler) {
+	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
 	srv.Listener.Close()
-	data = filepath.Join(shortDir(t), "d")
 	var err error
 	if srv.Listener, err = net.Listen("unix", data+".sock"); err != nil {
 		t.Fatal(err)
 	}
 	srv.Start()
 	t.Cleanup(srv.Close)
-	return data
+}
+
+// startingFiles is a program whose data file a server has that was starting when it was dialled. By
+// the time the file is opened, it serves or, without serve, it is gone again.
+type startingFiles struct {
+	files
+	serve func()
+}
+
+func (f startingFiles) Open(data, _ string, _ bool) (Store, error) {
+	if f.serve != nil {
+		f.serve()
+	}
+	return nil, &HeldError{errors.New("in use"), Listening(f.Socket(data))}
+}
+
+// A command that makes a change finds the server that started meanwhile, and says what holds the
+// file if nobody listens after all.
+func TestServerStartsMeanwhile(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(shortDir(t), "d")
+	asked := ""
+	serve := func() {
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = r.Method + " " + r.URL.Path
+			w.WriteHeader(204)
+		})
+		serveAt(t, data, h)
+	}
+	revoke := func(s Store) error { return s.RevokeKey("key_1") }
+	starting := newTarget(data)
+	starting.files = startingFiles{serve: serve}
+	err := starting.change(data, "key revoke", false, revoke)
+	if err != nil || asked != "DELETE /keys/key_1" {
+		t.Errorf("a server that started meanwhile is asked %q: %v", asked, err)
+	}
+
+	gone := newTarget(data + "2")
+	gone.files = startingFiles{}
+	err = gone.change(gone.data, "key revoke", false, revoke)
+	var held *HeldError
+	if !errors.As(err, &held) {
+		t.Errorf("where nobody listens: %v, want the error of the file", err)
+	}
 }
 
 // requests are what the subcommands ask a store, what it finds itself asked, and what it

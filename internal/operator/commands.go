@@ -372,7 +372,7 @@ func (t *tool) status(flags *command.Flags) func() error {
 		server, err := t.dial(data)
 		if errors.Is(err, command.ErrNobody) {
 			pid, holder := t.files.Holder(data)
-			return command.Failed(errors.New(noServer(data, t.files.Socket(data), pid, holder)))
+			return command.Failed(errors.New(whyUnanswered(data, t.files.Socket(data), pid, holder)))
 		}
 		if err != nil {
 			return err
@@ -389,9 +389,9 @@ func (t *tool) status(flags *command.Flags) func() error {
 	}
 }
 
-// noServer says why no server answers on the socket of a data file, by the process that has the
+// whyUnanswered says why no server answers on the socket of a data file, by the process that has the
 // file open, if one has.
-func noServer(data, socket string, pid int, holder string) string {
+func whyUnanswered(data, socket string, pid int, holder string) string {
 	switch {
 	case pid != 0 && holder == Starting:
 		return fmt.Sprintf("a server is starting on %s: process %d", data, pid)

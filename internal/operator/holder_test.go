@@ -39,7 +39,7 @@ func TestHolders(t *testing.T) {
 			t.Errorf("%q: the error is %q, of one that serves: %v; want %q, %v",
 				tt.holder, err, isServing(err), tt.refused, tt.serves)
 		}
-		if got := noServer(data, socket, 7, tt.holder); got != tt.status {
+		if got := whyUnanswered(data, socket, 7, tt.holder); got != tt.status {
 			t.Errorf("%q: status says %q, want %q", tt.holder, got, tt.status)
 		}
 		isCommand, isBrief := IsCommand("eventsd", tt.holder), IsBrief("eventsd", tt.holder)
@@ -49,7 +49,7 @@ func TestHolders(t *testing.T) {
 		}
 		// A lock file that names no process was left by one that is gone.
 		const nobody = "no server runs on /d/e.json: nobody listens on /d/e.json.sock"
-		if got := noServer(data, socket, 0, tt.holder); got != nobody {
+		if got := whyUnanswered(data, socket, 0, tt.holder); got != nobody {
 			t.Errorf("%q of no process: status says %q, want %q", tt.holder, got, nobody)
 		}
 	}

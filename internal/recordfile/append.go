@@ -91,7 +91,7 @@ func (f *File) undo() error {
 	}
 	f.mustUndo = false
 	if err != nil {
-		return f.ended(ErrBroken, "ending the file after its last commit", err)
+		return f.endedError(ErrBroken, "ending the file after its last commit", err)
 	}
 	return f.sync()
 }
@@ -114,11 +114,11 @@ func (f *File) endEmpty() {
 
 // sync makes the bytes of the file durable. If it fails, it is not tried again, and
 // neither is syncDir: a second sync could succeed although the first lost bytes.
-func (f *File) sync() error { return f.ended(ErrBroken, "sync", f.data.Sync()) }
+func (f *File) sync() error { return f.endedError(ErrBroken, "sync", f.data.Sync()) }
 
 // syncDir makes the name of the file durable.
 func (f *File) syncDir() error {
-	return f.ended(ErrBroken, "sync of the folder", f.fs.SyncDir(f.dir))
+	return f.endedError(ErrBroken, "sync of the folder", f.fs.SyncDir(f.dir))
 }
 
 // checkWritable returns why nothing can be written now, or nil. The file at the path must be
@@ -132,5 +132,5 @@ func (f *File) checkWritable() error {
 	if size == f.size || f.mustUndo && size >= f.end {
 		return f.undo()
 	}
-	return f.ended(ErrBroken, "looking for the file", ErrReplaced)
+	return f.endedError(ErrBroken, "looking for the file", ErrReplaced)
 }

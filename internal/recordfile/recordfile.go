@@ -151,9 +151,9 @@ type File struct {
 	// nil once that is done.
 	unsettled *unsettled
 
-	// hasEnded is why nothing can be written any more; nil while the file is open for that. change
+	// whyEnded is why nothing can be written any more; nil while the file is open for that. change
 	// sets it, and nothing else.
-	hasEnded atomic.Pointer[EndedError]
+	whyEnded atomic.Pointer[EndedError]
 }
 
 // Open takes the lock of the file at path, reads the file and calls replay once for
@@ -279,15 +279,15 @@ func (f *File) BytesSinceRewrite() int64 { return f.end - f.snapEnd }
 // Err is nil, or an [*EndedError]: why nothing can be written any more until the file is opened
 // again. It is safe for concurrent use.
 func (f *File) Err() error {
-	ended := f.hasEnded.Load()
+	ended := f.whyEnded.Load()
 	if ended == nil {
 		return nil
 	}
 	return ended
 }
 
-// ended makes of err, if it is not nil, an error that ends writing when change sees it.
-func (f *File) ended(state error, doing string, err error) error {
+// endedError makes of err, if it is not nil, an error that ends writing when change sees it.
+func (f *File) endedError(state error, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -317,7 +317,7 @@ func (f *File) change(outcome string, do func() error) error {
 			err = do()
 		}
 		if f.IsOld() && !endsWriting(err) {
-			err = f.ended(ErrReadOnly, "upgrading its format", err)
+			err = f.endedError(ErrReadOnly, "upgrading its format", err)
 		}
 	}
 	if err == nil {
@@ -328,7 +328,7 @@ func (f *File) change(outcome string, do func() error) error {
 		return fmt.Errorf("%s: %s: %w", f.path, outcome, unnamed(err))
 	}
 	f.logUnclean()
-	f.hasEnded.Store(ended)
+	f.whyEnded.Store(ended)
 	f.Logger.Error("nothing more can be written to the data file", "error", ended)
 	return ended
 }

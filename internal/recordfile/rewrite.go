@@ -113,14 +113,14 @@ func (f *File) replaceBy(data handle, tmp string) error {
 		var openErr error
 		f.data, openErr = f.fs.Open(f.path, os.O_RDWR, nil)
 		if openErr != nil {
-			return f.ended(ErrBroken, "opening it again", openErr)
+			return f.endedError(ErrBroken, "opening it again", openErr)
 		}
 	}
 	switch {
 	case err == nil:
 		return f.syncDir()
 	case errors.Is(err, syscall.EIO): // with which POSIX leaves open whether it happened
-		return f.ended(ErrBroken, "rename", err)
+		return f.endedError(ErrBroken, "rename", err)
 	case errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EXDEV):
 		return fmt.Errorf("%w; the file is a mount of its own: mount the folder", err)
 	}

@@ -43,7 +43,7 @@ func (f *File) settle() error {
 	}
 	err = f.endWith(f.snapEnd, f.unsettled.appended...)
 	if err != nil {
-		return f.ended(ErrReadOnly, "writing the end of the file again", err)
+		return f.endedError(ErrReadOnly, "writing the end of the file again", err)
 	}
 	err = f.sync()
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *File) putAside() error {
 	}
 	if err != nil {
 		f.fs.Remove(name)
-		return f.ended(ErrReadOnly, "putting an unfinished write aside", err)
+		return f.endedError(ErrReadOnly, "putting an unfinished write aside", err)
 	}
 	f.unsettled.rest = ""
 	f.unsettled.repair += ", cut and kept in " + name

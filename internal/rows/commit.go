@@ -20,10 +20,10 @@ const (
 
 // call is one call of [DB.Batch].
 type call struct {
-	fn      func(*Tx) error
-	err     error         // of the call
-	depends bool          // it made changes, or saw those of updates before it in the same commit
-	done    chan struct{} // closed once err is final; nil if nobody waits
+	fn     func(*Tx) error
+	err    error         // of the call
+	shares bool          // it fails if the commit does: it made changes, or saw those of updates before it
+	done   chan struct{} // closed once err is final; nil if nobody waits
 }
 
 // Batch calls f, which changes the database, and commits the changes, together with
@@ -88,7 +88,7 @@ func (db *DB) commitQueue() {
 // returns the others. The calls of Batch return before the file is compacted; the
 // next commit waits for that.
 //
-// Every update that depends on the commit fails with it: it made changes, or it may have
+// Every update that shares the commit fails with it: it made changes, or it may have
 // seen rows that were not written, even if it changed nothing or failed by itself.
 func (db *DB) commit(waiting []*call) (rest []*call) {
 	db.writer.Lock()
@@ -104,7 +104,7 @@ func (db *DB) commit(waiting []*call) (rest []*call) {
 	}
 	refused := 0
 	for _, c := range calls {
-		if err != nil && c.depends {
+		if err != nil && c.shares {
 			c.err = err
 			refused++
 		}
@@ -133,12 +133,12 @@ func (db *DB) gather(waiting []*call) (calls []*call, batch *Tx) {
 	db.records = db.records[:0]
 	for i, c := range waiting {
 		tx := db.newTx(batch)
-		c.depends = batch != nil
+		c.shares = batch != nil
 		c.err = db.run(c.fn, tx)
 		if c.err != nil || tx.count == 0 {
 			continue
 		}
-		c.depends = true
+		c.shares = true
 		tx.db.endBulk() // if it is the first
 		fits := !tx.isFirst && db.addRecords(tx.changes)
 		switch {
