@@ -545,6 +545,33 @@ func backquoted(text string) (found []string) {
 	return found
 }
 
+// The documents show the format that the command writes.
+func TestFormatShown(t *testing.T) {
+	t.Parallel()
+	_, version, _ := command(nil, "", "version")
+	_, format, _ := strings.Cut(strings.TrimSpace(version), "\n")
+	files, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, file := range append(files, "README.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range regexp.MustCompile(`(?m)^format: .*`).FindAllString(string(text), -1) {
+			shown++
+			if line != format {
+				t.Errorf("%s shows %q, and the command says %q", file, line, format)
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("no document shows the format: this test has lost what it reads")
+	}
+}
+
 // Each pair of flags that a subcommand has goes together or is refused, as it stands here.
 func TestFlagPairs(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ type Rule struct {
 	Problem func(strict.Value) string
 
 	// What a schema says of the value, too.
-	Min, Max int      // characters of a string; 0 and 0: any number
+	Min, Max int      // of a number, or of the characters of a string; 0 and 0: no bounds
 	Words    []string // all strings that it may be; nil: others, too
 }
 
