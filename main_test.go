@@ -863,28 +863,23 @@ func TestTrust(t *testing.T) {
 			"read the profile, events and guests of the owner, and create events for the owner",
 			"reach another owner's data, or issue keys",
 			func(t *testing.T) {
-				may := map[string]string{ // with requests
-					"GET /users/me":           "/users/me",
-					"GET /events":             "/events",
-					"GET /events/{id}":        "/events/one",
-					"GET /events/{id}/guests": "/events/evt_1/guests",
-					"POST /events/create":     "/events/create",
-					"GET /openapi":            "/openapi",
+				said := []string{
+					"GET /users/me", "GET /events", "GET /events/{id}", "GET /events/{id}/guests",
+					"POST /events/create", "GET /openapi",
 				}
-				for _, operation := range openAPI().operations {
-					method, _, _ := strings.Cut(operation, " ")
-					path := may[operation]
-					if path == "" {
+				d := openAPI()
+				for _, operation := range d.operations {
+					if !slices.Contains(said, operation) {
 						t.Errorf("SECURITY.md does not say that the holder of a key may %s", operation)
-						continue
 					}
-					body, want := "", 200
-					if method == "POST" {
-						body, want = newEvent, 201
+					method, path, _ := strings.Cut(operation, " ")
+					body := ""
+					if d.operation(operation).RequestBody != nil {
+						body = newEvent
 					}
-					status, answer := ask(server, method+" "+base+path, body, ada)
-					if status != want || strings.Contains(answer, "bob") {
-						t.Errorf("%s = %d %s, want %d and nothing of Bob", operation, status, answer, want)
+					status, answer := ask(server, method+" "+base+concrete(path), body, ada)
+					if status < 200 || status > 299 || strings.Contains(answer, "bob") {
+						t.Errorf("%s = %d %s, want success and nothing of Bob", operation, status, answer)
 					}
 				}
 				for _, path := range []string{"/events/evt_bob", "/events/bobs", "/events/bobs/guests", "/keys"} {
