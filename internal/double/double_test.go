@@ -203,7 +203,7 @@ func TestResetWhileCarriedOut(t *testing.T) {
 		t.Fatal("the request does not meet the fault")
 	}
 	err := d.Reset("")
-	d.met(h, &recorder{})
+	d.noteDone(h, &recorder{})
 	if f := d.faults.list[0]; err != nil || f.ID != "flt_1" || f.Hits != 0 {
 		t.Errorf("after the reset (%v), %s has %d hits, want flt_1 with none", err, f.ID, f.Hits)
 	}

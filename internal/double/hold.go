@@ -110,7 +110,7 @@ func (d *Double) intercept(
 	}
 	base := w.Header().Clone()
 	done := d.carryOut(h, base, next)
-	f := d.met(h, done)
+	f := d.noteDone(h, done)
 	h.wait(w, f.Delay)
 	refusal := d.noteRefusal(h)
 	switch {
@@ -242,9 +242,9 @@ func (d *Double) carryOut(h *hold, header http.Header, next http.HandlerFunc) *r
 	return done
 }
 
-// met notes that a request has met its fault and that what is to be done is done. It returns
+// noteDone notes that a request has met its fault and that what is to be done is done. It returns
 // the fault: none if the request was refused before.
-func (d *Double) met(h *hold, done *recorder) (f Fault) {
+func (d *Double) noteDone(h *hold, done *recorder) (f Fault) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	h.body = nil

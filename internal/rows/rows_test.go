@@ -95,7 +95,7 @@ func (m model) list(parent, prefix, status string) string {
 func pages(v View, parent, prefix, status string, limit int) string {
 	var all []string
 	for after := (*Place)(nil); ; {
-		page, next := v.Page(List{parent, prefix, status}, after, limit, nil)
+		page, next := v.Page(List{Parent: parent, Prefix: prefix, Status: status}, after, limit, nil)
 		all = append(all, page...)
 		if next == nil {
 			return strings.Join(all, "\n")
@@ -155,7 +155,7 @@ func (h halfRead) checkNextPages(t *testing.T, v View, m model) {
 	}
 	var got []string
 	for after := h.after; after != nil; {
-		got, after = v.Page(List{h.parent, h.prefix, h.status}, after, 2, got)
+		got, after = v.Page(List{Parent: h.parent, Prefix: h.prefix, Status: h.status}, after, 2, got)
 	}
 	if got, want := strings.Join(got, "\n"), older.list(h.parent, h.prefix, h.status); got != want {
 		t.Errorf("after a change, the pages of %s %s %q after %v =\n%s\nwant\n%s",
@@ -187,7 +187,7 @@ func TestModel(t *testing.T) {
 				var begun []halfRead
 				for _, id := range slices.Sorted(maps.Keys(m)) {
 					h := halfRead{parent: id, prefix: []string{"evt", "gst"}[rnd.IntN(2)], status: []string{"", "a"}[rnd.IntN(2)]}
-					_, h.after = View{db}.Page(List{h.parent, h.prefix, h.status}, nil, 1+rnd.IntN(2), nil)
+					_, h.after = View{db}.Page(List{Parent: h.parent, Prefix: h.prefix, Status: h.status}, nil, 1+rnd.IntN(2), nil)
 					begun = append(begun, h)
 				}
 				var updates []*call
