@@ -268,8 +268,8 @@ func (e *eventsd) serve(flags *command.Flags) func() error {
 }
 
 // fill applies the seed to a store without data and makes the first key of one
-// without keys. It logs what it did not do, and how to issue a key. The word is how a shell
-// writes the chosen key, if a variable has it.
+// without keys. It logs what it did not do, and how to issue a key. A shell replaces the word,
+// such as $EVENTSD_API_KEY, by the chosen key; it is "" if no variable has that.
 func (e *eventsd) fill(ctx context.Context, a *api, f serveFlags, word string) (greeting.Key, error) {
 	logger := a.cfg.Logger
 	isEmpty := a.db.Stats().Rows["user"] == 0 // every other row belongs to a user
@@ -953,7 +953,7 @@ func (e *eventsd) applySeed(ctx context.Context, a *api, file string) error {
 // endsAsArray reports whether the last bracket of an array is there.
 func endsAsArray(records strict.Source) bool {
 	end := make([]byte, min(records.Size(), 4<<10))
-	records.ReadAt(end, records.Size()-int64(len(end))) // if it fails, applying has failed so as well
+	records.ReadAt(end, records.Size()-int64(len(end))) // where this fails, applying has failed, too
 	return bytes.HasSuffix(bytes.TrimSpace(end), []byte("]"))
 }
 

@@ -392,7 +392,7 @@ func (l *load) begin(array strict.Source) io.Reader {
 	return io.TeeReader(io.NewSectionReader(array, 0, array.Size()), l)
 }
 
-// end ends the load: what is stored now is all.
+// end ends the load: nothing more of the array is to come.
 func (l *load) end() { l.read.Store(0) }
 
 // Write counts what begin's reader has read.
@@ -738,7 +738,7 @@ type missingParents struct {
 	later   map[string]bool // ids of the parents that come later in the array
 }
 
-// add adds a record with an id that was refused.
+// add notes a record that was refused, and the id that it has or would have had.
 func (m *missingParents) add(refused *RecordError, id string) {
 	if m.first == nil {
 		m.first = refused
