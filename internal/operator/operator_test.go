@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/events/internal/answer"
 	"example.com/events/internal/strict"
@@ -91,6 +92,37 @@ func send(h http.Handler, request, body string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, "/base"+path, strings.NewReader(body)))
 	return w
+}
+
+// deadlineWriter keeps the time by which an answer has to be written.
+type deadlineWriter struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+func (w *deadlineWriter) SetWriteDeadline(deadline time.Time) error {
+	w.deadline = deadline
+	return nil
+}
+
+// What an operator asks for may take longer than a server allows for an answer.
+func TestRoutesTakeTheirTime(t *testing.T) {
+	t.Parallel()
+	routes := StoreRoutes(&store{}, noReport, "")
+	h := Handler("/base", routes, everyone, fail)
+	for _, route := range routes {
+		method, path, _ := strings.Cut(strings.ReplaceAll(route.Operation, "{id}", "key_1"), " ")
+		body := ""
+		if route.Body != nil {
+			body = "[]"
+		}
+		w := &deadlineWriter{httptest.NewRecorder(), time.Now()}
+		h.ServeHTTP(w, httptest.NewRequest(method, "/base"+path, strings.NewReader(body)))
+		if w.Code > 299 || !w.deadline.IsZero() {
+			t.Errorf("%s = %d %s, to be written by %v; want success, without a deadline",
+				route.Operation, w.Code, w.Body, w.deadline)
+		}
+	}
 }
 
 func TestStoreRoutes(t *testing.T) {
