@@ -178,7 +178,6 @@ func (d *Double) Problems() (texts []string) {
 	for _, p := range d.problems {
 		texts = append(texts, p.text)
 	}
-	d.problems = nil
 	return texts
 }
 

@@ -181,6 +181,18 @@ func TestProblemsOfEachUser(t *testing.T) {
 	}
 }
 
+// Who logs a request finds the route in it, as with the server itself.
+func TestRouteOfRequest(t *testing.T) {
+	t.Parallel()
+	const pattern = "GET /api/public/v1/events"
+	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { r.Pattern = pattern })
+	r := httptest.NewRequest("GET", "/api/public/v1/events", nil)
+	newDouble().Handler(next).ServeHTTP(httptest.NewRecorder(), r)
+	if r.Pattern != pattern {
+		t.Errorf("the request has the route %q, want %q", r.Pattern, pattern)
+	}
+}
+
 // resetServer is a server whose records a reset replaces at once.
 type resetServer struct{ noServer }
 
