@@ -703,42 +703,6 @@ func TestCommandTables(t *testing.T) {
 	}
 }
 
-// TestLogLines: the table in docs/deploy.md has each line of the log that the program can write.
-func TestLogLines(t *testing.T) {
-	t.Parallel()
-	message := regexp.MustCompile(
-		`(?:ogger\.(?:Info|Warn|Error|Debug)\(|report(?:\.of\(r\))?\(|return slog\.Level\w+,)\s*"([^"]+)"`)
-	var written []string
-	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
-		isOther := strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, ".ci/")
-		if err != nil || isOther || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return err
-		}
-		source, err := os.ReadFile(name)
-		for _, found := range message.FindAllStringSubmatch(string(source), -1) {
-			written = append(written, found[1])
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var documented []string
-	for _, cells := range tableRows(t, "docs/deploy.md", "line") {
-		documented = append(documented, backquoted(cells[0])...)
-	}
-	for _, line := range written {
-		if !slices.ContainsFunc(documented, func(begin string) bool { return strings.HasPrefix(line, begin) }) {
-			t.Errorf("docs/deploy.md does not explain the line %q of the log", line)
-		}
-	}
-	for _, begin := range documented {
-		if !slices.ContainsFunc(written, func(line string) bool { return strings.HasPrefix(line, begin) }) {
-			t.Errorf("docs/deploy.md explains %q, which no log has", begin)
-		}
-	}
-}
-
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil, "-memory", "-addr", "127.0.0.1:0")
