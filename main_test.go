@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
