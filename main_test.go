@@ -102,7 +102,9 @@ func start(t testing.TB, vars map[string]string, args ...string) *process {
 // command runs the command to its end.
 func command(vars map[string]string, stdin string, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = events.Run(context.Background(), args, environment(vars), strings.NewReader(stdin), &out, &err)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // ends an unexpected server
+	defer cancel()
+	code = events.Run(ctx, args, environment(vars), strings.NewReader(stdin), &out, &err)
 	return code, out.String(), err.String()
 }
 
