@@ -13,9 +13,7 @@
 //     [Server.Advance]. Ids, slugs and keys come from counters of their owner, so
 //     the same calls of one owner have the same answers, byte for byte, whatever
 //     other owners do meanwhile.
-//   - A key is a tenant: who has it sees its own events only. Parallel tests share
-//     a server by [Server.Tenant], and never meet. All tenants share the one clock, so
-//     give a test that moves it a server of its own.
+//   - Each test and subtest calls [New]. A server starts in 0.3 ms.
 //   - [Server.Fail] makes requests go wrong, [Server.Requests] returns what was
 //     called, and a request to a route that the API lacks fails the test when it ends.
 //
@@ -50,7 +48,6 @@
 package eventstest
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -78,7 +75,6 @@ type Server struct {
 
 	t       testing.TB
 	double  *double.Double
-	tenant  string // the id of the user by whom a view of the server goes: see Tenant; else ""
 	handler http.Handler
 	client  *http.Transport
 }
@@ -194,20 +190,18 @@ func New(t testing.TB, opts ...Option) *Server {
 // end ends the double, and reports what was wrong. It does so only when the test ends, as
 // no fuzz test can fail while its target runs.
 func (s *Server) end() {
-	s.report(s.double.Problems())
+	for _, problem := range s.double.Problems() {
+		s.t.Errorf("eventstest: %s", problem)
+	}
+	if s.t.Failed() {
+		s.logRequests()
+	}
 	s.double.Clear("", "")
 }
 
-// report fails the test for each of the problems. It logs the newest requests of a test that
-// failed.
-func (s *Server) report(problems []string) {
-	for _, problem := range problems {
-		s.t.Errorf("eventstest: %s", problem)
-	}
-	if !s.t.Failed() {
-		return
-	}
-	newest := s.double.Requests(context.Background(), double.Query{Users: s.users(nil)}).Requests
+// logRequests logs the newest requests.
+func (s *Server) logRequests() {
+	newest := s.double.Requests(context.Background(), double.Query{}).Requests
 	if len(newest) == 0 {
 		s.t.Logf("eventstest: no request has come")
 		return
@@ -251,54 +245,6 @@ func (s *Server) check(call string, err error) {
 	}
 }
 
-// For returns the same server for a subtest or a fuzz target: its methods fail t. They
-// must not fail the test of [New], which waits meanwhile. But the server ends with the
-// test of New, and requests to routes that the API lacks fail that test.
-func (s *Server) For(t testing.TB) *Server {
-	view := *s
-	view.t = t
-	return &view
-}
-
-// Tenant returns the same server for a parallel subtest, which has it to itself: Key, Owner
-// and Client are those of a new user with the name of t, and Fail, Requests, Await,
-// ClearRequests and Reset go by that user alone. So do the problems that fail t and the
-// requests that are logged when it fails: t ends what the user has. Advance fails t, as
-// the clock is everyone's.
-//
-//	t.Run(name, func(t *testing.T) {
-//		t.Parallel()
-//		srv := srv.Tenant(t)
-//		client := myclient.New(srv.URL, srv.Key)
-//		…
-//	})
-func (s *Server) Tenant(t testing.TB) *Server {
-	t.Helper()
-	view := s.For(t)
-	view.tenant = "" // a tenant of a tenant is one of the server
-	view.Key, view.Owner = view.NewKey(t.Name())
-	view.tenant = view.Owner.ID
-	t.Cleanup(func() { view.report(view.double.EndUser(view.tenant)) })
-	return view
-}
-
-// users are those whose requests are asked for: without any, that of a tenant, or all.
-func (s *Server) users(asked []string) []string {
-	if len(asked) == 0 && s.tenant != "" {
-		return []string{s.tenant}
-	}
-	return asked
-}
-
-// own returns an error if this is a tenant and the user is another one.
-func (s *Server) own(user string) error {
-	if s.tenant == "" || s.tenant == user {
-		return nil
-	}
-	return fmt.Errorf("this is the tenant %s: use the server that Tenant was called on for %.80q",
-		s.tenant, user)
-}
-
 // profile is the user with an id.
 func (s *Server) profile(id string) (user events.User) {
 	s.t.Helper()
@@ -318,10 +264,8 @@ func (s *Server) Client() *http.Client { return &http.Client{Transport: withKey{
 // NewKey makes a user with a key. The user's id comes from the name: usr_grace of Grace,
 // and then usr_grace_2 and so on. A name of other characters than ASCII letters, digits
 // and _ loses some of them, so four characters of a hash follow what is left:
-// usr_grace_hopper_ and so on of "Grace Hopper". Give each parallel test a name of its
-// own, such as t.Name(), so that no id depends on which test comes first: see
-// [Server.Tenant]. NewKey fails the test at once if the name is empty or longer than 255
-// characters.
+// usr_grace_hopper_ and so on of "Grace Hopper". NewKey fails the test at once if the name is
+// empty or longer than 255 characters.
 func (s *Server) NewKey(name string) (key string, owner events.User) {
 	s.t.Helper()
 	call := fmt.Sprintf("NewKey(%q)", name)
@@ -412,10 +356,6 @@ type Injected struct {
 // such operation or the fault makes no sense.
 func (s *Server) Fail(operation string, f Fault) *Injected {
 	s.t.Helper()
-	if s.tenant != "" {
-		f.User = cmp.Or(f.User, s.tenant)
-	}
-	s.check("Fail", s.own(f.User))
 	injection, err := s.double.Fail(operation, double.Fault(f))
 	s.check("Fail", err)
 	return &Injected{s.double, injection}
@@ -488,16 +428,14 @@ func (s *Server) requests(method string, q double.Query) (all []Request) {
 		args = append(args, strconv.Itoa(q.Count))
 	}
 	args = append(args, strconv.Quote(q.Operation))
-	args = append(args, s.users(q.Users)...)
+	args = append(args, q.Users...)
 	call := method + "(" + strings.Join(args, ", ") + ")"
 	if q.Operation != "" {
 		s.check(call, s.double.KnownOperation(q.Operation))
 	}
 	for _, id := range q.Users {
 		s.check(call, s.double.KnownUser(id))
-		s.check(call, s.own(id))
 	}
-	q.Users = s.users(q.Users)
 	ctx, cancel := context.WithTimeout(context.Background(), awaitTime)
 	defer cancel()
 	found := s.double.Requests(ctx, q)
@@ -520,7 +458,7 @@ func (s *Server) requests(method string, q double.Query) (all []Request) {
 }
 
 // ClearRequests forgets all requests so far.
-func (s *Server) ClearRequests() { s.double.ClearRequests(s.tenant) }
+func (s *Server) ClearRequests() { s.double.ClearRequests("") }
 
 // Now returns the time of the server's clock, which all its users share.
 func (s *Server) Now() time.Time { return s.double.Now() }
@@ -529,18 +467,15 @@ func (s *Server) Now() time.Time { return s.double.Now() }
 // negative.
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
-	if s.tenant != "" {
-		s.t.Fatalf("eventstest: Advance: all tenants share the clock: give this test a server of its own")
-	}
 	s.check("Advance", s.double.SetClock(nil, d))
 }
 
 // Reset takes everything back to the start, in one step: users, keys, events and
 // guests to the seed, counters and the clock; there are no faults and no requests
-// then. A request that a fault held is answered 503. For a tenant it is [Server.ResetUser].
+// then. A request that a fault held is answered 503.
 func (s *Server) Reset() {
 	s.t.Helper()
-	s.check("Reset", s.double.Reset(s.tenant))
+	s.check("Reset", s.double.Reset(""))
 }
 
 // ResetUser takes a user's events, guests, faults, requests and counters back to
@@ -549,6 +484,5 @@ func (s *Server) Reset() {
 func (s *Server) ResetUser(id string) {
 	s.t.Helper()
 	s.check("ResetUser", s.double.KnownUser(id))
-	s.check("ResetUser", s.own(id))
 	s.check("ResetUser", s.double.Reset(id))
 }

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"example.com/events"
 	"example.com/events/eventstest"
@@ -227,31 +226,6 @@ func TestAtBounds(t *testing.T) {
 	}
 }
 
-// TestFor: a view of a server fails its own test.
-func TestFor(t *testing.T) {
-	t.Parallel()
-	srv := eventstest.New(t, eventstest.NoListener())
-	fault := srv.Fail("GET /events", eventstest.Fault{Status: 500})
-	for name, f := range map[string]func(s *eventstest.Server){
-		"NewKey":    func(s *eventstest.Server) { s.NewKey("") },
-		"Fail":      func(s *eventstest.Server) { s.Fail("GET /event", eventstest.Fault{Drop: true}) },
-		"Requests":  func(s *eventstest.Server) { s.Requests("GET /event") },
-		"user":      func(s *eventstest.Server) { s.Requests("", "usr_owner", "usr_nobody") },
-		"Advance":   func(s *eventstest.Server) { s.Advance(-1) },
-		"ResetUser": func(s *eventstest.Server) { s.ResetUser("usr_nobody") },
-	} {
-		if p := try(t, func(p *probe) { f(srv.For(p)) }); p.fatal == "" || p.cleanups != nil {
-			t.Errorf("%s of a view told its test %q, with %d functions for its end", name, p.fatal,
-				len(p.cleanups))
-		}
-	}
-	view := srv.For(t)
-	if a := call(t, view, view.Key, "GET /events", ""); a.status != 500 || fault.Hits() != 1 ||
-		len(srv.Requests("", "usr_owner")) != 1 {
-		t.Errorf("GET /events of a view = %d, %d hits: it is the same server", a.status, fault.Hits())
-	}
-}
-
 // TestTimesAtOnce: requests that come at the same time use up a fault as one after
 // the other would.
 func TestTimesAtOnce(t *testing.T) {
@@ -304,8 +278,9 @@ func TestRequestsOf(t *testing.T) {
 		r[1].User != kurtOwner.ID {
 		t.Errorf("Requests of two users = %+v", r)
 	}
-	for _, id := range []string{"usr_nobody", "grace", "grace@double.example", ""} {
-		if p := try(t, func(p *probe) { srv.For(p).Requests("", id) }); p.fatal == "" {
+	for _, id := range []string{"usr_nobody", "owner", "owner@double.example", ""} {
+		p := try(t, func(p *probe) { eventstest.New(p, eventstest.NoListener()).Requests("", id) })
+		if p.fatal == "" {
 			t.Errorf("Requests of the user %q is not refused", id)
 		}
 	}
@@ -340,20 +315,6 @@ func TestRequestsOfOwner(t *testing.T) {
 	if len(all) != 4+1000+1000 || !slices.IsSortedFunc(all, func(a, b eventstest.Request) int { return a.Seq - b.Seq }) {
 		t.Errorf("%d requests in all, want 2004 in their order", len(all))
 	}
-}
-
-// FuzzFor: a server outlives the runs of a fuzz target.
-func FuzzFor(f *testing.F) {
-	srv := eventstest.New(f, eventstest.NoListener())
-	f.Add("Grace")
-	f.Fuzz(func(t *testing.T, name string) {
-		if name == "" || !utf8.ValidString(name) || utf8.RuneCountInString(name) > 255 {
-			t.Skip()
-		}
-		if _, owner := srv.For(t).NewKey(name); owner.Name != name {
-			t.Errorf("NewKey(%q) is of %+v", name, owner)
-		}
-	})
 }
 
 // A status fault has the API's own error body, or the body that it is given, and the
@@ -1121,35 +1082,6 @@ func TestCleanup(t *testing.T) {
 	clients.Wait()
 	if p.fatal != "" || len(p.errors) > 0 {
 		t.Errorf("fatal %q, errors %q", p.fatal, p.errors)
-	}
-}
-
-// Parallel subtests share a server, which ends after the last of them.
-func TestParallelSubtests(t *testing.T) {
-	t.Parallel()
-	srv := eventstest.New(t)
-	for i := range 8 {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			srv := srv.For(t)
-			key, owner := srv.NewKey(t.Name())
-			f := srv.Fail("POST /events/create", eventstest.Fault{Status: 503, Times: 1, User: owner.ID})
-			for _, want := range []int{503, 201} {
-				if a := call(t, srv, key, "POST /events/create", launch); a.status != want {
-					t.Errorf("POST /events/create = %d, want %d", a.status, want)
-				}
-			}
-			if n := len(srv.Requests("POST /events/create", owner.ID)); n != 2 || f.Hits() != 1 {
-				t.Errorf("%d requests, %d hits", n, f.Hits())
-			}
-			if a := call(t, srv, key, "GET /events", ""); strings.Count(a.body, `"id"`) != 1 {
-				t.Errorf("GET /events = %s, want one event", a.body)
-			}
-			srv.ResetUser(owner.ID)
-			if a := call(t, srv, key, "GET /events", ""); strings.Count(a.body, `"id"`) != 0 {
-				t.Errorf("GET /events after ResetUser = %s", a.body)
-			}
-		})
 	}
 }
 

@@ -80,7 +80,7 @@ func ExampleServer_Fail() {
 	// Output: 201 after 4 tries, 1 lost
 }
 
-// A key is a tenant: one for each parallel test keeps them apart.
+// Each user has events of its own.
 func ExampleServer_NewKey() {
 	t := &exampleT{}
 	defer t.end()

@@ -2,13 +2,11 @@ package eventstest_test
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/textproto"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,73 +17,6 @@ import (
 	"example.com/events"
 	"example.com/events/eventstest"
 )
-
-// An injected status has each header that openapi.json requires of an answer with it.
-func TestStatusHasRequiredHeaders(t *testing.T) {
-	t.Parallel()
-	type header struct {
-		Ref      string `json:"$ref"`
-		Required bool
-		Schema   struct{ Pattern, Const string }
-	}
-	type response struct {
-		Ref     string `json:"$ref"`
-		Headers map[string]header
-	}
-	var openapi struct {
-		Paths      map[string]map[string]struct{ Responses map[string]response }
-		Components struct {
-			Responses map[string]response
-			Headers   map[string]header
-		}
-	}
-	srv := eventstest.New(t, eventstest.NoListener())
-	if err := json.Unmarshal([]byte(call(t, srv, srv.Key, "GET /openapi", "").body), &openapi); err != nil {
-		t.Fatal(err)
-	}
-	name := func(ref string) string { return ref[strings.LastIndex(ref, "/")+1:] }
-	held := map[string]bool{}
-	for path, methods := range openapi.Paths {
-		for method, operation := range methods {
-			for status, answer := range operation.Responses {
-				if answer.Ref != "" {
-					answer = openapi.Components.Responses[name(answer.Ref)]
-				}
-				var code int
-				fmt.Sscan(status, &code)
-				if code < 400 {
-					continue
-				}
-				op := strings.ToUpper(method) + " " + path
-				srv.Fail(op, eventstest.Fault{Status: code, Times: 1})
-				a := call(t, srv, srv.Key, op, "")
-				for field, h := range answer.Headers {
-					if h.Ref != "" {
-						h = openapi.Components.Headers[name(h.Ref)]
-					}
-					got := a.header.Values(field)
-					if field == "Connection" { // which the client takes out
-						continue
-					}
-					fits := len(got) == 1 && (h.Schema.Const == "" || got[0] == h.Schema.Const) &&
-						regexp.MustCompile(h.Schema.Pattern).MatchString(got[0])
-					if h.Required && !fits || len(got) > 0 && !fits {
-						t.Errorf("%s = %d with %s %q, want %+v", op, code, field, got, h)
-					}
-					held[field] = held[field] || h.Required
-				}
-				if a.status != code {
-					t.Errorf("%s = %d, want %d", op, a.status, code)
-				}
-			}
-		}
-	}
-	for _, field := range []string{"WWW-Authenticate", "Retry-After", "X-Request-Id"} {
-		if !held[field] {
-			t.Errorf("openapi.json requires no %s: what does this test hold?", field)
-		}
-	}
-}
 
 // A fault can shape a whole answer: its status, header and body.
 func TestWholeAnswers(t *testing.T) {
@@ -288,7 +219,9 @@ func TestFaultPath(t *testing.T) {
 		{"GET /events/{id}", events.BasePath + "/events/evt_1"},
 		{"GET /events", "/event"},
 	} {
-		p := try(t, func(p *probe) { srv.For(p).Fail(tt.operation, eventstest.Fault{Status: 500, Path: tt.path}) })
+		p := try(t, func(p *probe) {
+			eventstest.New(p, eventstest.NoListener()).Fail(tt.operation, eventstest.Fault{Status: 500, Path: tt.path})
+		})
 		_, form, _ := strings.Cut(tt.operation, " ")
 		want := fmt.Sprintf("path %q must be of the form %s, without %s", tt.path, form, events.BasePath)
 		if !strings.Contains(p.fatal, want) {
@@ -297,46 +230,6 @@ func TestFaultPath(t *testing.T) {
 	}
 	srv.Fail("GET /events", eventstest.Fault{Status: 500, Path: "/events"})
 	srv.Fail("GET /events/{id}/guests", eventstest.Fault{Status: 500, Path: "/events/a-slug/guests"})
-}
-
-// What makes no sense is refused, with all that is wrong.
-func TestAnswersRefused(t *testing.T) {
-	t.Parallel()
-	srv := eventstest.New(t, eventstest.NoListener())
-	for want, fault := range map[string]eventstest.Fault{
-		"status must be from 400 to 599, or with a body":   {Status: 200},
-		"from 200 to 599, but not 204, 205 or 304":         {Status: 204, Body: "x"},
-		"but not 204, 205 or 304":                          {Status: 304, Body: "x"},
-		"with a body from 200 to 599":                      {Status: 199, Body: "x"},
-		"body and retry_after need status":                 {Patch: "{}", Body: "x"},
-		"patch must be a JSON object":                      {Patch: "[]"},
-		"Fail: patch must be a JSON object":                {Patch: `{"a":1,}`},
-		"exclude each other":                               {Patch: "{}", Cut: true},
-		"exclude each other, but for lose with status":     {Lose: true, Cut: true},
-		"each other, but for lose with status":             {Lose: true, Status: 504, Cut: true},
-		"one of lose, status, patch, drop, cut":            {Header: http.Header{}},
-		"reset needs drop, cut, or lose without status":    {Lose: true, Status: 504, Reset: true},
-		"reset needs drop, cut, or lose":                   {Delay: 1, Reset: true},
-		"Body and NoBody exclude each other":               {Status: 502, Body: "x", NoBody: true},
-		"Fail: body and retry_after need status":           {Lose: true, NoBody: true},
-		"or with a body from 200 to 599":                   {Status: 204, NoBody: true},
-		"header and trickle need an answer":                {Drop: true, Header: http.Header{"X-A": {"b"}}},
-		"which drop, and lose without status, do not send": {Lose: true, Trickle: 1},
-		"trickle must not be negative":                     {Status: 500, Trickle: -1},
-		`header "Content-Length: 1" `:                      {Status: 500, Header: http.Header{"Content-Length": {"1"}}},
-		`header "content-length: " `:                       {Status: 500, Header: http.Header{"content-length": nil}},
-		`header "Connection: keep-alive" `:                 {Header: http.Header{"Connection": {"keep-alive"}}},
-		`header "Transfer-Encoding: x" `:                   {Header: http.Header{"Transfer-Encoding": {"x"}}},
-		`header "Trailer: X-A" `:                           {Header: http.Header{"Trailer": {"X-A"}}},
-		`header "X A: b" is malformed`:                     {Header: http.Header{"X A": {"b"}}},
-		`header ": b" is malformed`:                        {Header: http.Header{"": {"b"}}},
-		`header "X-A: b\r\nX-B: c" is malformed`:           {Header: http.Header{"X-A": {"b\r\nX-B: c"}}},
-	} {
-		p := try(t, func(p *probe) { srv.For(p).Fail("GET /events", fault) })
-		if !strings.Contains(p.fatal, want) {
-			t.Errorf("%+v: fatal %q, want %q", fault, p.fatal, want)
-		}
-	}
 }
 
 // A fault counts one request where a client has dropped one, whichever client that is: a

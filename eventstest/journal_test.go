@@ -14,14 +14,41 @@ import (
 	"example.com/events/eventstest"
 )
 
-// retry sends requests, a second apart, until it has the answer that it wants.
-func retry(t testing.TB, srv *eventstest.Server, key string, want int) {
-	for range 5 {
-		if call(t, srv, key, "GET /users/me", "").status == want {
-			return
+// In a bubble of synctest, Await waits in the time of the bubble, and gives up after ten seconds of it.
+func TestAwaitInBubble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := eventstest.New(t, eventstest.NoListener())
+		go func() {
+			for range 3 {
+				time.Sleep(time.Second)
+				call(t, srv, srv.Key, "GET /users/me", "")
+			}
+		}()
+		start := time.Now()
+		got := srv.Await(3, "GET /users/me")
+		if len(got) != 3 {
+			t.Errorf("%d requests, want 3", len(got))
 		}
-		time.Sleep(time.Second)
-	}
+		if took := time.Since(start); took < 3*time.Second || took > 3010*time.Millisecond {
+			t.Errorf("three requests, a second apart, came after %v", took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		p := try(t, func(p *probe) {
+			srv := eventstest.New(p, eventstest.NoListener())
+			call(t, srv, srv.Key, "GET /users/me", "")
+			srv.Await(2, "GET /users/me")
+		})
+		const want = `Await(2, "GET /users/me"): 1 of 2 requests have come in 10s:`
+		if !strings.Contains(p.fatal, want) || !strings.HasSuffix(p.fatal, " of usr_owner: 200") {
+			t.Errorf("fatal %q, want %q and the request", p.fatal, want)
+		}
+		if took := time.Since(start); took < 10*time.Second || took > 10010*time.Millisecond {
+			t.Errorf("Await gave up after %v, want 10s", took)
+		}
+	})
 }
 
 // Await returns what has come, also while a fault holds it, and only of whom it is asked.
@@ -61,67 +88,10 @@ func TestAwait(t *testing.T) {
 		`Await(1, "GET /event"): operation "GET /event" is not known`: func(s *eventstest.Server) { s.Await(1, "GET /event") },
 		`Await(1, "", usr_nobody): user "usr_nobody" is not known`:    func(s *eventstest.Server) { s.Await(1, "", "usr_nobody") },
 	} {
-		if p := try(t, func(p *probe) { f(srv.For(p)) }); !strings.Contains(p.fatal, want) {
+		if p := try(t, func(p *probe) { f(eventstest.New(p, eventstest.NoListener())) }); !strings.Contains(p.fatal, want) {
 			t.Errorf("fatal %q, want %q", p.fatal, want)
 		}
 	}
-}
-
-// In a bubble of synctest, Await works wherever the server was made and the requests come
-// from, and gives up after ten seconds of the bubble.
-func TestAwaitInBubble(t *testing.T) {
-	t.Parallel()
-	gaveUp := func(t *testing.T, srv *eventstest.Server, has int) {
-		start := time.Now()
-		p := try(t, func(p *probe) { srv.For(p).Await(has+1, "GET /users/me") })
-		want := fmt.Sprintf(`Await(%d, "GET /users/me"): %d of %d requests have come in 10s:`, has+1, has, has+1)
-		if took := time.Since(start); !strings.Contains(p.fatal, want) || took < 10*time.Second || took > 11*time.Second ||
-			strings.Count(p.fatal, "\n") != has || !strings.HasSuffix(p.fatal, " of usr_owner: 200") {
-			t.Errorf("fatal %q after %v, want %q", p.fatal, took, want)
-		}
-	}
-	inside := func(t *testing.T, srv *eventstest.Server, late time.Duration) {
-		srv.Fail("GET /users/me", eventstest.Fault{Status: 500, Times: 2})
-		done := make(chan bool)
-		go func() { retry(t, srv, srv.Key, 200); close(done) }()
-		start := time.Now()
-		if got := srv.Await(1, "GET /users/me"); len(got) != 1 || time.Since(start) > late {
-			t.Errorf("%d requests after %v, want one at once", len(got), time.Since(start))
-		}
-		got := srv.Await(3, "GET /users/me")
-		if len(got) != 3 || time.Since(start).Round(200*time.Millisecond) != 2*time.Second {
-			t.Errorf("%d requests after %v, want 3 after 2s", len(got), time.Since(start))
-		}
-		<-done
-		gaveUp(t, srv, 3)
-	}
-	t.Run("all inside", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) { inside(t, eventstest.New(t, eventstest.NoListener()), 0) })
-	})
-	t.Run("server outside", func(t *testing.T) {
-		t.Parallel()
-		srv := eventstest.New(t, eventstest.NoListener())
-		// The clock of the bubble may go on a little while the requests get time.
-		synctest.Test(t, func(t *testing.T) { inside(t, srv.For(t), 100*time.Millisecond) })
-	})
-	t.Run("requests outside", func(t *testing.T) {
-		t.Parallel()
-		srv := eventstest.New(t)
-		begin, ended := make(chan bool), make(chan bool)
-		go func() {
-			<-begin
-			call(t, srv, srv.Key, "GET /users/me", "")
-			close(ended)
-		}()
-		synctest.Test(t, func(t *testing.T) {
-			close(begin)
-			if got := srv.For(t).Await(1, "GET /users/me"); len(got) != 1 {
-				t.Errorf("%d requests", len(got))
-			}
-		})
-		<-ended
-	})
 }
 
 // Several may wait at once.
@@ -245,7 +215,6 @@ func TestFailureLogs(t *testing.T) {
 // Messages about a user or a name that is empty say so.
 func TestEmptyNames(t *testing.T) {
 	t.Parallel()
-	srv := eventstest.New(t, eventstest.NoListener())
 	for want, f := range map[string]func(s *eventstest.Server){
 		`Requests("GET /events", ): user "" is not known: give the id of one in the store, or leave it out for all`: func(s *eventstest.Server) {
 			s.Requests("GET /events", "")
@@ -254,7 +223,7 @@ func TestEmptyNames(t *testing.T) {
 		`NewKey(""): name is required: the id of the user`: func(s *eventstest.Server) { s.NewKey("") },
 		`NewKey("` + strings.Repeat("x", 256) + `"): `:     func(s *eventstest.Server) { s.NewKey(strings.Repeat("x", 256)) },
 	} {
-		if p := try(t, func(p *probe) { f(srv.For(p)) }); !strings.Contains(p.fatal, want) {
+		if p := try(t, func(p *probe) { f(eventstest.New(p, eventstest.NoListener())) }); !strings.Contains(p.fatal, want) {
 			t.Errorf("fatal %q, want %q", p.fatal, want)
 		}
 	}

@@ -37,7 +37,7 @@ import (
 // OwnerID is the id of the first user of a double.
 const OwnerID = "usr_owner"
 
-// maxProblems is how many problems of one user [Double.Problems] has, and with how many faults the
+// maxProblems is how many problems [Double.Problems] has, and with how many faults the
 // error of [Double.SetFaults] says what is wrong.
 const maxProblems = 100
 
@@ -90,11 +90,8 @@ type Double struct {
 	faults    faults
 	journal   journal
 	bodyBytes int64 // of the bodies that have come since the start or the last reset of all
-	problems  []problem
+	problems  []string
 }
-
-// problem is what was wrong, and the user whose request or fault it was.
-type problem struct{ user, text string }
 
 // Server is what the double needs of the server: the handler that events.New returns
 // is one. It routes by an [http.ServeMux] whose patterns are the method, the base path
@@ -171,44 +168,17 @@ func (d *Double) Profile(user string) string { return d.server.Profile(user) }
 // Problems are sentences about what was wrong when the tests have ended: requests to
 // routes that the API lacks and, if the double is strict, faults that were not met as
 // often as they should have been.
-func (d *Double) Problems() (texts []string) {
+func (d *Double) Problems() []string {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	d.leaveUnmet(func(*Injection) bool { return true })
-	for _, p := range d.problems {
-		texts = append(texts, p.text)
-	}
-	return texts
+	return slices.Clone(d.problems)
 }
 
-// EndUser ends what tests do as a user: it removes the user's faults, and returns the
-// problems of the user alone, which [Double.Problems] does not return again.
-func (d *Double) EndUser(userID string) (texts []string) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	isOwn := func(f *Injection) bool { return f.User == userID }
-	d.leaveUnmet(isOwn)
-	d.faults.remove(isOwn)
-	d.problems = slices.DeleteFunc(d.problems, func(p problem) bool {
-		if p.user == userID {
-			texts = append(texts, p.text)
-		}
-		return p.user == userID
-	})
-	return texts
-}
-
-// addProblem adds a problem of a user's, unless the user has too many: they hide none of
-// another's. The caller holds the mutex.
-func (d *Double) addProblem(user, text string) {
-	own := 0
-	for _, p := range d.problems {
-		if p.user == user {
-			own++
-		}
-	}
-	if own < maxProblems {
-		d.problems = append(d.problems, problem{user, text})
+// addProblem adds a problem, unless there are too many. The caller holds the mutex.
+func (d *Double) addProblem(text string) {
+	if len(d.problems) < maxProblems {
+		d.problems = append(d.problems, text)
 	}
 }
 
@@ -220,7 +190,7 @@ func (d *Double) leaveUnmet(leaves func(*Injection) bool) {
 	}
 	for _, f := range d.faults.list {
 		if leaves(f) && f.isUnmet() {
-			d.addProblem(f.User, f.unmet())
+			d.addProblem(f.unmet())
 		}
 	}
 }

@@ -165,22 +165,6 @@ func TestJournalHeaders(t *testing.T) {
 	}
 }
 
-// A user with many problems hides none of another's.
-func TestProblemsOfEachUser(t *testing.T) {
-	t.Parallel()
-	d := newDouble()
-	for range maxProblems + 1 {
-		d.addProblem("usr_a", "a")
-	}
-	d.addProblem("usr_b", "b")
-	if got := d.EndUser("usr_b"); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("EndUser(usr_b) = %q, want its problem", got)
-	}
-	if got := d.Problems(); len(got) != maxProblems {
-		t.Errorf("then there are %d problems, want %d", len(got), maxProblems)
-	}
-}
-
 // Who logs a request finds the route in it, as with the server itself.
 func TestRouteOfRequest(t *testing.T) {
 	t.Parallel()

@@ -200,5 +200,5 @@ func (d *Double) reportUnknown(e *entry) {
 	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	d.addProblem(e.User, problem)
+	d.addProblem(problem)
 }
