@@ -18,7 +18,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"example.com/events/internal/answer"
@@ -380,7 +379,6 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 		if len(flags.Args) == 0 { // else they are listed when the command has ended
 			d.Unknown = func(problem string) { logger.Warn(problem) }
 		}
-		d.Forgot = command.FreeMemoryOf
 		err = command.CanWrite(f.journal)
 		if err != nil {
 			return fmt.Errorf("-journal: %w", err)
@@ -610,10 +608,6 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 		servers = append(servers, forOperator)
 	}
 	lines := s.lines(at, key)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		command.LimitMemory(ctx, e.program.Environ, func() int64 { return a.db.Stats().Bytes })
-	})
 	err = command.Serve(ctx, command.Life{
 		Ready: func() error {
 			s.report("ready", sizeOf(a)...)
@@ -629,7 +623,6 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 
 	// Stop. The ready file is deleted before the lock is released, which lets the next server in.
 	stop()
-	watching.Wait()
 	readyFile.Remove(lines)
 	err = command.Failed(errors.Join(err, a.Err()))
 	closed := a.Close()
@@ -939,7 +932,6 @@ func (e *eventsd) applySeed(ctx context.Context, a *api, file string) error {
 		return fmt.Errorf("the seed %s: %w", file, err)
 	}
 	defer records.Close()
-	defer command.LimitLoad(e.program.Environ, inner{a.Store}.Expected)()
 	_, err = a.applyArray(ctx, records, true)
 	if err != nil && records.Size() > 0 && !endsAsArray(records) {
 		err = fmt.Errorf("%w; it does not end as an array does, so a part of it may be missing", err)

@@ -369,16 +369,9 @@ func (s *Store) ApplyJSON(records []byte) error {
 // or, if there is none, of the last one.
 func (s inner) Applied() int64 { return s.load.applied.Load() }
 
-// Expected is about how many bytes the data file will have when the array that is applied at present
-// is stored.
-func (s inner) Expected() int64 {
-	return s.db.Stats().Bytes + s.load.atEnd(s.load.stored.Load())
-}
-
 // load is how far the applying of an array is.
 type load struct {
 	applied atomic.Int64 // records
-	stored  atomic.Int64 // bytes of the rows of these
 	read    atomic.Int64 // bytes of the array; 0 before it begins and after it ends
 	size    atomic.Int64 // bytes that the array has
 }
@@ -386,7 +379,6 @@ type load struct {
 // begin begins the load of an array, and returns a reader of it that counts what is read.
 func (l *load) begin(array strict.Source) io.Reader {
 	l.applied.Store(0)
-	l.stored.Store(0)
 	l.read.Store(0)
 	l.size.Store(array.Size())
 	return io.TeeReader(io.NewSectionReader(array, 0, array.Size()), l)
@@ -1007,9 +999,7 @@ func (s *Store) newID(kind, owner string) string {
 // put puts the row of a form, which is bound to a User, Key, Event or Guest, in place of the
 // old one, if there is one.
 func (t tx) put(f form.Form, old *rows.Row, idem *rows.IdempotencyKey) *rows.Row {
-	text := t.encode(f)
-	t.s.load.stored.Add(int64(len(text)))
-	return t.Put(old, text, idem)
+	return t.Put(old, t.encode(f), idem)
 }
 
 // encode is the text of the row of a form, until the next call. It panics, which Batch returns as

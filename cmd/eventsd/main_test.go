@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"os/exec"
-	"runtime/debug"
 	"strings"
 	"testing"
 )
@@ -40,21 +39,6 @@ func TestCommand(t *testing.T) {
 			!strings.Contains(stderr.String(), tt.stderr) {
 			t.Errorf("eventsd %q = %d %q %q, want %d %q %q",
 				tt.args, got, &stdout, &stderr, tt.status, tt.stdout, tt.stderr)
-		}
-	}
-}
-
-func TestCollectLess(t *testing.T) {
-	const usual = 100
-	before := debug.SetGCPercent(usual)
-	defer debug.SetGCPercent(before)
-	for _, tt := range []struct {
-		gogc string
-		want int
-	}{{"", 200}, {"50", usual}, {"off", usual}} {
-		collectLess(tt.gogc)
-		if got := debug.SetGCPercent(usual); got != tt.want {
-			t.Errorf("with GOGC=%s the collector runs at %d %%, want %d %%", tt.gogc, got, tt.want)
 		}
 	}
 }

@@ -4,8 +4,7 @@
 // environment (flags.go); listening, saying that the server is ready, and
 // stopping without cutting off a request (server.go, ready.go, socket.go), also under a
 // service manager that hands over a socket (manager.go);
-// running another program beside the server (child.go); writing a file whole
-// (file.go); and the memory of the process (memory.go).
+// running another program beside the server (child.go); and writing a file whole (file.go).
 //
 // It knows no data file, no API key and no event, and nothing of what the subcommands do.
 package command

@@ -148,16 +148,6 @@ type controlled struct {
 	double *Double
 }
 
-// ApplyRecords applies an array of records as the server does.
-func (s controlled) ApplyRecords(
-	records strict.Source,
-) (count map[string]int, ids map[string][]string, err error) {
-	s.double.mutex.Lock()
-	s.double.bodyBytes += records.Size()
-	s.double.mutex.Unlock()
-	return s.Store.ApplyRecords(records)
-}
-
 // IssueKeyJSON issues a key as the server does, and takes {"name","fresh"}, too: it makes a user of
 // that name.
 func (s controlled) IssueKeyJSON(request []byte) (map[string]string, error) {

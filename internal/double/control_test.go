@@ -917,24 +917,6 @@ func TestFreshAtOnce(t *testing.T) {
 	}
 }
 
-// A reset of all reports how much was sent before it, a reset of one user nothing.
-func TestForgot(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	var forgot []int64
-	s.double.Forgot = func(bytes int64) { forgot = append(forgot, bytes) }
-	const body = `{"title":1}`
-	const records = `[{"user":{"id":"usr_ada","name":"Ada L"}}]`
-	s.call(s.key, "POST /events/create", body)
-	s.steer("POST /records", records)
-	s.steer("POST /reset?user=usr_ada", "")
-	s.steer("POST /reset", "")
-	s.steer("POST /reset", "")
-	if want := []int64{int64(len(body) + len(records)), 0}; !slices.Equal(forgot, want) {
-		t.Errorf("resets forgot %d bytes, want %d", forgot, want)
-	}
-}
-
 // The journal that is left when a double ends is what GET /requests has.
 func TestWriteJournal(t *testing.T) {
 	t.Parallel()

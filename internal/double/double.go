@@ -61,9 +61,6 @@ type Double struct {
 	// Unknown, if it is not nil, is called at once with what is wrong with a request to
 	// a route that the API lacks, unless AnyRoute is set.
 	Unknown func(problem string)
-	// Forgot, if it is not nil, is called after a reset of all, with how many bytes of bodies had
-	// come before it: about as much as the double and its store may have held.
-	Forgot func(bytes int64)
 
 	base       string // the path under which the operations are
 	bubble     string // in which the double was made
@@ -83,14 +80,13 @@ type Double struct {
 
 	// mutex guards what follows. The store calls Now and NewID while it holds locks of
 	// its own, so a method of Server must never be called while the mutex is held.
-	mutex     sync.Mutex
-	now       time.Time
-	counts    map[string]int    // how many ids of a kind were made for an owner
-	names     map[string]string // of the users that were made by name, by their id
-	faults    faults
-	journal   journal
-	bodyBytes int64 // of the bodies that have come since the start or the last reset of all
-	problems  []string
+	mutex    sync.Mutex
+	now      time.Time
+	counts   map[string]int    // how many ids of a kind were made for an owner
+	names    map[string]string // of the users that were made by name, by their id
+	faults   faults
+	journal  journal
+	problems []string
 }
 
 // Server is what the double needs of the server: the handler that events.New returns
@@ -248,8 +244,7 @@ func (d *Double) KnownOperation(operation string) error {
 // the old counters, and is deleted, or after, with the new ones: no id is skipped
 // or made twice. And no event can be from a time later than that of the clock.
 func (d *Double) Reset(userID string) error {
-	forgotten := int64(0)
-	err := d.server.Replace(userID, d.seed(userID), func() {
+	return d.server.Replace(userID, d.seed(userID), func() {
 		d.mutex.Lock()
 		defer d.mutex.Unlock()
 		d.drop(userID)
@@ -259,8 +254,6 @@ func (d *Double) Reset(userID string) error {
 			}
 		}
 		if userID == "" {
-			forgotten = d.bodyBytes
-			d.bodyBytes = 0
 			d.now = d.At
 			d.journal.newest = 0
 			clear(d.names)
@@ -273,10 +266,6 @@ func (d *Double) Reset(userID string) error {
 			}
 		}
 	})
-	if err == nil && userID == "" && d.Forgot != nil {
-		d.Forgot(forgotten)
-	}
-	return err
 }
 
 // seed is an array of the records at the start: of a user's events and guests or, for "",

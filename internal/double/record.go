@@ -117,7 +117,6 @@ func (b *recordingBody) Read(piece []byte) (int, error) {
 	n, err := b.ReadCloser.Read(piece)
 	if n > 0 {
 		b.double.mutex.Lock()
-		b.double.bodyBytes += int64(n)
 		b.double.journal.addBody(b.entry, piece[:n])
 		b.double.mutex.Unlock()
 	}

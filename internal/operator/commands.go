@@ -288,9 +288,6 @@ func (t *tool) apply(flags *command.Flags) func() error {
 			return fmt.Errorf("%s belongs to the data file; give the records another path", path)
 		}
 		return t.change(data, "apply", create, func(s Store) error {
-			if opened, isOpened := s.(interface{ Expected() int64 }); isOpened {
-				defer command.LimitLoad(t.program.Environ, opened.Expected)()
-			}
 			end := t.program.Progress(applyProgress(s, records))
 			count, _, err := s.ApplyRecords(records)
 			end()
