@@ -116,8 +116,6 @@ var exclusions = []command.Exclusion{
 
 	{A: "user", B: "email", Why: "give -user ID, or -email EMAIL and, if that is new, -name NAME"},
 	{A: "user", B: "name", Why: "give -user ID, or -email EMAIL and, if that is new, -name NAME"},
-
-	{A: "salvage", B: "user", Why: "salvage everything, and dump the user from a new data file of that"},
 }
 
 // serverFlags are the flags of every server.

@@ -12,7 +12,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -580,7 +579,7 @@ func TestFlagPairs(t *testing.T) {
 		"serve: -data -memory": true, "health: -data -memory": true,
 		"double: -seed -until-eof": true, "double: -faults -until-eof": true, "double: -faults -seed": true,
 		"double: -- -until-eof":   true,
-		"key issue: -email -user": true, "key issue: -name -user": true, "dump: -salvage -user": true,
+		"key issue: -email -user": true, "key issue: -name -user": true,
 	}
 	dir := t.TempDir()
 	values := map[string][]string{
@@ -1192,7 +1191,7 @@ func TestStdoutFails(t *testing.T) {
 		t.Fatal(code, stderr)
 	}
 	for _, args := range [][]string{
-		{"dump", "-data", data}, {"dump", "-salvage", "-data", data}, {"key", "list", "-data", data},
+		{"dump", "-data", data}, {"key", "list", "-data", data},
 		{"check", "-data", data}, {"openapi"}, {"version"}, {"-memory", "-addr", "127.0.0.1:0"},
 	} {
 		r, w := io.Pipe()
@@ -1434,8 +1433,7 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
-// TestDamage: a damaged file is refused and left as it is, and what verifies of
-// it makes a new store.
+// TestDamage: a damaged file is refused and left as it is.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
@@ -1448,8 +1446,7 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &service{t, store, events.New(store), "svc_live_bob"}
-	s.do("POST", base+"/events/create", newEvent, "Idempotency-Key: not-for-a-dump")
-	made := decode[eventList](t, s.do("GET", base+"/events?limit=1", "")).Data[0].ID
+	s.do("POST", base+"/events/create", newEvent) // behind the snapshot
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -1489,30 +1486,13 @@ func TestDamage(t *testing.T) {
 	for _, args := range [][]string{{"serve"}, {"dump"}, {"key", "list"}} {
 		code, out, stderr := command(env, "", args...)
 		if code != 2 || out != "" || !strings.Contains(stderr, line) ||
-			!strings.Contains(stderr, "dump -salvage") {
+			!strings.Contains(stderr, "a backup") {
 			t.Errorf("%s on a damaged file = %d %s %s, want 2, %s and what to do",
 				args, code, out, stderr, line)
 		}
 	}
 	if now, _ := os.ReadFile(data); !bytes.Equal(now, damaged) {
 		t.Errorf("the damaged file was changed")
-	}
-	code, out, stderr = command(env, "", "dump", "-salvage")
-	if code != 0 || !strings.Contains(stderr, "skipped "+line) || strings.Contains(out, "Hoppe") ||
-		!strings.Contains(stderr, "eventsd: what is not in the output, 1 commits at least, ") {
-		t.Fatalf("dump -salvage = %d %s, want 0 and what was skipped: %s", code, stderr, out)
-	}
-	saved := events.NewStore(nil)
-	if err := saved.ApplyJSON([]byte(out)); err != nil {
-		t.Fatal(err)
-	}
-	const ids = "usr_ada key_ada key_old evt_1 gst_2 gst_3 evt_2 evt_3 usr_bob key_bob evt_bob "
-	if got := recordIDs(saved); got != ids+made {
-		t.Errorf("salvaged %s", got)
-	}
-	code, out, _ = command(nil, "", "dump", "-salvage", "-data", filepath.Join(dir, "none.json"))
-	if code != 2 || out != "" {
-		t.Errorf("dump -salvage of no file = %d %q, want 2 and nothing that looks like a seed", code, out)
 	}
 }
 
@@ -1956,15 +1936,14 @@ func TestDumpFile(t *testing.T) {
 			p = start(t, env, "-addr", "127.0.0.1:0")
 		}
 		_, printed, _ := command(env, "", "dump", "-o", "-")
-		for _, args := range [][]string{{"-o", file}, {"-salvage", "-o", file}} {
-			code, out, stderr := command(env, "", append([]string{"dump"}, args...)...)
-			b, _ := os.ReadFile(file)
-			info, err := os.Stat(file)
-			if code != 0 || out != "" || err != nil || info.Mode().Perm() != 0o600 || !json.Valid(b) ||
-				args[0] == "-o" && string(b) != printed {
-				t.Errorf("dump %q = %d %q %q, with %v and %s", args, code, out, stderr, info, b)
-			}
-			os.Chmod(file, 0o644)
+		code, out, stderr := command(env, "", "dump", "-o", file)
+		b, _ := os.ReadFile(file)
+		info, err := os.Stat(file)
+		if code != 0 || out != "" || string(b) != printed {
+			t.Errorf("dump -o FILE = %d %q %q, and the file has %s, want %s", code, out, stderr, b, printed)
+		}
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("the file of dump -o has %v, %v, want the mode 0600", info, err)
 		}
 		for _, other := range []string{data, data + ".lock", data + ".sock", dir} {
 			if code, _, stderr := command(env, "", "dump", "-o", other); code != 2 {
@@ -1976,11 +1955,9 @@ func TestDumpFile(t *testing.T) {
 		if err := os.WriteFile(data, []byte("[\n"), 0o600); err != nil { // from which nothing can be read
 			t.Fatal(err)
 		}
-		for _, args := range [][]string{{"-o", file}, {"-salvage", "-o", file}} {
-			code, _, stderr := command(env, "", append([]string{"dump"}, args...)...)
-			if b, _ := os.ReadFile(file); code == 0 || !bytes.Equal(b, before) {
-				t.Errorf("dump %q of nothing = %d %s, and the file has %s", args, code, stderr, b)
-			}
+		code, _, stderr = command(env, "", "dump", "-o", file)
+		if b, _ := os.ReadFile(file); code == 0 || !bytes.Equal(b, before) {
+			t.Errorf("dump -o FILE of nothing = %d %s, and the file has %s", code, stderr, b)
 		}
 		left, _ := filepath.Glob(filepath.Join(dir, "*"))
 		if len(left) != 3 { // with the lock file
@@ -2253,135 +2230,5 @@ func TestPageWithoutScript(t *testing.T) {
 				t.Errorf("%s\nprints %s, %v; want %s", lines, out, err, want)
 			}
 		}
-	}
-}
-
-// TestReformatted: the jq line that the message about a reformatted data file has makes records of it.
-func TestReformatted(t *testing.T) {
-	t.Parallel()
-	jq, err := exec.LookPath("jq")
-	if err != nil || runtime.GOOS == "windows" {
-		t.Skip("there is no jq, or no sh")
-	}
-	dir := t.TempDir()
-	data := filepath.Join(dir, "events.json")
-	store, err := events.Open(data, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	service := &service{t, store, events.New(store), "svc_live_ada"}
-	if err := store.ApplyJSON([]byte(seed)); err != nil {
-		t.Fatal(err)
-	}
-	service.do("POST", base+"/events/create", newEvent, "Idempotency-Key: not-for-a-dump")
-	want := recordIDs(store)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for name, args := range map[string][]string{
-		"indented": {"."}, "tabs": {"--tab", "."}, "one line": {"-c", "."}, "sorted": {"-S", "."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			formatted, err := exec.Command(jq, append(args, data)...).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			other := filepath.Join(t.TempDir(), "it's.json")
-			if err := os.WriteFile(other, formatted, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			for _, args := range [][]string{{"check"}, {"dump", "-salvage"}, {"serve", "-addr", "127.0.0.1:0"}} {
-				_, _, stderr := command(map[string]string{"EVENTSD_DATA": other}, "", args...)
-				_, line, found := strings.Cut(stderr, "make records of it with ")
-				line, _, ends := strings.Cut(line, " > records.json")
-				if !found || !ends {
-					t.Fatalf("eventsd %s: %s, want a line of jq", args, stderr)
-				}
-				records, err := exec.Command("sh", "-c", line).Output()
-				if err != nil {
-					t.Fatal(err)
-				}
-				again := events.NewStore(nil)
-				if err := again.ApplyJSON(records); err != nil || recordIDs(again) != want {
-					t.Errorf("%s makes records of %s, %v, want %s", line, recordIDs(again), err, want)
-				}
-			}
-		})
-	}
-}
-
-// TestSalvageIsApplied: whichever line of a file with a history is damaged, what dump -salvage
-// prints can be applied as it is.
-func TestSalvageIsApplied(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	data := filepath.Join(dir, "events.json")
-	store, err := events.Open(data, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rng := rand.New(rand.NewPCG(11, 11))
-	const times = `"start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z"`
-	const changes = 200
-	refused := 0
-	for n := range changes {
-		user, event, guest := rng.IntN(4), rng.IntN(6), rng.IntN(20)
-		record := []string{
-			fmt.Sprintf(`{"user":{"id":"usr_%d","name":"N%d","email":"u%d@example.com"}}`, user, n, rng.IntN(5)),
-			fmt.Sprintf(`{"key":{"id":"key_%d","user_id":"usr_%d","secret":"svc_live_%d"}}`, n, user, n),
-			fmt.Sprintf(`{"event":{"id":"evt_%d","host_id":"usr_%d","title":"T%d",%s}}`, event, user, n, times),
-			fmt.Sprintf(`{"event":{"id":"evt_%d","title":"T%d"}}`, event, n),
-			fmt.Sprintf(`{"guest":{"id":"gst_%d","event_id":"evt_%d","name":"G%d","email":"g%d@example.com"}}`,
-				guest, event, n, rng.IntN(5)),
-			fmt.Sprintf(`{"guest":{"id":"gst_%d","name":"G%d"}}`, guest, n),
-			fmt.Sprintf(`{"delete":{"guest":"gst_%d"}}`, guest),
-			fmt.Sprintf(`{"delete":{"event":"evt_%d"}}`, event),
-			fmt.Sprintf(`{"delete":{"user":"usr_%d"}}`, user),
-		}
-		often := []int{0, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7}
-		kind := often[rng.IntN(len(often))]
-		switch {
-		case n < 10:
-			kind = 2 * (n % 2) // users and events
-		case n%50 == 49:
-			kind = 8
-		}
-		if store.ApplyJSON([]byte("["+record[kind]+"]")) != nil {
-			refused++ // such as a guest of an event that is not there
-		}
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.SplitAfter(string(whole), "\n")
-	leftOut := 0
-	for i, line := range lines[:len(lines)-2] {
-		if strings.HasSuffix(line, `"w":[]}`+"\n") {
-			continue
-		}
-		changed := slices.Clone(lines)
-		changed[i] = strings.Replace(line, `"n"`, `"N"`, 1)
-		if i == 0 {
-			changed[0] = "" // the bracket alone is no loss
-		}
-		damaged := filepath.Join(dir, fmt.Sprintf("damaged%d.json", i))
-		if err := os.WriteFile(damaged, []byte(strings.Join(changed, "")), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		env := map[string]string{"EVENTSD_DATA": damaged}
-		code, out, stderr := command(env, "", "dump", "-salvage")
-		leftOut += strings.Count(stderr, "left out ")
-		err := events.NewStore(nil).ApplyJSON([]byte(out))
-		if code != 0 || err != nil || strings.Contains(stderr, "header") != (i < 2) {
-			t.Errorf("line %d damaged: status %d, applied with %v\n%s\nskipped %s", i+1, code, err, stderr, line)
-		}
-	}
-	t.Logf("%d lines, of which each was damaged in turn; %d rows were left out", len(lines), leftOut)
-	if refused > changes*2/3 || leftOut == 0 {
-		t.Errorf("%d of %d changes were refused, and %d rows left out: this tests nothing", refused, changes, leftOut)
 	}
 }

@@ -4,7 +4,6 @@
 package offline
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -228,73 +227,15 @@ func (f *Files) Check(flags *command.Flags) func() error {
 	}
 }
 
-// Salvage is that of [operator.Files]. It writes nothing if there is no record: an empty array
-// would look like a seed.
-func (f *Files) Salvage(data string, w io.Writer) error {
-	out := bufio.NewWriter(w)
-	before := "[\n"
-	found, err := rows.Salvage(data, f.Options, func(record string) error {
-		_, err := out.WriteString(before + record)
-		before = ",\n"
-		return command.Failed(err)
-	})
-	f.reportSalvaged(found)
-	if err != nil {
-		return Advised(err)
-	}
-	if before == "[\n" {
-		return command.Failed(fmt.Errorf("%s has no record that verifies", data))
-	}
-	out.WriteString("\n]\n") // Flush returns all errors
-	return command.Failed(out.Flush())
-}
-
-// reportSalvaged reports what the records that were salvaged lack.
-func (f *Files) reportSalvaged(found rows.Salvaged) {
-	for _, s := range found.Skipped {
-		f.Program.Notice("skipped line %d at byte %d, %d bytes: does not verify",
-			s.Line, s.Offset, s.Bytes)
-	}
-	for _, line := range found.Forged {
-		f.Program.Notice("skipped a record of line %d: it is not in the form that this program writes", line)
-	}
-	if found.NoHeader && found.First > 0 {
-		f.Program.Notice("the header of the file is damaged or missing: what is left begins with commit "+
-			"%d, and nothing shows how many commits stood before it", found.First)
-	}
-	for _, id := range found.Deleted {
-		f.Program.Notice("put in a delete of %s, which comes again as a new one: the line of that is lost",
-			id)
-	}
-	const most = 10 // rows that are named
-	for _, row := range found.LeftOut[:min(most, len(found.LeftOut))] {
-		f.Program.Notice("left out %s: it %s", row.ID, row.Reason)
-	}
-	if more := len(found.LeftOut) - most; more > 0 {
-		f.Program.Notice("left out %d more, %d in all", more, len(found.LeftOut))
-	}
-	if found.Missing > 0 || found.Skipped != nil || found.NoHeader {
-		f.Program.Notice("what is not in the output, %d commits at least, may have revoked keys, which are "+
-			"valid in it, or deleted records, which are back in it: look through it before you use it",
-			found.Missing)
-	}
-}
-
 // Advised adds to an error of the data file what a person can do about it with this command.
 func Advised(err error) error {
-	damage, isDamage := errors.AsType[*rows.DamageError](err)
+	_, isDamage := errors.AsType[*rows.DamageError](err)
 	format, isFormat := errors.AsType[*rows.FormatError](err)
 	_, isAccess := errors.AsType[*rows.AccessError](err)
 	advice := ""
 	switch {
-	case isDamage && damage.Kind == rows.Reformatted:
-		advice = "make records of it with jq '[.[].w[]? | del(.idempotency)]' " + command.Quote(damage.File) +
-			" > records.json, and a new data file of these with eventsd apply -create -data NEW records.json"
-	case isDamage && damage.Kind == rows.NothingVerifies:
-		advice = "make a new data file of a dump from before with eventsd apply -create"
 	case isDamage:
-		advice = "get out what verifies with eventsd dump -salvage -data " + command.Quote(damage.File) +
-			", and make a new data file of that or of a dump from before with eventsd apply -create"
+		advice = "move it away, and start with a backup as the -seed"
 	case isFormat && format.Format != "":
 		advice = "or make a new data file with eventsd apply -create of what eventsd dump of that program " +
 			"prints"

@@ -22,20 +22,14 @@ import (
 // Each error of a data file says what a person can do about it, and stays what it is.
 func TestAdvised(t *testing.T) {
 	t.Parallel()
-	damage := func(kind recordfile.DamageKind) error {
-		return fmt.Errorf("open: %w", &rows.DamageError{File: "a b.json", Line: 3, Offset: 9, Reason: "odd", Kind: kind})
-	}
-	const damaged = "open: a b.json is damaged at line 3, byte 9: odd; nothing was changed; "
 	other := errors.New("no space left on device")
 	for _, tt := range []struct {
 		err  error
 		want string
 	}{
-		{damage(rows.DamagedLines), damaged + "get out what verifies with eventsd dump -salvage -data 'a b.json', " +
-			"and make a new data file of that or of a dump from before with eventsd apply -create"},
-		{damage(rows.NothingVerifies), damaged + "make a new data file of a dump from before with eventsd apply -create"},
-		{damage(rows.Reformatted), damaged + "make records of it with jq '[.[].w[]? | del(.idempotency)]' 'a b.json' " +
-			"> records.json, and a new data file of these with eventsd apply -create -data NEW records.json"},
+		{fmt.Errorf("open: %w", &rows.DamageError{File: "a b.json", Line: 3, Offset: 9, Reason: "odd"}),
+			"open: a b.json is damaged at line 3, byte 9: odd; nothing was changed; " +
+				"move it away, and start with a backup as the -seed"},
 		{&rows.FormatError{File: "x", Reason: "it is empty"}, "x: not a data file of this version: it is empty; " +
 			"give another path; a JSON array of records is for -seed, or for eventsd apply -create"},
 		{&rows.FormatError{File: "x", Format: "events/9", Reason: "it is of events/9"},
@@ -122,72 +116,6 @@ func TestCheck(t *testing.T) {
 		status := f.Program.Exit(f.Program.Run([]string{"check", "-data", path}))
 		if printed := stdout.String() + stderr.String(); status != tt.status || !strings.Contains(printed, tt.want) {
 			t.Errorf("%s: check = %d, printed %s; want %d, %s", name, status, printed, tt.status, tt.want)
-		}
-	}
-}
-
-// What is salvaged is an array; where nothing can be, nothing is printed.
-func TestSalvage(t *testing.T) {
-	t.Parallel()
-	path, whole := write(t, "usr_1", "usr_2", "usr_3")
-	for _, tt := range []struct{ lost, want string }{
-		{`"none"`, "[\n" + `{"user":` + user("usr_1", 0) + "},\n" + `{"user":` + user("usr_2", 1) + "},\n" +
-			`{"user":` + user("usr_3", 2) + "}\n]\n"},
-		{`"w":`, ""},
-	} {
-		text := strings.ReplaceAll(whole, tt.lost, `"W":`)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		f, _, _ := testFiles()
-		var got strings.Builder
-		err := f.Salvage(path, &got)
-		if got.String() != tt.want || (err == nil) != (tt.want != "") {
-			t.Errorf("without %s, Salvage = %v, and wrote\n%s\nwant\n%s", tt.lost, err, got.String(), tt.want)
-		}
-	}
-}
-
-// Each loss is reported, and once there is one, what it can have brought back.
-func TestReportSalvaged(t *testing.T) {
-	t.Parallel()
-	const back = "tool: what is not in the output, %d commits at least, may have revoked keys, which are " +
-		"valid in it, or deleted records, which are back in it: look through it before you use it\n"
-	rest := func(missing int) string { return fmt.Sprintf(back, missing) }
-	lost := make([]rows.LeftOut, 12)
-	for i := range lost {
-		lost[i] = rows.LeftOut{ID: fmt.Sprint("gst_", i), Reason: "has no event"}
-	}
-	var named strings.Builder
-	for _, row := range lost[:10] {
-		named.WriteString("tool: left out " + row.ID + ": it has no event\n")
-	}
-	for name, tt := range map[string]struct {
-		found rows.Salvaged
-		want  string
-	}{
-		"nothing is lost": {rows.Salvaged{Salvaged: recordfile.Salvaged{First: 3}}, ""},
-		"one commit":      {rows.Salvaged{Salvaged: recordfile.Salvaged{First: 3, Missing: 1}}, rest(1)},
-		"a line": {
-			rows.Salvaged{Salvaged: recordfile.Salvaged{
-				First: 3, Skipped: []recordfile.Span{{Line: 4, Offset: 50, Bytes: 7}}}},
-			"tool: skipped line 4 at byte 50, 7 bytes: does not verify\n" + rest(0)},
-		"the header": {
-			rows.Salvaged{Salvaged: recordfile.Salvaged{First: 3, NoHeader: true}},
-			"tool: the header of the file is damaged or missing: what is left begins with commit 3, and nothing " +
-				"shows how many commits stood before it\n" + rest(0)},
-		"all": {rows.Salvaged{Salvaged: recordfile.Salvaged{NoHeader: true}}, rest(0)},
-		"records": {
-			rows.Salvaged{Forged: []int{5}, Deleted: []string{"evt_1"}},
-			"tool: skipped a record of line 5: it is not in the form that this program writes\n" +
-				"tool: put in a delete of evt_1, which comes again as a new one: the line of that is lost\n"},
-		"as many rows as are named": {rows.Salvaged{LeftOut: lost[:10]}, named.String()},
-		"more rows":                 {rows.Salvaged{LeftOut: lost}, named.String() + "tool: left out 2 more, 12 in all\n"},
-	} {
-		f, _, stderr := testFiles()
-		f.reportSalvaged(tt.found)
-		if stderr.String() != tt.want {
-			t.Errorf("%s: printed\n%swant\n%s", name, stderr, tt.want)
 		}
 	}
 }

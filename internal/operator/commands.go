@@ -34,9 +34,6 @@ type Files interface {
 	// Records opens an array of records: a file, which is read as it is applied, or what standard
 	// input has, if the path is "-". It refuses a data file.
 	Records(path string) (Records, error)
-	// Salvage writes every record of a damaged data file that can still be read, as an
-	// array, and reports on stderr what was skipped or is missing.
-	Salvage(data string, w io.Writer) error
 }
 
 // Records is an array of records that is open.
@@ -318,22 +315,17 @@ func applied(records, unchanged int) string {
 
 func (t *tool) dump(flags *command.Flags) func() error {
 	var data, output, user string
-	var salvage bool
 	DataFlag(flags, &data)
 	flags.String(&user, "user", "", "`ID` of the user whose records alone are printed")
 	flags.String(&output, "o", "-", "`FILE` to write, whole or not at all, or - for stdout")
 	// A backup must not be that of one user alone because a variable is set for key issue.
 	flags.NoVariable("o", "user")
-	flags.Bool(&salvage, "salvage", false, "print what can still be read of a damaged data file")
 	return func() error {
 		if user == "" && flags.Given("user") {
 			return errors.New("-user is empty: give the ID of a user, or leave -user out for all records")
 		}
 		write := func(w io.Writer) error {
 			w = command.JSON(w)
-			if salvage {
-				return t.files.Salvage(data, w)
-			}
 			return t.look(data, func(s Store) error {
 				if user == "" {
 					return s.WriteRecords(w)

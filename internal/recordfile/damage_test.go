@@ -46,9 +46,8 @@ func newDamaged(t *testing.T, closed bool) (d *damaged, text string) {
 	return d, string(m.get(dataPath))
 }
 
-// look opens a damaged file. fewest is how many commits it must hold if it is
-// opened; salvaged is how many Salvage must find in any case.
-func (d *damaged) look(what, text string, fewest, salvaged int) {
+// look opens a damaged file. fewest is how many commits it must hold if it is opened.
+func (d *damaged) look(what, text string, fewest int) {
 	d.t.Helper()
 	d.states++
 	m := newMemFS(512)
@@ -89,25 +88,6 @@ func (d *damaged) look(what, text string, fewest, salvaged int) {
 			d.t.Fatalf("%s: report %+v, opened with %d", what, report, len(opened))
 		}
 	}
-	m.put(dataPath, []byte(text))
-	var all []string
-	_, err = Salvage(dataPath, o, func(l Line) error {
-		if !slices.Contains(d.commits, l.Records) {
-			d.t.Fatalf("%s: salvaged %s", what, l.Records)
-		}
-		all = append(all, l.Records)
-		return nil
-	})
-	found := 0
-	for _, commit := range d.commits { // the empty ones cannot be told apart
-		if i := slices.Index(all, commit); i >= 0 {
-			all = slices.Delete(all, i, i+1)
-			found++
-		}
-	}
-	if found < salvaged {
-		d.t.Fatalf("%s: salvaged %d commits, want %d: %v", what, found, salvaged, err)
-	}
 }
 
 // After a clean end each bit that flips is refused, or takes no record away: the one
@@ -131,7 +111,7 @@ func testDamageBits(t *testing.T, closed bool) {
 	for bit := 0; bit < 8*len(text); bit += step {
 		b := []byte(text)
 		b[bit/8] ^= 1 << (bit % 8)
-		d.look(fmt.Sprintf("bit %d of byte %d", bit%8, bit/8), string(b), all-1, all-1)
+		d.look(fmt.Sprintf("bit %d of byte %d", bit%8, bit/8), string(b), all-1)
 	}
 	t.Logf("%d bits: %d refused, %d opened without the last commit", d.states, d.refused, d.shorter)
 }
@@ -146,29 +126,29 @@ func testDamageLines(t *testing.T) {
 	lines := strings.SplitAfter(strings.TrimSuffix(text, closing), "\n")
 	lines = lines[:len(lines)-1]
 	all := len(d.commits)
-	look := func(what string, salvaged int, changed ...[]string) {
-		d.look(what, strings.Join(slices.Concat(changed...), "")+closing, all-1, salvaged)
+	look := func(what string, changed ...[]string) {
+		d.look(what, strings.Join(slices.Concat(changed...), "")+closing, all-1)
 	}
 	for i := range lines {
-		look(fmt.Sprintf("line %d deleted", i+1), all-1, lines[:i], lines[i+1:])
-		look(fmt.Sprintf("line %d joined to the next", i+1), all-1, lines[:i],
+		look(fmt.Sprintf("line %d deleted", i+1), lines[:i], lines[i+1:])
+		look(fmt.Sprintf("line %d joined to the next", i+1), lines[:i],
 			[]string{strings.TrimSuffix(lines[i], "\n")}, lines[i+1:])
-		look(fmt.Sprintf("line %d with CR LF", i+1), all-1, lines[:i],
+		look(fmt.Sprintf("line %d with CR LF", i+1), lines[:i],
 			[]string{strings.TrimSuffix(lines[i], "\n") + "\r\n"}, lines[i+1:])
 		for j := range len(lines) + 1 {
-			look(fmt.Sprintf("line %d again at %d", i+1, j+1), all, lines[:j], lines[i:i+1], lines[j:])
+			look(fmt.Sprintf("line %d again at %d", i+1, j+1), lines[:j], lines[i:i+1], lines[j:])
 			if i < j {
 				fewest := all - 1
 				if j == len(lines) {
 					fewest = 0 // nothing shows that there was more
 				}
 				d.look(fmt.Sprintf("lines %d to %d deleted", i+1, j),
-					strings.Join(slices.Concat(lines[:i], lines[j:]), "")+closing, fewest, 0)
+					strings.Join(slices.Concat(lines[:i], lines[j:]), "")+closing, fewest)
 			}
 			if i < j && j < len(lines) {
 				swapped := slices.Clone(lines)
 				swapped[i], swapped[j] = swapped[j], swapped[i]
-				look(fmt.Sprintf("lines %d and %d swapped", i+1, j+1), all, swapped)
+				look(fmt.Sprintf("lines %d and %d swapped", i+1, j+1), swapped)
 			}
 		}
 	}
@@ -184,7 +164,7 @@ func TestDamageTruncated(t *testing.T) {
 func testDamageTruncated(t *testing.T) {
 	d, text := newDamaged(t, false)
 	for size := range len(text) {
-		d.look(fmt.Sprintf("cut to %d bytes", size), text[:size], 0, 0)
+		d.look(fmt.Sprintf("cut to %d bytes", size), text[:size], 0)
 	}
 	if last := strings.Index(text, `"n":10,"w":[]`); d.refused < last {
 		t.Errorf("%d of the %d lengths below the snapshot's end were refused", d.refused, last)
@@ -210,7 +190,7 @@ func TestDamageEdited(t *testing.T) {
 			},
 		} {
 			before := d.refused
-			d.look(name, text[:snapEnd]+edit(text[snapEnd:]), 0, d.snap)
+			d.look(name, text[:snapEnd]+edit(text[snapEnd:]), 0)
 			if d.refused == before {
 				t.Errorf("%s was edited behind the snapshot, and the file was opened", name)
 			}
@@ -241,7 +221,7 @@ func testDamageBlocks(t *testing.T) {
 				b[at+i] = text[from+i]
 			}
 		}
-		d.look(fmt.Sprintf("%d bytes at %d", size, at), string(b), 0, 0)
+		d.look(fmt.Sprintf("%d bytes at %d", size, at), string(b), 0)
 	}
 	t.Logf("%d files with a wrong block: %d refused, %d opened without their end", d.states, d.refused,
 		d.shorter)

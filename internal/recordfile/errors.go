@@ -68,21 +68,7 @@ type DamageError struct {
 	Line   int   // counted from 1
 	Offset int64 // where the line begins, in bytes
 	Reason string
-	Kind   DamageKind
 }
-
-// DamageKind says what can be done about damage.
-type DamageKind int
-
-const (
-	// DamagedLines: Salvage finds the other lines.
-	DamagedLines DamageKind = iota
-	// Reformatted: something else wrote the whole file anew, with other spaces and line ends, so
-	// no line verifies. As JSON it is what it was.
-	Reformatted
-	// NothingVerifies: Salvage found no two lines that verify together.
-	NothingVerifies
-)
 
 func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed",

@@ -78,8 +78,6 @@ func session(c *crasher, m *memFS, broken func(error)) {
 		} else if !slices.Contains(p.may, read.String()) {
 			c.fail("Read gave %s, may be %s", brief(read.String()), brief(p.may...))
 		}
-		_, err = Salvage(dataPath, on(m), ignore)
-		step(err)
 		step(p.f.Close())
 	}
 	m.fault = nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -28,21 +27,24 @@ func (h header) text() []byte {
 	return append(b, '\n')
 }
 
-// reformatted is how a file begins that something else than this program wrote anew.
-var reformatted = regexp.MustCompile(`^\s*\[\s*\{\s*"c":\s*"`)
-
 // readHeader reads the opening bracket and the header of the file that is open. Its error is a
 // [*DamageError] or a [*FormatError], or is the system's own. A FormatError with a format means
 // that the header is whole, and that the format is not one of Options.Formats.
 func (r *reader) readHeader() error {
-	// This much has the header in it or, mostly, shows that there was one.
+	// The header is shorter than this. Where it is missing, a line after it mostly begins here.
 	text, err := io.ReadAll(io.NewSectionReader(r.data, 0, 64<<10))
 	if err != nil {
 		return err
 	}
 	r.line = 1
 	if !Is(text) {
-		return r.judgeBeginning(text)
+		switch {
+		case lineHead.Match(text):
+			return r.damage("the beginning of the file was overwritten or is missing")
+		case len(text) == 0:
+			return &FormatError{File: r.path, Reason: "it is empty"}
+		}
+		return &FormatError{File: r.path, Reason: "it does not begin as one"}
 	}
 	r.line = 2
 	r.end = int64(len(opening))
@@ -68,54 +70,4 @@ func (r *reader) readHeader() error {
 	r.line = 3
 	r.end = int64(len(again))
 	return nil
-}
-
-// judgeBeginning says what a file is that does not begin as a data file does. Where any line
-// of one follows, however far from the beginning, it is a data file that was damaged.
-func (r *reader) judgeBeginning(text []byte) error {
-	if reformatted.Match(text) {
-		damage := r.damage("something, such as jq or an editor, wrote all of it anew in another form")
-		damage.Kind = Reformatted
-		return damage
-	}
-	hasLine, err := r.hasLine()
-	switch {
-	case err != nil:
-		return err
-	case hasLine:
-		return r.damage("the beginning of the file was overwritten or is missing")
-	case len(text) == 0:
-		return &FormatError{File: r.path, Reason: "it is empty"}
-	}
-	reason := "it begins without the header of one, and no line of one follows"
-	return &FormatError{File: r.path, Reason: reason}
-}
-
-// hasLine reports whether the head of a line stands anywhere in the file. It looks at the end
-// first: what stands at the beginning may be as long as a disk.
-func (r *reader) hasLine() (bool, error) {
-	info, err := r.data.Stat()
-	if err != nil {
-		return false, err
-	}
-	for _, from := range []int64{max(0, info.Size()-chunk), 0} {
-		file := io.NewSectionReader(r.data, from, info.Size()-from)
-		const most = 64 // bytes of the head of a line, which two reads may share
-		buf := make([]byte, chunk)
-		kept := 0
-		for err == nil {
-			var n int
-			n, err = file.Read(buf[kept:])
-			text := buf[:kept+n]
-			if lineHead.Match(text) {
-				return true, nil
-			}
-			kept = copy(buf, text[max(0, len(text)-most):])
-		}
-		if err != io.EOF {
-			return false, err
-		}
-		err = nil
-	}
-	return false, nil
 }

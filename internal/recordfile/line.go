@@ -20,9 +20,6 @@ const (
 	sumAt     = len(beginning)
 	sumEnd    = sumAt + 8
 	summedAt  = sumEnd + 2 // what the checksum is of begins after its quote and a comma
-
-	// separators are what can stand around a line: its comma, line end, and brackets.
-	separators = ",\r\n[]"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -51,18 +48,6 @@ func (r *reader) verifies(line string) bool {
 	copy(r.buf, lineStart[:summedAt])
 	seal(r.buf, r.salt)
 	return string(r.buf) == line
-}
-
-// find returns what may be a line at the end of text, without what stands around it.
-// Where a block or a line end was lost, the beginning of another line can stand before
-// it. So if the whole does not verify, the last beginning of a line counts: no string in a
-// record contains one (see the package comment).
-func (r *reader) find(text string) (line string) {
-	line = strings.Trim(text, separators)
-	if r.verifies(line) {
-		return line
-	}
-	return line[max(0, strings.LastIndex(line, beginning)):]
 }
 
 // Is reports whether text begins as a data file does.

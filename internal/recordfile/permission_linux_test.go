@@ -68,9 +68,8 @@ func TestNoPermission(t *testing.T) {
 		defer os.Chmod(path, 0o600)
 	}
 	for call, try := range map[string]func(string) error{
-		"Open":    func(p string) error { _, err := Open(p, options, ignore); return err },
-		"Read":    func(p string) error { _, err := Read(p, options, ignore); return err },
-		"Salvage": func(p string) error { _, err := Salvage(p, options, ignore); return err },
+		"Open": func(p string) error { _, err := Open(p, options, ignore); return err },
+		"Read": func(p string) error { _, err := Read(p, options, ignore); return err },
 	} {
 		err := try(path)
 		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), path) ||
@@ -80,7 +79,7 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
-// In a folder in which nothing may be written, a file can be read and salvaged, and not opened.
+// In a folder in which nothing may be written, a file can be read, and not opened.
 func TestReadOnlyFolder(t *testing.T) {
 	path := create(t, []string{"1"}, "2")
 	dir := filepath.Dir(path)
@@ -106,9 +105,6 @@ func TestReadOnlyFolder(t *testing.T) {
 	}
 	if report, err := Read(path, options, ignore); err != nil || report.Lines != 4 {
 		t.Errorf("Read = %+v, %v", report, err)
-	}
-	if found, err := Salvage(path, options, ignore); err != nil || found.Skipped != nil {
-		t.Errorf("Salvage = %+v, %v", found, err)
 	}
 }
 

@@ -93,7 +93,7 @@ const (
 	chunk = 1 << 20
 )
 
-// Options of [Open], [Read] and [Salvage].
+// Options of [Open] and [Read].
 type Options struct {
 	// Formats are the names of the formats that can be read, such as "events/1" and
 	// "events/2", the oldest first. A rewrite writes the last. A file of any other is refused.

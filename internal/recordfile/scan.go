@@ -14,19 +14,15 @@ type Line struct {
 	Format  string // of the file
 	Number  int    // of the line in the file, counted from 1
 	Offset  int64  // where it begins, in bytes
-	Size    int64  // of the file, in bytes; 0 if its end is zeros
+	Size    int64  // of the file, in bytes
 	Records string // JSON objects joined by commas; a part of the text that the file was read into
 }
 
 // readLines reads the file from r.end to the size that it has now: a server may be
 // writing after that. It hands the text to take in runs of whole lines; only what is
 // longer than any right line, and the end of the file, may be a part of a line. While take
-// works on one run, the next is read.
-//
-// All runs are parts of one string: one large piece of memory makes the garbage collector
-// run less often. But something may have extended a good file by zeros, to more than any
-// memory holds. Then a zero stands where a good file has a commit: before the most that one
-// write can leave at the end. Each run of such a file is a string of its own.
+// works on one run, the next is read. All runs are parts of one string: one large piece of memory
+// makes the garbage collector run less often.
 func (r *reader) readLines(take func(text string) error) error {
 	info, err := r.data.Stat()
 	if err != nil {
@@ -37,17 +33,8 @@ func (r *reader) readLines(take func(text string) error) error {
 	unread := r.size - r.end
 	file := io.NewSectionReader(r.data, r.end, unread)
 	buf := make([]byte, min(chunk, unread))
-	probe := []byte{1}
-	if r.size > maxUnfinished {
-		r.data.ReadAt(probe, r.size-maxUnfinished-1) // an error is met again below
-	}
-	zeros := probe[0] == 0
 	var text strings.Builder
-	if zeros {
-		r.size = 0 // it says nothing about what the file holds
-	} else {
-		text.Grow(int(unread))
-	}
+	text.Grow(int(unread))
 	handed := 0 // how much of the text take was given
 	var taking sync.WaitGroup
 	var refused error // by take
@@ -60,11 +47,6 @@ func (r *reader) readLines(take func(text string) error) error {
 			end = len(part)
 		}
 		handed += end
-		if zeros {
-			text.Reset()
-			text.WriteString(part[end:])
-			handed = 0
-		}
 		taking.Wait()
 		if refused != nil {
 			return refused

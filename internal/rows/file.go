@@ -16,13 +16,6 @@ type (
 	EndedError  = recordfile.EndedError
 )
 
-// What can be done about damage: see [recordfile.DamageKind].
-const (
-	DamagedLines    = recordfile.DamagedLines
-	Reformatted     = recordfile.Reformatted
-	NothingVerifies = recordfile.NothingVerifies
-)
-
 // ErrReplaced: something else than this process changed the data file while it was open.
 var ErrReplaced = recordfile.ErrReplaced
 
