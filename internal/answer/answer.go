@@ -44,7 +44,6 @@ var codes = map[int]string{
 	415: "unsupported_media_type",
 	422: "idempotency_mismatch",
 	429: "rate_limited",
-	431: "header_fields_too_large",
 	500: "server_error",
 }
 
