@@ -45,9 +45,8 @@ var version string
 //
 // The status is 0 on success. It is 2 if something was refused, such as a bad flag
 // or a damaged file. It is 1 if something failed, such as writing a file, or if
-// check finds damage, or health a server that is not well. It is 3 if check finds that the last
-// write of the file is not whole. After "double -- COMMAND" it is that of the command. An error
-// is one line on stderr.
+// check finds damage, or health a server that is not well. After "double -- COMMAND" it is that of
+// the command. An error is one line on stderr.
 func Run(
 	ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {

@@ -186,10 +186,6 @@ func inMemory(from io.ReadCloser) (*records, error) {
 	return &records{io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))), io.NopCloser(nil)}, nil
 }
 
-// unclean is the exit status of check where the last write of a file is not whole. A crash leaves
-// that, and a start mends it, but a copy of which the end is missing looks the same.
-const unclean = 3
-
 // Check is the subcommand check. It ends with status 1 if the file is damaged, and not with 2: it
 // has found what it looks for.
 func (f *Files) Check(flags *command.Flags) func() error {
@@ -213,17 +209,13 @@ func (f *Files) Check(flags *command.Flags) func() error {
 		if err != nil {
 			return Advised(err)
 		}
-		err = f.Program.Printf("file: %s\nformat: %s\nbytes: %d\nlines: %d\n"+
+		return f.Program.Printf("file: %s\nformat: %s\nbytes: %d\nlines: %d\n"+
 			"commits: %d to %d, the snapshot up to %d\n"+
 			"users: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
 			command.Printable(data), r.Format, r.Size, r.Lines,
 			r.First, r.Last, r.Snap,
 			count["user"], count["key"], count["event"], count["guest"],
 			cmp.Or(r.Repair, "clean"))
-		if err == nil && r.Repair != "" {
-			err = command.Status(unclean)
-		}
-		return err
 	}
 }
 
