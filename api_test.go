@@ -5,7 +5,6 @@ package events_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -23,7 +22,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"example.com/events"
@@ -349,71 +347,6 @@ func TestListsFollowStatus(t *testing.T) {
 				t.Errorf("once evt_2 is %s, GET /events?status=%s = %s, want %s", step.status, status, got, want)
 			}
 		}
-	}
-}
-
-// TestLastUsed: the list of keys shows when each was last used since the start.
-func TestLastUsed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))) // the seed is of 2026
-		s := newService(t, nil)
-		began := time.Now()
-		used := func() map[string]*time.Time {
-			t.Helper()
-			list, err := s.handler.(doubles.Server).List("keys")
-			if err != nil {
-				t.Fatal(err)
-			}
-			var keys []struct {
-				UserID     string     `json:"user_id"`
-				LastUsedAt *time.Time `json:"last_used_at"`
-			}
-			if err := json.Unmarshal(list, &keys); err != nil {
-				t.Fatal(err)
-			}
-			last := map[string]*time.Time{}
-			for _, key := range keys {
-				last[key.UserID] = cmp.Or(key.LastUsedAt, last[key.UserID])
-			}
-			return last
-		}
-		if got := used()["usr_ada"]; got != nil {
-			t.Errorf("a key that was not used has last_used_at %v", got)
-		}
-		for _, wait := range []time.Duration{0, time.Hour, time.Second, time.Minute, 24 * time.Hour} {
-			time.Sleep(wait)
-			s.do("GET", base+"/users/me", "")
-			last := used()
-			if last["usr_bob"] != nil {
-				t.Errorf("the key of another user has last_used_at %v", last["usr_bob"])
-			}
-			if got := last["usr_ada"]; got == nil || time.Since(*got) > time.Minute || got.After(time.Now()) {
-				t.Errorf("after %v, a key that was used now has last_used_at %v", time.Since(began), got)
-			}
-		}
-		time.Sleep(time.Hour) // the timer that forgets the time has ended
-	})
-}
-
-// A reset of all, by which a test double goes back to its start, forgets when keys were used.
-func TestLastUsedReset(t *testing.T) {
-	t.Parallel()
-	s := newService(t, nil)
-	server := s.handler.(doubles.Server)
-	const used = `"last_used_at":"`
-	s.do("GET", base+"/users/me", "")
-	list, err := server.List("keys")
-	if err != nil || strings.Count(string(list), used) != 1 {
-		t.Errorf("after a request the keys are %s, %v; want one with %s", list, err, used)
-	}
-	var seed bytes.Buffer
-	if err := errors.Join(server.WriteRecords(&seed), server.Replace("", seed.Bytes(), func() {})); err != nil {
-		t.Fatal(err)
-	}
-	list, err = server.List("keys")
-	if err != nil || strings.Contains(string(list), used) {
-		t.Errorf("after a reset of all the keys are %s, %v; want none with %s", list, err, used)
 	}
 }
 

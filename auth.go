@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"example.com/events/internal/answer"
 	"example.com/events/internal/form"
@@ -167,13 +164,12 @@ func (s inner) List(kind string) ([]byte, error) {
 	return strict.Encode(list()), nil
 }
 
-// listedKey is a key with the name and email of its user and with when it was last used.
+// listedKey is a key with the name and email of its user.
 type listedKey struct {
 	Key
-	Digest     string     `json:"digest,omitempty"` // hides that of Key
-	Name       string     `json:"name"`
-	Email      string     `json:"email"`
-	LastUsedAt *time.Time `json:"last_used_at"`
+	Digest string `json:"digest,omitempty"` // hides that of Key
+	Name   string `json:"name"`
+	Email  string `json:"email"`
 }
 
 // keyRow is what a listedKey is made of. The row is a copy, to be read while others change the store.
@@ -182,8 +178,8 @@ type keyRow struct {
 	name, email string
 }
 
-func (s inner) listed(row keyRow) listedKey {
-	key := listedKey{Name: row.name, Email: row.email, LastUsedAt: s.uses.last(row.ID)}
+func listed(row keyRow) listedKey {
+	key := listedKey{Name: row.name, Email: row.email}
 	decode(&key.Key, &row.Row)
 	return key
 }
@@ -204,7 +200,7 @@ func (s inner) Key(id string) ([]byte, error) {
 	if row.ID == "" {
 		return nil, notFound("key", id)
 	}
-	return strict.Encode(s.listed(row)), nil
+	return strict.Encode(listed(row)), nil
 }
 
 func (s inner) listKeys() any {
@@ -218,7 +214,7 @@ func (s inner) listKeys() any {
 	})
 	list := make([]listedKey, len(keys))
 	for i, key := range keys {
-		list[i] = s.listed(key)
+		list[i] = listed(key)
 	}
 	return list
 }
@@ -298,43 +294,11 @@ func caller(s *Store, h http.Header) (userID string, err error) {
 	if problem != "" {
 		return "", errUnauthorized(problem)
 	}
-	userID, keyID, valid := s.lookUpKey(secret)
+	userID, _, valid := s.lookUpKey(secret)
 	if !valid {
 		return "", errUnauthorized("invalid API key: no such key, or it was revoked")
 	}
-	s.uses.add(keyID)
 	return userID, nil
-}
-
-// uses is when each API key was last used since the start, by the clock of the machine and in
-// memory alone: a configured clock is for changes. It is a minute old at most, as keys are looked up
-// too often to read a clock each time. It is safe for concurrent use.
-type uses struct {
-	keys sync.Map                  // from the id of a key to the *time.Time of its last use
-	now  atomic.Pointer[time.Time] // the time until a timer forgets it; nil: forgotten
-}
-
-const useAge = 30 * time.Second // how old the time of a use may be when it is noted
-
-// add notes that a key is used now.
-func (u *uses) add(keyID string) {
-	now := u.now.Load()
-	if now == nil {
-		now = new(time.Now().UTC().Truncate(time.Second))
-		u.now.Store(now)
-		time.AfterFunc(useAge, func() { u.now.Store(nil) })
-	}
-	last, _ := u.keys.Load(keyID)
-	if last != now {
-		u.keys.Store(keyID, now)
-	}
-}
-
-// last is when a key was last used, or nil if it was not.
-func (u *uses) last(keyID string) *time.Time {
-	last, _ := u.keys.Load(keyID)
-	at, _ := last.(*time.Time)
-	return at
 }
 
 func errUnauthorized(problem string) *answer.Error {

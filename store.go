@@ -271,7 +271,6 @@ type Store struct {
 	load load
 
 	clock clock
-	uses  uses // of the API keys
 
 	encoded []byte // the row that was encoded last; kept for its memory: updates run one at a time
 
@@ -438,9 +437,6 @@ func (s inner) Replace(userID string, records []byte, then func()) error {
 		}
 		done, err := t.applyAll(ctx, strict.Elements(bytes.NewReader(records)))
 		if err == nil {
-			if userID == "" {
-				s.uses.keys.Clear()
-			}
 			then()
 		}
 		return done, err

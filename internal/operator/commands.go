@@ -70,7 +70,7 @@ func AddCommands(p *command.Program, files Files) {
 	t := &tool{p, files}
 	p.Add("key issue", "", "make an API key for a user and print it: it is shown this once", t.keyIssue)
 	p.Add("key list", "", "list the keys, without their secrets", t.list("keys",
-		"id", "user_id", "name", "email", "hint", "created_at", "last_used_at", "revoked_at"))
+		"id", "user_id", "name", "email", "hint", "created_at", "revoked_at"))
 	p.Add("key revoke", "ID", "end a key for good", t.keyRevoke)
 	p.Add("apply", "[FILE|-]",
 		"put an array of records into the store, all or none; see docs/records.md", t.apply)
@@ -205,15 +205,15 @@ func (t *tool) list(kind string, members ...string) func(*command.Flags) func() 
 	}
 }
 
-// table is a table of objects for people. The member last_used_at has the head LAST USED, and
-// user_id has USER.
+// table is a table of objects for people. The member created_at has the head CREATED, and user_id
+// has USER.
 func table(array strict.Value, members []string) string {
 	var table bytes.Buffer
 	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	row := make([]string, len(members))
 	for i, member := range members {
 		head := strings.TrimSuffix(strings.TrimSuffix(member, "_at"), "_id")
-		row[i] = strings.ToUpper(strings.ReplaceAll(head, "_", " "))
+		row[i] = strings.ToUpper(head)
 	}
 	fmt.Fprintln(tw, strings.Join(row, "\t"))
 	for _, object := range array.Members {
