@@ -9,12 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -712,9 +710,6 @@ func openToServe(ctx context.Context, s service, progress *greeting.Progress) (*
 	if err == nil && file.Size() > 0 { // where memory runs out below, this is the last line of the log
 		logger.Info("reading the data file", "data", s.data, "bytes", file.Size())
 	}
-	if owner, isOther := command.OtherOwner(s.data); isOther {
-		logger.Warn("the data file belongs to another user", "data", s.data, "user", owner)
-	}
 	isWaiting := false
 	store, err := openStore(&s.config, func(o rows.Options) (*rows.DB, error) {
 		o.Progress = progress.Reading
@@ -750,20 +745,6 @@ func storeOfFile(log *slog.Logger, open func(rows.Options) (*rows.DB, error)) (o
 	return newAPI(store), nil
 }
 
-// withPeer is the context of a connection to the operator's socket: it has the user whose process
-// is at the other end, where the operating system says so.
-func withPeer(ctx context.Context, conn net.Conn) context.Context {
-	socket, isSocket := conn.(*net.UnixConn)
-	if !isSocket {
-		return ctx
-	}
-	uid, err := command.Peer(socket)
-	if err != nil {
-		return ctx
-	}
-	return operator.WithPeer(ctx, uid)
-}
-
 // operatorSocket makes the socket of a server whose store is on a file, and notes in the place, and
 // in the lock file for others, where it is or why there is none. The error is why it cannot be made.
 func operatorSocket(a *api, at *greeting.Place) (net.Listener, error) {
@@ -790,17 +771,11 @@ func operatorServer(a *api, s service, at *greeting.Place, began time.Time) *com
 	if err != nil {
 		logger.Warn("the operator's commands cannot reach this server", "operator", at.Operator)
 	}
-	if errors.Is(err, fs.ErrPermission) {
-		logger.Warn("who runs this server cannot write to the folder of the data file, so the file cannot "+
-			"be written anew: it keeps what was deleted, and grows", "folder", filepath.Dir(at.Data))
-	}
 	if socket == nil {
 		return nil
 	}
 	handler := operatorHandler(a, process{a, began, at.API}, s.report)
-	server := command.NewServer(socket, handler, logger, a.aboutRequest)
-	server.ConnContext = withPeer
-	return server
+	return command.NewServer(socket, handler, logger, a.aboutRequest)
 }
 
 // operatorHandler answers the operator's commands. Who may open the socket may do everything.

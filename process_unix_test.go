@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -708,78 +706,6 @@ func TestNohup(t *testing.T) {
 	double := testProcess(t, "sh", "-c", `trap "" HUP; exec "$0" double -- sh -c '`+script+`'`, os.Args[0])
 	if out, err := double.CombinedOutput(); string(out) != "alive\n" || err != nil {
 		t.Errorf("a double with an ignored SIGHUP printed %s, %v", out, err)
-	}
-}
-
-// Whoever can write to the folder of the data file could put a socket there. It is used only if
-// the process that listens is root's, the caller's or that of the owner of the data file.
-func TestSocketOwner(t *testing.T) {
-	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("only root can start processes of others")
-	}
-	const owner, third = 4711, 4712
-	dir := tempDir(t)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(dir, "eventsd") // where others may run it
-	// By a process: a descriptor that is open for writing here would be inherited by each
-	// process that another test starts, and the system runs no file that is being written.
-	if err := exec.Command("cp", os.Args[0], binary).Run(); err != nil {
-		t.Fatal(err)
-	}
-	covered := filepath.Join(dir, "covered") // where all of them may write what -cover counts
-	if err := errors.Join(os.Mkdir(covered, 0o777), os.Chmod(covered, 0o777)); err != nil {
-		t.Fatal(err)
-	}
-	as := func(user uint32, args ...string) *exec.Cmd {
-		cmd := testProcess(t, binary, args...)
-		cmd.Env = append(cmd.Env, "GOCOVERDIR="+covered)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
-		return cmd
-	}
-	// serve starts a server of a user in a folder of that user, and returns its data file.
-	serve := func(user int) string {
-		folder := filepath.Join(dir, fmt.Sprint(user))
-		if err := errors.Join(os.Mkdir(folder, 0o755), os.Chown(folder, user, user)); err != nil {
-			t.Fatal(err)
-		}
-		data := filepath.Join(folder, "events.json")
-		spawnCmd(t, as(uint32(user), "-addr", "127.0.0.1:0", "-data", data))
-		os.Chmod(data+".sock", 0o666) // or only root could connect
-		return data
-	}
-	data, theirs := serve(owner), serve(third)
-	warning := fmt.Sprintf("eventsd: warning: %s belongs to user %d and not to you\n", data, owner)
-	for user, want := range map[uint32]string{0: warning, owner: ""} {
-		cmd := as(user, "key", "list", "-json", "-data", data)
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		if out, err := cmd.Output(); err != nil || stderr.String() != want || !json.Valid(out) {
-			t.Errorf("key list by user %d = %s, %v, %q; want %q", user, out, err, &stderr, want)
-		}
-	}
-	if err := os.Rename(theirs+".sock", data+".sock"); err != nil {
-		t.Fatal(err)
-	}
-	// Who owns the name of a socket is not who listens on it.
-	if err := os.Chown(data+".sock", owner, owner); err != nil || runtime.GOOS != "linux" {
-		os.Chown(data+".sock", third, third)
-	}
-	for _, user := range []uint32{0, owner} {
-		out, err := as(user, "key", "issue", "-name", "N", "-email", "n@example.com", "-data", data).CombinedOutput()
-		const want = "must be root, you, or the owner of"
-		if err == nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "svc_live_") {
-			t.Errorf("key issue by user %d through the socket of another = %s, %v; want it refused", user, out, err)
-		}
-	}
-	// Who may not connect is not told that no server runs.
-	os.Chmod(data+".sock", 0o600)
-	out, err := as(third+1, "status", "-data", data).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "the server cannot be reached: ") ||
-		!strings.Contains(string(out), "permission denied") {
-		t.Errorf("status by another user = %s, %v; want that it cannot be reached", out, err)
 	}
 }
 

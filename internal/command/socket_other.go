@@ -5,7 +5,6 @@ package command
 import (
 	"errors"
 	"net"
-	"os"
 	"runtime"
 )
 
@@ -16,7 +15,4 @@ func listenUnix(string) (net.Listener, error) {
 }
 
 // dialUnix finds nobody, as no server makes a socket here.
-func dialUnix(string) (net.Conn, error) { return nil, ErrNobody }
-
-// ownerOf finds no user, as they have no numbers here.
-func ownerOf(os.FileInfo, error) (user int, isOwned bool) { return 0, false }
+func dialUnix(_, _ string) (net.Conn, error) { return nil, ErrNobody }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -65,39 +66,49 @@ func TestSocketUmask(t *testing.T) {
 	}
 }
 
-// Where the kernel does not say who listens, the socket must be the same before and after the
-// connection, and of a trusted user.
-func TestCheckLooks(t *testing.T) {
+// A socket file that belongs to anyone but root, the caller and the owner of the data file is not used.
+func TestDialSocket(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("no sockets")
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
 	}
 	dir := must(os.MkdirTemp("", "s")) // its path is short
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	in := func(name string) string { return filepath.Join(dir, name) }
-	for _, name := range []string{"same", "replaced", "other"} {
-		defer must(net.Listen("unix", in(name))).Close()
+	socket, data := filepath.Join(dir, "socket"), filepath.Join(dir, "data")
+	if _, err := DialSocket(socket, data); err != ErrNobody {
+		t.Errorf("DialSocket without a socket = %v, want %v", err, ErrNobody)
 	}
-	same, replaced, gone := must(os.Lstat(in("same"))), must(os.Lstat(in("replaced"))), must(os.Lstat(in("other")))
-	if err := os.Rename(in("other"), in("replaced")); err != nil {
+	l := must(Socket(socket))
+	t.Cleanup(func() { l.Close() })
+	if err := os.WriteFile(data, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	us := os.Geteuid()
+	const service, third = 4711, 4712
 	for _, tt := range []struct {
-		name    string
-		before  os.FileInfo
-		trusted []int
-		want    string
+		socket, data int // owners
+		want         string
 	}{
-		{"same", same, []int{us}, ""},
-		{"same", same, []int{us + 1, us}, ""},
-		{"same", same, []int{us + 1}, "it is user "},
-		{"replaced", replaced, []int{us}, "another socket took its place"},
-		{"other", gone, []int{us}, "no such file"},
+		{0, 0, ""},
+		{0, service, ""},
+		{service, service, ""},
+		{third, service, socket + " belongs to user 4712: it must belong to root, you or the owner of " + data},
 	} {
-		err := checkLooks(in(tt.name), tt.before, tt.trusted)
-		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("checkLooks(%s) for %v = %v, want %q", tt.name, tt.trusted, err, tt.want)
+		if err := errors.Join(os.Chown(socket, tt.socket, -1), os.Chown(data, tt.data, -1)); err != nil {
+			t.Fatal(err)
 		}
+		conn, err := DialSocket(socket, data)
+		if err == nil {
+			conn.Close()
+		}
+		if (err == nil) != (tt.want == "") {
+			t.Errorf("DialSocket to %+v = %v", tt, err)
+		}
+		if err != nil && !strings.HasSuffix(err.Error(), tt.want) {
+			t.Errorf("DialSocket to %+v = %v", tt, err)
+		}
+	}
+	l.Close()
+	if _, err := DialSocket(socket, data); err != ErrNobody {
+		t.Errorf("DialSocket to a socket that nobody listens on = %v, want %v", err, ErrNobody)
 	}
 }

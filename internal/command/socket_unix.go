@@ -4,8 +4,10 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -22,12 +24,22 @@ func listenUnix(path string) (net.Listener, error) {
 	return c.Listen(context.Background(), "unix", path)
 }
 
-func dialUnix(path string) (net.Conn, error) { return net.DialTimeout("unix", path, time.Second) }
-
-// ownerOf is the user whom a file belongs to that os.Stat or os.Lstat found, if it did.
-func ownerOf(info os.FileInfo, err error) (user int, isOwned bool) {
+func dialUnix(path, file string) (net.Conn, error) {
+	socket, err := os.Lstat(path)
 	if err != nil {
-		return 0, false
+		return nil, err
 	}
-	return int(info.Sys().(*syscall.Stat_t).Uid), true
+	trusted := []int{0, os.Geteuid()}
+	data, err := os.Stat(file)
+	if err == nil {
+		trusted = append(trusted, ownerOf(data))
+	}
+	if !slices.Contains(trusted, ownerOf(socket)) {
+		return nil, fmt.Errorf("%s belongs to user %d: it must belong to root, you or the owner of %s",
+			path, ownerOf(socket), file)
+	}
+	return net.DialTimeout("unix", path, time.Second)
 }
+
+// ownerOf returns the ID of the user whom a file belongs to.
+func ownerOf(info os.FileInfo) (user int) { return int(info.Sys().(*syscall.Stat_t).Uid) }

@@ -80,7 +80,7 @@ func AddCommands(p *command.Program, files Files) {
 
 // dial connects to the server that has a data file open.
 func (t *tool) dial(data string) (*client, error) {
-	dial := func() (net.Conn, error) { return t.program.DialSocket(t.files.Socket(data), data) }
+	dial := func() (net.Conn, error) { return command.DialSocket(t.files.Socket(data), data) }
 	conn, err := dial()
 	if err != nil {
 		return nil, err

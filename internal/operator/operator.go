@@ -17,7 +17,6 @@ package operator
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -65,24 +64,6 @@ var Lists = []string{"keys"}
 // no secret.
 type Report func(message string, args ...any)
 
-// of is the report of a request. If the operating system says which user's process has sent it,
-// each line of the log has the id of that user, as uid.
-func (report Report) of(r answer.Request) Report {
-	uid, isKnown := r.Context().Value(peerKey{}).(int)
-	if !isKnown {
-		return report
-	}
-	return func(message string, args ...any) { report(message, append(args, "uid", uid)...) }
-}
-
-type peerKey struct{}
-
-// WithPeer returns the context of a connection to a process of the user with this id, for
-// [http.Server.ConnContext].
-func WithPeer(ctx context.Context, uid int) context.Context {
-	return context.WithValue(ctx, peerKey{}, uid)
-}
-
 // StoreRoutes are the operator's routes. If basePath is not "", a new key is answered with
 // the base URL of an API below it, on the host that the request was sent to.
 func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
@@ -91,7 +72,7 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 		if err != nil {
 			return nil, err
 		}
-		report.of(r)("issued a key", "key", issued["id"], "user", issued["user"])
+		report("issued a key", "key", issued["id"], "user", issued["user"])
 		if basePath != "" {
 			issued["base_url"] = "http://" + r.Host + basePath
 		}
@@ -108,7 +89,7 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 			err = store.RevokeKey(id)
 		}
 		if err == nil && before["revoked_at"] == "" {
-			report.of(r)("revoked a key", "key", id)
+			report("revoked a key", "key", id)
 		}
 		return nil, err
 	}
@@ -124,7 +105,7 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 				line = append(line, kind+"_ids", strings.Join(ids[kind], " "))
 			}
 		}
-		report.of(r)("applied records", append(line, "unchanged", count["unchanged"])...)
+		report("applied records", append(line, "unchanged", count["unchanged"])...)
 		return map[string]int{"applied": count["applied"], "unchanged": count["unchanged"]}, nil
 	}
 	user := &answer.Param[string]{
