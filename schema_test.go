@@ -40,22 +40,20 @@ type schema struct {
 // inWords has the rules that a schema states in its description only, because a
 // pattern there would harm the clients that are generated from it. The judge holds
 // values against these patterns as if they stood in the schema.
-var inWords = map[string]struct{ words, pattern string }{
+var inWords = map[string]string{
 	// The schema has \S in its pattern. What that matches is not the same in all engines:
 	// in Go any character beyond ASCII, in JavaScript U+0085 too, but not U+FEFF. Some
 	// engines refuse the characters themselves, which would have to be written as \u0085.
 	// Everywhere it is the opposite of \s, so the pattern takes what has one \S.
-	"#/components/schemas/Title": {"At least one character is not white space",
-		`[^\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]`},
+	"#/components/schemas/Title": `[^\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}` +
+		`\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]`,
 	// What \s matches is not the same in all engines.
-	"#/components/schemas/Email": {"No character is white space or a control character",
-		`^[^\pZ\p{Cc}]*$`},
+	"#/components/schemas/Email": `^[^\pZ\p{Cc}]*$`,
 	// Beside a format, generated models apply a pattern to the parsed date or URL, and
 	// so refuse every event.
-	"#/components/schemas/Instant": {"in UTC, with `T` and `Z`",
-		`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{0,8}[1-9])?Z$`},
-	"#/components/schemas/WebUrl": {"http or https in any case, with a host, and without user info",
-		`^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@:][^/?#@]*([/?#]|$)`},
+	"#/components/schemas/Instant": `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}` +
+		`(\.[0-9]{0,8}[1-9])?Z$`,
+	"#/components/schemas/WebUrl": `^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@:][^/?#@]*([/?#]|$)`,
 }
 
 // reach visits a schema, the schemas inside it, and those that they refer to,
@@ -79,30 +77,7 @@ func (s *schema) reach(visit func(*schema)) {
 
 // validator holds values against schemas.
 type validator struct {
-	closed bool                // an object may have only those members that its schema names
-	took   func(choice string) // is called for each of the schema's choices that the value takes; may be nil
-}
-
-// choose reports a choice, such as one of the values of an enum.
-func (v validator) choose(s *schema, word string, value any) {
-	if v.took != nil {
-		v.took(fmt.Sprint(s.at, " ", word, " ", value))
-	}
-}
-
-// choices returns all the choices that the values of a schema have, in the form
-// in which validators report those that were taken.
-func (s *schema) choices() (all []string) {
-	note := validator{took: func(choice string) { all = append(all, choice) }}
-	s.reach(func(s *schema) {
-		for _, value := range s.Enum {
-			note.choose(s, "enum", value)
-		}
-		for i := range s.AnyOf {
-			note.choose(s, "anyOf", i)
-		}
-	})
-	return all
+	closed bool // an object may have only those members that its schema names
 }
 
 // check returns what is wrong with a value by the schema. The place says which
@@ -121,12 +96,9 @@ func (v validator) check(s *schema, place string, value any) (problems []string)
 		add("is not %v", s.Const)
 	}
 	if s.AnyOf != nil {
-		fits := func(s *schema) bool { return validator{closed: v.closed}.check(s, place, value) == nil }
-		if i := slices.IndexFunc(s.AnyOf, fits); i < 0 {
+		fits := func(s *schema) bool { return v.check(s, place, value) == nil }
+		if !slices.ContainsFunc(s.AnyOf, fits) {
 			add("is none of the alternatives of %s", s.at)
-		} else {
-			v.choose(s, "anyOf", i)
-			v.check(s.AnyOf[i], place, value)
 		}
 	}
 	if s.Not != nil && (validator{}).check(s.Not, place, value) == nil {
@@ -136,14 +108,12 @@ func (v validator) check(s *schema, place string, value any) (problems []string)
 	case string:
 		if s.Enum != nil && !slices.Contains(s.Enum, value) {
 			add("is not one of %v", s.Enum)
-		} else if s.Enum != nil {
-			v.choose(s, "enum", value)
 		}
 		length := utf8.RuneCountInString(value)
 		if s.MinLength != nil && length < *s.MinLength || s.MaxLength != nil && length > *s.MaxLength {
 			add("has %d characters, too few or too many", length)
 		}
-		for _, pattern := range []string{s.Pattern, inWords[s.at].pattern} {
+		for _, pattern := range []string{s.Pattern, inWords[s.at]} {
 			if !compile(pattern).MatchString(value) {
 				add("does not match %s", pattern)
 			}

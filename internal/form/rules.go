@@ -16,10 +16,6 @@ type Rule struct {
 	// Problem returns what is wrong with a value that is not null as the end of a sentence that
 	// begins with the member's name ("must have 1 to 100 characters, not 101"), or "".
 	Problem func(strict.Value) string
-
-	// What a schema says of the value, too.
-	Min, Max int      // of a number, or of the characters of a string; 0 and 0: no bounds
-	Words    []string // all strings that it may be; nil: others, too
 }
 
 // Of returns what is wrong with a string, or "".
@@ -66,10 +62,8 @@ var makers = map[string]func(parameter string) *Rule{
 func OneOf(list string) *Rule {
 	words := strings.Split(list, "|")
 	last := len(words) - 1
-	rule := check(func(s string) bool { return slices.Contains(words, s) },
+	return check(func(s string) bool { return slices.Contains(words, s) },
 		"must be "+strings.Join(words[:last], ", ")+" or "+words[last])
-	rule.Words = words
-	return rule
 }
 
 // Chars is the rule of a least and a greatest number of characters (Unicode code points):
@@ -77,35 +71,24 @@ func OneOf(list string) *Rule {
 func Chars(bounds string) *Rule {
 	var min, max int
 	fmt.Sscanf(bounds, "%d-%d", &min, &max)
-	rule := ofText(func(s string) string {
+	return ofText(func(s string) string {
 		n := utf8.RuneCountInString(s)
 		if n < min || n > max {
 			return fmt.Sprintf("must have %d to %d characters, not %d", min, max, n)
 		}
 		return ""
 	})
-	rule.Min = min
-	rule.Max = max
-	return rule
 }
 
-// both is the rule of two rules. The bounds are those of the second.
+// both returns the rule of two rules.
 func both(first, second *Rule) *Rule {
-	rule := *second
-	rule.Problem = func(v strict.Value) string {
+	return &Rule{Problem: func(v strict.Value) string {
 		problem := first.Problem(v)
 		if problem != "" {
 			return problem
 		}
 		return second.Problem(v)
-	}
-	return &rule
-}
-
-// atMost sets the greatest number of characters that a rule allows by itself.
-func atMost(max int, rule *Rule) *Rule {
-	rule.Max = max
-	return rule
+	}}
 }
 
 // ID is the rule of the ids of a kind: usr_… for "usr".
@@ -127,17 +110,17 @@ var Email = both(
 	Chars("3-254"))
 
 // URL is the rule of a web address of at most 2,048 characters ([strict.URL]).
-var URL = atMost(2048, check(func(s string) bool { return len(s) <= 2048 && strict.URL(s) },
+var URL = check(func(s string) bool { return len(s) <= 2048 && strict.URL(s) },
 	"must be an http or https URL with a host, such as https://example.com/x: at most 2048 characters, "+
-		"no user info, and what a URL cannot hold percent-encoded, a space as %20"))
+		"no user info, and what a URL cannot hold percent-encoded, a space as %20")
 
 // Zone is the rule of a time zone name ([strict.Zone]).
 var Zone = check(strict.Zone, "must be a time zone name of the form Area/City from the IANA list "+
 	"in its exact case, such as Europe/Paris, or UTC")
 
 // Slug is the rule of a slug that was not made by the server.
-var Slug = atMost(100, check(func(s string) bool { return len(s) <= 100 && s != "create" && hyphenated(s) },
-	"must be at most 100 of a-z 0-9 with single hyphens between them, and not create"))
+var Slug = check(func(s string) bool { return len(s) <= 100 && s != "create" && hyphenated(s) },
+	"must be at most 100 of a-z 0-9 with single hyphens between them, and not create")
 
 var hyphenated = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString
 
