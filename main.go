@@ -323,7 +323,7 @@ type doubleFlags struct {
 	serverFlags
 	storeFlags
 	time, controlToken, faults, journal string
-	untilEOF, strict, anyRoute          bool
+	untilEOF, anyRoute                  bool
 }
 
 func (f *doubleFlags) declare(flags *command.Flags) {
@@ -336,8 +336,6 @@ func (f *doubleFlags) declare(flags *command.Flags) {
 	flags.String(&f.faults, "faults", "", "`FILE` with an array of faults to begin with, or - for stdin")
 	flags.String(&f.journal, "journal", "",
 		"`FILE` to write the requests to when the double ends, as GET /requests has them")
-	flags.Bool(&f.strict, "strict", false,
-		"beside a command: fail if a fault was met less often than it says, or never")
 	flags.Bool(&f.anyRoute, "allow-unknown-routes", false,
 		"beside a command: pass although there were requests to routes that the API lacks")
 }
@@ -368,7 +366,6 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 		}
 		d := double.New(BasePath)
 		d.At = at
-		d.Strict = f.strict
 		d.AnyRoute = f.anyRoute
 		d.AnyRouteBy = "-allow-unknown-routes"
 		if len(flags.Args) == 0 { // else they are listed when the command has ended

@@ -112,12 +112,6 @@ func At(start time.Time) Option { return func(o *options) { o.double.At = start 
 // or 405 without failing the test.
 func AllowUnknownRoutes() Option { return func(o *options) { o.double.AnyRoute = true } }
 
-// Strict makes the test fail for each fault that fewer requests met than its Times says, or
-// that none met: the code that is tested did not send the requests that the test was about.
-// A fault is looked at when the test ends, and when a reset takes it away. One that was
-// cleared does not count.
-func Strict() Option { return func(o *options) { o.double.Strict = true } }
-
 // NewEventStatus is the status of a new event, draft or published, as of a server that was
 // started with -new-event-status. Without it, that is published.
 func NewEventStatus(status string) Option {

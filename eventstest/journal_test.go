@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -145,40 +144,6 @@ func TestNotInJournal(t *testing.T) {
 	}
 	if r := srv.Requests(""); len(r) != 1 || r[0].User != "usr_owner" {
 		t.Errorf("the journal has %+v", r)
-	}
-}
-
-// Strict: a fault that was not met as often as it says fails the test, by name, unless it is
-// gone by then.
-func TestStrict(t *testing.T) {
-	t.Parallel()
-	const create, list = "POST /events/create", "GET /events"
-	run := func(opts ...eventstest.Option) []string {
-		return try(t, func(p *probe) {
-			srv := eventstest.New(p, append(opts, eventstest.NoListener())...)
-			srv.Fail(create, eventstest.Fault{Status: 503, Times: 1})
-			srv.Fail(create, eventstest.Fault{Lose: true, Times: 2, After: 1})
-			srv.Fail(list, eventstest.Fault{Status: 500}) // without Times, one request should meet it
-			srv.Fail(list, eventstest.Fault{Drop: true, Times: 1}).Clear()
-			srv.Fail("GET /users/me", eventstest.Fault{Drop: true, Times: 1, User: "usr_owner"})
-			srv.ResetUser("usr_owner")
-			srv.Fail("GET /openapi", eventstest.Fault{Drop: true})
-			call(t, srv, srv.Key, "GET /openapi", "")
-			for range 3 {
-				call(t, srv, srv.Key, create, launch)
-			}
-		}).errors
-	}
-	if errors := run(); errors != nil {
-		t.Errorf("not strict: %q", errors)
-	}
-	want := []string{
-		"eventstest: fault flt_5 of GET /users/me for usr_owner (drop): no request met it",
-		"eventstest: fault flt_2 of POST /events/create (lose): 1 of 2 requests met it",
-		"eventstest: fault flt_3 of GET /events (status 500): no request met it",
-	}
-	if errors := run(eventstest.Strict()); !slices.Equal(errors, want) {
-		t.Errorf("strict: %q, want %q", errors, want)
 	}
 }
 

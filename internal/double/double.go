@@ -55,9 +55,6 @@ type Double struct {
 	AnyRoute bool
 	// AnyRouteBy is how a person sets AnyRoute. The problem of such a request names it.
 	AnyRouteBy string
-	// Strict makes a problem of each fault that fewer requests met than its Times says, or
-	// that none met, when it is there at the end or when a reset takes it away.
-	Strict bool
 	// Unknown, if it is not nil, is called at once with what is wrong with a request to
 	// a route that the API lacks, unless AnyRoute is set.
 	Unknown func(problem string)
@@ -161,13 +158,10 @@ func (d *Double) apply(format string, values ...any) error {
 // Profile is the user with this id or email, in JSON, or "" if there is none.
 func (d *Double) Profile(user string) string { return d.server.Profile(user) }
 
-// Problems are sentences about what was wrong when the tests have ended: requests to
-// routes that the API lacks and, if the double is strict, faults that were not met as
-// often as they should have been.
+// Problems are sentences about requests to routes that the API lacks.
 func (d *Double) Problems() []string {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	d.leaveUnmet(func(*Injection) bool { return true })
 	return slices.Clone(d.problems)
 }
 
@@ -175,19 +169,6 @@ func (d *Double) Problems() []string {
 func (d *Double) addProblem(text string) {
 	if len(d.problems) < maxProblems {
 		d.problems = append(d.problems, text)
-	}
-}
-
-// leaveUnmet adds the problems of faults that leave while fewer requests met them than should
-// have, if the double is strict. The caller holds the mutex.
-func (d *Double) leaveUnmet(leaves func(*Injection) bool) {
-	if !d.Strict {
-		return
-	}
-	for _, f := range d.faults.list {
-		if leaves(f) && f.isUnmet() {
-			d.addProblem(f.unmet())
-		}
 	}
 }
 
@@ -289,9 +270,7 @@ func (d *Double) seed(userID string) []byte {
 func (d *Double) drop(userID string) {
 	// First the requests, as those that a removed fault holds would go on.
 	d.faults.refuse(userID, "reset")
-	isDropped := func(f *Injection) bool { return userID == "" || f.User == userID }
-	d.leaveUnmet(isDropped)
-	d.faults.remove(isDropped)
+	d.faults.remove(func(f *Injection) bool { return userID == "" || f.User == userID })
 	d.journal.clear(userID)
 	for counted := range d.counts {
 		if userID == "" || strings.HasSuffix(counted, " "+userID) {

@@ -226,23 +226,6 @@ func (f *Injection) begin() {
 	f.matches = 0
 }
 
-// isUnmet reports whether fewer requests met the fault than should have: as many as Times
-// says, or without Times at least one.
-func (f *Injection) isUnmet() bool { return f.Hits < max(1, f.Times) }
-
-// unmet is what is wrong with a fault that is unmet.
-func (f *Injection) unmet() string {
-	text := fmt.Sprintf("fault %s of %s", f.ID, f.Operation)
-	if f.User != "" {
-		text += " for " + f.User
-	}
-	text += " (" + f.Fault.String() + "): "
-	if f.Hits == 0 {
-		return text + "no request met it"
-	}
-	return fmt.Sprintf("%s%d of %d requests met it", text, f.Hits, f.Times)
-}
-
 // isFor reports whether the fault is one for a request, as far as its body does not matter, and
 // is not used up.
 func (f *Injection) isFor(c *call) bool {
