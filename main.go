@@ -322,8 +322,8 @@ func (e *eventsd) demo(flags *command.Flags) func() error {
 type doubleFlags struct {
 	serverFlags
 	storeFlags
-	time, controlToken, faults, journal string
-	untilEOF, anyRoute                  bool
+	time, controlToken, faults string
+	untilEOF, anyRoute         bool
 }
 
 func (f *doubleFlags) declare(flags *command.Flags) {
@@ -334,8 +334,6 @@ func (f *doubleFlags) declare(flags *command.Flags) {
 	flags.Secret(&f.controlToken, "control-token", "`TOKEN` of the control API, in place of a random one")
 	flags.Bool(&f.untilEOF, "until-eof", false, "stop when standard input ends")
 	flags.String(&f.faults, "faults", "", "`FILE` with an array of faults to begin with, or - for stdin")
-	flags.String(&f.journal, "journal", "",
-		"`FILE` to write the requests to when the double ends, as GET /requests has them")
 	flags.Bool(&f.anyRoute, "allow-unknown-routes", false,
 		"beside a command: pass although there were requests to routes that the API lacks")
 }
@@ -370,10 +368,6 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 		d.AnyRouteBy = "-allow-unknown-routes"
 		if len(flags.Args) == 0 { // else they are listed when the command has ended
 			d.Unknown = func(problem string) { logger.Warn(problem) }
-		}
-		err = command.CanWrite(f.journal)
-		if err != nil {
-			return fmt.Errorf("-journal: %w", err)
 		}
 		run := &doubleRun{e, d, f, flags.Args, logger}
 		return e.live(flags, f.serverFlags, run.service())
@@ -509,28 +503,14 @@ func (r *doubleRun) untilEOF(ctx context.Context) context.Context {
 	return ctx
 }
 
-// end writes the journal and prints what was wrong with the requests. A run that would have
-// succeeded fails if either had a problem.
+// end prints what was wrong with the requests of the command. If anything was, a command that
+// succeeded fails.
 func (r *doubleRun) end(err error) error {
-	isWritten := r.writeJournal()
 	isFine := len(r.child) == 0 || r.reportProblems()
-	succeeded := err == nil || errors.Is(err, command.Succeeded)
-	if succeeded && !(isWritten && isFine) {
+	if errors.Is(err, command.Succeeded) && !isFine {
 		return command.Status(1)
 	}
 	return err
-}
-
-// writeJournal writes the journal to its file, if one was given, and reports whether that worked.
-func (r *doubleRun) writeJournal() bool {
-	if r.flags.journal == "" {
-		return true
-	}
-	err := command.WriteFile(r.flags.journal, r.double.WriteJournal)
-	if err != nil {
-		r.e.program.Notice("-journal: %v", err)
-	}
-	return err == nil
 }
 
 // reportProblems prints what was wrong with the requests of the command, and reports whether

@@ -586,8 +586,7 @@ func TestFlagPairs(t *testing.T) {
 		"-addr": {"nowhere"}, "-data": {filepath.Join(dir, "none", "x.json")}, "-log": {"json"}, "-seed": {"-"},
 		"-ready-file": {filepath.Join(dir, "none", "ready.json")}, "-api-key": {"svc_live_x"}, "-faults": {"-"},
 		"-new-event-status": {"draft"}, "-time": {"2030-01-01T00:00:00Z"}, "-control-token": {"t"},
-		"-journal": {filepath.Join(dir, "journal.json")},
-		"-name":    {"N"}, "-email": {"n@example.com"}, "-user": {"usr_n"}, "-o": {filepath.Join(dir, "none", "o")},
+		"-name": {"N"}, "-email": {"n@example.com"}, "-user": {"usr_n"}, "-o": {filepath.Join(dir, "none", "o")},
 	}
 	_, help, _ := command(nil, "", "help")
 	for _, m := range regexp.MustCompile(`(?m)^  ([a-z ]+?)  `).FindAllStringSubmatch(help, -1) {
@@ -1281,46 +1280,6 @@ func TestStopWhileApplyingSeed(t *testing.T) {
 	}
 	if _, err := os.Stat(data); err == nil {
 		t.Error("there is a data file")
-	}
-}
-
-// The journal of a double is in a file when it has ended. Where that cannot be, it does not start.
-func TestJournalFile(t *testing.T) {
-	t.Parallel()
-	dir := tempDir(t)
-	file, link := filepath.Join(dir, "journal.json"), filepath.Join(dir, "link.json")
-	if err := os.Symlink("elsewhere", link); err != nil {
-		t.Skip(err)
-	}
-	p := start(t, nil, "double", "-journal", file)
-	p.get(base + "/users/me")
-	p.get(base + "/nothing")
-	if _, err := os.Stat(file); err == nil {
-		t.Error("the journal is there before the end")
-	}
-	if code := p.stop(); code != 0 {
-		t.Errorf("exit status %d: %s", code, p.stderr)
-	}
-	content, err := os.ReadFile(file)
-	var journal struct {
-		Data []struct{ Operation, Path string }
-	}
-	if err == nil {
-		err = json.Unmarshal(content, &journal)
-	}
-	if err != nil || len(journal.Data) != 2 || journal.Data[0].Operation != "GET /users/me" ||
-		bytes.Contains(content, []byte("svc_live_")) {
-		t.Errorf("the journal is %s, %v, want the two requests without a key", content, err)
-	}
-	for path, want := range map[string]string{
-		filepath.Join(dir, "none", "journal.json"): "no such file or directory",
-		dir:  "is not a regular file",
-		link: "is not a regular file",
-	} {
-		code, out, stderr := command(nil, "", "double", "-journal", path)
-		if code != 2 || out != "" || !strings.Contains(stderr, "eventsd: -journal: ") || !strings.Contains(stderr, want) {
-			t.Errorf("double -journal %s = %d %s %s, want 2 and %s", path, code, out, stderr, want)
-		}
 	}
 }
 

@@ -31,19 +31,6 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// CanWrite returns the error that WriteFile would have now, and leaves everything as it is. There is
-// none if the path is empty.
-func CanWrite(path string) error {
-	if path == "" {
-		return nil
-	}
-	err := checkRegular(path)
-	if err != nil {
-		return err
-	}
-	return tryReplace(path)
-}
-
 // checkRegular refuses a path at which something else than a regular file is.
 func checkRegular(path string) error {
 	info, err := os.Lstat(path)

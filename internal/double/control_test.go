@@ -917,18 +917,6 @@ func TestFreshAtOnce(t *testing.T) {
 	}
 }
 
-// The journal that is left when a double ends is what GET /requests has.
-func TestWriteJournal(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	s.call(s.key, "GET /users/me", "")
-	var text strings.Builder
-	err := s.double.WriteJournal(&text)
-	if want := s.steer("GET /requests", "").Body.String() + "\n"; err != nil || text.String() != want {
-		t.Errorf("the journal is %s, %v, want %s", text.String(), err, want)
-	}
-}
-
 // What is answered to a request beside a reset is true of the store afterwards, whatever comes
 // first.
 func TestResetBesideCarriedOut(t *testing.T) {
@@ -999,26 +987,4 @@ func TestFollow(t *testing.T) {
 	if settled, _ = follow(); settled != 0 {
 		t.Errorf("settled = %d after a reset of all, want 0", settled)
 	}
-}
-
-// A journal is written in pieces, as the text of all of it may be several times its memory.
-func TestJournalIsStreamed(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	for range 20 {
-		s.call(s.key, "POST /events/create", `{"title":"`+strings.Repeat("x", 10_000)+`"}`)
-	}
-	var pieces pieces
-	if err := s.double.WriteJournal(&pieces); err != nil || pieces.all < 200_000 || pieces.longest > 20_000 {
-		t.Errorf("the journal is written with %v, %d bytes, at most %d at once", err, pieces.all, pieces.longest)
-	}
-}
-
-// pieces counts the bytes that are written to it.
-type pieces struct{ all, longest int }
-
-func (p *pieces) Write(piece []byte) (int, error) {
-	p.all += len(piece)
-	p.longest = max(p.longest, len(piece))
-	return len(piece), nil
 }

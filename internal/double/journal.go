@@ -349,13 +349,3 @@ func (d *Double) Requests(ctx context.Context, q Query) Found {
 	}
 	return found
 }
-
-// WriteJournal writes all requests as the control API has them, for who looks at them when the
-// double has ended.
-func (d *Double) WriteJournal(w io.Writer) error {
-	err := d.Requests(context.Background(), Query{}).write(w)
-	if err == nil {
-		_, err = io.WriteString(w, "\n")
-	}
-	return err
-}
