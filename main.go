@@ -108,8 +108,6 @@ var exclusions = []command.Exclusion{
 
 	{A: "until-eof", B: "--", Why: "the double ends with the command"},
 	{A: "until-eof", B: "seed=-", Why: "both read standard input"},
-	{A: "until-eof", B: "faults=-", Why: "both read standard input"},
-	{A: "seed=-", B: "faults=-", Why: "both read standard input"},
 
 	{A: "user", B: "email", Why: "give -user ID, or -email EMAIL and, if that is new, -name NAME"},
 	{A: "user", B: "name", Why: "give -user ID, or -email EMAIL and, if that is new, -name NAME"},
@@ -322,8 +320,8 @@ func (e *eventsd) demo(flags *command.Flags) func() error {
 type doubleFlags struct {
 	serverFlags
 	storeFlags
-	time, controlToken, faults string
-	untilEOF, anyRoute         bool
+	time, controlToken string
+	untilEOF, anyRoute bool
 }
 
 func (f *doubleFlags) declare(flags *command.Flags) {
@@ -333,7 +331,6 @@ func (f *doubleFlags) declare(flags *command.Flags) {
 		"`TIME` at which the clock stands at the start, in RFC 3339")
 	flags.Secret(&f.controlToken, "control-token", "`TOKEN` of the control API, in place of a random one")
 	flags.Bool(&f.untilEOF, "until-eof", false, "stop when standard input ends")
-	flags.String(&f.faults, "faults", "", "`FILE` with an array of faults to begin with, or - for stdin")
 	flags.Bool(&f.anyRoute, "allow-unknown-routes", false,
 		"beside a command: pass although there were requests to routes that the API lacks")
 }
@@ -412,15 +409,11 @@ func (r *doubleRun) service() service {
 	return s
 }
 
-// fill applies the seed, sets the faults and makes the key of the first user. A reset of the double
-// comes back to this state.
+// fill applies the seed and makes the key of the first user. A reset of the double comes back to this
+// state.
 func (r *doubleRun) fill(ctx context.Context, a *api) (key greeting.Key, err error) {
 	err = r.double.Begin(a, func() error {
 		err := r.e.applySeed(ctx, a, r.flags.seed)
-		if err != nil {
-			return err
-		}
-		err = r.setFaults(ctx)
 		if err != nil {
 			return err
 		}
@@ -431,27 +424,6 @@ func (r *doubleRun) fill(ctx context.Context, a *api) (key greeting.Key, err err
 		return err
 	})
 	return key, err
-}
-
-// setFaults sets the faults of the file, if one was given.
-func (r *doubleRun) setFaults(ctx context.Context) error {
-	file := r.flags.faults
-	if file == "" {
-		return nil
-	}
-	var array []byte
-	faults, err := r.e.readInput(ctx, file)
-	if err == nil {
-		array, err = io.ReadAll(io.NewSectionReader(faults, 0, faults.Size()))
-		err = errors.Join(err, faults.Close())
-	}
-	if err == nil {
-		err = r.double.SetFaults(array, "")
-	}
-	if err != nil {
-		return fmt.Errorf("the faults %s: %w", file, err)
-	}
-	return nil
 }
 
 // handler answers requests for the control API, and all others as the API does, but for faults.

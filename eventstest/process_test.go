@@ -198,11 +198,6 @@ func TestProcessVerdict(t *testing.T) {
 	t.Parallel()
 	unknown := "GET /api/public/v1/event of usr_owner: 404: the API has no such route; below /api/public/v1 it has " +
 		known + "; -allow-unknown-routes lets it pass\n"
-	faults := filepath.Join(t.TempDir(), "faults.json")
-	if err := os.WriteFile(faults, []byte(`[{"operation":"GET /users/me","status":503,"times":2},
-		{"operation":"GET /users/me","delay":"1ms"}]`), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, tt := range []struct {
 		name  string
 		flags []string
@@ -215,7 +210,6 @@ func TestProcessVerdict(t *testing.T) {
 			[]string{"eventsd: request 2: " + unknown, "eventsd: request 3: " + unknown}},
 		{"which are allowed", []string{"-allow-unknown-routes"}, "TestChildUnknown", 0, nil},
 		{"of a command that fails", nil, "TestChildFails", 1, []string{"eventsd: request 1: " + unknown}},
-		{"faults", []string{"-faults", faults}, "TestChildKnown", 0, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -232,19 +226,5 @@ func TestProcessVerdict(t *testing.T) {
 				t.Errorf("%d lines about 2 unknown routes: %q", n, &errs)
 			}
 		})
-	}
-	for want, content := range map[string]string{
-		"fault 1: one of lose, status, patch": `[{"operation":"GET /events"}]`,
-		"faults must be a JSON array":         `{}`,
-	} {
-		if err := os.WriteFile(faults+want[:6], []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var out, errs strings.Builder
-		code := events.Run(t.Context(), []string{"double", "-faults", faults + want[:6]},
-			nil, nil, &out, &errs)
-		if code != 2 || !strings.Contains(errs.String(), "the faults "+faults) || !strings.Contains(errs.String(), want) {
-			t.Errorf("-faults with %s: %d %q, want %q", content, code, &errs, want)
-		}
 	}
 }

@@ -561,52 +561,6 @@ func TestControlFaults(t *testing.T) {
 	}
 }
 
-// Faults that are set at the start are there again after each reset of all, and all of them
-// begin to count anew.
-func TestFaultsAtStart(t *testing.T) {
-	t.Parallel()
-	d := double.New(events.BasePath)
-	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID})
-	server := events.New(store).(double.Server)
-	s := &service{t: t, double: d, api: d.Handler(server)}
-	err := d.Begin(server, func() error {
-		s.key = issue(t, store, "usr_owner")
-		return d.SetFaults([]byte(`[{"operation":"GET /events","status":500,"times":1},
-			{"operation":"GET /users/me","status":500,"times":1,"user":"usr_owner"}]`), "")
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.control = d.Control("token", noReport, func(http.ResponseWriter, *http.Request, error) {})
-	for range 2 {
-		for _, want := range []int{500, 200} {
-			if got := s.call(s.key, "GET /events", ""); got != want {
-				t.Errorf("GET /events = %d, want %d", got, want)
-			}
-		}
-		s.steer("POST /faults", `{"operation":"GET /events","status":503}`)
-		if got := s.call(s.key, "GET /events", ""); got != 503 {
-			t.Errorf("GET /events = %d, want 503", got)
-		}
-		s.steer("POST /reset", "")
-	}
-	// A reset of one user takes back that user's faults alone.
-	s.steer("DELETE /faults?user=usr_owner", "")
-	for _, path := range []string{"GET /events", "GET /users/me"} {
-		s.call(s.key, path, "")
-	}
-	s.steer("POST /reset?user=usr_owner", "")
-	for path, want := range map[string]int{"GET /events": 200, "GET /users/me": 500} {
-		if got := s.call(s.key, path, ""); got != want {
-			t.Errorf("after a reset of the user, %s = %d, want %d", path, got, want)
-		}
-	}
-	s.steer("DELETE /faults", "")
-	if got := s.call(s.key, "GET /events", ""); got != 200 {
-		t.Errorf("GET /events = %d, want 200: they can be removed", got)
-	}
-}
-
 // A fresh user has the ids, the key and the answers that the first of its name had, and takes
 // nothing from others.
 func TestFresh(t *testing.T) {

@@ -65,10 +65,8 @@ type Double struct {
 	limits     answer.BodyLimits // of the server
 	timekeeper *timekeeper       // nil if nobody waits in a bubble
 
-	// What a reset goes back to, beside At: the counts of ids, the faults and the records of
-	// the store.
+	// What a reset goes back to, beside At: the counts of ids and the records of the store.
 	startCounts map[string]int
-	startFaults []*Injection
 	records     bytes.Buffer
 
 	// naming is held while a user is made by name, and until the user has the key that was asked
@@ -128,8 +126,8 @@ func New(base string) *Double {
 	}
 }
 
-// Begin makes the first user and calls setUp, which may put records into the store, make
-// keys and set faults. What is there then is what [Double.Reset] goes back to.
+// Begin makes the first user and calls setUp, which may put records into the store and make
+// keys. What is there then is what [Double.Reset] goes back to.
 func (d *Double) Begin(server Server, setUp func() error) error {
 	d.server = server
 	d.limits = server.BodyLimits()
@@ -145,7 +143,6 @@ func (d *Double) Begin(server Server, setUp func() error) error {
 		return err
 	}
 	d.startCounts = maps.Clone(d.counts)
-	d.startFaults = slices.Clone(d.faults.list)
 	return server.WriteRecords(&d.records)
 }
 
@@ -238,13 +235,6 @@ func (d *Double) Reset(userID string) error {
 			d.now = d.At
 			d.journal.newest = 0
 			clear(d.names)
-		}
-		for _, f := range d.startFaults {
-			if userID == "" || userID == f.User {
-				again := *f // a copy, as a request that met the old one may still count there
-				again.begin()
-				d.faults.list = append(d.faults.list, &again)
-			}
 		}
 	})
 }

@@ -177,34 +177,6 @@ func TestRouteOfRequest(t *testing.T) {
 	}
 }
 
-// resetServer is a server whose records a reset replaces at once.
-type resetServer struct{ noServer }
-
-func (resetServer) Replace(_ string, _ []byte, then func()) error {
-	then()
-	return nil
-}
-
-// A request that met a fault before a reset is no hit of the fault that the reset sets again.
-func TestResetWhileCarriedOut(t *testing.T) {
-	t.Parallel()
-	d := newDouble()
-	d.server = resetServer{}
-	d.startFaults = []*Injection{{ID: "flt_1", Operation: "GET /", Fault: Fault{Delay: 1}, Hits: 3}}
-	d.faults.list = slices.Clone(d.startFaults)
-	r := httptest.NewRequest("GET", "/api/", nil)
-	h := d.hold(&call{"GET /", "/", "usr_a", r}, &entry{})
-	d.readBody(h)
-	if !d.meet(h) {
-		t.Fatal("the request does not meet the fault")
-	}
-	err := d.Reset("")
-	d.noteDone(h, &recorder{})
-	if f := d.faults.list[0]; err != nil || f.ID != "flt_1" || f.Hits != 0 {
-		t.Errorf("after the reset (%v), %s has %d hits, want flt_1 with none", err, f.ID, f.Hits)
-	}
-}
-
 // A request is refused where it is too much to hold back: for its body, before it is carried out,
 // and for its answer, after that. Its client is told which.
 func TestTooMuchToHold(t *testing.T) {

@@ -220,12 +220,6 @@ type Injection struct {
 	matches int // requests that fit it: the first After of them pass, the next Times meet it
 }
 
-// begin makes the fault one that nothing has met.
-func (f *Injection) begin() {
-	f.Hits = 0
-	f.matches = 0
-}
-
 // isFor reports whether the fault is one for a request, as far as its body does not matter, and
 // is not used up.
 func (f *Injection) isFor(c *call) bool {
@@ -279,7 +273,6 @@ func (fs *faults) add(list []*Injection) {
 	for _, f := range list {
 		fs.count++
 		f.ID = fmt.Sprint("flt_", fs.count)
-		f.begin()
 	}
 	fs.list = append(fs.list, list...)
 }
