@@ -590,18 +590,13 @@ func (s service) readyFile(path string) command.ReadyFile {
 	return command.ReadyFile{Path: path, Check: check}
 }
 
-// start locks and reads the data file of a service, if it has one, and fills a new store. It shows
-// how far it is.
+// start locks and reads the data file of a service, if it has one, and fills a new store.
 func (e *eventsd) start(ctx context.Context, s service) (*api, greeting.Key, error) {
-	var progress greeting.Progress
-	endProgress := e.program.ProgressOfStart(s.config.Logger, progress.String)
-	defer endProgress()
-	store, err := openToServe(ctx, s, &progress)
+	store, err := openToServe(ctx, s)
 	if err != nil {
 		return nil, greeting.Key{}, err
 	}
 	a := newAPI(store)
-	progress.Seeding(store.load.applied.Load)
 	key, err := s.fill(ctx, a)
 	if err != nil {
 		a.Close() // why the start failed is what matters
@@ -650,7 +645,7 @@ func (e *eventsd) warnOfVariables(logger *slog.Logger) {
 }
 
 // openToServe opens the store of a service.
-func openToServe(ctx context.Context, s service, progress *greeting.Progress) (*Store, error) {
+func openToServe(ctx context.Context, s service) (*Store, error) {
 	if s.data == "" {
 		return NewStore(&s.config), nil
 	}
@@ -661,7 +656,6 @@ func openToServe(ctx context.Context, s service, progress *greeting.Progress) (*
 	}
 	isWaiting := false
 	store, err := openStore(&s.config, func(o rows.Options) (*rows.DB, error) {
-		o.Progress = progress.Reading
 		o.Holder = operator.Starting
 		o.Wait = offline.LockWait
 		o.WaitFor = func(holder string) bool {

@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"example.com/events/internal/form"
@@ -267,9 +266,6 @@ type Store struct {
 	cfg Config
 	db  *rows.DB
 
-	// load is how far the array is that is applied at present.
-	load load
-
 	clock clock
 
 	encoded []byte // the row that was encoded last; kept for its memory: updates run one at a time
@@ -364,44 +360,6 @@ func (s *Store) ApplyJSON(records []byte) error {
 	return err
 }
 
-// Applied is how many records of an array were applied so far: of the one that is applied at present
-// or, if there is none, of the last one.
-func (s inner) Applied() int64 { return s.load.applied.Load() }
-
-// load is how far the applying of an array is.
-type load struct {
-	applied atomic.Int64 // records
-	read    atomic.Int64 // bytes of the array; 0 before it begins and after it ends
-	size    atomic.Int64 // bytes that the array has
-}
-
-// begin begins the load of an array, and returns a reader of it that counts what is read.
-func (l *load) begin(array strict.Source) io.Reader {
-	l.applied.Store(0)
-	l.read.Store(0)
-	l.size.Store(array.Size())
-	return io.TeeReader(io.NewSectionReader(array, 0, array.Size()), l)
-}
-
-// end ends the load: nothing more of the array is to come.
-func (l *load) end() { l.read.Store(0) }
-
-// Write counts what begin's reader has read.
-func (l *load) Write(p []byte) (int, error) {
-	l.read.Add(int64(len(p)))
-	return len(p), nil
-}
-
-// atEnd is about what a number, of records or bytes, will be when the array is read to its end. It is
-// now as large as given.
-func (l *load) atEnd(now int64) int64 {
-	read := l.read.Load()
-	if read == 0 {
-		return now
-	}
-	return int64(float64(now) * float64(l.size.Load()) / float64(read))
-}
-
 // ApplyRecords is ApplyJSON. It counts the records as "applied", those that changed nothing as
 // "unchanged", and those of each kind under its name. Of the records of each kind that changed
 // something, it returns the ids.
@@ -417,8 +375,7 @@ func (s inner) ApplyRecords(
 func (s *Store) applyArray(ctx context.Context, records strict.Source, isSeed bool) (applyResult, error) {
 	return update(ctx, s, func(t tx) (applyResult, error) {
 		t.isSeed = isSeed
-		defer s.load.end()
-		return t.applyAll(ctx, strict.Elements(s.load.begin(records)))
+		return t.applyAll(ctx, strict.Elements(io.NewSectionReader(records, 0, records.Size())))
 	})
 }
 
@@ -625,10 +582,7 @@ type applyResult struct {
 	ids   map[string][]string // by kind, those that were changed: the first maxNamed, and how many more
 }
 
-const (
-	maxNamed = 10     // rows that a message or a line of the log names
-	sampled  = 10_000 // records after which it is known about how many more will come
-)
+const maxNamed = 10 // rows that a message or a line of the log names
 
 // applyAll applies the records of an array, or returns the error of ctx once that is done.
 func (t tx) applyAll(
@@ -648,10 +602,6 @@ func (t tx) applyAll(
 			}
 		}
 		done.count["applied"]++
-		t.s.load.applied.Store(int64(done.count["applied"]))
-		if done.count["applied"] == sampled {
-			t.Expect(t.s.load.atEnd(sampled))
-		}
 		before := t.Changes()
 		id, refused := t.apply(in)
 		if refused != nil {

@@ -44,7 +44,7 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	go func() {
 		for s := range signals {
 			byKey := s == os.Interrupt || s == syscall.SIGQUIT
-			if !byKey || !isTerminal(p.Stdin) { // else the terminal sends it to the whole process group
+			if !byKey || !IsTerminal(p.Stdin) { // else the terminal sends it to the whole process group
 				cmd.Process.Signal(s) // fails if the command has just ended, and on Windows
 			}
 		}
@@ -61,9 +61,9 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	return Status(status)
 }
 
-// isTerminal reports whether a stream is a terminal: a character device other than
+// IsTerminal reports whether a stream is a terminal: a character device other than
 // os.DevNull, which programs are given in place of a stream.
-func isTerminal(stream any) bool {
+func IsTerminal(stream any) bool {
 	null, _ := os.Stat(os.DevNull)
 	f, _ := stream.(*os.File) // nil if it is no file, and then Stat fails
 	info, err := f.Stat()

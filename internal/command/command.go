@@ -1,6 +1,6 @@
 // Package command is what every command line with subcommands and every small
 // HTTP server needs, whatever the program is about: subcommands, help, exit statuses and
-// what is printed on stderr (command.go, print.go, progress.go); flags that can also be set in the
+// what is printed on stderr (command.go, print.go); flags that can also be set in the
 // environment (flags.go); listening, saying that the server is ready, and
 // stopping without cutting off a request (server.go, ready.go, socket.go), also under a
 // service manager that hands over a socket (manager.go);
@@ -39,8 +39,7 @@ type Program struct {
 	// Redact takes secrets out of what is printed on stderr.
 	Redact func(string) string
 
-	terminal *terminal    // prints on Stderr if that is a terminal, else nil
-	jsonLog  *slog.Logger // prints errors and notices, too, if the log is JSON
+	jsonLog *slog.Logger // prints errors and notices, too, if the log is JSON
 }
 
 // Command is one thing that a program does.
@@ -62,9 +61,6 @@ func (p *Program) Add(name, args, summary string, declare func(*Flags) (run func
 // Run runs the subcommand that args name, or the first of Commands if they name none. A
 // flag that args do not give is read from its variable. The error is for [Program.Exit].
 func (p *Program) Run(args []string) error {
-	if isTerminal(p.Stderr) {
-		p.terminal = &terminal{to: p.Stderr}
-	}
 	c, rest, err := p.find(p.expand(args))
 	if err != nil {
 		return err

@@ -83,15 +83,7 @@ func (p *Program) tell(level slog.Level, prefix, format string, args []any) {
 		p.jsonLog.Log(context.Background(), level, text)
 		return
 	}
-	fmt.Fprintf(p.stderr(), "%s: %s%s\n", p.Name, prefix, p.clean(text))
-}
-
-// stderr is where lines are printed, beside the one of work that is under way.
-func (p *Program) stderr() io.Writer {
-	if p.terminal != nil {
-		return p.terminal
-	}
-	return p.Stderr
+	fmt.Fprintf(p.Stderr, "%s: %s%s\n", p.Name, prefix, p.clean(text))
 }
 
 // clean takes secrets, and what could steer a terminal, out of a text.
@@ -126,9 +118,9 @@ func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	}
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(p.stderr(), o)), nil
+		return slog.New(slog.NewTextHandler(p.Stderr, o)), nil
 	case "json":
-		p.jsonLog = slog.New(slog.NewJSONHandler(p.stderr(), o))
+		p.jsonLog = slog.New(slog.NewJSONHandler(p.Stderr, o))
 		return p.jsonLog, nil
 	}
 	return nil, fmt.Errorf("-log must be text or json, not %q", format)

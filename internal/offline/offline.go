@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -192,17 +191,7 @@ func (f *Files) Check(flags *command.Flags) func() error {
 	var data string
 	operator.DataFlag(flags, &data)
 	return func() error {
-		var read, size atomic.Int64
-		options := f.Options
-		options.Progress = func(done, all int64) {
-			read.Store(done)
-			size.Store(all)
-		}
-		end := f.Program.Progress(func() string {
-			return "check: " + command.Percent(read.Load(), size.Load())
-		})
-		r, count, err := rows.Check(data, options)
-		end()
+		r, count, err := rows.Check(data, f.Options)
 		if errors.Is(err, rows.ErrDamaged) {
 			return command.Failed(Advised(err))
 		}

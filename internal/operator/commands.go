@@ -285,7 +285,7 @@ func (t *tool) apply(flags *command.Flags) func() error {
 			return fmt.Errorf("%s belongs to the data file; give the records another path", path)
 		}
 		return t.change(data, "apply", create, func(s Store) error {
-			end := t.program.Progress(applyProgress(s, records))
+			end := progress(t.program.Stderr, "apply")
 			count, _, err := s.ApplyRecords(records)
 			end()
 			if err != nil {
@@ -344,9 +344,8 @@ func (t *tool) dump(flags *command.Flags) func() error {
 			return fmt.Errorf("%s belongs to the data file; give another path", output)
 		}
 		return command.WriteFile(output, func(w io.Writer) error {
-			counted := &countingWriter{to: w}
-			defer t.program.Progress(counted.progress)()
-			return write(counted)
+			defer progress(t.program.Stderr, "dump")()
+			return write(w)
 		})
 	}
 }

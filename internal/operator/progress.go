@@ -1,68 +1,44 @@
 package operator
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"example.com/events/internal/command"
-	"example.com/events/internal/strict"
 )
 
-// applyProgress is how far an array is applied to a store, for [command.Program.Progress]. What a
-// running server has done of it is not known.
-func applyProgress(store Store, records strict.Source) func() string {
-	counting, isCounting := store.(interface{ Applied() int64 })
-	if !isCounting {
-		return func() string { return "apply: the running server works on it" }
+// progress shows on a terminal that work is under way, and returns a function that ends this. On
+// anything else it shows nothing.
+func progress(stderr io.Writer, work string) (end func()) {
+	if !command.IsTerminal(stderr) {
+		return func() {}
 	}
-	total := sync.OnceValue(func() int64 { return countElements(records) })
-	return func() string {
-		return fmt.Sprintf("apply: %s of %s records",
-			command.Thousands(counting.Applied()), command.Thousands(total()))
-	}
+	return showProgress(stderr, work)
 }
 
-// countElements is how many elements a JSON array has: as many objects as begin in it, and in no
-// other object. It takes a fraction of the time of parsing them. What cannot be read is not counted.
-func countElements(array strict.Source) (n int64) {
-	text := bufio.NewReaderSize(io.NewSectionReader(array, 0, array.Size()), 64<<10)
-	depth := 0
-	inString := false
-	for {
-		c, err := text.ReadByte()
-		switch {
-		case err != nil:
-			return n
-		case c == '"':
-			inString = !inString
-		case inString && c == '\\':
-			text.ReadByte() // what it escapes
-		case inString:
-		case c == '{' && depth == 0:
-			n++
-			depth++
-		case c == '{':
-			depth++
-		case c == '}':
-			depth--
+// showProgress writes a line with the seconds that work has taken, once each second, and erases it
+// when end is called.
+func showProgress(w io.Writer, work string) (end func()) {
+	const eraseLine = "\r\x1b[K"
+	stop := make(chan struct{})
+	var showing sync.WaitGroup
+	showing.Go(func() {
+		for second := 1; ; second++ {
+			select {
+			case <-time.After(time.Second):
+				fmt.Fprintf(w, "%s%s: %d s", eraseLine, work, second)
+			case <-stop:
+				if second > 1 {
+					io.WriteString(w, eraseLine)
+				}
+				return
+			}
 		}
+	})
+	return func() {
+		close(stop)
+		showing.Wait()
 	}
 }
-
-// countingWriter counts what is written.
-type countingWriter struct {
-	to io.Writer
-	n  atomic.Int64
-}
-
-func (w *countingWriter) Write(p []byte) (int, error) {
-	n, err := w.to.Write(p)
-	w.n.Add(int64(n))
-	return n, err
-}
-
-// progress is how much was written, for [command.Program.Progress].
-func (w *countingWriter) progress() string { return fmt.Sprintf("dump: %d MB", w.n.Load()/1e6) }

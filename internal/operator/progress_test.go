@@ -1,37 +1,27 @@
 package operator
 
 import (
-	"strings"
+	"bytes"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
-// counting is a store that counts what it applies.
-type counting struct{ store }
-
-func (counting) Applied() int64 { return 1234 }
-
-func TestApplyProgress(t *testing.T) {
+// Work that takes more than a second is shown as one line, which is erased at its end.
+func TestShowProgress(t *testing.T) {
 	t.Parallel()
-	records := strings.NewReader(`[{"user":{"name":"a\"}{"}},{"delete":{}}, {"event":{"a":[{}]}}]`)
-	for want, store := range map[string]Store{
-		"apply: 1,234 of 3 records":             &counting{},
-		"apply: the running server works on it": &client{},
+	for took, want := range map[time.Duration]string{
+		900 * time.Millisecond:  "",
+		2500 * time.Millisecond: "\r\x1b[Kapply: 1 s\r\x1b[Kapply: 2 s\r\x1b[K",
 	} {
-		if got := applyProgress(store, records)(); got != want {
-			t.Errorf("the line is %q, want %q", got, want)
-		}
-	}
-	for array, want := range map[string]int64{"": 0, "[]": 0, `["{`: 0, `[{"a":"\`: 1} {
-		if got := countElements(strings.NewReader(array)); got != want {
-			t.Errorf("countElements(%s) = %d, want %d", array, got, want)
-		}
-	}
-	var out strings.Builder
-	w := &countingWriter{to: &out}
-	for range 3 {
-		w.Write(make([]byte, 500_000))
-	}
-	if got := w.progress(); got != "dump: 1 MB" || out.Len() != 1_500_000 {
-		t.Errorf("the line is %q after %d bytes", got, out.Len())
+		synctest.Test(t, func(t *testing.T) {
+			var stderr bytes.Buffer
+			end := showProgress(&stderr, "apply")
+			time.Sleep(took)
+			end()
+			if got := stderr.String(); got != want {
+				t.Errorf("work of %v shows %q, want %q", took, got, want)
+			}
+		})
 	}
 }

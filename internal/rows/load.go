@@ -15,7 +15,6 @@ import (
 const (
 	bytesPerName = 300     // of a data file, about: an event has two names
 	maxNames     = 1 << 23 // that room is made for at once, as the size of a file may be false
-	namesPerRow  = 2       // its id and, mostly, a second one
 	maxTexts     = 1 << 20 // bytes of the texts of rows that are one string: see Tx.keep
 	batchSize    = 4096    // changes that are inserted while as many are parsed
 )
@@ -141,9 +140,6 @@ func (l *loader) line(line recordfile.Line) error {
 		l.missing = l.db.missing(line.Format)
 		l.db.names = make(map[string]*Row, min(line.Size/bytesPerName, maxNames))
 		l.db.unsorted = map[*childList]bool{} // in bulk, until finish
-	}
-	if l.db.Progress != nil {
-		l.db.Progress(line.Offset, line.Size)
 	}
 	for line.Records != "" {
 		var record string

@@ -106,10 +106,6 @@ type Options struct {
 	Now     func() time.Time // the clock by which idempotency keys expire
 	Logger  *slog.Logger     // gets repairs and failures of the data file
 
-	// Progress, if it is not nil, is called while the data file is read, for each line: with the bytes
-	// that were read so far, and those of the file.
-	Progress func(read, size int64)
-
 	// Holder is what this process is to others that find the data file locked, in one line.
 	// [Open] waits up to Wait for a lock if WaitFor returns true for the Holder of the process
 	// that has it. See [recordfile.Options].

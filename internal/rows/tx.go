@@ -131,16 +131,6 @@ func (tx *Tx) Put(old *Row, text []byte, key *IdempotencyKey) *Row {
 	return r
 }
 
-// Expect makes room for about so many rows, of which some may have been put, in a first update.
-func (tx *Tx) Expect(rows int64) {
-	if !tx.isFirst {
-		return
-	}
-	names := make(map[string]*Row, min(rows*namesPerRow, maxNames))
-	maps.Copy(names, tx.db.names)
-	tx.db.names = names
-}
-
 // keep returns the text of a row as a string, which is a copy. Those of a first update are parts of
 // larger strings, because it may have a million, and the garbage collector spends time on each
 // string. When most of them are deleted, repack makes a string of its own of each that is left.
