@@ -39,7 +39,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"example.com/events/internal/answer"
@@ -67,9 +66,7 @@ type api struct {
 	inner
 	service answer.Service
 	mux     http.Handler
-	outage  atomic.Uint64 // number of the commit that the last logged outage prevented; 0: none yet
-	run     string        // begins the id of each such outage
-	pages   sync.Pool     // of *pageWriter, which lists use in turn
+	pages   sync.Pool // of *pageWriter, which lists use in turn
 	bodies  *answer.Bodies
 }
 
@@ -131,7 +128,6 @@ func New(store *Store) http.Handler {
 func newAPI(store *Store) *api {
 	a := &api{
 		inner:  inner{store},
-		run:    rand.Text(),
 		bodies: answer.NewBodies(maxBody, maxBodies, ""),
 	}
 	a.pages.New = func() any {
@@ -257,7 +253,8 @@ func (a *api) createEvent(w http.ResponseWriter, r answer.Request) error {
 	if err != nil {
 		return err
 	}
-	made, err := a.create(w, r, idem)
+	made, err := a.create(r, idem)
+	answer.RestartWriteTimeout(r.Context(), w) // a slow disk takes no time from the response
 	if err != nil {
 		return err
 	}
@@ -499,21 +496,12 @@ func (a *api) answerTo(r *http.Request, err error) *answer.Error {
 }
 
 // logged logs the cause of a 500 under an id for the header X-Request-Id.
-//
-// While the store cannot write, such as while a disk is full, every create fails for
-// one cause. Such an outage ends with the next commit, so the number of commits until
-// then distinguishes outages. All answers of one have the same id, and only the first of
-// them is logged.
+// A failed write is logged by the database, once until writes work again.
 func (a *api) logged(r *http.Request, err error) (id string) {
 	id = rand.Text()
-	if errors.Is(err, ErrNotWritten) {
-		outage := a.db.Commits() + 1 // 0 is none
-		id = fmt.Sprintf("%s-%d", a.run, outage)
-		if a.outage.Swap(outage) == outage {
-			return id
-		}
+	if !errors.Is(err, ErrNotWritten) {
+		a.cfg.Logger.Error("answered 500", "id", id, "route", r.Pattern, "error", err)
 	}
-	a.cfg.Logger.Error("answered 500", "id", id, "route", r.Pattern, "error", err)
 	return id
 }
 
@@ -543,17 +531,6 @@ func hostedEvent(state rows.Finder, r answer.Request) (*rows.Row, error) {
 	return nil, errNoEvent
 }
 
-// change is update for a request. If the disk was slow, the time to write the answer begins anew:
-// no answer is lost to a disk.
-func change[T any](a *api, w http.ResponseWriter, r answer.Request, f func(tx) (T, error)) (T, error) {
-	began := time.Now()
-	result, err := update(r.Context(), a.Store, f)
-	if time.Since(began) > time.Second {
-		answer.RestartWriteTimeout(r.Context(), w)
-	}
-	return result, err
-}
-
 // created is the event that answers a create.
 type created struct {
 	event    rows.Row // a copy
@@ -564,10 +541,10 @@ type created struct {
 // with the same body is answered with the event that it made, as that is now; with
 // another body it is errMismatch. That is checked before a body that is not JSON is
 // refused: a known key with such a body is 422 and not 400.
-func (a *api) create(w http.ResponseWriter, r answer.Request, idem string) (created, error) {
+func (a *api) create(r answer.Request, idem string) (created, error) {
 	v, problem := form.Object(r.Body)
 	sum := digest(string(r.Body))
-	return change(a, w, r, func(t tx) (created, error) {
+	return update(r.Context(), a.Store, func(t tx) (created, error) {
 		var key *rows.IdempotencyKey
 		if idem != "" {
 			key = &rows.IdempotencyKey{Key: idem, Body: sum, At: a.clock.now()}

@@ -498,7 +498,7 @@ func TestSlowCommit(t *testing.T) {
 	var slow atomic.Bool
 	now := func() time.Time {
 		if slow.Swap(false) {
-			time.Sleep(1100 * time.Millisecond) // within the change, for which the create waits
+			time.Sleep(400 * time.Millisecond) // within the change, for which the create waits
 		}
 		return time.Now()
 	}

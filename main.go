@@ -740,55 +740,35 @@ type process struct {
 func (p process) status(answer.Request) (any, error) {
 	_, number := build()
 	stats := p.api.db.Stats()
-	_, longest := p.api.db.Writing()
 	var problem *string
-	if err := writeProblem(p.api); err != nil {
+	if err := p.api.db.Trouble(); err != nil {
 		problem = new(offline.Advised(err).Error())
 	}
 	return struct {
-		Version       string  `json:"version"`
-		PID           int     `json:"pid"`
-		StartedAt     string  `json:"started_at"`
-		BaseURL       string  `json:"base_url"`
-		Data          string  `json:"data"`
-		Bytes         int64   `json:"bytes"`
-		OutdatedBytes int64   `json:"outdated_bytes"`
-		Users         int     `json:"users"`
-		Keys          int     `json:"keys"`
-		Events        int     `json:"events"`
-		Guests        int     `json:"guests"`
-		Commits       uint64  `json:"commits"`
-		LongestCommit int64   `json:"longest_commit_ms"`
-		Error         *string `json:"error"`
+		Version   string  `json:"version"`
+		PID       int     `json:"pid"`
+		StartedAt string  `json:"started_at"`
+		BaseURL   string  `json:"base_url"`
+		Data      string  `json:"data"`
+		Bytes     int64   `json:"bytes"`
+		Users     int     `json:"users"`
+		Keys      int     `json:"keys"`
+		Events    int     `json:"events"`
+		Guests    int     `json:"guests"`
+		Error     *string `json:"error"`
 	}{
-		Version:       number,
-		PID:           os.Getpid(),
-		StartedAt:     p.began.UTC().Format(time.RFC3339),
-		BaseURL:       p.baseURL,
-		Data:          p.api.db.Path(),
-		Bytes:         stats.Bytes,
-		OutdatedBytes: stats.Outdated,
-		Users:         stats.Rows["user"],
-		Keys:          stats.Rows["key"],
-		Events:        stats.Rows["event"],
-		Guests:        stats.Rows["guest"],
-		Commits:       p.api.db.Commits(),
-		LongestCommit: longest.Milliseconds(),
-		Error:         problem,
+		Version:   number,
+		PID:       os.Getpid(),
+		StartedAt: p.began.UTC().Format(time.RFC3339),
+		BaseURL:   p.baseURL,
+		Data:      p.api.db.Path(),
+		Bytes:     stats.Bytes,
+		Users:     stats.Rows["user"],
+		Keys:      stats.Rows["key"],
+		Events:    stats.Rows["event"],
+		Guests:    stats.Rows["guest"],
+		Error:     problem,
 	}, nil
-}
-
-// writeProblem is why a store cannot write, or why changes are refused at present, or nil.
-func writeProblem(a *api) error {
-	trouble := a.db.Trouble()
-	if trouble == nil {
-		return a.Err()
-	}
-	since := trouble.Since.UTC().Format(time.RFC3339)
-	if trouble.Refused == 0 {
-		return fmt.Errorf("%w, since %s", trouble.Err, since)
-	}
-	return fmt.Errorf("%w, since %s, and %d changes were refused", trouble.Err, since, trouble.Refused)
 }
 
 // aboutRequest is what the log of a request has of its user and API key and, in a double, of its fault.
@@ -826,11 +806,10 @@ func withPages(a *api, handler http.Handler, beside map[string]http.HandlerFunc)
 // writeHealth answers whether the server is well. A disk that is full does not make it ill: it heals
 // without a restart, and reads go on.
 func (a *api) writeHealth(w http.ResponseWriter, r *http.Request) {
-	trouble := a.db.Trouble()
 	switch {
 	case a.Err() != nil:
 		a.writeError(w, r, answer.NewError(503, "the data file cannot be written; the log says why"))
-	case trouble != nil && errors.Is(trouble.Err, rows.ErrHung):
+	case errors.Is(a.db.Trouble(), rows.ErrHung):
 		a.writeError(w, r, answer.NewError(503, rows.ErrHung.Error()))
 	default:
 		answer.Write(w, 200, `{"status":"ok"}`)

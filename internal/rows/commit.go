@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"example.com/events/internal/recordfile"
 )
@@ -102,15 +103,13 @@ func (db *DB) commit(waiting []*call) (rest []*call) {
 			db.expireKeys()
 		}
 	}
-	refused := 0
 	for _, c := range calls {
 		if err != nil && c.shares {
 			c.err = err
-			refused++
 		}
 	}
 	if pending != nil {
-		db.noteCommit(err, refused) // before the calls return: Trouble knows of what they know
+		db.noteCommit(err) // before the calls return: Trouble knows of what they know
 	}
 	for _, c := range calls {
 		if c.done != nil {
@@ -204,10 +203,9 @@ func (db *DB) write(pending *Tx) error {
 	case pending.isFirst:
 		return db.rewrite(pending.db, nil, "it was empty")
 	case len(db.records) > 0:
-		_, err := db.timed("commit", int64(len(db.records)), func() error {
-			return db.file.Append(db.records)
-		})
-		return err
+		db.began.Store(new(time.Now()))
+		defer db.began.Store(nil)
+		return db.file.Append(db.records)
 	}
 	db.records = nil // which may be large, and is not needed
 	return db.rewrite(db, pending.changes, "a change was too large for one commit")
@@ -217,7 +215,6 @@ func (db *DB) write(pending *Tx) error {
 func (db *DB) publish(pending *Tx) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.commits.Add(1)
 	if pending.isFirst {
 		newest := db.newest // of rows that were deleted since
 		db.state = pending.db.state
@@ -239,10 +236,6 @@ func (db *DB) publish(pending *Tx) {
 // changes, and logs why.
 func (db *DB) rewrite(of *DB, changes []*Row, why string) error {
 	before := db.file.Size()
-	bytes := of.live // of the new file, about
-	for _, r := range changes {
-		bytes += int64(len(lineAround) + len(r.JSON))
-	}
 	snapshot := func(yield func([]byte) bool) {
 		var record []byte
 		yieldRow := func(r *Row) bool {
@@ -258,10 +251,11 @@ func (db *DB) rewrite(of *DB, changes []*Row, why string) error {
 			}
 		}
 	}
-	took, err := db.timed("rewrite", bytes, func() error { return db.file.Rewrite(snapshot) })
+	began := time.Now()
+	err := db.file.Rewrite(snapshot)
 	if err == nil {
 		db.Logger.Info("the data file was written anew", "why", why,
-			"bytes_before", before, "bytes", db.file.Size(), "took_ms", took.Milliseconds())
+			"bytes_before", before, "bytes", db.file.Size(), "took_ms", time.Since(began).Milliseconds())
 	}
 	return err
 }
@@ -270,10 +264,8 @@ func (db *DB) rewrite(of *DB, changes []*Row, why string) error {
 // and the brackets.
 const emptyFile = 160
 
-// outdatedIn is about how many bytes of a file of this length hold what is no longer so.
-func (db *DB) outdatedIn(bytes int64) int64 { return max(0, bytes-emptyFile-db.live) }
-
-func (db *DB) outdated() int64 { return db.outdatedIn(db.file.Size()) }
+// outdated is about how many bytes of the file hold what is no longer so.
+func (db *DB) outdated() int64 { return max(0, db.file.Size()-emptyFile-db.live) }
 
 // compact rewrites the file when its outdated part exceeds both compactAt, at first
 // 64 MiB, and the live part. The next commit waits meanwhile, reads go on. If it fails,
@@ -294,7 +286,7 @@ func (db *DB) dropOutdated(why string) {
 	err := db.rewrite(db, nil, why)
 	switch {
 	case db.Err() != nil: // that has ended writing
-		db.noteCommit(db.Err(), 0)
+		db.noteCommit(db.Err())
 	case err != nil:
 		db.Logger.Error("the data file was not rewritten", "error", err)
 	case dropped >= db.compactAt:

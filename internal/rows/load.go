@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"example.com/events/internal/recordfile"
@@ -104,8 +103,7 @@ func (db *DB) settle(deletes bool) error {
 	}
 	err := f.Settle() // does nothing after a rewrite
 	if errors.Is(err, recordfile.ErrReadOnly) {
-		db.trouble.Store(&Trouble{Err: notWritten(err), Since: time.Now()})
-		return nil
+		return nil // Err returns why
 	}
 	return err
 }

@@ -139,17 +139,12 @@ type DB struct {
 	queue   chan *call   // what waits for a commit; nil in memory
 	waiting atomic.Int64 // how many are in the queue or in the commit; the first one starts commitQueue
 
-	commits atomic.Uint64 // that took effect
-	bytes   atomic.Int64  // of the file, after the last of them
-
-	trouble atomic.Pointer[Trouble]   // nil: the last commit was written
-	began   atomic.Pointer[time.Time] // of the commit or rewrite under way; nil: there is none
-	longest atomic.Int64              // of all commits and rewrites so far, in nanoseconds
+	bytes  atomic.Int64              // of the file, after the last commit
+	failed atomic.Pointer[error]     // why the last commit was not written; nil: it was
+	began  atomic.Pointer[time.Time] // of the commit that is being appended; nil: there is none
 
 	writer    sync.Mutex // held by the commit in progress; guards the fields up to swept
 	closed    bool
-	logged    time.Time // when a commit or rewrite was last reported as slow
-	repeated  time.Time // when it was last reported that commits fail
 	records   []byte    // the records of that commit; kept for its memory
 	compactAt int64     // bytes of the file that may be outdated before it is compacted
 	swept     time.Time // when expireKeys last looked at all idempotency keys
@@ -210,10 +205,6 @@ func (db *DB) Err() error {
 	}
 	return notWritten(db.file.Err())
 }
-
-// Commits is how many commits took effect, in memory or on disk. Two calls return the
-// same number if nothing changed between them.
-func (db *DB) Commits() uint64 { return db.commits.Load() }
 
 // Close waits for the commit in progress and closes the file. Updates that are still
 // queued, and later ones, get [ErrClosed]. Reads go on. The error is why writing had
