@@ -33,7 +33,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -96,7 +95,7 @@ var (
 		Rule: "must be draft or published, given once; leave it out for both",
 		Read: func(value string) (string, bool) { return value, value == "draft" || value == "published" },
 	}
-	cursorParam = &answer.Param[cursor]{
+	cursorParam = &answer.Param[*rows.Place]{
 		Name: "cursor",
 		Rule: "must be the next_cursor of a page, unchanged and given once; leave it out to begin",
 		Read: parseCursor,
@@ -268,100 +267,55 @@ func (a *api) createEvent(w http.ResponseWriter, r answer.Request) error {
 }
 
 func (a *api) listEvents(w http.ResponseWriter, r answer.Request) error {
-	l := list{kind: "evt", parent: r.Caller, filter: filter{status: statusParam.In(r)}}
-	return a.writePage(w, r, l, eventLimit.In(r))
+	list := rows.List{Parent: r.Caller, Prefix: "evt", Status: statusParam.In(r)}
+	return a.writePage(w, r, list, eventLimit.In(r))
 }
 
 func (a *api) listGuests(w http.ResponseWriter, r answer.Request) error {
-	return a.writePage(w, r, list{kind: "gst"}, guestLimit.In(r))
-}
-
-// list is which rows a page shows: those of a kind that belong to a parent and match a filter.
-// Two lists are the same if all of that is equal.
-type list struct {
-	kind   string // evt or gst
-	parent string // id of the user or event
-	filter filter
-}
-
-// filter is what the query asks for of a list.
-type filter struct {
-	status string // of the events; "" for all
+	return a.writePage(w, r, rows.List{Prefix: "gst"}, guestLimit.In(r))
 }
 
 // writePage answers a page of a list. The parent of guests is the event that the path names. It
 // is found in the same state as the guests: else an operator could delete the event, and make one
 // with its id for another host, between them.
-func (a *api) writePage(w http.ResponseWriter, r answer.Request, l list, limit int) (err error) {
+func (a *api) writePage(w http.ResponseWriter, r answer.Request, list rows.List, limit int) (err error) {
 	p := a.pages.Get().(*pageWriter)
 	defer a.pages.Put(p)
-	after := cursorParam.In(r)
 	var next *rows.Place
 	a.db.View(func(v rows.View) {
-		if l.kind == "gst" {
+		if list.Prefix == "gst" {
 			var event *rows.Row
 			event, err = hostedEvent(v, r)
 			if err != nil {
 				return
 			}
-			l.parent = event.ID
+			list.Parent = event.ID
 		}
-		if after.place != nil && after.list != l {
-			err = errForeign
-			return
-		}
-		rowsOf := rows.List{Parent: l.parent, Prefix: l.kind, Status: l.filter.status}
-		p.items, next = v.Page(rowsOf, after.place, limit, p.items[:0])
+		p.items, next = v.Page(list, cursorParam.In(r), limit, p.items[:0])
 	})
 	if err == nil {
-		p.write(w, cursor{l, next})
+		p.write(w, next)
 	}
 	return err
 }
 
-// A cursor is a list and the place in it behind which a page begins. A cursor of another list
-// or filter is refused, because its place means nothing in this one. Its text is base64url of
+// appendCursor appends the cursor of the page that begins behind a place, which is base64url of
+// the created_at and id of the item at the place:
 //
-//	1 events:usr_ada:draft 2027-01-02T03:04:05Z evt_1 8hex
-//
-// which is a version, the list (that of all events is "events:usr_ada:", that of guests
-// "guests:evt_1"), the created_at and id of the item at the place, and the CRC-32 of all before,
-// by which a cursor that was cut or changed on its way is refused.
-type cursor struct {
-	list  list
-	place *rows.Place
-}
-
-// append appends the text of a cursor.
-func (c cursor) append(text []byte) []byte {
-	b := append(make([]byte, 0, 256), "1 "...)
-	if c.list.kind == "gst" {
-		b = append(b, "guests:"+c.list.parent...)
-	} else {
-		b = append(b, "events:"+c.list.parent+":"+c.list.filter.status...)
-	}
-	b = append(b, ' ')
-	b = c.place.Created.UTC().AppendFormat(b, time.RFC3339Nano)
-	b = append(b, " "+c.place.ID+" "...)
-	b = fmt.Appendf(b, "%08x", crc32.ChecksumIEEE(b))
+//	2027-01-02T03:04:05Z evt_1
+func appendCursor(text []byte, place *rows.Place) []byte {
+	b := place.Created.UTC().AppendFormat(make([]byte, 0, 128), time.RFC3339Nano)
+	b = append(b, " "+place.ID...)
 	return base64.RawURLEncoding.AppendEncode(text, b)
 }
 
-// parseCursor reads the text of a cursor. It accepts the one form that append makes: an
-// error in the steps below, or a part of the filter that append or this function leaves out,
-// makes a cursor with another text or of another list.
-func parseCursor(text string) (c cursor, ok bool) {
+// parseCursor returns the place in a cursor. Its text must be the one that appendCursor makes.
+func parseCursor(text string) (*rows.Place, bool) {
 	raw, _ := base64.RawURLEncoding.DecodeString(text)
-	parts := strings.Split(string(raw), " ")
-	if len(parts) != 5 {
-		return c, false
-	}
-	name, of, _ := strings.Cut(parts[1], ":")
-	c.list.kind = map[string]string{"events": "evt", "guests": "gst"}[name]
-	c.list.parent, c.list.filter.status, _ = strings.Cut(of, ":")
-	created, _ := time.Parse(time.RFC3339Nano, parts[2])
-	c.place = &rows.Place{Created: created, ID: parts[3]}
-	return c, string(c.append(nil)) == text
+	created, id, _ := strings.Cut(string(raw), " ")
+	t, err := time.Parse(time.RFC3339Nano, created)
+	place := &rows.Place{Created: t, ID: id}
+	return place, err == nil && id != "" && string(appendCursor(nil, place)) == text
 }
 
 // pageWriter is the memory in which a page is put together.
@@ -373,13 +327,13 @@ type pageWriter struct {
 
 // write answers with the items. A page of the usual size is written at once, a longer
 // one in parts, so that a client that reads slowly holds little memory. The next page
-// begins behind the place of next, which is nil if the list ends here.
-func (p *pageWriter) write(w http.ResponseWriter, next cursor) {
+// begins behind the place next, which is nil if the list ends here.
+func (p *pageWriter) write(w http.ResponseWriter, next *rows.Place) {
 	const begin = `{"data":[`
 	p.end = append(p.end[:0], `],"has_more":false,"next_cursor":null}`...)
-	if next.place != nil {
+	if next != nil {
 		p.end = append(p.end[:0], `],"has_more":true,"next_cursor":"`...)
-		p.end = next.append(p.end)
+		p.end = appendCursor(p.end, next)
 		p.end = append(p.end, `"}`...)
 	}
 	size := len(begin) + max(0, len(p.items)-1) + len(p.end)
@@ -441,7 +395,6 @@ var (
 	errOutside = answer.NotFound("there is nothing here; the API is under " + BasePath)
 	errNoEvent = answer.NotFound("you host no event with this id or slug; GET " + BasePath +
 		"/events lists yours")
-	errForeign  = answer.BadRequest("cursor belongs to another list or filter; use it where it came from")
 	errIdemForm = answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
 		"characters, bare or in double quotes")
 	errMediaType = answer.NewError(415, "Content-Type must be application/json, in UTF-8; "+

@@ -720,16 +720,11 @@ func TestOpenAPIAnswers(t *testing.T) {
 	p.do("PUT", "/events", "")
 	p.do("GET", "/unknown", "")
 
-	var first struct {
-		Next string `json:"next_cursor"`
-	}
-	json.Unmarshal(p.do("GET", "/events?limit=1", "").Body.Bytes(), &first) // do has checked it
 	for _, target := range []string{
 		"/users/me?fields=id", "/events/evt_1?fields=id", "/openapi?format=yaml",
 		"/events?page=2", "/events?limit=101", "/events?status=cancelled", "/events?cursor=x",
-		"/events?status=draft&cursor=" + first.Next,
 		"/events/evt_1/guests?status=approved", "/events/evt_1/guests?limit=201",
-		"/events/evt_1/guests?cursor=x", "/events/evt_1/guests?cursor=" + first.Next,
+		"/events/evt_1/guests?cursor=x",
 	} {
 		p.do("GET", target, "")
 	}
