@@ -356,6 +356,7 @@ func TestMistakes(t *testing.T) {
 			"-until-eof and a command behind -- exclude each other"},
 		{"a command beside serve", []string{any, "-memory", "--", "npm", "test"},
 			"nothing may follow the flags of serve"},
+		{"a bad time", []string{"double", "-time", "tomorrow"}, "-time must be a date-time such as"},
 		{"token with a quote", []string{"double", "-control-token", "a'b"},
 			"-control-token must have visible ASCII characters only, and no single quote"},
 		{"name of a user that is there", []string{"key", "issue", "-user", "usr_ada", "-name", "Ada"},

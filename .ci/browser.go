@@ -944,10 +944,10 @@ func (c *checks) setFault(t *tab, s *server) {
 // follow looks at a request while a fault holds it and when it is answered, and at an empty journal.
 func (c *checks) follow(t *tab, s *server) {
 	newest := "document.querySelector('#requests').firstElementChild"
-	s.control("POST", "/faults", `{"operation": "GET /users/me", "delay": "1h", "contains": "held"}`)
+	s.control("POST", "/faults", `{"operation": "GET /users/me", "delay": "1h"}`)
 	var asking sync.WaitGroup
 	asking.Go(func() {
-		shell(fmt.Sprintf("curl -H 'X-Note: held' -H 'x-service-api-key: %s' '%s/users/me'",
+		shell(fmt.Sprintf("curl -H 'x-service-api-key: %s' '%s/users/me'",
 			s.lines["api_key"], s.lines["base_url"]))
 	})
 	t.wait(newest + ".querySelector('.fault').textContent === 'delay 1h0m0s'")

@@ -193,46 +193,6 @@ func TestConnectionReset(t *testing.T) {
 	}
 }
 
-// A fault can be for the requests that contain a text.
-func TestContains(t *testing.T) {
-	t.Parallel()
-	srv := eventstest.New(t, eventstest.NoListener())
-	for _, tt := range []struct {
-		contains, operation, request, body string
-		headers                            []string
-		meets                              bool
-	}{
-		{"status=draft", "GET /events", "GET /events?limit=1&status=draft", "", nil, true},
-		{"status=draft", "GET /events", "GET /events?status=published", "", nil, false},
-		{"evt_7", "GET /events/{id}", "GET /events/evt_7", "", nil, true},
-		{"evt_7", "GET /events/{id}", "GET /events/evt_8", "", []string{"X-A: evt_8"}, false},
-		{"Idempotency-Key: a", createEvent, createEvent, launch, []string{"Idempotency-Key: abc"}, true},
-		{"idempotency-key: abc", createEvent, createEvent, launch, []string{"Idempotency-Key: abc"}, true},
-		{"Idempotency-Key: abd", createEvent, createEvent, launch, []string{"Idempotency-Key: abc"}, false},
-		{`"title":"Launch"`, createEvent, createEvent, launch, nil, true},
-		{`"title":"Lunch"`, createEvent, createEvent, launch, nil, false},
-		{"20:00:00Z\"}", createEvent, createEvent, strings.Repeat(" ", 1<<20-len(launch)) + launch, nil, true},
-	} {
-		f := srv.Fail(tt.operation, eventstest.Fault{Status: 418, Contains: tt.contains})
-		a := call(t, srv, srv.Key, tt.request, tt.body, tt.headers...)
-		if (a.status == 418) != tt.meets || f.Hits() == 1 != tt.meets {
-			t.Errorf("%q for %s %.60s %q = %d, %d hits; want that it is met: %v",
-				tt.contains, tt.request, tt.body, tt.headers, a.status, f.Hits(), tt.meets)
-		}
-		f.Clear()
-	}
-	// After and Times count the requests that contain it, and others are answered as usual.
-	f := srv.Fail(createEvent, eventstest.Fault{Status: 500, Contains: "Two", After: 1, Times: 1})
-	var got []int
-	for _, title := range []string{"One", "Two", "One", "Two", "Two"} {
-		a := call(t, srv, srv.Key, createEvent, strings.Replace(launch, "Launch", title, 1))
-		got = append(got, a.status)
-	}
-	if want := "[201 201 201 500 201]"; fmt.Sprint(got) != want || f.Hits() != 1 {
-		t.Errorf("with a fault for the second that contains a text: %v, want %s", got, want)
-	}
-}
-
 // What is wrong with an answer is in the journal, whoever made it.
 func TestJournalErrors(t *testing.T) {
 	t.Parallel()

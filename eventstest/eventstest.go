@@ -34,7 +34,6 @@
 //	srv.Fail(list, eventstest.Fault{Status: 502, Body: "<html>…"})       // what a proxy would answer
 //	srv.Fail(list, eventstest.Fault{Patch: `{"data":{"title":null}}`})   // an answer not expected
 //	srv.Fail(list, eventstest.Fault{Cut: true, Times: 1})                // half an answer
-//	srv.Fail(list, eventstest.Fault{Status: 500, Contains: "status=draft"}) // one of the queries
 //
 // Each connection of a server serves one request: on one that was used before, clients send
 // a request again by themselves if it is dropped, and a fault would count twice.
@@ -333,9 +332,6 @@ type Fault struct {
 	User string
 	// Path limits the fault to one path of the operation, such as /events/evt_7.
 	Path string
-	// Contains limits the fault to requests that have this text in their path and query, in a
-	// line of their header ("Idempotency-Key: abc") or in their body.
-	Contains string
 }
 
 // Injected is a fault that [Server.Fail] has set.

@@ -610,46 +610,6 @@ var operations = events.New(nil).(interface{ Operations() []string }).Operations
 // known are the operations as messages list them.
 var known = strings.Join(operations, ", ")
 
-func TestFaultsRefused(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		operation string
-		fault     eventstest.Fault
-		want      string
-	}{
-		{"POST /event/create", eventstest.Fault{Status: 500}, "it must be one of " + known},
-		{"GET /events/evt_1", eventstest.Fault{Status: 500}, "it must be one of " + known},
-		{"", eventstest.Fault{Status: 500}, "operation"},
-		{"GET /events", eventstest.Fault{}, "is required"},
-		{"GET /events", eventstest.Fault{Times: 3}, "is required"},
-		{"GET /events", eventstest.Fault{Status: 399}, "status must be from 400 to 599"},
-		{"GET /events", eventstest.Fault{Status: 600}, "status must be from 400 to 599"},
-		{"GET /events", eventstest.Fault{Status: -1}, "status must be from 400 to 599"},
-		{"GET /events", eventstest.Fault{Status: 500, Times: -1}, "Fail: times must not be negative"},
-		{"GET /events", eventstest.Fault{Status: 500, After: -1}, "Fail: after must not be negative"},
-		{"GET /events", eventstest.Fault{Delay: -1}, "Fail: delay must not be negative"},
-		{"GET /events", eventstest.Fault{Drop: true, Body: "x"}, "need status"},
-		{"GET /events", eventstest.Fault{Delay: 1, RetryAfter: -1}, "need status"},
-		{"GET /events", eventstest.Fault{Status: 500, Drop: true}, "exclude each other"},
-		{"GET /events", eventstest.Fault{Lose: true, Drop: true}, "exclude each other"},
-		{"GET /events", eventstest.Fault{Status: 500, User: "usr_nobody"}, `user "usr_nobody" is not known`},
-		{"GET /event", eventstest.Fault{Status: 200, Drop: true, Delay: -1, After: -1, Times: -1,
-			User: "usr_nobody"},
-			`operation "GET /event" is not known: it must be one of ` + known + `; status must be from 400 to 599, or with a ` +
-				`body from 200 to 599, but not 204, 205 or 304; delay, after and times must not be negative; ` +
-				`lose, status, patch, drop and cut exclude each other, but for lose with status; ` +
-				`user "usr_nobody" is not known`},
-	} {
-		p := try(t, func(p *probe) {
-			eventstest.New(p, eventstest.NoListener()).Fail(tt.operation,
-				tt.fault)
-		})
-		if !strings.Contains(p.fatal, tt.want) {
-			t.Errorf("Fail(%q, %+v): fatal %q, want %q", tt.operation, tt.fault, p.fatal, tt.want)
-		}
-	}
-}
-
 func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -35,7 +35,6 @@ type Fault struct {
 	Times      int           `json:"times"`
 	User       string        `json:"user"`
 	Path       string        `json:"path"`
-	Contains   string        `json:"contains"`
 }
 
 // member is what a member of a fault is for. The messages about faults and the texts that say
@@ -109,8 +108,6 @@ var members = []member{
 		given: func(f *Fault) bool { return f.User != "" }},
 	{name: "path", role: match,
 		given: func(f *Fault) bool { return f.Path != "" }},
-	{name: "contains", role: match,
-		given: func(f *Fault) bool { return f.Contains != "" }},
 }
 
 // namesOf are the names of the members for which is is true.
@@ -220,8 +217,7 @@ type Injection struct {
 	matches int // requests that fit it: the first After of them pass, the next Times meet it
 }
 
-// isFor reports whether the fault is one for a request, as far as its body does not matter, and
-// is not used up.
+// isFor reports whether the fault is one for a request and is not used up.
 func (f *Injection) isFor(c *call) bool {
 	isHere := f.Operation == c.operation && (f.Path == "" || f.Path == c.path)
 	isOf := f.User == "" || f.User == c.user

@@ -3,107 +3,17 @@ package double
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"example.com/events/internal/form"
 )
-
-// The members of a fault are in one table. Whoever adds one is told by this test where else it
-// belongs.
-func TestMembersEverywhere(t *testing.T) {
-	t.Parallel()
-	names := namesOf(func(member) bool { return true })
-	var inJSON []string
-	for _, member := range form.NewTable(injectionJSON{}, nil) {
-		inJSON = append(inJSON, member.Name)
-	}
-	inJSON = slices.DeleteFunc(inJSON, func(name string) bool {
-		return slices.Contains([]string{"id", "operation", "hits"}, name) // what is no member of a fault itself
-	})
-	same := func(where string, got []string) {
-		t.Helper()
-		for _, name := range names {
-			if !slices.Contains(got, name) {
-				t.Errorf("%s lacks the member %s", where, name)
-			}
-		}
-		for _, name := range got {
-			if !slices.Contains(names, name) {
-				t.Errorf("%s has %s, which is no member of a fault", where, name)
-			}
-		}
-	}
-	same("the fault in JSON", inJSON)
-
-	// In Go, NoBody stands for an empty body.
-	var inGo []string
-	for field := range reflect.TypeFor[Fault]().Fields() {
-		name := strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(field.Name, "${1}_$2"))
-		if name != "no_body" {
-			inGo = append(inGo, name)
-		}
-	}
-	same("Fault", inGo)
-
-	same("docs/control.md", found(t, "../../docs/control.md", "## Faults", "## The journal", "(?m)^\\| `([a-z_]+)` \\|"))
-
-	// Two texts say of which members a fault needs one.
-	needed := namesOf(hasRole(outcome, manner))
-	sentence := found(t, "../../docs/control.md", "\nhas one of", "A `delay` goes", "`([a-z_]+)`")
-	comment := found(t, "../../eventstest/eventstest.go", "// A fault has one of", "A Delay goes", "([A-Z][a-z]+)")
-	for _, name := range needed {
-		if !slices.Contains(sentence, name) {
-			t.Errorf("docs/control.md does not say that %s may be the one member of a fault", name)
-		}
-		if !slices.Contains(comment, strings.ToUpper(name[:1])+name[1:]) {
-			t.Errorf("the comment of eventstest.Fault does not say that %s may be the one member of a fault", name)
-		}
-	}
-
-	// The inspector's form has a field for each.
-	inspector := found(t, "../pages/inspector.html", `data-request="POST /faults"`, "</form>", `name="([a-z_]+)"`)
-	same("the inspector's form", slices.DeleteFunc(inspector, func(name string) bool { return name == "operation" }))
-
-	// The table of eventstest/README.md has an example of each.
-	readme := found(t, "../../eventstest/README.md", "| fault | what it does |", "Answers with 429", "([A-Z][A-Za-z]+): ")
-	for i, name := range readme {
-		readme[i] = strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "${1}_$2"))
-	}
-	readme = slices.DeleteFunc(readme, func(name string) bool { return name == "no_body" })
-	same("eventstest/README.md", readme)
-}
-
-// found is what a pattern finds in a part of a file, each once.
-func found(t *testing.T, file, from, to, pattern string) (all []string) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, part, hasPart := strings.Cut(string(text), from)
-	part, _, hasEnd := strings.Cut(part, to)
-	if !hasPart || !hasEnd {
-		t.Fatalf("%s has no part from %q to %q", file, from, to)
-	}
-	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(part, -1) {
-		if !slices.Contains(all, m[1]) {
-			all = append(all, m[1])
-		}
-	}
-	return all
-}
 
 // What a fault does is told in one order, whatever it has.
 func TestFaultString(t *testing.T) {
 	t.Parallel()
 	for want, f := range map[string]Fault{
-		"":                 {Times: 1, After: 1, User: "usr_a", Path: "/events", Contains: "x"},
+		"":                 {Times: 1, After: 1, User: "usr_a", Path: "/events"},
 		"status 503":       {Status: 503, Body: "x", RetryAfter: 1},
 		"lose, status 504": {Status: 504, Lose: true, NoBody: true},
 		"drop, reset":      {Drop: true, Reset: true},
@@ -138,7 +48,6 @@ func TestMembersTogether(t *testing.T) {
 		"times":       func(f *Fault) { f.Times = 1 },
 		"user":        func(f *Fault) { f.User = "usr_a" },
 		"path":        func(f *Fault) { f.Path = "/events" },
-		"contains":    func(f *Fault) { f.Contains = "x" },
 	}
 	good := map[string]string{ // what each goes with, beside what says which requests, and how many
 		"lose":    "lose status reset delay",
@@ -276,44 +185,5 @@ func TestDropped(t *testing.T) {
 	d.ClearRequests("usr_a")
 	if got := d.Requests(t.Context(), Query{}).Dropped; got != 500 {
 		t.Errorf("after the requests of a user were cleared, %d are dropped, want 500", got)
-	}
-}
-
-// Waiting is no looking again and again: a waiter looks when it begins, and when what it waits
-// for has changed.
-func TestWaitLooks(t *testing.T) {
-	t.Parallel()
-	d := newDouble()
-	waits := make(chan Found)
-	q := Query{Users: []string{"usr_a"}, Operation: "GET /", Count: 2}
-	go func() { waits <- d.Requests(t.Context(), q) }()
-	watching := func() (w *watcher) {
-		for w == nil {
-			d.mutex.Lock()
-			for w = range d.journal.watchers {
-			}
-			d.mutex.Unlock()
-		}
-		return w
-	}
-	come := func(user, operation string) {
-		e := &entry{Request: Request{User: user, Operation: operation}}
-		d.mutex.Lock()
-		d.journal.add(e)
-		d.mutex.Unlock()
-		d.note(e, func() { e.isAnswered = true })
-	}
-	first := watching()
-	come("usr_b", "GET /")
-	come("usr_a", "GET /other")
-	if again := watching(); again != first {
-		t.Error("a request that it does not ask for wakes a waiter")
-	}
-	come("usr_a", "GET /")
-	for watching() == first {
-	}
-	come("usr_a", "GET /")
-	if found := <-waits; len(found.Requests) != 2 || found.TimedOut || len(d.journal.watchers) != 0 {
-		t.Errorf("found %+v; %d still wait", found, len(d.journal.watchers))
 	}
 }

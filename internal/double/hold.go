@@ -17,7 +17,7 @@ import (
 
 // What is done to a request that a fault may be for, in this order:
 //
-//  1. Its body is read, so that the journal has it, and a fault can look for a text in it.
+//  1. Its body is read, so that the journal has it.
 //  2. The first fault for it is found and counted.
 //  3. It is carried out, unless the fault says that nothing is done: at once, and whether or
 //     not its client waits, as a real server does. The answer is kept.
@@ -36,23 +36,6 @@ type call struct {
 	path      string // below the base path
 	user      string // the id of the key's owner
 	request   *http.Request
-}
-
-// has reports whether the request has a text in its target, in its body, or in a line of its
-// header, whose name may be in lower case.
-func (c *call) has(text string, body []byte) bool {
-	if strings.Contains(c.request.URL.RequestURI(), text) || bytes.Contains(body, []byte(text)) {
-		return true
-	}
-	for name, values := range c.request.Header {
-		for _, value := range values {
-			if strings.Contains(name+": "+value, text) ||
-				strings.Contains(strings.ToLower(name)+": "+value, text) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // hold is a request that a fault may be for, until it is answered. The double's mutex guards
@@ -217,7 +200,7 @@ func (d *Double) meet(h *hold) bool {
 		return false
 	}
 	for _, f := range d.faults.list {
-		if !f.isFor(h.call) || f.Contains != "" && !h.call.has(f.Contains, h.body) {
+		if !f.isFor(h.call) {
 			continue
 		}
 		f.matches++
