@@ -92,7 +92,6 @@ func (e *eventsd) addCommands() {
 	p.Add("demo", "", "serve a built-in example from memory, with a curl line to try", e.demo)
 	p.Add("double", "[-- COMMAND ARGS]",
 		"serve a test double from memory, alone or for as long as a command runs", e.double)
-	p.Add("openapi", "", "print openapi.json", e.printDescription)
 	p.Add("health", "", "exit 0 if the server with the same flags and environment answers", e.health)
 	p.Add("version", "", "print the version", e.printVersion)
 	p.Add("check", "", "read the data file, print what is in it and change nothing", e.files.Check)
@@ -873,10 +872,6 @@ func (e *eventsd) health(flags *command.Flags) func() error {
 		}
 		return e.program.Printf("ok: %s\n", asked)
 	}
-}
-
-func (e *eventsd) printDescription(*command.Flags) func() error {
-	return func() error { return e.program.Printf("%s", openAPI) }
 }
 
 func (e *eventsd) printVersion(*command.Flags) func() error {

@@ -511,9 +511,6 @@ func TestHelp(t *testing.T) {
 	if _, out, _ := command(nil, "", "help", "apply"); !strings.Contains(out, "docs/records.md") {
 		t.Errorf("help apply = %s, want the document on records", out)
 	}
-	if code, out, _ := command(nil, "", "openapi"); code != 0 || !json.Valid([]byte(out)) {
-		t.Errorf("openapi = %d %.100q", code, out)
-	}
 }
 
 // tableRows returns the cells of a document's table whose heading begins with a text.
@@ -1182,7 +1179,7 @@ func TestStdoutFails(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"dump", "-data", data}, {"key", "list", "-data", data},
-		{"check", "-data", data}, {"openapi"}, {"version"}, {"-memory", "-addr", "127.0.0.1:0"},
+		{"check", "-data", data}, {"version"}, {"-memory", "-addr", "127.0.0.1:0"},
 	} {
 		r, w := io.Pipe()
 		r.Close()
