@@ -1,51 +1,31 @@
 package answer
 
 import (
-	"fmt"
 	"net/http"
 	"regexp"
-	"strings"
 )
 
 // KeyPrefix begins every API key.
 const KeyPrefix = "svc_live_"
 
-// apiKey finds an API key in a text, up to what can end one in a URL, a header or
-// a body. Any of its characters may be written as in a URL (%5F for the underscore,
-// also encoded again: %255F) or in JSON (\u005f).
-var apiKey = func() *regexp.Regexp {
-	var prefix strings.Builder
-	for _, c := range KeyPrefix {
-		fmt.Fprintf(&prefix, `(?:%c|(?i:%%(?:25)*%02x|\\u00%02x))`, c, c, c)
-	}
-	return regexp.MustCompile(prefix.String() + "((?:[^\\s\"'`&;,/\\\\<>]|\\\\u00[[:xdigit:]]{2})+)")
-}()
+// apiKey matches an API key in a text, up to a character that can end one in a URL, a header or
+// a body.
+var apiKey = regexp.MustCompile(KeyPrefix + "[^\\s\"'`&;,/\\\\<>]+")
 
-// Redact returns a text with every API key in it cut to an ellipsis and its last
-// four characters, fewer of a short key: for a log or the journal of a test double.
+// Redact returns a text with every API key in it cut to an ellipsis and its last four
+// characters, fewer of a short key. It does not find a key that is percent-encoded or escaped.
 func Redact(text string) string {
-	if !strings.Contains(text, KeyPrefix) && !strings.Contains(text, "%") && !strings.Contains(text, `\u00`) {
-		return text // as nearly every text is: the search below takes ten times as long
-	}
-	return redact(apiKey, text)
-}
-
-func redact(keys *regexp.Regexp, text string) string {
-	return keys.ReplaceAllStringFunc(text, func(key string) string {
-		return "…" + tail(keys.FindStringSubmatch(key)[1])
+	return apiKey.ReplaceAllStringFunc(text, func(key string) string {
+		return "…" + tail(key[len(KeyPrefix):])
 	})
 }
 
-// anyCase finds an API key in the name of a header field, whose letters net/http changes.
-var anyCase = regexp.MustCompile("(?i)" + apiKey.String())
-
-// RedactHeader returns a copy of the header fields of a request without API keys in their names
-// and values. Of the fields that carry a key, nothing is kept but the scheme Bearer and
-// the end of the value, so that a key with a mistake in it is not kept either.
+// RedactHeader returns a copy of the header fields of a request without API keys in their
+// values. Of the fields that carry a key, it keeps only the scheme Bearer and the end of the
+// value, so that a key with a mistake in it is not kept either.
 func RedactHeader(h http.Header) http.Header {
 	redacted := http.Header{}
 	for name, values := range h {
-		shown := redact(anyCase, name)
 		for _, value := range values {
 			switch http.CanonicalHeaderKey(name) {
 			case "X-Service-Api-Key", "Authorization", "Proxy-Authorization":
@@ -54,7 +34,7 @@ func RedactHeader(h http.Header) http.Header {
 			default:
 				value = Redact(value)
 			}
-			redacted[shown] = append(redacted[shown], value)
+			redacted[name] = append(redacted[name], value)
 		}
 	}
 	return redacted
