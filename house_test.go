@@ -48,6 +48,7 @@ func TestHouse(t *testing.T) {
 		"internal/strict/":     root + " " + forServer + http + " " + rooms(),
 		"internal/form/":       root + " " + forServer + http + " " + rooms("strict"),
 		"internal/recordfile/": root + " flag " + http + " " + rooms(),
+		"internal/commitlog/":  root + " flag " + http + " " + rooms(),
 		"internal/rows/":       root + " " + forServer + http + " " + rooms("strict", "recordfile"),
 		"internal/answer/":     root + " " + forServer + rooms("strict"),
 		"internal/pages/":      root + " " + forServer + rooms(),

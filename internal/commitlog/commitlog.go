@@ -1,0 +1,266 @@
+// Package commitlog keeps commits of JSON records in one append-only file, durable, a JSON array at rest.
+//
+// A commit is a list of records, which are JSON objects, that is stored whole or not at all. This package
+// doesn't look into records. Each commit is one line, written by one write and made durable by one fsync:
+//
+//	[
+//	{"c":"8hex","n":41,"format":"events/1","salt":"16hex","snap":44}
+//	,{"c":"8hex","n":42,"w":[{"user":{…}}]}
+//	,{"c":"8hex","n":43,"w":[{"event":{…}}]}
+//	,{"c":"8hex","n":44,"w":[]}
+//	,{"c":"8hex","n":45,"w":[{"event":{…}},{"event":{…}}]}
+//	]
+//
+// The line after the opening bracket is the header; all others are commits. Their fields have this order,
+// without spaces:
+//
+//   - c is a checksum: the CRC-32C of the 16 characters of the salt, followed by the bytes of the line from
+//     "n": to its last brace. The checksum of the header has no salt before it.
+//   - n is the number of the commit. It increases by one per line. The header has a number as well.
+//   - format names the form of the records.
+//   - salt is random, and new after each rewrite. A stale block, which a disk may still hold from before the
+//     rewrite, therefore never has a valid checksum.
+//   - snap is the number of the empty commit that ends the snapshot. The snapshot is everything that the last
+//     rewrite wrote. All of it was durable before the file got its name, so no crash can tear it.
+//   - w holds the records. Every quote within a JSON string is escaped, so no record can contain the
+//     beginning of a line, {"c":".
+//
+// # Appending
+//
+// [Log.Append] writes a comma, the line, its line feed and a new closing bracket over the closing bracket, in
+// one write, and then syncs the file. When the sync has returned, the commit is durable. A durable commit is
+// never overwritten by other bytes, because the next write begins at its end.
+//
+// A write that fails, for example on a full disk, is undone: the closing bracket is restored and the file
+// truncated and synced, and later commits may succeed. If this fails, or if a sync fails, it is unknown what
+// is on disk. A second sync could succeed although the first has lost bytes. The log is broken then, and
+// writes nothing until the file is opened again. It also breaks if the file at its path is no longer the open
+// one, or has another length than the log left it with, because whatever it wrote would be lost.
+//
+// [Log.Rewrite] writes a snapshot to FILE.tmp, syncs it, renames it to FILE and syncs the directory.
+//
+// [Log.Close] appends an empty commit. If the last commit with records is damaged later, the empty commit
+// after it proves that it was durable; without it, the damage would look like an interrupted write.
+//
+// # Recovering
+//
+// A crash is the death of the process or of the machine. [Open] reads lines while they are valid and then
+// judges the rest, which is everything after the last valid line. It finds one of these:
+//
+//   - Closed: the rest is the closing bracket.
+//   - Killed between two writes: the same, but without an empty commit at the end.
+//   - Killed or cut off within a write: the rest is a torn write, some of the bytes of one commit in any
+//     order, because disks write blocks and not lines. The commit was never acknowledged. Open saves the rest
+//     as FILE.torn-TIME and truncates it. If all bytes of the commit are there, it is valid and stays.
+//   - Killed between a write and its sync, or restarted after a failed sync: the last lines are valid, but
+//     perhaps only in the page cache. Before Open returns, it copies everything after the snapshot onto
+//     itself, which marks it as unwritten again, and syncs the file.
+//   - Killed within a rewrite: FILE is the old file or the new one, whole. Open deletes FILE.tmp, and syncs
+//     the directory because the rename may not be durable yet.
+//   - Anything else, such as a wrong byte with valid commits after it, is damage. No crash leaves it, but
+//     hardware, defects and editors do. Open returns a [DamageError] and changes nothing, because truncating
+//     could delete commits that were acknowledged.
+//
+// Open decides all this before it changes anything, and then appends an empty commit unless the file ends
+// with one. A crash while it recovers leaves one of the same cases.
+//
+// The tests simulate a disk that loses power: any blocks of 512 or 4,096 bytes that were written since the
+// last sync are lost, and the others kept. They can't show that a disk keeps what it reports as flushed, that
+// it leaves the bytes around a write alone, or what a network file system does. Whole lines that are missing
+// at the end, after the snapshot, leave no trace.
+//
+// # Files
+//
+//	FILE            the commits
+//	FILE.lock       the lock of the process that has FILE open, with its process ID; never deleted
+//	FILE.tmp        an unfinished rewrite
+//	FILE.torn-TIME  a torn write; never deleted
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// MaxCommit is the maximum size of the records of one commit, in bytes.
+	MaxCommit = 4 << 20
+
+	// maxTornWrite is the maximum size of what one write can leave after the last commit, in bytes: a
+	// line with its punctuation and the closing bracket. The slack allows for whole blocks.
+	maxTornWrite = MaxCommit + 8<<10
+
+	lockTimeout  = 5 * time.Second // for which Open retries to lock the file
+	lockInterval = 20 * time.Millisecond
+
+	tmpSuffix  = ".tmp"
+	tornSuffix = ".torn-"
+)
+
+// Options configures [Open] and [Check].
+type Options struct {
+	// Formats are the names of the formats that can be read, the oldest first. Rewrite writes the last.
+	// There must be at least one.
+	Formats []string
+
+	// Logger receives what Open recovered. If nil, nothing is logged.
+	Logger *slog.Logger
+
+	fs fileSystem // if nil, the operating system's
+}
+
+func (o Options) withDefaults() Options {
+	if o.fs == nil {
+		o.fs = osFS{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// A Log is an open file of commits. It is open until [Log.Close], or broken (see [Log.Err]).
+// Only Err is safe for concurrent use; callers must serialize the other methods.
+type Log struct {
+	options Options
+	path    string
+	lock    interface{ Close() error }
+	dir     file // the directory, kept open so that a rewrite needs no descriptor after its rename
+	file    file
+	format  string
+	closed  bool
+	broken  atomic.Pointer[error] // nil while the log can be written
+
+	tail
+	snapEnd int64  // offset of the end of the snapshot
+	buf     []byte // the last line written, kept for its memory
+}
+
+// Open locks the file at path, reads it, calls replay for each commit in order, and recovers what a crash
+// left. If the file is missing, Open creates it. Symbolic links are followed, but not to a missing file. If
+// another process has the file open, Open retries for five seconds.
+//
+// If replay returns an error, the file is refused as damaged at that line. Until replay has been called for
+// the last commit, nothing is changed but FILE.lock. After Open returns, everything passed to replay is
+// durable.
+//
+// The error is a [*LockedError], a [*DamageError], wraps [ErrFormat], or is the file system's.
+func Open(path string, o Options, replay func(Commit) error) (*Log, error) {
+	l := &Log{options: o.withDefaults()}
+	err := l.open(path, replay)
+	if err != nil {
+		l.release()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Log) open(path string, replay func(Commit) error) (err error) {
+	disk := l.options.fs
+	l.path, err = disk.Resolve(path)
+	if err != nil {
+		return err
+	}
+	l.lock, err = lockFile(disk, l.path)
+	if err != nil {
+		return err
+	}
+	l.dir, err = disk.OpenDir(filepath.Dir(l.path))
+	if err != nil {
+		return err
+	}
+	l.file, err = disk.Open(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l.rewrite(func(func([]byte) bool) {}, 0)
+	}
+	if err != nil {
+		return err
+	}
+	r := reader{path: l.path, file: l.file, formats: l.options.Formats, replay: replay}
+	err = r.read()
+	if err != nil {
+		return err
+	}
+	err = l.recover(&r)
+	if err != nil {
+		return fmt.Errorf("recover %s: %w", l.path, err)
+	}
+	return nil
+}
+
+// lockFile locks the file at path, and retries for lockTimeout.
+func lockFile(disk fileSystem, path string) (lock interface{ Close() error }, err error) {
+	start := time.Now()
+	for {
+		lock, err = disk.Lock(path)
+		if !errors.Is(err, ErrLocked) || time.Since(start) >= lockTimeout {
+			return lock, err
+		}
+		time.Sleep(lockInterval)
+	}
+}
+
+// Path returns the absolute path of the file, with symbolic links followed.
+func (l *Log) Path() string { return l.path }
+
+// Size returns the length of the file in bytes.
+func (l *Log) Size() int64 { return l.offset + int64(len(closing)) }
+
+// SnapshotSize returns the length of the file in bytes as the last rewrite left it.
+func (l *Log) SnapshotSize() int64 { return l.snapEnd + int64(len(closing)) }
+
+// Format returns the format of the file. If it is not the last of [Options], the caller must rewrite the file
+// before it appends to it.
+func (l *Log) Format() string { return l.format }
+
+// Err returns the error that broke the log, which wraps [ErrBroken], or nil. It is safe for concurrent use.
+func (l *Log) Err() error {
+	err := l.broken.Load()
+	if err == nil {
+		return nil
+	}
+	return *err
+}
+
+// fail breaks the log and returns the error for it.
+func (l *Log) fail(action string, cause error) error {
+	err := fmt.Errorf("%s: %w: %s: %w", l.path, ErrBroken, action, unnamed(cause))
+	l.broken.Store(&err)
+	return err
+}
+
+// Close appends an empty commit unless the file ends with one, and unlocks the file. It returns the error
+// that broke the log, if any. Closing a closed log does nothing.
+func (l *Log) Close() error {
+	if l.closed {
+		return nil
+	}
+	if l.Err() == nil {
+		l.appendEmpty()
+	}
+	l.closed = true
+	err := l.release()
+	if l.Err() != nil {
+		return l.Err()
+	}
+	return err
+}
+
+// release closes everything that is open, the lock last.
+func (l *Log) release() (err error) {
+	if l.file != nil {
+		err = l.file.Close()
+	}
+	if l.dir != nil {
+		err = errors.Join(err, l.dir.Close())
+	}
+	if l.lock != nil {
+		err = errors.Join(err, l.lock.Close())
+	}
+	return err
+}

@@ -1,0 +1,153 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// fileSystem is everything that this package does to a disk. Tests implement it by a disk that crashes.
+type fileSystem interface {
+	Resolve(path string) (string, error)              // absolute, symbolic links followed; regular or missing
+	Lock(path string) (io.Closer, error)              // locks path.lock, or returns a LockedError
+	Open(path string) (file, error)                   // for reading and writing
+	OpenRead(path string) (file, error)               // for reading
+	OpenDir(path string) (file, error)                // for SyncDir
+	Create(path string, like file) (file, error)      // with the owner and mode of like; 0600 if that is nil
+	SyncDir(dir file) error                           // makes the names in a directory durable
+	Size(path string, f file) (int64, error)          // length of f; -1 if f is not the file at path
+	Remove(path string)                               // if possible
+	Replace(tmp, old file, path string) (file, error) // see osFS
+}
+
+// file is the part of *os.File that is used.
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Truncate(size int64) error
+	Sync() error
+}
+
+type osFS struct{}
+
+// Resolve refuses a symbolic link to a missing file, because a rename would replace the link, and
+// anything but regular files, because opening a pipe would block.
+func (osFS) Resolve(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = os.Lstat(path)
+		if err == nil {
+			return "", fmt.Errorf("%s is a symbolic link to a missing file: give the path of the file", path)
+		}
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return "", fmt.Errorf("%w: create the directory of the data file first", err)
+		}
+		return filepath.Join(dir, filepath.Base(path)), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s: %w: it is not a regular file", path, ErrFormat)
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// Lock leaves the lock file when it is unlocked: if it were deleted, two processes could each lock a file of
+// that name.
+func (osFS) Lock(path string) (io.Closer, error) {
+	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = lock(f)
+	if errors.Is(err, ErrLocked) {
+		text, _ := io.ReadAll(io.LimitReader(f, 32))
+		pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+		err = &LockedError{File: path, PID: pid}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	f.Truncate(0) // the process ID is only for messages, so a full disk is no reason to fail
+	fmt.Fprintln(f, os.Getpid())
+	return f, nil
+}
+
+func (osFS) Open(path string) (file, error) { return openFile(path, os.O_RDWR) }
+
+func (osFS) OpenRead(path string) (file, error) { return openFile(path, os.O_RDONLY) }
+
+func (osFS) OpenDir(path string) (file, error) { return openFile(path, os.O_RDONLY) }
+
+func openFile(path string, flag int) (file, error) {
+	f, err := os.OpenFile(path, flag, 0)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (osFS) Create(path string, like file) (file, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if like == nil {
+		return f, nil
+	}
+	info, err := like.(*os.File).Stat()
+	if err == nil {
+		err = copyOwner(f, info)
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(path)
+		return nil, err
+	}
+	return f, nil
+}
+
+// SyncDir returns no errors where directories can't be synced: on Windows, where NTFS logs changes of names,
+// and on file systems that return EINVAL.
+func (osFS) SyncDir(dir file) error {
+	err := dir.Sync()
+	if runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) {
+		return nil
+	}
+	return err
+}
+
+func (osFS) Size(path string, f file) (int64, error) {
+	info, err := f.(*os.File).Stat()
+	if err != nil {
+		return 0, err
+	}
+	named, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return -1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if !os.SameFile(named, info) {
+		return -1, nil
+	}
+	return info.Size(), nil
+}
+
+func (osFS) Remove(path string) { os.Remove(path) }

@@ -1,0 +1,41 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
+
+// lock locks f until it is closed. It returns ErrLocked if another open file has the lock. Windows doesn't
+// let other processes read locked bytes, so the lock is on one byte far behind the process ID.
+func lock(f *os.File) error {
+	const flags = 3 // LOCKFILE_EXCLUSIVE_LOCK and LOCKFILE_FAIL_IMMEDIATELY
+	offset := &syscall.Overlapped{OffsetHigh: 1 << 30}
+	ok, _, err := lockFileEx.Call(f.Fd(), flags, 0, 1, 0, uintptr(unsafe.Pointer(offset)))
+	if ok != 0 {
+		return nil
+	}
+	if err == syscall.Errno(33) || err == syscall.ERROR_IO_PENDING { // ERROR_LOCK_VIOLATION
+		return ErrLocked
+	}
+	return fmt.Errorf("lock %s: %w", f.Name(), err)
+}
+
+// Replace closes both files, because Windows doesn't rename open ones, and opens the file at path again.
+func (o osFS) Replace(tmp, old file, path string) (file, error) {
+	tmp.Close()
+	if old != nil {
+		old.Close()
+	}
+	err := os.Rename(path+tmpSuffix, path)
+	f, openErr := o.Open(path)
+	return f, errors.Join(err, openErr)
+}
+
+// copyOwner does nothing: files inherit their permissions from the directory.
+func copyOwner(*os.File, fs.FileInfo) error { return nil }

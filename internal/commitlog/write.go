@@ -1,0 +1,189 @@
+package commitlog
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"syscall"
+)
+
+// Append appends one commit of records, JSON objects separated by commas, which may have at most [MaxCommit]
+// bytes and no line feed. When Append returns nil, the commit is durable.
+//
+// If Append returns an error that wraps [ErrBroken], the commit may or may not be there when the file is
+// opened again, whole. After any other error it won't be there, and later calls may succeed.
+func (l *Log) Append(records []byte) error {
+	err := l.writable()
+	if err != nil {
+		return err
+	}
+	err = checkRecords(records)
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", l.path, err)
+	}
+	l.buf = appendLine(l.buf[:0], l.salt, l.n+1, records)
+	lineLen := len(l.buf)
+	l.buf = append(l.buf, closing...)
+	_, err = l.file.WriteAt(l.buf, l.offset)
+	if err != nil {
+		// How much was written is unknown: WriteAt may return 0 although it wrote something.
+		undoErr := l.terminate()
+		if undoErr != nil {
+			return l.fail("undo a failed write", undoErr)
+		}
+		return fmt.Errorf("append to %s: %w", l.path, unnamed(err))
+	}
+	err = l.file.Sync()
+	if err != nil {
+		return l.fail("sync", err)
+	}
+	l.n++
+	l.empty = len(records) == 0
+	l.offset += int64(lineLen)
+	return nil
+}
+
+func checkRecords(records []byte) error {
+	if len(records) > MaxCommit {
+		return fmt.Errorf("too large for one commit: %d bytes, the maximum is %d", len(records), MaxCommit)
+	}
+	if bytes.IndexByte(records, '\n') >= 0 {
+		return errors.New("a commit can't contain a line feed")
+	}
+	return nil
+}
+
+// appendEmpty appends an empty commit unless the last one is empty. A file without room for it is valid as
+// well.
+func (l *Log) appendEmpty() {
+	if l.empty {
+		return
+	}
+	err := l.Append(nil)
+	if err != nil && l.Err() == nil {
+		l.options.Logger.Warn("data file left without an empty commit at its end", "error", err)
+	}
+}
+
+// writable returns the error that keeps the log from being written, or nil. The file at the path must be
+// the open one, with the length that the last write left.
+func (l *Log) writable() error {
+	if l.closed {
+		return ErrClosed
+	}
+	if l.Err() != nil {
+		return l.Err()
+	}
+	size, err := l.options.fs.Size(l.path, l.file)
+	if err != nil {
+		return err
+	}
+	if size != l.Size() {
+		return l.fail("look for the file", errReplaced)
+	}
+	return nil
+}
+
+// Rewrite replaces the file by one of the newest format whose snapshot holds n commits. Each is valid only
+// until the next one is requested. If Rewrite returns an error that wraps [ErrBroken], it is unknown whether
+// the file was replaced; after any other error, the old file is still in use.
+func (l *Log) Rewrite(commits iter.Seq[[]byte], n int) error {
+	err := l.writable()
+	if err != nil {
+		return err
+	}
+	return l.rewrite(commits, n)
+}
+
+func (l *Log) rewrite(commits iter.Seq[[]byte], n int) error {
+	disk := l.options.fs
+	formats := l.options.Formats
+	head := header{
+		n:      l.n + 1,
+		format: formats[len(formats)-1],
+		salt:   fmt.Sprintf("%016x", rand.Uint64()),
+		snap:   l.n + 2 + uint64(n),
+	}
+	var next tail
+	tmp, err := l.create(l.path+tmpSuffix, func(w io.Writer) (err error) {
+		next, err = writeSnapshot(w, head, commits)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("rewrite %s: %w", l.path, err)
+	}
+	l.file, err = disk.Replace(tmp, l.file, l.path)
+	if err != nil && (l.file == nil || errors.Is(err, syscall.EIO)) { // EIO leaves the outcome open
+		return l.fail("rename", err)
+	}
+	if err != nil {
+		disk.Remove(l.path + tmpSuffix)
+		if errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EXDEV) {
+			err = fmt.Errorf("%w: the file is a mount point: mount its directory instead", err)
+		}
+		return fmt.Errorf("rewrite %s: %w", l.path, err)
+	}
+	err = disk.SyncDir(l.dir)
+	if err != nil {
+		return l.fail("sync the directory", err)
+	}
+	l.format, l.tail, l.snapEnd = head.format, next, next.offset
+	return nil
+}
+
+// create creates a file with the owner and the mode of the data file, calls write and makes the content
+// durable. After an error, there is no such file.
+func (l *Log) create(path string, write func(io.Writer) error) (file, error) {
+	disk := l.options.fs
+	disk.Remove(path) // an unfinished rewrite
+	f, err := disk.Create(path, l.file)
+	if err != nil {
+		return nil, err
+	}
+	w := bufio.NewWriterSize(io.NewOffsetWriter(f, 0), 64<<10)
+	err = write(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		f.Close()
+		disk.Remove(path)
+		return nil, err
+	}
+	return f, nil
+}
+
+// writeSnapshot writes a whole file and returns its tail. Errors of w are left to its Flush.
+func writeSnapshot(w io.Writer, h header, commits iter.Seq[[]byte]) (tail, error) {
+	t := tail{salt: h.saltSum(), n: h.n, empty: true}
+	text := h.text()
+	w.Write(text)
+	t.offset = int64(len(text))
+	var line []byte
+	add := func(records []byte) {
+		t.n++
+		line = appendLine(line[:0], t.salt, t.n, records)
+		w.Write(line)
+		t.offset += int64(len(line))
+	}
+	for records := range commits {
+		err := checkRecords(records)
+		if err != nil {
+			return t, err
+		}
+		add(records)
+	}
+	add(nil)
+	if t.n != h.snap {
+		return t, fmt.Errorf("the snapshot has %d commits, %d were announced", t.n-h.n-1, h.snap-h.n-1)
+	}
+	io.WriteString(w, closing)
+	return t, nil
+}
