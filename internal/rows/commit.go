@@ -127,19 +127,18 @@ func (db *DB) commit(waiting []*call) (rest []*call) {
 // into db.records. It returns the updates of the commit and their changes together, nil if there
 // are none. An update that does not fit beside the ones before it is not one of them: it is run
 // again, as the first of the next commit. An update that does not fit into a line even alone is a
-// commit by itself, and so is one of an empty database: write makes a new file for it.
+// commit by itself.
 func (db *DB) gather(waiting []*call) (calls []*call, batch *Tx) {
 	db.records = db.records[:0]
 	for i, c := range waiting {
 		tx := db.newTx(batch)
 		c.shares = batch != nil
 		c.err = db.run(c.fn, tx)
-		if c.err != nil || tx.count == 0 {
+		if c.err != nil || tx.Changes() == 0 {
 			continue
 		}
 		c.shares = true
-		tx.db.endBulk() // if it is the first
-		fits := !tx.isFirst && db.addRecords(tx.changes)
+		fits := db.addRecords(tx.changes)
 		switch {
 		case fits && batch == nil:
 			batch = tx
@@ -190,39 +189,28 @@ func (db *DB) run(fn func(*Tx) error, tx *Tx) (err error) {
 	return fn(tx)
 }
 
-// write makes changes durable, if there is a file. It writes a new file if their records
-// do not fit into one line, and if the database is empty: then there may be no file yet,
-// and Append needs one with a header.
+// write makes changes durable, if there is a file. It writes a new file if there is none yet, and
+// if their records do not fit into one line.
 func (db *DB) write(pending *Tx) error {
 	switch {
 	case db.file == nil:
 		return nil
-	case pending.isFirst && db.file.Size() == 0:
+	case db.file.Size() == 0:
 		db.Logger.Warn("making a new data file", "data", db.path) // the path may be a wrong one
-		return db.rewrite(pending.db, nil, "it was new")
-	case pending.isFirst:
-		return db.rewrite(pending.db, nil, "it was empty")
+		return db.rewrite(pending.changes, "it was new")
 	case len(db.records) > 0:
 		db.began.Store(new(time.Now()))
 		defer db.began.Store(nil)
 		return db.file.Append(db.records)
 	}
 	db.records = nil // which may be large, and is not needed
-	return db.rewrite(db, pending.changes, "a change was too large for one commit")
+	return db.rewrite(pending.changes, "a change was too large for one commit")
 }
 
 // publish publishes durable changes to readers.
 func (db *DB) publish(pending *Tx) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if pending.isFirst {
-		newest := db.newest // of rows that were deleted since
-		db.state = pending.db.state
-		if newest.After(db.newest) {
-			db.newest = newest
-		}
-		return
-	}
 	if len(pending.changes) > bulkChanges {
 		db.unsorted = map[*childList]bool{}
 	}
@@ -232,9 +220,9 @@ func (db *DB) publish(pending *Tx) {
 	db.endBulk()
 }
 
-// rewrite replaces the file by one that holds the records of the rows of a database and then of
-// changes, and logs why.
-func (db *DB) rewrite(of *DB, changes []*Row, why string) error {
+// rewrite replaces the file by one that holds the records of all rows and then of changes, and
+// logs why.
+func (db *DB) rewrite(changes []*Row, why string) error {
 	before := db.file.Size()
 	snapshot := func(yield func([]byte) bool) {
 		var record []byte
@@ -242,7 +230,7 @@ func (db *DB) rewrite(of *DB, changes []*Row, why string) error {
 			record = db.appendChange(record[:0], r)
 			return yield(record)
 		}
-		if !of.walk(&of.root, yieldRow) {
+		if !db.walk(&db.root, yieldRow) {
 			return
 		}
 		for _, r := range changes {
@@ -283,7 +271,7 @@ func (db *DB) compact() {
 // memory that it took is released, too.
 func (db *DB) dropOutdated(why string) {
 	dropped := db.outdated()
-	err := db.rewrite(db, nil, why)
+	err := db.rewrite(nil, why)
 	switch {
 	case db.Err() != nil: // that has ended writing
 		db.noteCommit(db.Err())
@@ -296,9 +284,8 @@ func (db *DB) dropOutdated(why string) {
 
 // repack makes copies of all that the database keeps in memory, so that nothing of it is
 // a part of something larger. When a file is loaded, all rows are parts of the one text
-// that was read, and those of a first load are parts of shared strings (see Tx.keep): as
-// long as one row is left, the text that it is a part of stays, however short the row is.
-// A map does not shrink by itself either. Readers go on meanwhile, as the lock is held for
+// that was read: as long as one row is left, that text stays, however short the row is. A map
+// does not shrink by itself either. Readers go on meanwhile, as the lock is held for
 // one row at a time.
 func (db *DB) repack() {
 	db.walk(&db.root, func(r *Row) bool {

@@ -14,7 +14,6 @@ import (
 const (
 	bytesPerName = 300     // of a data file, about: an event has two names
 	maxNames     = 1 << 23 // that room is made for at once, as the size of a file may be false
-	maxTexts     = 1 << 20 // bytes of the texts of rows that are one string: see Tx.keep
 	batchSize    = 4096    // changes that are inserted while as many are parsed
 )
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"example.com/events/internal/recordfile"
 )
@@ -81,8 +80,8 @@ func TestForgedFiles(t *testing.T) {
 }
 
 // TestCompaction: a file of which more than minOutdated, and more than half, is outdated
-// is written anew while the database is used, and grows no further. What is left of it in
-// memory is a copy, whose names, lists and idempotency keys are as before.
+// is written anew while the database is used, and grows no further. Names, lists and idempotency
+// keys are as before.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "events.json")
@@ -94,8 +93,6 @@ func TestCompaction(t *testing.T) {
 		tx.Put(nil, []byte(fact{id: "evt_1", parent: "usr_0", status: "a"}.json()), &IdempotencyKey{Key: "k", At: time.Now()})
 		return nil
 	})
-	kept := (View{db}).Find("evt_1")
-	before := unsafe.StringData(kept.JSON)
 	text := strings.Repeat("x", 50<<10)
 	largest := int64(0)
 	for i := range 60 {
@@ -108,9 +105,6 @@ func TestCompaction(t *testing.T) {
 	if most := int64(minOutdated + 3*len(text)); largest > most || largest < minOutdated {
 		t.Errorf("the file grew to %d bytes, want at least %d and at most %d", largest, minOutdated, most)
 	}
-	if unsafe.StringData(kept.JSON) == before || unsafe.StringData(kept.ID) == before {
-		t.Error("a row that was kept is no copy: it may keep the text of the whole file in memory")
-	}
 	for range 2 {
 		v := View{db}
 		if v.Find("59"+text) == nil || v.Find("zero") == nil || v.Find("evt_1") == nil || len(db.names) != 5 {
@@ -122,77 +116,6 @@ func TestCompaction(t *testing.T) {
 		db.Close()
 		db = opened(t, path)
 	}
-}
-
-// TestFirstUpdate: the update of an empty database keeps the texts of its rows as parts of larger
-// strings, whatever becomes of the memory that they are put from. A compaction parts them again.
-func TestFirstUpdate(t *testing.T) {
-	t.Parallel()
-	db := opened(t, filepath.Join(t.TempDir(), "events.json"))
-	m := model{"usr_0": {id: "usr_0", name: "zero"}}
-	var buffer []byte // for all texts
-	db.mustUpdate(t, func(tx *Tx) error {
-		tx.Put(nil, []byte(m["usr_0"].json()), nil)
-		for i := range 3000 {
-			f := fact{id: fmt.Sprint("evt_", i%2000), parent: "usr_0", name: fmt.Sprint(i, "é"), number: i}
-			if i%500 == 0 {
-				f.name = fmt.Sprint(i, strings.Repeat("x", maxTexts)) // longer than a shared string
-			}
-			m[f.id] = f
-			buffer = append(buffer[:0], f.json()...)
-			tx.Put(tx.Find(f.id), buffer, nil)
-			clear(buffer)
-			if i%7 == 0 {
-				tx.Delete(f.id)
-				delete(m, f.id)
-			}
-		}
-		return nil
-	})
-	check := func(when string) {
-		t.Helper()
-		if got, want := pages(View{db}, "usr_0", "evt", "", 100), m.list("usr_0", "evt", ""); got != want {
-			t.Errorf("%s, the events are not those that were put", when)
-		}
-		names := 0
-		for id, f := range m {
-			r := (View{db}).Find(f.name)
-			if r == nil || r.ID != id || r != (View{db}).Find(id) {
-				t.Errorf("%s, %.20s is not found by its name: %+v", when, id, r)
-			}
-			names += 2
-		}
-		if len(db.names) != names {
-			t.Errorf("%s, there are %d names, want %d", when, len(db.names), names)
-		}
-	}
-	followed := func() (n int) { // by another text in memory
-		begins := map[uintptr]bool{}
-		for r := range (View{db}).All {
-			begins[uintptr(unsafe.Pointer(unsafe.StringData(r.JSON)))] = true
-		}
-		for r := range (View{db}).All {
-			if begins[uintptr(unsafe.Pointer(unsafe.StringData(r.JSON)))+uintptr(len(r.JSON))] {
-				n++
-			}
-		}
-		return n
-	}
-	check("at first")
-	if n := followed(); n < len(m)*3/4 {
-		t.Errorf("%d of %d texts are followed by another one, want most: they share strings", n, len(m))
-	}
-	db.repack()
-	check("repacked")
-	if n := followed(); n > len(m)/4 {
-		t.Errorf("repacked, %d of %d texts are followed by another one, want few", n, len(m))
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	db = opened(t, db.Path())
-	check("opened again")
-	db.Close()
 }
 
 // TestRelease: when nearly all of a loaded file is deleted and rewritten away, the memory
@@ -325,20 +248,6 @@ func TestLoadLarge(t *testing.T) {
 	}
 	if db.unsorted != nil {
 		t.Error("the change in bulk has not ended")
-	}
-}
-
-// TestLoadsInBulk: rows out of order are sorted at the end of a load, not one by one.
-func TestLoadsInBulk(t *testing.T) {
-	l := loader{db: New(testOptions())}
-	records := `{"user":` + fact{id: "usr_1", created: 2}.json() + `},{"user":` + fact{id: "usr_2", created: 1}.json() + `}`
-	if err := l.line(recordfile.Line{Number: 3, Records: records}); err != nil {
-		t.Fatal(err)
-	}
-	l.insert()
-	l.inserting.Wait()
-	if len(l.db.unsorted) != 1 {
-		t.Errorf("%d lists are left to be sorted, want 1", len(l.db.unsorted))
 	}
 }
 

@@ -1,9 +1,7 @@
 package rows
 
 import (
-	"cmp"
 	"maps"
-	"strings"
 
 	"example.com/events/internal/strict"
 )
@@ -12,20 +10,8 @@ import (
 // made but not published yet. These are its own and those of the updates before it in
 // the same commit. It is for one goroutine, and valid until the function that it was
 // given to returns.
-//
-// An update of an empty database, a first update, has no pending changes. It fills a second database
-// at once, and the state of that replaces the empty one when the update is published. A million
-// rows take half of the work and memory that pending changes would take. It is always alone in its
-// commit.
 type Tx struct {
-	db    *DB // that has the current state; of a first update, the one that it fills
-	count int // of its own changes
-
-	// Of a first update:
-	isFirst bool
-	texts   strings.Builder // of its rows: see keep
-
-	// Of any other:
+	db      *DB                 // that has the current state
 	before  *Tx                 // the changes of the updates before it, or nil
 	changes []*Row              // its own, in their order: a row without a text is deleted
 	names   map[string]*Row     // what each changed name leads to now; nil: to no row any more
@@ -37,17 +23,11 @@ type Tx struct {
 // newTx returns an update of the current state with the changes of the updates before it in the
 // same commit, which may be nil.
 func (db *DB) newTx(before *Tx) *Tx {
-	if len(db.names) > 0 {
-		return &Tx{db: db, before: before, names: map[string]*Row{}, created: map[string]*Row{}}
-	}
-	second := &DB{Options: db.Options, state: newState()}
-	second.unsorted = map[*childList]bool{} // in bulk
-	return &Tx{db: second, isFirst: true}
+	return &Tx{db: db, before: before, names: map[string]*Row{}, created: map[string]*Row{}}
 }
 
 // merge adds the changes of the next update.
 func (tx *Tx) merge(next *Tx) {
-	tx.count += next.count
 	tx.changes = append(tx.changes, next.changes...)
 	maps.Copy(tx.names, next.names)
 	maps.Copy(tx.created, next.created)
@@ -94,7 +74,7 @@ func (tx *Tx) createdWith(keyName string) *Row {
 }
 
 // Changes is how many changes the update has made so far.
-func (tx *Tx) Changes() int { return tx.count }
+func (tx *Tx) Changes() int { return len(tx.changes) }
 
 // Put stores the row that a text stands for: replacing old, or as a new row if old is nil. It
 // copies the text. It returns the row as it is now, which is old if the text is the same. A new row is
@@ -105,18 +85,13 @@ func (tx *Tx) Put(old *Row, text []byte, key *IdempotencyKey) *Row {
 	if old != nil && old.JSON == string(text) {
 		return old
 	}
-	r := tx.db.readRow(tx.keep(text))
+	r := tx.db.readRow(string(text))
 	if r == nil {
 		panic(errForm)
 	}
-	tx.count++
 	if old == nil && key != nil {
 		key.bytes = len(idempotencyMember) + len(strict.Encode(key))
 		r.Idempotency = key
-	}
-	if tx.isFirst {
-		tx.db.apply(old, r)
-		return cmp.Or(old, r)
 	}
 	switch {
 	case old != nil:
@@ -131,32 +106,10 @@ func (tx *Tx) Put(old *Row, text []byte, key *IdempotencyKey) *Row {
 	return r
 }
 
-// keep returns the text of a row as a string, which is a copy. Those of a first update are parts of
-// larger strings, because it may have a million, and the garbage collector spends time on each
-// string. When most of them are deleted, repack makes a string of its own of each that is left.
-func (tx *Tx) keep(text []byte) string {
-	if !tx.isFirst {
-		return string(text)
-	}
-	if tx.texts.Cap()-tx.texts.Len() < len(text) {
-		size := min(tx.db.live, maxTexts)
-		tx.texts.Reset()
-		tx.texts.Grow(max(int(size), len(text)))
-	}
-	begin := tx.texts.Len()
-	tx.texts.Write(text)
-	return tx.texts.String()[begin:]
-}
-
 // Delete deletes the row with an id, if there is one, and all that belongs to it.
 func (tx *Tx) Delete(id string) {
 	r := tx.Find(id) // and it has the id, as no second name is equal to one
 	if r == nil {
-		return
-	}
-	tx.count++
-	if tx.isFirst {
-		tx.db.delete(r)
 		return
 	}
 	tx.unbind(r)
