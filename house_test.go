@@ -50,6 +50,8 @@ func TestHouse(t *testing.T) {
 		"internal/recordfile/": root + " flag " + http + " " + rooms(),
 		"internal/commitlog/":  root + " flag " + http + " " + rooms(),
 		"internal/rows/":       root + " " + forServer + http + " " + rooms("strict", "recordfile"),
+		"internal/httpapi/":    root + " " + forServer + rooms("strict"),
+		"internal/schema/":     root + " " + forServer + http + " " + rooms("strict"),
 		"internal/answer/":     root + " " + forServer + rooms("strict"),
 		"internal/pages/":      root + " " + forServer + rooms(),
 		"internal/greeting/":   root + " " + forServer + http + " " + rooms("command"),

@@ -1,0 +1,173 @@
+// Package httpapi has the parts that the API, the operator's handler and the control API share:
+// a [Mux] with its routes, the query and the body of a request, the limits of a server, and one
+// form of responses. Every response with a body is JSON and has a Content-Length, except after
+// [StartStream]. Errors look like this:
+//
+//	{"error":{"code":"not_found","message":"…"}}
+package httpapi
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"example.com/events/internal/strict"
+)
+
+// Error is an error with its response. The message is shown to the client: it is in lower case
+// and names the problem and the fix.
+type Error struct {
+	Status  int // 400 to 599
+	Message string
+	Header  http.Header // additional headers, with canonical names
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// codes maps a status to the code of its errors. Other statuses have the code of 400 or 500.
+var codes = map[int]string{
+	400: "bad_request",
+	401: "unauthorized",
+	403: "forbidden",
+	404: "not_found",
+	405: "method_not_allowed",
+	408: "request_timeout",
+	413: "payload_too_large",
+	415: "unsupported_media_type",
+	422: "idempotency_mismatch",
+	429: "rate_limited",
+	500: "server_error",
+}
+
+// Write sends the response.
+func (e *Error) Write(w http.ResponseWriter) {
+	maps.Copy(w.Header(), e.Header)
+	code := cmp.Or(codes[e.Status], codes[e.Status/100*100])
+	WriteValue(w, e.Status, map[string]any{
+		"error": map[string]string{"code": code, "message": e.Message},
+	})
+}
+
+// NewError returns an Error. The header consists of names, each followed by its value.
+func NewError(status int, message string, header ...string) *Error {
+	e := &Error{Status: status, Message: message, Header: http.Header{}}
+	for field := range slices.Chunk(header, 2) {
+		e.Header.Set(field[0], field[1])
+	}
+	return e
+}
+
+// BadRequest returns an Error with status 400.
+func BadRequest(message string) *Error { return NewError(400, message) }
+
+// NotFound returns an Error with status 404.
+func NotFound(message string) *Error { return NewError(404, message) }
+
+// Unauthorized returns an Error with status 401 and the challenge that it requires (RFC 9110,
+// section 11.6.1).
+func Unauthorized(realm, message string) *Error {
+	return NewError(401, message, "WWW-Authenticate", `Bearer realm="`+realm+`"`)
+}
+
+// The values of common headers. They are never modified, so all responses share them.
+var (
+	jsonType = []string{"application/json"}
+	noStore  = []string{"no-store"}
+	noSniff  = []string{"nosniff"}
+)
+
+// SetHeaders sets the headers that every response has. A [Mux] calls it.
+func SetHeaders(h http.Header) {
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
+}
+
+// WriteJSON sends a response whose body is a JSON text. Like all functions that write, it ignores
+// errors of the connection because there is no client left to tell.
+func WriteJSON(w http.ResponseWriter, status int, body string) {
+	writeHead(w, status, len(body))
+	io.WriteString(w, body)
+}
+
+// WriteValue sends a response whose body is x encoded by [strict.Encode].
+func WriteValue(w http.ResponseWriter, status int, x any) {
+	body := strict.Encode(x)
+	writeHead(w, status, len(body))
+	w.Write(body)
+}
+
+// WriteParts sends a response whose body is a JSON text in parts. A long text is never joined in
+// memory as a whole, however slowly the client reads it.
+func WriteParts(w http.ResponseWriter, status int, parts []string) {
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	writeHead(w, status, size)
+	out := partWriters.Get().(*bufio.Writer)
+	defer partWriters.Put(out)
+	out.Reset(w)
+	for _, part := range parts {
+		out.WriteString(part)
+	}
+	out.Flush()
+	out.Reset(nil)
+}
+
+const joinSize = 128 << 10 // bytes that WriteParts joins before they are written
+
+var partWriters = sync.Pool{
+	New: func() any { return bufio.NewWriterSize(nil, joinSize) },
+}
+
+func writeHead(w http.ResponseWriter, status, size int) {
+	h := w.Header()
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(size)}
+	w.WriteHeader(status)
+}
+
+// StartStream starts a response with status 200 and a JSON text of unknown length. The caller
+// writes the text. If it then returns an error to a [Mux], the connection is closed without the
+// end of the response, so no client takes a part for the whole.
+func StartStream(w http.ResponseWriter) {
+	w.Header()["Content-Type"] = jsonType
+	w.WriteHeader(200)
+}
+
+// started reports whether a response has started: the functions above set its Content-Type.
+func started(w http.ResponseWriter) bool { return w.Header()["Content-Type"] != nil }
+
+// NewServer returns a server with the limits of all servers of this program.
+func NewServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:                      h,
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            5 * time.Second,
+		ReadTimeout:                  10 * time.Second,
+		WriteTimeout:                 30 * time.Second,
+		IdleTimeout:                  120 * time.Second,
+		MaxHeaderBytes:               16 << 10, // bytes
+	}
+}
+
+// RestartWriteTimeout gives a response the server's whole WriteTimeout again, from now on. The
+// context is the context of the request. Without a server or its WriteTimeout it does nothing.
+func RestartWriteTimeout(ctx context.Context, w http.ResponseWriter) {
+	server, ok := ctx.Value(http.ServerContextKey).(*http.Server)
+	if ok && server.WriteTimeout > 0 {
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(server.WriteTimeout))
+	}
+}
+
+// DisableWriteTimeout removes the server's WriteTimeout from a response.
+func DisableWriteTimeout(w http.ResponseWriter) {
+	http.NewResponseController(w).SetWriteDeadline(time.Time{})
+}

@@ -1,0 +1,53 @@
+package httpapi
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// LogRequests returns a handler that logs a line for each request that h serves: its path without
+// API keys, and no query or body. The function authenticate returns the caller, if there is one.
+func LogRequests(
+	h http.Handler, logger *slog.Logger, authenticate func(*http.Request) (Caller, error),
+) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		counted := &countingWriter{ResponseWriter: w}
+		defer func() { // also if h panics
+			caller, _ := authenticate(r)
+			logger.Info("request",
+				"method", r.Method,
+				"path", Redact(r.URL.Path),
+				"route", r.Pattern,
+				"status", counted.status,
+				"duration", time.Since(start),
+				"bytes", counted.bytes,
+				"remote", r.RemoteAddr,
+				"user", caller.UserID,
+				"key", caller.KeyID)
+		}()
+		h.ServeHTTP(counted, r)
+	})
+}
+
+// countingWriter is a ResponseWriter that keeps the status and the size of the body.
+type countingWriter struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (w *countingWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap returns the wrapped writer, for [http.ResponseController].
+func (w *countingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,240 @@
+package httpapi
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"runtime/debug"
+	"strings"
+)
+
+// Caller identifies the sender of a request. Its fields are empty if a [Mux] has no Authenticate.
+type Caller struct{ UserID, KeyID string }
+
+// Request is a request whose caller and route are known.
+type Request struct {
+	*http.Request
+	Caller    Caller
+	Operation string // operation of the route; the same for GET and HEAD
+}
+
+// Route is an operation with its handler.
+type Route struct {
+	// Operation is a method and a path below the base path of the [Mux], with the wildcards of
+	// [http.ServeMux]: "GET /events/{id}". A GET route also serves HEAD.
+	Operation string
+	// HasQuery is true if Handle reads the query with [ReadQuery]. Otherwise the Mux refuses any
+	// query parameter.
+	HasQuery bool
+	// Handle writes the response or returns an error, which the Mux writes.
+	Handle func(http.ResponseWriter, Request) error
+}
+
+// Mux serves a list of routes. Its fields must be set before it serves. It sets the Pattern of a
+// request to the method and the whole path of the route, or to "" if there is no such route.
+//
+// A request is served in this order: the caller, the path, the method, the query, and then Handle.
+// If no route matches the method, the response is a 405 with Allow, or a 204 with Allow for
+// OPTIONS. If no route matches the path, it is a 404, also for a path with //, ., .., a slash at
+// the end, %2F or %00: a Mux never redirects. A panic in a handler is a 500. If a handler panics
+// or fails after the response started, the connection is closed.
+type Mux struct {
+	// Authenticate returns the caller of a request, or the error that refuses it. If nil, every
+	// request is accepted.
+	Authenticate func(*http.Request) (Caller, error)
+	// Intercept, if not nil, is called instead of the handler of a request whose caller, path and
+	// method are right. It may call next, once, to serve the request as usual.
+	Intercept func(w http.ResponseWriter, r Request, next http.HandlerFunc)
+	// ToError returns the response to an error that doesn't wrap an [*Error], or nil if its cause
+	// is to be logged and hidden behind a 500. If ToError is nil, all other errors are.
+	ToError func(error) *Error
+	// Logger receives the cause of each such 500, with the X-Request-Id of the response. If nil,
+	// nothing is logged.
+	Logger *slog.Logger
+
+	base   string
+	routes []Route
+	mux    *http.ServeMux
+}
+
+// NewMux returns a Mux that serves routes below a base path, which may be empty. It panics if two
+// routes conflict.
+func NewMux(base string, routes []Route) *Mux {
+	m := &Mux{base: base, routes: routes, mux: http.NewServeMux()}
+	for i := range routes {
+		method, path, _ := strings.Cut(routes[i].Operation, " ")
+		m.mux.HandleFunc(method+" "+base+path, m.handler(&routes[i]))
+	}
+	m.mux.HandleFunc("/", m.serveUnknown)
+	return m
+}
+
+// Operations returns the operations of the routes.
+func (m *Mux) Operations() []string {
+	var operations []string
+	for _, route := range m.routes {
+		operations = append(operations, route.Operation)
+	}
+	return operations
+}
+
+func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer m.recoverPanic(w, r)
+	SetHeaders(w.Header())
+	if !isCanonical(r.URL) {
+		m.serveUnknown(w, r)
+		return
+	}
+	m.mux.ServeHTTP(w, r)
+}
+
+// isCanonical reports whether a path has one meaning: [http.ServeMux] wouldn't redirect it, and it
+// has no escaped slash or NUL.
+func isCanonical(u *url.URL) bool {
+	return strings.HasPrefix(u.Path, "/") &&
+		path.Clean(u.Path) == u.Path &&
+		!strings.Contains(u.Path, "\x00") &&
+		!strings.Contains(strings.ToUpper(u.RawPath), "%2F")
+}
+
+func (m *Mux) authenticate(r *http.Request) (Caller, error) {
+	if m.Authenticate == nil {
+		return Caller{}, nil
+	}
+	return m.Authenticate(r)
+}
+
+func (m *Mux) handler(route *Route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		caller, err := m.authenticate(r)
+		request := Request{r, caller, route.Operation}
+		switch {
+		case err != nil:
+			m.writeError(w, r, err)
+		case m.Intercept == nil:
+			m.serve(w, request, route)
+		default:
+			m.Intercept(w, request, func(w http.ResponseWriter, r *http.Request) {
+				m.serve(w, Request{r, caller, route.Operation}, route)
+			})
+		}
+	}
+}
+
+func (m *Mux) serve(w http.ResponseWriter, r Request, route *Route) {
+	err := route.serve(w, r)
+	switch {
+	case err == nil:
+	case r.Context().Err() != nil: // the client is gone
+		panic(http.ErrAbortHandler)
+	default:
+		m.writeError(w, r.Request, err)
+	}
+}
+
+func (route *Route) serve(w http.ResponseWriter, r Request) error {
+	if !route.HasQuery {
+		q := ReadQuery(r)
+		if err := q.Err(); err != nil {
+			return err
+		}
+	}
+	return route.Handle(w, r)
+}
+
+// serveUnknown serves a request that no route matches.
+func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request) {
+	r.Pattern = ""
+	path, allow := m.allowed(r)
+	_, err := m.authenticate(r)
+	switch {
+	case err != nil:
+	case allow == "":
+		err = NotFound("there is no such route below " + m.base + "/; the routes are " +
+			strings.Join(m.Operations(), ", "))
+	case r.Method == "OPTIONS":
+		w.Header().Set("Allow", allow)
+		w.WriteHeader(204)
+		return
+	default:
+		err = m.methodNotAllowed(r.Method, path, allow)
+	}
+	m.writeError(w, r, err)
+}
+
+// allowed returns the path of the first route that matches the path of a request, and the methods
+// of all that do as the value of an Allow header. Both are empty if none does.
+func (m *Mux) allowed(r *http.Request) (routePath, allow string) {
+	if !isCanonical(r.URL) {
+		return "", ""
+	}
+	var methods []string
+	for _, operation := range m.Operations() {
+		method, path, _ := strings.Cut(operation, " ")
+		_, pattern := m.mux.Handler(&http.Request{Method: method, Host: r.Host, URL: r.URL})
+		if pattern != method+" "+m.base+path {
+			continue
+		}
+		if methods == nil {
+			routePath = path
+		}
+		methods = append(methods, method)
+		if method == "GET" {
+			methods = append(methods, "HEAD")
+		}
+	}
+	if methods == nil {
+		return "", ""
+	}
+	return routePath, strings.Join(append(methods, "OPTIONS"), ", ")
+}
+
+// methodNotAllowed returns a 405. It names the operations below the path that have the method,
+// because POST /events probably means POST /events/create.
+func (m *Mux) methodNotAllowed(method, path, allow string) *Error {
+	message := "this method is not allowed on " + path + "; use " + allow
+	for _, operation := range m.Operations() {
+		if strings.HasPrefix(operation, method+" "+path+"/") {
+			message += ", or " + operation
+		}
+	}
+	return NewError(405, message, "Allow", allow)
+}
+
+// writeError writes the response to an error, or closes the connection if another response has
+// started.
+func (m *Mux) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok && m.ToError != nil {
+		e = m.ToError(err)
+	}
+	if e == nil {
+		id := rand.Text()
+		if m.Logger != nil {
+			m.Logger.Error("request failed", "id", id, "route", r.Pattern, "error", err)
+		}
+		e = NewError(500, "something went wrong on our side; try again, and give the operator the "+
+			"X-Request-Id if it happens again", "X-Request-Id", id)
+	}
+	if started(w) {
+		panic(http.ErrAbortHandler)
+	}
+	e.Write(w)
+}
+
+// recoverPanic handles a panic of a handler. [http.ErrAbortHandler] passes, because net/http then
+// closes the connection.
+func (m *Mux) recoverPanic(w http.ResponseWriter, r *http.Request) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if cause == http.ErrAbortHandler {
+		panic(cause)
+	}
+	m.writeError(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+}

@@ -1,0 +1,159 @@
+package httpapi
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Query reads the query parameters of a request, each of which may be given once. Call [ReadQuery],
+// then a method for each parameter that the operation has, and then [Query.Err].
+type Query struct {
+	operation string
+	values    url.Values // parameters that were not read yet
+	names     []string   // parameters that were read; kept only if there is a query
+	problems  []string
+}
+
+// ReadQuery returns the query of a request.
+func ReadQuery(r Request) Query {
+	q := Query{operation: r.Operation}
+	if r.URL.RawQuery == "" {
+		return q
+	}
+	var err error
+	q.values, err = url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		q.problems = []string{"the query string is malformed; write it as a=b&c=d, percent-encoded"}
+	}
+	return q
+}
+
+// take returns the value of a parameter, or "" if it is repeated, and whether it is given. Callers
+// refuse an empty value.
+func (q *Query) take(name string) (value string, given bool) {
+	if q.values == nil {
+		return "", false
+	}
+	q.names = append(q.names, name)
+	values, given := q.values[name]
+	delete(q.values, name)
+	if len(values) == 1 {
+		value = values[0]
+	}
+	return value, given
+}
+
+// Func passes the value of a parameter to parse, which reports whether it is valid. An empty or
+// repeated parameter never is. The rule completes a sentence that begins with the name, as in
+// "must be …, given once". If the parameter isn't given, Func does nothing.
+func (q *Query) Func(name, rule string, parse func(value string) bool) {
+	value, given := q.take(name)
+	if given && (value == "" || !parse(value)) {
+		q.problems = append(q.problems, name+" "+rule)
+	}
+}
+
+// Int returns the value of a parameter, a decimal number from min to max, or the default value if
+// the parameter isn't given. Only values from 0 to 1<<31 - 1 can be read.
+func (q *Query) Int(name string, value, min, max int) int {
+	text, given := q.take(name)
+	if !given {
+		return value
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || int(n) < min || int(n) > max {
+		q.problems = append(q.problems, fmt.Sprintf(
+			"%s must be a whole number from %d to %d, in digits, given once", name, min, max))
+	}
+	return int(n)
+}
+
+// OneOf returns the value of a parameter, which must be one of the words, or "" if the parameter
+// isn't given.
+func (q *Query) OneOf(name string, words ...string) string {
+	value, given := q.take(name)
+	if given && !slices.Contains(words, value) {
+		q.problems = append(q.problems, name+" must be "+strings.Join(words, " or ")+", given once")
+	}
+	return value
+}
+
+const maxProblems = 20 // problems of a query that a message names
+
+// Err returns an [Error] with all problems of the query, or nil. A parameter that was not read is
+// one of them.
+func (q *Query) Err() error {
+	problems := q.problems
+	for _, name := range slices.Sorted(maps.Keys(q.values)) {
+		takes := cmp.Or(strings.Join(q.names, ", "), "none")
+		problems = append(problems, fmt.Sprintf("%.60q is not a query parameter of %s: it takes %s",
+			name, q.operation, takes))
+	}
+	if problems == nil {
+		return nil
+	}
+	if rest := len(problems) - maxProblems; rest > 0 {
+		problems = append(problems[:maxProblems], fmt.Sprintf("and %d more problems", rest))
+	}
+	return BadRequest(strings.Join(problems, "; "))
+}
+
+// ReadBody reads the body of a request. If it has more than max bytes, the error is a 413. If it
+// doesn't arrive, the error is a 408, so the client may send it again.
+func ReadBody(w http.ResponseWriter, r Request, max int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max))
+	if err == nil {
+		return body, nil
+	}
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, NewError(413, "the body must have at most "+formatSize(tooLarge.Limit))
+	}
+	return nil, NewError(408, "the body did not arrive whole and in time; send it again",
+		"Connection", "close")
+}
+
+// formatSize formats a number of bytes, in MiB if it is a multiple of that.
+func formatSize(n int64) string {
+	if n%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// CheckJSON returns an error with status 415 unless the headers of a request allow a JSON body:
+// Content-Type is application/json, in UTF-8 if it has a charset, or absent, and Content-Encoding
+// is identity or absent (RFC 9110, sections 8.3 and 8.4).
+func CheckJSON(h http.Header) error {
+	contentType := strings.Join(h["Content-Type"], ", ")
+	if contentType != "" && contentType != "application/json" && !isJSON(contentType) {
+		return NewError(415, "Content-Type must be application/json, in UTF-8; "+
+			"with curl, add -H 'Content-Type: application/json'",
+			"Accept", "application/json")
+	}
+	coding := strings.Join(h["Content-Encoding"], ", ")
+	if coding != "" && !strings.EqualFold(coding, "identity") {
+		return NewError(415,
+			"Content-Encoding must be left out, or be identity: send the body uncompressed",
+			"Accept-Encoding", "identity")
+	}
+	return nil
+}
+
+func isJSON(contentType string) bool {
+	mediaType, params, err := mime.ParseMediaType(contentType)
+	for name, value := range params {
+		if name != "charset" || !strings.EqualFold(value, "utf-8") {
+			return false
+		}
+	}
+	return err == nil && mediaType == "application/json"
+}
