@@ -1,0 +1,370 @@
+// Package schema decodes a JSON object into a struct by a list of fields, and reports everything
+// that is wrong with the object at once, in the order of the list.
+//
+// The list is made from the struct's tags. A tag json has the name of a field. A tag schema has at
+// most one rule for its value, and its [Flags], in any order:
+//
+//	type Guest struct {
+//		ID          string     `json:"id" schema:"id=gst fixed"`
+//		Name        *string    `json:"name" schema:"chars=1-255 required"`
+//		Status      string     `json:"status" schema:"one_of=invited|approved"`
+//		Email       *string    `json:"email" schema:"email"`
+//		CheckedInAt *time.Time `json:"checked_in_at"`
+//	}
+//
+//	var guestSchema = schema.Of(Guest{}, schema.Rules{"email": schema.Email})
+//
+// The rules with a parameter are [ID], [Chars] and [OneOf]. The others have the names that the
+// caller gives them.
+//
+// A schema looks at one object and at each of its fields alone. The caller checks how fields
+// relate to each other or to other objects.
+package schema
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"example.com/events/internal/strict"
+)
+
+// Schema is a list of fields in the order of their struct. It is safe for concurrent use.
+type Schema []Field
+
+// Field is one field of an object. Its Go type is one of
+//
+//	string         a string; "" stands for null
+//	*string        a string or null, which differs from ""
+//	bool           true or false; null is false
+//	int            a whole number; null is 0
+//	time.Duration  a string in Go's form, such as "1.5s"; null is 0
+//	time.Time      a date-time, decoded into UTC; the zero time stands for null
+//	*time.Time     a date-time or null
+//
+// or, with the flag [JSON], any type.
+type Field struct {
+	Name  string
+	Rule  *Rule // nil if any value of the type is valid
+	Flags Flags
+	index []int // see [reflect.Value.FieldByIndex]
+}
+
+// Flags are the properties of a field other than its value rule.
+type Flags uint8
+
+const (
+	Required    Flags = 1 << iota // required: a new object must have it
+	Fixed                         // fixed: it never changes once it is set
+	Server                        // server: a client must not set it; see [FromClient]
+	EmptyIsNull                   // empty_is_null: an empty string means null
+	JSON                          // json: any JSON value, which [Schema.Decode] leaves to its caller
+)
+
+// flags maps the names in tags to flags.
+var flags = map[string]Flags{
+	"required":      Required,
+	"fixed":         Fixed,
+	"server":        Server,
+	"empty_is_null": EmptyIsNull,
+	"json":          JSON,
+}
+
+// Rules maps the names in tags to rules.
+type Rules map[string]*Rule
+
+// Of returns the schema of a struct, or of the struct that a pointer points to. Fields that are
+// promoted from embedded structs are included. A field that encoding/json leaves out (json:"-") has
+// the name of the Go field in lower case. A field with the tag schema:"-" is left out. Of panics if
+// a tag has a rule that is unknown.
+func Of(object any, rules Rules) Schema {
+	var schema Schema
+	structType := reflect.Indirect(reflect.ValueOf(object)).Type()
+	for _, structField := range reflect.VisibleFields(structType) {
+		tag := structField.Tag.Get("schema")
+		if structField.Anonymous || !structField.IsExported() || tag == "-" {
+			continue
+		}
+		field := Field{index: structField.Index}
+		field.Name, _, _ = strings.Cut(structField.Tag.Get("json"), ",")
+		if field.Name == "-" {
+			field.Name = strings.ToLower(structField.Name)
+		}
+		for word := range strings.FieldsSeq(tag) {
+			name, parameter, _ := strings.Cut(word, "=")
+			switch {
+			case flags[name] != 0:
+				field.Flags |= flags[name]
+			case ruleConstructors[name] != nil:
+				field.Rule = ruleConstructors[name](parameter)
+			case rules[name] != nil:
+				field.Rule = rules[name]
+			default:
+				panic(fmt.Sprintf("schema: field %s has the unknown rule %s", field.Name, word))
+			}
+		}
+		schema = append(schema, field)
+	}
+	return schema
+}
+
+// Mode tells [Schema.Decode] where an object comes from.
+type Mode int
+
+const (
+	// Merge decodes changes to an object that exists. Fixed fields must keep their values, and
+	// null resets a field to its zero value.
+	Merge Mode = iota
+	// New decodes a new object, which needs the required fields. Null means the field is absent.
+	New
+	// FromClient decodes a new object and refuses the fields that only the server sets.
+	FromClient
+)
+
+// Decode stores the fields of v, which should be a JSON object, in the struct that object points
+// to, and returns what is wrong with them. Absent fields are left unchanged. If there are
+// problems, the contents of the struct are unspecified.
+func (s Schema) Decode(object any, v strict.Value, mode Mode) *Problems {
+	if v.Kind != strict.Object {
+		return &Problems{others: []string{"must be a JSON object, not " + v.Kind.String()}}
+	}
+	p := &Problems{schema: s}
+	target := reflect.ValueOf(object).Elem()
+	given := make([]bool, len(s)) // by the index of the field
+	var unknown []string
+	for _, member := range v.Members {
+		i := s.index(member.Name)
+		if i < 0 {
+			unknown = append(unknown, member.Name)
+			continue
+		}
+		field := &s[i]
+		switch {
+		case given[i]:
+			p.Add(field.Name, "is given more than once: send it once")
+		case field.refused(mode):
+			p.others = append(p.others, field.Name+" is set by the server, so leave it out")
+		default:
+			p.Add(field.Name, field.decode(target.FieldByIndex(field.index), member.Value, mode))
+		}
+		given[i] = true
+	}
+	for i := range s {
+		field := &s[i]
+		if mode != Merge && field.has(Required) && !field.refused(mode) && !given[i] {
+			p.Add(field.Name, "is required")
+		}
+	}
+	if unknown != nil {
+		p.addUnknown(unknown, mode)
+	}
+	return p
+}
+
+// index returns the index of the field with the name, or -1.
+func (s Schema) index(name string) int {
+	for i := range s { // slices.IndexFunc would copy each field
+		if s[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (f *Field) has(flag Flags) bool { return f.Flags&flag != 0 }
+
+// refused reports whether the sender of an object must not set the field.
+func (f *Field) refused(mode Mode) bool { return mode == FromClient && f.has(Server) }
+
+// decode sets the field of a struct to v. It returns the end of a sentence that begins with the
+// name of the field, or "" if v is valid.
+func (f *Field) decode(target reflect.Value, v strict.Value, mode Mode) (problem string) {
+	if f.has(EmptyIsNull) && v.Kind == strict.String && v.Text == "" {
+		v = strict.Value{}
+	}
+	fixed := f.has(Fixed) && mode == Merge
+	if v.Kind == strict.Null && fixed {
+		return "" // the same as leaving it out
+	}
+	if v.Kind == strict.Null && f.has(Required) {
+		return "is required and must not be null"
+	}
+	before := ""
+	if fixed {
+		before = encode(target).Text
+	}
+	if f.Rule != nil && v.Kind != strict.Null {
+		problem = f.Rule.CheckValue(v)
+	}
+	problem = cmp.Or(problem, f.set(target, v))
+	if problem == "" && before != "" && encode(target).Text != before {
+		problem = "never changes: it is " + before
+	}
+	return problem
+}
+
+// set stores v in the field of a struct, and returns what is wrong with its type, or "".
+func (f *Field) set(target reflect.Value, v strict.Value) (problem string) {
+	if v.Kind == strict.Null || f.has(JSON) {
+		target.SetZero()
+		return ""
+	}
+	if target.Kind() == reflect.Pointer { // to a new value, because the old one may be shared
+		target.Set(reflect.New(target.Type().Elem()))
+		target = target.Elem()
+	}
+	var err error
+	switch p := target.Addr().Interface().(type) {
+	case *string:
+		*p = v.Text
+		return checkString(v)
+	case *bool:
+		*p = v.Bool
+		if v.Kind != strict.Bool {
+			return "must be true or false, not " + v.Kind.String()
+		}
+	case *int:
+		*p, err = strconv.Atoi(v.Text)
+		if err != nil || v.Kind != strict.Number {
+			return "must be a whole number in digits"
+		}
+	case *time.Duration:
+		*p, err = time.ParseDuration(v.Text)
+		if err != nil || v.Kind != strict.String {
+			return "must be a string with a duration, such as 200ms, 1.5s or 2h"
+		}
+	case *time.Time:
+		*p, err = strict.Time(v.Text)
+		if err != nil {
+			return err.Error()
+		}
+	default:
+		panic(fmt.Sprintf("schema: field %s has the unsupported type %s", f.Name, target.Type()))
+	}
+	return ""
+}
+
+// checkString returns what is wrong with v as a string, or "".
+func checkString(v strict.Value) string {
+	if v.Kind != strict.String {
+		return "must be a string, not " + v.Kind.String()
+	}
+	if !utf8.ValidString(v.Text) { // only possible if v was made from a struct
+		return "must be valid UTF-8"
+	}
+	return ""
+}
+
+// Value returns the struct that object points to as a JSON object that [Schema.Decode] reads, with
+// null for each field that has its zero value. So a struct built in Go passes the same checks as a
+// JSON text.
+func (s Schema) Value(object any) strict.Value {
+	source := reflect.ValueOf(object).Elem()
+	v := strict.Value{Kind: strict.Object, Members: make([]strict.Member, len(s))}
+	for i, field := range s {
+		v.Members[i].Name = field.Name
+		if f := source.FieldByIndex(field.index); !f.IsZero() {
+			v.Members[i].Value = encode(f)
+		}
+	}
+	return v
+}
+
+// encode returns the value of a struct field. A string that is not UTF-8, or a year after 9999, has
+// no form in JSON; Decode refuses these values.
+func encode(source reflect.Value) strict.Value {
+	if source.Kind() == reflect.Pointer && !source.IsNil() {
+		source = source.Elem()
+	}
+	switch x := source.Interface().(type) {
+	case string:
+		return strict.Value{Kind: strict.String, Text: x}
+	case time.Duration:
+		return strict.Value{Kind: strict.String, Text: x.String()}
+	case time.Time:
+		return strict.Value{Kind: strict.String, Text: x.UTC().Format(time.RFC3339Nano)}
+	}
+	v, _ := strict.Parse(strict.Encode(source.Interface()))
+	return v
+}
+
+// Parse reads the body of a request, which must be a JSON object. It returns what is wrong with
+// the body, or "".
+func Parse(body []byte) (v strict.Value, problem string) {
+	if len(body) == 0 {
+		return v, "the body is empty: send a JSON object"
+	}
+	v, err := strict.Parse(body)
+	if err != nil {
+		return v, "the body is not a JSON object: " + err.Error()
+	}
+	if v.Kind != strict.Object {
+		return v, "the body must be a JSON object, not " + v.Kind.String()
+	}
+	return v, ""
+}
+
+// Problems is a list of what is wrong with an object: at most one problem for each field, and
+// fields that must not be there.
+type Problems struct {
+	schema Schema
+	fields map[string]string // the problem of a field by its name
+	others []string          // about fields that must not be there
+}
+
+// Add adds a problem of a field of the schema, unless the field has a problem already. The problem
+// completes a sentence that begins with the name. An empty problem is ignored.
+func (p *Problems) Add(name, problem string) {
+	if problem == "" || p.Has(name) || p.schema.index(name) < 0 {
+		return
+	}
+	if p.fields == nil {
+		p.fields = map[string]string{}
+	}
+	p.fields[name] = name + " " + problem
+}
+
+// Has reports whether the field has a problem.
+func (p *Problems) Has(name string) bool { return p.fields[name] != "" }
+
+// All returns the problems of fields in the order of the schema, and then the fields that must not
+// be there. It returns nil if there are none.
+func (p *Problems) All() []string {
+	var all []string
+	for _, field := range p.schema {
+		if p.Has(field.Name) {
+			all = append(all, p.fields[field.Name])
+		}
+	}
+	return append(all, p.others...)
+}
+
+const maxUnknown = 20 // unknown fields that a message names
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
+
+// addUnknown adds the first unknown fields, cut to 40 characters, and lists the known ones.
+func (p *Problems) addUnknown(names []string, mode Mode) {
+	for _, name := range names[:min(len(names), maxUnknown)] {
+		if !plainName.MatchString(name) {
+			name = fmt.Sprintf("%.40q", name)
+		}
+		p.others = append(p.others, name+" is not known")
+	}
+	last := &p.others[len(p.others)-1]
+	if rest := len(names) - maxUnknown; rest > 0 {
+		*last += fmt.Sprintf(", nor are %d more", rest)
+	}
+	var known []string
+	for _, field := range p.schema {
+		if !field.refused(mode) {
+			known = append(known, field.Name)
+		}
+	}
+	*last += " (the fields are " + strings.Join(known, ", ") + ")"
+}
