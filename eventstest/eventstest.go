@@ -277,8 +277,8 @@ func (s *Server) NewKey(name string) (key string, owner events.User) {
 // says.
 //
 // A fault has one of Status, Patch, Drop, Lose and Cut, or Lose and Status, or none of them
-// but a Header, a Delay or a Trickle. A Delay goes with each of them, and a Header and a
-// Trickle with each that sends an answer.
+// but a Header or a Delay. A Delay goes with each of them, and a Header with each that sends an
+// answer.
 type Fault struct {
 	// Status is that of the answer, 400 to 599, in the API's own error form and with
 	// the headers that openapi.json requires of it. Nothing is done, unless Lose is set.
@@ -307,9 +307,6 @@ type Fault struct {
 	// the fault is cleared; what was asked for stays done. So a client that gives up and
 	// tries again with the same Idempotency-Key has one event, and one with a new key two.
 	Delay time.Duration
-	// Trickle is how long the body of the answer takes: a tenth of it is sent after each
-	// tenth of that time. Clearing the fault sends the rest.
-	Trickle time.Duration
 	// Drop closes the connection. Nothing is done.
 	Drop bool
 	// Lose does what was asked for and keeps it, and closes the connection instead

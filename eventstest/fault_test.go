@@ -143,59 +143,6 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// A slow answer comes in tenths. Its header comes at once, and what is left comes when the
-// fault is cleared.
-func TestTrickle(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := eventstest.New(t, eventstest.NoListener())
-		whole := call(t, srv, srv.Key, "GET /users/me", "").body
-		fault := srv.Fail("GET /users/me", eventstest.Fault{Trickle: 10 * time.Minute})
-		start := time.Now()
-		resp, err := srv.Client().Get(srv.URL + "/users/me")
-		if err != nil || time.Since(start) != 0 || resp.Header.Get("X-Eventsd-Fault") != "trickle 10m0s" {
-			t.Fatalf("the header: %v, %v after %v", resp, err, time.Since(start))
-		}
-		var body strings.Builder
-		for i := range 10 {
-			piece := make([]byte, len(whole))
-			n, err := resp.Body.Read(piece)
-			body.WriteString(string(piece[:n]))
-			if err != nil && err != io.EOF || time.Since(start) != time.Duration(i+1)*time.Minute ||
-				len(body.String()) != len(whole)*(i+1)/10 {
-				t.Errorf("piece %d: %d bytes of %d after %v, %v", i, len(body.String()), len(whole), time.Since(start), err)
-			}
-		}
-		resp.Body.Close()
-		if body.String() != whole {
-			t.Errorf("the body is %s, want %s", body.String(), whole)
-		}
-
-		start = time.Now()
-		if a := call(t, srv, srv.Key, "HEAD /users/me", ""); a.status != 200 || time.Since(start) != 0 {
-			t.Errorf("HEAD: %d after %v", a.status, time.Since(start))
-		}
-		resp, err = srv.Client().Get(srv.URL + "/users/me")
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.AfterFunc(90*time.Second, fault.Clear)
-		rest, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if string(rest) != whole || err != nil || time.Since(start) != 90*time.Second {
-			t.Errorf("cleared: %q, %v after %v", rest, err, time.Since(start))
-		}
-
-		start = time.Now()
-		srv.Fail("GET /users/me", eventstest.Fault{Delay: time.Minute, Trickle: time.Minute, Cut: true})
-		a := call(t, srv, srv.Key, "GET /users/me", "")
-		if a.body != whole[:len(whole)/2] || a.err != io.ErrUnexpectedEOF || time.Since(start) != 2*time.Minute ||
-			a.header.Get("X-Eventsd-Fault") != "cut, delay 1m0s, trickle 1m0s" {
-			t.Errorf("delay, trickle and cut: %+v after %v", a, time.Since(start))
-		}
-	})
-}
-
 // A fault for a path leaves the others of the operation alone.
 func TestFaultPath(t *testing.T) {
 	t.Parallel()
@@ -274,7 +221,7 @@ func TestConnectionsClose(t *testing.T) {
 	}
 }
 
-// The server's own limits of time hold but while a fault holds a request or slows its answer.
+// The server's own limits of time hold but while a fault holds a request.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

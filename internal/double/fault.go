@@ -26,7 +26,6 @@ type Fault struct {
 	Patch      string        `json:"-" form:"-"`
 	RetryAfter time.Duration `json:"retry_after"`
 	Delay      time.Duration `json:"delay"`
-	Trickle    time.Duration `json:"trickle"`
 	Drop       bool          `json:"drop"`
 	Lose       bool          `json:"lose"`
 	Cut        bool          `json:"cut"`
@@ -90,10 +89,6 @@ var members = []member{
 		given:  func(f *Fault) bool { return f.Delay > 0 },
 		does:   func(f *Fault) string { return fmt.Sprint("delay ", f.Delay) },
 		amount: func(f *Fault) int64 { return int64(f.Delay) }},
-	{name: "trickle", role: manner,
-		given:  func(f *Fault) bool { return f.Trickle > 0 },
-		does:   func(f *Fault) string { return fmt.Sprint("trickle ", f.Trickle) },
-		amount: func(f *Fault) int64 { return int64(f.Trickle) }},
 	{name: "body", role: content,
 		given: func(f *Fault) bool { return f.Body != "" || f.NoBody }},
 	{name: "retry_after", role: content,
@@ -196,8 +191,8 @@ func (f *Fault) problems() (problems []string) {
 		"%s exclude each other, but for lose with status", listed(namesOf(hasRole(outcome))))
 	must(len(f.given(outcome, manner)) > 0,
 		"one of %s is required", listed(namesOf(hasRole(outcome, manner))))
-	must(f.isAnswered() || len(f.Header) == 0 && f.Trickle == 0,
-		"header and trickle need an answer, which drop, and lose without status, do not send")
+	must(f.isAnswered() || len(f.Header) == 0,
+		"header needs an answer, which drop, and lose without status, do not send")
 	must(!f.Reset || f.Cut || !f.isAnswered(),
 		"reset needs drop, cut, or lose without status: it is how the connection is closed")
 	return problems
@@ -360,12 +355,10 @@ func (f Injection) MarshalJSON() ([]byte, error) {
 		injectionJSON
 		RetryAfter string `json:"retry_after"`
 		Delay      string `json:"delay"`
-		Trickle    string `json:"trickle"`
 	}{
 		out,
 		f.RetryAfter.String(),
 		f.Delay.String(),
-		f.Trickle.String(),
 	}), nil
 }
 

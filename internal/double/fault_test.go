@@ -19,8 +19,8 @@ func TestFaultString(t *testing.T) {
 		"drop, reset":      {Drop: true, Reset: true},
 		"lose":             {Lose: true},
 		"delay 200ms":      {Delay: 200 * time.Millisecond},
-		"cut, reset, header, delay 1s, trickle 2s": {Cut: true, Reset: true, Header: http.Header{"A": nil},
-			Delay: time.Second, Trickle: 2 * time.Second},
+		"cut, reset, header, delay 1s": {Cut: true, Reset: true, Header: http.Header{"A": nil},
+			Delay: time.Second},
 		"patch, header": {Patch: "{}", Header: http.Header{"A": nil}},
 	} {
 		if got := f.String(); got != want {
@@ -41,7 +41,6 @@ func TestMembersTogether(t *testing.T) {
 		"reset":       func(f *Fault) { f.Reset = true },
 		"header":      func(f *Fault) { f.Header = http.Header{"X-A": {"b"}} },
 		"delay":       func(f *Fault) { f.Delay = 1 },
-		"trickle":     func(f *Fault) { f.Trickle = 1 },
 		"body":        func(f *Fault) { f.Body = "x" },
 		"retry_after": func(f *Fault) { f.RetryAfter = -1 },
 		"after":       func(f *Fault) { f.After = 1 },
@@ -50,14 +49,13 @@ func TestMembersTogether(t *testing.T) {
 		"path":        func(f *Fault) { f.Path = "/events" },
 	}
 	good := map[string]string{ // what each goes with, beside what says which requests, and how many
-		"lose":    "lose status reset delay",
-		"status":  "lose status header delay trickle body retry_after",
-		"patch":   "patch header delay trickle",
-		"drop":    "drop reset delay",
-		"cut":     "cut reset header delay trickle",
-		"header":  "status patch cut header delay trickle",
-		"delay":   "lose status patch drop cut header delay trickle",
-		"trickle": "status patch cut header delay trickle",
+		"lose":   "lose status reset delay",
+		"status": "lose status header delay body retry_after",
+		"patch":  "patch header delay",
+		"drop":   "drop reset delay",
+		"cut":    "cut reset header delay",
+		"header": "status patch cut header delay",
+		"delay":  "lose status patch drop cut header delay",
 	}
 	for _, m := range members {
 		if given[m.name] == nil {
@@ -94,12 +92,10 @@ func TestMembersTogether(t *testing.T) {
 func TestNegativeMembers(t *testing.T) {
 	t.Parallel()
 	for want, f := range map[string]Fault{
-		"delay must not be negative":   {Status: 503, Delay: -1},
-		"trickle must not be negative": {Status: 503, Trickle: -1},
-		"after must not be negative":   {Status: 503, After: -1},
-		"times must not be negative":   {Status: 503, Times: -1},
-		"delay, trickle, after and times must not be negative": {
-			Status: 503, Delay: -1, Trickle: -1, After: -1, Times: -1},
+		"delay must not be negative":                  {Status: 503, Delay: -1},
+		"after must not be negative":                  {Status: 503, After: -1},
+		"times must not be negative":                  {Status: 503, Times: -1},
+		"delay, after and times must not be negative": {Status: 503, Delay: -1, After: -1, Times: -1},
 	} {
 		if got := f.problems(); !slices.Equal(got, []string{want}) {
 			t.Errorf("%+v: problems %q, want %q", f, got, want)

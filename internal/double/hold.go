@@ -313,25 +313,18 @@ func (h *hold) send(w http.ResponseWriter, f Fault, does string, a *recorder) {
 	h.double.note(h.entry, func() { h.entry.Error = problem })
 	w.WriteHeader(a.status)
 	if h.call.request.Method != "HEAD" {
-		h.sendBody(w, f, a.body)
+		sendBody(w, f, a.body)
 	}
 }
 
 // sendBody sends the body of an answer as the fault says.
-func (h *hold) sendBody(w http.ResponseWriter, f Fault, body []byte) {
+func sendBody(w http.ResponseWriter, f Fault, body []byte) {
 	if f.Cut {
 		body = body[:len(body)/2]
 	}
-	control := http.NewResponseController(w)
-	for i := range 10 {
-		if f.Trickle > 0 {
-			control.Flush() // what comes before the pause
-			h.wait(w, f.Trickle/10)
-		}
-		w.Write(body[len(body)*i/10 : len(body)*(i+1)/10])
-	}
+	w.Write(body)
 	if f.Cut {
-		control.Flush()
+		http.NewResponseController(w).Flush()
 		disconnect(w, f.Reset)
 	}
 }
