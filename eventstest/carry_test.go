@@ -2,14 +2,10 @@ package eventstest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,48 +143,6 @@ func TestNoBody(t *testing.T) {
 				t.Errorf("%s: an empty %d is %+v", name, status, a)
 			}
 		}
-	}
-}
-
-// A reset is another error than the end of a connection, where there is a connection.
-func TestConnectionReset(t *testing.T) {
-	t.Parallel()
-	srv := eventstest.New(t)
-	plain := &http.Client{Transport: &http.Transport{}}
-	key := "x-service-api-key: " + srv.Key
-	for _, tt := range []struct {
-		fault  eventstest.Fault
-		does   string
-		status int // in the journal
-		events int
-	}{
-		{eventstest.Fault{Drop: true, Reset: true}, "drop, reset", 0, 0},
-		{eventstest.Fault{Drop: true, Reset: true, Delay: time.Millisecond}, "drop, reset, delay 1ms", 0, 0},
-		{eventstest.Fault{Lose: true, Reset: true}, "lose, reset", 201, 1},
-		{eventstest.Fault{Cut: true, Reset: true}, "cut, reset", 201, 1},
-	} {
-		srv.Reset()
-		tt.fault.Times = 1
-		srv.Fail(createEvent, tt.fault)
-		a := send(t, plain, "POST", srv.URL+"/events/create", launch, key)
-		if !errors.Is(a.err, syscall.ECONNRESET) {
-			t.Errorf("%s: %+v, want a connection that is reset", tt.does, a)
-		}
-		got := srv.AwaitAnswered(1, createEvent)[0]
-		if got.Fault != tt.does || got.Status != tt.status || eventsOf(srv, "usr_owner") != tt.events {
-			t.Errorf("%s: the journal has %v; %d events", tt.does, got, eventsOf(srv, "usr_owner"))
-		}
-	}
-	// Below TLS, too; and without a connection it is an end.
-	inProcess := eventstest.New(t, eventstest.NoListener())
-	secure := httptest.NewTLSServer(inProcess.Handler())
-	defer secure.Close()
-	inProcess.Fail("GET /users/me", eventstest.Fault{Drop: true, Reset: true})
-	if a := send(t, secure.Client(), "GET", secure.URL+events.BasePath+"/users/me", "", "x-service-api-key: "+inProcess.Key); !errors.Is(a.err, syscall.ECONNRESET) {
-		t.Errorf("over TLS: %+v", a)
-	}
-	if a := call(t, inProcess, inProcess.Key, "GET /users/me", ""); !errors.Is(a.err, io.EOF) {
-		t.Errorf("in the process: %+v", a)
 	}
 }
 

@@ -316,10 +316,6 @@ type Fault struct {
 	// Cut does what was asked for, sends the header of the answer and half of its body,
 	// and closes the connection.
 	Cut bool
-	// Reset closes the connection by a TCP reset (RST): clients have another error for that.
-	// It goes with Drop, with Lose without Status, and with Cut. With [NoListener] the
-	// connection is closed as without it.
-	Reset bool
 	// After is how many requests pass first: they go on to the next fault, and are
 	// no hits.
 	After int

@@ -70,14 +70,6 @@ describe('client', { concurrency: true }, () => {
     assert.ok(sameKey(await double.tries(user, create, 2)))
   })
 
-  test('tries again after a connection that was reset', async (t) => {
-    const { user, client } = await tenant(t)
-    await double.faults(user, { operation: create, drop: true, reset: true, times: 1 })
-    await client.create(launch)
-    const tries = await double.tries(user, create, 2)
-    assert.deepEqual(tries.map((t) => t.fault), ['drop, reset', ''])
-  })
-
   test('keeps what it does not know', async (t) => {
     const { user, client } = await tenant(t)
     await double.faults(user, { operation: create, patch: { status: 'archived', capacity: null } })

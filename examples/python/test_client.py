@@ -64,12 +64,6 @@ class TestClient(unittest.TestCase):
         self.assertEqual(self.double.count_events(self.user), 1)
         self.assertTrue(same_key(self.double.tries(self.user, CREATE, count=2)))
 
-    def test_connection_that_was_reset(self):
-        self.double.faults(self.user, {"operation": CREATE, "drop": True, "reset": True, "times": 1})
-        self.client.create(LAUNCH)
-        tries = self.double.tries(self.user, CREATE, count=2)
-        self.assertEqual([t["fault"] for t in tries], ["drop, reset", ""])
-
     def test_unknown_value(self):
         self.double.faults(self.user, {"operation": CREATE, "patch": {"status": "archived", "capacity": None}})
         event = self.client.create(LAUNCH)

@@ -435,7 +435,7 @@ func TestControl(t *testing.T) {
 // faultText is a fault as the control API has it: one without any member but these.
 func faultText(members ...string) string {
 	text := `{"id":"","operation":"","status":0,"header":null,"drop":false,"lose":false,"cut":false,` +
-		`"reset":false,"after":0,"times":0,"user":"","path":"","body":null,"patch":null,` +
+		`"after":0,"times":0,"user":"","path":"","body":null,"patch":null,` +
 		`"hits":0,"retry_after":"0s","delay":"0s"}`
 	for _, m := range members {
 		name, _, _ := strings.Cut(m, ":")

@@ -29,7 +29,6 @@ type Fault struct {
 	Drop       bool          `json:"drop"`
 	Lose       bool          `json:"lose"`
 	Cut        bool          `json:"cut"`
-	Reset      bool          `json:"reset"`
 	After      int           `json:"after"`
 	Times      int           `json:"times"`
 	User       string        `json:"user"`
@@ -55,7 +54,6 @@ type role int
 
 const (
 	outcome role = iota // what becomes of the request and of its answer: one of these, or none
-	ending              // how a connection is closed
 	manner              // what else happens to the answer: it is enough by itself
 	content             // what an answer with a status holds
 	count               // how many requests meet it
@@ -79,9 +77,6 @@ var members = []member{
 	{name: "cut", role: outcome,
 		given: func(f *Fault) bool { return f.Cut },
 		does:  func(f *Fault) string { return "cut" }},
-	{name: "reset", role: ending,
-		given: func(f *Fault) bool { return f.Reset },
-		does:  func(f *Fault) string { return "reset" }},
 	{name: "header", role: manner,
 		given: func(f *Fault) bool { return len(f.Header) > 0 },
 		does:  func(f *Fault) string { return "header" }},
@@ -135,7 +130,7 @@ func (f *Fault) given(roles ...role) []string {
 }
 
 // String is what the fault does, as the [FaultHeader] and the journal have
-// it: "status 503, delay 200ms", "drop, reset", "patch, header" or "delay 1s".
+// it: "status 503, delay 200ms", "drop", "patch, header" or "delay 1s".
 func (f Fault) String() string {
 	var does []string
 	for _, m := range members {
@@ -193,8 +188,6 @@ func (f *Fault) problems() (problems []string) {
 		"one of %s is required", listed(namesOf(hasRole(outcome, manner))))
 	must(f.isAnswered() || len(f.Header) == 0,
 		"header needs an answer, which drop, and lose without status, do not send")
-	must(!f.Reset || f.Cut || !f.isAnswered(),
-		"reset needs drop, cut, or lose without status: it is how the connection is closed")
 	return problems
 }
 

@@ -13,15 +13,14 @@ import (
 func TestFaultString(t *testing.T) {
 	t.Parallel()
 	for want, f := range map[string]Fault{
-		"":                 {Times: 1, After: 1, User: "usr_a", Path: "/events"},
-		"status 503":       {Status: 503, Body: "x", RetryAfter: 1},
-		"lose, status 504": {Status: 504, Lose: true, NoBody: true},
-		"drop, reset":      {Drop: true, Reset: true},
-		"lose":             {Lose: true},
-		"delay 200ms":      {Delay: 200 * time.Millisecond},
-		"cut, reset, header, delay 1s": {Cut: true, Reset: true, Header: http.Header{"A": nil},
-			Delay: time.Second},
-		"patch, header": {Patch: "{}", Header: http.Header{"A": nil}},
+		"":                      {Times: 1, After: 1, User: "usr_a", Path: "/events"},
+		"status 503":            {Status: 503, Body: "x", RetryAfter: 1},
+		"lose, status 504":      {Status: 504, Lose: true, NoBody: true},
+		"drop":                  {Drop: true},
+		"lose":                  {Lose: true},
+		"delay 200ms":           {Delay: 200 * time.Millisecond},
+		"cut, header, delay 1s": {Cut: true, Header: http.Header{"A": nil}, Delay: time.Second},
+		"patch, header":         {Patch: "{}", Header: http.Header{"A": nil}},
 	} {
 		if got := f.String(); got != want {
 			t.Errorf("%#v does %q, want %q", f, got, want)
@@ -38,7 +37,6 @@ func TestMembersTogether(t *testing.T) {
 		"patch":       func(f *Fault) { f.Patch = "{}" },
 		"drop":        func(f *Fault) { f.Drop = true },
 		"cut":         func(f *Fault) { f.Cut = true },
-		"reset":       func(f *Fault) { f.Reset = true },
 		"header":      func(f *Fault) { f.Header = http.Header{"X-A": {"b"}} },
 		"delay":       func(f *Fault) { f.Delay = 1 },
 		"body":        func(f *Fault) { f.Body = "x" },
@@ -49,11 +47,11 @@ func TestMembersTogether(t *testing.T) {
 		"path":        func(f *Fault) { f.Path = "/events" },
 	}
 	good := map[string]string{ // what each goes with, beside what says which requests, and how many
-		"lose":   "lose status reset delay",
+		"lose":   "lose status delay",
 		"status": "lose status header delay body retry_after",
 		"patch":  "patch header delay",
-		"drop":   "drop reset delay",
-		"cut":    "cut reset header delay",
+		"drop":   "drop delay",
+		"cut":    "cut header delay",
 		"header": "status patch cut header delay",
 		"delay":  "lose status patch drop cut header delay",
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -99,12 +98,9 @@ func (d *Double) intercept(
 	switch {
 	case refusal != "":
 		h.send(w, Fault{}, refusal, refused(base, refusal, done.status != 0))
-	case !f.isAnswered():
+	case !f.isAnswered() || r.Context().Err() != nil: // or the client went away
 		d.noteLost(h, done)
-		disconnect(w, f.Reset)
-	case r.Context().Err() != nil: // the client went away
-		d.noteLost(h, done)
-		disconnect(w, false)
+		panic(http.ErrAbortHandler)
 	case f.Status != 0:
 		h.send(w, f, f.String(), f.answer(base))
 	case f.Patch != "":
@@ -262,26 +258,6 @@ func (d *Double) noteLost(h *hold, done *recorder) {
 	})
 }
 
-// disconnect closes the connection of a request, by a TCP reset if so wanted and if there is a
-// TCP connection: in a process there may be none.
-func disconnect(w http.ResponseWriter, byReset bool) {
-	if byReset {
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err == nil {
-			layer, isLayer := conn.(interface{ NetConn() net.Conn }) // TLS
-			if isLayer {
-				conn = layer.NetConn()
-			}
-			tcp, isTCP := conn.(*net.TCPConn)
-			if isTCP {
-				tcp.SetLinger(0)
-			}
-			conn.Close()
-		}
-	}
-	panic(http.ErrAbortHandler)
-}
-
 // wait waits until the time is over, the fault is removed or the client goes away. Meanwhile
 // the server's timeouts do not count, and then that of the answer begins anew.
 func (h *hold) wait(w http.ResponseWriter, t time.Duration) {
@@ -325,7 +301,7 @@ func sendBody(w http.ResponseWriter, f Fault, body []byte) {
 	w.Write(body)
 	if f.Cut {
 		http.NewResponseController(w).Flush()
-		disconnect(w, f.Reset)
+		panic(http.ErrAbortHandler)
 	}
 }
 
