@@ -92,7 +92,7 @@ func (e *eventsd) addCommands() {
 	p.Add("demo", "", "serve a built-in example from memory, with a curl line to try", e.demo)
 	p.Add("double", "[-- COMMAND ARGS]",
 		"serve a test double from memory, alone or for as long as a command runs", e.double)
-	p.Add("health", "", "exit 0 if the server with the same flags and environment answers", e.health)
+	p.Add("health", "", "exit 0 if the server at an address is healthy", e.health)
 	p.Add("version", "", "print the version", e.printVersion)
 	p.Add("check", "", "read the data file, print what is in it and change nothing", e.files.Check)
 	operator.AddCommands(p, e.files)
@@ -114,13 +114,12 @@ var exclusions = []command.Exclusion{
 
 // serverFlags are the flags of every server.
 type serverFlags struct {
-	addr, readyFile, log string
-	verbose              bool
+	addr, log string
+	verbose   bool
 }
 
 func (f *serverFlags) declare(flags *command.Flags, addr string) {
 	flags.String(&f.addr, "addr", addr, "`HOST:PORT` to listen on; port 0 is any free one")
-	flags.String(&f.readyFile, "ready-file", "", "`FILE` for the ready lines as JSON, removed at the end")
 	flags.String(&f.log, "log", "text", "`FORMAT` of the log on stderr: text or json")
 	flags.Bool(&f.verbose, "v", false, "log a line for each request")
 }
@@ -525,11 +524,6 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 		return err
 	}
 	defer listener.Close()
-	readyFile := s.readyFile(f.readyFile)
-	err = readyFile.Prepare()
-	if err != nil {
-		return err
-	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -554,19 +548,14 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 	err = command.Serve(ctx, command.Life{
 		Ready: func() error {
 			s.report("ready", sizeOf(a)...)
-			err := readyFile.Write(lines)
-			if err != nil {
-				return err
-			}
 			return s.announce(ctx, lines)
 		},
 		Stopping: func() { e.notifyManager(logger, "STOPPING=1") },
 		Patience: s.patience,
 	}, servers)
 
-	// Stop. The ready file is deleted before the lock is released, which lets the next server in.
+	// Stop.
 	stop()
-	readyFile.Remove(lines)
 	err = command.Failed(errors.Join(err, a.Err()))
 	closed := a.Close()
 	err = cmp.Or(err, command.Failed(closed))
@@ -575,18 +564,6 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 		logger.Info("stopped")
 	}
 	return err
-}
-
-// readyFile is the ready file of a service at a path, which must not be one of the data file's.
-func (s service) readyFile(path string) command.ReadyFile {
-	check := func(path string) error {
-		if !rows.BelongsTo(s.data, path) {
-			return nil
-		}
-		return command.Refused(fmt.Errorf("%s belongs to the data file; give another path, as it is "+
-			"removed at the end", path))
-	}
-	return command.ReadyFile{Path: path, Check: check}
 }
 
 // start locks and reads the data file of a service, if it has one, and fills a new store.
@@ -861,12 +838,12 @@ func (e *eventsd) readInput(ctx context.Context, file string) (operator.Records,
 	}
 }
 
-// health asks the server that the same flags and environment would start.
+// health asks the server that listens at an address.
 func (e *eventsd) health(flags *command.Flags) func() error {
-	var f serveFlags
-	f.declare(flags)
+	var addr string
+	flags.String(&addr, "addr", "127.0.0.1:8080", "`HOST:PORT` at which the server listens")
 	return func() error {
-		asked, err := command.Health(f.addr, f.readyFile)
+		asked, err := command.Health(addr)
 		if err != nil {
 			return command.Failed(err)
 		}

@@ -14,7 +14,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -260,40 +259,6 @@ func TestSecretMistakes(t *testing.T) {
 	}
 }
 
-func TestReadyFile(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(tempDir(t), "ready.json")
-	env := map[string]string{"EVENTSD_READY_FILE": file, "EVENTSD_ADDR": "127.0.0.1:0"}
-	p := start(t, env, "-memory")
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]any
-	if err := json.Unmarshal(b, &got); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range p.lines {
-		if got[name] != want {
-			t.Errorf("%s in the ready file = %v, want %s", name, got[name], want)
-		}
-	}
-	if got["pid"] != float64(os.Getpid()) || len(got) != len(p.lines)+1 {
-		t.Errorf("ready file = %s, want the lines and the pid", b)
-	}
-	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v %v, want 0600", info.Mode(), err)
-	}
-	code, out, stderr := command(env, "", "health")
-	if code != 0 || out != "ok: "+strings.TrimSuffix(p.lines["base_url"], base)+"\n" {
-		t.Errorf("health by the ready file = %d %q %q", code, out, stderr)
-	}
-	p.stop()
-	if _, err := os.Stat(file); !os.IsNotExist(err) {
-		t.Errorf("the ready file is still there: %v", err)
-	}
-}
-
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
@@ -366,15 +331,6 @@ func TestMistakes(t *testing.T) {
 		{"log", []string{any, "-memory", "-log", "xml"}, `-log must be text or json, not "xml"`},
 		{"memory and data", []string{any, "-memory", "-data", "x.json"},
 			"-memory and -data exclude each other"},
-		{"data file for a ready file", []string{any, "-data", "x.json", "-ready-file", "./x.json"},
-			"-ready-file: "},
-		{"data file for a ready file, spelled out",
-			[]string{any, "-data", in("y.json"), "-ready-file", dir + "/./y.json"},
-			"-ready-file: "},
-		{"seed for a ready file", []string{any, "-memory", "-ready-file", write("aseed.json", seed)},
-			"aseed.json is there and is no ready file"},
-		{"ready file nowhere", []string{any, "-data", in("unmade.json"), "-ready-file", in("no/r.json")},
-			"-ready-file: "},
 		{"port taken", []string{"-memory", "-addr", l.Addr().String()}, "the port being free"},
 		{"address", []string{"-memory", "-addr", "nowhere"}, `-addr "nowhere"`},
 		{"no address", []string{"-memory", "-addr", ""}, "-addr is empty: give HOST:PORT"},
@@ -570,67 +526,6 @@ func TestFormatShown(t *testing.T) {
 	}
 }
 
-// Each pair of flags that a subcommand has goes together or is refused, as it stands here.
-func TestFlagPairs(t *testing.T) {
-	t.Parallel()
-	excluded := map[string]bool{
-		"serve: -data -memory": true, "health: -data -memory": true,
-		"double: -seed -until-eof": true,
-		"double: -- -until-eof":    true,
-		"key issue: -email -user":  true, "key issue: -name -user": true,
-	}
-	dir := t.TempDir()
-	values := map[string][]string{
-		"-addr": {"nowhere"}, "-data": {filepath.Join(dir, "none", "x.json")}, "-log": {"json"}, "-seed": {"-"},
-		"-ready-file": {filepath.Join(dir, "none", "ready.json")}, "-api-key": {"svc_live_x"},
-		"-new-event-status": {"draft"}, "-time": {"2030-01-01T00:00:00Z"}, "-control-token": {"t"},
-		"-name": {"N"}, "-email": {"n@example.com"}, "-user": {"usr_n"}, "-o": {filepath.Join(dir, "none", "o")},
-	}
-	_, help, _ := command(nil, "", "help")
-	for _, m := range regexp.MustCompile(`(?m)^  ([a-z ]+?)  `).FindAllStringSubmatch(help, -1) {
-		subcommand := m[1]
-		_, help, _ := command(nil, "", append([]string{"help"}, strings.Fields(subcommand)...)...)
-		flags := regexp.MustCompile(`(?m)^  (-[\w-]+)`).FindAllString(help, -1)
-		if subcommand == "double" {
-			flags = append(flags, "--")
-		}
-		for i := range flags {
-			flags[i] = strings.TrimSpace(flags[i])
-		}
-		slices.Sort(flags)
-		for i, a := range flags {
-			for _, b := range flags[i+1:] {
-				args := strings.Fields(subcommand)
-				if slices.Contains(flags, "-addr") { // so that no server starts
-					args = append(args, "-addr", "nowhere")
-				}
-				if slices.Contains(flags, "-data") && a != "-memory" && b != "-memory" {
-					args = append(args, "-data", values["-data"][0])
-				}
-				args = append(append(args, b), values[b]...)
-				if a == "--" {
-					args = append(args, "--", "true")
-				} else {
-					args = append(append(args, a), values[a]...)
-				}
-				code, out, stderr := command(nil, "[]", args...)
-				isRefused := strings.Contains(stderr, " exclude each other: ")
-				pair := subcommand + ": " + a + " " + b
-				if code == 0 || out != "" || isRefused != excluded[pair] {
-					t.Errorf("%s: eventsd %q = %d %q %s, want them to exclude each other: %v",
-						pair, args, code, out, stderr, excluded[pair])
-				}
-				if excluded[pair] {
-					delete(excluded, pair)
-				}
-			}
-		}
-	}
-	if len(excluded) > 0 {
-		t.Errorf("there are no flags of %v", excluded)
-	}
-}
-
 // TestCommandTables: the tables of docs/command.md have the subcommands that help has and the
 // flags of each with their defaults, and nothing else. README.md has some of them.
 func TestCommandTables(t *testing.T) {
@@ -679,10 +574,11 @@ func TestCommandTables(t *testing.T) {
 			documented[subcommand] = append(documented[subcommand], flag)
 		}
 	}
-	documented["health"] = documented["serve"]
 	for _, flag := range documented["serve"] {
-		if strings.HasPrefix(flag, "-addr") || strings.HasPrefix(flag, "-ready-file") ||
-			strings.HasPrefix(flag, "-log") || strings.HasPrefix(flag, "-v=") {
+		if strings.HasPrefix(flag, "-addr") {
+			documented["health"] = append(documented["health"], flag)
+		}
+		if strings.HasPrefix(flag, "-addr") || strings.HasPrefix(flag, "-log") || strings.HasPrefix(flag, "-v=") {
 			documented["demo"] = append(documented["demo"], flag)
 		}
 	}
@@ -697,21 +593,6 @@ func TestCommandTables(t *testing.T) {
 		if !slices.Contains(documented["serve"], flag) {
 			t.Errorf("README.md has the flag %q, docs/command.md has\n%q", flag, documented["serve"])
 		}
-	}
-}
-
-func TestHealth(t *testing.T) {
-	t.Parallel()
-	p := start(t, nil, "-memory", "-addr", "127.0.0.1:0")
-	addr := strings.TrimSuffix(strings.TrimPrefix(p.lines["base_url"], "http://"), base)
-	code, out, stderr := command(map[string]string{"EVENTSD_ADDR": addr}, "", "health")
-	if code != 0 || out != "ok: http://"+addr+"\n" {
-		t.Errorf("health = %d %q %q, want 0", code, out, stderr)
-	}
-	p.stop()
-	code, _, stderr = command(nil, "", "health", "-addr", addr)
-	if code != 1 || !strings.Contains(stderr, "no answer from http://"+addr) {
-		t.Errorf("health of none = %d %q, want 1", code, stderr)
 	}
 }
 
@@ -1211,7 +1092,7 @@ func TestStopWhileReadingSeed(t *testing.T) {
 			dir := tempDir(t)
 			data := filepath.Join(dir, "events.json")
 			env := environment(map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0",
-				"EVENTSD_SEED": "-", "EVENTSD_READY_FILE": filepath.Join(dir, "ready.json")})
+				"EVENTSD_SEED": "-"})
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			stdin, writer := io.Pipe()
@@ -2140,27 +2021,6 @@ func TestPageEscapesHost(t *testing.T) {
 		if !strings.Contains(string(b), "http://a&#39;&amp;b/api") || strings.Contains(string(b), "a'&b") {
 			t.Errorf("GET %s repeats the host as markup: %.200s", path, b)
 		}
-	}
-}
-
-// The URL of the inspector has the token, whatever is in it, and it comes before the
-// line that a script waits for.
-func TestInspectorURL(t *testing.T) {
-	t.Parallel()
-	const token = `a&b=c+d#e%2F"<f>`
-	ready := filepath.Join(tempDir(t), "ready.json")
-	p := start(t, nil, "double", "-control-token", token, "-ready-file", ready)
-	want := p.lines["control_url"] + "/#token=" + url.QueryEscape(token)
-	if !strings.Contains(p.stdout, "\ninspector: "+want+"\nready: ") {
-		t.Errorf("stdout is %s\nwant inspector: %s before ready", p.stdout, want)
-	}
-	content, err := os.ReadFile(ready)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var lines map[string]any
-	if err := json.Unmarshal(content, &lines); err != nil || lines["inspector"] != want {
-		t.Errorf("the ready file is %s, %v; want the inspector %s", content, err, want)
 	}
 }
 

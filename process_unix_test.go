@@ -570,7 +570,6 @@ func TestDoubleCommand(t *testing.T) {
 	}
 	t.Cleanup(func() { l.Close() })
 	bad, started := filepath.Join(dir, "bad.json"), filepath.Join(dir, "started")
-	ready := filepath.Join(dir, "ready.json")
 	if err := os.WriteFile(bad, []byte(`[{"user":{}}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -589,8 +588,6 @@ func TestDoubleCommand(t *testing.T) {
 		{"it serves", nil, health, 0, "ok: " + url + `\n`, ""},
 		{"streams and status", nil, `cat; echo oops >&2; exit 3`, 3, "from stdin", `oops\n`},
 		{"a signal", nil, `kill -KILL $$`, 128 + 9, "", ""},
-		{"ready file", []string{"-ready-file", ready}, `cat ` + ready, 0,
-			`\{"base_url":"` + url + base + `",.*\}\n`, ""},
 		{"what it leaves running", nil, `sleep 60 <&- >&- 2>&- & echo done`, 0, `done\n`, ""},
 		{"its log", []string{"-log", "json", "-v"}, health, 0, "ok.*", `\{.*"path":"/healthz".*\}\n`},
 		{"a seed that is refused", []string{"-seed", bad}, "touch " + started, 2,
@@ -615,10 +612,8 @@ func TestDoubleCommand(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		for _, file := range []string{started, ready} {
-			if _, err := os.Stat(file); err == nil {
-				t.Errorf("%s is there: a command was started, or the ready file was left", file)
-			}
+		if _, err := os.Stat(started); err == nil {
+			t.Errorf("%s is there: a command was started", started)
 		}
 	})
 	for name, status := range map[string]int{

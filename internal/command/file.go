@@ -4,17 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"syscall"
 )
 
-// WriteFile writes a file with mode 0600, whole or not at all: under a temporary name
-// beside it, which gets the name of the file once all of it is on disk. If write fails, the
-// file is as it was before. WriteFile refuses to replace what is no regular file. A link is
-// none: whoever can write to the folder could have put it there, and it could lead to any file.
+// WriteFile writes a file with mode 0600, whole or not at all: under a temporary name next to it, which
+// becomes the name of the file once all of it is on disk. If write fails, the file is as it was before.
+// WriteFile refuses to replace anything but a regular file, such as a device.
 func WriteFile(path string, write func(io.Writer) error) error {
 	err := checkRegular(path)
 	if err != nil {
@@ -40,20 +38,8 @@ func checkRegular(path string) error {
 	return nil
 }
 
-// tryReplace returns an error if replace could not write a file in the folder of the path.
-func tryReplace(path string) error {
-	tried := errors.New("tried")
-	err := replace(path, func(io.Writer) error { return tried })
-	if errors.Is(err, tried) {
-		return nil
-	}
-	return err
-}
-
-// replace makes a file with mode 0600, in the place of any file or link that has its path,
-// once all of it is on disk. Others may be able to write to its folder, such as /tmp. So it
-// is written through the descriptor that made it: what has its temporary name later could
-// be a link to another file by then, or a pipe.
+// replace creates a file with mode 0600, in the place of any file that has its path, once all of it is on
+// disk.
 func replace(path string, write func(io.Writer) error) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
@@ -90,29 +76,4 @@ func syncFolder(path string) error {
 		return nil
 	}
 	return err
-}
-
-// openRegular opens a regular file to read it. It follows no link at the path, does not wait
-// for a pipe there, and opens nothing else.
-func openRegular(path string) (*os.File, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fs.ErrInvalid
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|asItIs, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err = f.Stat() // of what was opened, whatever is at the path by now
-	if err == nil && !info.Mode().IsRegular() {
-		err = fs.ErrInvalid
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
 }

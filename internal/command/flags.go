@@ -14,7 +14,7 @@ import (
 // Flags are the flags of one subcommand, and what it was given.
 //
 // A flag that does not stand on the command line is read from its variable in the
-// environment: -ready-file of eventsd from EVENTSD_READY_FILE. An empty variable counts as
+// environment: -new-event-status of eventsd from EVENTSD_NEW_EVENT_STATUS. An empty variable counts as
 // one that is not set.
 type Flags struct {
 	Args   []string // what followed the flags
@@ -156,7 +156,7 @@ func firstLine(path string) (line, shell string, err error) {
 	return line, "$(head -n1 " + Quote(path) + withoutReturn + ")", nil
 }
 
-// variableOf is the variable of a flag: EVENTSD_READY_FILE of -ready-file.
+// variableOf is the variable of a flag: EVENTSD_NEW_EVENT_STATUS of -new-event-status.
 func (p *Program) variableOf(flag string) string {
 	return strings.ToUpper(p.Name + "_" + strings.ReplaceAll(flag, "-", "_"))
 }

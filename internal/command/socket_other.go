@@ -8,8 +8,6 @@ import (
 	"runtime"
 )
 
-const asItIs = 0 // there are no flags for it: a link or a pipe was looked for before
-
 func listenUnix(string) (net.Listener, error) {
 	return nil, errors.New("not on " + runtime.GOOS)
 }

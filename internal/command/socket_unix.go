@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// asItIs opens what is at a path without following a link and without waiting for a pipe.
-const asItIs = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
-
 // listenUnix gives the socket its mode before it has a name, if the system can do
 // that (Linux): nobody else can connect in between.
 func listenUnix(path string) (net.Listener, error) {
