@@ -1,0 +1,210 @@
+package jsondb
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"example.com/events/internal/commitlog"
+)
+
+const (
+	sharedCommit = 1 << 20  // bytes of records after which no further call shares a commit
+	minRewrite   = 64 << 20 // bytes: a smaller file isn't rewritten for its stale records while the DB is open
+)
+
+// call is one call of Batch or Update.
+type call struct {
+	ctx  context.Context
+	f    func(*Tx) error
+	err  error         // result
+	done chan struct{} // closed once err is final
+
+	// dependent means that the call fails if the commit fails: it made changes, or may have seen pending ones.
+	dependent bool
+}
+
+// commitQueue commits the calls that wait. Calls that arrive in the meantime wait for the next commitQueue, which
+// the first of them runs.
+func (db *DB) commitQueue() {
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	runtime.Gosched() // a goroutine that is about to call Batch shares this commit
+	db.queueMu.Lock()
+	calls := db.queue
+	db.queue = nil
+	db.queueMu.Unlock()
+	db.commitLocked(calls)
+}
+
+func (db *DB) commitAll(calls []*call) {
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	db.commitLocked(calls)
+}
+
+func (db *DB) commitLocked(calls []*call) {
+	for len(calls) > 0 {
+		calls = db.commit(calls)
+		db.compact()
+	}
+}
+
+// commit makes one commit of calls, at least one, and returns those that have to wait for the next commit.
+func (db *DB) commit(calls []*call) (rest []*call) {
+	tx := db.begin()
+	db.records = db.records[:0]
+	n := 0
+	for n < len(calls) && len(db.records) < sharedCommit {
+		db.run(tx, calls[n])
+		n++
+	}
+	calls, rest = calls[:n], calls[n:]
+	var err error
+	if len(tx.changes) > 0 {
+		err = db.write(tx)
+		db.report(err)
+	}
+	if err == nil && len(tx.changes) > 0 {
+		db.publish(tx)
+	}
+	for _, c := range calls {
+		if err != nil && c.dependent {
+			c.err = err
+		}
+		close(c.done)
+	}
+	return rest
+}
+
+// run runs one call and appends the records of its changes to db.records, to one more than fit into a line.
+func (db *DB) run(tx *Tx, c *call) {
+	c.dependent = len(tx.changes) > 0
+	tx.savepoint = len(tx.changes)
+	tx.undo = tx.undo[:0]
+	c.err = db.try(tx, c)
+	if c.err != nil {
+		tx.rollback()
+		return
+	}
+	changes := tx.changes[tx.savepoint:]
+	if len(changes) == 0 {
+		return
+	}
+	c.dependent = true
+	if db.log == nil {
+		return
+	}
+	for _, change := range changes {
+		db.records = db.appendChange(db.records, change)
+		if len(db.records) > commitlog.MaxCommit {
+			return
+		}
+	}
+}
+
+// try calls the function of a call. It returns a panic as an error, because the goroutine may be that of another call.
+func (db *DB) try(tx *Tx, c *call) (err error) {
+	defer func() {
+		p := recover()
+		if p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if db.closed {
+		return ErrClosed
+	}
+	if c.ctx.Err() != nil {
+		return c.ctx.Err()
+	}
+	return c.f(tx)
+}
+
+// write makes the pending changes durable, if there is a file.
+func (db *DB) write(tx *Tx) (err error) {
+	if db.log == nil {
+		return nil
+	}
+	if len(db.records) > commitlog.MaxCommit {
+		db.records = nil
+		err = db.rewrite(tx, "a commit didn't fit into a line")
+	} else {
+		db.began.Store(new(time.Now()))
+		err = db.log.Append(db.records)
+		db.began.Store(nil)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotWritten, err)
+	}
+	return nil
+}
+
+// report logs the first commit that isn't written, and the first that is written after that.
+func (db *DB) report(err error) {
+	failed := db.lastErr.Load() != nil
+	if err == nil {
+		if failed {
+			db.lastErr.Store(nil)
+			db.logger.Info("data file can be written again")
+		}
+		return
+	}
+	db.lastErr.Store(&err)
+	if !failed {
+		db.logger.Error("data file cannot be written", "error", err)
+	}
+}
+
+func (db *DB) publish(tx *Tx) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.state.publish(tx)
+	if db.log != nil {
+		db.bytes = db.log.Size()
+	}
+}
+
+// compact rewrites the file if it has doubled since the last rewrite.
+func (db *DB) compact() {
+	if db.log == nil || db.log.Size() < db.rewriteAt || db.log.Err() != nil {
+		return
+	}
+	err := db.rewrite(&db.view, "it had doubled")
+	if err != nil {
+		db.logger.Error("data file not rewritten", "error", err)
+		db.rewriteAt = 2 * db.log.Size()
+	}
+	db.mu.Lock()
+	db.bytes = db.log.Size()
+	db.mu.Unlock()
+}
+
+// rewrite replaces the file by a snapshot of all rows, with the pending changes of a transaction.
+func (db *DB) rewrite(tx *Tx, reason string) error {
+	began := time.Now()
+	before := db.log.Size()
+	rows := tx.Tree("")
+	n := 0
+	for range rows {
+		n++
+	}
+	var record []byte
+	records := func(yield func([]byte) bool) {
+		for r := range rows {
+			record = db.appendRow(record[:0], r)
+			if !yield(record) {
+				return
+			}
+		}
+	}
+	err := db.log.Rewrite(records, n)
+	if err != nil {
+		return err
+	}
+	db.rewriteAt = max(minRewrite, 2*db.log.SnapshotSize())
+	db.logger.Info("data file rewritten", "reason", reason,
+		"bytes_before", before, "bytes", db.log.Size(), "took_ms", time.Since(began).Milliseconds())
+	return nil
+}

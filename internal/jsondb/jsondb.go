@@ -1,0 +1,308 @@
+// Package jsondb is a small transactional database of JSON objects. It keeps all rows in memory. If it has a data
+// file, every commit is durable before it becomes visible.
+//
+//	db, err := jsondb.Open("events.json", jsondb.Options{Tables: tables, Formats: []string{"events/1"}})
+//	…
+//	err = db.Batch(ctx, func(tx *jsondb.Tx) error {
+//		tx.Put([]byte(`{"id":"usr_1","name":"Ada","created_at":"2027-01-01T09:00:00Z"}`))
+//		return nil
+//	})
+//	db.View(func(tx *jsondb.Tx) { fmt.Println(tx.Find("usr_1").JSON) })
+//
+// A [Row] is the text of one JSON object, which is stored and returned as it was put, and the few fields that
+// the database reads of it. A [Table] names them. Rows are found by their ID and by their unique key, such as an
+// email address, and are listed by their parent, the row that they belong to and are deleted with. There are no
+// other queries. Callers validate rows before they put them.
+//
+// # How a change becomes durable
+//
+// All reading and writing happens in a transaction, [Tx]. [DB.View] runs one that only reads. [DB.Batch] and
+// [DB.Update] run one that writes:
+//
+//  1. Run. Transactions that write run one after the other. Their changes are pending: kept apart from the
+//     committed rows, visible to later transactions of the same commit only, and dropped if the transaction fails.
+//  2. Append. The records of all pending changes become one commit: one line of the data file (package commitlog).
+//  3. Sync. The file is synced. If that or the append fails, all pending changes are dropped.
+//  4. Publish. The pending changes replace the committed rows, and views see them.
+//  5. Return. Batch and Update return nil.
+//
+// A reader therefore sees nothing that is not on disk. Transactions of concurrent calls of Batch share a commit.
+//
+// A commit whose records don't fit into a line replaces the file by a snapshot of all rows instead: the file is
+// rewritten. That also removes stale records, which are those of rows that were changed or deleted since. So the
+// file is also rewritten when it has doubled, and by [Open] if it holds deletes or has an older format.
+package jsondb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"example.com/events/internal/commitlog"
+)
+
+// A Table describes the rows of one kind.
+type Table struct {
+	Name   string // of a row in a record: "event" in {"event":{…}}
+	Prefix string // of IDs, before the underscore: "evt" in evt_1
+	Parent string // prefix of the table of the parents; "" if the rows have none
+
+	// Fields are the fields that the database reads, in the order in which they are in the text of a row. Each
+	// is a string or null. The first is "id", which must be the first of the row as well. If the table has a
+	// parent, the second is the ID of the parent. One of the others is "created_at". No row has objects or
+	// arrays inside.
+	Fields []string
+
+	// Key returns the unique key of a row from the values of Fields, or "" if the row has none. It must not keep
+	// values. A null is "". No key looks like an ID, and no two tables have keys in common.
+	Key func(values []string) string
+
+	// Recode returns the text of a row of an older format as the current format has it.
+	Recode func(json string) (string, error)
+
+	separators []string // the fields as they are in the text: `"id":`
+}
+
+// A Row is one version of a row. It never changes, so it can be used after the transaction that found it.
+type Row struct {
+	Table   *Table
+	ID      string
+	Parent  string // ID of the row that it belongs to, or ""
+	Key     string // unique key, or ""
+	Created time.Time
+	JSON    string // text that the fields above were read from
+
+	idempotency *idempotency // key that the row was created with, or nil
+}
+
+// Position returns the position of the row in the lists that it is in.
+func (r *Row) Position() Position { return Position{r.Created, r.ID} }
+
+// A Position is a place in the order of lists: by time of creation, then by ID. No row need be there.
+type Position struct {
+	Created time.Time
+	ID      string
+}
+
+func comparePosition(r *Row, p Position) int {
+	return cmp.Or(r.Created.Compare(p.Created), strings.Compare(r.ID, p.ID))
+}
+
+func compareRows(a, b *Row) int {
+	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
+}
+
+// idempotency is an idempotency key: the key of the request that created a row. Until it expires, and as long as
+// the row exists, the same request is known to have been carried out.
+type idempotency struct {
+	Key  string    `json:"key"`
+	Body string    `json:"body"` // digest of the body of the request
+	At   time.Time `json:"at"`
+}
+
+const keyLifetime = 24 * time.Hour // of an idempotency key
+
+// Options configure a [DB].
+type Options struct {
+	Tables  []Table          // parents before their children
+	Formats []string         // formats of the data file that can be read, the oldest first; the last is written
+	Now     func() time.Time // clock by which idempotency keys expire; nil is the system clock
+	Logger  *slog.Logger     // nil discards
+}
+
+var (
+	// ErrLocked is returned by Open if another process, or another DB of this one, has the data file open.
+	ErrLocked = commitlog.ErrLocked
+	// ErrDamaged is returned if the data file isn't as it was written.
+	ErrDamaged = commitlog.ErrDamaged
+	// ErrFormat is returned if the file isn't a data file, or has a newer format.
+	ErrFormat = commitlog.ErrFormat
+	// ErrNotWritten is returned if a commit could not be written. Nothing of it is visible. If a sync failed,
+	// it may still be found after a restart.
+	ErrNotWritten = errors.New("not written to the data file")
+	// ErrClosed is returned by Batch and Update after Close.
+	ErrClosed = errors.New("the database is closed")
+)
+
+// A DB is a database. It is safe for concurrent use.
+type DB struct {
+	tables []Table
+	now    func() time.Time
+	logger *slog.Logger
+	log    *commitlog.Log // nil in memory
+	view   Tx             // has no pending changes; all views share it
+
+	queueMu sync.Mutex
+	queue   []*call // calls of Batch that wait for the next commit
+
+	began   atomic.Pointer[time.Time] // start of the append under way, or nil
+	lastErr atomic.Pointer[error]     // error of the last commit, or nil
+
+	writer    sync.Mutex // held by the commit under way; guards the fields up to mu
+	closed    bool
+	records   []byte // records of the commit, without the brackets
+	rewriteAt int64  // size of the file at which it is rewritten
+
+	mu sync.RWMutex // guards the fields below; to change them, writer is held as well
+	state
+	bytes int64 // size of the file
+}
+
+// state is all that is committed. A second one has the pending changes of a transaction.
+type state struct {
+	names  map[string]*Row    // rows by ID, unique key and idempotency key; in a Tx, nil is a deleted name
+	lists  map[listKey][]*Row // in a Tx: only new rows, in any order
+	count  map[*Table]int     // number of rows
+	newest time.Time          // latest time of creation so far
+}
+
+// listKey names the list of the rows of a table that belong to a parent.
+type listKey struct {
+	parent string // "" for the rows without a parent
+	table  *Table
+}
+
+func newState() state {
+	return state{names: map[string]*Row{}, lists: map[listKey][]*Row{}, count: map[*Table]int{}}
+}
+
+// New returns an empty database in memory.
+func New(o Options) *DB {
+	db := &DB{
+		tables: slices.Clone(o.Tables),
+		now:    o.Now,
+		logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		state:  newState(),
+	}
+	if db.now == nil {
+		db.now = time.Now
+	}
+	for i := range db.tables {
+		t := &db.tables[i]
+		t.separators = nil
+		for _, field := range t.Fields {
+			t.separators = append(t.separators, `"`+field+`":`)
+		}
+	}
+	db.view = Tx{db: db, base: &db.state}
+	return db
+}
+
+// View calls f with a transaction that reads the committed rows. Commits wait for f to return.
+func (db *DB) View(f func(*Tx)) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	f(&db.view)
+}
+
+// Path returns the absolute path of the data file, or "" in memory.
+func (db *DB) Path() string {
+	if db.log == nil {
+		return ""
+	}
+	return db.log.Path()
+}
+
+// Err returns the error because of which nothing can be written until a restart, or nil.
+func (db *DB) Err() error {
+	if db.log == nil {
+		return nil
+	}
+	return db.log.Err()
+}
+
+// Close waits for the commit under way and closes the data file. Calls of Batch and Update that haven't run yet
+// return [ErrClosed]. Views go on.
+func (db *DB) Close() error {
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	if db.closed || db.log == nil {
+		db.closed = true
+		return nil
+	}
+	db.closed = true
+	return db.log.Close()
+}
+
+// Stats describe a database at one moment.
+type Stats struct {
+	Rows    map[string]int // by the name of the table
+	Bytes   int64          // size of the data file
+	Newest  time.Time      // latest Created of a row, also of one that was deleted since startup
+	LastErr error          // why the last commit was not written; nil if it was
+	Stalled bool           // an append has been under way for over 10 s
+}
+
+const stallTime = 10 * time.Second
+
+// Stats returns the current statistics. It doesn't wait for a commit that is under way.
+func (db *DB) Stats() Stats {
+	s := Stats{Rows: map[string]int{}}
+	began := db.began.Load()
+	s.Stalled = began != nil && time.Since(*began) > stallTime
+	if err := db.lastErr.Load(); err != nil {
+		s.LastErr = *err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	for i := range db.tables {
+		s.Rows[db.tables[i].Name] = db.count[&db.tables[i]]
+	}
+	s.Bytes = db.bytes
+	s.Newest = db.newest
+	return s
+}
+
+// table returns the table of the row with an ID, or nil.
+func (db *DB) table(id string) *Table {
+	prefix, _, _ := strings.Cut(id, "_")
+	return db.tableOf(prefix)
+}
+
+// tableOf returns the table whose IDs have a prefix, or nil.
+func (db *DB) tableOf(prefix string) *Table {
+	for i := range db.tables {
+		if db.tables[i].Prefix == prefix {
+			return &db.tables[i]
+		}
+	}
+	return nil
+}
+
+// Batch calls f in a transaction and commits its changes, which may share the commit with those of other
+// concurrent calls. It returns when the changes are durable and visible to View. If f fails or panics, Batch
+// returns that error, and nothing that f did is committed.
+//
+// f runs once, on any goroutine, unless ctx is done before its turn: then Batch returns the error of ctx. Later,
+// ctx has no effect. If the commit fails, Batch returns [ErrNotWritten], also if f had an error of its own that may
+// be due to pending changes of other calls.
+func (db *DB) Batch(ctx context.Context, f func(*Tx) error) error {
+	c := &call{ctx: ctx, f: f, done: make(chan struct{})}
+	if db.log == nil {
+		db.commitAll([]*call{c})
+		return c.err
+	}
+	db.queueMu.Lock()
+	db.queue = append(db.queue, c)
+	first := len(db.queue) == 1
+	db.queueMu.Unlock()
+	if first {
+		db.commitQueue()
+	}
+	<-c.done
+	return c.err
+}
+
+// Update calls f in a transaction that has a commit of its own and may be of any size. In all else it is like
+// [DB.Batch].
+func (db *DB) Update(f func(*Tx) error) error {
+	c := &call{ctx: context.Background(), f: f, done: make(chan struct{})}
+	db.commitAll([]*call{c})
+	return c.err
+}

@@ -1,0 +1,380 @@
+package jsondb
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// testTables are three tables, each the parent of the next. The key of a row is its name.
+func testTables() []Table {
+	recode := func(json string) (string, error) { return json, nil }
+	child := []string{"id", "parent", "name", "created_at"}
+	return []Table{
+		{
+			Name: "user", Prefix: "usr", Fields: []string{"id", "name", "created_at"},
+			Key: func(v []string) string { return v[1] }, Recode: recode,
+		},
+		{
+			Name: "event", Prefix: "evt", Parent: "usr", Fields: child,
+			Key: func(v []string) string { return v[2] }, Recode: recode,
+		},
+		{
+			Name: "guest", Prefix: "gst", Parent: "evt", Fields: child,
+			Key: func(v []string) string { return v[2] }, Recode: recode,
+		},
+	}
+}
+
+func testOptions() Options {
+	return Options{Tables: testTables(), Formats: []string{"events/1"}}
+}
+
+// row is a row of the tests.
+type row struct {
+	id, parent, name string
+	created          int64 // seconds
+	version          int
+}
+
+func (r row) json() string {
+	name := "null"
+	if r.name != "" {
+		name = fmt.Sprintf("%q", r.name)
+	}
+	parent := ""
+	if r.parent != "" {
+		parent = fmt.Sprintf(`"parent":%q,`, r.parent)
+	}
+	created := time.Unix(r.created, 0).UTC().Format(time.RFC3339)
+	return fmt.Sprintf(`{"id":%q,%s"name":%s,"created_at":%q,"version":%d}`,
+		r.id, parent, name, created, r.version)
+}
+
+// put returns a function for Batch that puts rows.
+func put(rows ...row) func(*Tx) error {
+	return func(tx *Tx) error {
+		for _, r := range rows {
+			tx.Put([]byte(r.json()))
+		}
+		return nil
+	}
+}
+
+func openDB(t *testing.T, path string, o Options) *DB {
+	t.Helper()
+	db, err := Open(path, o)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func newFile(t *testing.T) (path string) { return filepath.Join(t.TempDir(), "events.json") }
+
+func mustBatch(t *testing.T, db *DB, f func(*Tx) error) {
+	t.Helper()
+	err := db.Batch(t.Context(), f)
+	if err != nil {
+		t.Fatalf("Batch: %v", err)
+	}
+}
+
+// dump returns the text of every row, in the order of Tree.
+func dump(db *DB) string {
+	var b []byte
+	db.View(func(tx *Tx) {
+		for r := range tx.Tree("") {
+			b = append(r.AppendRecord(b), '\n')
+		}
+	})
+	return string(b)
+}
+
+// model is a database in the simplest form: its rows by ID, and the rows that have an idempotency key.
+type model struct {
+	rows map[string]row
+	keys map[string]string // from owner and key to the ID of a row
+}
+
+func (m model) clone() model { return model{maps.Clone(m.rows), maps.Clone(m.keys)} }
+
+func (m model) delete(id string) {
+	delete(m.rows, id)
+	maps.DeleteFunc(m.keys, func(_, keyed string) bool { return keyed == id })
+	for child, r := range m.rows {
+		if r.parent == id {
+			m.delete(child)
+		}
+	}
+}
+
+// list returns the children of a row as Page has them: those before a position, which may be nil.
+func (m model) list(parent, prefix string, before *Position, match func(row) bool) []string {
+	var rows []row
+	for _, r := range m.rows {
+		if r.parent == parent && strings.HasPrefix(r.id, prefix+"_") && match(r) {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return -cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.id, b.id))
+	})
+	var texts []string
+	for _, r := range rows {
+		position := &Row{ID: r.id, Created: time.Unix(r.created, 0)}
+		if before == nil || comparePosition(position, *before) < 0 {
+			texts = append(texts, r.json())
+		}
+	}
+	return texts
+}
+
+// change makes one random change in a transaction and in the model.
+func (m model) change(rnd *rand.Rand, tx *Tx, version int) {
+	r := row{created: int64(rnd.IntN(50)), version: version}
+	switch rnd.IntN(12) {
+	case 0:
+		r.id = fmt.Sprint("usr_", rnd.IntN(5))
+	case 1:
+		id := fmt.Sprintf("%s_%d", []string{"usr", "evt", "gst"}[rnd.IntN(3)], rnd.IntN(30))
+		tx.Delete(id)
+		m.delete(id)
+		return
+	case 2, 3, 4:
+		r.id = fmt.Sprint("gst_", rnd.IntN(60))
+		r.parent = fmt.Sprint("evt_", rnd.IntN(30))
+	default:
+		r.id = fmt.Sprint("evt_", rnd.IntN(30))
+		r.parent = fmt.Sprint("usr_", rnd.IntN(5))
+	}
+	if rnd.IntN(4) > 0 {
+		r.name = fmt.Sprintf("name-%s-%d", r.id, rnd.IntN(2))
+	}
+	old, exists := m.rows[r.id]
+	_, parentExists := m.rows[r.parent]
+	switch {
+	case exists:
+		r.parent, r.created = old.parent, old.created
+		tx.Put([]byte(r.json()))
+	case r.parent != "" && !parentExists:
+		return
+	case rnd.IntN(2) == 0:
+		tx.Put([]byte(r.json()))
+	default:
+		key := fmt.Sprintf("<%d\">", rnd.IntN(10))
+		if m.keys[r.parent+" "+key] != "" {
+			return
+		}
+		tx.PutIdempotent([]byte(r.json()), key, "digest")
+		m.keys[r.parent+" "+key] = r.id
+	}
+	m.rows[r.id] = r
+}
+
+// check compares all that a transaction can read with the model.
+func (m model) check(t *testing.T, rnd *rand.Rand, tx *Tx) {
+	t.Helper()
+	for id, want := range m.rows {
+		for _, key := range []string{id, want.name} {
+			if key == "" {
+				continue
+			}
+			got := tx.Find(key)
+			if got == nil || got.JSON != want.json() {
+				t.Errorf("Find(%s) = %v, want %s", key, got, want.json())
+			}
+		}
+		for _, prefix := range []string{"evt", "gst"} {
+			m.checkPages(t, tx, id, prefix, nil, 1+rnd.IntN(4))
+		}
+	}
+	m.checkPages(t, tx, "", "usr", nil, 2)
+	owners := slices.Collect(maps.Keys(m.rows))
+	for _, owner := range append(owners, "") {
+		for n := range 10 {
+			key := fmt.Sprintf("<%d\">", n)
+			got, _ := tx.Idempotent(owner, key)
+			want := m.keys[owner+" "+key]
+			if got == nil && want != "" || got != nil && got.ID != want {
+				t.Errorf("Idempotent(%q, %q) = %v, want %q", owner, key, got, want)
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for r := range tx.Tree("") {
+		if seen[r.ID] || r.Parent != "" && !seen[r.Parent] {
+			t.Errorf("Tree yields %s twice or before its parent", r.ID)
+		}
+		seen[r.ID] = true
+	}
+	if len(seen) != len(m.rows) {
+		t.Errorf("Tree yields %d rows, want %d", len(seen), len(m.rows))
+	}
+}
+
+// checkPages compares the pages of a list after a position with the model: of all rows, and of those with an even
+// version.
+func (m model) checkPages(t *testing.T, tx *Tx, parent, prefix string, after *Position, limit int) {
+	t.Helper()
+	filters := []struct {
+		name  string
+		match func(*Row) bool
+		model func(row) bool
+	}{
+		{"all", nil, func(row) bool { return true }},
+		{
+			"even",
+			func(r *Row) bool { return strings.ContainsAny(r.JSON[len(r.JSON)-2:], "02468") },
+			func(r row) bool { return r.version%2 == 0 },
+		},
+	}
+	for _, f := range filters {
+		var got []string
+		next := after
+		for {
+			var page []*Row
+			page, next = tx.Page(parent, prefix, next, limit, f.match)
+			for _, r := range page {
+				got = append(got, r.JSON)
+			}
+			if next == nil {
+				break
+			}
+			if len(page) != limit {
+				t.Errorf("Page(%s, %s) has %d rows and more follow, want %d", parent, prefix, len(page), limit)
+				return
+			}
+		}
+		want := m.list(parent, prefix, after, f.model)
+		if !slices.Equal(got, want) {
+			t.Errorf("pages of %q %s after %v, %s =\n%s\nwant\n%s",
+				parent, prefix, after, f.name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+// begunList is a list whose first page was read.
+type begunList struct {
+	parent, prefix string
+	after          *Position // of the last row of that page
+}
+
+var errTest = errors.New("refused by the test")
+
+// TestModel makes random changes, a few or hundreds of them in one commit of several calls, of which some fail or
+// panic. It compares the database with the model inside each transaction, after each commit and, on a file, after
+// opening it again. A list that was begun before a commit is read to its end after it.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 10
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			testModel(t, seed)
+		})
+	}
+}
+
+func testModel(t *testing.T, seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	db := New(testOptions())
+	path := ""
+	if seed%4 == 0 {
+		path = newFile(t)
+		db = openDB(t, path, testOptions())
+	}
+	m := model{map[string]row{}, map[string]string{}}
+	version := 0
+	for round := range 40 {
+		var begun []begunList
+		db.View(func(tx *Tx) {
+			for _, id := range slices.Sorted(maps.Keys(m.rows)) {
+				l := begunList{parent: id, prefix: []string{"evt", "gst"}[rnd.IntN(2)]}
+				_, l.after = tx.Page(l.parent, l.prefix, nil, 1+rnd.IntN(2), nil)
+				if l.after != nil {
+					begun = append(begun, l)
+				}
+			}
+		})
+		var calls []*call
+		for range 1 + rnd.IntN(3) {
+			changes := 1 + rnd.IntN(8)
+			if round%20 == 19 {
+				changes = bulkChanges + 100
+			}
+			end := rnd.IntN(6)
+			f := func(tx *Tx) error {
+				tried := m.clone()
+				for range changes {
+					version++
+					tried.change(rnd, tx, version)
+				}
+				tried.check(t, rnd, tx)
+				switch end {
+				case 0:
+					return errTest
+				case 1:
+					panic(errTest)
+				}
+				m = tried
+				return nil
+			}
+			calls = append(calls, &call{ctx: t.Context(), f: f, done: make(chan struct{})})
+		}
+		db.commitAll(calls)
+		db.View(func(tx *Tx) {
+			m.check(t, rnd, tx)
+			for _, l := range begun {
+				m.checkPages(t, tx, l.parent, l.prefix, l.after, 2)
+			}
+		})
+		m.checkStats(t, db)
+		if path != "" && round%5 == 4 {
+			db.Close()
+			db = openDB(t, path, testOptions())
+			db.View(func(tx *Tx) { m.check(t, rnd, tx) })
+			m.checkStats(t, db)
+		}
+		if t.Failed() {
+			t.Fatalf("round %d", round)
+		}
+	}
+}
+
+func (m model) checkStats(t *testing.T, db *DB) {
+	t.Helper()
+	want := map[string]int{"user": 0, "event": 0, "guest": 0}
+	names := len(m.rows) + len(m.keys)
+	for id, r := range m.rows {
+		want[db.table(id).Name]++
+		if r.name != "" {
+			names++
+		}
+	}
+	got := db.Stats().Rows
+	if !maps.Equal(got, want) {
+		t.Errorf("Stats().Rows = %v, want %v", got, want)
+	}
+	if len(db.names) != names {
+		t.Errorf("the database has %d names, want %d", len(db.names), names)
+	}
+	lists := map[listKey]bool{}
+	for id, r := range m.rows {
+		lists[listKey{r.parent, db.table(id)}] = true
+	}
+	if len(db.lists) != len(lists) {
+		t.Errorf("the database has %d lists, want %d", len(db.lists), len(lists))
+	}
+}

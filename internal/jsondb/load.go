@@ -1,0 +1,198 @@
+package jsondb
+
+import (
+	"encoding/json"
+	"maps"
+
+	"example.com/events/internal/commitlog"
+)
+
+// Open opens the database in a data file, which it creates if it is missing, and locks the file until [DB.Close]. A
+// file of an older format is rewritten in the current one. If the file is in use, damaged, not a data file or of a
+// newer format, Open returns [ErrLocked], [ErrDamaged] or [ErrFormat] and leaves it unchanged.
+func Open(path string, o Options) (*DB, error) {
+	l := newLoader(o)
+	db := l.db
+	log, err := commitlog.Open(path, o.forLog(), l.replay)
+	if err != nil {
+		return nil, err
+	}
+	db.log = log
+	l.finish()
+	err = l.rewrite()
+	if err != nil {
+		log.Close()
+		return nil, err
+	}
+	db.bytes = log.Size()
+	return db, nil
+}
+
+// A Report describes a data file.
+type Report struct {
+	commitlog.Report
+	Rows map[string]int // by the name of the table
+}
+
+// Check reads a data file by the rules of [Open] and changes nothing. It takes no lock: if a server is writing, it
+// reads whole commits.
+func Check(path string, o Options) (Report, error) {
+	l := newLoader(o)
+	report, err := commitlog.Check(path, o.forLog(), l.replay)
+	l.finish()
+	return Report{report, l.db.Stats().Rows}, err
+}
+
+func (o Options) forLog() commitlog.Options {
+	return commitlog.Options{Formats: o.Formats, Logger: o.Logger}
+}
+
+// loader puts the records of a file into a database. It does so with a transaction without committed rows, whose
+// pending changes become the state of the database.
+type loader struct {
+	db      *DB
+	tx      *Tx
+	latest  string // format of the records that need no Recode
+	old     bool   // the file has an older format
+	deletes bool   // a record deletes something
+	stale   bool   // rows were deleted or replaced, so lists may have old versions
+}
+
+func newLoader(o Options) *loader {
+	db := New(o)
+	tx := &Tx{db: db, base: &state{}, pending: newState()}
+	return &loader{db: db, tx: tx, latest: o.Formats[len(o.Formats)-1]}
+}
+
+// replay applies one commit.
+func (l *loader) replay(c commitlog.Commit) error {
+	l.old = c.Format != l.latest
+	for rest := c.Records; len(rest) > 0; {
+		var record []byte
+		record, rest = cutRecord(rest)
+		err := l.apply(record)
+		if err != nil {
+			return err
+		}
+	}
+	for _, c := range l.tx.changes {
+		l.stale = l.stale || c.old != nil
+	}
+	l.tx.changes = l.tx.changes[:0]
+	l.tx.undo = l.tx.undo[:0]
+	return nil
+}
+
+func (l *loader) apply(record []byte) error {
+	name, text, key := splitRecord(record)
+	if name == "delete" {
+		return l.delete(text)
+	}
+	json := string(text)
+	if l.old {
+		var err error
+		json, err = l.recode(name, json)
+		if err != nil {
+			return err
+		}
+	}
+	r, err := l.db.parseRow(json)
+	if err != nil {
+		return err
+	}
+	if r.Table.Name != name {
+		return errRecord
+	}
+	r.idempotency, err = l.parseKey(key)
+	if err != nil {
+		return err
+	}
+	_, err = l.tx.put(r)
+	return err
+}
+
+// delete applies the inside of a record that deletes: {"guest":"gst_9"}.
+func (l *loader) delete(text []byte) error {
+	var ids map[string]string
+	err := json.Unmarshal(text, &ids)
+	if err != nil || len(ids) != 1 {
+		return errRecord
+	}
+	for name, id := range ids {
+		t := l.db.table(id)
+		if t == nil || t.Name != name {
+			return errRecord
+		}
+		l.tx.Delete(id)
+	}
+	l.deletes = true
+	return nil
+}
+
+// recode returns the text of a row of an older format in the current one.
+func (l *loader) recode(name, json string) (string, error) {
+	for i := range l.db.tables {
+		if l.db.tables[i].Name == name {
+			return l.db.tables[i].Recode(json)
+		}
+	}
+	return "", errRecord
+}
+
+// parseKey returns the idempotency key of a record, or nil if there is none or if it has expired.
+func (l *loader) parseKey(text []byte) (*idempotency, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	k := &idempotency{}
+	err := json.Unmarshal(text, k)
+	if err != nil {
+		return nil, errRecord
+	}
+	if !l.db.valid(k) {
+		return nil, nil
+	}
+	return k, nil
+}
+
+// finish makes the state of the database from what was read.
+func (l *loader) finish() {
+	s := &l.tx.pending
+	if l.stale {
+		maps.DeleteFunc(s.names, func(_ string, r *Row) bool { return r == nil })
+	}
+	for key, rows := range s.lists {
+		if l.stale {
+			rows = l.tx.appendCurrent(rows[:0], key, rows)
+		}
+		rows = sortRows(rows)
+		s.setList(key, rows)
+		s.count[key.table] += len(rows)
+		if len(rows) > 0 {
+			s.newest = latest(s.newest, rows[len(rows)-1].Created)
+		}
+	}
+	l.db.state = *s
+}
+
+// rewrite rewrites a file that has an older format, holds deletes or has doubled since the last rewrite.
+func (l *loader) rewrite() error {
+	db := l.db
+	db.rewriteAt = max(minRewrite, 2*db.log.SnapshotSize())
+	reason := ""
+	switch {
+	case l.old:
+		reason = "it had an older format"
+	case l.deletes:
+		reason = "it held deletes"
+	default:
+		db.compact()
+		return nil
+	}
+	err := db.rewrite(&db.view, reason)
+	if err != nil && !l.old {
+		db.logger.Error("data file not rewritten", "reason", reason, "error", err)
+		return nil
+	}
+	return err
+}
