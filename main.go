@@ -218,7 +218,7 @@ func (e *eventsd) apiService(logger *slog.Logger, note string, isKeyPublic bool)
 			})}
 		},
 		lines:    greeting.Lines,
-		announce: e.announcer(logger),
+		announce: e.announce,
 		until:    command.StopSignal,
 		patience: command.StopTimeout,
 		end:      func(err error) error { return err },
@@ -253,7 +253,7 @@ func (e *eventsd) serve(flags *command.Flags) func() error {
 		s.fill = func(ctx context.Context, a *api) (greeting.Key, error) {
 			return e.fill(ctx, a, f, flags.Shell("api-key"))
 		}
-		return e.live(flags, f.serverFlags, s)
+		return e.live(f.serverFlags, s)
 	}
 }
 
@@ -310,7 +310,7 @@ func (e *eventsd) demo(flags *command.Flags) func() error {
 			logger.Info("another user has this key", "key", command.Public(otherDemoKey))
 			return greeting.Key{Secret: demoKey}, a.ApplyJSON(demoSeed)
 		}
-		return e.live(flags, f, s)
+		return e.live(f, s)
 	}
 }
 
@@ -365,7 +365,7 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 			d.Unknown = func(problem string) { logger.Warn(problem) }
 		}
 		run := &doubleRun{e, d, f, flags.Args, logger}
-		return e.live(flags, f.serverFlags, run.service())
+		return e.live(f.serverFlags, run.service())
 	}
 }
 
@@ -391,7 +391,7 @@ func (r *doubleRun) service() service {
 		keepAlives: false, // see [double.Double.Handler]
 		pages:      r.pages,
 		lines:      r.lines,
-		announce:   r.e.announcer(r.logger),
+		announce:   r.e.announce,
 		until:      command.StopSignal,
 		patience:   0, // nothing in it is worth waiting for
 		end:        r.end,
@@ -511,7 +511,7 @@ func ownerKey(a *api, chosen string) (secret string, err error) {
 // live is the life of a server from its start to its end. Listening comes first, as no key must
 // be made and shown for a server that cannot serve. A stop waits for each step to end, except
 // for reading a seed and applying it, of which nothing is left then.
-func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
+func (e *eventsd) live(f serverFlags, s service) error {
 	logger := s.config.Logger
 	e.warnOfVariables(logger)
 	ctx, stop := context.WithCancel(e.ctx)
@@ -519,7 +519,7 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 	ctx = s.until(ctx)
 
 	// Listen.
-	listener, err := command.Listen(f.addr, flags.Given("addr"), e.program.Environ, logger)
+	listener, err := command.Listen(f.addr, logger)
 	if err != nil {
 		return err
 	}
@@ -550,7 +550,6 @@ func (e *eventsd) live(flags *command.Flags, f serverFlags, s service) error {
 			s.report("ready", sizeOf(a)...)
 			return s.announce(ctx, lines)
 		},
-		Stopping: func() { e.notifyManager(logger, "STOPPING=1") },
 		Patience: s.patience,
 	}, servers)
 
@@ -592,21 +591,9 @@ func sizeOf(a *api) []any {
 	return []any{"version", number, "rows", rows, "bytes", stats.Bytes}
 }
 
-// announcer returns how a server without a command beside it announces that it is ready.
-func (e *eventsd) announcer(logger *slog.Logger) func(context.Context, command.Ready) error {
-	return func(_ context.Context, lines command.Ready) error {
-		e.notifyManager(logger, "READY=1")
-		return e.program.Printf("%s", lines)
-	}
-}
-
-// notifyManager tells the service manager a state of the server. Where that fails, the manager
-// gives up on the server itself: see sd_notify(3).
-func (e *eventsd) notifyManager(logger *slog.Logger, state string) {
-	err := command.NotifyManager(e.program.Environ, state)
-	if err != nil {
-		logger.Warn("the service manager could not be notified", "state", state, "error", err)
-	}
+// announce prints the lines of a server that is ready.
+func (e *eventsd) announce(_ context.Context, lines command.Ready) error {
+	return e.program.Printf("%s", lines)
 }
 
 // warnOfVariables warns of variables of the environment that set no flag, as their names

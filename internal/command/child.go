@@ -31,7 +31,7 @@ func (p *Program) Child(ctx context.Context, args, variables []string) error {
 	defer close(signals)
 	defer signal.Stop(signals)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = slices.Concat(withoutManager(p.Environ), variables)
+	cmd.Env = slices.Concat(p.Environ, variables)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, p.Stderr
 	cmd.WaitDelay = leftRunning
 	err := cmd.Start()

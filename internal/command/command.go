@@ -2,9 +2,8 @@
 // HTTP server needs, whatever the program is about: subcommands, help, exit statuses and
 // what is printed on stderr (command.go, print.go); flags that can also be set in the
 // environment (flags.go); listening, saying that the server is ready, and
-// stopping without cutting off a request (server.go, ready.go, socket.go), also under a
-// service manager that hands over a socket (manager.go);
-// running another program beside the server (child.go); and writing a file whole (file.go).
+// stopping (server.go, ready.go, socket.go); running another program beside the server (child.go);
+// and writing a file whole (file.go).
 //
 // It knows no data file, no API key and no event, and nothing of what the subcommands do.
 package command

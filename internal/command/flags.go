@@ -156,6 +156,18 @@ func firstLine(path string) (line, shell string, err error) {
 	return line, "$(head -n1 " + Quote(path) + withoutReturn + ")", nil
 }
 
+// variable returns the value of a variable, or "". The last one of a name counts, as it does
+// for a command that is started with environ.
+func variable(environ []string, name string) (value string) {
+	for _, v := range environ {
+		n, val, _ := strings.Cut(v, "=")
+		if n == name {
+			value = val
+		}
+	}
+	return value
+}
+
 // variableOf is the variable of a flag: EVENTSD_NEW_EVENT_STATUS of -new-event-status.
 func (p *Program) variableOf(flag string) string {
 	return strings.ToUpper(p.Name + "_" + strings.ReplaceAll(flag, "-", "_"))

@@ -119,28 +119,16 @@ func logged(h http.Handler, logger *slog.Logger, more More) http.Handler {
 	})
 }
 
-// Listen returns the listener that the service manager hands over in environ, or else
-// listens on HOST:PORT. That is the value of -addr, and chosen if it stood on the command line.
-func Listen(addr string, chosen bool, environ []string, logger *slog.Logger) (net.Listener, error) {
-	l, err := managerListener(environ)
-	if err != nil {
-		return nil, err
-	}
-	if l != nil && chosen {
-		l.Close()
-		return nil, fmt.Errorf("-addr %q and the socket of the service manager (LISTEN_FDS) exclude each "+
-			"other; leave -addr out", addr)
-	}
-	if l == nil && addr == "" { // for net that is any port of all interfaces
+// Listen listens on HOST:PORT, the value of -addr.
+func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
+	if addr == "" { // for net that is any port of all interfaces
 		return nil, errors.New("-addr is empty: give HOST:PORT of this machine")
 	}
-	if l == nil {
-		l, err = net.Listen("tcp", addr)
-	}
+	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("-addr %q: %w; give HOST:PORT of this machine, the port being free", addr, err)
 	}
-	a := l.Addr().(*net.TCPAddr) // of what listens on tcp
+	a := l.Addr().(*net.TCPAddr)
 	if !a.IP.IsLoopback() {
 		logger.Info("the address is not loopback: others reach this server; put TLS and limits before it",
 			"addr", a.String())
@@ -186,9 +174,6 @@ type Life struct {
 	// error. Until it returns, neither the end of the context nor a failed server is noticed.
 	Ready func() error
 
-	// Stopping is called when a stop begins.
-	Stopping func()
-
 	// Patience is how long a stop waits for the requests that run.
 	Patience time.Duration
 }
@@ -214,7 +199,6 @@ func Serve(ctx context.Context, life Life, servers []*Server) error {
 		case <-ctx.Done():
 		}
 	}
-	life.Stopping()
 
 	// First, take no more connections. Those that were taken are all tracked then.
 	for _, srv := range servers {

@@ -68,13 +68,13 @@ func TestURL(t *testing.T) {
 func TestListen(t *testing.T) {
 	t.Parallel()
 	logger, log := logger()
-	l := must(Listen("127.0.0.1:0", true, nil, logger))
+	l := must(Listen("127.0.0.1:0", logger))
 	defer l.Close()
 	taken := l.Addr().String()
 	for addr, want := range map[string]string{
 		taken: "free", "nowhere": `-addr "nowhere": `, "127.0.0.1:99999": `-addr "127.0.0.1:99999": `,
 	} {
-		l, err := Listen(addr, true, nil, logger)
+		l, err := Listen(addr, logger)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), addr) {
 			t.Errorf("Listen(%q) = %v, %v, want %s", addr, l, err, want)
 		}
@@ -82,7 +82,7 @@ func TestListen(t *testing.T) {
 	if log.Len() > 0 {
 		t.Errorf("Listen(127.0.0.1:0) logged %s", log)
 	}
-	open := must(Listen(":0", true, nil, logger))
+	open := must(Listen(":0", logger))
 	open.Close()
 	const notice = `"level":"INFO","msg":"the address is not loopback: `
 	if got := log.String(); !strings.Contains(got, notice) || !strings.Contains(got, open.Addr().String()) {
@@ -170,9 +170,8 @@ func twoServers(h http.Handler) []*Server {
 	}
 }
 
-// life is one whose stop is not announced.
 func life(patience time.Duration, ready func() error) Life {
-	return Life{Ready: ready, Stopping: func() {}, Patience: patience}
+	return Life{Ready: ready, Patience: patience}
 }
 
 // isOpen reports whether a server still listens.
@@ -290,10 +289,9 @@ func testStop(t *testing.T, requests []request, want, poll time.Duration) {
 		NewServer(first, h, logger, noMore),
 		NewServer(second, h, logger, noMore),
 	}
-	readied, announced := 0, 0
+	readied := 0
 	life := Life{
 		Ready:    func() error { readied++; return nil },
-		Stopping: func() { announced++ },
 		Patience: StopTimeout,
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -316,8 +314,8 @@ func testStop(t *testing.T, requests []request, want, poll time.Duration) {
 	if err != nil || took < want || took > want+poll {
 		t.Errorf("Serve = %v after %v, want nil after %v", err, took, want)
 	}
-	if readied != 1 || announced != 1 {
-		t.Errorf("Ready was called %d times and Stopping %d times, want once each", readied, announced)
+	if readied != 1 {
+		t.Errorf("Ready was called %d times, want once", readied)
 	}
 	client.Wait()
 }
