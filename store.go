@@ -13,7 +13,6 @@ import (
 	"io"
 	"iter"
 	"log/slog"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -108,8 +107,6 @@ type RecordError struct {
 	Record   int      // its place in the array, counted from 1; 0 for the array as a whole
 	Kind     string   // user, key, event, guest or delete; empty if the record does not say
 	Problems []string // each begins with the name of a member if one is at fault
-
-	parent string // the id of a parent that is not known, if that is the one problem
 }
 
 func (e *RecordError) Error() string {
@@ -159,14 +156,6 @@ var (
 	guestTable = form.NewTable(Guest{}, rules)
 	refTable   = form.NewTable(Ref{}, rules)
 )
-
-// tables are the tables of the kinds of records that put a row.
-var tables = map[string]form.Table{
-	"user":  userTable,
-	"key":   keyTable,
-	"event": eventTable,
-	"guest": guestTable,
-}
 
 // A row is found by its id and by a second name, a unique alternate one. An event's is
 // its slug. The others have a colon, which neither ids nor slugs have, so no two kinds
@@ -591,7 +580,6 @@ func (t tx) applyAll(
 	done := applyResult{map[string]int{}, map[string][]string{}}
 	changed := map[string]int{} // by kind
 	var deleted []string        // the ids of users
-	missing := missingParents{named: map[string]int{}, refused: map[string]bool{}, later: map[string]bool{}}
 	for in, err := range strict.Ahead(inputs(records)) {
 		if ctx.Err() != nil {
 			return applyResult{}, ctx.Err()
@@ -606,16 +594,9 @@ func (t tx) applyAll(
 		id, refused := t.apply(in)
 		if refused != nil {
 			refused.Record = done.count["applied"]
-			if refused.parent == "" && missing.first == nil {
-				return applyResult{}, refused
-			}
-			missing.add(refused, id)
-			continue
+			return applyResult{}, refused
 		}
 		kind := in.record.Members[0].Name // apply has refused what has no kind
-		if kind != "delete" {
-			missing.found(id)
-		}
 		done.count[kind]++
 		if t.Changes() == before {
 			done.count["unchanged"]++
@@ -628,9 +609,6 @@ func (t tx) applyAll(
 		if kind == "delete" && strings.HasPrefix(id, "usr_") {
 			deleted = append(deleted, id)
 		}
-	}
-	if missing.first != nil {
-		return applyResult{}, missing.err()
 	}
 	for kind, n := range changed {
 		if n > maxNamed {
@@ -666,66 +644,7 @@ func inputs(records iter.Seq2[strict.Value, error]) iter.Seq2[input, error] {
 	}
 }
 
-// missingParents are the parents that records of an array name and that are not known. The first
-// record that names one refuses the array. The records after it are looked at all the same, so
-// that one message names all the parents.
-type missingParents struct {
-	first   *RecordError
-	named   map[string]int  // ids of the parents, and the first record that names each
-	refused map[string]bool // ids of refused records: as parents they are not missing, the array has them
-	later   map[string]bool // ids of the parents that come later in the array
-}
-
-// add notes a record that was refused, and the id that it has or would have had.
-func (m *missingParents) add(refused *RecordError, id string) {
-	if m.first == nil {
-		m.first = refused
-	}
-	if refused.parent != "" && !m.refused[refused.parent] && m.named[refused.parent] == 0 {
-		m.named[refused.parent] = refused.Record
-	}
-	m.refused[id] = true
-	m.found(id)
-}
-
-// found notes that the array has a record with an id.
-func (m *missingParents) found(id string) {
-	if m.named[id] > 0 {
-		m.later[id] = true
-	}
-}
-
-// err is the error of the first record, with the other parents that are missing.
-func (m *missingParents) err() error {
-	byRecord := func(a, b string) int { return m.named[a] - m.named[b] }
-	var all, later []string
-	for _, id := range slices.SortedFunc(maps.Keys(m.named), byRecord) {
-		all = append(all, fmt.Sprintf("%s (record %d)", id, m.named[id]))
-		if m.later[id] {
-			later = append(later, id)
-		}
-	}
-	if len(all) > 1 {
-		m.first.Problems = append(m.first.Problems, "in all, these are not known: "+firstOf(all))
-	}
-	if later != nil {
-		m.first.Problems = append(m.first.Problems,
-			"put a record before what belongs to it, as these come later in the array: "+firstOf(later))
-	}
-	return m.first
-}
-
-// firstOf is a list of the first maxNamed names, and of how many more there are.
-func firstOf(names []string) string {
-	more := len(names) - maxNamed
-	if more > 0 {
-		names = append(names[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(names, ", ")
-}
-
-// apply applies one record. It returns the id of the row that it is about, "" if it is refused
-// and has none.
+// apply applies one record. It returns the id of the row that it is about.
 func (t tx) apply(in input) (id string, refused *RecordError) {
 	record := in.record
 	if record.Kind != strict.Object || len(record.Members) != 1 {
@@ -748,40 +667,11 @@ func (t tx) apply(in input) (id string, refused *RecordError) {
 	default:
 		return "", errNoKind()
 	}
-	if problems == nil {
-		return id, nil
+	if problems != nil {
+		return "", &RecordError{Kind: kind, Problems: problems}
 	}
-	return stringIn(v, "id"), t.refusal(kind, v, problems)
+	return id, nil
 }
-
-// refusal is why a record of a kind is refused: its problems and, if it lacks what a new row needs,
-// what makes it one of a new row.
-func (t tx) refusal(kind string, v strict.Value, problems []string) *RecordError {
-	refused := &RecordError{Kind: kind, Problems: problems}
-	given := stringIn(v, "id")
-	parent := stringIn(v, parentMember[kind])
-	if len(problems) == 1 && parent != "" && t.Find(parent) == nil {
-		refused.parent = parent
-	}
-	isLacking := func(m form.Member) bool {
-		return m.Flags&form.Required != 0 && v.Member(m.Name).Kind == strict.Null
-	}
-	if !slices.ContainsFunc(tables[kind], isLacking) {
-		return refused
-	}
-	switch {
-	case given != "" && t.Find(given) == nil:
-		refused.Problems = append(problems,
-			fmt.Sprintf("there is no %s %.80s, so this would be a new one", kind, given))
-	case given == "" && kind == "event" && stringIn(v, "slug") != "":
-		refused.Problems = append(problems,
-			"without an id this would be a new event: slugs are not looked up, so give the id")
-	}
-	return refused
-}
-
-// parentMember is the member of a kind that has the id of its parent.
-var parentMember = map[string]string{"key": "user_id", "event": "host_id", "guest": "event_id"}
 
 func errNoKind() *RecordError {
 	const problem = "must be an object with exactly one member: user, key, event, guest or delete"
