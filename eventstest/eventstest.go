@@ -40,7 +40,7 @@
 //
 // Answers with the status 429 or 503 have the header Retry-After: 1. A client that
 // obeys it waits for a real second each time, whatever the server's clock says.
-// RetryAfter: -1 leaves the header out.
+// Header: http.Header{"Retry-After": nil} leaves it out.
 //
 // For other languages the command "eventsd double" is the same thing, with the
 // same answers.
@@ -299,10 +299,6 @@ type Fault struct {
 	// event. Where the answer has an array and Patch an object, the object changes each
 	// element: {"data":{"title":7}} in that of a list.
 	Patch string
-	// RetryAfter is the header Retry-After that is sent with Status, rounded up to
-	// whole seconds. Without it, 429 and 503 have one second and others no such
-	// header. If it is negative, there is no header.
-	RetryAfter time.Duration
 	// Delay is how long the answer is held back. It ends early when the client goes away or
 	// the fault is cleared; what was asked for stays done. So a client that gives up and
 	// tries again with the same Idempotency-Key has one event, and one with a new key two.

@@ -347,10 +347,6 @@ func TestStatusFaults(t *testing.T) {
 				{eventstest.Fault{Status: 502}, "server_error", ""},
 				{eventstest.Fault{Status: 503}, "server_error", "1"},
 				{eventstest.Fault{Status: 599}, "server_error", ""},
-				{eventstest.Fault{Status: 429, RetryAfter: -1}, "rate_limited", ""},
-				{eventstest.Fault{Status: 503, RetryAfter: time.Nanosecond}, "server_error", "1"},
-				{eventstest.Fault{Status: 503, RetryAfter: 2 * time.Second}, "server_error", "2"},
-				{eventstest.Fault{Status: 500, RetryAfter: 61500 * time.Millisecond}, "server_error", "62"},
 				{eventstest.Fault{Status: 502, Body: html}, "", ""},
 				{eventstest.Fault{Status: 503, Body: text}, "", "1"},
 			} {

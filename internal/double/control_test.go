@@ -393,8 +393,8 @@ func TestControl(t *testing.T) {
 		{"DELETE /requests", "", 204, ""},
 		{"GET /requests", "", 200, `{"data":[],"timed_out":false,"dropped":0}`},
 		{"PUT /faults",
-			`[{"operation":"GET /users/me","status":503,"body":"<html>","retry_after":"-1s","after":1,"delay":"1ms"}]`, 200,
-			`[{"id":"flt_4","operation":"GET /users/me","status":503,…"after":1,…"body":"<html>",…"retry_after":"-1s","delay":"1ms"}]`},
+			`[{"operation":"GET /users/me","status":503,"body":"<html>","after":1,"delay":"1ms"}]`, 200,
+			`[{"id":"flt_4","operation":"GET /users/me","status":503,…"after":1,…"body":"<html>",…"delay":"1ms"}]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"owner GET /users/me", "", 503, ""},
 		{"GET /requests", "", 200, `{"data":[{…"fault":"",…},{…"fault":"status 503, delay 1ms","error":""}],…}`},
@@ -436,7 +436,7 @@ func TestControl(t *testing.T) {
 func faultText(members ...string) string {
 	text := `{"id":"","operation":"","status":0,"header":null,"drop":false,"lose":false,"cut":false,` +
 		`"after":0,"times":0,"user":"","path":"","body":null,"patch":null,` +
-		`"hits":0,"retry_after":"0s","delay":"0s"}`
+		`"hits":0,"delay":"0s"}`
 	for _, m := range members {
 		name, _, _ := strings.Cut(m, ":")
 		text = regexp.MustCompile(name+`:[^,}]*`).ReplaceAllLiteralString(text, m)
@@ -450,12 +450,12 @@ func TestControlFaults(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	const full = `{"operation":"GET /events/{id}","status":200,"body":"[]","header":{"X-A":["b","c"],"Date":[]},` +
-		`"retry_after":"1s","delay":"1ms","after":1,"times":2,"user":"usr_ada","path":"/events/evt_7"}`
+		`"delay":"1ms","after":1,"times":2,"user":"usr_ada","path":"/events/evt_7"}`
 	const patch = `{"operation":"GET /events","patch":{"data":{"a":[1.50,null,{"b":"<"}]}},"cut":null,"id":"mine","hits":7}`
 	added := s.steer("POST /faults", full)
 	want := faultText(`"id":"flt_1"`, `"operation":"GET /events/{id}"`, `"status":200`, `"body":"[]"`,
 		`"header":{"Date":[],"X-A":["b","c"]}`, `"after":1`, `"times":2`, `"user":"usr_ada"`,
-		`"path":"/events/evt_7"`, `"retry_after":"1s"`, `"delay":"1ms"`)
+		`"path":"/events/evt_7"`, `"delay":"1ms"`)
 	if added.Code != 201 || added.Body.String() != want {
 		t.Errorf("POST /faults = %d %s, want %s", added.Code, added.Body, want)
 	}

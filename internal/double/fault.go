@@ -19,20 +19,19 @@ import (
 // Fault is what goes wrong, as package eventstest documents it. The tags name what the control API
 // has in the same form: the rest is in [injectionJSON].
 type Fault struct {
-	Status     int           `json:"status"`
-	Body       string        `json:"-" form:"-"`
-	NoBody     bool          `json:"-" form:"-"`
-	Header     http.Header   `json:"header" form:"json"`
-	Patch      string        `json:"-" form:"-"`
-	RetryAfter time.Duration `json:"retry_after"`
-	Delay      time.Duration `json:"delay"`
-	Drop       bool          `json:"drop"`
-	Lose       bool          `json:"lose"`
-	Cut        bool          `json:"cut"`
-	After      int           `json:"after"`
-	Times      int           `json:"times"`
-	User       string        `json:"user"`
-	Path       string        `json:"path"`
+	Status int           `json:"status"`
+	Body   string        `json:"-" form:"-"`
+	NoBody bool          `json:"-" form:"-"`
+	Header http.Header   `json:"header" form:"json"`
+	Patch  string        `json:"-" form:"-"`
+	Delay  time.Duration `json:"delay"`
+	Drop   bool          `json:"drop"`
+	Lose   bool          `json:"lose"`
+	Cut    bool          `json:"cut"`
+	After  int           `json:"after"`
+	Times  int           `json:"times"`
+	User   string        `json:"user"`
+	Path   string        `json:"path"`
 }
 
 // member is what a member of a fault is for. The messages about faults and the texts that say
@@ -86,8 +85,6 @@ var members = []member{
 		amount: func(f *Fault) int64 { return int64(f.Delay) }},
 	{name: "body", role: content,
 		given: func(f *Fault) bool { return f.Body != "" || f.NoBody }},
-	{name: "retry_after", role: content,
-		given: func(f *Fault) bool { return f.RetryAfter != 0 }},
 	{name: "after", role: count,
 		given:  func(f *Fault) bool { return f.After != 0 },
 		amount: func(f *Fault) int64 { return int64(f.After) }},
@@ -171,8 +168,7 @@ func (f *Fault) problems() (problems []string) {
 	isBodiless := slices.Contains([]int{204, 205, 304}, f.Status) // by RFC 9110
 	must(f.Status == 0 || f.Status >= least && f.Status <= 599 && !isBodiless,
 		"status must be from 400 to 599, or with a body from 200 to 599, but not 204, 205 or 304")
-	must(f.Status != 0 || len(f.given(content)) == 0,
-		"%s need status", listed(namesOf(hasRole(content))))
+	must(f.Status != 0 || len(f.given(content)) == 0, "body needs status")
 	must(f.Body == "" || !f.NoBody, "Body and NoBody exclude each other")
 	must(f.Patch == "" || isObject(f.Patch), "patch must be a JSON object")
 	for _, name := range slices.Sorted(maps.Keys(f.Header)) {
@@ -346,11 +342,9 @@ func (f Injection) MarshalJSON() ([]byte, error) {
 	}
 	return strict.Encode(struct {
 		injectionJSON
-		RetryAfter string `json:"retry_after"`
-		Delay      string `json:"delay"`
+		Delay string `json:"delay"`
 	}{
 		out,
-		f.RetryAfter.String(),
 		f.Delay.String(),
 	}), nil
 }

@@ -14,7 +14,7 @@ func TestFaultString(t *testing.T) {
 	t.Parallel()
 	for want, f := range map[string]Fault{
 		"":                      {Times: 1, After: 1, User: "usr_a", Path: "/events"},
-		"status 503":            {Status: 503, Body: "x", RetryAfter: 1},
+		"status 503":            {Status: 503, Body: "x"},
 		"lose, status 504":      {Status: 504, Lose: true, NoBody: true},
 		"drop":                  {Drop: true},
 		"lose":                  {Lose: true},
@@ -32,23 +32,22 @@ func TestFaultString(t *testing.T) {
 func TestMembersTogether(t *testing.T) {
 	t.Parallel()
 	given := map[string]func(*Fault){
-		"lose":        func(f *Fault) { f.Lose = true },
-		"status":      func(f *Fault) { f.Status = 503 },
-		"patch":       func(f *Fault) { f.Patch = "{}" },
-		"drop":        func(f *Fault) { f.Drop = true },
-		"cut":         func(f *Fault) { f.Cut = true },
-		"header":      func(f *Fault) { f.Header = http.Header{"X-A": {"b"}} },
-		"delay":       func(f *Fault) { f.Delay = 1 },
-		"body":        func(f *Fault) { f.Body = "x" },
-		"retry_after": func(f *Fault) { f.RetryAfter = -1 },
-		"after":       func(f *Fault) { f.After = 1 },
-		"times":       func(f *Fault) { f.Times = 1 },
-		"user":        func(f *Fault) { f.User = "usr_a" },
-		"path":        func(f *Fault) { f.Path = "/events" },
+		"lose":   func(f *Fault) { f.Lose = true },
+		"status": func(f *Fault) { f.Status = 503 },
+		"patch":  func(f *Fault) { f.Patch = "{}" },
+		"drop":   func(f *Fault) { f.Drop = true },
+		"cut":    func(f *Fault) { f.Cut = true },
+		"header": func(f *Fault) { f.Header = http.Header{"X-A": {"b"}} },
+		"delay":  func(f *Fault) { f.Delay = 1 },
+		"body":   func(f *Fault) { f.Body = "x" },
+		"after":  func(f *Fault) { f.After = 1 },
+		"times":  func(f *Fault) { f.Times = 1 },
+		"user":   func(f *Fault) { f.User = "usr_a" },
+		"path":   func(f *Fault) { f.Path = "/events" },
 	}
 	good := map[string]string{ // what each goes with, beside what says which requests, and how many
 		"lose":   "lose status delay",
-		"status": "lose status header delay body retry_after",
+		"status": "lose status header delay body",
 		"patch":  "patch header delay",
 		"drop":   "drop delay",
 		"cut":    "cut header delay",
@@ -97,25 +96,6 @@ func TestNegativeMembers(t *testing.T) {
 	} {
 		if got := f.problems(); !slices.Equal(got, []string{want}) {
 			t.Errorf("%+v: problems %q, want %q", f, got, want)
-		}
-	}
-}
-
-// RetryAfter is in digits, however long it is (RFC 9110, section 10.2.3).
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		1:                       "1",
-		time.Second:             "1",
-		time.Second + 1:         "2",
-		1_000_000 * time.Second: "1000000",
-		30 * 24 * time.Hour:     "2592000",
-		1<<63 - 1:               "9223372037",
-		-1:                      "",
-	} {
-		f := Fault{Status: 503, RetryAfter: d}
-		if got := f.answer(http.Header{}).header.Get("Retry-After"); got != want {
-			t.Errorf("a RetryAfter of %d is %q, want %q", d, got, want)
 		}
 	}
 }

@@ -349,12 +349,6 @@ func (f *Fault) answer(header http.Header) *recorder {
 	if isRequired {
 		a.header.Set(field[0], field[1])
 	}
-	if f.RetryAfter > 0 {
-		seconds := (f.RetryAfter-1)/time.Second + 1
-		a.header.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
-	} else if f.RetryAfter < 0 {
-		a.header.Del("Retry-After")
-	}
 	if f.Body == "" && !f.NoBody {
 		message := "nothing was done, as a test wants it"
 		if f.Lose {
