@@ -49,7 +49,6 @@ func TestFalseGreenTimeout(t *testing.T) {
 		"lose":                   {Lose: true, Times: 1},
 		"a gateway's 504":        {Lose: true, Status: 504, Times: 1},
 		"a gateway's late 504":   {Lose: true, Status: 504, Delay: time.Minute, Times: 1},
-		"a gateway's empty 504":  {Lose: true, Status: 504, NoBody: true, Times: 1},
 		"a page instead of a 20": {Lose: true, Status: 502, Body: "<html>", Times: 1},
 	}
 	for name, c := range clients {
@@ -126,23 +125,6 @@ func TestLoseWithStatus(t *testing.T) {
 	r := srv.Requests("")[0]
 	if r.Status != 504 || r.Fault != "lose, status 504, header" || r.Error != "what was asked for was done, and a test wants this answer to it" {
 		t.Errorf("the journal has %+v", r)
-	}
-}
-
-// An answer without a body has no type either, whatever its status.
-func TestNoBody(t *testing.T) {
-	t.Parallel()
-	for name, opts := range map[string][]eventstest.Option{"listener": nil, "no listener": {eventstest.NoListener()}} {
-		srv := eventstest.New(t, opts...)
-		for _, status := range []int{200, 201, 404, 502, 503} {
-			srv.Fail("GET /users/me", eventstest.Fault{Status: status, NoBody: true, Times: 1})
-			a := call(t, srv, srv.Key, "GET /users/me", "")
-			_, hasType := a.header["Content-Type"]
-			if a.status != status || a.body != "" || a.header.Get("Content-Length") != "0" || hasType ||
-				a.header.Get("X-Eventsd-Fault") != fmt.Sprint("status ", status) {
-				t.Errorf("%s: an empty %d is %+v", name, status, a)
-			}
-		}
 	}
 }
 

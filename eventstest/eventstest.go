@@ -287,9 +287,6 @@ type Fault struct {
 	// if it begins with "<", as application/json if it begins with "{" or "[", else as
 	// text/plain. Status may then be from 200 to 599, but not 204, 205 or 304.
 	Body string
-	// NoBody sends Status without a body, as load balancers do: Content-Length: 0, and no
-	// Content-Type. Status may be the same as with Body.
-	NoBody bool
 	// Header sets header fields of the answer, whoever made it. A name without values
 	// removes the field. Fields that frame the message, such as Content-Length, are
 	// refused.

@@ -36,7 +36,7 @@ func TestFaults(t *testing.T) {
 		"a proxy's page": {[]eventstest.Fault{{Status: 502, Body: "<html>Bad gateway</html>",
 			Times: 2}}, 3, false},
 		"a lost answer":           {[]eventstest.Fault{{Lose: true, Times: 1}}, 2, false},
-		"a gateway that gives up": {[]eventstest.Fault{{Lose: true, Status: 504, NoBody: true, Times: 1}}, 2, false},
+		"a gateway that gives up": {[]eventstest.Fault{{Lose: true, Status: 504, Times: 1}}, 2, false},
 		"half an answer":          {[]eventstest.Fault{{Cut: true, Times: 1}}, 2, false},
 		"broken JSON":             {[]eventstest.Fault{{Status: 201, Body: `{"id":`}}, 3, true},
 		"dropped and lost": {[]eventstest.Fault{{Drop: true, Times: 1}, {Lose: true, Times: 1}}, 3,

@@ -394,7 +394,7 @@ func TestControl(t *testing.T) {
 		{"GET /requests", "", 200, `{"data":[],"timed_out":false,"dropped":0}`},
 		{"PUT /faults",
 			`[{"operation":"GET /users/me","status":503,"body":"<html>","after":1,"delay":"1ms"}]`, 200,
-			`[{"id":"flt_4","operation":"GET /users/me","status":503,…"after":1,…"body":"<html>",…"delay":"1ms"}]`},
+			`[{"id":"flt_4","operation":"GET /users/me","status":503,"body":"<html>",…"after":1,…"delay":"1ms"}]`},
 		{"owner GET /users/me", "", 200, ""},
 		{"owner GET /users/me", "", 503, ""},
 		{"GET /requests", "", 200, `{"data":[{…"fault":"",…},{…"fault":"status 503, delay 1ms","error":""}],…}`},
@@ -434,8 +434,8 @@ func TestControl(t *testing.T) {
 
 // faultText is a fault as the control API has it: one without any member but these.
 func faultText(members ...string) string {
-	text := `{"id":"","operation":"","status":0,"header":null,"drop":false,"lose":false,"cut":false,` +
-		`"after":0,"times":0,"user":"","path":"","body":null,"patch":null,` +
+	text := `{"id":"","operation":"","status":0,"body":"","header":null,"drop":false,"lose":false,"cut":false,` +
+		`"after":0,"times":0,"user":"","path":"","patch":null,` +
 		`"hits":0,"delay":"0s"}`
 	for _, m := range members {
 		name, _, _ := strings.Cut(m, ":")

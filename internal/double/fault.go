@@ -20,8 +20,7 @@ import (
 // has in the same form: the rest is in [injectionJSON].
 type Fault struct {
 	Status int           `json:"status"`
-	Body   string        `json:"-" form:"-"`
-	NoBody bool          `json:"-" form:"-"`
+	Body   string        `json:"body"`
 	Header http.Header   `json:"header" form:"json"`
 	Patch  string        `json:"-" form:"-"`
 	Delay  time.Duration `json:"delay"`
@@ -84,7 +83,7 @@ var members = []member{
 		does:   func(f *Fault) string { return fmt.Sprint("delay ", f.Delay) },
 		amount: func(f *Fault) int64 { return int64(f.Delay) }},
 	{name: "body", role: content,
-		given: func(f *Fault) bool { return f.Body != "" || f.NoBody }},
+		given: func(f *Fault) bool { return f.Body != "" }},
 	{name: "after", role: count,
 		given:  func(f *Fault) bool { return f.After != 0 },
 		amount: func(f *Fault) int64 { return int64(f.After) }},
@@ -160,16 +159,14 @@ func (f *Fault) problems() (problems []string) {
 		}
 	}
 	outcomes := f.given(outcome)
-	hasBody := f.Body != "" || f.NoBody
 	least := 400
-	if hasBody {
+	if f.Body != "" {
 		least = 200
 	}
 	isBodiless := slices.Contains([]int{204, 205, 304}, f.Status) // by RFC 9110
 	must(f.Status == 0 || f.Status >= least && f.Status <= 599 && !isBodiless,
 		"status must be from 400 to 599, or with a body from 200 to 599, but not 204, 205 or 304")
 	must(f.Status != 0 || len(f.given(content)) == 0, "body needs status")
-	must(f.Body == "" || !f.NoBody, "Body and NoBody exclude each other")
 	must(f.Patch == "" || isObject(f.Patch), "patch must be a JSON object")
 	for _, name := range slices.Sorted(maps.Keys(f.Header)) {
 		field := name + ": " + strings.Join(f.Header[name], ", ")
@@ -323,7 +320,6 @@ type injectionJSON struct {
 	ID        string `json:"id"`
 	Operation string `json:"operation" form:"required"`
 	Fault
-	Body  *string         `json:"body"` // null: the API's own error; empty: NoBody
 	Patch json.RawMessage `json:"patch" form:"json"`
 	Hits  int             `json:"hits"`
 }
@@ -336,9 +332,6 @@ func (f Injection) MarshalJSON() ([]byte, error) {
 		Fault:     f.Fault,
 		Patch:     json.RawMessage(cmp.Or(f.Patch, "null")),
 		Hits:      f.Hits,
-	}
-	if f.Body != "" || f.NoBody {
-		out.Body = &f.Body
 	}
 	return strict.Encode(struct {
 		injectionJSON
@@ -368,10 +361,6 @@ func (d *Double) parseFault(object []byte, user string) (*Injection, error) {
 	f.Header = values.Header
 	f.Patch = strings.TrimPrefix(string(values.Patch), "null")
 	f.User = cmp.Or(in.User, user)
-	if in.Body != nil {
-		f.Body = *in.Body
-		f.NoBody = f.Body == ""
-	}
 	return f, d.check(f, user)
 }
 

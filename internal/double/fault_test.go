@@ -15,7 +15,7 @@ func TestFaultString(t *testing.T) {
 	for want, f := range map[string]Fault{
 		"":                      {Times: 1, After: 1, User: "usr_a", Path: "/events"},
 		"status 503":            {Status: 503, Body: "x"},
-		"lose, status 504":      {Status: 504, Lose: true, NoBody: true},
+		"lose, status 504":      {Status: 504, Lose: true},
 		"drop":                  {Drop: true},
 		"lose":                  {Lose: true},
 		"delay 200ms":           {Delay: 200 * time.Millisecond},

@@ -349,7 +349,7 @@ func (f *Fault) answer(header http.Header) *recorder {
 	if isRequired {
 		a.header.Set(field[0], field[1])
 	}
-	if f.Body == "" && !f.NoBody {
+	if f.Body == "" {
 		message := "nothing was done, as a test wants it"
 		if f.Lose {
 			message = "what was asked for was done, and a test wants this answer to it"
@@ -360,12 +360,10 @@ func (f *Fault) answer(header http.Header) *recorder {
 	a.status = f.Status
 	a.body = []byte(f.Body)
 	contentType := "text/plain; charset=utf-8"
-	switch f.Body[:min(1, len(f.Body))] {
-	case "":
-		return a
-	case "<":
+	switch f.Body[0] {
+	case '<':
 		contentType = "text/html; charset=utf-8"
-	case "{", "[":
+	case '{', '[':
 		contentType = "application/json"
 	}
 	a.header.Set("Content-Type", contentType)
