@@ -580,7 +580,7 @@ func (t tx) applyAll(
 	done := applyResult{map[string]int{}, map[string][]string{}}
 	changed := map[string]int{} // by kind
 	var deleted []string        // the ids of users
-	for in, err := range strict.Ahead(inputs(records)) {
+	for record, err := range records {
 		if ctx.Err() != nil {
 			return applyResult{}, ctx.Err()
 		}
@@ -591,12 +591,12 @@ func (t tx) applyAll(
 		}
 		done.count["applied"]++
 		before := t.Changes()
-		id, refused := t.apply(in)
+		id, refused := t.apply(record)
 		if refused != nil {
 			refused.Record = done.count["applied"]
 			return applyResult{}, refused
 		}
-		kind := in.record.Members[0].Name // apply has refused what has no kind
+		kind := record.Members[0].Name // apply has refused what has no kind
 		done.count[kind]++
 		if t.Changes() == before {
 			done.count["unchanged"]++
@@ -621,32 +621,8 @@ func (t tx) applyAll(
 	return done, nil
 }
 
-// input is a record and, if it is one of an event, that event, filled as a new one. Most records
-// of a large array are new events, and nothing of the store is needed to fill them.
-type input struct {
-	record   strict.Value
-	event    *Event
-	problems *form.Problems // of the event
-}
-
-func inputs(records iter.Seq2[strict.Value, error]) iter.Seq2[input, error] {
-	return func(yield func(input, error) bool) {
-		for v, err := range records {
-			in := input{record: v}
-			if len(v.Members) == 1 && v.Members[0].Name == "event" {
-				in.event = &Event{}
-				in.problems = eventTable.Form(in.event).Fill(v.Members[0].Value, form.New)
-			}
-			if !yield(in, err) {
-				return
-			}
-		}
-	}
-}
-
 // apply applies one record. It returns the id of the row that it is about.
-func (t tx) apply(in input) (id string, refused *RecordError) {
-	record := in.record
+func (t tx) apply(record strict.Value) (id string, refused *RecordError) {
 	if record.Kind != strict.Object || len(record.Members) != 1 {
 		return "", errNoKind()
 	}
@@ -659,7 +635,7 @@ func (t tx) apply(in input) (id string, refused *RecordError) {
 	case "key":
 		id, problems = t.applyKey(v)
 	case "event":
-		id, problems = t.applyEvent(in)
+		id, problems = t.applyEvent(v)
 	case "guest":
 		id, problems = t.applyGuest(v)
 	case "delete":
@@ -903,27 +879,21 @@ func (t tx) applyKey(v strict.Value) (id string, problems []string) {
 }
 
 // applyEvent puts the event of a record. Its updated_at moves if another member changes.
-func (t tx) applyEvent(in input) (id string, problems []string) {
-	v := in.record.Members[0].Value
-	e := in.event
-	p := in.problems
-	f := eventTable.Form(e)
+func (t tx) applyEvent(v strict.Value) (id string, problems []string) {
+	var e Event
 	old := t.existing(v, "evt", "")
-	var before time.Time
-	if old != nil {
-		*e = Event{}
-		decode(e, old)
-		before = e.UpdatedAt
-		p = f.Fill(v, form.Merge)
-	}
+	decode(&e, old)
+	before := e.UpdatedAt
+	f := eventTable.Form(&e)
+	p := f.Fill(v, modeOf(old))
 	if e.UpdatedAt.IsZero() { // the record has null
 		e.UpdatedAt = before
 	}
-	problems = t.checkEvent(e, p, old)
+	problems = t.checkEvent(&e, p, old)
 	if problems != nil {
 		return "", problems
 	}
-	t.completeEvent(e, old)
+	t.completeEvent(&e, old)
 	if old != nil && e.UpdatedAt.Equal(before) && string(t.encode(f)) != old.JSON {
 		e.UpdatedAt = latest(t.s.clock.now(), e.CreatedAt)
 	}
