@@ -92,14 +92,14 @@ const maxProblems = 20 // problems of a query that a message names
 // Err returns an [Error] with all problems of the query, or nil. A parameter that was not read is
 // one of them.
 func (q *Query) Err() error {
+	if q.problems == nil && len(q.values) == 0 {
+		return nil
+	}
 	problems := q.problems
 	for _, name := range slices.Sorted(maps.Keys(q.values)) {
 		takes := cmp.Or(strings.Join(q.names, ", "), "none")
 		problems = append(problems, fmt.Sprintf("%.60q is not a query parameter of %s: it takes %s",
 			name, q.operation, takes))
-	}
-	if problems == nil {
-		return nil
 	}
 	if rest := len(problems) - maxProblems; rest > 0 {
 		problems = append(problems[:maxProblems], fmt.Sprintf("and %d more problems", rest))

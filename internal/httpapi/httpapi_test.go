@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestErrorWrite(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name        string
+		err         *Error
+		status      int
+		code        string
+		header, has string // an additional header and its value
+	}{
+		{"BadRequest", BadRequest("x"), 400, "bad_request", "", ""},
+		{"NotFound", NotFound("x"), 404, "not_found", "", ""},
+		{"Unauthorized", Unauthorized("api", "x"), 401, "unauthorized", "WWW-Authenticate", `Bearer realm="api"`},
+		{"NewError", NewError(415, "x", "accept", "a/b"), 415, "unsupported_media_type", "Accept", "a/b"},
+		{"a status with a code", &Error{Status: 429, Message: "x"}, 429, "rate_limited", "", ""},
+		{"another status of a client", &Error{Status: 409, Message: "x"}, 409, "bad_request", "", ""},
+		{"another status of a server", &Error{Status: 503, Message: "x"}, 503, "server_error", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := httptest.NewRecorder()
+			tt.err.Write(w)
+			if w.Code != tt.status {
+				t.Errorf("status = %d, want %d", w.Code, tt.status)
+			}
+			want := `{"error":{"code":"` + tt.code + `","message":"x"}}`
+			if got := w.Body.String(); got != want {
+				t.Errorf("body = %s, want %s", got, want)
+			}
+			if got := w.Header().Get(tt.header); got != tt.has {
+				t.Errorf("%s = %q, want %q", tt.header, got, tt.has)
+			}
+		})
+	}
+}
+
+func TestErrorMessage(t *testing.T) {
+	t.Parallel()
+	const message = "say \"é\" <b> & 'c' \\\r\n\tand \u2028 \x00\U0001f600"
+	w := httptest.NewRecorder()
+	BadRequest(message).Write(w)
+	var body struct{ Error struct{ Message string } }
+	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+		t.Fatal(err)
+	}
+	if got := body.Error.Message; got != message {
+		t.Errorf("message = %q, want %q", got, message)
+	}
+	if !strings.Contains(w.Body.String(), "<b> & 'c'") {
+		t.Errorf("body = %s, want <b> and & unescaped", w.Body)
+	}
+}
+
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	const text = `{"a":"é<&>"}` // 13 bytes
+	long := strings.Repeat("x", 100_000)
+	for _, tt := range []struct {
+		name   string
+		write  func(http.ResponseWriter)
+		status int
+		body   string
+	}{
+		{"WriteJSON", func(w http.ResponseWriter) { WriteJSON(w, 201, text) }, 201, text},
+		{"WriteJSON of nothing", func(w http.ResponseWriter) { WriteJSON(w, 200, "") }, 200, ""},
+		{"WriteValue", func(w http.ResponseWriter) {
+			WriteValue(w, 201, map[string]string{"a": "é<&>"})
+		}, 201, text},
+		{"WriteParts", func(w http.ResponseWriter) {
+			WriteParts(w, 200, []string{"[", long, ",", long, "]"})
+		}, 200, "[" + long + "," + long + "]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := httptest.NewRecorder()
+			tt.write(w)
+			if w.Code != tt.status {
+				t.Errorf("status = %d, want %d", w.Code, tt.status)
+			}
+			if got := w.Body.String(); got != tt.body {
+				t.Errorf("body = %.80s, want %.80s", got, tt.body)
+			}
+			if got := w.Header().Get("Content-Type"); got != "application/json" {
+				t.Errorf("Content-Type = %q, want application/json", got)
+			}
+			if got, want := w.Header().Get("Content-Length"), strconv.Itoa(len(tt.body)); got != want {
+				t.Errorf("Content-Length = %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// deadlineWriter keeps the write deadline of a response.
+type deadlineWriter struct {
+	http.ResponseWriter
+	deadline time.Time
+}
+
+func (w *deadlineWriter) SetWriteDeadline(deadline time.Time) error {
+	w.deadline = deadline
+	return nil
+}
+
+func TestRestartWriteTimeout(t *testing.T) {
+	t.Parallel()
+	withServer := func(server *http.Server) context.Context {
+		return context.WithValue(t.Context(), http.ServerContextKey, server)
+	}
+	for _, tt := range []struct {
+		name string
+		ctx  context.Context
+	}{
+		{"no server", t.Context()},
+		{"a server without a timeout", withServer(&http.Server{})},
+	} {
+		var w deadlineWriter
+		RestartWriteTimeout(tt.ctx, &w)
+		if !w.deadline.IsZero() {
+			t.Errorf("%s: the deadline is %v, want none", tt.name, w.deadline)
+		}
+	}
+	var w deadlineWriter
+	want := time.Now().Add(time.Hour)
+	RestartWriteTimeout(withServer(&http.Server{WriteTimeout: time.Hour}), &w)
+	if w.deadline.Before(want) {
+		t.Errorf("the deadline is %v, want at least %v", w.deadline, want)
+	}
+	DisableWriteTimeout(&w)
+	if !w.deadline.IsZero() {
+		t.Errorf("after DisableWriteTimeout the deadline is %v, want none", w.deadline)
+	}
+}

@@ -1,0 +1,43 @@
+package httpapi
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"testing"
+)
+
+func TestLogRequests(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	m := eventsMux()
+	h := LogRequests(m, slog.New(slog.NewTextHandler(&log, nil)), func(*http.Request) (Caller, error) {
+		return Caller{"usr_ada", "key_1"}, nil
+	})
+	r := httptest.NewRequest("GET", "/v1/events/svc_live_0123456789abcdef", nil)
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	want := regexp.MustCompile(`^time=\S+ level=INFO msg=request method=GET path=/v1/events/…cdef ` +
+		`route="GET /v1/events/\{id\}" status=200 duration=\S+ bytes=46 remote=192\.0\.2\.1:1234 ` +
+		`user=usr_ada key=key_1\n$`)
+	if !want.MatchString(log.String()) {
+		t.Errorf("log = %s, want %s", &log, want)
+	}
+}
+
+// TestLogRequestsFlush tests that a ResponseController reaches the wrapped writer.
+func TestLogRequestsFlush(t *testing.T) {
+	t.Parallel()
+	flush := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).Flush()
+	})
+	h := LogRequests(flush, slog.New(slog.DiscardHandler), func(*http.Request) (Caller, error) {
+		return Caller{}, nil
+	})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
+	if !w.Flushed {
+		t.Error("Flush doesn't reach the wrapped writer")
+	}
+}

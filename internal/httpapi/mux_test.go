@@ -1,0 +1,333 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// message returns the message of a response if it is an error, and its body otherwise.
+func message(w *httptest.ResponseRecorder) string {
+	_, message, ok := strings.Cut(w.Body.String(), `"message":"`)
+	if !ok {
+		return w.Body.String()
+	}
+	return strings.ReplaceAll(strings.TrimSuffix(message, `"}}`), `\"`, `"`)
+}
+
+func eventsMux() *Mux {
+	echo := func(w http.ResponseWriter, r Request) error {
+		WriteJSON(w, 200, r.Operation+" "+r.PathValue("id")+" "+r.Caller.UserID)
+		return nil
+	}
+	m := NewMux("/v1", []Route{
+		{Operation: "GET /events", Handle: echo},
+		{Operation: "POST /events/create", Handle: echo},
+		{Operation: "GET /events/{id}", Handle: echo},
+		{Operation: "DELETE /events/{id}", Handle: echo},
+		{Operation: "GET /events/{id}/guests", Handle: echo},
+	})
+	m.Authenticate = func(r *http.Request) (Caller, error) {
+		if r.Header["X-Refused"] != nil {
+			return Caller{}, NewError(403, "refused")
+		}
+		return Caller{UserID: "ada"}, nil
+	}
+	return m
+}
+
+func TestMux(t *testing.T) {
+	t.Parallel()
+	m := eventsMux()
+	const unknown = "there is no such route below /v1/; the routes are GET /events, POST /events/create, " +
+		"GET /events/{id}, DELETE /events/{id}, GET /events/{id}/guests"
+	const (
+		list  = "GET, HEAD, OPTIONS"
+		one   = "GET, HEAD, DELETE, OPTIONS"
+		named = "POST, GET, HEAD, DELETE, OPTIONS"
+	)
+	for _, tt := range []struct {
+		method, path string
+		status       int
+		want         string // the body, or the message of an error
+		pattern      string
+		allow        string
+	}{
+		{"GET", "/v1/events", 200, "GET /events  ada", "GET /v1/events", ""},
+		{"GET", "/v1/events/one", 200, "GET /events/{id} one ada", "GET /v1/events/{id}", ""},
+		{"HEAD", "/v1/events/one", 200, "GET /events/{id} one ada", "GET /v1/events/{id}", ""},
+		{"DELETE", "/v1/events/one", 200, "DELETE /events/{id} one ada", "DELETE /v1/events/{id}", ""},
+		{"GET", "/v1/events/one/guests", 200, "GET /events/{id}/guests one ada", "GET /v1/events/{id}/guests", ""},
+		{"POST", "/v1/events/create", 200, "POST /events/create  ada", "POST /v1/events/create", ""},
+		{"GET", "/v1/events/create", 200, "GET /events/{id} create ada", "GET /v1/events/{id}", ""},
+
+		{"PUT", "/v1/events/create", 405, "this method is not allowed on /events/create; use " + named, "", named},
+		{"POST", "/v1/events", 405, "this method is not allowed on /events; use " + list +
+			", or POST /events/create", "", list},
+		{"DELETE", "/v1/events", 405, "this method is not allowed on /events; use " + list +
+			", or DELETE /events/{id}", "", list},
+		{"BREW", "/v1/events", 405, "this method is not allowed on /events; use " + list, "", list},
+		{"POST", "/v1/events/one", 405, "this method is not allowed on /events/{id}; use " + one, "", one},
+		{"CONNECT", "/v1/events/one", 405, "this method is not allowed on /events/{id}; use " + one, "", one},
+		{"OPTIONS", "/v1/events/one", 204, "", "", one},
+		{"OPTIONS", "/v1/events/create", 204, "", "", named},
+
+		{"GET", "/", 404, unknown, "", ""},
+		{"GET", "/events", 404, unknown, "", ""},
+		{"OPTIONS", "/v1", 404, unknown, "", ""},
+		{"OPTIONS", "*", 404, unknown, "", ""},
+		{"GET", "/v1/events/", 404, unknown, "", ""},
+		{"GET", "/v1//events", 404, unknown, "", ""},
+		{"GET", "/v1/./events", 404, unknown, "", ""},
+		{"GET", "/v1/x/../events", 404, unknown, "", ""},
+		{"GET", "/v1/events/a%2fb", 404, unknown, "", ""},
+		{"GET", "/v1/events/%2F", 404, unknown, "", ""},
+		{"GET", "/v1/events/a%00", 404, unknown, "", ""},
+		{"CONNECT", "/v1//events", 404, unknown, "", ""},
+		{"POST", "/v1/nothing", 404, unknown, "", ""},
+	} {
+		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
+			t.Parallel()
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest(tt.method, tt.path, nil)
+			m.ServeHTTP(w, r)
+			if w.Code != tt.status {
+				t.Errorf("status = %d, want %d", w.Code, tt.status)
+			}
+			if got := message(w); got != tt.want {
+				t.Errorf("body = %s, want %s", got, tt.want)
+			}
+			if r.Pattern != tt.pattern {
+				t.Errorf("pattern = %q, want %q", r.Pattern, tt.pattern)
+			}
+			if got := w.Header().Get("Allow"); got != tt.allow {
+				t.Errorf("Allow = %q, want %q", got, tt.allow)
+			}
+			if got := w.Header().Get("Cache-Control"); got != "no-store" {
+				t.Errorf("Cache-Control = %q, want no-store", got)
+			}
+
+			// Without a caller, all responses are the same.
+			w = httptest.NewRecorder()
+			r = httptest.NewRequest(tt.method, tt.path, nil)
+			r.Header.Set("X-Refused", "1")
+			m.ServeHTTP(w, r)
+			if got := message(w); got != "refused" {
+				t.Errorf("without a caller: %s, want refused", got)
+			}
+		})
+	}
+}
+
+// TestMuxBare tests a Mux without a base path, fields and routes with a query.
+func TestMuxBare(t *testing.T) {
+	t.Parallel()
+	m := NewMux("", []Route{{Operation: "GET /x", Handle: func(w http.ResponseWriter, r Request) error {
+		return errors.New("broken")
+	}}})
+	for _, tt := range []struct {
+		path, want string
+		status     int
+	}{
+		{"/x", "something went wrong on our side; try again, and give the operator the " +
+			"X-Request-Id if it happens again", 500},
+		{"/x?a=1", `"a" is not a query parameter of GET /x: it takes none`, 400},
+		{"/y", "there is no such route below /; the routes are GET /x", 404},
+	} {
+		w := httptest.NewRecorder()
+		m.ServeHTTP(w, httptest.NewRequest("GET", tt.path, nil))
+		if w.Code != tt.status {
+			t.Errorf("GET %s: status = %d, want %d", tt.path, w.Code, tt.status)
+		}
+		if got := message(w); got != tt.want {
+			t.Errorf("GET %s: %s, want %s", tt.path, got, tt.want)
+		}
+	}
+}
+
+func TestMuxConflict(t *testing.T) {
+	t.Parallel()
+	for _, second := range []string{"GET /a/{x}", "GET /{x}/b"} {
+		t.Run(second, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if recover() == nil {
+					t.Error("NewMux doesn't panic")
+				}
+			}()
+			NewMux("", []Route{{Operation: "GET /a/{y}"}, {Operation: second}})
+		})
+	}
+}
+
+// TestIntercept tests that Intercept sees requests with a known route only, and that it can change
+// the request and the response.
+func TestIntercept(t *testing.T) {
+	t.Parallel()
+	m := eventsMux()
+	var operations []string
+	m.Intercept = func(w http.ResponseWriter, r Request, next http.HandlerFunc) {
+		operations = append(operations, r.Operation+" by "+r.Caller.UserID)
+		r.SetPathValue("id", "two")
+		w.WriteHeader(299)
+		next(w, r.Request)
+	}
+	for _, request := range []string{"GET /v1/nothing", "PUT /v1/events", "GET /v1/events/one"} {
+		method, path, _ := strings.Cut(request, " ")
+		w := httptest.NewRecorder()
+		m.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		if path != "/v1/events/one" {
+			continue
+		}
+		if w.Code != 299 {
+			t.Errorf("status = %d, want the status of Intercept", w.Code)
+		}
+		if got, want := w.Body.String(), "GET /events/{id} two ada"; got != want {
+			t.Errorf("body = %s, want %s", got, want)
+		}
+	}
+	if got, want := strings.Join(operations, ", "), "GET /events/{id} by ada"; got != want {
+		t.Errorf("Intercept got %s, want %s", got, want)
+	}
+}
+
+func TestOperations(t *testing.T) {
+	t.Parallel()
+	got := strings.Join(NewMux("/v1", []Route{{Operation: "GET /b"}, {Operation: "GET /a"}}).Operations(), ", ")
+	if want := "GET /b, GET /a"; got != want {
+		t.Errorf("Operations() = %s, want %s", got, want)
+	}
+}
+
+// TestMuxErrors tests the responses to the errors and panics of a handler, and what is logged.
+func TestMuxErrors(t *testing.T) {
+	t.Parallel()
+	const hidden = "something went wrong on our side; try again, and give the operator the " +
+		"X-Request-Id if it happens again"
+	known := errors.New("known")
+	for _, tt := range []struct {
+		name   string
+		handle func() error
+		status int
+		want   string // message
+		log    string // a part of the log; empty if nothing is logged
+	}{
+		{"an Error", func() error { return NotFound("gone") }, 404, "gone", ""},
+		{"a wrapped Error", func() error { return fmt.Errorf("x: %w", NotFound("gone")) }, 404, "gone", ""},
+		{"an error that ToError knows", func() error { return known }, 503, "try later", ""},
+		{"another error", func() error { return errors.New("the cause") }, 500, hidden, `error="the cause"`},
+		{"a panic", func() error { panic("the cause") }, 500, hidden, `error="panic: the cause\n`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			m := NewMux("", []Route{{
+				Operation: "GET /x",
+				Handle:    func(http.ResponseWriter, Request) error { return tt.handle() },
+			}})
+			m.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			m.ToError = func(err error) *Error {
+				if err == known {
+					return NewError(503, "try later")
+				}
+				return nil
+			}
+			w := httptest.NewRecorder()
+			m.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
+			if w.Code != tt.status {
+				t.Errorf("status = %d, want %d", w.Code, tt.status)
+			}
+			if got := message(w); got != tt.want {
+				t.Errorf("message = %s, want %s", got, tt.want)
+			}
+			if tt.log == "" && log.Len() > 0 {
+				t.Errorf("log = %s, want nothing", &log)
+			}
+			if tt.log == "" {
+				return
+			}
+			if !strings.Contains(log.String(), tt.log) {
+				t.Errorf("log = %s, want %s", &log, tt.log)
+			}
+			id := w.Header().Get("X-Request-Id")
+			if id == "" || !strings.Contains(log.String(), "id="+id+` route="GET /x"`) {
+				t.Errorf("log = %s, want the X-Request-Id %q and the route", &log, id)
+			}
+		})
+	}
+	t.Run("a panic has its stack", func(t *testing.T) {
+		t.Parallel()
+		var log bytes.Buffer
+		m := NewMux("", []Route{{
+			Operation: "GET /x",
+			Handle:    func(http.ResponseWriter, Request) error { panic("oh") },
+		}})
+		m.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		m.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil))
+		if !strings.Contains(log.String(), "mux_test.go:") {
+			t.Errorf("log = %s, want a stack with mux_test.go", &log)
+		}
+	})
+}
+
+// TestAbort tests that a client can see that a response is incomplete, and that the cause is
+// logged.
+func TestAbort(t *testing.T) {
+	t.Parallel()
+	const part = `{"data":[`
+	for _, tt := range []struct {
+		name  string
+		start func(http.ResponseWriter)
+		fail  func() error
+		log   string
+	}{
+		{"an error in a stream", StartStream, func() error { return errors.New("the cause") }, "the cause"},
+		{"a panic in a stream", StartStream, func() error { panic("the cause") }, "panic: the cause"},
+		{"a panic with a length", func(w http.ResponseWriter) { writeHead(w, 200, 100) },
+			func() error { panic("the cause") }, "panic: the cause"},
+		{"ErrAbortHandler", StartStream, func() error { panic(http.ErrAbortHandler) }, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			m := NewMux("", []Route{{Operation: "GET /x", Handle: func(w http.ResponseWriter, r Request) error {
+				tt.start(w)
+				io.WriteString(w, part)
+				http.NewResponseController(w).Flush()
+				return tt.fail()
+			}}})
+			m.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			ended := make(chan bool)
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(ended)
+				m.ServeHTTP(w, r)
+			}))
+			defer srv.Close()
+			resp, err := srv.Client().Get(srv.URL + "/x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if string(body) != part {
+				t.Errorf("body = %s, want %s", body, part)
+			}
+			if err == nil {
+				t.Error("the body has a valid end, want an error")
+			}
+			<-ended
+			if !strings.Contains(log.String(), tt.log) {
+				t.Errorf("log = %s, want %s", &log, tt.log)
+			}
+			if tt.log == "" && log.Len() > 0 {
+				t.Errorf("log = %s, want nothing", &log)
+			}
+		})
+	}
+}

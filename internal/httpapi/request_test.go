@@ -1,0 +1,186 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestQuery(t *testing.T) {
+	t.Parallel()
+	const (
+		limitRule  = "limit must be a whole number from 1 to 9, in digits, given once"
+		statusRule = "status must be draft or published, given once"
+		userRule   = "user must be the ID of a user, given once"
+		malformed  = "the query string is malformed; write it as a=b&c=d, percent-encoded"
+	)
+	unknown := func(name string) string {
+		return fmt.Sprintf(`%q is not a query parameter of GET /x: it takes limit, status, user`, name)
+	}
+	for _, tt := range []struct{ query, values, problems string }{
+		{"", `5 "" ""`, ""},
+		{"&&", `5 "" ""`, ""},
+		{"limit=2", `2 "" ""`, ""},
+		{"limit=01&status=draft&user=usr_a+b%26", `1 "draft" "usr_a b&"`, ""},
+		{"us%65r=usr_a", `5 "" "usr_a"`, ""},
+
+		{"limit=0", "", limitRule},
+		{"limit=10", "", limitRule},
+		{"limit=x", "", limitRule},
+		{"limit=%2B1", "", limitRule},
+		{"limit=1.0", "", limitRule},
+		{"limit=0x1", "", limitRule},
+		{"limit=99999999999999999999", "", limitRule},
+		{"limit=", "", limitRule},
+		{"limit", "", limitRule},
+		{"limit=2&limit=2", "", limitRule},
+		{"status=", "", statusRule},
+		{"status=Draft", "", statusRule},
+		{"status=draft&status=draft", "", statusRule},
+		{"user=ada", "", userRule},
+		{"user=", "", userRule},
+		{"user=usr_a&user=usr_b", "", userRule},
+
+		{"x=1", "", unknown("x")},
+		{"Limit=1", "", unknown("Limit")},
+		{"=1", "", unknown("")},
+		{"a;b=1", "", malformed},
+		{"a=%zz&%=1", "", malformed},
+		{"y&user=&x=1&limit=0&a=%zz", "",
+			malformed + "; " + limitRule + "; " + userRule + "; " + unknown("x") + "; " + unknown("y")},
+	} {
+		t.Run(tt.query, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequest("GET", "/x", nil)
+			r.URL.RawQuery = tt.query
+			q := ReadQuery(Request{Request: r, Operation: "GET /x"})
+			limit := q.Int("limit", 5, 1, 9)
+			status := q.OneOf("status", "draft", "published")
+			user := ""
+			q.Func("user", "must be the ID of a user, given once", func(value string) bool {
+				user = value
+				return strings.HasPrefix(value, "usr_")
+			})
+			err := q.Err()
+			if tt.problems == "" && err != nil {
+				t.Fatalf("Err() = %v, want nil", err)
+			}
+			if tt.problems != "" && (err == nil || err.Error() != tt.problems) {
+				t.Fatalf("Err() = %v\nwant %s", err, tt.problems)
+			}
+			got := fmt.Sprintf("%d %q %q", limit, status, user)
+			if tt.problems == "" && got != tt.values {
+				t.Errorf("values = %s, want %s", got, tt.values)
+			}
+		})
+	}
+}
+
+// TestManyProblems tests that the message of a long query is short.
+func TestManyProblems(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest("GET", "/x", nil)
+	for i := range 1000 {
+		r.URL.RawQuery += fmt.Sprintf("&%d", i)
+	}
+	q := ReadQuery(Request{Request: r, Operation: "GET /x"})
+	message := q.Err().Error()
+	if !strings.HasSuffix(message, "; and 980 more problems") {
+		t.Errorf("Err() = %s, want and 980 more problems at the end", message)
+	}
+	if len(message) > 2000 {
+		t.Errorf("Err() has %d bytes, want at most 2000", len(message))
+	}
+}
+
+// failingBody is a body that can't be read.
+type failingBody struct{ err error }
+
+func (b failingBody) Read([]byte) (int, error) { return 0, b.err }
+
+func TestReadBody(t *testing.T) {
+	t.Parallel()
+	const notWhole = "the body did not arrive whole and in time; send it again"
+	for _, tt := range []struct {
+		name   string
+		body   io.Reader
+		status int // 200 if there is no error
+		want   string
+	}{
+		{"whole", strings.NewReader("abc"), 200, "abc"},
+		{"empty", strings.NewReader(""), 200, ""},
+		{"the maximum", strings.NewReader("abcd"), 200, "abcd"},
+		{"too large", strings.NewReader("abcde"), 413, "the body must have at most 4 bytes"},
+		{"too large for another handler", failingBody{&http.MaxBytesError{Limit: 2 << 20}}, 413,
+			"the body must have at most 2 MiB"},
+		{"cut", failingBody{io.ErrUnexpectedEOF}, 408, notWhole},
+		{"malformed chunks", failingBody{errors.New("malformed chunked encoding")}, 408, notWhole},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest("POST", "/x", tt.body)
+			body, err := ReadBody(w, Request{Request: r}, 4)
+			if err == nil {
+				WriteJSON(w, 200, string(body))
+			} else {
+				err.(*Error).Write(w)
+			}
+			if w.Code != tt.status {
+				t.Errorf("status = %d, want %d", w.Code, tt.status)
+			}
+			if got := message(w); got != tt.want {
+				t.Errorf("ReadBody = %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestCheckJSON(t *testing.T) {
+	t.Parallel()
+	const form = "application/x-www-form-urlencoded"
+	for _, tt := range []struct {
+		name     string // of the header
+		values   []string
+		required string // the header of the 415 and its value, or ""
+	}{
+		{"Content-Type", nil, ""},
+		{"Content-Type", []string{""}, ""},
+		{"Content-Type", []string{"application/json"}, ""},
+		{"Content-Type", []string{"Application/JSON"}, ""},
+		{"Content-Type", []string{"application/json; charset=utf-8"}, ""},
+		{"Content-Type", []string{`application/json;charset="UTF-8"`}, ""},
+		{"Content-Type", []string{"application/json;"}, ""},
+		{"Content-Type", []string{form}, "Accept: application/json"},
+		{"Content-Type", []string{"application/json; charset=latin1"}, "Accept: application/json"},
+		{"Content-Type", []string{"application/json; version=1"}, "Accept: application/json"},
+		{"Content-Type", []string{"application/jsonp"}, "Accept: application/json"},
+		{"Content-Type", []string{"application/json", "application/json"}, "Accept: application/json"},
+		{"Content-Type", []string{"application/json, text/plain"}, "Accept: application/json"},
+		{"Content-Encoding", []string{"identity"}, ""},
+		{"Content-Encoding", []string{"Identity"}, ""},
+		{"Content-Encoding", []string{"gzip"}, "Accept-Encoding: identity"},
+		{"Content-Encoding", []string{"identity", "gzip"}, "Accept-Encoding: identity"},
+	} {
+		err := CheckJSON(http.Header{tt.name: tt.values})
+		if tt.required == "" {
+			if err != nil {
+				t.Errorf("%s %q: %v, want nil", tt.name, tt.values, err)
+			}
+			continue
+		}
+		e, ok := errors.AsType[*Error](err)
+		if !ok || e.Status != 415 {
+			t.Errorf("%s %q: %v, want a 415", tt.name, tt.values, err)
+			continue
+		}
+		name, value, _ := strings.Cut(tt.required, ": ")
+		if got := e.Header.Get(name); got != value {
+			t.Errorf("%s %q: %s = %q, want %q", tt.name, tt.values, name, got, value)
+		}
+	}
+}
