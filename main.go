@@ -39,7 +39,8 @@ var version string
 // environ, which has the form of [os.Environ]: -new-event-status from EVENTSD_NEW_EVENT_STATUS
 // and so on. Run looks at nothing else of the environment of the process.
 // A server stops when ctx is done, or at SIGINT, SIGTERM or SIGHUP. When Run returns, all that it
-// began has ended, but for a read of standard input or of a seed that never ends.
+// began has ended, but for requests that were cut off, and a read of standard input or of a seed that
+// never ends.
 //
 // The status is 0 on success. It is 2 if something was refused, such as a bad flag
 // or a damaged file. It is 1 if something failed, such as writing a file, or if
@@ -192,8 +193,8 @@ type service struct {
 
 	// until returns a context that is done when the server is to stop.
 	until func(context.Context) context.Context
-	// patience is how long the requests that run have until they are cut off at a stop.
-	patience time.Duration
+	// drainTimeout is how long a shutdown waits for the requests that run.
+	drainTimeout time.Duration
 	// end is called with the error that the server ends with, once it has served, and returns
 	// the one that the program ends with.
 	end func(error) error
@@ -217,12 +218,12 @@ func (e *eventsd) apiService(logger *slog.Logger, note string, isKeyPublic bool)
 				Key:  func(string) string { return key.Secret },
 			})}
 		},
-		lines:    greeting.Lines,
-		announce: e.announce,
-		until:    command.StopSignal,
-		patience: command.StopTimeout,
-		end:      func(err error) error { return err },
-		report:   logger.Info,
+		lines:        greeting.Lines,
+		announce:     e.announce,
+		until:        command.StopSignal,
+		drainTimeout: command.DrainTimeout,
+		end:          func(err error) error { return err },
+		report:       logger.Info,
 	}
 }
 
@@ -386,16 +387,16 @@ func (r *doubleRun) service() service {
 			Now:            r.double.Now,
 			NewID:          r.double.NewID,
 		},
-		fill:       r.fill,
-		handler:    r.handler,
-		keepAlives: false, // see [double.Double.Handler]
-		pages:      r.pages,
-		lines:      r.lines,
-		announce:   r.e.announce,
-		until:      command.StopSignal,
-		patience:   0, // nothing in it is worth waiting for
-		end:        r.end,
-		report:     r.logger.Debug,
+		fill:         r.fill,
+		handler:      r.handler,
+		keepAlives:   false, // see [double.Double.Handler]
+		pages:        r.pages,
+		lines:        r.lines,
+		announce:     r.e.announce,
+		until:        command.StopSignal,
+		drainTimeout: 0, // nothing in it is worth waiting for
+		end:          r.end,
+		report:       r.logger.Debug,
 	}
 	if len(r.child) > 0 { // the command gets the signals, too, and the double ends with it
 		s.until = func(ctx context.Context) context.Context { return ctx }
@@ -545,12 +546,9 @@ func (e *eventsd) live(f serverFlags, s service) error {
 		servers = append(servers, forOperator)
 	}
 	lines := s.lines(at, key)
-	err = command.Serve(ctx, command.Life{
-		Ready: func() error {
-			s.report("ready", sizeOf(a)...)
-			return s.announce(ctx, lines)
-		},
-		Patience: s.patience,
+	err = command.Serve(ctx, s.drainTimeout, func() error {
+		s.report("ready", sizeOf(a)...)
+		return s.announce(ctx, lines)
 	}, servers)
 
 	// Stop.

@@ -10,18 +10,14 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"example.com/events/internal/answer"
 )
 
-// StopTimeout is how long a stop usually waits for the requests that run.
-const StopTimeout = 8 * time.Second // Docker kills after 10
-
-// silentTimeout is how long a stop waits for a request on each connection that has sent none.
-const silentTimeout = 250 * time.Millisecond
+// DrainTimeout is how long a shutdown usually waits for the requests that run.
+const DrainTimeout = 8 * time.Second // Docker kills after 10
 
 // Server is an HTTP server and the listener that it serves.
 type Server struct {
@@ -38,59 +34,6 @@ func NewServer(l net.Listener, h http.Handler, logger *slog.Logger, more More) *
 	s := &Server{answer.NewServer(logged(h, logger, more)), l}
 	s.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	return s
-}
-
-// connections are those that some servers have taken.
-type connections struct {
-	open     sync.WaitGroup // or their last request runs
-	silent   atomic.Int64   // how many of them no handler serves at present
-	fresh    sync.Map       // its keys are those on which no request has begun
-	stopping atomic.Bool
-}
-
-// track is [http.Server.ConnState].
-func (c *connections) track(conn net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		c.open.Add(1)
-		c.silent.Add(1)
-		c.fresh.Store(conn, nil)
-		return
-	case http.StateClosed, http.StateHijacked:
-		c.silent.Add(-1)
-		c.open.Done()
-	}
-	c.fresh.Delete(conn)
-}
-
-// serving counts the connections that h serves: with HTTP/1, each has one request at a time.
-// While the servers stop, an answer says that it is the last one of its connection.
-func (c *connections) serving(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.silent.Add(-1)
-		defer c.silent.Add(1)
-		if c.stopping.Load() {
-			w.Header().Set("Connection", "close")
-		}
-		h.ServeHTTP(w, r)
-	})
-}
-
-// hear waits until each connection is served or closed, but no longer than limit.
-func (c *connections) hear(limit time.Duration) {
-	end := time.Now().Add(limit)
-	for c.silent.Load() > 0 && time.Now().Before(end) {
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// closeFresh closes the connections on which no request has begun. net/http would wait up to
-// 5 s for their first byte, which the spare connection of a browser or the probe of a port
-// never sends.
-func (c *connections) closeFresh() {
-	for conn := range c.fresh.Range {
-		conn.(net.Conn).Close()
-	}
 }
 
 // logged logs a debug line for each request that h answers, without query and body.
@@ -167,61 +110,32 @@ func stopSignals() []os.Signal {
 	return signals
 }
 
-// Life is what a caller of [Serve] does at the turns of its servers' life.
-type Life struct {
-	// Ready is called once the servers serve. An error of it stops them, too. It may take as
-	// long as it likes: that of a double with a command runs the command and ends with an
-	// error. Until it returns, neither the end of the context nor a failed server is noticed.
-	Ready func() error
-
-	// Patience is how long a stop waits for the requests that run.
-	Patience time.Duration
-}
-
-// Serve runs servers until ctx is done or one of them fails, and stops them so that no client
-// that reached them goes without its answer. When it returns, no handler runs any more.
-func Serve(ctx context.Context, life Life, servers []*Server) error {
-	requests, cutOff := context.WithCancel(context.WithoutCancel(ctx))
-	defer cutOff()
+// Serve runs servers until ctx is done or one of them fails, and shuts them down. Requests that run then
+// have the drain timeout to finish before their connections are closed.
+//
+// Serve calls ready once the servers serve. An error of it stops them as well. It may take as long as it
+// likes: that of a double with a command runs the command and ends with an error. Until it returns, neither
+// the end of the context nor a failed server is noticed.
+func Serve(ctx context.Context, drainTimeout time.Duration, ready func() error, servers []*Server) error {
 	failed := make(chan error, len(servers))
-	var accepting sync.WaitGroup
-	var conns connections
+	var serving sync.WaitGroup
 	for _, srv := range servers {
-		srv.BaseContext = func(net.Listener) context.Context { return requests }
-		srv.ConnState = conns.track
-		srv.Handler = conns.serving(srv.Handler)
-		accepting.Go(func() { failed <- srv.Serve(srv.Listener) })
+		serving.Go(func() { failed <- srv.Serve(srv.Listener) })
 	}
-	err := life.Ready()
+	err := ready()
 	if err == nil {
 		select {
 		case err = <-failed:
 		case <-ctx.Done():
 		}
 	}
-
-	// First, take no more connections. Those that were taken are all tracked then.
-	for _, srv := range servers {
-		srv.Listener.Close()
-	}
-	accepting.Wait()
-
-	// A client that was taken and has not sent its request yet gets a moment for it, and so does
-	// one that is about to send its next: Shutdown would drop a request that it reads.
-	conns.stopping.Store(true)
-	conns.hear(min(life.Patience, silentTimeout))
-	conns.closeFresh()
-
-	// Then the requests that run get their answers, as far as patience goes. What is cut off by
-	// its end has the end of its context before the end of its connection.
-	patient, cancel := context.WithTimeout(requests, life.Patience)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	for _, srv := range servers {
-		if srv.Shutdown(patient) != nil {
-			cutOff()
+		if srv.Shutdown(draining) != nil {
 			srv.Close()
 		}
 	}
-	conns.open.Wait()
+	serving.Wait()
 	return err
 }
