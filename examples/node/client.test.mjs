@@ -13,20 +13,20 @@ describe('client', { concurrency: true }, () => {
   before(async () => { double = await startDouble() })
 
   // Each test has a user of its own, named after it.
-  async function tenant(t) {
+  async function newUser(t) {
     const { key, user } = await double.newKey(t.name)
     return { user, client: new Client(double.baseURL, key) }
   }
 
   test('creates an event', async (t) => {
-    const { user, client } = await tenant(t)
+    const { user, client } = await newUser(t)
     const event = await client.create(launch)
     assert.equal(event.id, 'evt_creates_an_event_dr2l_000001') // ids repeat: they can be written down
     assert.equal(event.host_id, user)
   })
 
   test('reads all pages', async (t) => {
-    const { user, client } = await tenant(t)
+    const { user, client } = await newUser(t)
     const made = []
     for (let i = 0; i < 3; i++) made.unshift(await client.create(launch))
     assert.deepEqual(await client.events(2), made)
@@ -35,7 +35,7 @@ describe('client', { concurrency: true }, () => {
   })
 
   test('tries again after an error', async (t) => {
-    const { user, client } = await tenant(t)
+    const { user, client } = await newUser(t)
     await double.faults(user, { operation: create, status: 503, times: 2 })
     await client.create(launch)
     const tries = await double.tries(user, create, 3)
@@ -43,7 +43,7 @@ describe('client', { concurrency: true }, () => {
   })
 
   test('tells the page of a proxy from an answer', async (t) => {
-    const { user, client } = await tenant(t)
+    const { user, client } = await newUser(t)
     await double.faults(user, { operation: create, status: 403, body: '<html>Forbidden</html>' })
     await assert.rejects(client.create(launch), /403 <html>/)
     const [refused] = await double.requests(user)
@@ -51,7 +51,7 @@ describe('client', { concurrency: true }, () => {
   })
 
   test('makes one event of a lost answer and its retry', async (t) => {
-    const { user, client } = await tenant(t)
+    const { user, client } = await newUser(t)
     await double.faults(user, { operation: create, lose: true, times: 1 })
     await client.create(launch)
     assert.equal(await double.countEvents(user), 1)
@@ -63,7 +63,7 @@ describe('client', { concurrency: true }, () => {
   })
 
   test('makes one event though a gateway gives up', async (t) => {
-    const { user, client } = await tenant(t)
+    const { user, client } = await newUser(t)
     await double.faults(user, { operation: create, lose: true, status: 504, times: 1 })
     await client.create(launch)
     assert.equal(await double.countEvents(user), 1)
@@ -71,7 +71,7 @@ describe('client', { concurrency: true }, () => {
   })
 
   test('keeps what it does not know', async (t) => {
-    const { user, client } = await tenant(t)
+    const { user, client } = await newUser(t)
     await double.faults(user, { operation: create, patch: { status: 'archived', capacity: null } })
     const event = await client.create(launch)
     assert.equal(event.status, 'archived')
@@ -79,21 +79,21 @@ describe('client', { concurrency: true }, () => {
   })
 
   test('tries again after half an answer', async (t) => {
-    const { user, client } = await tenant(t)
+    const { user, client } = await newUser(t)
     await double.faults(user, { operation: create, cut: true, times: 1 })
     await client.create(launch)
     assert.equal((await client.events()).length, 1)
   })
 
   test('gives up on a refusal', async (t) => {
-    const { user, client } = await tenant(t)
+    const { user, client } = await newUser(t)
     await double.faults(user, { operation: create, status: 429 })
     await assert.rejects(client.create(launch), /429/)
     assert.equal((await double.requests(user)).length, 1)
   })
 
   test('begins again after a reset', async (t) => {
-    const { user, client } = await tenant(t)
+    const { user, client } = await newUser(t)
     const first = await client.create(launch)
     await double.reset(user)
     assert.deepEqual(await client.events(), [])

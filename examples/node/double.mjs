@@ -37,9 +37,9 @@ function steer(baseURL, controlURL, token) {
   return {
     baseURL,
     control,
-    // A key is a tenant: with one each, tests do not meet. Fresh takes the name over from an
-    // earlier run on the same double, so that ids repeat. {id, key, user, base_url}
-    newKey: (name) => control('POST', '/keys', { name, fresh: true }),
+    // Creates a user with a key: with one each, tests don't see each other's events.
+    // {id, key, user, base_url}
+    newKey: (name) => control('POST', '/keys', { name }),
     // Replaces the faults of a user.
     faults: (user, ...faults) => control('PUT', `/faults?user=${user}`, faults),
     // What a user called, oldest first.

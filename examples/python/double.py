@@ -46,9 +46,9 @@ class Double:
             return json.loads(response.read() or "null")
 
     def new_key(self, name):
-        """A key is a tenant: with one each, tests do not meet. Fresh takes the name over from an
-        earlier run on the same double, so that ids repeat. {id, key, user, base_url}"""
-        return self.control("POST", "/keys", {"name": name, "fresh": True})
+        """Creates a user with a key: with one each, tests don't see each other's events.
+        {id, key, user, base_url}"""
+        return self.control("POST", "/keys", {"name": name})
 
     def faults(self, user, *faults):
         """Replaces the faults of a user."""

@@ -148,36 +148,25 @@ type controlled struct {
 	double *Double
 }
 
-// IssueKeyJSON issues a key as the server does, and takes {"name","fresh"}, too: it makes a user of
+// IssueKeyJSON issues a key from {"user_id"} as the server does, or from {"name"} for a new user of
 // that name.
 func (s controlled) IssueKeyJSON(request []byte) (map[string]string, error) {
 	var in struct {
 		Name   string `json:"name"`
-		Email  string `json:"email"`
 		UserID string `json:"user_id"`
-		Fresh  bool   `json:"fresh"`
 	}
 	_, err := fill(&in, request)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case in.Email == "" && in.UserID == "":
-		// Until the user has the key, no other call may take the name over, and the user with it.
-		s.double.naming.Lock()
-		defer s.double.naming.Unlock()
-		in.UserID, err = s.double.newUser(in.Name, in.Fresh)
+	}
+	if in.UserID == "" {
+		in.UserID, err = s.double.NewUser(in.Name)
 		if err != nil {
 			return nil, err
 		}
 		in.Name = "" // the user has it
-	case in.Fresh:
-		return nil, answer.BadRequest("fresh goes with a name alone, not with email or user_id")
 	}
-	return s.Store.IssueKeyJSON(strict.Encode(map[string]string{
-		"name":    in.Name,
-		"email":   in.Email,
-		"user_id": in.UserID,
-	}))
+	return s.Store.IssueKeyJSON(strict.Encode(map[string]string{"name": in.Name, "user_id": in.UserID}))
 }
 
 // fill reads a JSON object into a struct, as package form does.

@@ -303,7 +303,7 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /keys", `{"name":""}`, "", 400, "name is required"},
 		{"POST /keys", `{}`, "", 400, "name is required"},
 		{"POST /keys", `{"name":1}`, "", 400, "name must be a string"},
-		{"POST /keys", `{"name":"A","role":"x"}`, "", 400, "role is not known"},
+		{"POST /keys", `{"name":"A","email":"a@example.com"}`, "", 400, "email is not known"},
 		{"POST /keys", `{`, "", 400, "line 1"},
 		{"POST /records", `[{"user":{}}]`, "", 400, "record 1: user"},
 		{"DELETE /keys/key_none", "", "", 400, "not found"},
@@ -353,10 +353,8 @@ func TestControl(t *testing.T) {
 			`{"base_url":"http://example.com/api/public/v1","id":"key_grace_000001","key":"svc_live_…","user":"usr_grace"}`},
 		{"POST /keys", `{"name":"Grace"}`, 201,
 			`{"base_url":"http://example.com/api/public/v1","id":"key_grace_2_000001",…"user":"usr_grace_2"}`},
-		{"POST /keys", `{"name":"Ignored","email":"ada@example.com"}`, 201,
-			`{"base_url":"http://example.com/api/public/v1","id":"key_ada_000002",…"user":"usr_ada"}`},
-		{"POST /keys", `{"user_id":"usr_ada"}`, 201, `{"base_url":…,"id":"key_ada_000003",…}`},
-		{"DELETE /keys/key_ada_000003", "", 204, ""},
+		{"POST /keys", `{"user_id":"usr_ada"}`, 201, `{"base_url":…,"id":"key_ada_000002",…}`},
+		{"DELETE /keys/key_ada_000002", "", 204, ""},
 		{"GET /keys", "", 200, `{"data":[…]}`},
 		{"GET /records", "", 200, "[\n{\"user\":{\"id\":\"usr_ada\",…]\n"},
 		{"POST /records",
@@ -489,95 +487,6 @@ func TestControlFaults(t *testing.T) {
 	s.steer("POST /reset", "")
 	if got := s.steer("POST /faults", patch).Body.String(); !strings.Contains(got, `{"id":"flt_5",`) {
 		t.Errorf("after a reset, an id comes again: %s", got)
-	}
-}
-
-// A fresh user has the ids, the key and the answers that the first of its name had, and takes
-// nothing from others.
-func TestFresh(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
-	run := func(name string, fresh bool) (transcript, key, user string) {
-		t.Helper()
-		body := fmt.Sprintf(`{"name":%q,"fresh":%v}`, name, fresh)
-		w := s.steer("POST /keys", body)
-		var made struct{ Key, User string }
-		if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != 201 {
-			t.Fatalf("POST /keys %s = %d %s", body, w.Code, w.Body)
-		}
-		s.call(made.Key, "POST /events/create", launch)
-		s.steer("PUT /faults?user="+made.User, `[{"operation":"GET /users/me","drop":true}]`)
-		s.call(made.Key, "GET /users/me", "")
-		var all, records strings.Builder
-		if err := s.server.WriteRecords(&all); err != nil {
-			t.Fatal(err)
-		}
-		for record := range strings.SplitSeq(all.String(), "\n") {
-			if strings.Contains(record, `"`+made.User+`"`) { // its own, its keys and its events
-				records.WriteString(strings.TrimSuffix(record, ","))
-			}
-		}
-		requests := s.steer("GET /requests?user="+made.User, "").Body.String()
-		requests = regexp.MustCompile(`"(seq|received)":[^,]*`).ReplaceAllString(requests, "")
-		return w.Body.String() + records.String() + requests, made.Key, made.User
-	}
-	other, otherKey, _ := run("Grace 2", false)
-	first, _, _ := run("Grace", false)
-	held := make(chan int)
-	_, key, user := run("Grace", false) // usr_grace_2
-	s.steer("PUT /faults?user="+user, `[{"operation":"GET /events","delay":"1h"}]`)
-	go func() { held <- s.call(key, "GET /events", "") }()
-	for !strings.Contains(s.steer("GET /faults?user="+user, "").Body.String(), `"hits":1`) {
-	}
-	again, key, _ := run("Grace", true)
-	if again != first {
-		t.Errorf("a fresh user:\n%s\nwant\n%s", again, first)
-	}
-	if got := <-held; got != 503 {
-		t.Errorf("a request of a user that is deleted, held by a fault = %d, want 503", got)
-	}
-	if again, _, _ := run("Grace", true); again != first || s.call(key, "GET /openapi", "") != 200 {
-		t.Errorf("a fresh user, again:\n%s\nwant\n%s", again, first)
-	}
-	if got := s.call(otherKey, "GET /openapi", ""); got != 200 {
-		t.Errorf("the key of another name = %d, want 200", got)
-	}
-	if _, _, user := run("Grace", false); user != "usr_grace_2" {
-		t.Errorf("the second of a name is %s", user)
-	}
-	for range 2 { // a user of the seed is never taken
-		if _, _, user := run("Ada", true); user != "usr_ada_2" || s.call("svc_live_ada", "GET /users/me", "") != 200 {
-			t.Errorf("a user of the seed was taken: %s", user)
-		}
-	}
-	if again, _, _ := run("Grace 2", true); again != other {
-		t.Errorf("another name:\n%s\nwant\n%s", again, other)
-	}
-	// Another name with the same id is refused, whoever comes first, and nothing is changed.
-	for name, by := range map[string]string{"grace": "Grace", "GRACE": "Grace", "ada": "Ada"} {
-		before := s.steer("GET /keys", "").Body.String()
-		w := s.steer("POST /keys", fmt.Sprintf(`{"name":%q,"fresh":true}`, name))
-		for _, want := range []string{"the name \\\"" + name, "the name \\\"" + by, "usr_" + strings.ToLower(by)} {
-			if w.Code != 409 || !strings.Contains(w.Body.String(), want) {
-				t.Errorf("POST /keys of %s beside %s = %d %s, want %s", name, by, w.Code, w.Body, want)
-			}
-		}
-		if after := s.steer("GET /keys", "").Body.String(); after != before {
-			t.Errorf("a refused name changed the keys from %s to %s", before, after)
-		}
-	}
-	if _, _, user := run("grace", false); user != "usr_grace_3" {
-		t.Errorf("another name that is not fresh is %s", user)
-	}
-	for _, body := range []string{`{"email":"x@example.com","name":"X","fresh":true}`, `{"user_id":"usr_ada","fresh":true}`} {
-		if w := s.steer("POST /keys", body); w.Code != 400 || !strings.Contains(w.Body.String(), "fresh goes with a name alone") {
-			t.Errorf("POST /keys %s = %d %s", body, w.Code, w.Body)
-		}
-		body = strings.Replace(body, "true", "false", 1)
-		if w := s.steer("POST /keys", strings.Replace(body, `"user_id":"usr_ada"`, `"user_id":"usr_ada","name":""`, 1)); w.Code != 201 {
-			t.Errorf("POST /keys %s = %d %s", body, w.Code, w.Body)
-		}
 	}
 }
 
@@ -741,34 +650,6 @@ func TestPutFaultsAtOnce(t *testing.T) {
 		if got := s.call(s.key, "GET /users/me", ""); got != 500 && got != 503 {
 			t.Fatalf("amid two PUTs a request meets no fault: %d", got)
 		}
-	}
-}
-
-// Calls for one name at the same time take turns: the last has the user.
-func TestFreshAtOnce(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	var asking sync.WaitGroup
-	keys := make(chan string, 20)
-	for range cap(keys) {
-		asking.Go(func() {
-			w := s.steer("POST /keys", `{"name":"Grace","fresh":true}`)
-			var made struct{ Key, User string }
-			if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != 201 || made.User != "usr_grace" {
-				t.Errorf("POST /keys = %d %s", w.Code, w.Body)
-			}
-			keys <- made.Key
-		})
-	}
-	asking.Wait()
-	close(keys)
-	for key := range keys {
-		if got := s.call(key, "GET /users/me", ""); got != 200 && got != 401 {
-			t.Errorf("GET /users/me = %d", got)
-		}
-	}
-	if got := s.steer("GET /keys", "").Body.String(); strings.Count(got, `"user_id":"usr_grace`) != 1 {
-		t.Errorf("the keys are %s, want one of usr_grace", got)
 	}
 }
 

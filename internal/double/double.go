@@ -69,16 +69,11 @@ type Double struct {
 	startCounts map[string]int
 	records     bytes.Buffer
 
-	// naming is held while a user is made by name, and until the user has the key that was asked
-	// for: two that ask for one name take turns.
-	naming sync.Mutex
-
 	// mutex guards what follows. The store calls Now and NewID while it holds locks of
 	// its own, so a method of Server must never be called while the mutex is held.
 	mutex    sync.Mutex
 	now      time.Time
-	counts   map[string]int    // how many ids of a kind were made for an owner
-	names    map[string]string // of the users that were made by name, by their id
+	counts   map[string]int // how many ids of a kind were made for an owner
 	faults   faults
 	journal  journal
 	problems []string
@@ -120,7 +115,6 @@ func New(base string) *Double {
 		base:    base,
 		bubble:  Bubble(),
 		counts:  map[string]int{},
-		names:   map[string]string{},
 		faults:  faults{holds: map[*hold]bool{}},
 		journal: newJournal(),
 	}
@@ -234,7 +228,6 @@ func (d *Double) Reset(userID string) error {
 		if userID == "" {
 			d.now = d.At
 			d.journal.newest = 0
-			clear(d.names)
 		}
 	})
 }
@@ -274,9 +267,4 @@ func (d *Double) forget(userID string) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	d.drop(userID)
-	name, isNamed := d.names[userID]
-	if isNamed { // its id is free again
-		delete(d.names, userID)
-		delete(d.counts, "usr "+readable(name))
-	}
 }

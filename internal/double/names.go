@@ -72,61 +72,16 @@ func digest(kind, owner string, n int) string {
 
 // NewUser makes a user of this name, with an id and email that no user has.
 func (d *Double) NewUser(name string) (userID string, err error) {
-	d.naming.Lock()
-	defer d.naming.Unlock()
-	return d.newUser(name, false)
-}
-
-// newUser does the work of NewUser. The caller holds naming. Fresh first deletes the users that
-// were made by exactly this name before, so that the new one has the id that the first of them
-// had. It is refused if a user that was made by another name has that id: it would be another
-// one as soon as that user is gone.
-func (d *Double) newUser(name string, fresh bool) (userID string, err error) {
 	if name == "" {
 		return "", answer.BadRequest("name is required: the id of the user comes from it")
-	}
-	if fresh {
-		if err := d.deleteNamed(name); err != nil {
-			return "", err
-		}
 	}
 	for {
 		id := d.NewID("usr", name)
 		userID = "usr_" + id
 		isTaken := d.Profile(userID) != "" || d.Profile(id+mailDomain) != ""
-		d.mutex.Lock()
-		by, isNamed := d.names[userID]
 		if !isTaken {
-			d.names[userID] = name
-		}
-		d.mutex.Unlock()
-		if !isTaken {
-			err := d.apply(`{"user":{"id":%q,"name":%s,"email":%q}}`,
+			return userID, d.apply(`{"user":{"id":%q,"name":%s,"email":%q}}`,
 				userID, strict.Encode(name), id+mailDomain)
-			if err != nil {
-				d.forget(userID)
-			}
-			return userID, err
-		}
-		if fresh && isNamed && by != name {
-			return "", answer.NewError(409, fmt.Sprintf(
-				"the name %.80q would have the id %s, which was made for the name %.80q: "+
-					"give one of them a name that differs in more than case", name, userID, by))
 		}
 	}
-}
-
-// deleteNamed deletes the users that [Double.NewUser] made by this name, with everything of
-// theirs.
-func (d *Double) deleteNamed(name string) error {
-	var deletes []string
-	d.mutex.Lock()
-	for id, by := range d.names {
-		if by == name {
-			deletes = append(deletes, fmt.Sprintf(`{"delete":{"user":%q}}`, id))
-		}
-	}
-	delete(d.counts, "usr "+readable(name)) // the ids begin anew, also after others were refused
-	d.mutex.Unlock()
-	return d.apply("%s", strings.Join(deletes, ","))
 }
