@@ -116,6 +116,21 @@ func (p *process) get(path string) (status int, body string, header http.Header)
 	return resp.StatusCode, string(b), resp.Header
 }
 
+// makeFile creates a data file with an array of records.
+func makeFile(t testing.TB, data, records string) {
+	t.Helper()
+	store, err := events.Open(data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.ApplyJSON([]byte(records)); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // tempDir is a folder whose sockets have a path that is short enough.
 func tempDir(t testing.TB) string {
 	t.Helper()
@@ -269,14 +284,13 @@ func TestMistakes(t *testing.T) {
 			"record 1: key: user_id never changes"},
 		{"a mistyped subcommand", []string{"key", "isue", "-user", "usr_x"},
 			`unknown subcommand "key isue"; it must be one of key issue, key list, key revoke; see eventsd help`},
-		{"an email of nobody",
-			[]string{"key", "issue", "-create", "-data", in("unmade.json"), "-email", "x@example.com"},
+		{"an email of nobody", []string{"key", "issue", "-data", in("running.json"), "-email", "x@example.com"},
 			"no user has this email yet"},
 		{"a key for no server", []string{"key", "issue", "-data", in("unmade.json"), "-name", "x",
 			"-email", "x@example.com"},
-			"unmade.json: no such file or directory; give the -data of the server, or -create to make"},
+			"unmade.json: no such file or directory; give the -data of the server; a demo"},
 		{"records for no server", []string{"apply", "-data", in("unmade.json"), write("nothing.json", "[]")},
-			"unmade.json: no such file or directory; give the -data of the server, or -create to make"},
+			"unmade.json: no such file or directory; give the -data of the server; a demo"},
 		{"a dump of no file, which makes none", []string{"dump", "-data", in("unmade.json")},
 			"unmade.json: no such file or directory; give the -data of the server; a demo"},
 		{"a dump of nobody", []string{"dump", "-data", in("running.json"), "-user", ""},
@@ -317,7 +331,7 @@ func TestMistakes(t *testing.T) {
 		{"foreign file", []string{any, "-data", write("foreign.json", "{}\n")}, "foreign.json"},
 		{"a seed for a data file", []string{any, "-data", write("seed.json", seed)}, "-seed"},
 		{"records where a rewrite would be",
-			[]string{"apply", "-create", "-data", in("unmade.json"), write("unmade.json.tmp", "[]")},
+			[]string{"apply", "-data", in("unmade.json"), write("unmade.json.tmp", "[]")},
 			"unmade.json.tmp belongs to the data file"},
 		{"a seed where a rewrite would be",
 			[]string{any, "-data", in("unmade.json"), "-seed", in("unmade.json.tmp")},
@@ -366,29 +380,9 @@ func TestMistakes(t *testing.T) {
 		})
 	}
 	unmade := in("unmade.json")
-	for _, args := range [][]string{ // what is refused makes no file
-		{"key", "issue", "-create", "-data", unmade, "-email", "x@example.com"},
-		{"apply", "-create", "-data", unmade, in("bad.json")},
-		{"serve", any, "-data", unmade, "-seed", in("bad.json")},
-	} {
-		if code, _, stderr := command(nil, "", args...); code != 2 || strings.Contains(stderr, "made a new") {
-			t.Errorf("eventsd %q = %d, %s", args, code, stderr)
-		}
-	}
 	if _, err := os.Stat(unmade); !os.IsNotExist(err) {
 		t.Errorf("a store was made for a server that could not start: %v", err)
 	}
-	t.Run("a new data file is told", func(t *testing.T) {
-		file := in("made.json")
-		for i, told := range []bool{true, false} {
-			args := []string{"key", "issue", "-create", "-data", file, "-name", "x", "-email", "x@example.com"}
-			code, out, stderr := command(nil, "", args...)
-			notice := strings.Contains(stderr, `"making a new data file" data=`+file)
-			if code != 0 || !strings.HasPrefix(out, "svc_live_") || notice != told {
-				t.Errorf("key issue %d = %d, %q", i, code, stderr)
-			}
-		}
-	})
 	t.Run("the flag -data wins over EVENTSD_MEMORY", func(t *testing.T) {
 		p := start(t, map[string]string{"EVENTSD_MEMORY": "true"}, any, "-data", in("wins.json"))
 		if p.lines["data"] != in("wins.json") {
@@ -444,6 +438,8 @@ func TestOperator(t *testing.T) {
 			var p *process
 			if running {
 				p = start(t, nil, "-addr", "127.0.0.1:0", "-data", data, "-first-key=false")
+			} else {
+				makeFile(t, data, `[{"user":{"id":"usr_bob","name":"Bob","email":"bob@example.com"}}]`)
 			}
 			report := "" // what the last command said on stderr
 			run := func(stdin string, args ...string) string {
@@ -461,7 +457,7 @@ func TestOperator(t *testing.T) {
 					t.Errorf("stderr is %q, want %q", report, want)
 				}
 			}
-			first := run("", "key", "issue", "-create", "-name", "Ada Lovelace", "-email", "ada@example.com")
+			first := run("", "key", "issue", "-name", "Ada Lovelace", "-email", "ada@example.com")
 			first = strings.TrimSuffix(first, "\n")
 			second := strings.TrimSuffix(run("", "key", "issue", "-email", "ADA@example.com"), "\n")
 			if !regexp.MustCompile(`^svc_live_[a-z2-7]{26}$`).MatchString(first) || first == second {
@@ -662,9 +658,7 @@ func TestSeed(t *testing.T) {
 func TestStdoutFails(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(tempDir(t), "events.json")
-	if code, _, stderr := command(nil, seed, "apply", "-create", "-data", data); code != 0 {
-		t.Fatal(code, stderr)
-	}
+	makeFile(t, data, seed)
 	for _, args := range [][]string{
 		{"dump", "-data", data}, {"key", "list", "-data", data},
 		{"check", "-data", data}, {"version"}, {"-memory", "-addr", "127.0.0.1:0"},
@@ -1065,9 +1059,7 @@ func TestStatus(t *testing.T) {
 	if code != 1 || out != "" || !strings.Contains(stderr, "no server runs on "+data) {
 		t.Errorf("status without a server = %d %q %q, want 1", code, out, stderr)
 	}
-	if code, _, stderr := command(env, seed, "apply", "-create"); code != 0 {
-		t.Fatal(code, stderr)
-	}
+	makeFile(t, env["EVENTSD_DATA"], seed)
 	began := time.Now().Truncate(time.Second)
 	p := start(t, env)
 	code, out, stderr = command(env, "", "status", "-json")
@@ -1155,7 +1147,7 @@ func TestNoSocket(t *testing.T) {
 		close(ended)
 	}()
 	io.WriteString(writer, "[") // returns once it is read
-	for _, args := range [][]string{{"key", "list"}, {"apply", "-create"}, {"apply"}, {"dump"}} {
+	for _, args := range [][]string{{"key", "list"}, {"apply"}, {"dump"}} {
 		refused("a server that is starting", "try again when it is ready", args...)
 	}
 	code, _, stderr := command(env, "", "status")
@@ -1277,9 +1269,7 @@ func TestDumpFile(t *testing.T) {
 		dir := tempDir(t)
 		data, file := filepath.Join(dir, "events.json"), filepath.Join(dir, "backup.json")
 		env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_O": filepath.Join(dir, "not.json")}
-		if code, _, stderr := command(env, seed, "apply", "-create"); code != 0 {
-			t.Fatal(code, stderr)
-		}
+		makeFile(t, env["EVENTSD_DATA"], seed)
 		p := &process{stop: func() int { return 0 }}
 		if running {
 			p = start(t, env, "-addr", "127.0.0.1:0")
@@ -1321,9 +1311,7 @@ func TestDumpUser(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
 	env := map[string]string{"EVENTSD_DATA": filepath.Join(dir, "events.json")}
-	if code, _, stderr := command(env, seed, "apply", "-create"); code != 0 {
-		t.Fatal(code, stderr)
-	}
+	makeFile(t, env["EVENTSD_DATA"], seed)
 	all := events.NewStore(nil)
 	if err := all.ApplyJSON([]byte(seed)); err != nil {
 		t.Fatal(err)
@@ -1365,11 +1353,9 @@ func TestDumpUser(t *testing.T) {
 func TestKeyIssueName(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"EVENTSD_DATA": filepath.Join(tempDir(t), "events.json")}
+	makeFile(t, env["EVENTSD_DATA"], seed)
 	for name, want := range map[string]string{"Ada Lovelace": "", "Ada King": "-name was not used: " +
 		"the user with this email is Ada Lovelace\n"} {
-		if code, _, stderr := command(env, seed, "apply", "-create"); code != 0 {
-			t.Fatal(code, stderr)
-		}
 		code, _, stderr := command(env, "", "key", "issue", "-email", "ada@example.com", "-name", name)
 		if code != 0 || !strings.HasSuffix(stderr, want) || strings.Contains(stderr, "not used") != (want != "") {
 			t.Errorf("key issue -name %s = %d %s, want %q", name, code, stderr, want)

@@ -26,7 +26,7 @@ func TestCommand(t *testing.T) {
 	}{
 		{[]string{"version"}, "", "", 0, "eventsd ", ""},
 		{[]string{"nonsense"}, "", "", 2, "", "nonsense"},
-		{[]string{"apply", "-data", t.TempDir() + "/e.json", "-create"}, "", "{", 2, "", "not a JSON array"},
+		{[]string{"-memory", "-addr", "127.0.0.1:0", "-seed", "-"}, "", "{", 2, "", "not a JSON array"},
 		{[]string{"dump"}, "EVENTSD_DATA=/nowhere/e.json", "", 2, "", "/nowhere/e.json"},
 	} {
 		cmd := exec.Command(os.Args[0], tt.args...)

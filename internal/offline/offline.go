@@ -36,14 +36,14 @@ type Files struct {
 }
 
 // Open is that of [operator.Files].
-func (f *Files) Open(data, subcommand string, create bool) (operator.Store, error) {
+func (f *Files) Open(data, subcommand string) (operator.Store, error) {
 	isThere, err := exists(data)
 	if err != nil {
 		return nil, err
 	}
 	server, _ := rows.LockHolder(data) // one that runs may be about to make the file
-	if !isThere && server == 0 && !create {
-		return nil, errMissing(data, ", or -create to make a new file")
+	if !isThere && server == 0 {
+		return nil, errMissing(data)
 	}
 	logger, _ := f.Program.Logger("text", false) // an error is one of the format
 	store, err := f.Store(slog.New(warnings{logger.Handler()}), func(o rows.Options) (*rows.DB, error) {
@@ -61,8 +61,8 @@ func (f *Files) Open(data, subcommand string, create bool) (operator.Store, erro
 		return nil, Advised(err)
 	}
 	isThere, err = exists(data)
-	if err == nil && !isThere && !create {
-		err = errMissing(data, ", or -create to make a new file")
+	if err == nil && !isThere {
+		err = errMissing(data)
 	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -71,7 +71,7 @@ func (f *Files) Open(data, subcommand string, create bool) (operator.Store, erro
 }
 
 // warnings is the log of a command on a data file: that the file was written anew, for example,
-// is for the log of a server. That a file is made is a warning: its path may be a wrong one.
+// is for the log of a server.
 type warnings struct{ slog.Handler }
 
 func (warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
@@ -85,12 +85,11 @@ func exists(file string) (bool, error) {
 	return err == nil, err
 }
 
-// errMissing says what to do where there is no data file. The text is what else a subcommand can do
-// that makes one.
-func errMissing(data, or string) error {
-	return fmt.Errorf("%s: %w; give the -data of the server%s; "+
+// errMissing says what to do where there is no data file.
+func errMissing(data string) error {
+	return fmt.Errorf("%s: %w; give the -data of the server; "+
 		"a demo and a server with -memory have no data file, so no command reaches them",
-		data, syscall.ENOENT, or)
+		data, syscall.ENOENT)
 }
 
 // Look is that of [operator.Files].
@@ -105,7 +104,7 @@ func (f *Files) Look(data string) (operator.Store, error) {
 		return nil, command.Failed(&operator.HeldError{Err: held, Holder: holder})
 	}
 	if !isThere {
-		return nil, errMissing(data, "")
+		return nil, errMissing(data)
 	}
 	found := "" // at the end of the file
 	store, err := f.Store(slog.New(slog.DiscardHandler), func(o rows.Options) (*rows.DB, error) {
@@ -218,10 +217,9 @@ func Advised(err error) error {
 	case isDamage:
 		advice = "move it away, and start with a backup as the -seed"
 	case isFormat && format.Format != "":
-		advice = "or make a new data file with eventsd apply -create of what eventsd dump of that program " +
-			"prints"
+		advice = "or start with a new -data, and with a dump by that program as the -seed"
 	case isFormat:
-		advice = "give another path; a JSON array of records is for -seed, or for eventsd apply -create"
+		advice = "give another path; a JSON array of records is for -seed, or for eventsd apply"
 	case isAccess:
 		advice = "eventsd check, eventsd dump and eventsd key list only read it"
 	case errors.Is(err, rows.ErrReplaced):

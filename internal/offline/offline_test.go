@@ -31,10 +31,10 @@ func TestAdvised(t *testing.T) {
 			"open: a b.json is damaged at line 3, byte 9: odd; nothing was changed; " +
 				"move it away, and start with a backup as the -seed"},
 		{&rows.FormatError{File: "x", Reason: "it is empty"}, "x: not a data file of this version: it is empty; " +
-			"give another path; a JSON array of records is for -seed, or for eventsd apply -create"},
+			"give another path; a JSON array of records is for -seed, or for eventsd apply"},
 		{&rows.FormatError{File: "x", Format: "events/9", Reason: "it is of events/9"},
 			"x: not a data file of this version: it is of events/9; " +
-				"or make a new data file with eventsd apply -create of what eventsd dump of that program prints"},
+				"or start with a new -data, and with a dump by that program as the -seed"},
 		{&rows.AccessError{Err: errors.New("open x: denied")}, "open x: denied: who runs this must own the data file " +
 			"and be able to write in its folder; eventsd check, eventsd dump and eventsd key list only read it"},
 		{&rows.AccessError{Err: fmt.Errorf("open x: %w", syscall.EROFS)}, "open x: read-only file system: a data file " +
@@ -161,7 +161,7 @@ func TestOpenHolder(t *testing.T) {
 		}
 		return nil, errors.Join(opened, db.Close())
 	}
-	if _, err := f.Open(path, "apply", false); !errors.Is(err, opened) {
+	if _, err := f.Open(path, "apply"); !errors.Is(err, opened) {
 		t.Error(err)
 	}
 }

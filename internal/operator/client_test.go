@@ -30,7 +30,7 @@ type files struct {
 	err   error
 }
 
-func (f files) Open(string, string, bool) (Store, error) { return f.store, f.err }
+func (f files) Open(string, string) (Store, error) { return f.store, f.err }
 
 func (f files) Look(string) (Store, error) { return f.store, f.err }
 
@@ -61,7 +61,7 @@ func (t target) with(do func(Store) error) error {
 	if err != nil {
 		return err
 	}
-	return t.change(t.data, "test", false, do)
+	return t.change(t.data, "test", do)
 }
 
 // status is the exit status of a program that ends with an error: 1 where the
@@ -184,7 +184,7 @@ type startingFiles struct {
 	serve func()
 }
 
-func (f startingFiles) Open(data, _ string, _ bool) (Store, error) {
+func (f startingFiles) Open(data, _ string) (Store, error) {
 	if f.serve != nil {
 		f.serve()
 	}
@@ -207,14 +207,14 @@ func TestServerStartsMeanwhile(t *testing.T) {
 	revoke := func(s Store) error { return s.RevokeKey("key_1") }
 	starting := newTarget(data)
 	starting.files = startingFiles{serve: serve}
-	err := starting.change(data, "key revoke", false, revoke)
+	err := starting.change(data, "key revoke", revoke)
 	if err != nil || asked != "DELETE /keys/key_1" {
 		t.Errorf("a server that started meanwhile is asked %q: %v", asked, err)
 	}
 
 	gone := newTarget(data + "2")
 	gone.files = startingFiles{}
-	err = gone.change(gone.data, "key revoke", false, revoke)
+	err = gone.change(gone.data, "key revoke", revoke)
 	var held *HeldError
 	if !errors.As(err, &held) {
 		t.Errorf("where nobody listens: %v, want the error of the file", err)

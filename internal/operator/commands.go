@@ -19,9 +19,9 @@ import (
 // Files is what the subcommands need of the program to work on a data file without a server.
 type Files interface {
 	// Open opens the store of a data file for a command that changes it, to be closed after use.
-	// A file that is missing is an error unless create is set. If another process has the file,
+	// A file that is missing is an error. If another process has the file,
 	// it waits for one that will soon be done, and the error is a [*HeldError].
-	Open(data, subcommand string, create bool) (Store, error)
+	Open(data, subcommand string) (Store, error)
 	// Look returns the store of a data file as it is at the moment. It changes nothing and stands
 	// in nobody's way.
 	Look(data string) (Store, error)
@@ -45,12 +45,6 @@ type Records interface {
 // DataFlag declares -data, the flag of every subcommand that works on a data file.
 func DataFlag(flags *command.Flags, data *string) {
 	flags.String(data, "data", "events.json", "the data `FILE`")
-}
-
-// createFlag declares -create, the flag of the subcommands that can make a data file.
-func createFlag(flags *command.Flags, create *bool) {
-	flags.Bool(create, "create", false, "make a new data file if there is none")
-	flags.NoVariable("create")
 }
 
 // jsonFlag declares -json, the flag of the subcommands whose answer a program may want to read.
@@ -96,9 +90,9 @@ func (t *tool) look(data string, do func(Store) error) error {
 
 // change calls do with the store of the running server or, if none can be running, with that of
 // the data file.
-func (t *tool) change(data, subcommand string, create bool, do func(Store) error) error {
+func (t *tool) change(data, subcommand string, do func(Store) error) error {
 	return t.with(data, do, func() (Store, error) {
-		store, err := t.files.Open(data, subcommand, create)
+		store, err := t.files.Open(data, subcommand)
 		if isServing(err) { // it was starting when it was dialled
 			server, dialErr := t.dial(data)
 			if dialErr == nil {
@@ -132,9 +126,8 @@ func (t *tool) with(data string, do func(Store) error, open func() (Store, error
 
 func (t *tool) keyIssue(flags *command.Flags) func() error {
 	var data, name, email, user string
-	var create, asJSON bool
+	var asJSON bool
 	DataFlag(flags, &data)
-	createFlag(flags, &create)
 	jsonFlag(flags, &asJSON)
 	flags.String(&name, "name", "", "`NAME` of the user, if the email is new")
 	flags.String(&email, "email", "", "`EMAIL` of the user")
@@ -144,7 +137,7 @@ func (t *tool) keyIssue(flags *command.Flags) func() error {
 			return errors.New("key issue takes -user ID, or -email EMAIL and, if that is new, -name NAME")
 		}
 		request := strict.Encode(map[string]string{"user_id": user, "name": name, "email": email})
-		return t.change(data, "key issue", create, func(s Store) error {
+		return t.change(data, "key issue", func(s Store) error {
 			issued, err := s.IssueKeyJSON(request)
 			if err != nil {
 				return err
@@ -243,7 +236,7 @@ func (t *tool) keyRevoke(flags *command.Flags) func() error {
 			return errors.New("key revoke takes one ID after its flags: key_…, as eventsd key list shows it")
 		}
 		id := flags.Args[0]
-		return t.change(data, "key revoke", false, func(s Store) error {
+		return t.change(data, "key revoke", func(s Store) error {
 			key, err := findKey(s, id) // as it was before
 			if err != nil {
 				return err
@@ -264,9 +257,8 @@ func (t *tool) keyRevoke(flags *command.Flags) func() error {
 
 func (t *tool) apply(flags *command.Flags) func() error {
 	var data string
-	var create, asJSON bool
+	var asJSON bool
 	DataFlag(flags, &data)
-	createFlag(flags, &create)
 	jsonFlag(flags, &asJSON)
 	return func() error {
 		if len(flags.Args) > 1 {
@@ -284,7 +276,7 @@ func (t *tool) apply(flags *command.Flags) func() error {
 		if t.files.BelongsTo(data, path) { // such as FILE.tmp, which the next rewrite removes
 			return fmt.Errorf("%s belongs to the data file; give the records another path", path)
 		}
-		return t.change(data, "apply", create, func(s Store) error {
+		return t.change(data, "apply", func(s Store) error {
 			end := progress(t.program.Stderr, "apply")
 			count, _, err := s.ApplyRecords(records)
 			end()
