@@ -13,7 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 )
@@ -37,8 +36,6 @@ type Program struct {
 
 	// Redact takes secrets out of what is printed on stderr.
 	Redact func(string) string
-
-	jsonLog *slog.Logger // prints errors and notices, too, if the log is JSON
 }
 
 // Command is one thing that a program does.

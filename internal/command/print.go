@@ -2,10 +2,8 @@ package command
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"syscall"
@@ -49,7 +47,7 @@ func (p *Program) Exit(err error) int {
 	}
 	text := strings.Trim(err.Error(), "\n")
 	if text != "" {
-		p.tell(slog.LevelError, "", "%s", []any{text})
+		p.tell("", "%s", []any{text})
 	}
 	marked, isMarked := errors.AsType[exitError](err)
 	if isMarked {
@@ -70,19 +68,14 @@ func (p *Program) Printf(format string, args ...any) error {
 }
 
 // Notice prints a line for people on stderr. Format and args are those of [fmt.Printf].
-func (p *Program) Notice(format string, args ...any) { p.tell(slog.LevelInfo, "", format, args) }
+func (p *Program) Notice(format string, args ...any) { p.tell("", format, args) }
 
 // Warn is [Program.Notice] for what a person should look into.
-func (p *Program) Warn(format string, args ...any) { p.tell(slog.LevelWarn, "warning: ", format, args) }
+func (p *Program) Warn(format string, args ...any) { p.tell("warning: ", format, args) }
 
-// tell prints a line for people. It is a line of the log if that is JSON: what reads the log then
-// finds nothing else on stderr.
-func (p *Program) tell(level slog.Level, prefix, format string, args []any) {
+// tell prints a line for people.
+func (p *Program) tell(prefix, format string, args []any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
-	if p.jsonLog != nil {
-		p.jsonLog.Log(context.Background(), level, text)
-		return
-	}
 	fmt.Fprintf(p.Stderr, "%s: %s%s\n", p.Name, prefix, p.clean(text))
 }
 
@@ -120,8 +113,7 @@ func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	case "text":
 		return slog.New(slog.NewTextHandler(p.Stderr, o)), nil
 	case "json":
-		p.jsonLog = slog.New(slog.NewJSONHandler(p.Stderr, o))
-		return p.jsonLog, nil
+		return slog.New(slog.NewJSONHandler(p.Stderr, o)), nil
 	}
 	return nil, fmt.Errorf("-log must be text or json, not %q", format)
 }
@@ -138,47 +130,6 @@ func Printable(s string) string {
 		}
 		return '?'
 	}, s)
-}
-
-// JSON returns a writer of JSON for people and programs: each control character becomes its escape
-// \u00xx, which is the same text to a program, and steers no terminal. Line feeds and tabs stay.
-// Writes may end anywhere in the JSON. An error of w is marked by [Failed].
-func JSON(w io.Writer) io.Writer { return &jsonWriter{to: w} }
-
-type jsonWriter struct {
-	to  io.Writer
-	out []byte
-	c2  bool // the last byte was c2, with which each character from U+0080 to U+00BF begins in UTF-8
-}
-
-func (w *jsonWriter) Write(p []byte) (int, error) {
-	const c2 = 0xc2
-	w.out = w.out[:0]
-	for _, b := range p {
-		isC1 := w.c2 && b >= 0x80 && b <= 0x9f
-		if w.c2 && !isC1 {
-			w.out = append(w.out, c2)
-		}
-		w.c2 = b == c2
-		switch {
-		case w.c2: // what follows decides
-		case isC1 || b == 0x7f || b < ' ' && b != '\n' && b != '\t':
-			w.out = fmt.Appendf(w.out, `\u%04x`, b)
-		default:
-			w.out = append(w.out, b)
-		}
-	}
-	_, err := w.to.Write(w.out)
-	if err != nil {
-		return 0, Failed(err)
-	}
-	return len(p), nil
-}
-
-// PrintJSON prints a JSON text and a line end on stdout, by [JSON].
-func (p *Program) PrintJSON(text []byte) error {
-	_, err := JSON(p.Stdout).Write(append(text, '\n'))
-	return err
 }
 
 // Lines is a JSON object with a line for each member: its name and its value, or "none" for

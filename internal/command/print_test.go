@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,33 +64,6 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// With a log in JSON, what a person would read is a line of the log, too.
-func TestNoticeInLog(t *testing.T) {
-	t.Parallel()
-	var stderr bytes.Buffer
-	p := newProgram(&stderr)
-	if _, err := p.Logger("json", false); err != nil {
-		t.Fatal(err)
-	}
-	p.Notice("issued %s", "key_1")
-	p.Warn("%s is old", "key_1")
-	if code := p.Exit(command.Failed(errors.New("no svc_live_secret12345678"))); code != 1 {
-		t.Errorf("Exit = %d, want 1", code)
-	}
-	var lines []string
-	for text := range strings.Lines(stderr.String()) {
-		var line struct{ Level, Msg string }
-		if err := json.Unmarshal([]byte(text), &line); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
-		lines = append(lines, line.Level+" "+line.Msg)
-	}
-	want := []string{"INFO issued key_1", "WARN key_1 is old", "ERROR no …5678"}
-	if !slices.Equal(lines, want) {
-		t.Errorf("the log is %q, want %q", lines, want)
-	}
-}
-
 func newProgram(stderr *bytes.Buffer) *command.Program {
 	return &command.Program{Name: "tool", Stderr: stderr, Redact: answer.Redact}
 }
@@ -146,27 +117,6 @@ func TestPrintable(t *testing.T) {
 	} {
 		if got := command.Printable(s); got != want {
 			t.Errorf("Printable(%q) = %q, want %q", s, got, want)
-		}
-	}
-}
-
-// Control characters become escapes wherever a write ends, and nothing else is changed.
-func TestJSON(t *testing.T) {
-	t.Parallel()
-	const in = "{\"a\": \t\"\x1b\x7f\u0080\u009f\u00a0é日\u202e\"}\n\xc2"
-	const want = "{\"a\": \t\"\\u001b\\u007f\\u0080\\u009f\u00a0é日\u202e\"}\n"
-	for size := range len(in) {
-		var out bytes.Buffer
-		w := command.JSON(&out)
-		for rest := in; rest != ""; {
-			n := min(size+1, len(rest))
-			if written, err := io.WriteString(w, rest[:n]); written != n || err != nil {
-				t.Errorf("Write = %d, %v", written, err)
-			}
-			rest = rest[n:]
-		}
-		if out.String() != want {
-			t.Errorf("by %d bytes: %q, want %q", size+1, &out, want)
 		}
 	}
 }

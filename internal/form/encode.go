@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"example.com/events/internal/strict"
@@ -64,15 +65,18 @@ func appendString(b []byte, s string) []byte {
 	isASCII := true
 	for i := range len(s) {
 		c := s[i]
-		if c < ' ' || c == '"' || c == '\\' {
+		if c < ' ' || c == '"' || c == '\\' || c == 0x7f {
 			return append(b, strict.Encode(s)...)
 		}
 		isASCII = isASCII && c < utf8.RuneSelf
 	}
-	if !isASCII && (!utf8.ValidString(s) || strings.ContainsAny(s, "\u2028\u2029")) {
+	if !isASCII && (!utf8.ValidString(s) || strings.ContainsFunc(s, isEscaped)) {
 		return append(b, strict.Encode(s)...)
 	}
 	b = append(b, '"')
 	b = append(b, s...)
 	return append(b, '"')
 }
+
+// isEscaped reports whether [strict.Encode] escapes a character that is not ASCII.
+func isEscaped(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }

@@ -33,7 +33,7 @@ func TestAppend(t *testing.T) {
 	t.Parallel()
 	checkAppend(t, written{})
 	at := time.Date(2027, 1, 2, 3, 4, 5, 6000, time.UTC)
-	for _, s := range []string{"", "plain", "Zürich 東京 🎉", `quote " and \`, `\`, "<&>", "\x00\x1f\x7f\n\t\b\f\r", "\u2028", "\u2029", "\u2027",
+	for _, s := range []string{"", "plain", "Zürich 東京 🎉", `quote " and \`, `\`, "<&>", "\x00\x1f\x7f\n\t\b\f\r", "\u2028", "\u2029", "\u2027", "\u0080\u009f\u00a0",
 		"\xff", "é\xc3", "\ufffd", "\U0010ffff"} {
 		checkAppend(t, written{ID: s, Name: &s, Secret: "x", Good: true, Number: -5, Delay: time.Hour, At: at, LaterAt: &at})
 	}

