@@ -2,7 +2,7 @@
 // that is wrong with the object at once, in the order of the list.
 //
 // The list is made from the struct's tags. A tag json has the name of a field. A tag schema has at
-// most one rule for its value, and its [Flags], in any order:
+// most one rule for its value, and its flags, in any order:
 //
 //	type Guest struct {
 //		ID          string     `json:"id" schema:"id=gst fixed"`
@@ -12,32 +12,18 @@
 //		CheckedInAt *time.Time `json:"checked_in_at"`
 //	}
 //
-//	var guestSchema = schema.Of(Guest{}, schema.Rules{"email": schema.Email})
+//	var guestSchema = schema.Of(Guest{}, nil)
 //
-// The rules with a parameter are [ID], [Chars] and [OneOf]. The others have the names that the
-// caller gives them.
+// The rules are [ID], [Chars] and [OneOf], which have a parameter, [Title], [Email], [URL], [Zone]
+// and [Slug], and the caller's own. A rule applies to strings. The flags are:
 //
-// A schema looks at one object and at each of its fields alone. The caller checks how fields
-// relate to each other or to other objects.
-package schema
-
-import (
-	"cmp"
-	"fmt"
-	"reflect"
-	"regexp"
-	"strconv"
-	"strings"
-	"time"
-	"unicode/utf8"
-
-	"example.com/events/internal/strict"
-)
-
-// Schema is a list of fields in the order of their struct. It is safe for concurrent use.
-type Schema []Field
-
-// Field is one field of an object. Its Go type is one of
+//	required       a new object must have the field
+//	fixed          it never changes once it is set
+//	server         a client must not set it
+//	empty_is_null  an empty string means null
+//	json           any JSON value, which Decode leaves to its caller
+//
+// The type of a field is one of
 //
 //	string         a string; "" stands for null
 //	*string        a string or null, which differs from ""
@@ -47,41 +33,58 @@ type Schema []Field
 //	time.Time      a date-time, decoded into UTC; the zero time stands for null
 //	*time.Time     a date-time or null
 //
-// or, with the flag [JSON], any type.
-type Field struct {
-	Name  string
-	Rule  *Rule // nil if any value of the type is valid
-	Flags Flags
+// or, with the flag json, any type.
+//
+// A schema looks at one object and at each of its fields alone. The caller checks how fields
+// relate to each other or to other objects.
+package schema
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"example.com/events/internal/strict"
+)
+
+// Schema is a list of fields in the order of their struct. It is safe for concurrent use.
+type Schema []field
+
+type field struct {
+	name  string
+	rule  Rule // or nil
+	flags flags
 	index []int // see [reflect.Value.FieldByIndex]
 }
 
-// Flags are the properties of a field other than its value rule.
-type Flags uint8
+type flags uint8
 
 const (
-	Required    Flags = 1 << iota // required: a new object must have it
-	Fixed                         // fixed: it never changes once it is set
-	Server                        // server: a client must not set it; see [FromClient]
-	EmptyIsNull                   // empty_is_null: an empty string means null
-	JSON                          // json: any JSON value, which [Schema.Decode] leaves to its caller
+	required flags = 1 << iota
+	fixed
+	server
+	emptyIsNull
+	anyJSON
 )
 
-// flags maps the names in tags to flags.
-var flags = map[string]Flags{
-	"required":      Required,
-	"fixed":         Fixed,
-	"server":        Server,
-	"empty_is_null": EmptyIsNull,
-	"json":          JSON,
+// flagNames maps the names in tags to flags.
+var flagNames = map[string]flags{
+	"required":      required,
+	"fixed":         fixed,
+	"server":        server,
+	"empty_is_null": emptyIsNull,
+	"json":          anyJSON,
 }
 
-// Rules maps the names in tags to rules.
-type Rules map[string]*Rule
-
-// Of returns the schema of a struct, or of the struct that a pointer points to. Fields that are
-// promoted from embedded structs are included. A field that encoding/json leaves out (json:"-") has
-// the name of the Go field in lower case. A field with the tag schema:"-" is left out. Of panics if
-// a tag has a rule that is unknown.
+// Of returns the schema of a struct, or of the struct that a pointer points to, with the caller's
+// own rules, which may be nil. Fields that are promoted from embedded structs are included. A field
+// that encoding/json leaves out (json:"-") has the name of the Go field in lower case. A field with
+// the tag schema:"-" is left out. Of panics if a tag has a word that is neither a rule nor a flag.
 func Of(object any, rules Rules) Schema {
 	var schema Schema
 	structType := reflect.Indirect(reflect.ValueOf(object)).Type()
@@ -90,27 +93,34 @@ func Of(object any, rules Rules) Schema {
 		if structField.Anonymous || !structField.IsExported() || tag == "-" {
 			continue
 		}
-		field := Field{index: structField.Index}
-		field.Name, _, _ = strings.Cut(structField.Tag.Get("json"), ",")
-		if field.Name == "-" {
-			field.Name = strings.ToLower(structField.Name)
+		f := field{index: structField.Index}
+		f.name, _, _ = strings.Cut(structField.Tag.Get("json"), ",")
+		if f.name == "-" {
+			f.name = strings.ToLower(structField.Name)
 		}
 		for word := range strings.FieldsSeq(tag) {
-			name, parameter, _ := strings.Cut(word, "=")
-			switch {
-			case flags[name] != 0:
-				field.Flags |= flags[name]
-			case ruleConstructors[name] != nil:
-				field.Rule = ruleConstructors[name](parameter)
-			case rules[name] != nil:
-				field.Rule = rules[name]
-			default:
-				panic(fmt.Sprintf("schema: field %s has the unknown rule %s", field.Name, word))
-			}
+			f.addWord(word, rules)
 		}
-		schema = append(schema, field)
+		schema = append(schema, f)
 	}
 	return schema
+}
+
+// addWord adds a rule or a flag from a tag.
+func (f *field) addWord(word string, rules Rules) {
+	name, parameter, _ := strings.Cut(word, "=")
+	switch {
+	case flagNames[name] != 0:
+		f.flags |= flagNames[name]
+	case ruleConstructors[name] != nil:
+		f.rule = ruleConstructors[name](parameter)
+	case commonRules[name] != nil:
+		f.rule = commonRules[name]
+	case rules[name] != nil:
+		f.rule = rules[name]
+	default:
+		panic(fmt.Sprintf("schema: field %s has the unknown rule %s", f.name, word))
+	}
 }
 
 // Mode tells [Schema.Decode] where an object comes from.
@@ -143,21 +153,21 @@ func (s Schema) Decode(object any, v strict.Value, mode Mode) *Problems {
 			unknown = append(unknown, member.Name)
 			continue
 		}
-		field := &s[i]
+		f := &s[i]
 		switch {
 		case given[i]:
-			p.Add(field.Name, "is given more than once: send it once")
-		case field.refused(mode):
-			p.others = append(p.others, field.Name+" is set by the server, so leave it out")
+			p.Add(f.name, "is given more than once: send it once")
+		case f.refused(mode):
+			p.others = append(p.others, f.name+" is set by the server, so leave it out")
 		default:
-			p.Add(field.Name, field.decode(target.FieldByIndex(field.index), member.Value, mode))
+			p.Add(f.name, f.decode(target.FieldByIndex(f.index), member.Value, mode))
 		}
 		given[i] = true
 	}
 	for i := range s {
-		field := &s[i]
-		if mode != Merge && field.has(Required) && !field.refused(mode) && !given[i] {
-			p.Add(field.Name, "is required")
+		f := &s[i]
+		if mode != Merge && f.has(required) && !f.refused(mode) && !given[i] {
+			p.Add(f.name, "is required")
 		}
 	}
 	if unknown != nil {
@@ -168,49 +178,42 @@ func (s Schema) Decode(object any, v strict.Value, mode Mode) *Problems {
 
 // index returns the index of the field with the name, or -1.
 func (s Schema) index(name string) int {
-	for i := range s { // slices.IndexFunc would copy each field
-		if s[i].Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(s, func(f field) bool { return f.name == name })
 }
 
-func (f *Field) has(flag Flags) bool { return f.Flags&flag != 0 }
+func (f *field) has(flag flags) bool { return f.flags&flag != 0 }
 
 // refused reports whether the sender of an object must not set the field.
-func (f *Field) refused(mode Mode) bool { return mode == FromClient && f.has(Server) }
+func (f *field) refused(mode Mode) bool { return mode == FromClient && f.has(server) }
 
-// decode sets the field of a struct to v. It returns the end of a sentence that begins with the
-// name of the field, or "" if v is valid.
-func (f *Field) decode(target reflect.Value, v strict.Value, mode Mode) (problem string) {
-	if f.has(EmptyIsNull) && v.Kind == strict.String && v.Text == "" {
+// decode sets the field of a struct to v, and returns what is wrong with v, or "".
+func (f *field) decode(target reflect.Value, v strict.Value, mode Mode) (problem string) {
+	if f.has(emptyIsNull) && v.Kind == strict.String && v.Text == "" {
 		v = strict.Value{}
 	}
-	fixed := f.has(Fixed) && mode == Merge
-	if v.Kind == strict.Null && fixed {
+	unchangeable := f.has(fixed) && mode == Merge
+	switch {
+	case v.Kind != strict.Null:
+	case unchangeable:
 		return "" // the same as leaving it out
-	}
-	if v.Kind == strict.Null && f.has(Required) {
+	case f.has(required):
 		return "is required and must not be null"
 	}
 	before := ""
-	if fixed {
+	if unchangeable {
 		before = encode(target).Text
 	}
-	if f.Rule != nil && v.Kind != strict.Null {
-		problem = f.Rule.CheckValue(v)
-	}
-	problem = cmp.Or(problem, f.set(target, v))
+	problem = f.set(target, v)
 	if problem == "" && before != "" && encode(target).Text != before {
 		problem = "never changes: it is " + before
 	}
 	return problem
 }
 
-// set stores v in the field of a struct, and returns what is wrong with its type, or "".
-func (f *Field) set(target reflect.Value, v strict.Value) (problem string) {
-	if v.Kind == strict.Null || f.has(JSON) {
+// set stores v in the field of a struct, and returns what is wrong with its type or its string, or
+// "".
+func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
+	if v.Kind == strict.Null || f.has(anyJSON) {
 		target.SetZero()
 		return ""
 	}
@@ -222,7 +225,7 @@ func (f *Field) set(target reflect.Value, v strict.Value) (problem string) {
 	switch p := target.Addr().Interface().(type) {
 	case *string:
 		*p = v.Text
-		return checkString(v)
+		return f.checkString(v)
 	case *bool:
 		*p = v.Bool
 		if v.Kind != strict.Bool {
@@ -244,20 +247,22 @@ func (f *Field) set(target reflect.Value, v strict.Value) (problem string) {
 			return err.Error()
 		}
 	default:
-		panic(fmt.Sprintf("schema: field %s has the unsupported type %s", f.Name, target.Type()))
+		panic(fmt.Sprintf("schema: field %s has the unsupported type %s", f.name, target.Type()))
 	}
 	return ""
 }
 
-// checkString returns what is wrong with v as a string, or "".
-func checkString(v strict.Value) string {
-	if v.Kind != strict.String {
+// checkString returns what is wrong with v as a string that follows the rule, or "".
+func (f *field) checkString(v strict.Value) string {
+	switch {
+	case v.Kind != strict.String:
 		return "must be a string, not " + v.Kind.String()
-	}
-	if !utf8.ValidString(v.Text) { // only possible if v was made from a struct
+	case !utf8.ValidString(v.Text): // only possible if v was made from a struct
 		return "must be valid UTF-8"
+	case f.rule == nil:
+		return ""
 	}
-	return ""
+	return f.rule(v.Text)
 }
 
 // Value returns the struct that object points to as a JSON object that [Schema.Decode] reads, with
@@ -266,10 +271,11 @@ func checkString(v strict.Value) string {
 func (s Schema) Value(object any) strict.Value {
 	source := reflect.ValueOf(object).Elem()
 	v := strict.Value{Kind: strict.Object, Members: make([]strict.Member, len(s))}
-	for i, field := range s {
-		v.Members[i].Name = field.Name
-		if f := source.FieldByIndex(field.index); !f.IsZero() {
-			v.Members[i].Value = encode(f)
+	for i, f := range s {
+		v.Members[i].Name = f.name
+		value := source.FieldByIndex(f.index)
+		if !value.IsZero() {
+			v.Members[i].Value = encode(value)
 		}
 	}
 	return v
@@ -309,6 +315,16 @@ func Parse(body []byte) (v strict.Value, problem string) {
 	return v, ""
 }
 
+// Unmarshal parses a JSON object and decodes it into the struct that object points to. It returns
+// all problems, or nil.
+func (s Schema) Unmarshal(text []byte, object any, mode Mode) (problems []string) {
+	v, problem := Parse(text)
+	if problem != "" {
+		return []string{problem}
+	}
+	return s.Decode(object, v, mode).All()
+}
+
 // Problems is a list of what is wrong with an object: at most one problem for each field, and
 // fields that must not be there.
 type Problems struct {
@@ -336,9 +352,9 @@ func (p *Problems) Has(name string) bool { return p.fields[name] != "" }
 // be there. It returns nil if there are none.
 func (p *Problems) All() []string {
 	var all []string
-	for _, field := range p.schema {
-		if p.Has(field.Name) {
-			all = append(all, p.fields[field.Name])
+	for _, f := range p.schema {
+		if p.Has(f.name) {
+			all = append(all, p.fields[f.name])
 		}
 	}
 	return append(all, p.others...)
@@ -361,9 +377,9 @@ func (p *Problems) addUnknown(names []string, mode Mode) {
 		*last += fmt.Sprintf(", nor are %d more", rest)
 	}
 	var known []string
-	for _, field := range p.schema {
-		if !field.refused(mode) {
-			known = append(known, field.Name)
+	for _, f := range p.schema {
+		if !f.refused(mode) {
+			known = append(known, f.name)
 		}
 	}
 	*last += " (the fields are " + strings.Join(known, ", ") + ")"

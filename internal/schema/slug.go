@@ -7,16 +7,13 @@ import (
 	"unicode"
 )
 
-// MaxSlug is the most characters that [Slugify] returns.
-const MaxSlug = 48
+const maxSlugified = 48 // characters
 
-// Slugify returns the title as lower-case words of [a-z0-9] with one hyphen
-// between them, at most [MaxSlug] characters: Latin letters lose their accents,
-// combining marks are dropped, and everything else separates words. It returns
-// "event" if the title has no letter or digit that can be kept.
+// Slugify returns the title as words of [a-z0-9] with single hyphens between them, at most 48
+// characters in all. Latin letters lose their accents, combining marks are dropped, and everything
+// else separates words. If nothing is left, it returns "event".
 func Slugify(title string) string {
 	var b strings.Builder
-	b.Grow(len(title))
 	for _, r := range strings.ToLower(title) {
 		switch {
 		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
@@ -28,11 +25,11 @@ func Slugify(title string) string {
 		}
 	}
 	s := strings.Join(strings.Fields(b.String()), "-")
-	s = strings.Trim(s[:min(len(s), MaxSlug)], "-")
+	s = strings.Trim(s[:min(len(s), maxSlugified)], "-")
 	return cmp.Or(s, "event")
 }
 
-// ascii maps each letter of folds to its letters without the accent.
+// ascii maps each letter of folds to its ASCII form.
 var ascii = sync.OnceValue(func() map[rune]string {
 	m := map[rune]string{}
 	for entry := range strings.FieldsSeq(folds) {
@@ -44,8 +41,8 @@ var ascii = sync.OnceValue(func() map[rune]string {
 	return m
 })
 
-// folds are the Latin letters with accents of ISO 8859, of Vietnamese and of the
-// transcriptions in common use, after what they are without them.
+// folds lists ASCII letters, each with its accented forms: the Latin letters of ISO 8859, of
+// Vietnamese and of common transcriptions.
 const folds = `a=àáâãäåāăąǎǟǡǻȁȃȧḁạảấầẩẫậắằẳẵặ ae=æǣǽ
 b=ḃḅḇ c=çćĉċčḉ d=ďđðḋḍḏḑḓ e=èéêëēĕėęěȅȇȩḕḗḙḛḝẹẻẽếề
 e=ểễệə f=ḟ g=ĝğġģǧǵḡ h=ĥħȟḣḥḧḩḫẖ i=ìíîïĩīĭįıǐȉȋḭḯỉị

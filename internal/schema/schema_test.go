@@ -1,0 +1,476 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"example.com/events/internal/strict"
+)
+
+// thing has a field of every type, and every flag.
+type thing struct {
+	ID     string        `json:"id" schema:"id=thg fixed server"`
+	Owner  string        `json:"owner" schema:"required fixed server"`
+	Made   time.Time     `json:"made" schema:"fixed"`
+	Seen   time.Time     `json:"seen" schema:"server"`
+	Title  string        `json:"title" schema:"title required"`
+	Secret string        `json:"secret"`
+	From   time.Time     `json:"from" schema:"required"`
+	Size   *string       `json:"size" schema:"one_of=s|m|l empty_is_null"`
+	Note   *string       `json:"note"`
+	Open   bool          `json:"open"`
+	Count  int           `json:"count"`
+	Wait   time.Duration `json:"wait"`
+	Till   *time.Time    `json:"till"`
+	Zone   string        `json:"zone" schema:"zone empty_is_null"`
+}
+
+var thingSchema = Of(thing{}, nil)
+
+// known is the end of the problem of the last unknown field.
+const known = " (the fields are id, owner, made, seen, title, secret, " +
+	"from, size, note, open, count, wait, till, zone)"
+
+var noon = time.Date(2027, 1, 2, 12, 0, 0, 500, time.UTC)
+
+// fullThing returns a thing with all fields set.
+func fullThing() thing {
+	return thing{"thg_1", "own_1", noon, noon, "Tea", "s3cret", noon,
+		new("m"), new(""), true, -7, 90 * time.Second, new(noon.Add(time.Hour)), "UTC"}
+}
+
+// decode decodes a JSON text into a full thing in the mode Merge, and into an empty one otherwise.
+func decode(t *testing.T, mode Mode, text string) (thing, *Problems) {
+	t.Helper()
+	v, err := strict.Parse([]byte(text))
+	if err != nil {
+		t.Fatalf("Parse(%s) = %v", text, err)
+	}
+	var x thing
+	if mode == Merge {
+		x = fullThing()
+	}
+	p := thingSchema.Decode(&x, v, mode)
+	return x, p
+}
+
+// format returns x as encoding/json writes it, but with the duration as a string.
+func format(x thing) string {
+	text := string(strict.Encode(x))
+	return strings.Replace(text, fmt.Sprintf(`"wait":%d`, x.Wait), fmt.Sprintf(`"wait":%q`, x.Wait), 1)
+}
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	const (
+		at      = `"2027-01-02T12:00:00.0000005Z"`
+		zero    = `"0001-01-01T00:00:00Z"`
+		least   = `"title":"Tea","secret":"s3cret","from":` + at + `,`
+		fixed   = `{"id":"thg_1","owner":"own_1","made":` + at + `,`
+		nothing = `"size":null,"note":null,"open":false,"count":0,"wait":"0s","till":null,"zone":""}`
+		nulls   = `"size":null,"note":null,"open":null,"count":null,"wait":null,"till":null,"zone":null}`
+		empty   = `{"id":"","owner":"own_1","made":` + zero + `,"seen":` + zero + `,` + least + nothing
+		client  = `{"id":"","owner":"","made":` + zero + `,"seen":` + zero + `,` + least + nothing
+	)
+	full := format(fullThing())
+	for _, tt := range []struct {
+		name     string
+		mode     Mode
+		in, want string
+	}{
+		{"all fields in another order", New, `{"till":"2027-01-02T14:00:00.0000005+01:00","wait":"1m30s",
+			"count":-7,"open":true,"note":"","size":"m","from":"2027-01-02t12:00:00.0000005z","secret":"s3cret",
+			"zone":"UTC","title":"Tea","seen":` + at + `,"made":` + at + `,"owner":"own_1","id":"thg_1"}`, full},
+		{"the required fields", New, `{"owner":"own_1",` + strings.TrimSuffix(least, ",") + `}`, empty},
+		{"null means absent", New, `{"owner":"own_1","id":null,"made":null,"seen":null,` + least + nulls, empty},
+		{"the required fields of a client", FromClient, `{"made":null,` + strings.TrimSuffix(least, ",") + `}`,
+			client},
+		{"no changes", Merge, `{}`, full},
+		{"fixed fields with their values", Merge,
+			`{"id":"thg_1","owner":"own_1","made":"2027-01-02T11:00:00.0000005-01:00"}`, full},
+		{"null in fixed fields", Merge, `{"id":null,"owner":null,"made":null}`, full},
+		{"null in other fields", Merge, `{"seen":null,"secret":null,` + nulls,
+			fixed + `"seen":` + zero + `,` + strings.Replace(least, "s3cret", "", 1) + nothing},
+		{"changes", Merge, `{"note":"\u0000","open":false,"count":-0,"wait":"1.5h","secret":"é"}`,
+			strings.NewReplacer(`"note":""`, `"note":"\u0000"`, "true", "false", "-7", "0",
+				"1m30s", "1h30m0s", "s3cret", "é").Replace(full)},
+
+		{"empty means null in a new object", New, `{"owner":"own_1","size":"",` + least + `"zone":""}`, empty},
+		{"empty means null from a client", FromClient, `{"size":"",` + least + `"zone":""}`, client},
+		{"empty means null in a change", Merge, `{"size":"","zone":""}`,
+			strings.NewReplacer(`"m"`, `null`, `"UTC"`, `""`).Replace(full)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			x, p := decode(t, tt.mode, tt.in)
+			if problems := p.All(); problems != nil {
+				t.Errorf("Decode(%s) = %q, want no problems", tt.in, problems)
+			}
+			if got := format(x); got != tt.want {
+				t.Errorf("Decode(%s):\n got %s\nwant %s", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDecodeProblems(t *testing.T) {
+	t.Parallel()
+	const (
+		date = "must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00: " +
+			"a day and time that exist, with a T between them and Z or an offset from UTC at the end"
+		wait  = "wait must be a string with a duration, such as 200ms, 1.5s or 2h"
+		count = "count must be a whole number in digits"
+		open  = "open must be true or false, not a number"
+		least = `"title":"Tea","from":"2027-01-02T12:00:00Z"`
+	)
+	var many, each []string // unknown fields and their problems
+	for i := range 23 {
+		many = append(many, fmt.Sprintf(`"x%d":%d`, i, i))
+		each = append(each, fmt.Sprintf("x%d is not known", i))
+	}
+	long, wide := strings.Repeat("a-_Z9", 8), strings.Repeat("é", 40)
+	for _, tt := range []struct {
+		name string
+		mode Mode
+		in   string
+		want []string
+	}{
+		{"array", New, `[{}]`, []string{"must be a JSON object, not an array"}},
+		{"null", Merge, `null`, []string{"must be a JSON object, not null"}},
+		{"string", FromClient, `"{}"`, []string{"must be a JSON object, not a string"}},
+		{"wrong types, in the order of the schema", Merge, `{"till":true,"wait":0,"count":"5","open":0,
+			"note":1,"size":[],"from":5,"secret":{},"title":false,"seen":0,"made":{},"owner":1,"id":[]}`, []string{
+			"id must be a string, not an array",
+			"owner must be a string, not a number",
+			"made " + date,
+			"seen " + date,
+			"title must be a string, not a boolean",
+			"secret must be a string, not an object",
+			"from " + date,
+			"size must be a string, not an array",
+			"note must be a string, not a number",
+			open, count, wait, "till " + date,
+		}},
+		{"wrong values", Merge, `{"id":"thg","seen":"2027-03-01T24:00Z","title":" ","size":"xl","count":1.0,
+			"wait":"5","till":"2027-02-30T00:00:00Z","zone":"Paris"}`, []string{
+			"id must be thg_ and 1 to 64 of A-Z a-z 0-9 _ -",
+			"seen " + date,
+			"title must have 1 to 255 characters, not only white space",
+			"size must be s, m or l",
+			count, wait,
+			"till " + date,
+			"zone must be a time zone name of the form Area/City from the IANA list in its exact case, " +
+				"such as Europe/Paris, or UTC",
+		}},
+		{"too large", Merge, `{"count":92233720368547758080}`, []string{count}},
+		{"required", New, `{}`, []string{"owner is required", "title is required", "from is required"}},
+		{"required and null", New, `{"from":null,"title":null,"owner":null}`, []string{
+			"owner is required and must not be null",
+			"title is required and must not be null",
+			"from is required and must not be null",
+		}},
+		{"required and null in a change", Merge, `{"from":null,"title":null,"owner":null}`, []string{
+			"title is required and must not be null",
+			"from is required and must not be null",
+		}},
+		{"fixed", Merge, `{"made":"2027-01-02T12:00:00Z","owner":"","id":"thg_2"}`, []string{
+			"id never changes: it is thg_1",
+			"owner never changes: it is own_1",
+			"made never changes: it is 2027-01-02T12:00:00.0000005Z",
+		}},
+		{"set by the server", FromClient, `{"seen":1,"owner":null,"id":"","seen":2,"open":1}`, []string{
+			"seen is given more than once: send it once",
+			"title is required",
+			"from is required",
+			open,
+			"seen is set by the server, so leave it out",
+			"owner is set by the server, so leave it out",
+			"id is set by the server, so leave it out",
+		}},
+		{"repeated", Merge, `{"note":null,"count":1,"count":1,"note":"x","note":"y","open":1,"open":true,
+			"wait":null,"wait":"1s"}`, []string{
+			"note is given more than once: send it once",
+			open,
+			"count is given more than once: send it once",
+			"wait is given more than once: send it once",
+		}},
+		{"unknown", Merge, `{"Title":1,"open":1,"a b":2}`, []string{
+			open, "Title is not known", `"a b" is not known` + known,
+		}},
+		{"unknown, from a client", FromClient, `{"x":1,"id":1,` + least + `}`, []string{
+			"id is set by the server, so leave it out",
+			"x is not known (the fields are made, title, secret, " +
+				"from, size, note, open, count, wait, till, zone)",
+		}},
+		{"20 unknown", Merge, `{` + strings.Join(many[:20], ",") + `}`, append(each[:19:19], each[19]+known)},
+		{"23 unknown", Merge, `{` + strings.Join(many, ",") + `}`,
+			append(each[:19:19], each[19]+", nor are 3 more"+known)},
+		{"odd names", Merge, `{"":1,"a\"\n\u202e":1,"` + wide + `":1,"` + wide + `é":1,"` +
+			long + `":1,"` + long + `a":1}`,
+			[]string{
+				`"" is not known`,
+				`"a\"\n\u202e" is not known`,
+				`"` + wide + `" is not known`,
+				`"` + wide + `" is not known`,
+				long + ` is not known`,
+				`"` + long + `" is not known` + known,
+			}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, p := decode(t, tt.mode, tt.in)
+			if got := p.All(); !slices.Equal(got, tt.want) {
+				t.Errorf("Decode(%s):\n%s\nwant\n%s",
+					tt.in, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestUnmarshal(t *testing.T) {
+	t.Parallel()
+	type point struct {
+		X int `json:"x" schema:"required"`
+	}
+	points := Of(point{}, nil)
+	for _, tt := range []struct {
+		text string
+		want []string
+	}{
+		{`{"x":7}`, nil},
+		{`{}`, []string{"x is required"}},
+		{``, []string{"the body is empty: send a JSON object"}},
+		{`[7]`, []string{"the body must be a JSON object, not an array"}},
+		{`{"x":7,}`, []string{"the body is not a JSON object: line 1, column 8: a member's name in double " +
+			"quotes is needed here; leave out a comma at the end"}},
+	} {
+		var p point
+		problems := points.Unmarshal([]byte(tt.text), &p, New)
+		if !slices.Equal(problems, tt.want) {
+			t.Errorf("Unmarshal(%s) = %q, want %q", tt.text, problems, tt.want)
+		}
+		if problems == nil && p.X != 7 {
+			t.Errorf("Unmarshal(%s) sets %d, want 7", tt.text, p.X)
+		}
+	}
+}
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	_, p := decode(t, Merge, `{"count":"x","nope":1}`)
+	p.Add("till", "is late")
+	p.Add("count", "has one already")
+	p.Add("title", "is odd")
+	p.Add("nope", "is not a field")
+	p.Add("wait", "")
+	want := "title is odd\ncount must be a whole number in digits\ntill is late\nnope is not known" + known
+	if got := strings.Join(p.All(), "\n"); got != want {
+		t.Errorf("All() =\n%s\nwant\n%s", got, want)
+	}
+	for name, want := range map[string]bool{"title": true, "count": true, "nope": false, "open": false} {
+		if got := p.Has(name); got != want {
+			t.Errorf("Has(%s) = %t, want %t", name, got, want)
+		}
+	}
+}
+
+// checkRoundTrip tests that x is decoded from its JSON text and from Value.
+func checkRoundTrip(t *testing.T, x thing) {
+	t.Helper()
+	text, err := strict.Parse([]byte(format(x)))
+	if err != nil {
+		t.Fatalf("Parse(%s) = %v", format(x), err)
+	}
+	for name, v := range map[string]strict.Value{"the text": text, "Value": thingSchema.Value(&x)} {
+		var got thing
+		problems := thingSchema.Decode(&got, v, New).All()
+		if problems != nil {
+			t.Errorf("Decode of %s = %q, want no problems", name, problems)
+		}
+		if !reflect.DeepEqual(got, x) {
+			t.Errorf("Decode of %s:\n got %s\nwant %s", name, format(got), format(x))
+		}
+	}
+}
+
+// oddStrings are difficult for encoders.
+var oddStrings = []string{
+	"", `say "hi"`, `a \ b`, "a\x1f", "\x00\x01\b\f\n\r\t", "a\u2028b\u2029c", "… “” \u20ac \u2027\u202a",
+	"<a> & 'b' \x7f\u0080\ufffd", "\U0001f600 e\u0301 \U0010ffff",
+}
+
+func TestValue(t *testing.T) {
+	t.Parallel()
+	for _, s := range oddStrings {
+		x := fullThing()
+		x.Title = "x" + s
+		x.Secret = s
+		x.Note = &s
+		checkRoundTrip(t, x)
+	}
+	least := thing{Owner: "own_1", Title: "Tea", From: noon}
+	var x thing
+	problems := thingSchema.Decode(&x, thingSchema.Value(&least), New).All()
+	if problems != nil {
+		t.Errorf("Decode of the required fields = %q, want no problems", problems)
+	}
+	if !reflect.DeepEqual(x, least) {
+		t.Errorf("Decode of the required fields:\n got %s\nwant %s", format(x), format(least))
+	}
+}
+
+// TestValueNotJSON tests a struct whose values have no form in JSON.
+func TestValueNotJSON(t *testing.T) {
+	t.Parallel()
+	const bad = "\xff"
+	x := thing{Owner: bad, Title: bad, From: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), Note: new(bad)}
+	problems := thingSchema.Decode(new(thing), thingSchema.Value(&x), New).All()
+	for i, want := range []string{
+		"owner must be valid UTF-8", "title must be valid UTF-8", "from must be a date-time", "note must be valid UTF-8",
+	} {
+		if i >= len(problems) || !strings.HasPrefix(problems[i], want) {
+			t.Errorf("problem %d of %q should be %s", i, problems, want)
+		}
+	}
+}
+
+func FuzzValue(f *testing.F) {
+	for _, s := range oddStrings {
+		f.Add(s, s, true, false, 5, int64(-1), int64(1800000000), int64(120))
+	}
+	f.Add("…", "", false, true, math.MinInt, int64(1<<62), int64(-62135596800), int64(0))
+	f.Fuzz(func(t *testing.T, owner, note string, set, open bool, count int, wait, sec, nsec int64) {
+		at := time.Unix(sec%(1<<38), nsec).UTC()
+		if !utf8.ValidString(owner+note) || at.Year() < 0 || at.Year() > 9999 {
+			return // refused by Decode
+		}
+		x := fullThing()
+		x.Owner, x.Secret, x.Note, x.Open, x.Count = "own_"+owner, note, &note, open, count
+		x.Wait, x.Made, x.Till = time.Duration(wait), at, &at
+		if !set || at.IsZero() {
+			x.Size, x.Note, x.Till = nil, nil, nil
+		}
+		checkRoundTrip(t, x)
+	})
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	rep := strings.Repeat
+	for _, tt := range []struct {
+		name    string
+		rule    Rule
+		valid   []string
+		problem string // beginning of the problem of the invalid strings
+		invalid []string
+	}{
+		{"Chars 2-3", Chars("2-3"), []string{"ab", "éèê", "\U0001f600\U0001f600"},
+			"must have 2 to 3 characters, not 1", []string{"a", "\U0001f600"}},
+		{"Chars 2-3", Chars("2-3"), nil, "must have 2 to 3 characters, not 4", []string{"abcd", "éééé"}},
+		{"Chars 0-3", Chars("0-3"), []string{"", "abc"},
+			"must have 0 to 3 characters, not 4", []string{"abcd"}},
+		{"OneOf", OneOf("a|b|c"), []string{"a", "b", "c"},
+			"must be a, b or c", []string{"", "A", "ab", "a ", "a, b, c"}},
+		{"ID", ID("usr"), []string{"usr_1", "usr__-", "usr_usr_aZ09", "usr_" + rep("a", 64)},
+			"must be usr_ and 1 to 64 of A-Z a-z 0-9 _ -",
+			[]string{"", "usr", "usr_", "usr1", "usr_" + rep("a", 65), "evt_1", " usr_1", "USR_1", "usr_a.b",
+				"usr_a b", "usr_é", "usr_a\n", "usr_\x00"}},
+		{"Title", Title, []string{"a", " a", rep("é", 255)},
+			"must have 1 to 255 characters, not only white space",
+			[]string{"", " ", "\t\r\n\u00a0\u2003\u3000"}},
+		{"Title", Title, nil, "must have 1 to 255 characters, not 256", []string{rep("é", 256)}},
+		{"Email", Email, []string{"a@b", "é@ü", rep("a", 252) + "@b", rep("é", 252) + "@b"},
+			"must be an address with one @", []string{"", "@", "a", "a@", "@b", "a@b@c", "a@@b",
+				"a@b\n", "a\r\n@b", "a b@c", "a@\x00b", "a\u0085@b", "a@b\u00a0", "a@b\x7f", "\u2028a@b"}},
+		{"Email", Email, nil, "must have 3 to 254 characters, not 255", []string{rep("a", 253) + "@b"}},
+		{"URL", URL, []string{"HTTP://a", "https://example.com/" + rep("a", 2028)},
+			"must be an http or https URL with a host",
+			[]string{"", "ftp://a", "a", "https://", "https://example.com/" + rep("a", 2029)}},
+		{"Zone", Zone, []string{"UTC", "Europe/Paris", "America/Argentina/Ushuaia"},
+			"must be a time zone name",
+			[]string{"", "utc", "europe/paris", "Paris", "Europe/", "+02:00", "Europe/Paris "}},
+		{"Slug", Slug, []string{"a", "0", "a-b-9", "create", rep("a", 100)},
+			"must be at most 100 of a-z 0-9 with single hyphens",
+			[]string{"", "-", "-a", "a-", "a--b", "A", "a_b", "a b", "aéb", rep("a", 101)}},
+	} {
+		for _, s := range tt.valid {
+			if got := tt.rule(s); got != "" {
+				t.Errorf("%s(%q) = %q, want no problem", tt.name, s, got)
+			}
+		}
+		for _, s := range tt.invalid {
+			if got := tt.rule(s); !strings.HasPrefix(got, tt.problem) {
+				t.Errorf("%s(%q) = %q, want %q", tt.name, s, got, tt.problem)
+			}
+		}
+	}
+}
+
+// TestOf tests the fields that a struct gives a schema.
+func TestOf(t *testing.T) {
+	t.Parallel()
+	type Clay struct {
+		Lid  *string   `json:"lid,omitempty" schema:"empty_is_null lid"`
+		Made time.Time `json:"made"`
+	}
+	type pot struct {
+		Secret string `json:"-"`
+		Clay
+		Spouts json.RawMessage `json:"spouts" schema:"json"`
+		Hidden string          `json:"hidden" schema:"-"`
+		weight int
+	}
+	pots := Of(&pot{}, Rules{"lid": OneOf("glass|tin")})
+	const text = `{"secret":1,"lid":"wood","made":"","spouts":[1,{}],"hidden":"","weight":1}`
+	want := []string{
+		"secret must be a string, not a number",
+		"lid must be glass or tin",
+		"hidden is not known",
+		"weight is not known (the fields are secret, lid, made, spouts)",
+	}
+	var p pot
+	got := pots.Unmarshal([]byte(text), &p, New)
+	got = slices.DeleteFunc(got, func(problem string) bool { return strings.HasPrefix(problem, "made must be") })
+	if !slices.Equal(got, want) {
+		t.Errorf("Unmarshal(%s):\n%s\nwant\n%s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if p.Spouts != nil || p.weight != 0 {
+		t.Errorf("Unmarshal(%s) sets %+v, want no spouts", text, p)
+	}
+}
+
+func TestOfPanics(t *testing.T) {
+	t.Parallel()
+	type pot struct {
+		Lid string `json:"lid" schema:"lid"`
+	}
+	type half struct {
+		Half float64 `json:"half"`
+	}
+	for _, tt := range []struct {
+		name, want string
+		call       func()
+	}{
+		{"an unknown rule", "schema: field lid has the unknown rule lid", func() { Of(pot{}, nil) }},
+		{"an unsupported type", "schema: field half has the unsupported type float64", func() {
+			Of(half{}, nil).Unmarshal([]byte(`{"half":0.5}`), &half{}, New)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if got := recover(); got != tt.want {
+					t.Errorf("panic = %v, want %s", got, tt.want)
+				}
+			}()
+			tt.call()
+		})
+	}
+}
