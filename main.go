@@ -51,14 +51,13 @@ func Run(
 ) int {
 	e := &eventsd{ctx: ctx}
 	e.program = &command.Program{
-		Name:       "eventsd",
-		About:      "eventsd serves the public REST API of an events networking service.",
-		Exclusions: exclusions,
-		Environ:    environ,
-		Stdin:      stdin,
-		Stdout:     stdout,
-		Stderr:     stderr,
-		Redact:     answer.Redact,
+		Name:    "eventsd",
+		About:   "eventsd serves the public REST API of an events networking service.",
+		Environ: environ,
+		Stdin:   stdin,
+		Stdout:  stdout,
+		Stderr:  stderr,
+		Redact:  answer.Redact,
 	}
 	e.files = &offline.Files{
 		Context: ctx,
@@ -98,19 +97,6 @@ func (e *eventsd) addCommands() {
 	p.Add("check", "", "read the data file, print what is in it and change nothing", e.files.Check)
 	operator.AddCommands(p, e.files)
 	p.AddHelp()
-}
-
-// exclusions are all flags that exclude each other.
-var exclusions = []command.Exclusion{
-	// A container sets EVENTSD_DATA for every subcommand. So -memory beside that variable is no
-	// mistake, but -memory and -data on one command line are.
-	{A: "memory", B: "data", Why: "give one of them", FlagWins: true},
-
-	{A: "until-eof", B: "--", Why: "the double ends with the command"},
-	{A: "until-eof", B: "seed=-", Why: "both read standard input"},
-
-	{A: "user", B: "email", Why: "give -user ID, or -email EMAIL and, if that is new, -name NAME"},
-	{A: "user", B: "name", Why: "give -user ID, or -email EMAIL and, if that is new, -name NAME"},
 }
 
 // serverFlags are the flags of every server.
@@ -245,7 +231,7 @@ func (e *eventsd) serve(flags *command.Flags) func() error {
 		s := e.apiService(logger, "The operator of this server issues keys.", false)
 		s.config.NewEventStatus = f.newEventStatus
 		s.data = f.data
-		if f.memory && !flags.Given("data") { // the flag wins over EVENTSD_MEMORY
+		if f.memory {
 			s.data = ""
 		}
 		if rows.BelongsTo(s.data, f.seed) { // such as FILE.tmp, which the next rewrite removes
@@ -398,12 +384,12 @@ func (r *doubleRun) service() service {
 		end:          r.end,
 		report:       r.logger.Debug,
 	}
+	if r.flags.untilEOF {
+		s.until = r.untilEOF
+	}
 	if len(r.child) > 0 { // the command gets the signals, too, and the double ends with it
 		s.until = func(ctx context.Context) context.Context { return ctx }
 		s.announce = r.runChild
-	}
-	if r.flags.untilEOF {
-		s.until = r.untilEOF
 	}
 	return s
 }

@@ -173,7 +173,7 @@ func TestServeLines(t *testing.T) {
 		{"later, with a key that it does not have",
 			[]string{"-addr", "127.0.0.1:0", "-data", data, "-api-key", chosen},
 			baseURL + on(data) + ready(`\$KEY`), `WARN msg="-api-key was not used: the store has keys`},
-		{"memory", []string{"-memory", "-addr", "127.0.0.1:0"},
+		{"memory", []string{"-memory", "-data", data, "-addr", "127.0.0.1:0"},
 			baseURL + "api_key: " + key + "\n" + memory + ready(key), "made the first key"},
 		{"wildcard, no key", []string{"-memory", "-addr", ":0", "-first-key=false"},
 			strings.ReplaceAll(baseURL+memory+ready(`\$KEY`), `127\.0\.0\.1`, "localhost"), "not loopback"},
@@ -305,20 +305,14 @@ func TestMistakes(t *testing.T) {
 		{"argument", []string{"serve", "events.json"}, "nothing may follow the flags of serve"},
 		{"a command without --", []string{"double", "npm", "test"}, "double takes a command behind --"},
 		{"-- without a command", []string{"double", "--"}, "double takes a command behind --"},
-		{"a command and -until-eof", []string{"double", "-until-eof", "--", "npm", "test"},
-			"-until-eof and a command behind -- exclude each other"},
 		{"a command beside serve", []string{any, "-memory", "--", "npm", "test"},
 			"nothing may follow the flags of serve"},
 		{"a bad time", []string{"double", "-time", "tomorrow"}, "-time must be a date-time such as"},
 		{"token with a quote", []string{"double", "-control-token", "a'b"},
 			"-control-token must have visible ASCII characters only, and no single quote"},
-		{"name of a user that is there", []string{"key", "issue", "-user", "usr_ada", "-name", "Ada"},
-			"-user and -name exclude each other: give -user ID, or -email EMAIL and"},
 		{"status", []string{any, "-memory", "-new-event-status", "live"},
 			`-new-event-status must be draft or published, not "live"`},
 		{"log", []string{any, "-memory", "-log", "xml"}, `-log must be text or json, not "xml"`},
-		{"memory and data", []string{any, "-memory", "-data", "x.json"},
-			"-memory and -data exclude each other"},
 		{"port taken", []string{"-memory", "-addr", l.Addr().String()}, "the port being free"},
 		{"address", []string{"-memory", "-addr", "nowhere"}, `-addr "nowhere"`},
 		{"no address", []string{"-memory", "-addr", ""}, "-addr is empty: give HOST:PORT"},
@@ -383,12 +377,6 @@ func TestMistakes(t *testing.T) {
 	if _, err := os.Stat(unmade); !os.IsNotExist(err) {
 		t.Errorf("a store was made for a server that could not start: %v", err)
 	}
-	t.Run("the flag -data wins over EVENTSD_MEMORY", func(t *testing.T) {
-		p := start(t, map[string]string{"EVENTSD_MEMORY": "true"}, any, "-data", in("wins.json"))
-		if p.lines["data"] != in("wins.json") {
-			t.Errorf("data: %s", p.lines["data"])
-		}
-	})
 	t.Run("environment", func(t *testing.T) {
 		code, _, stderr := command(map[string]string{"EVENTSD_FIRST_KEY": "perhaps"}, "")
 		if code != 2 || !strings.Contains(stderr, `invalid value "perhaps" of EVENTSD_FIRST_KEY`) {

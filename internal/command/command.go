@@ -25,8 +25,6 @@ type Program struct {
 
 	// Commands are the subcommands. The first is what the program does without one.
 	Commands []Command
-	// Exclusions are the flags that exclude each other, of all subcommands.
-	Exclusions []Exclusion
 
 	// Environ is the environment, as of [os.Environ]. Nothing else of the process is looked at.
 	Environ []string
@@ -72,10 +70,6 @@ func (p *Program) Run(args []string) error {
 	}
 	if c.Args == "" && (len(flags.Args) > 0 || flags.Dashes) { // not repeated: it may be a secret
 		return fmt.Errorf("nothing may follow the flags of %s; see %s help %[1]s", c.Name, p.Name)
-	}
-	err = flags.checkExclusions(p.Exclusions)
-	if err != nil {
-		return err
 	}
 	return run()
 }

@@ -23,11 +23,6 @@ func run(vars map[string]string, args ...string) (did, printed string, err error
 	for name, value := range vars {
 		p.Environ = append(p.Environ, name+"="+value)
 	}
-	p.Exclusions = []command.Exclusion{
-		{A: "dry-run", B: "--", Why: "nothing is changed"},
-		{A: "dry-run", B: "addr=none", Why: "there is nothing to try"},
-		{A: "token", B: "addr", Why: "give one of them", FlagWins: true},
-	}
 	// does is what a subcommand does: it notes its flags.
 	does := func(flags *command.Flags, err error, format string, values ...any) error {
 		did = fmt.Sprintf(format, values...)
@@ -127,42 +122,6 @@ func TestRun(t *testing.T) {
 		if !same || (tt.err == nothing) != errors.Is(err, errShow) {
 			t.Errorf("%v tool %q did %q and printed %q: %v; want %q: %s",
 				tt.vars, tt.args, did, printed, err, tt.did, tt.err)
-		}
-	}
-}
-
-// Flags exclude each other however they are set, unless the command line wins over variables.
-func TestExclusions(t *testing.T) {
-	t.Parallel()
-	const dashes = "-dry-run and a command behind -- exclude each other: nothing is changed"
-	const none = "-dry-run and -addr none exclude each other: there is nothing to try"
-	const one = "-token and -addr exclude each other: give one of them"
-	for _, tt := range []struct {
-		vars map[string]string
-		args []string
-		err  string
-	}{
-		{nil, []string{"key", "show", "-dry-run", "--", "a"}, dashes},
-		{map[string]string{"TOOL_DRY_RUN": "true"}, []string{"key", "show", "--", "a"}, dashes},
-		{map[string]string{"TOOL_DRY_RUN": "true"}, []string{"key", "show", "-dry-run=false", "--", "a"}, ""},
-		{nil, []string{"key", "show", "-dry-run", "a"}, ""},
-		{nil, []string{"-dry-run", "-addr", "none"}, none},
-		{nil, []string{"-dry-run", "-addr", "some"}, ""},
-		{nil, []string{"-dry-run=false", "-addr", "none"}, ""},
-		{map[string]string{"TOOL_ADDR": "none"}, []string{"-dry-run"}, none},
-		{map[string]string{"TOOL_ADDR": "none", "TOOL_DRY_RUN": "true"}, nil, none},
-		{nil, []string{"-token", "t", "-addr", "a"}, one},
-		{nil, []string{"-token", "", "-addr", "a"}, ""},
-		{nil, []string{"-token", "t"}, ""}, // a default excludes nothing
-		{map[string]string{"TOOL_ADDR": "a"}, []string{"-token", "t"}, ""},
-		{map[string]string{"TOOL_ADDR": "a", "TOOL_TOKEN": "t"}, nil, ""},
-	} {
-		_, _, err := run(tt.vars, tt.args...)
-		if errors.Is(err, errShow) {
-			err = nil
-		}
-		if fmt.Sprint(err) != cmp.Or(tt.err, "<nil>") {
-			t.Errorf("%v tool %q: %v, want %s", tt.vars, tt.args, err, tt.err)
 		}
 	}
 }

@@ -199,54 +199,6 @@ func (p *Program) UnknownVariables() (names []string) {
 	return names
 }
 
-// Exclusion is two flags that a subcommand cannot have at once. Each is the name of a flag, a
-// name and a value ("seed=-"), or "--": a command behind it. A flag that is off is not
-// excluded, nor is one with its default.
-type Exclusion struct {
-	A, B string
-	Why  string // follows "-a and -b exclude each other: "
-	// FlagWins: where a variable sets the one and the command line the other, or variables set
-	// both, that is no mistake. The subcommand decides which of them counts.
-	FlagWins bool
-}
-
-// checkExclusions refuses flags that exclude each other.
-func (f *Flags) checkExclusions(list []Exclusion) error {
-	for _, x := range list {
-		isOne := f.has(x.A, x.FlagWins) && f.has(x.B, x.FlagWins)
-		if isOne {
-			return fmt.Errorf("%s and %s exclude each other: %s", written(x.A), written(x.B), x.Why)
-		}
-	}
-	return nil
-}
-
-// has reports whether the subcommand was given one side of an [Exclusion].
-func (f *Flags) has(side string, onCommandLine bool) bool {
-	if side == "--" {
-		return f.Dashes
-	}
-	name, value, hasValue := strings.Cut(side, "=")
-	fl := f.set.Lookup(name)
-	if fl == nil || onCommandLine && !f.given[name] {
-		return false
-	}
-	isSet := f.given[name] || f.shell[name] != ""
-	now := fl.Value.String()
-	if hasValue {
-		return isSet && now == value
-	}
-	return isSet && now != "false" && now != ""
-}
-
-// written is one side of an [Exclusion] as a person types it.
-func written(side string) string {
-	if side == "--" {
-		return "a command behind --"
-	}
-	return "-" + strings.Replace(side, "=", " ", 1)
-}
-
 // Quote is a word as a POSIX shell takes it: quoted if it holds anything that means something
 // to a shell, and else as it is.
 func Quote(word string) string {
