@@ -1,7 +1,6 @@
 package events
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -772,29 +771,18 @@ func (e *eventsd) applySeed(ctx context.Context, a *api, file string) error {
 	if err != nil {
 		return fmt.Errorf("the seed %s: %w", file, err)
 	}
-	defer records.Close()
 	_, err = a.applyArray(ctx, records, true)
-	if err != nil && records.Size() > 0 && !endsAsArray(records) {
-		err = fmt.Errorf("%w; it does not end as an array does, so a part of it may be missing", err)
-	}
 	if err != nil {
 		return fmt.Errorf("the seed %s: %w", file, err)
 	}
 	return ctx.Err()
 }
 
-// endsAsArray reports whether the last bracket of an array is there.
-func endsAsArray(records strict.Source) bool {
-	end := make([]byte, min(records.Size(), 4<<10))
-	records.ReadAt(end, records.Size()-int64(len(end))) // where this fails, applying has failed, too
-	return bytes.HasSuffix(bytes.TrimSpace(end), []byte("]"))
-}
-
-// readInput opens an array that a server begins with. A stop does not wait for it, as the file may
+// readInput reads an array that a server begins with. A stop does not wait for it, as the file may
 // be a pipe to which nobody writes: the goroutine that reads is left behind, and what it reads is
 // dropped.
-func (e *eventsd) readInput(ctx context.Context, file string) (operator.Records, error) {
-	var content operator.Records
+func (e *eventsd) readInput(ctx context.Context, file string) ([]byte, error) {
+	var content []byte
 	var err error
 	done := make(chan bool)
 	go func() {

@@ -591,7 +591,7 @@ func TestSeedSources(t *testing.T) {
 		"records":     {content: seed, events: strings.Count(seed, `"event":`)},
 		"no records":  {content: " [\n] "},
 		"nothing":     {refusal: "line 1, column 1: a JSON array is needed"},
-		"a half":      {content: seed[:len(seed)/2], refusal: "a part of it may be missing"},
+		"a half":      {content: seed[:len(seed)/2], refusal: "a string is not closed"},
 		"a data file": {content: "[\n{\"c\":\"00000000\",\"n\":1}\n]\n", refusal: " is a data file, not an array of records"},
 	} {
 		for _, source := range []string{"file", "standard input", "pipe"} {

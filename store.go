@@ -345,7 +345,7 @@ func (s *Store) Apply(records ...Record) error {
 // record leaves out stays as it is, and null sets a member back to its default.
 // So applying the same array twice changes nothing.
 func (s *Store) ApplyJSON(records []byte) error {
-	_, err := s.applyArray(context.Background(), bytes.NewReader(records), false)
+	_, err := s.applyArray(context.Background(), records, false)
 	return err
 }
 
@@ -353,7 +353,7 @@ func (s *Store) ApplyJSON(records []byte) error {
 // "unchanged", and those of each kind under its name. Of the records of each kind that changed
 // something, it returns the ids.
 func (s inner) ApplyRecords(
-	records strict.Source,
+	records []byte,
 ) (count map[string]int, ids map[string][]string, err error) {
 	done, err := s.applyArray(context.Background(), records, false)
 	return done.count, done.ids, err
@@ -361,10 +361,10 @@ func (s inner) ApplyRecords(
 
 // applyArray applies a JSON array of records. A seed may be the dump of a store whose clock was
 // ahead: a created_at later than now is accepted, unless the clock is a configured one.
-func (s *Store) applyArray(ctx context.Context, records strict.Source, isSeed bool) (applyResult, error) {
+func (s *Store) applyArray(ctx context.Context, records []byte, isSeed bool) (applyResult, error) {
 	return update(ctx, s, func(t tx) (applyResult, error) {
 		t.isSeed = isSeed
-		return t.applyAll(ctx, strict.Elements(io.NewSectionReader(records, 0, records.Size())))
+		return t.applyAll(ctx, strict.Elements(records))
 	})
 }
 
@@ -381,7 +381,7 @@ func (s inner) Replace(userID string, records []byte, then func()) error {
 				t.Delete(child.ID)
 			}
 		}
-		done, err := t.applyAll(ctx, strict.Elements(bytes.NewReader(records)))
+		done, err := t.applyAll(ctx, strict.Elements(records))
 		if err == nil {
 			then()
 		}

@@ -142,7 +142,7 @@ func (d *Double) Begin(server Server, setUp func() error) error {
 
 // apply applies a record, whose format and values are those of [fmt.Sprintf].
 func (d *Double) apply(format string, values ...any) error {
-	_, _, err := d.server.ApplyRecords(strings.NewReader(fmt.Sprintf("["+format+"]", values...)))
+	_, _, err := d.server.ApplyRecords(fmt.Appendf(nil, "["+format+"]", values...))
 	return err
 }
 

@@ -4,7 +4,6 @@
 package offline
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -131,57 +130,20 @@ func (f *Files) Socket(data string) string { return rows.SocketPath(data) }
 func (f *Files) BelongsTo(data, path string) bool { return rows.BelongsTo(data, path) }
 
 // Records is that of [operator.Files].
-func (f *Files) Records(path string) (operator.Records, error) {
-	r, err := f.openRecords(path)
-	if err != nil {
-		return nil, err
-	}
-	beginning := make([]byte, 64)
-	n, _ := r.ReadAt(beginning, 0) // if it fails, so does applying
-	if rows.IsDataFile(beginning[:n]) {
-		if path == "-" {
-			path = "standard input"
-		}
-		err = fmt.Errorf("%s is a data file, not an array of records; eventsd dump makes one of it", path)
-		return nil, errors.Join(err, r.Close())
-	}
-	return r, nil
-}
-
-// openRecords opens a file to be read as it is applied. Standard input and what is no regular file
-// can be read only once, so that is read here.
-func (f *Files) openRecords(path string) (*records, error) {
+func (f *Files) Records(path string) (text []byte, err error) {
 	if path == "-" {
-		return inMemory(io.NopCloser(f.Program.Stdin))
+		path = "standard input"
+		text, err = io.ReadAll(f.Program.Stdin)
+	} else {
+		text, err = os.ReadFile(path)
 	}
-	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
+	if rows.IsDataFile(text) {
+		return nil, fmt.Errorf("%s is a data file, not an array of records; eventsd dump makes one of it", path)
 	}
-	if !info.Mode().IsRegular() || info.Size() == 0 { // files that the kernel makes up have no size
-		return inMemory(file)
-	}
-	return &records{io.NewSectionReader(file, 0, info.Size()), file}, nil
-}
-
-// records is an [operator.Records].
-type records struct {
-	*io.SectionReader
-	io.Closer
-}
-
-// inMemory reads records and closes what they come from.
-func inMemory(from io.ReadCloser) (*records, error) {
-	text, err := io.ReadAll(from)
-	err = errors.Join(err, from.Close())
-	if err != nil {
-		return nil, err
-	}
-	return &records{io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))), io.NopCloser(nil)}, nil
+	return text, nil
 }
 
 // Check is the subcommand check. It ends with status 1 if the file is damaged, and not with 2: it

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -137,11 +136,8 @@ func TestRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := io.ReadAll(io.NewSectionReader(records, 0, 9)); string(text) != "[]" || err != nil {
-		t.Errorf("Records has %q, %v; want []", text, err)
-	}
-	if err := records.Close(); err != nil {
-		t.Error(err)
+	if string(records) != "[]" {
+		t.Errorf("Records = %q, want []", records)
 	}
 }
 

@@ -13,24 +13,18 @@ import (
 	"time"
 
 	"example.com/events/internal/command"
-	"example.com/events/internal/strict"
 )
 
 // How long the client waits for the running server.
 const (
 	quietTimeout = 10 * time.Second // for a read or a write
 	applyTimeout = 10 * time.Minute // once the records are sent: they may be many, and the disk slow
-
-	// staleAfter is when a connection on which nothing was sent is replaced, before the server,
-	// which waits a few seconds for a request, closes it.
-	staleAfter = time.Second
 )
 
 // client is the [Store] of a running server, and the connection to it. A read or a write
 // fails when it takes longer than a timeout.
 type client struct {
 	net.Conn
-	dial    func() (net.Conn, error) // makes another connection to the same server
 	timeout time.Duration
 	doubt   string // ends the error of a read
 }
@@ -123,21 +117,7 @@ func (c *client) UserRecords(userID string) (write func(io.Writer) error, err er
 }
 
 // ApplyRecords returns no ids: they are in the log of the server.
-func (c *client) ApplyRecords(records strict.Source) (map[string]int, map[string][]string, error) {
-	began := time.Now()
-	body := make([]byte, records.Size())
-	_, err := io.ReadFull(io.NewSectionReader(records, 0, records.Size()), body)
-	if err != nil {
-		return nil, nil, fmt.Errorf("the records could not be read: %w", err)
-	}
-	if time.Since(began) > staleAfter {
-		conn, err := c.dial()
-		if err != nil {
-			return nil, nil, err
-		}
-		c.Conn.Close()
-		c.Conn = conn
-	}
-	count, err := decode[map[string]int](c, "POST", "/records", body)
+func (c *client) ApplyRecords(records []byte) (map[string]int, map[string][]string, error) {
+	count, err := decode[map[string]int](c, "POST", "/records", records)
 	return count, nil, err
 }

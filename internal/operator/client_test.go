@@ -37,12 +37,7 @@ func (files) Socket(data string) string { return data + ".sock" }
 
 func (files) BelongsTo(string, string) bool { return false }
 
-func (files) Records(string) (Records, error) {
-	return struct {
-		*strings.Reader
-		io.Closer
-	}{strings.NewReader(""), io.NopCloser(nil)}, nil
-}
+func (files) Records(string) ([]byte, error) { return nil, nil }
 
 // target is a data file without a server, or with one.
 type target struct {
@@ -251,7 +246,7 @@ var requests = []struct {
 		return err
 	}, "records of usr 1&", "[\n2]\n"},
 	{"POST /records", func(s Store, answer io.Writer) error {
-		count, _, err := s.ApplyRecords(strings.NewReader("[1]"))
+		count, _, err := s.ApplyRecords([]byte("[1]"))
 		if err == nil {
 			fmt.Fprint(answer, count["applied"], count["unchanged"])
 		}
@@ -306,44 +301,6 @@ func TestAsk(t *testing.T) {
 			}
 		}
 	}
-}
-
-// slowRecords are records that take longer to read than a server waits for a request.
-type slowRecords struct{ *strings.Reader }
-
-func (r slowRecords) ReadAt(p []byte, off int64) (int, error) {
-	time.Sleep(time.Minute)
-	return r.Reader.ReadAt(p, off)
-}
-
-// Records that take long to read are sent on a new connection: the server has closed the first one.
-func TestSlowRecords(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ours, theirs := net.Pipe()
-		theirs.Close()
-		again, server := net.Pipe()
-		go func() {
-			r, err := http.ReadRequest(bufio.NewReader(server))
-			if err == nil {
-				io.Copy(io.Discard, r.Body)
-				_, err = io.WriteString(server, "HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{\"applied\":1}")
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		}()
-		c := &client{Conn: ours, dial: func() (net.Conn, error) { return again, nil }}
-		count, _, err := c.ApplyRecords(slowRecords{strings.NewReader("[1]")})
-		if count["applied"] != 1 || err != nil {
-			t.Errorf("ApplyRecords = %v, %v, want that one was applied", count, err)
-		}
-		c.Close()
-		server.Close()
-		if _, err := ours.Write([]byte("x")); err == nil || !errors.Is(err, io.ErrClosedPipe) {
-			t.Errorf("the first connection is open: %v", err)
-		}
-	})
 }
 
 // A server that fails is reported as one, whatever it is.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -31,15 +30,9 @@ type Files interface {
 	Socket(data string) string
 	// BelongsTo reports whether a path is that of a data file or of what stands beside it.
 	BelongsTo(data, path string) bool
-	// Records opens an array of records: a file, which is read as it is applied, or what standard
-	// input has, if the path is "-". It refuses a data file.
-	Records(path string) (Records, error)
-}
-
-// Records is an array of records that is open.
-type Records interface {
-	strict.Source
-	io.Closer
+	// Records reads an array of records from a file, or from standard input if the path is "-". It
+	// refuses a data file.
+	Records(path string) ([]byte, error)
 }
 
 // DataFlag declares -data, the flag of every subcommand that works on a data file.
@@ -74,12 +67,11 @@ func AddCommands(p *command.Program, files Files) {
 
 // dial connects to the server that has a data file open.
 func (t *tool) dial(data string) (*client, error) {
-	dial := func() (net.Conn, error) { return command.DialSocket(t.files.Socket(data), data) }
-	conn, err := dial()
+	conn, err := command.DialSocket(t.files.Socket(data), data)
 	if err != nil {
 		return nil, err
 	}
-	return &client{Conn: conn, dial: dial}, nil
+	return &client{Conn: conn}, nil
 }
 
 // look calls do with the store of the running server or, if none can be running, with what the
@@ -272,7 +264,6 @@ func (t *tool) apply(flags *command.Flags) func() error {
 		if err != nil {
 			return err
 		}
-		defer records.Close()
 		if t.files.BelongsTo(data, path) { // such as FILE.tmp, which the next rewrite removes
 			return fmt.Errorf("%s belongs to the data file; give the records another path", path)
 		}

@@ -16,7 +16,6 @@
 package operator
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -47,7 +46,7 @@ type Store interface {
 	// ApplyRecords applies an array of records, all or none. It counts them as "applied",
 	// those of them that changed nothing as "unchanged", and those of each kind. By kind, it
 	// returns the ids of those that changed something: the first ten, and then how many more.
-	ApplyRecords(records strict.Source) (count map[string]int, ids map[string][]string, err error)
+	ApplyRecords(records []byte) (count map[string]int, ids map[string][]string, err error)
 	// Close releases the data file, or ends the connection.
 	Close() error
 }
@@ -94,7 +93,7 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 		return nil, err
 	}
 	applyRecords := func(r answer.Request) (any, error) {
-		count, ids, err := store.ApplyRecords(bytes.NewReader(r.Body))
+		count, ids, err := store.ApplyRecords(r.Body)
 		if err != nil {
 			return nil, err
 		}

@@ -40,7 +40,7 @@ func BenchmarkElements(b *testing.B) {
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
-		for _, err := range strict.Elements(bytes.NewReader(data)) {
+		for _, err := range strict.Elements(data) {
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -26,7 +26,7 @@ func ExampleParse() {
 }
 
 func ExampleElements() {
-	for v, err := range strict.Elements(strings.NewReader(`["Ada", "Grace" "Alan"]`)) {
+	for v, err := range strict.Elements([]byte(`["Ada", "Grace" "Alan"]`)) {
 		if err != nil {
 			fmt.Println(err)
 			break

@@ -18,6 +18,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"unicode"
@@ -102,6 +103,38 @@ func Parse(data []byte) (Value, error) {
 	return v, p.finish()
 }
 
+// Elements reads data, which must be one JSON array, by the rules of [Parse], and yields
+// its elements one after the other. MaxValues limits each element. The first mistake
+// ends the sequence with an error and a zero Value, after the elements before it.
+func Elements(data []byte) iter.Seq2[Value, error] {
+	return func(yield func(Value, error) bool) {
+		p := parser{data: data, depth: 1}
+		p.next()
+		if !p.skip("[") {
+			p.fail(p.pos, "a JSON array is needed: begin it with [, in UTF-8 without a byte order mark")
+		}
+		for first := true; p.more(first, ']'); first = false {
+			p.count = 0
+			p.text.Reset()
+			p.text.Grow(elementText)
+			v := p.value()
+			if p.err != nil {
+				break
+			}
+			if !yield(v, nil) {
+				return
+			}
+		}
+		err := p.finish()
+		if err != nil {
+			yield(Value{}, err)
+		}
+	}
+}
+
+// elementText is how many bytes of names and strings an element has, if it is not a long one.
+const elementText = 1 << 10
+
 // Encode returns x as JSON. Unlike json.Marshal, it leaves <, > and & as they are, and escapes
 // all control characters, so that the text is safe to show on a terminal. It panics if x has
 // something that JSON cannot express, such as a channel or a NaN.
@@ -142,15 +175,7 @@ type parser struct {
 	count int             // values that were begun
 	text  strings.Builder // all names and strings until now, without escapes
 	err   error
-	isCut bool // the error may be none if data is the beginning of a longer text
-
-	lines  int // that ended before data: it may be the rest of a longer text
-	column int // bytes of the last one of these, which data goes on with
-
-	open []Member // the members so far of the arrays and objects that are not closed
-	room []Member // memory for those of the next ones that are
-
-	pieces int // how many members each piece of that memory has at least
+	open  []Member // the members so far of the arrays and objects that are not closed
 }
 
 // finish returns the error, which is one if more than white space is left.
@@ -162,17 +187,12 @@ func (p *parser) finish() error {
 	return p.err
 }
 
-// fail sets the error, unless there is one already, and moves to the end of the text. So near to the
-// end, what looks like a mistake may be a word or an escape that goes on.
+// fail sets the error, unless there is one already, and moves to the end of the text.
 func (p *parser) fail(at int, problem string) {
 	if p.err == nil {
-		p.isCut = p.isCut || len(p.data)-at < maxEscape
 		before := p.data[:at]
-		line := 1 + p.lines + bytes.Count(before, []byte("\n"))
+		line := 1 + bytes.Count(before, []byte("\n"))
 		column := at - bytes.LastIndexByte(before, '\n')
-		if column > at { // there is no line end in data
-			column += p.column
-		}
 		p.err = fmt.Errorf("line %d, column %d: %s", line, column, problem)
 		p.pos = len(p.data)
 	}
@@ -243,23 +263,9 @@ func (p *parser) container(kind Kind, end byte) Value {
 		m.Value = p.value()
 		p.open = append(p.open, m)
 	}
-	v.Members = p.keep(p.open[begin:])
+	v.Members = append(v.Members, p.open[begin:]...)
 	p.open = p.open[:begin]
 	return v
-}
-
-// keep copies members to memory of their own, which it takes from larger pieces: one piece for
-// many objects takes less time than one for each.
-func (p *parser) keep(members []Member) []Member {
-	if len(members) == 0 {
-		return nil
-	}
-	if len(members) > cap(p.room)-len(p.room) {
-		p.room = make([]Member, 0, max(len(members), p.pieces))
-	}
-	begin := len(p.room)
-	p.room = append(p.room, members...)
-	return p.room[begin:len(p.room):len(p.room)]
 }
 
 // more reports whether the innermost array or object has another element or member, and
@@ -300,7 +306,6 @@ func (p *parser) number() string {
 	p.pos = len(p.data) - len(bytes.TrimLeft(p.data[start:], numberBytes))
 	literal := p.data[start:p.pos]
 	if !json.Valid(literal) {
-		p.isCut = p.pos == len(p.data)
 		p.fail(start, "this is not a number that JSON has: write it like 12, -0.5 or 6e23, "+
 			"with no + or needless 0 before it and with digits on both sides of a point")
 	}
@@ -341,13 +346,9 @@ func (p *parser) chars() string {
 			return ""
 		}
 	}
-	p.isCut = true
 	p.fail(open, "a string is not closed: add a double quote at its end")
 	return ""
 }
-
-// maxEscape is how many bytes the longest escape has: two halves of a surrogate pair.
-const maxEscape = len(`\ud83d\ude00`)
 
 // unescape returns the character of the escape with which s begins, and the number of
 // bytes that the escape takes. If it is not valid, the character is -1. Example:

@@ -120,7 +120,7 @@ func TestTooManyValues(t *testing.T) {
 		}
 	}
 	elements := 0
-	for _, err := range strict.Elements(strings.NewReader(many)) {
+	for _, err := range strict.Elements([]byte(many)) {
 		if elements++; err != nil {
 			t.Errorf("Elements(an array of %d): %v", strict.MaxValues, err)
 		}
@@ -128,7 +128,7 @@ func TestTooManyValues(t *testing.T) {
 	if elements != strict.MaxValues {
 		t.Errorf("Elements(an array of %d) yields %d", strict.MaxValues, elements)
 	}
-	for _, err := range strict.Elements(strings.NewReader("[" + many + "]")) {
+	for _, err := range strict.Elements([]byte("[" + many + "]")) {
 		if err == nil || !strings.Contains(err.Error(), "send fewer") {
 			t.Errorf("Elements(an array in an array of %d) = %v, want an error", strict.MaxValues, err)
 		}
@@ -379,7 +379,7 @@ func TestElements(t *testing.T) {
 			t.Parallel()
 			var got []string
 			var failed error
-			for v, err := range strict.Elements(strings.NewReader(tt.in)) {
+			for v, err := range strict.Elements([]byte(tt.in)) {
 				if failed != nil {
 					t.Fatalf("Elements(%s) yields %s, %v after the error %v", tt.in, show(v), err, failed)
 				}
@@ -398,7 +398,7 @@ func TestElements(t *testing.T) {
 	t.Run("a caller that stops", func(t *testing.T) {
 		t.Parallel()
 		n := 0
-		for range strict.Elements(strings.NewReader(`[1,2,x`)) {
+		for range strict.Elements([]byte(`[1,2,x`)) {
 			if n++; n == 2 {
 				break
 			}
@@ -493,7 +493,7 @@ func checkElements(t *testing.T, data []byte) {
 	whole, wholeErr := strict.Parse(data)
 	got := strict.Value{Kind: strict.Array}
 	var err error
-	for item, itemErr := range strict.Elements(bytes.NewReader(data)) {
+	for item, itemErr := range strict.Elements(data) {
 		if err != nil {
 			t.Fatalf("Elements(%q) goes on after %v", data, err)
 		}
