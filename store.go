@@ -258,8 +258,6 @@ type Store struct {
 	clock clock
 
 	encoded []byte // the row that was encoded last; kept for its memory: updates run one at a time
-
-	userDeleted func(userID string) // see inner.OnDelete
 }
 
 // inner is a store with what the packages under internal/ need of it beside its public
@@ -276,7 +274,7 @@ func NewStore(cfg *Config) *Store {
 }
 
 func newStore(cfg *Config) *Store {
-	s := &Store{cfg: *cmp.Or(cfg, &Config{}), userDeleted: func(string) {}}
+	s := &Store{cfg: *cmp.Or(cfg, &Config{})}
 	s.clock.configured = s.cfg.Now
 	s.cfg.Logger = cmp.Or(s.cfg.Logger, slog.New(slog.DiscardHandler))
 	switch s.cfg.NewEventStatus {
@@ -368,18 +366,15 @@ func (s *Store) applyArray(ctx context.Context, records []byte, isSeed bool) (ap
 	})
 }
 
-// Replace deletes the events of a user, with their guests, and applies records, in one
-// step. For the user "" it deletes everything in the store. At the end of that step it
-// calls the function then: the records are accepted, and no other change has begun. A
-// test double goes back to its start by it, while it is in use. The store must be in memory, where
-// an update runs once, and nothing fails after it.
-func (s inner) Replace(userID string, records []byte, then func()) error {
+// Replace deletes everything in the store and applies records, in one step. At the end of that step
+// it calls the function then: the records are accepted, and no other change has begun. A test double
+// goes back to its start by it, while it is in use. The store must be in memory, where an update runs
+// once, and nothing fails after it.
+func (s inner) Replace(records []byte, then func()) error {
 	ctx := context.Background()
 	_, err := update(ctx, s.Store, func(t tx) (applyResult, error) {
-		for _, child := range t.Children(userID) {
-			if child.Kind.Prefix != "key" {
-				t.Delete(child.ID)
-			}
+		for _, user := range t.Children("") {
+			t.Delete(user.ID)
 		}
 		done, err := t.applyAll(ctx, strict.Elements(records))
 		if err == nil {
@@ -389,12 +384,6 @@ func (s inner) Replace(userID string, records []byte, then func()) error {
 	})
 	return err
 }
-
-// OnDelete sets a function that is called with the id of each user that records delete, at the
-// end of the change that does it: the records are accepted, and no other change has begun. It
-// must be called before the first change. A test double forgets by it what it has of the user.
-// The store must be in memory: see Replace.
-func (s inner) OnDelete(f func(userID string)) { s.userDeleted = f }
 
 // Records returns a copy of everything in the store, as records that make the same
 // store again: each user with its keys and events, each event with its guests. Keys
@@ -579,7 +568,6 @@ func (t tx) applyAll(
 ) (applyResult, error) {
 	done := applyResult{map[string]int{}, map[string][]string{}}
 	changed := map[string]int{} // by kind
-	var deleted []string        // the ids of users
 	for record, err := range records {
 		if ctx.Err() != nil {
 			return applyResult{}, ctx.Err()
@@ -606,17 +594,11 @@ func (t tx) applyAll(
 		if changed[kind] <= maxNamed {
 			done.ids[kind] = append(done.ids[kind], id)
 		}
-		if kind == "delete" && strings.HasPrefix(id, "usr_") {
-			deleted = append(deleted, id)
-		}
 	}
 	for kind, n := range changed {
 		if n > maxNamed {
 			done.ids[kind] = append(done.ids[kind], fmt.Sprintf("and %d more", n-maxNamed))
 		}
-	}
-	for _, id := range deleted {
-		t.s.userDeleted(id)
 	}
 	return done, nil
 }

@@ -189,7 +189,7 @@ func (s *Server) end() {
 	if s.t.Failed() {
 		s.logRequests()
 	}
-	s.double.Clear("", "")
+	s.double.Clear("")
 }
 
 // logRequests logs the newest requests.
@@ -342,7 +342,7 @@ func (i *Injected) Hits() int { return i.double.Hits(i.injection) }
 
 // Clear removes the fault. Requests that it holds wait no longer, but the rest of it is done to
 // them all the same.
-func (i *Injected) Clear() { i.double.Clear(i.injection.ID, "") }
+func (i *Injected) Clear() { i.double.Clear(i.injection.ID) }
 
 // Request is a request as the server got it. API keys are cut to their last four
 // characters: in the path, the query, names and values of the header, and the body, as they
@@ -350,7 +350,7 @@ func (i *Injected) Clear() { i.double.Clear(i.injection.ID, "") }
 // Proxy-Authorization and x-service-api-key only the end is kept. Keys that are encoded in
 // another way, as in base64, are not found.
 type Request struct {
-	Seq       int         // counts from 1 in a server; only [Server.Reset] begins anew
+	Seq       int         // counts from 1
 	Time      time.Time   // by the server's clock
 	Received  time.Time   // by the machine's clock: for the time between two tries
 	Method    string      // such as POST
@@ -434,7 +434,7 @@ func (s *Server) requests(method string, q double.Query) (all []Request) {
 }
 
 // ClearRequests forgets all requests so far.
-func (s *Server) ClearRequests() { s.double.ClearRequests("") }
+func (s *Server) ClearRequests() { s.double.ClearRequests() }
 
 // Now returns the time of the server's clock, which all its users share.
 func (s *Server) Now() time.Time { return s.double.Now() }
@@ -444,21 +444,4 @@ func (s *Server) Now() time.Time { return s.double.Now() }
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
 	s.check("Advance", s.double.SetClock(nil, d))
-}
-
-// Reset takes everything back to the start, in one step: users, keys, events and
-// guests to the seed, counters and the clock; there are no faults and no requests
-// then. A request that a fault held is answered 503.
-func (s *Server) Reset() {
-	s.t.Helper()
-	s.check("Reset", s.double.Reset(""))
-}
-
-// ResetUser takes a user's events, guests, faults, requests and counters back to
-// the start, in one step. Its profile and keys, the clock and all other users stay
-// as they are. It fails the test at once if there is no such user.
-func (s *Server) ResetUser(id string) {
-	s.t.Helper()
-	s.check("ResetUser", s.double.KnownUser(id))
-	s.check("ResetUser", s.double.Reset(id))
 }

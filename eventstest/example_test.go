@@ -122,12 +122,9 @@ func ExampleSeed() {
 			fmt.Println(r.Event.ID, r.Event.Title, r.Event.Status)
 		}
 	}
-	srv.Reset()
-	fmt.Println(len(srv.Store.Records()), "records: a user, a key and the seed")
 	// Output:
 	// evt_owner_000001 Seeded draft
 	// evt_owner_000002 Launch published
-	// 3 records: a user, a key and the seed
 }
 
 func ExampleServer_Advance() {

@@ -303,33 +303,3 @@ func TestHeldBodies(t *testing.T) {
 		t.Errorf("then there are %s, want one event", a.body)
 	}
 }
-
-// A reset that comes while the body of a request arrives ends that request, too.
-func TestResetWhileBodyArrives(t *testing.T) {
-	t.Parallel()
-	srv := eventstest.New(t)
-	f := srv.Fail("POST /events/create", eventstest.Fault{Status: 500, Delay: time.Hour})
-	body, w := io.Pipe()
-	got := make(chan answer)
-	go func() {
-		r, _ := http.NewRequest("POST", srv.URL+"/events/create", body)
-		resp, err := srv.Client().Do(r)
-		if err != nil {
-			got <- answer{err: err}
-			return
-		}
-		resp.Body.Close()
-		got <- answer{status: resp.StatusCode, header: resp.Header}
-	}()
-	io.WriteString(w, launch[:9])
-	until(t, "it has begun", func() bool {
-		r := srv.Requests("POST /events/create")
-		return len(r) == 1 && r[0].Body != ""
-	})
-	srv.Reset()
-	io.WriteString(w, launch[9:])
-	w.Close()
-	if a := <-got; a.status != 503 || a.header.Get("X-Eventsd-Fault") != "reset" || f.Hits() != 0 {
-		t.Errorf("a create whose body came after a reset = %+v, %d hits", a, f.Hits())
-	}
-}

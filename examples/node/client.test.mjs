@@ -36,7 +36,7 @@ describe('client', { concurrency: true }, () => {
 
   test('tries again after an error', async (t) => {
     const { user, client } = await newUser(t)
-    await double.faults(user, { operation: create, status: 503, times: 2 })
+    await double.fail(user, { operation: create, status: 503, times: 2 })
     await client.create(launch)
     const tries = await double.tries(user, create, 3)
     assert.deepEqual(tries.map((t) => t.status), [503, 503, 201])
@@ -44,7 +44,7 @@ describe('client', { concurrency: true }, () => {
 
   test('tells the page of a proxy from an answer', async (t) => {
     const { user, client } = await newUser(t)
-    await double.faults(user, { operation: create, status: 403, body: '<html>Forbidden</html>' })
+    await double.fail(user, { operation: create, status: 403, body: '<html>Forbidden</html>' })
     await assert.rejects(client.create(launch), /403 <html>/)
     const [refused] = await double.requests(user)
     assert.equal(refused.fault, 'status 403')
@@ -52,7 +52,7 @@ describe('client', { concurrency: true }, () => {
 
   test('makes one event of a lost answer and its retry', async (t) => {
     const { user, client } = await newUser(t)
-    await double.faults(user, { operation: create, lose: true, times: 1 })
+    await double.fail(user, { operation: create, lose: true, times: 1 })
     await client.create(launch)
     assert.equal(await double.countEvents(user), 1)
     const tries = await double.tries(user, create, 2)
@@ -64,7 +64,7 @@ describe('client', { concurrency: true }, () => {
 
   test('makes one event though a gateway gives up', async (t) => {
     const { user, client } = await newUser(t)
-    await double.faults(user, { operation: create, lose: true, status: 504, times: 1 })
+    await double.fail(user, { operation: create, lose: true, status: 504, times: 1 })
     await client.create(launch)
     assert.equal(await double.countEvents(user), 1)
     assert.ok(sameKey(await double.tries(user, create, 2)))
@@ -72,7 +72,7 @@ describe('client', { concurrency: true }, () => {
 
   test('keeps what it does not know', async (t) => {
     const { user, client } = await newUser(t)
-    await double.faults(user, { operation: create, patch: { status: 'archived', capacity: null } })
+    await double.fail(user, { operation: create, patch: { status: 'archived', capacity: null } })
     const event = await client.create(launch)
     assert.equal(event.status, 'archived')
     assert.equal(event.capacity, null)
@@ -80,27 +80,19 @@ describe('client', { concurrency: true }, () => {
 
   test('tries again after half an answer', async (t) => {
     const { user, client } = await newUser(t)
-    await double.faults(user, { operation: create, cut: true, times: 1 })
+    await double.fail(user, { operation: create, cut: true, times: 1 })
     await client.create(launch)
     assert.equal((await client.events()).length, 1)
   })
 
   test('gives up on a refusal', async (t) => {
     const { user, client } = await newUser(t)
-    await double.faults(user, { operation: create, status: 429 })
+    await double.fail(user, { operation: create, status: 429 })
     await assert.rejects(client.create(launch), /429/)
     assert.equal((await double.requests(user)).length, 1)
   })
 
-  test('begins again after a reset', async (t) => {
-    const { user, client } = await newUser(t)
-    const first = await client.create(launch)
-    await double.reset(user)
-    assert.deepEqual(await client.events(), [])
-    assert.deepEqual(await client.create(launch), first)
-  })
-
   test('hears of a fault that could never happen', async () => {
-    await assert.rejects(double.control('PUT', '/faults?user=usr_owner', [{ operation: 'POST /event', drop: true }]), /it must be one of/)
+    await assert.rejects(double.fail('usr_owner', { operation: 'POST /event', drop: true }), /it must be one of/)
   })
 })

@@ -40,8 +40,8 @@ function steer(baseURL, controlURL, token) {
     // Creates a user with a key: with one each, tests don't see each other's events.
     // {id, key, user, base_url}
     newKey: (name) => control('POST', '/keys', { name }),
-    // Replaces the faults of a user.
-    faults: (user, ...faults) => control('PUT', `/faults?user=${user}`, faults),
+    // Sets a fault for the requests of a user.
+    fail: (user, fault) => control('POST', '/faults', { ...fault, user }),
     // What a user called, oldest first.
     requests: async (user) => (await control('GET', `/requests?user=${user}`)).data,
     // The tries of an operation by a user, once there are count that have their answers: each with
@@ -60,7 +60,6 @@ function steer(baseURL, controlURL, token) {
     // How many events a user hosts, whatever the answers to their creates were.
     countEvents: async (user) =>
       (await control('GET', '/records')).filter(({ event }) => event?.host_id === user).length,
-    reset: (user) => control('POST', `/reset?user=${user}`),
   }
 }
 

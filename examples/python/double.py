@@ -50,9 +50,9 @@ class Double:
         {id, key, user, base_url}"""
         return self.control("POST", "/keys", {"name": name})
 
-    def faults(self, user, *faults):
-        """Replaces the faults of a user."""
-        return self.control("PUT", "/faults?user=" + user, list(faults))
+    def fail(self, user, fault):
+        """Sets a fault for the requests of a user."""
+        return self.control("POST", "/faults", {**fault, "user": user})
 
     def requests(self, user):
         """What a user called, oldest first."""
@@ -82,9 +82,6 @@ class Double:
         """How many events a user hosts, whatever the answers to their creates were."""
         events = [record.get("event") for record in self.control("GET", "/records")]
         return sum(1 for event in events if event and event["host_id"] == user)
-
-    def reset(self, user):
-        self.control("POST", "/reset?user=" + user)
 
 
 def same_key(tries):

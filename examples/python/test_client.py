@@ -36,20 +36,20 @@ class TestClient(unittest.TestCase):
         self.assertEqual(len(pages), 2)
 
     def test_error(self):
-        self.double.faults(self.user, {"operation": CREATE, "status": 503, "times": 2})
+        self.double.fail(self.user, {"operation": CREATE, "status": 503, "times": 2})
         self.client.create(LAUNCH)
         tries = self.double.tries(self.user, CREATE, count=3)
         self.assertEqual([t["status"] for t in tries], [503, 503, 201])
 
     def test_page_of_a_proxy(self):
-        self.double.faults(self.user, {"operation": CREATE, "status": 403, "body": "<html>Forbidden</html>"})
+        self.double.fail(self.user, {"operation": CREATE, "status": 403, "body": "<html>Forbidden</html>"})
         with self.assertRaises(urllib.error.HTTPError) as caught:
             self.client.create(LAUNCH)
         self.assertEqual(caught.exception.headers["Content-Type"], "text/html; charset=utf-8")
         self.assertEqual([r["fault"] for r in self.double.requests(self.user)], ["status 403"])
 
     def test_lost_answer(self):
-        self.double.faults(self.user, {"operation": CREATE, "lose": True, "times": 1})
+        self.double.fail(self.user, {"operation": CREATE, "lose": True, "times": 1})
         self.client.create(LAUNCH)
         self.assertEqual(self.double.count_events(self.user), 1)
         tries = self.double.tries(self.user, CREATE, count=2)
@@ -59,32 +59,26 @@ class TestClient(unittest.TestCase):
 
     def test_gateway_gives_up(self):
         fault = {"operation": CREATE, "lose": True, "status": 504, "times": 1}
-        self.double.faults(self.user, fault)
+        self.double.fail(self.user, fault)
         self.client.create(LAUNCH)
         self.assertEqual(self.double.count_events(self.user), 1)
         self.assertTrue(same_key(self.double.tries(self.user, CREATE, count=2)))
 
     def test_unknown_value(self):
-        self.double.faults(self.user, {"operation": CREATE, "patch": {"status": "archived", "capacity": None}})
+        self.double.fail(self.user, {"operation": CREATE, "patch": {"status": "archived", "capacity": None}})
         event = self.client.create(LAUNCH)
         self.assertEqual((event["status"], event["capacity"]), ("archived", None))
 
     def test_refusal(self):
-        self.double.faults(self.user, {"operation": CREATE, "status": 429})
+        self.double.fail(self.user, {"operation": CREATE, "status": 429})
         with self.assertRaises(urllib.error.HTTPError) as caught:
             self.client.create(LAUNCH)
         self.assertEqual(caught.exception.code, 429)
         self.assertEqual(len(self.double.requests(self.user)), 1)
 
-    def test_reset(self):
-        first = self.client.create(LAUNCH)
-        self.double.reset(self.user)
-        self.assertEqual(self.client.events(), [])
-        self.assertEqual(self.client.create(LAUNCH), first)
-
     def test_fault_that_could_never_happen(self):
         with self.assertRaises(urllib.error.HTTPError) as caught:
-            self.double.faults(self.user, {"operation": "POST /event", "drop": True})
+            self.double.fail(self.user, {"operation": "POST /event", "drop": True})
         with caught.exception as error:
             self.assertIn("it must be one of", json.load(error)["error"]["message"])
 

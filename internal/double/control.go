@@ -87,28 +87,25 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 	user.Check = d.KnownUser
 	operation := *operationParam
 	operation.Check = d.KnownOperation
-	ofUser := []answer.Parameter{&user}
 	filter := []answer.Parameter{
 		&user, &operation, afterParam, countParam, waitParam, answeredParam, followParam,
 	}
-	reset := func(r answer.Request) (any, error) {
-		return nil, d.Reset(userParam.In(r))
-	}
-	deleteRequests := func(r answer.Request) (any, error) {
-		d.ClearRequests(userParam.In(r))
+	reset := func(answer.Request) (any, error) { return nil, d.Reset() }
+	deleteRequests := func(answer.Request) (any, error) {
+		d.ClearRequests()
 		return nil, nil
 	}
 	body := answer.NewBodies(maxControl, 0, "")
 	routes := operator.StoreRoutes(controlled{d.server, d}, report, d.base)
 	routes = append(routes, []answer.Route{
-		{Operation: "POST /reset", Params: ofUser, Handle: operator.Reply(204, reset)},
-		{Operation: "GET /faults", Params: ofUser, Handle: operator.Reply(200, d.getFaults)},
-		{Operation: "PUT /faults", Params: ofUser, Body: body, Handle: operator.Reply(200, d.putFaults)},
-		{Operation: "POST /faults", Params: ofUser, Body: body, Handle: operator.Reply(201, d.postFault)},
-		{Operation: "DELETE /faults", Params: ofUser, Handle: operator.Reply(204, d.deleteFaults)},
+		{Operation: "POST /reset", Handle: operator.Reply(204, reset)},
+		{Operation: "GET /faults", Handle: operator.Reply(200, d.getFaults)},
+		{Operation: "PUT /faults", Body: body, Handle: operator.Reply(200, d.putFaults)},
+		{Operation: "POST /faults", Body: body, Handle: operator.Reply(201, d.postFault)},
+		{Operation: "DELETE /faults", Handle: operator.Reply(204, d.deleteFaults)},
 		{Operation: "DELETE /faults/{id}", Handle: operator.Reply(204, d.deleteFaults)},
 		{Operation: "GET /requests", Params: filter, Handle: d.getRequests},
-		{Operation: "DELETE /requests", Params: ofUser, Handle: operator.Reply(204, deleteRequests)},
+		{Operation: "DELETE /requests", Handle: operator.Reply(204, deleteRequests)},
 		{Operation: "GET /clock", Handle: operator.Reply(200, d.getClock)},
 		{Operation: "PUT /clock", Body: body, Handle: operator.Reply(200, d.putClock)},
 	}...)
@@ -178,21 +175,18 @@ func fill(in any, object []byte) (strict.Value, error) {
 	return v, nil
 }
 
-func (d *Double) getFaults(r answer.Request) (any, error) {
+func (d *Double) getFaults(answer.Request) (any, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	user := userParam.In(r)
 	list := []Injection{}
 	for _, f := range d.faults.list {
-		if user == "" || f.User == user {
-			list = append(list, *f)
-		}
+		list = append(list, *f)
 	}
 	return list, nil
 }
 
 func (d *Double) putFaults(r answer.Request) (any, error) {
-	err := d.SetFaults(r.Body, userParam.In(r))
+	err := d.SetFaults(r.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +194,7 @@ func (d *Double) putFaults(r answer.Request) (any, error) {
 }
 
 func (d *Double) postFault(r answer.Request) (any, error) {
-	f, err := d.parseFault(r.Body, userParam.In(r))
+	f, err := d.parseFault(r.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +206,7 @@ func (d *Double) postFault(r answer.Request) (any, error) {
 
 func (d *Double) deleteFaults(r answer.Request) (any, error) {
 	id := r.PathValue("id")
-	removed := d.Clear(id, userParam.In(r))
+	removed := d.Clear(id)
 	if id != "" && removed == 0 {
 		return nil, answer.NotFound(fmt.Sprintf("fault %.80q is not set: GET /faults lists what is", id))
 	}

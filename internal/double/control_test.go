@@ -17,6 +17,8 @@ import (
 	"example.com/events/internal/double"
 )
 
+func noReport(string, ...any) {}
+
 // besideReset is a store in which something else happens right before and right after
 // the change that a reset makes.
 type besideReset struct {
@@ -24,79 +26,83 @@ type besideReset struct {
 	do func()
 }
 
-func noReport(string, ...any) {}
-
-func (s *besideReset) Replace(userID string, records []byte, then func()) error {
+func (s *besideReset) Replace(records []byte, then func()) error {
 	s.do()
-	err := s.Server.Replace(userID, records, then)
+	err := s.Server.Replace(records, then)
 	s.do()
 	return err
 }
 
-// TestCreateBesideReset: a create that comes with a reset is done before it, and
-// deleted, or after it, with the clock and the counters as they were at the start.
+const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
+
+// A create that comes with a reset is done before it, and deleted, or after it, with the clock and
+// the counters as they were at the start.
 func TestCreateBesideReset(t *testing.T) {
 	t.Parallel()
-	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
-	for _, user := range []string{"", "usr_owner"} {
-		beside := &besideReset{}
-		s := newService(t, beside)
-		create := func() {
-			if status := s.call(s.key, "POST /events/create", launch); status != 201 {
-				t.Errorf("a create beside a reset of %q = %d", user, status)
-			}
+	beside := &besideReset{}
+	s := newService(t, beside)
+	create := func() {
+		if status := s.call(s.key, "POST /events/create", launch); status != 201 {
+			t.Errorf("a create beside a reset = %d", status)
 		}
-		create()
-		beside.do = create
-		for range 2 {
-			if err := s.double.SetClock(nil, time.Hour); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.double.Reset(user); err != nil {
-				t.Fatal(err)
-			}
-			var records strings.Builder
-			if err := beside.WriteRecords(&records); err != nil {
-				t.Fatal(err)
-			}
-			got := records.String()
-			at := s.double.Now().Format(`"created_at":"2006-01-02T15:04:05Z"`)
-			if strings.Count(got, `{"event":`) != 1 || !strings.Contains(got, `"evt_owner_000001"`) || !strings.Contains(got, at) {
-				t.Errorf("after a reset of %q between two creates there is\n%s\nwant the second, the first of its host, with %s",
-					user, got, at)
-			}
+	}
+	create()
+	beside.do = create
+	for range 2 {
+		if err := s.double.SetClock(nil, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.double.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		got := s.steer("GET /records", "").Body.String()
+		if n := strings.Count(got, `{"event":`); n != 1 {
+			t.Errorf("after a reset between two creates there are %d events, want the second", n)
+		}
+		if !strings.Contains(got, `"evt_owner_000001"`) {
+			t.Errorf("after a reset, the first event is not the first of its host: %s", got)
+		}
+		if at := `"created_at":"2030-01-01T00:00:00Z"`; strings.Count(got, at) != strings.Count(got, "created_at") {
+			t.Errorf("after a reset, not everything is from %s: %s", at, got)
 		}
 	}
 }
 
-// TestReplaceThen: what runs last in a change of the store runs before any other
-// change begins, and only if the records were taken.
-func TestReplaceThen(t *testing.T) {
+// A reset takes everything back to the start, and releases requests that a fault delays.
+func TestReset(t *testing.T) {
 	t.Parallel()
-	store := events.NewStore(nil)
-	server := events.New(store).(double.Server)
-	if err := store.ApplyJSON([]byte(`[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}}]`)); err != nil {
-		t.Fatal(err)
+	s := newService(t)
+	start := s.steer("GET /records", "").Body.String()
+	work := func() (transcript string) {
+		transcript = s.steer("POST /keys", `{"name":"Grace"}`).Body.String()
+		s.call(s.key, "POST /events/create", launch)
+		s.steer("POST /records", `[{"user":{"id":"usr_ada","name":"Changed"}}]`)
+		return transcript + s.steer("GET /records", "").Body.String()
 	}
-	refused := server.Replace("usr_ada", []byte(`[{"event":{}}]`), func() { t.Error("then ran though a record was refused") })
-	if refused == nil {
-		t.Error("a record without a title was taken")
+	first := work()
+	s.steer("PUT /clock", `{"advance":"1h"}`)
+	s.steer("POST /faults", `{"operation":"GET /users/me","delay":"1h"}`)
+	held := make(chan int)
+	go func() { held <- s.call(s.key, "GET /users/me", "") }()
+	s.steer("GET /requests?operation=GET+/users/me&count=1&wait=60s", "")
+	if w := s.steer("POST /reset", ""); w.Code != 204 {
+		t.Fatalf("POST /reset = %d %s", w.Code, w.Body)
 	}
-	other := make(chan error, 1)
-	err := server.Replace("usr_ada", []byte("[]"), func() {
-		go func() {
-			_, _, err := store.IssueKey("usr_ada")
-			other <- err
-		}()
-		select {
-		case err := <-other:
-			t.Error("a key was issued within the change")
-			other <- err
-		case <-time.After(20 * time.Millisecond):
+	if got := <-held; got != 200 {
+		t.Errorf("a request that was delayed when a reset came = %d, want 200", got)
+	}
+	for request, want := range map[string]string{
+		"GET /records":  start,
+		"GET /faults":   "[]",
+		"GET /requests": `{"data":[],"timed_out":false,"dropped":0}`,
+		"GET /clock":    `{"now":"2030-01-01T00:00:00Z"}`,
+	} {
+		if got := s.steer(request, "").Body.String(); got != want {
+			t.Errorf("after a reset, %s = %s, want %s", request, got, want)
 		}
-	})
-	if err != nil || <-other != nil {
-		t.Errorf("Replace: %v, and the key behind it was refused, too", err)
+	}
+	if again := work(); again != first {
+		t.Errorf("after a reset:\n%s\nwant\n%s", again, first)
 	}
 }
 
@@ -256,18 +262,17 @@ func TestControlRefuses(t *testing.T) {
 		{"PUT /keys/key_1", "", "", 405, "use GET, HEAD, DELETE, OPTIONS"},
 		{"PATCH /faults", "", "", 405, "use GET, HEAD, PUT, POST, DELETE, OPTIONS"},
 		{"GET /keys?user=usr_ada", "", "", 400, "query"},
-		{"GET /clock?user=usr_ada", "", "", 400, "query"},
-		{"POST /reset?owner=usr_ada", "", "", 400, "query"},
-		{"POST /reset?user=", "", "", 400, "user must be the id of a user, given once"},
-		{"POST /reset?user=usr_ada&user=usr_owner", "", "", 400, "user must be the id of a user, given once"},
-		{"POST /reset?user=%zz", "", "", 400, "query"},
-		{"POST /reset?user=usr_nobody", "", "", 404, `user \"usr_nobody\" is not known`},
+		{"POST /reset?user=usr_ada", "", "", 400, "query"},
+		{"GET /faults?user=usr_ada", "", "", 400, "query"},
+		{"DELETE /requests?user=usr_ada", "", "", 400, "query"},
+		{"GET /requests?user=", "", "", 400, "user must be the id of a user, given once"},
+		{"GET /requests?user=usr_ada&user=usr_owner", "", "", 400, "user must be the id of a user, given once"},
+		{"GET /requests?user=%zz", "", "", 400, "query"},
 		{"GET /requests?user=ada", "", "", 404, "is not known"},
 		{"GET /requests?operation=GET+/event", "", "", 400,
 			`operation \"GET /event\" is not known: it must be one of ` + operations},
 		{"GET /requests?operation=", "", "", 400, "operation must be an operation of the API"},
-		{"DELETE /requests?operation=GET+/events", "", "", 400, "takes user"},
-		{"POST /reset", `{"user":"usr_ada"}`, "", 400, "takes user"},
+		{"POST /reset", `{"user":"usr_ada"}`, "", 400, "must be empty"},
 		{"DELETE /faults", `[]`, "", 400, "must be empty"},
 		{"PUT /clock", "", "", 400, "the body is empty"},
 		{"PUT /clock", `{}`, "", 400, "one member"},
@@ -342,7 +347,6 @@ func TestPutNoFaults(t *testing.T) {
 func TestControl(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
 	adaFault := faultText(`"id":"flt_3"`, `"operation":"GET /users/me"`, `"status":429`, `"user":"usr_ada"`)
 	for i, tt := range []struct {
 		request, body string // of the control API; of the API where it begins with a key
@@ -370,24 +374,16 @@ func TestControl(t *testing.T) {
 		{"owner POST /events/create", launch, 0, ""},
 		{"owner POST /events/create", launch, 201, ""},
 		{"GET /faults", "", 200, `[…"user":"usr_ada",…"hits":1,…"user":"",…"hits":1,…]`},
-		{"GET /faults?user=usr_ada", "", 200,
-			`[{"id":"flt_1",…"user":"usr_ada",…"hits":1,…}]`},
-		{"PUT /faults?user=usr_ada", `[{"operation":"GET /users/me","status":429}]`, 200, "[" + adaFault +
-			"]"},
-		{"GET /faults", "", 200, `[{"id":"flt_2",…"user":"",…"hits":1,…},` + adaFault +
-			`]`},
+		{"PUT /faults", `[{"operation":"GET /users/me","status":429,"user":"usr_ada"}]`, 200, "[" + adaFault + "]"},
 		{"owner GET /users/me", "", 200, ""},
 		{"svc_live_ada GET /users/me", "", 429, ""},
-		{"DELETE /faults?user=usr_ada", "", 204, ""},
+		{"DELETE /faults", "", 204, ""},
 		{"svc_live_ada GET /users/me", "", 200, ""},
 		{"GET /requests?user=usr_owner", "", 200,
 			`{"data":[{"seq":2,"time":"2030-01-01T00:00:00Z","received":"20…Z","method":"POST","path":"/api/public/v1/events/create","query":"","header":{…},"operation":"POST /events/create","status":0,"user":"usr_owner","body":"{\"title\":…}","fault":"drop","error":""},{…"status":201,"user":"usr_owner",…"fault":"","error":""},{…}],"timed_out":false,"dropped":0}`},
 		{"GET /requests?operation=GET%20/users/me&user=usr_ada", "", 200,
 			`{"data":[{…"operation":"GET /users/me","status":429,"user":"usr_ada","body":"","fault":"status 429","error":"nothing was done, as a test wants it"},{…"status":200,…"fault":"","error":""}],"timed_out":false,"dropped":0}`},
 		{"GET /requests?operation=GET+/openapi", "", 200, `{"data":[],"timed_out":false,"dropped":0}`},
-		{"DELETE /requests?user=usr_owner", "", 204, ""},
-		{"GET /requests?user=usr_owner", "", 200, `{"data":[],"timed_out":false,"dropped":0}`},
-		{"GET /requests", "", 200, `{"data":[{…"user":"usr_ada"…}],"timed_out":false,"dropped":0}`},
 		{"DELETE /requests", "", 204, ""},
 		{"GET /requests", "", 200, `{"data":[],"timed_out":false,"dropped":0}`},
 		{"PUT /faults",
@@ -402,14 +398,8 @@ func TestControl(t *testing.T) {
 		{"PUT /clock", `{"now":"2400-01-01T00:00:00.5+01:00"}`, 200, `{"now":"2399-12-31T23:00:00.5Z"}`},
 		{"GET /clock", "", 200, `{"now":"2399-12-31T23:00:00.5Z"}`},
 		{"svc_live_ada POST /events/create", launch, 201, ""},
-		{"POST /reset?user=usr_ada", "", 204, ""},
-		{"svc_live_ada GET /events/evt_ada_000001", "", 404, ""},
-		{"owner GET /events/evt_owner_000001", "", 200, ""},
 		{"POST /reset", "", 204, ""},
-		{"GET /clock", "", 200, `{"now":"2030-01-01T00:00:00Z"}`},
 		{"owner GET /events/evt_owner_000001", "", 404, ""},
-		{"POST /keys", `{"name":"Grace"}`, 201,
-			`{"base_url":"http://example.com/api/public/v1","id":"key_grace_000001",…"user":"usr_grace"}`},
 	} {
 		if key, request, _ := strings.Cut(tt.request, " "); strings.HasPrefix(request, "GET ") ||
 			strings.HasPrefix(request, "POST ") {
@@ -490,19 +480,7 @@ func TestControlFaults(t *testing.T) {
 	}
 }
 
-// An email is not the id of a user, whatever it begins with.
-func TestUserByEmail(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	s.steer("POST /records", `[{"user":{"name":"Bob","email":"usr_bob@example.com"}}]`)
-	for _, request := range []string{"POST /reset?user=usr_bob@example.com", "GET /requests?user=usr_bob@example.com"} {
-		if w := s.steer(request, ""); w.Code != 404 {
-			t.Errorf("%s = %d %s, want 404", request, w.Code, w.Body)
-		}
-	}
-}
-
-// A reset of all is one step: no request that came before it is in the journal after it.
+// A reset is one step: no request that came before it is in the journal after it.
 func TestResetBesideRequests(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -521,7 +499,7 @@ func TestResetBesideRequests(t *testing.T) {
 		})
 	}
 	for range 300 {
-		if err := s.double.Reset(""); err != nil {
+		if err := s.double.Reset(); err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range s.double.Requests(t.Context(), double.Query{}).Requests {
@@ -653,27 +631,6 @@ func TestPutFaultsAtOnce(t *testing.T) {
 	}
 }
 
-// What is answered to a request beside a reset is true of the store afterwards, whatever comes
-// first.
-func TestResetBesideCarriedOut(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
-	for range 300 {
-		s.steer("POST /faults?user=usr_ada", `{"operation":"POST /events/create","delay":"1h"}`)
-		status := make(chan int)
-		go func() { status <- s.call("svc_live_ada", "POST /events/create", launch) }()
-		s.steer("POST /reset?user=usr_ada", "")
-		s.steer("DELETE /faults", "")
-		got := <-status
-		events := strings.Count(s.steer("GET /records", "").Body.String(), `{"event":`)
-		if got != 201 && got != 503 || got == 503 && events > 0 {
-			t.Fatalf("a create beside a reset = %d, and there are %d events", got, events)
-		}
-		s.steer("POST /reset?user=usr_ada", "")
-	}
-}
-
 // Who follows the journal is told which requests may still change, and when some were taken out.
 func TestFollow(t *testing.T) {
 	t.Parallel()
@@ -713,7 +670,7 @@ func TestFollow(t *testing.T) {
 	if settled != 4 || cleared != first {
 		t.Errorf("settled, cleared_at = %d, %s once it is answered, want 4, %s", settled, cleared, first)
 	}
-	for _, operation := range []string{"DELETE /requests", "POST /reset?user=usr_ada", "POST /reset"} {
+	for _, operation := range []string{"DELETE /requests", "POST /reset"} {
 		before := cleared
 		s.steer(operation, "")
 		if _, cleared = follow(); cleared == before {

@@ -20,7 +20,6 @@ package double
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -31,7 +30,6 @@ import (
 
 	"example.com/events/internal/answer"
 	"example.com/events/internal/operator"
-	"example.com/events/internal/strict"
 )
 
 // OwnerID is the id of the first user of a double.
@@ -90,19 +88,14 @@ type Server interface {
 	Intercept(answer.Intercept)
 	// BodyLimits are the limits of the bodies of requests.
 	BodyLimits() answer.BodyLimits
-	// OnDelete sets a function that is called with the id of each user that is deleted, at
-	// the end of the change that deletes it: no other change has begun. It must be called
-	// before the first change.
-	OnDelete(func(userID string))
 	// Operations are the endpoints, each a method and a path: "GET /events/{id}".
 	Operations() []string
 	// Profile is the user with this id or email, in JSON, or "" if there is none.
 	Profile(user string) string
-	// Replace deletes the events of a user with their guests and applies an
-	// array of records, in one step; of "" it deletes everything in the store first.
-	// At the end of that step it calls the function then: the records are accepted,
-	// and no other change of the store has begun.
-	Replace(userID string, records []byte, then func()) error
+	// Replace deletes everything in the store and applies an array of records, in one step. At
+	// the end of that step it calls the function then: the records are accepted, and no other
+	// change of the store has begun.
+	Replace(records []byte, then func()) error
 	// RequestUser is the id of the user whose API key a request carries, also if the key
 	// was revoked. It is "" if there is no such key.
 	RequestUser(r *http.Request) string
@@ -126,7 +119,6 @@ func (d *Double) Begin(server Server, setUp func() error) error {
 	d.server = server
 	d.limits = server.BodyLimits()
 	server.Intercept(d.intercept)
-	server.OnDelete(d.forget)
 	d.At = d.At.Round(0).UTC()
 	d.now = d.At
 	err := d.apply(`{"user":{"id":%q,"name":"Test Owner","email":%q}}`, OwnerID, "owner"+mailDomain)
@@ -203,68 +195,24 @@ func (d *Double) KnownOperation(operation string) error {
 		operation, strings.Join(d.server.Operations(), ", ")))
 }
 
-// Reset takes a known user's events, guests, faults, journal and counters back to the
-// start; its profile and keys, and the clock, stay as they are. For "" it takes
-// everything back, but the ids of faults count on. Requests that faults hold are answered
-// 503, as what they did is taken back.
+// Reset takes everything back to the start, but the ids of faults count on. Requests that faults
+// delay are released.
 //
 // It is one step beside whatever else goes on. The store replaces the records in
-// one change. Before any other change begins, it calls the function below, which ends
-// the requests that faults hold and resets the state of the double. The store
-// makes ids, and reads the clock, within its changes alone, which run one after
-// the other. So a create that comes at the same time is done either before, with
-// the old counters, and is deleted, or after, with the new ones: no id is skipped
-// or made twice. And no event can be from a time later than that of the clock.
-func (d *Double) Reset(userID string) error {
-	return d.server.Replace(userID, d.seed(userID), func() {
+// one change. Before any other change begins, it calls the function below, which
+// resets the state of the double. The store makes ids, and reads the clock, within
+// its changes alone, which run one after the other. So a create that comes at the
+// same time is done either before, with the old counters, and is deleted, or after,
+// with the new ones: no id is skipped or made twice. And no event can be from a time
+// later than that of the clock.
+func (d *Double) Reset() error {
+	return d.server.Replace(d.records.Bytes(), func() {
 		d.mutex.Lock()
 		defer d.mutex.Unlock()
-		d.drop(userID)
-		for counted, n := range d.startCounts {
-			if userID == "" || strings.HasSuffix(counted, " "+userID) {
-				d.counts[counted] = n
-			}
-		}
-		if userID == "" {
-			d.now = d.At
-			d.journal.newest = 0
-		}
+		d.faults.remove(func(*Injection) bool { return true })
+		d.journal.clear()
+		d.journal.newest = 0
+		d.counts = maps.Clone(d.startCounts)
+		d.now = d.At
 	})
-}
-
-// seed is an array of the records at the start: of a user's events and guests or, for "",
-// of all. The store has written each user before what belongs to it.
-func (d *Double) seed(userID string) []byte {
-	if userID == "" {
-		return d.records.Bytes()
-	}
-	var records []map[string]json.RawMessage    // each has one member: user, key, event or guest
-	json.Unmarshal(d.records.Bytes(), &records) // which were written as JSON
-	var owner struct{ ID string }
-	own := slices.DeleteFunc(records, func(record map[string]json.RawMessage) bool {
-		json.Unmarshal(record["user"], &owner) // if it is a user; else the owner stays
-		return owner.ID != userID || record["user"] != nil || record["key"] != nil
-	})
-	return strict.Encode(own)
-}
-
-// drop ends what the double has of a user, or for "" of all: the requests that faults
-// hold, the faults, the journal, and what was counted. The caller holds the mutex.
-func (d *Double) drop(userID string) {
-	// First the requests, as those that a removed fault holds would go on.
-	d.faults.refuse(userID, "reset")
-	d.faults.remove(func(f *Injection) bool { return userID == "" || f.User == userID })
-	d.journal.clear(userID)
-	for counted := range d.counts {
-		if userID == "" || strings.HasSuffix(counted, " "+userID) {
-			delete(d.counts, counted)
-		}
-	}
-}
-
-// forget takes away all that the double has of a user that is deleted. The store calls it.
-func (d *Double) forget(userID string) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	d.drop(userID)
 }

@@ -206,9 +206,8 @@ func (f *Injection) isFor(c *call) bool {
 	return isHere && isOf && isLeft
 }
 
-// check returns all that is wrong with a fault. The fault must be of the user, unless that
-// is "".
-func (d *Double) check(f *Injection, user string) error {
+// check returns all that is wrong with a fault.
+func (d *Double) check(f *Injection) error {
 	var problems []string
 	err := d.KnownOperation(f.Operation)
 	if err != nil {
@@ -226,9 +225,6 @@ func (d *Double) check(f *Injection, user string) error {
 		if err != nil {
 			problems = append(problems, err.Error())
 		}
-	}
-	if user != "" && f.User != user {
-		problems = append(problems, "user must be the one of ?user=, or left out")
 	}
 	if problems != nil {
 		return answer.BadRequest(strings.Join(problems, "; "))
@@ -271,7 +267,7 @@ func (fs *faults) remove(match func(*Injection) bool) (removed int) {
 func (d *Double) Fail(operation string, f Fault) (*Injection, error) {
 	f.Header = f.Header.Clone() // a test may go on using its own
 	injection := &Injection{Operation: operation, Fault: f}
-	err := d.check(injection, "")
+	err := d.check(injection)
 	if err == nil {
 		d.addFaults(injection)
 	}
@@ -285,24 +281,21 @@ func (d *Double) addFaults(list ...*Injection) {
 	d.faults.add(list)
 }
 
-// replaceFaults puts faults in place of all others or, unless userID is "", of those that are
-// limited to the user. Each request sees either the old list or the new one, never a part of both.
-func (d *Double) replaceFaults(list []*Injection, userID string) {
+// replaceFaults puts faults in place of all others. Each request sees either the old list or the new
+// one, never a part of both.
+func (d *Double) replaceFaults(list []*Injection) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	d.faults.remove(func(f *Injection) bool { return userID == "" || userID == f.User })
+	d.faults.remove(func(*Injection) bool { return true })
 	d.faults.add(list)
 }
 
-// Clear removes the fault with this id or, if it is "", all faults; unless userID is "", only
-// what is limited to that user. It returns how many it removed. Requests that they hold wait no
-// longer, but the rest of the fault is done to them all the same.
-func (d *Double) Clear(id, userID string) (removed int) {
+// Clear removes the fault with this id or, if it is "", all faults. It returns how many it removed.
+// Requests that they hold wait no longer, but the rest of the fault is done to them all the same.
+func (d *Double) Clear(id string) (removed int) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	return d.faults.remove(func(f *Injection) bool {
-		return (id == "" || id == f.ID) && (userID == "" || userID == f.User)
-	})
+	return d.faults.remove(func(f *Injection) bool { return id == "" || id == f.ID })
 }
 
 // Hits is how many requests a fault met. A request counts once its body was read and what the
@@ -342,9 +335,9 @@ func (f Injection) MarshalJSON() ([]byte, error) {
 	}), nil
 }
 
-// parseFault reads a fault, which must be of the user, unless that is "". Its id and hits
-// are the double's, so what the text says of them is dropped.
-func (d *Double) parseFault(object []byte, user string) (*Injection, error) {
+// parseFault reads a fault. Its id and hits are the double's, so what the text says of them is
+// dropped.
+func (d *Double) parseFault(object []byte) (*Injection, error) {
 	var in injectionJSON
 	_, err := fill(&in, object)
 	if err != nil {
@@ -360,14 +353,12 @@ func (d *Double) parseFault(object []byte, user string) (*Injection, error) {
 	f := &Injection{Operation: in.Operation, Fault: in.Fault}
 	f.Header = values.Header
 	f.Patch = strings.TrimPrefix(string(values.Patch), "null")
-	f.User = cmp.Or(in.User, user)
-	return f, d.check(f, user)
+	return f, d.check(f)
 }
 
-// SetFaults replaces all faults, or unless user is "" those that are limited to the user, by a
-// JSON array. If one of them is wrong, it changes nothing; the error says what is wrong with each
-// of the first [maxProblems] such faults.
-func (d *Double) SetFaults(array []byte, user string) error {
+// SetFaults replaces all faults by a JSON array. If one of them is wrong, it changes nothing; the error
+// says what is wrong with each of the first [maxProblems] such faults.
+func (d *Double) SetFaults(array []byte) error {
 	var objects []json.RawMessage
 	if json.Unmarshal(array, &objects) != nil || objects == nil { // nil: it was null
 		return answer.BadRequest("faults must be a JSON array of objects; [] removes all")
@@ -375,7 +366,7 @@ func (d *Double) SetFaults(array []byte, user string) error {
 	var list []*Injection
 	var problems []string
 	for i, object := range objects {
-		f, err := d.parseFault(object, user)
+		f, err := d.parseFault(object)
 		if err != nil && len(problems) < maxProblems {
 			problems = append(problems, fmt.Sprintf("fault %d: %v", i+1, err))
 		}
@@ -384,6 +375,6 @@ func (d *Double) SetFaults(array []byte, user string) error {
 	if problems != nil {
 		return answer.BadRequest(strings.Join(problems, "; "))
 	}
-	d.replaceFaults(list, user)
+	d.replaceFaults(list)
 	return nil
 }

@@ -47,26 +47,10 @@ type hold struct {
 	bodyErr   error      // how that ended: io.EOF if it is whole, or as long as may be wanted
 	injection *Injection // which the request met; nil until its body was read
 	size      int64      // bytes that it keeps: of its body, then of its answer
-	isWorking bool       // it is being carried out: no reset refuses it now, but too long an answer does
 	refusal   string     // why it is answered 503, or ""
 
 	done    context.Context // done when the fault no longer holds the request
 	release context.CancelFunc
-}
-
-// refuse lets the requests of a user that faults hold, or for "" all of them, wait no longer,
-// and be answered 503. A request that is being carried out has its own answer: whether its work
-// is done before or after what happens now, nobody can say.
-func (fs *faults) refuse(userID, why string) {
-	for h := range fs.holds {
-		if userID != "" && userID != h.entry.User {
-			continue
-		}
-		if !h.isWorking {
-			h.refusal = why
-		}
-		h.release()
-	}
 }
 
 // intercept answers a request as the first fault for it says, and leaves it to next if there
@@ -97,7 +81,7 @@ func (d *Double) intercept(
 	refusal := d.noteRefusal(h)
 	switch {
 	case refusal != "":
-		h.send(w, Fault{}, refusal, refused(base, refusal, done.status != 0))
+		h.send(w, Fault{}, refusal, refused(base, done.status != 0))
 	case !f.isAnswered() || r.Context().Err() != nil: // or the client went away
 		d.noteLost(h, done)
 		panic(http.ErrAbortHandler)
@@ -202,7 +186,6 @@ func (d *Double) meet(h *hold) bool {
 		f.matches++
 		if f.matches > f.After {
 			h.injection = f
-			h.isWorking = true
 			return true
 		}
 	}
@@ -229,7 +212,6 @@ func (d *Double) noteDone(h *hold, done *recorder) (f Fault) {
 	h.body = nil
 	d.faults.bytes -= h.size - int64(len(done.body))
 	h.size = int64(len(done.body))
-	h.isWorking = false
 	if h.injection != nil {
 		f = h.injection.Fault
 		h.injection.Hits++
@@ -371,14 +353,11 @@ func (f *Fault) answer(header http.Header) *recorder {
 }
 
 // refused is the answer to a request that is refused, after it was carried out or before.
-func refused(header http.Header, why string, isCarriedOut bool) *recorder {
-	message := "the double was reset while it held this request, so nothing is left of it"
-	switch {
-	case why == "busy" && isCarriedOut:
+func refused(header http.Header, isCarriedOut bool) *recorder {
+	message := "faults hold back as many bytes as they may, so nothing was done: send it again later"
+	if isCarriedOut {
 		message = "faults hold back as many bytes as they may; what this asked for may have been done: " +
 			"look before you send it again"
-	case why == "busy":
-		message = "faults hold back as many bytes as they may, so nothing was done: send it again later"
 	}
 	a := &recorder{header: header.Clone()}
 	answer.NewError(503, message, "Retry-After", "1").Write(a)

@@ -213,13 +213,10 @@ func (e *entry) copyOf() Request {
 	return r
 }
 
-// clear empties the journal, or removes the requests of a user from it.
-func (j *journal) clear(userID string) {
+// clear empties the journal.
+func (j *journal) clear() {
 	j.cleared = time.Now().UTC()
 	for user, own := range j.users {
-		if userID != "" && userID != user {
-			continue
-		}
 		for _, e := range own.entries {
 			j.release(e)
 		}
@@ -227,11 +224,11 @@ func (j *journal) clear(userID string) {
 	}
 }
 
-// ClearRequests empties the journal, or removes the requests of a user from it.
-func (d *Double) ClearRequests(userID string) {
+// ClearRequests empties the journal.
+func (d *Double) ClearRequests() {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	d.journal.clear(userID)
+	d.journal.clear()
 }
 
 // Query says which requests are asked for.

@@ -65,9 +65,6 @@ func (d *Double) record(r *http.Request) *entry {
 	e.Time = d.now
 	d.journal.add(e)
 	d.mutex.Unlock()
-	if e.User != "" && d.Profile(e.User) == "" { // deleted, perhaps before the entry was added
-		d.ClearRequests(e.User)
-	}
 	return e
 }
 
