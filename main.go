@@ -499,7 +499,6 @@ func ownerKey(a *api, chosen string) (secret string, err error) {
 // for reading a seed and applying it, of which nothing is left then.
 func (e *eventsd) live(f serverFlags, s service) error {
 	logger := s.config.Logger
-	e.warnOfVariables(logger)
 	ctx, stop := context.WithCancel(e.ctx)
 	defer stop()
 	ctx = s.until(ctx)
@@ -577,17 +576,6 @@ func sizeOf(a *api) []any {
 // announce prints the lines of a server that is ready.
 func (e *eventsd) announce(_ context.Context, lines command.Ready) error {
 	return e.program.Printf("%s", lines)
-}
-
-// warnOfVariables warns of variables of the environment that set no flag, as their names
-// may be mistyped. Kubernetes makes some for a service that is named eventsd.
-func (e *eventsd) warnOfVariables(logger *slog.Logger) {
-	for _, name := range e.program.UnknownVariables() {
-		isForeign := strings.HasPrefix(name, "EVENTSD_PORT") || strings.HasPrefix(name, "EVENTSD_SERVICE_")
-		if !isForeign {
-			logger.Warn("no flag has this environment variable", "name", name)
-		}
-	}
 }
 
 // openToServe opens the store of a service.

@@ -173,32 +173,6 @@ func (p *Program) variableOf(flag string) string {
 	return strings.ToUpper(p.Name + "_" + strings.ReplaceAll(flag, "-", "_"))
 }
 
-// UnknownVariables are the names of the variables in the environment that begin as those of the
-// program do and that no flag of any subcommand has: they may be mistyped.
-func (p *Program) UnknownVariables() (names []string) {
-	known := map[string]bool{}
-	for _, c := range p.Commands {
-		f := newFlags(p, c.Name)
-		c.Declare(f)
-		f.set.VisitAll(func(fl *flag.Flag) {
-			hasVariable := !slices.Contains(f.none, fl.Name)
-			if hasVariable { // another subcommand may have a flag of this name without one
-				known[p.variableOf(fl.Name)] = true
-			}
-		})
-		for _, secret := range f.secrets {
-			known[p.variableOf(secret)+fileSuffix] = true
-		}
-	}
-	for _, line := range p.Environ {
-		name, _, _ := strings.Cut(line, "=")
-		if strings.HasPrefix(name, p.variableOf("")) && !known[name] {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // Quote is a word as a POSIX shell takes it: quoted if it holds anything that means something
 // to a shell, and else as it is.
 func Quote(word string) string {
