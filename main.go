@@ -261,10 +261,6 @@ func (e *eventsd) fill(ctx context.Context, a *api, f serveFlags, word string) (
 	if err != nil {
 		return greeting.Key{}, err
 	}
-	if a.clock.newest().After(time.Now()) {
-		logger.Warn("the newest record is from the future, or the clock of this machine is behind; "+
-			"what is created now counts as later still", "created_at", a.clock.newest())
-	}
 	keys := greeting.Keys(state)
 	level, message, attributes := keys.Report(a.db.Path())
 	logger.Log(ctx, level, message, attributes...)
@@ -759,7 +755,7 @@ func (e *eventsd) applySeed(ctx context.Context, a *api, file string) error {
 	if err != nil {
 		return fmt.Errorf("the seed %s: %w", file, err)
 	}
-	_, err = a.applyArray(ctx, records, true)
+	_, err = a.applyArray(ctx, records)
 	if err != nil {
 		return fmt.Errorf("the seed %s: %w", file, err)
 	}

@@ -1222,31 +1222,6 @@ func TestLockIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Every start warns of a clock that was ahead.
-func TestClockAhead(t *testing.T) {
-	t.Parallel()
-	dir := tempDir(t)
-	data, file := filepath.Join(dir, "events.json"), filepath.Join(dir, "seed.json")
-	const ahead = `[{"user":{"id":"usr_a","name":"A","email":"a@example.com","created_at":"2999-01-02T03:04:05Z"}}]`
-	if err := os.WriteFile(file, []byte(ahead), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	start(t, nil, "-addr", "127.0.0.1:0", "-data", data, "-seed", file).stop()
-	for range 2 {
-		p := start(t, nil, "-addr", "127.0.0.1:0", "-data", data)
-		p.stop()
-		const want = "the newest record is from the future"
-		log := p.stderr.String()
-		if strings.Count(log, want) != 1 || !strings.Contains(log, "created_at=2999-01-02T03:04:05") {
-			t.Errorf("a start with a record from the future logs %s, want %s", log, want)
-		}
-	}
-	code, _, stderr := command(nil, strings.ReplaceAll(ahead, "usr_a", "usr_b"), "apply", "-data", data)
-	if code != 2 || !strings.Contains(stderr, "but in the seed of a new store") {
-		t.Errorf("apply of a record from the future = %d %s, want the way with a seed", code, stderr)
-	}
-}
-
 // A dump to a file is whole or not there, and is for nobody else to read.
 func TestDumpFile(t *testing.T) {
 	t.Parallel()

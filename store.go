@@ -343,7 +343,7 @@ func (s *Store) Apply(records ...Record) error {
 // record leaves out stays as it is, and null sets a member back to its default.
 // So applying the same array twice changes nothing.
 func (s *Store) ApplyJSON(records []byte) error {
-	_, err := s.applyArray(context.Background(), records, false)
+	_, err := s.applyArray(context.Background(), records)
 	return err
 }
 
@@ -353,15 +353,13 @@ func (s *Store) ApplyJSON(records []byte) error {
 func (s inner) ApplyRecords(
 	records []byte,
 ) (count map[string]int, ids map[string][]string, err error) {
-	done, err := s.applyArray(context.Background(), records, false)
+	done, err := s.applyArray(context.Background(), records)
 	return done.count, done.ids, err
 }
 
-// applyArray applies a JSON array of records. A seed may be the dump of a store whose clock was
-// ahead: a created_at later than now is accepted, unless the clock is a configured one.
-func (s *Store) applyArray(ctx context.Context, records []byte, isSeed bool) (applyResult, error) {
+// applyArray applies a JSON array of records.
+func (s *Store) applyArray(ctx context.Context, records []byte) (applyResult, error) {
 	return update(ctx, s, func(t tx) (applyResult, error) {
-		t.isSeed = isSeed
 		return t.applyAll(ctx, strict.Elements(records))
 	})
 }
@@ -500,8 +498,9 @@ func (c *clock) next() time.Time {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.configured == nil && !now.After(c.created) {
-		now = c.created.Truncate(time.Microsecond).Add(time.Microsecond)
+	later := c.created.Truncate(time.Microsecond).Add(time.Microsecond)
+	if c.configured == nil && !now.After(c.created) && later.Year() <= 9999 { // the last date-time
+		now = later
 	}
 	c.created = latest(c.created, now)
 	return now
@@ -512,13 +511,6 @@ func (c *clock) advance(created time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.created = latest(c.created, created)
-}
-
-// newest is the latest created_at so far.
-func (c *clock) newest() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.created
 }
 
 // latest is the later of two times. It keeps updated_at, for example, from being before
@@ -533,8 +525,7 @@ func latest(a, b time.Time) time.Time {
 // tx is an update of the store: the rows with the changes so far, and the rules.
 type tx struct {
 	*rows.Tx
-	s      *Store
-	isSeed bool // the records are a seed: their created_at may be later than now
+	s *Store
 }
 
 // update runs f, which changes the store, all or nothing, and returns what f returns. On a file f
@@ -704,35 +695,13 @@ func checkRow[T any](text string) error {
 }
 
 // conflicts checks what is the same for each kind: the second name, which comes from the member,
-// must not be that of a row with another id, and the created_at of a new row must not be later
-// than now. It returns all problems.
-func (t tx) conflicts(
-	p *form.Problems, old *rows.Row, id, member, name string, created time.Time,
-) []string {
+// must not be that of a row with another id. It returns all problems.
+func (t tx) conflicts(p *form.Problems, id, member, name string) []string {
 	named := t.Find(name)
 	if named != nil && named.ID != id {
 		p.Add(member, "is taken by "+named.ID)
 	}
-	if old == nil {
-		p.Add("created_at", t.futureProblem(created))
-	}
 	return p.All()
-}
-
-// futureProblem is what is wrong with the created_at of a record, or "". A seed may be the backup
-// of a store whose clock was ahead, but not if the clock is a configured one.
-func (t tx) futureProblem(created time.Time) string {
-	now := t.s.clock.now()
-	problem := "must not be later than now, " + now.Format(time.RFC3339Nano)
-	switch {
-	case !created.After(now):
-		return ""
-	case t.s.cfg.Now != nil:
-		return problem + ": start the clock later"
-	case t.isSeed && created.Year() < 9999:
-		return ""
-	}
-	return problem + ", but in the seed of a new store"
 }
 
 // stamp sets the created_at of a new row, unless its record has one.
@@ -813,7 +782,7 @@ func (t tx) applyUser(v strict.Value) (id string, problems []string) {
 	decode(&u, old)
 	f := userTable.Form(&u)
 	p := f.Fill(v, modeOf(old))
-	problems = t.conflicts(p, old, u.ID, "email", emailName(u.Email), u.CreatedAt)
+	problems = t.conflicts(p, u.ID, "email", emailName(u.Email))
 	if problems != nil {
 		return "", problems
 	}
@@ -850,7 +819,7 @@ func (t tx) applyKey(v strict.Value) (id string, problems []string) {
 	if t.Get("usr", k.UserID) == nil {
 		p.Add("user_id", fmt.Sprintf("%q is not known", k.UserID))
 	}
-	problems = t.conflicts(p, old, k.ID, given, apiKeyName(k.Digest), k.CreatedAt)
+	problems = t.conflicts(p, k.ID, given, apiKeyName(k.Digest))
 	if problems != nil {
 		return "", problems
 	}
@@ -871,7 +840,7 @@ func (t tx) applyEvent(v strict.Value) (id string, problems []string) {
 	if e.UpdatedAt.IsZero() { // the record has null
 		e.UpdatedAt = before
 	}
-	problems = t.checkEvent(&e, p, old)
+	problems = t.checkEvent(&e, p)
 	if problems != nil {
 		return "", problems
 	}
@@ -895,7 +864,7 @@ func (t tx) newEvent(host string, v strict.Value, idem *rows.IdempotencyKey) (*r
 	if e.EndAt.Year() == 0 {
 		p.Add("end_at", strict.ErrYear.Error())
 	}
-	problems := t.checkEvent(&e, p, nil)
+	problems := t.checkEvent(&e, p)
 	if problems != nil {
 		return nil, problems
 	}
@@ -904,14 +873,14 @@ func (t tx) newEvent(host string, v strict.Value, idem *rows.IdempotencyKey) (*r
 }
 
 // checkEvent checks what the members of an event have to do with each other and with other rows.
-func (t tx) checkEvent(e *Event, p *form.Problems, old *rows.Row) []string {
+func (t tx) checkEvent(e *Event, p *form.Problems) []string {
 	if !p.Has("start_at") && !p.Has("end_at") && !e.EndAt.After(e.StartAt) {
 		p.Add("end_at", "must be after start_at")
 	}
 	if t.Get("usr", e.HostID) == nil {
 		p.Add("host_id", fmt.Sprintf("%q is not known", e.HostID))
 	}
-	return t.conflicts(p, old, e.ID, "slug", e.Slug, e.CreatedAt)
+	return t.conflicts(p, e.ID, "slug", e.Slug)
 }
 
 // completeEvent sets the members of an event that were left out.
@@ -952,7 +921,7 @@ func (t tx) applyGuest(v strict.Value) (id string, problems []string) {
 	if g.Email != nil {
 		name = guestName(g.EventID, *g.Email)
 	}
-	problems = t.conflicts(p, old, g.ID, "email", name, g.CreatedAt)
+	problems = t.conflicts(p, g.ID, "email", name)
 	if problems != nil {
 		return "", problems
 	}

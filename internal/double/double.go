@@ -163,7 +163,7 @@ func (d *Double) Now() time.Time {
 }
 
 // SetClock moves the clock on from where it stands or, if from is not nil, from there. Only
-// a reset takes it back, as the store must not hold what is from the future.
+// a reset takes it back.
 func (d *Double) SetClock(from *time.Time, by time.Duration) error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
