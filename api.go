@@ -150,9 +150,6 @@ func (a *api) Operations() []string { return a.service.Operations() }
 // called before the handler serves.
 func (a *api) Intercept(f answer.Intercept) { a.service.Intercept = f }
 
-// BodyLimits are the limits of the bodies of requests.
-func (a *api) BodyLimits() answer.BodyLimits { return a.bodies.Limits() }
-
 // ServeHTTP answers what needs no key and leaves the rest to the mux.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w, r)

@@ -9,7 +9,6 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -256,50 +255,4 @@ func TestTimeouts(t *testing.T) {
 		}
 		resp.Body.Close()
 	})
-}
-
-// Faults hold bodies of 128 MiB at most; what would be more is answered 503.
-func TestHeldBodies(t *testing.T) {
-	t.Parallel()
-	srv := eventstest.New(t)
-	held := srv.Fail("POST /events/create", eventstest.Fault{Delay: time.Hour})
-	host := strings.TrimSuffix(strings.TrimPrefix(srv.URL, "http://"), events.BasePath)
-	var conns []net.Conn
-	defer func() {
-		for _, conn := range conns {
-			conn.Close()
-		}
-	}()
-	begin := func(length int, body string) net.Conn {
-		conn, err := net.Dial("tcp", host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conns = append(conns, conn)
-		fmt.Fprintf(conn, "POST %s/events/create HTTP/1.1\r\nHost: x\r\nx-service-api-key: %s\r\nContent-Length: %d\r\n\r\n%s",
-			events.BasePath, srv.Key, length, body)
-		return conn
-	}
-	for range 128 {
-		begin(1<<20, "{")
-	}
-	until(t, "they have come", func() bool { return len(srv.Requests("POST /events/create")) == 128 })
-	conn := begin(len(launch), launch)
-	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil || answer.StatusCode != 503 || answer.Header.Get("Retry-After") != "1" ||
-		answer.Header.Get("X-Eventsd-Fault") != "busy" {
-		t.Errorf("one more: %v, %v, want 503", answer, err)
-	}
-	for _, conn := range conns[:20] {
-		conn.Close()
-	}
-	srv.AwaitAnswered(21, "POST /events/create") // the one, and those whose clients have gone
-	var clients sync.WaitGroup
-	clients.Go(func() { call(t, srv, srv.Key, "POST /events/create", launch) })
-	until(t, "it is held", func() bool { return held.Hits() == 1 })
-	held.Clear()
-	clients.Wait()
-	if a := call(t, srv, srv.Key, "GET /events", ""); strings.Count(a.body, `"id"`) != 1 {
-		t.Errorf("then there are %s, want one event", a.body)
-	}
 }

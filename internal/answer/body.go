@@ -9,13 +9,6 @@ import (
 	"sync/atomic"
 )
 
-// BodyLimits are limits of the bodies of requests, in bytes.
-type BodyLimits struct {
-	Body  int64 // of one body
-	Drain int64 // of a body that is read and dropped, because its request was refused
-	Held  int64 // of the memory of all bodies at once, beyond the first 64 KiB of each; 0: no limit
-}
-
 const (
 	smallBody = 64<<10 + 16 // what each body may take freely: 64 KiB, and room to see its end
 	maxFirst  = 16 << 10    // the first buffer of a body, however long it is said to be
@@ -36,9 +29,6 @@ type Bodies struct {
 func NewBodies(maxBody, maxHeld int64, advice string) *Bodies {
 	return &Bodies{max: maxBody, maxHeld: maxHeld, advice: advice}
 }
-
-// Limits are the limits of these bodies.
-func (b *Bodies) Limits() BodyLimits { return BodyLimits{b.max, maxDrain, b.maxHeld} }
 
 // read reads the body of a request. What it holds beyond smallBody bytes counts towards
 // maxHeld, which all requests share. This request's share is added to held, before the memory

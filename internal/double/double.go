@@ -60,8 +60,7 @@ type Double struct {
 	base       string // the path under which the operations are
 	bubble     string // in which the double was made
 	server     Server
-	limits     answer.BodyLimits // of the server
-	timekeeper *timekeeper       // nil if nobody waits in a bubble
+	timekeeper *timekeeper // nil if nobody waits in a bubble
 
 	// What a reset goes back to, beside At: the counts of ids and the records of the store.
 	startCounts map[string]int
@@ -86,8 +85,6 @@ type Server interface {
 	// Intercept sets what is called before a request is served whose key, route and method
 	// are right. It must be called before the first request.
 	Intercept(answer.Intercept)
-	// BodyLimits are the limits of the bodies of requests.
-	BodyLimits() answer.BodyLimits
 	// Operations are the endpoints, each a method and a path: "GET /events/{id}".
 	Operations() []string
 	// Profile is the user with this id or email, in JSON, or "" if there is none.
@@ -117,7 +114,6 @@ func New(base string) *Double {
 // keys. What is there then is what [Double.Reset] goes back to.
 func (d *Double) Begin(server Server, setUp func() error) error {
 	d.server = server
-	d.limits = server.BodyLimits()
 	server.Intercept(d.intercept)
 	d.At = d.At.Round(0).UTC()
 	d.now = d.At

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-
-	"example.com/events/internal/answer"
 )
 
 // newDouble is a double of a server without operations.
@@ -162,39 +160,5 @@ func TestRouteOfRequest(t *testing.T) {
 	newDouble().Handler(next).ServeHTTP(httptest.NewRecorder(), r)
 	if r.Pattern != pattern {
 		t.Errorf("the request has the route %q, want %q", r.Pattern, pattern)
-	}
-}
-
-// A request is refused where it is too much to hold back: for its body, before it is carried out,
-// and for its answer, after that. Its client is told which.
-func TestTooMuchToHold(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		body, answer int // bytes
-		isDone       bool
-		message      string
-	}{
-		{11, 0, false, "so nothing was done"},
-		{0, 11, true, "may have been done"},
-	} {
-		d := newDouble()
-		d.AnyRoute = true
-		d.limits = answer.BodyLimits{Body: 10, Drain: 10, Held: 10}
-		d.faults.list = []*Injection{{Operation: "GET /", Fault: Fault{Delay: 1}}}
-		isDone := false
-		create := func(w http.ResponseWriter, _ *http.Request) {
-			isDone = true
-			w.WriteHeader(201)
-			io.WriteString(w, strings.Repeat("x", tt.answer))
-		}
-		got := httptest.NewRecorder()
-		body := strings.NewReader(strings.Repeat("x", tt.body))
-		d.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			d.intercept("GET /", "usr_a", w, r, create)
-		})).ServeHTTP(got, httptest.NewRequest("GET", "/api/", body))
-		if isDone != tt.isDone || got.Code != 503 || got.Header().Get(FaultHeader) != "busy" ||
-			!strings.Contains(got.Body.String(), tt.message) {
-			t.Errorf("%+v: carried out: %v, answered %d %v %s", tt, isDone, got.Code, got.Header(), got.Body)
-		}
 	}
 }

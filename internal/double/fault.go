@@ -238,7 +238,6 @@ type faults struct {
 	list  []*Injection
 	count int // how many were set so far
 	holds map[*hold]bool
-	bytes int64 // that the holds keep
 }
 
 // add adds faults at the end of the list, each with an id of its own and no hits.

@@ -43,11 +43,7 @@ type hold struct {
 	double    *Double
 	call      *call
 	entry     *entry
-	body      []byte     // of the request, until it is carried out
-	bodyErr   error      // how that ended: io.EOF if it is whole, or as long as may be wanted
 	injection *Injection // which the request met; nil until its body was read
-	size      int64      // bytes that it keeps: of its body, then of its answer
-	refusal   string     // why it is answered 503, or ""
 
 	done    context.Context // done when the fault no longer holds the request
 	release context.CancelFunc
@@ -69,29 +65,25 @@ func (d *Double) intercept(
 		return
 	}
 	defer d.leave(h)
-	d.readBody(h)
-	if !d.meet(h) {
-		next(w, h.withBody(r))
+	if !readBody(r) || !d.meet(h) {
+		next(w, r)
 		return
 	}
 	base := w.Header().Clone()
-	done := d.carryOut(h, base, next)
-	f := d.noteDone(h, done)
+	done := carryOut(h, base, next)
+	f := d.noteDone(h)
 	h.wait(w, f.Delay)
-	refusal := d.noteRefusal(h)
 	switch {
-	case refusal != "":
-		h.send(w, Fault{}, refusal, refused(base, done.status != 0))
 	case !f.isAnswered() || r.Context().Err() != nil: // or the client went away
 		d.noteLost(h, done)
 		panic(http.ErrAbortHandler)
 	case f.Status != 0:
-		h.send(w, f, f.String(), f.answer(base))
+		h.send(w, f, f.answer(base))
 	case f.Patch != "":
 		done.body = merge(done.body, []byte(f.Patch))
-		h.send(w, f, f.String(), done)
+		h.send(w, f, done)
 	default:
-		h.send(w, f, f.String(), done)
+		h.send(w, f, done)
 	}
 }
 
@@ -115,70 +107,32 @@ func (d *Double) leave(h *hold) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	delete(d.faults.holds, h)
-	d.faults.bytes -= h.size
 }
 
-// keep lets a hold keep so many bytes more: of the body before the request is carried out, of
-// the answer meanwhile. It refuses the request if all of them keep too many.
-func (d *Double) keep(h *hold, size int64) (isAllowed bool) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	h.size += size
-	d.faults.bytes += size
-	isAllowed = d.faults.bytes <= d.limits.Held
-	if !isAllowed {
-		h.refusal = "busy"
+const maxRead = 1<<20 + 1 // bytes of a body; the API accepts one less
+
+// readBody reads the body of a request, from where net/http notices when the client goes away, and puts
+// what it read in front of the rest. It reports whether the body arrived.
+func readBody(r *http.Request) bool {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRead))
+	rest := io.Reader(r.Body)
+	if err != nil {
+		rest = broken{err}
 	}
-	return isAllowed
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), rest))
+	return err == nil
 }
 
-// readBody reads the body of a request to its end, from where net/http notices when the client
-// goes away, but no further than the server would. It keeps as much as the server may want to
-// see: a longer body is refused whatever it has, so that the rest is dropped, up to the limit
-// Drain. What is longer still counts as read.
-func (d *Double) readBody(h *hold) {
-	from := h.call.request.Body
-	most := d.limits.Body + 1
-	size := most
-	if length := h.call.request.ContentLength; length >= 0 {
-		size = min(length, most)
-	}
-	if d.keep(h, size) {
-		h.body, h.bodyErr = io.ReadAll(io.LimitReader(from, most))
-	}
-	if h.bodyErr == nil {
-		_, h.bodyErr = io.CopyN(io.Discard, from, d.limits.Drain)
-	}
-	if h.bodyErr == nil { // there is more, which nobody wants
-		h.bodyErr = io.EOF
-	}
-}
+// broken is a body that fails again as it did before.
+type broken struct{ err error }
 
-// ended is a reader that has nothing left to read.
-type ended struct{ err error }
-
-func (e ended) Read([]byte) (int, error) { return 0, e.err }
-
-// withBody returns the request with the body that was read, which ends as it did.
-func (h *hold) withBody(r *http.Request) *http.Request {
-	r = r.WithContext(r.Context()) // a copy
-	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(h.body), ended{h.bodyErr}))
-	return r
-}
+func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
 // meet finds the first fault for a request whose body was read, and counts the request. It
-// reports whether the double answers it: by that fault, or because it is refused. A request
-// whose body did not arrive meets none.
+// reports whether there is one.
 func (d *Double) meet(h *hold) bool {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	if h.refusal != "" {
-		h.entry.Fault = h.refusal
-		return true
-	}
-	if h.bodyErr != io.EOF {
-		return false
-	}
 	for _, f := range d.faults.list {
 		if !f.isFor(h.call) {
 			continue
@@ -195,41 +149,26 @@ func (d *Double) meet(h *hold) bool {
 // carryOut does what a request asks for, whether or not its client waits, and returns the
 // answer: one without a status if the fault says that nothing is done. The header is the one
 // that each answer begins with.
-func (d *Double) carryOut(h *hold, header http.Header, next http.HandlerFunc) *recorder {
-	done := &recorder{header: header.Clone(), keep: func(size int64) bool { return d.keep(h, size) }}
-	if h.injection != nil && h.injection.isCarriedOut() {
+func carryOut(h *hold, header http.Header, next http.HandlerFunc) *recorder {
+	done := &recorder{header: header.Clone()}
+	if h.injection.isCarriedOut() {
 		r := h.call.request
-		next(done, h.withBody(r.WithContext(context.WithoutCancel(r.Context()))))
+		next(done, r.WithContext(context.WithoutCancel(r.Context())))
 	}
 	return done
 }
 
 // noteDone notes that a request has met its fault and that what is to be done is done. It returns
-// the fault: none if the request was refused before.
-func (d *Double) noteDone(h *hold, done *recorder) (f Fault) {
+// the fault.
+func (d *Double) noteDone(h *hold) Fault {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	h.body = nil
-	d.faults.bytes -= h.size - int64(len(done.body))
-	h.size = int64(len(done.body))
-	if h.injection != nil {
-		f = h.injection.Fault
-		h.injection.Hits++
-		h.entry.Fault = f.String()
-	}
+	f := h.injection.Fault
+	h.injection.Hits++
+	h.entry.Fault = f.String()
 	h.entry.hasCome = true
 	d.journal.wake(h.entry)
 	return f
-}
-
-// noteRefusal notes why a request is answered 503, and returns it: "" if it is not refused.
-func (d *Double) noteRefusal(h *hold) string {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	if h.refusal != "" {
-		h.entry.Fault = h.refusal
-	}
-	return h.refusal
 }
 
 // noteLost notes what was done by a request whose answer is lost.
@@ -255,8 +194,8 @@ func (h *hold) wait(w http.ResponseWriter, t time.Duration) {
 }
 
 // send sends an answer as the fault says, with what it does.
-func (h *hold) send(w http.ResponseWriter, f Fault, does string, a *recorder) {
-	a.header.Set(FaultHeader, does)
+func (h *hold) send(w http.ResponseWriter, f Fault, a *recorder) {
+	a.header.Set(FaultHeader, f.String())
 	names := append(slices.Sorted(maps.Keys(f.Header)), FaultHeader)
 	const expose = "Access-Control-Expose-Headers"
 	a.header.Set(expose, a.header.Get(expose)+", "+strings.Join(names, ", "))
@@ -292,8 +231,6 @@ type recorder struct {
 	header http.Header
 	status int
 	body   []byte
-	keep   func(size int64) bool // whether so many more bytes may be kept; nil: they may
-	isFull bool                  // they may not
 }
 
 func (a *recorder) Header() http.Header { return a.header }
@@ -301,12 +238,7 @@ func (a *recorder) Header() http.Header { return a.header }
 func (a *recorder) WriteHeader(status int) { a.status = status }
 
 func (a *recorder) Write(part []byte) (int, error) {
-	if a.keep != nil && !a.isFull {
-		a.isFull = !a.keep(int64(len(part)))
-	}
-	if !a.isFull {
-		a.body = append(a.body, part...)
-	}
+	a.body = append(a.body, part...)
 	return len(part), nil
 }
 
@@ -349,17 +281,5 @@ func (f *Fault) answer(header http.Header) *recorder {
 		contentType = "application/json"
 	}
 	a.header.Set("Content-Type", contentType)
-	return a
-}
-
-// refused is the answer to a request that is refused, after it was carried out or before.
-func refused(header http.Header, isCarriedOut bool) *recorder {
-	message := "faults hold back as many bytes as they may, so nothing was done: send it again later"
-	if isCarriedOut {
-		message = "faults hold back as many bytes as they may; what this asked for may have been done: " +
-			"look before you send it again"
-	}
-	a := &recorder{header: header.Clone()}
-	answer.NewError(503, message, "Retry-After", "1").Write(a)
 	return a
 }
