@@ -178,7 +178,7 @@ func TestClientGoneMidBody(t *testing.T) {
 			return len(r) == 1 && r[0].Body == "{"
 		})
 		conn.Close()
-		got := srv.AwaitAnswered(1, createEvent)
+		got := srv.Await(1, createEvent)
 		if got[0].Status != 0 || got[0].Fault != "" || hits() != 0 {
 			t.Errorf("%+v: a client that went away: %v, %d hits", fault, got[0], hits())
 		}

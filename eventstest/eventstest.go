@@ -125,8 +125,7 @@ func NoListener() Option { return func(o *options) { o.noListener = true } }
 
 // New starts a double on a free loopback port. At the end of the test it closes
 // the port and all connections, and lets requests that faults hold go on. It fails
-// the test at once if the port cannot be opened, if a seed is refused, or in a bubble of
-// testing/synctest without [NoListener].
+// the test at once if the port cannot be opened or a seed is refused.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	d := double.New(events.BasePath)
@@ -135,13 +134,8 @@ func New(t testing.TB, opts ...Option) *Server {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	inBubble := double.Bubble() != ""
 	year := d.At.UTC().Year()
 	switch {
-	case inBubble && !o.noListener:
-		// Time would stand still as soon as a goroutine waits for a connection.
-		t.Fatalf("eventstest: New: a bubble of testing/synctest cannot have a port: " +
-			"add eventstest.NoListener(), and send requests by srv.Client()")
 	case year < 0 || year > 9999:
 		t.Fatalf("eventstest: At(%v): the year must be 0 to 9999, in UTC", d.At)
 	case o.newEventStatus != "draft" && o.newEventStatus != "published":
@@ -166,9 +160,6 @@ func New(t testing.TB, opts ...Option) *Server {
 		return err
 	}))
 	s.Owner = s.profile(double.OwnerID)
-	if !inBubble {
-		t.Cleanup(d.KeepTime())
-	}
 	host := "eventstest.invalid"
 	if o.noListener {
 		s.client.DialContext = s.dial
@@ -385,14 +376,6 @@ func (s *Server) Await(n int, operation string, userID ...string) []Request {
 	return s.requests("Await", q)
 }
 
-// AwaitAnswered is [Server.Await] for requests that have their answer, also one that is lost,
-// or that will never have one.
-func (s *Server) AwaitAnswered(n int, operation string, userID ...string) []Request {
-	s.t.Helper()
-	q := double.Query{Operation: operation, Users: userID, Count: n, Answered: true}
-	return s.requests("AwaitAnswered", q)
-}
-
 const awaitTime = 10 * time.Second
 
 // requests returns what is asked for. If that has a count, it waits for so many requests, and
@@ -416,12 +399,8 @@ func (s *Server) requests(method string, q double.Query) (all []Request) {
 	defer cancel()
 	found := s.double.Requests(ctx, q)
 	if found.TimedOut {
-		have := "have come"
-		if q.Answered {
-			have = "are answered"
-		}
-		s.t.Fatalf("eventstest: %s: %d of %d requests %s in %v:%s",
-			call, len(found.Requests), q.Count, have, awaitTime, list(found.Requests))
+		s.t.Fatalf("eventstest: %s: %d of %d requests have come in %v:%s",
+			call, len(found.Requests), q.Count, awaitTime, list(found.Requests))
 	}
 	if found.Dropped > 0 {
 		s.t.Logf("eventstest: %s: %d older requests are missing: the server keeps 1,000 of a user",

@@ -3,24 +3,9 @@ package eventstest_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"example.com/events/eventstest"
 )
-
-// In a bubble, a server with a port would hang as soon as time is to pass.
-func TestNewInBubble(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := try(t, func(p *probe) { eventstest.New(p) })
-		if want := "New: a bubble of testing/synctest cannot have a port: add eventstest.NoListener()"; !strings.Contains(p.fatal, want) {
-			t.Errorf("fatal %q, want %q", p.fatal, want)
-		}
-		if p := try(t, func(p *probe) { eventstest.New(p, eventstest.NoListener()) }); p.fatal != "" {
-			t.Errorf("with NoListener: fatal %q", p.fatal)
-		}
-	})
-}
 
 func TestNewEventStatus(t *testing.T) {
 	t.Parallel()

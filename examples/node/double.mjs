@@ -44,10 +44,10 @@ function steer(baseURL, controlURL, token) {
     fail: (user, fault) => control('POST', '/faults', { ...fault, user }),
     // What a user called, oldest first.
     requests: async (user) => (await control('GET', `/requests?user=${user}`)).data,
-    // The tries of an operation by a user, once there are count that have their answers: each with
+    // The tries of an operation by a user, once count have arrived: each with
     // its status, its Idempotency-Key, and how many milliseconds it came after the one before.
     tries: async (user, operation, count = 0) => {
-      const query = new URLSearchParams({ user, operation, count, wait: '5s', answered: true })
+      const query = new URLSearchParams({ user, operation, count, wait: '5s' })
       const { data, timed_out: timedOut } = await control('GET', `/requests?${query}`)
       if (timedOut) throw new Error(`${data.length} of ${count} requests for ${operation}: ${JSON.stringify(data)}`)
       return data.map(({ status, header, fault, received }, i) => ({

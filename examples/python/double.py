@@ -59,10 +59,10 @@ class Double:
         return self.control("GET", "/requests?user=" + user)["data"]
 
     def tries(self, user, operation, count=0):
-        """The tries of an operation by a user, once there are count that have their answers: each
+        """The tries of an operation by a user, once count have arrived: each
         with its status, its fault, its Idempotency-Key ("key"), and how many seconds it came after
         the one before ("after")."""
-        query = {"user": user, "operation": operation, "count": count, "wait": "5s", "answered": "true"}
+        query = {"user": user, "operation": operation, "count": count, "wait": "5s"}
         found = self.control("GET", "/requests?" + urllib.parse.urlencode(query))
         if found["timed_out"]:
             raise AssertionError(f"{len(found['data'])} of {count} requests for {operation}: {found['data']}")

@@ -23,7 +23,6 @@ const ControlPath = "/_control"
 
 const (
 	maxControl = 1 << 20 // bytes of a body with faults or the clock
-	usualWait  = 10 * time.Second
 	maxWait    = time.Minute
 )
 
@@ -65,8 +64,7 @@ var (
 		},
 		Default: -1,
 	}
-	answeredParam = flagParam("answered")
-	followParam   = flagParam("follow")
+	followParam = flagParam("follow")
 )
 
 // flagParam is a parameter that is true or false.
@@ -88,7 +86,7 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 	operation := *operationParam
 	operation.Check = d.KnownOperation
 	filter := []answer.Parameter{
-		&user, &operation, afterParam, countParam, waitParam, answeredParam, followParam,
+		&user, &operation, afterParam, countParam, waitParam, followParam,
 	}
 	reset := func(answer.Request) (any, error) { return nil, d.Reset() }
 	deleteRequests := func(answer.Request) (any, error) {
@@ -213,15 +211,13 @@ func (d *Double) deleteFaults(r answer.Request) (any, error) {
 	return nil, nil
 }
 
-// getRequests answers with the requests of the journal or, with ?count= or ?wait=, with those
-// that have come once there are so many, or when the time is over. One of the two alone waits
-// for one request, or for ten seconds.
+// getRequests answers with the requests of the journal or, with ?count= and ?wait=, with those
+// that have come once there are so many, or when the time is over.
 func (d *Double) getRequests(w http.ResponseWriter, r answer.Request) error {
 	answer.NoTimeouts(w)
 	q := Query{
 		Operation: operationParam.In(r),
 		After:     afterParam.In(r),
-		Answered:  answeredParam.In(r),
 		Follow:    followParam.In(r),
 	}
 	user := userParam.In(r)
@@ -229,16 +225,11 @@ func (d *Double) getRequests(w http.ResponseWriter, r answer.Request) error {
 		q.Users = []string{user}
 	}
 	count, wait := countParam.In(r), waitParam.In(r)
-	switch {
-	case count >= 0:
-		q.Count = count
-	case wait >= 0:
-		q.Count = 1
+	if (count < 0) != (wait < 0) {
+		return answer.BadRequest("count and wait go together: ?count=3&wait=5s")
 	}
-	if wait < 0 {
-		wait = usualWait
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	q.Count = max(count, 0)
+	ctx, cancel := context.WithTimeout(r.Context(), max(wait, 0))
 	defer cancel()
 	answer.Stream(w, d.Requests(ctx, q).write)
 	return nil

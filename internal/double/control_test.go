@@ -544,9 +544,9 @@ func TestWaitForRequests(t *testing.T) {
 	if n != 3 || !*found.TimedOut {
 		t.Errorf("with count=4 and a short wait: %d requests, timed out: %v", n, *found.TimedOut)
 	}
-	// What comes after a mark. A wait alone waits for one.
+	// What comes after a mark.
 	mark := fmt.Sprint("?after=", found.Data[2].Seq)
-	n, found = requests(mark + "&wait=1ms")
+	n, found = requests(mark + "&count=1&wait=1ms")
 	if n != 0 || !*found.TimedOut {
 		t.Errorf("after the newest: %d requests, timed out: %v", n, *found.TimedOut)
 	}
@@ -554,7 +554,7 @@ func TestWaitForRequests(t *testing.T) {
 		s.call("svc_live_ada", "GET /users/me", "")
 		s.call(s.key, "GET /users/me", "")
 	}()
-	n, found = requests(mark + "&wait=60s&user=usr_owner")
+	n, found = requests(mark + "&count=1&wait=60s&user=usr_owner")
 	if n != 1 || found.Data[0].Seq != 5 || *found.TimedOut {
 		t.Errorf("after the newest, of a user: %+v", found)
 	}
@@ -569,24 +569,26 @@ func TestWaitForRequests(t *testing.T) {
 	s.steer("POST /faults", `{"operation":"GET /users/me","delay":"1h","status":503}`)
 	ended := make(chan int)
 	go func() { ended <- s.call(s.key, "GET /users/me", "") }()
-	n, found = requests("?after=5&wait=60s")
+	n, found = requests("?after=5&count=1&wait=60s")
 	if n != 1 || found.Data[0].Status != 0 || found.Data[0].Fault != "status 503, delay 1h0m0s" {
 		t.Errorf("a request that is held: %+v", found)
 	}
-	if n, _ := requests("?after=5&answered=true"); n != 0 {
-		t.Errorf("%d requests that are answered, want none", n)
+	s.steer("DELETE /faults", "")
+	if status := <-ended; status != 503 {
+		t.Errorf("a request that was held = %d, want 503", status)
 	}
-	n, found = requests("?after=5&wait=1ms&answered=true")
-	if n != 0 || !*found.TimedOut {
-		t.Errorf("a request that is held is answered: %+v", found)
+	_, found = requests("?after=5")
+	if found.Data[0].Status != 503 {
+		t.Errorf("the journal has the status %d, want 503", found.Data[0].Status)
 	}
-	go s.steer("DELETE /faults", "")
-	n, found = requests("?after=5&wait=60s&answered=true")
-	if n != 1 || found.Data[0].Status != 503 || *found.TimedOut || <-ended != 503 {
-		t.Errorf("once it is answered: %+v", found)
+	for _, query := range []string{"count=1", "wait=1s"} {
+		w := s.steer("GET /requests?"+query, "")
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "count and wait go together") {
+			t.Errorf("GET /requests?%s = %d %s", query, w.Code, w.Body)
+		}
 	}
 	for _, query := range []string{"count=x", "count=-1", "count=1001", "wait=61s", "wait=5", "count=1&wait=-1s",
-		"after=-1", "after=x", "count=1&answered=yes"} {
+		"after=-1", "after=x"} {
 		w := s.steer("GET /requests?"+query, "")
 		name, _, _ := strings.Cut(query[strings.LastIndex(query, "&")+1:], "=")
 		if w.Code != 400 || !strings.Contains(w.Body.String(), name+" must be ") {

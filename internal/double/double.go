@@ -57,10 +57,8 @@ type Double struct {
 	// a route that the API lacks, unless AnyRoute is set.
 	Unknown func(problem string)
 
-	base       string // the path under which the operations are
-	bubble     string // in which the double was made
-	server     Server
-	timekeeper *timekeeper // nil if nobody waits in a bubble
+	base   string // the path under which the operations are
+	server Server
 
 	// What a reset goes back to, beside At: the counts of ids and the records of the store.
 	startCounts map[string]int
@@ -103,7 +101,6 @@ func New(base string) *Double {
 	return &Double{
 		At:      Start,
 		base:    base,
-		bubble:  Bubble(),
 		counts:  map[string]int{},
 		faults:  faults{holds: map[*hold]bool{}},
 		journal: newJournal(),

@@ -167,7 +167,6 @@ func (d *Double) noteDone(h *hold) Fault {
 	h.injection.Hits++
 	h.entry.Fault = f.String()
 	h.entry.hasCome = true
-	d.journal.wake(h.entry)
 	return f
 }
 

@@ -64,24 +64,22 @@ func (r Request) String() string {
 // entry is a line of the journal. The double's mutex guards what changes in it.
 type entry struct {
 	Request
-	body       strings.Builder // what was read of it, before it is redacted
-	place      *list.Element   // in the texts of the journal; nil once the entry has left it
-	size       int             // bytes that its header and body count
-	hasBody    bool            // some of its body has arrived
-	isDropped  bool            // its header and body went to make room
-	hasCome    bool            // it is answered, or its body was read and a fault holds it
-	isAnswered bool            // it is, or it never will be
+	body      strings.Builder // what was read of it, before it is redacted
+	place     *list.Element   // in the texts of the journal; nil once the entry has left it
+	size      int             // bytes that its header and body count
+	hasBody   bool            // some of its body has arrived
+	isDropped bool            // its header and body went to make room
+	hasCome   bool            // it is answered, or its body was read and a fault holds it
 }
 
 // journal has the newest requests of each user. The double's mutex guards it.
 type journal struct {
-	newest   int             // the Seq of the newest request
-	cleared  time.Time       // when it was last cleared, by the machine's clock; evictions do not count
-	open     map[*entry]bool // those that may still change
-	users    map[string]*userJournal
-	texts    *list.List // the entries, the oldest first
-	size     int        // bytes of their headers and bodies
-	watchers map[*watcher]bool
+	newest  int             // the Seq of the newest request
+	cleared time.Time       // when it was last cleared, by the machine's clock; evictions do not count
+	open    map[*entry]bool // those that may still change
+	users   map[string]*userJournal
+	texts   *list.List // the entries, the oldest first
+	size    int        // bytes of their headers and bodies
 }
 
 // userJournal has the newest requests of a user, or of those that no user has sent.
@@ -103,11 +101,10 @@ type eviction struct {
 
 func newJournal() journal {
 	return journal{
-		cleared:  time.Now().UTC(),
-		open:     map[*entry]bool{},
-		users:    map[string]*userJournal{},
-		texts:    list.New(),
-		watchers: map[*watcher]bool{},
+		cleared: time.Now().UTC(),
+		open:    map[*entry]bool{},
+		users:   map[string]*userJournal{},
+		texts:   list.New(),
 	}
 }
 
@@ -240,8 +237,6 @@ type Query struct {
 	// Count is how many to wait for. 0 does not wait, and asks for those, too, that have not
 	// come yet: whose body is still to be read.
 	Count int
-	// Answered asks only for those that are answered, or never will be.
-	Answered bool
 	// Follow asks for the [Progress], too.
 	Follow bool
 }
@@ -253,7 +248,7 @@ func (q Query) wants(seq int, operation string) bool {
 
 // counts reports whether a request that the query wants counts.
 func (q Query) counts(e *entry) bool {
-	return (q.Count == 0 || e.hasCome) && (!q.Answered || e.isAnswered)
+	return q.Count == 0 || e.hasCome
 }
 
 // Found are the requests that a [Query] asks for.
@@ -324,8 +319,10 @@ func (d *Double) Requests(ctx context.Context, q Query) Found {
 	found := Found{Requests: []Request{}}
 	d.mutex.Lock()
 	entries, dropped := d.journal.find(q)
-	for round := 0; len(entries) < q.Count && ctx.Err() == nil; round++ {
-		d.wait(ctx, q, round)
+	for len(entries) < q.Count && ctx.Err() == nil {
+		d.mutex.Unlock()
+		time.Sleep(time.Millisecond)
+		d.mutex.Lock()
 		entries, dropped = d.journal.find(q)
 	}
 	for _, e := range entries {

@@ -43,7 +43,6 @@ func (d *Double) Handler(next http.Handler) http.Handler {
 		defer func() {
 			r.Pattern = served.Pattern // who logs the request looks for it there
 			d.note(e, func() {
-				e.isAnswered = true
 				delete(d.journal.open, e)
 			})
 		}()
@@ -92,13 +91,12 @@ func recordedHeader(h http.Header) http.Header {
 	return kept
 }
 
-// note changes an entry, and wakes those who wait for requests. What is noted has come.
+// note changes an entry. What is noted has come.
 func (d *Double) note(e *entry, change func()) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	change()
 	e.hasCome = true
-	d.journal.wake(e)
 }
 
 // recordingBody is the body of a request, of which the journal keeps what the server reads.
@@ -147,7 +145,6 @@ func (w *recordingWriter) WriteHeader(status int) {
 		}
 		if !w.body.isCut { // else nobody is left to be answered
 			e.Status = status
-			e.isAnswered = true
 		}
 		if e.Status != 0 && e.Status < 400 { // else the error is to come
 			delete(d.journal.open, e)
