@@ -360,7 +360,7 @@ func (s inner) ApplyRecords(
 // applyArray applies a JSON array of records.
 func (s *Store) applyArray(ctx context.Context, records []byte) (applyResult, error) {
 	return update(ctx, s, func(t tx) (applyResult, error) {
-		return t.applyAll(ctx, strict.Elements(records))
+		return t.applyAll(ctx, strict.ParseArray(records))
 	})
 }
 
@@ -374,7 +374,7 @@ func (s inner) Replace(records []byte, then func()) error {
 		for _, user := range t.Children("") {
 			t.Delete(user.ID)
 		}
-		done, err := t.applyAll(ctx, strict.Elements(records))
+		done, err := t.applyAll(ctx, strict.ParseArray(records))
 		if err == nil {
 			then()
 		}
@@ -857,13 +857,6 @@ func (t tx) newEvent(host string, v strict.Value, idem *rows.IdempotencyKey) (*r
 	e := Event{HostID: host}
 	f := eventTable.Form(&e)
 	p := f.ByClient().Fill(v, form.New)
-	// Many languages have no year 0: one event in it would break each list of their clients.
-	if e.StartAt.Year() == 0 {
-		p.Add("start_at", strict.ErrYear.Error())
-	}
-	if e.EndAt.Year() == 0 {
-		p.Add("end_at", strict.ErrYear.Error())
-	}
 	problems := t.checkEvent(&e, p)
 	if problems != nil {
 		return nil, problems

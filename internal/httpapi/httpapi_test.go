@@ -22,7 +22,8 @@ func TestErrorWrite(t *testing.T) {
 	}{
 		{"BadRequest", BadRequest("x"), 400, "bad_request", "", ""},
 		{"NotFound", NotFound("x"), 404, "not_found", "", ""},
-		{"Unauthorized", Unauthorized("api", "x"), 401, "unauthorized", "WWW-Authenticate", `Bearer realm="api"`},
+		{"Unauthorized", Unauthorized("api", "x"), 401, "unauthorized",
+			"WWW-Authenticate", `Bearer realm="api"`},
 		{"NewError", NewError(415, "x", "accept", "a/b"), 415, "unsupported_media_type", "Accept", "a/b"},
 		{"a status with a code", &Error{Status: 429, Message: "x"}, 429, "rate_limited", "", ""},
 		{"another status of a client", &Error{Status: 409, Message: "x"}, 409, "bad_request", "", ""},

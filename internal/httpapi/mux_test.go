@@ -63,11 +63,13 @@ func TestMux(t *testing.T) {
 		{"GET", "/v1/events/one", 200, "GET /events/{id} one ada", "GET /v1/events/{id}", ""},
 		{"HEAD", "/v1/events/one", 200, "GET /events/{id} one ada", "GET /v1/events/{id}", ""},
 		{"DELETE", "/v1/events/one", 200, "DELETE /events/{id} one ada", "DELETE /v1/events/{id}", ""},
-		{"GET", "/v1/events/one/guests", 200, "GET /events/{id}/guests one ada", "GET /v1/events/{id}/guests", ""},
+		{"GET", "/v1/events/one/guests", 200, "GET /events/{id}/guests one ada",
+			"GET /v1/events/{id}/guests", ""},
 		{"POST", "/v1/events/create", 200, "POST /events/create  ada", "POST /v1/events/create", ""},
 		{"GET", "/v1/events/create", 200, "GET /events/{id} create ada", "GET /v1/events/{id}", ""},
 
-		{"PUT", "/v1/events/create", 405, "this method is not allowed on /events/create; use " + named, "", named},
+		{"PUT", "/v1/events/create", 405,
+			"this method is not allowed on /events/create; use " + named, "", named},
 		{"POST", "/v1/events", 405, "this method is not allowed on /events; use " + list +
 			", or POST /events/create", "", list},
 		{"DELETE", "/v1/events", 405, "this method is not allowed on /events; use " + list +
@@ -199,7 +201,8 @@ func TestIntercept(t *testing.T) {
 
 func TestOperations(t *testing.T) {
 	t.Parallel()
-	got := strings.Join(NewMux("/v1", []Route{{Operation: "GET /b"}, {Operation: "GET /a"}}).Operations(), ", ")
+	m := NewMux("/v1", []Route{{Operation: "GET /b"}, {Operation: "GET /a"}})
+	got := strings.Join(m.Operations(), ", ")
 	if want := "GET /b, GET /a"; got != want {
 		t.Errorf("Operations() = %s, want %s", got, want)
 	}
@@ -296,12 +299,13 @@ func TestAbort(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
-			m := NewMux("", []Route{{Operation: "GET /x", Handle: func(w http.ResponseWriter, r Request) error {
+			handle := func(w http.ResponseWriter, r Request) error {
 				tt.start(w)
 				io.WriteString(w, part)
 				http.NewResponseController(w).Flush()
 				return tt.fail()
-			}}})
+			}
+			m := NewMux("", []Route{{Operation: "GET /x", Handle: handle}})
 			m.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			ended := make(chan bool)
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -86,12 +86,14 @@ func TestDecode(t *testing.T) {
 		in, want string
 	}{
 		{"all fields in another order", New, `{"till":"2027-01-02T14:00:00.0000005+01:00","wait":"1m30s",
-			"count":-7,"open":true,"note":"","size":"m","from":"2027-01-02t12:00:00.0000005z","secret":"s3cret",
-			"zone":"UTC","title":"Tea","seen":` + at + `,"made":` + at + `,"owner":"own_1","id":"thg_1"}`, full},
+			"count":-7,"open":true,"note":"","size":"m","from":"2027-01-02t12:00:00.0000005z",
+			"secret":"s3cret","zone":"UTC","title":"Tea","seen":` + at + `,"made":` + at + `,
+			"owner":"own_1","id":"thg_1"}`, full},
 		{"the required fields", New, `{"owner":"own_1",` + strings.TrimSuffix(least, ",") + `}`, empty},
-		{"null means absent", New, `{"owner":"own_1","id":null,"made":null,"seen":null,` + least + nulls, empty},
-		{"the required fields of a client", FromClient, `{"made":null,` + strings.TrimSuffix(least, ",") + `}`,
-			client},
+		{"null means absent", New,
+			`{"owner":"own_1","id":null,"made":null,"seen":null,` + least + nulls, empty},
+		{"the required fields of a client", FromClient,
+			`{"made":null,` + strings.TrimSuffix(least, ",") + `}`, client},
 		{"no changes", Merge, `{}`, full},
 		{"fixed fields with their values", Merge,
 			`{"id":"thg_1","owner":"own_1","made":"2027-01-02T11:00:00.0000005-01:00"}`, full},
@@ -102,7 +104,8 @@ func TestDecode(t *testing.T) {
 			strings.NewReplacer(`"note":""`, `"note":"\u0000"`, "true", "false", "-7", "0",
 				"1m30s", "1h30m0s", "s3cret", "é").Replace(full)},
 
-		{"empty means null in a new object", New, `{"owner":"own_1","size":"",` + least + `"zone":""}`, empty},
+		{"empty means null in a new object", New,
+			`{"owner":"own_1","size":"",` + least + `"zone":""}`, empty},
 		{"empty means null from a client", FromClient, `{"size":"",` + least + `"zone":""}`, client},
 		{"empty means null in a change", Merge, `{"size":"","zone":""}`,
 			strings.NewReplacer(`"m"`, `null`, `"UTC"`, `""`).Replace(full)},
@@ -146,7 +149,8 @@ func TestDecodeProblems(t *testing.T) {
 		{"null", Merge, `null`, []string{"must be a JSON object, not null"}},
 		{"string", FromClient, `"{}"`, []string{"must be a JSON object, not a string"}},
 		{"wrong types, in the order of the schema", Merge, `{"till":true,"wait":0,"count":"5","open":0,
-			"note":1,"size":[],"from":5,"secret":{},"title":false,"seen":0,"made":{},"owner":1,"id":[]}`, []string{
+			"note":1,"size":[],"from":5,"secret":{},"title":false,"seen":0,"made":{},"owner":1,
+			"id":[]}`, []string{
 			"id must be a string, not an array",
 			"owner must be a string, not a number",
 			"made " + date,
@@ -333,7 +337,10 @@ func TestValueNotJSON(t *testing.T) {
 	x := thing{Owner: bad, Title: bad, From: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), Note: new(bad)}
 	problems := thingSchema.Decode(new(thing), thingSchema.Value(&x), New).All()
 	for i, want := range []string{
-		"owner must be valid UTF-8", "title must be valid UTF-8", "from must be a date-time", "note must be valid UTF-8",
+		"owner must be valid UTF-8",
+		"title must be valid UTF-8",
+		"from must be a date-time",
+		"note must be valid UTF-8",
 	} {
 		if i >= len(problems) || !strings.HasPrefix(problems[i], want) {
 			t.Errorf("problem %d of %q should be %s", i, problems, want)
@@ -348,7 +355,7 @@ func FuzzValue(f *testing.F) {
 	f.Add("…", "", false, true, math.MinInt, int64(1<<62), int64(-62135596800), int64(0))
 	f.Fuzz(func(t *testing.T, owner, note string, set, open bool, count int, wait, sec, nsec int64) {
 		at := time.Unix(sec%(1<<38), nsec).UTC()
-		if !utf8.ValidString(owner+note) || at.Year() < 0 || at.Year() > 9999 {
+		if !utf8.ValidString(owner+note) || at.Year() < 1 || at.Year() > 9999 {
 			return // refused by Decode
 		}
 		x := fullThing()
@@ -417,8 +424,8 @@ func TestRules(t *testing.T) {
 func TestOf(t *testing.T) {
 	t.Parallel()
 	type Clay struct {
-		Lid  *string   `json:"lid,omitempty" schema:"empty_is_null lid"`
-		Made time.Time `json:"made"`
+		Lid  *string `json:"lid,omitempty" schema:"empty_is_null lid"`
+		Made bool    `json:"made"`
 	}
 	type pot struct {
 		Secret string `json:"-"`
@@ -428,21 +435,21 @@ func TestOf(t *testing.T) {
 		weight int
 	}
 	pots := Of(&pot{}, Rules{"lid": OneOf("glass|tin")})
-	const text = `{"secret":1,"lid":"wood","made":"","spouts":[1,{}],"hidden":"","weight":1}`
+	const text = `{"secret":1,"lid":"wood","made":1,"spouts":[1,{}],"hidden":"","weight":1}`
 	want := []string{
 		"secret must be a string, not a number",
 		"lid must be glass or tin",
+		"made must be true or false, not a number",
 		"hidden is not known",
 		"weight is not known (the fields are secret, lid, made, spouts)",
 	}
 	var p pot
 	got := pots.Unmarshal([]byte(text), &p, New)
-	got = slices.DeleteFunc(got, func(problem string) bool { return strings.HasPrefix(problem, "made must be") })
 	if !slices.Equal(got, want) {
 		t.Errorf("Unmarshal(%s):\n%s\nwant\n%s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if p.Spouts != nil || p.weight != 0 {
-		t.Errorf("Unmarshal(%s) sets %+v, want no spouts", text, p)
+	if p.Spouts != nil {
+		t.Errorf("Unmarshal(%s) sets spouts, want nil", text)
 	}
 }
 

@@ -33,14 +33,14 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-func BenchmarkElements(b *testing.B) {
+func BenchmarkParseArray(b *testing.B) {
 	const n = 1000
 	data := append(bytes.Repeat([]byte(eventBody+","), n-1), eventBody+"]"...)
 	data = append([]byte("["), data...)
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
-		for _, err := range strict.Elements(data) {
+		for _, err := range strict.ParseArray(data) {
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -48,7 +48,8 @@ func BenchmarkElements(b *testing.B) {
 	}
 }
 
-// The texts that cost most for their size: 1 MiB each, the largest body.
+// BenchmarkParseHostile parses the texts that cost most for their size, each of 1 MiB, the largest
+// body.
 func BenchmarkParseHostile(b *testing.B) {
 	const size = 1 << 20
 	fill := func(begin, unit, end string) []byte {

@@ -25,8 +25,8 @@ func ExampleParse() {
 	// line 3, column 1: a member's name in double quotes is needed here; leave out a comma at the end
 }
 
-func ExampleElements() {
-	for v, err := range strict.Elements([]byte(`["Ada", "Grace" "Alan"]`)) {
+func ExampleParseArray() {
+	for v, err := range strict.ParseArray([]byte(`["Ada", "Grace" "Alan"]`)) {
 		if err != nil {
 			fmt.Println(err)
 			break

@@ -1,17 +1,12 @@
-// Package strict reads four kinds of text that a client sends, each by its standard and
-// no more: JSON (RFC 8259), date-times (RFC 3339), web addresses (RFC 3986) and names of
-// time zones (IANA). Go's encoding/json, time and net/url accept more than these
-// standards: invalid UTF-8, half of a surrogate pair, a comma before a fraction of a
-// second, a space in a host.
+// Package strict parses four kinds of text exactly as their standards define them: JSON (RFC 8259),
+// date-times (RFC 3339), web addresses (RFC 3986) and names of time zones (IANA). Go's
+// encoding/json, time and net/url also accept texts that are not valid, such as invalid UTF-8, half
+// of a surrogate pair, a comma before a fraction of a second, or a space in a host.
 //
-// There is one exception. [Time] also accepts date-times in shorter forms of ISO 8601,
-// because common clients write them and they can mean one thing only.
+// There is one exception: [Time] also accepts shorter forms of ISO 8601 that common clients write.
 //
-// No function that reads panics, whatever a client sends. Each takes time linear in its
-// input, keeps no state and is safe for concurrent use. No error repeats any of the input.
-//
-// It does not know what a text is for: which members an object may have, for example, is said
-// by package form.
+// The functions never panic on any input, take time linear in its length, and are safe for
+// concurrent use. Their errors never repeat any of the input.
 package strict
 
 import (
@@ -26,19 +21,18 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how many arrays and objects may stand inside each other, with the
-// outermost. RFC 8259, section 9, lets a parser set such a limit.
-const MaxDepth = 32
-
-// MaxValues is how many values a text may hold at all depths together, with the
-// outermost. No request has a tenth of them. Without a limit, a text of short values
-// such as [0,0,0] would take many times its size in memory.
-const MaxValues = 1000
+const (
+	// MaxDepth is the maximum number of nested arrays and objects.
+	MaxDepth = 32
+	// MaxValues is the maximum number of values in a text, at all levels together. It limits the
+	// memory for a text of short values such as [0,0,0], which is many times the size of the text.
+	MaxValues = 1000
+)
 
 // Kind is the kind of a JSON value. The zero Kind is Null.
 type Kind uint8
 
-// The kinds of JSON values, as RFC 8259, section 3, has them.
+// The kinds of JSON values, as RFC 8259, section 3, defines them.
 const (
 	Null Kind = iota
 	Bool
@@ -48,33 +42,32 @@ const (
 	Object
 )
 
-// String returns the kind as a message names it: "null", "a boolean", "a number",
-// "a string", "an array" or "an object".
+// String returns the kind for a message: "null", "a boolean", "a number", "a string", "an array" or
+// "an object".
 func (k Kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
-// Value is one JSON value. Its Kind says which of the other fields are used; the rest
-// are zero.
+// Value is a JSON value. Its Kind determines which of the other fields are used. The others are
+// zero.
 //
-// A Value shares no memory with the text that it was read from. All its strings are parts
-// of one string, so keeping one of them for long keeps the memory of all:
-// strings.Clone it.
+// A Value shares no memory with the text that it was parsed from. All its strings are parts of one
+// string, so use strings.Clone to keep one of them for long.
 type Value struct {
 	Kind    Kind
-	Bool    bool     // the value of a Bool
-	Text    string   // the characters of a String, without escapes; a Number as it is written
-	Members []Member // the members of an Object or the elements of an Array, in their order
+	Bool    bool     // value of a Bool
+	Text    string   // characters of a String without escapes, or a Number as it is written
+	Members []Member // members of an Object or elements of an Array, in order
 }
 
-// Member is one member of an Object, whose name has no escapes any more, or one element
-// of an Array, which has no name. An Object may have several members of one name.
+// Member is a member of an Object, or an element of an Array, which has no Name. The members of an
+// Object may have equal names.
 type Member struct {
-	Name  string
+	Name  string // without escapes
 	Value Value
 }
 
-// Member returns the value of the first member with a name, and Null if there is none.
+// Member returns the value of the first member with the name, or Null if there is none.
 func (v Value) Member(name string) Value {
 	for _, m := range v.Members {
 		if m.Name == name {
@@ -84,29 +77,28 @@ func (v Value) Member(name string) Value {
 	return Value{}
 }
 
-// Parse reads data, which must be one JSON value with nothing but white space around it.
-// The names of an object's members may be equal, and numbers may have any size: these
-// are for the caller to judge.
+// Parse parses data, which must be one JSON value with only white space around it. Equal names in
+// an object and numbers of any size are valid.
 //
-// Beyond RFC 8259, the characters must be as I-JSON has them (RFC 7493, section 2.1): in
-// valid UTF-8 without a byte order mark, and with surrogates escaped in pairs only. There
-// are at most MaxDepth levels and MaxValues values.
+// Beyond RFC 8259, data must be valid UTF-8 without a byte order mark, and surrogates must be
+// escaped in pairs (RFC 7493, section 2.1). The limits are MaxDepth and MaxValues.
 //
-// An error says where the mistake is, what it is and what to do: "line 3, column 7:
-// a string is not closed: add …". Lines end with \n. Columns are bytes. Both count from 1.
-// With an error, the Value is of no use.
+// An error has the position of the mistake, the problem and the fix: "line 3, column 7: a string is
+// not closed: add …". Lines end with \n, columns are bytes, and both are counted from 1.
 func Parse(data []byte) (Value, error) {
 	p := parser{data: data}
-	p.open = make([]Member, 0, 12) // a new event has no more
+	p.open = make([]Member, 0, 12) // the number of fields of a new event
 	p.text.Grow(len(data))
 	v := p.value()
 	return v, p.finish()
 }
 
-// Elements reads data, which must be one JSON array, by the rules of [Parse], and yields
-// its elements one after the other. MaxValues limits each element. The first mistake
-// ends the sequence with an error and a zero Value, after the elements before it.
-func Elements(data []byte) iter.Seq2[Value, error] {
+const elementSize = 1 << 10 // bytes of the names and strings of a typical element
+
+// ParseArray parses data, which must be one JSON array, as [Parse] does, and yields its elements.
+// MaxValues limits each element. The first mistake ends the sequence with an error, after the
+// elements before it.
+func ParseArray(data []byte) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		p := parser{data: data, depth: 1}
 		p.next()
@@ -116,7 +108,7 @@ func Elements(data []byte) iter.Seq2[Value, error] {
 		for first := true; p.more(first, ']'); first = false {
 			p.count = 0
 			p.text.Reset()
-			p.text.Grow(elementText)
+			p.text.Grow(elementSize)
 			v := p.value()
 			if p.err != nil {
 				break
@@ -132,29 +124,27 @@ func Elements(data []byte) iter.Seq2[Value, error] {
 	}
 }
 
-// elementText is how many bytes of names and strings an element has, if it is not a long one.
-const elementText = 1 << 10
-
-// Encode returns x as JSON. Unlike json.Marshal, it leaves <, > and & as they are, and escapes
-// all control characters, so that the text is safe to show on a terminal. It panics if x has
-// something that JSON cannot express, such as a channel or a NaN.
+// Encode returns x as JSON. Unlike json.Marshal, it doesn't escape <, > and &, and it escapes all
+// control characters, so the text can't steer a terminal. It panics if x can't be encoded.
 func Encode(x any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(x); err != nil {
+	err := e.Encode(x)
+	if err != nil {
 		panic(err)
 	}
-	text := bytes.TrimSpace(b.Bytes()) // Encode adds a line break
-	if bytes.ContainsFunc(text, unicode.IsControl) {
+	text := bytes.TrimSpace(b.Bytes()) // without the line break that Encode adds
+	if bytes.IndexByte(text, 0x7f) >= 0 || bytes.IndexByte(text, 0xc2) >= 0 {
 		text = escapeControls(text)
 	}
 	return text
 }
 
-// escapeControls escapes the control characters that encoding/json leaves as they are: U+007F to
-// U+009F.
-func escapeControls(text []byte) (escaped []byte) {
+// escapeControls escapes the control characters that encoding/json doesn't escape: U+007F to
+// U+009F. In UTF-8 they begin with the byte 7F or C2.
+func escapeControls(text []byte) []byte {
+	var escaped []byte
 	for _, r := range string(text) {
 		if unicode.IsControl(r) {
 			escaped = fmt.Appendf(escaped, `\u%04x`, r)
@@ -165,20 +155,20 @@ func escapeControls(text []byte) (escaped []byte) {
 	return escaped
 }
 
-// parser reads a JSON text from its beginning to its end. Its methods return no errors:
-// after the first one, the parser stands at the end of the text, where each loop
-// ends, and what its methods return has no meaning.
+// parser parses a JSON text from its beginning to its end. Its methods return no errors. After the
+// first error, the parser is at the end of the text, where all loops end, and the results of its
+// methods have no meaning.
 type parser struct {
 	data  []byte
-	pos   int             // the index of the next byte
-	depth int             // open arrays and objects
-	count int             // values that were begun
-	text  strings.Builder // all names and strings until now, without escapes
+	pos   int             // index of the next byte
+	depth int             // number of open arrays and objects
+	count int             // number of values that have begun
+	text  strings.Builder // all names and strings so far, without escapes
 	err   error
-	open  []Member // the members so far of the arrays and objects that are not closed
+	open  []Member // members so far of the open arrays and objects
 }
 
-// finish returns the error, which is one if more than white space is left.
+// finish checks that only white space is left, and returns the error of the parser.
 func (p *parser) finish() error {
 	p.next()
 	if p.pos < len(p.data) {
@@ -188,14 +178,15 @@ func (p *parser) finish() error {
 }
 
 // fail sets the error, unless there is one already, and moves to the end of the text.
-func (p *parser) fail(at int, problem string) {
-	if p.err == nil {
-		before := p.data[:at]
-		line := 1 + bytes.Count(before, []byte("\n"))
-		column := at - bytes.LastIndexByte(before, '\n')
-		p.err = fmt.Errorf("line %d, column %d: %s", line, column, problem)
-		p.pos = len(p.data)
+func (p *parser) fail(pos int, problem string) {
+	if p.err != nil {
+		return
 	}
+	before := p.data[:pos]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := pos - bytes.LastIndexByte(before, '\n')
+	p.err = fmt.Errorf("line %d, column %d: %s", line, column, problem)
+	p.pos = len(p.data)
 }
 
 // next moves past white space and returns the byte that follows, or 0 at the end.
@@ -208,7 +199,7 @@ func (p *parser) next() byte {
 	return 0
 }
 
-// skip moves past word and returns true if the text goes on with it.
+// skip moves past word if it comes next, and reports whether it does.
 func (p *parser) skip(word string) bool {
 	found := bytes.HasPrefix(p.data[p.pos:], []byte(word))
 	if found {
@@ -217,7 +208,6 @@ func (p *parser) skip(word string) bool {
 	return found
 }
 
-// value reads the next value.
 func (p *parser) value() Value {
 	p.count++
 	if p.count > MaxValues {
@@ -245,14 +235,13 @@ func (p *parser) value() Value {
 	return Value{}
 }
 
-// container reads an array or object from the bracket at its beginning to the one at its
-// end.
+// container parses an array or an object, including its brackets.
 func (p *parser) container(kind Kind, end byte) Value {
 	v := Value{Kind: kind}
 	p.pos++
 	p.depth++
 	if p.depth > MaxDepth {
-		p.fail(p.pos-1, fmt.Sprintf("arrays and objects are more than %d deep: make them flatter", MaxDepth))
+		p.fail(p.pos-1, fmt.Sprintf("nested more than %d levels deep: flatten it", MaxDepth))
 	}
 	begin := len(p.open)
 	for first := true; p.more(first, end); first = false {
@@ -268,8 +257,8 @@ func (p *parser) container(kind Kind, end byte) Value {
 	return v
 }
 
-// more reports whether the innermost array or object has another element or member, and
-// moves past the comma before it. If it has none, more moves past the bracket at the end.
+// more reports whether the innermost array or object has another element or member, and moves past
+// the comma before it. If there is none, it moves past the closing bracket.
 func (p *parser) more(first bool, end byte) bool {
 	c := p.next()
 	switch {
@@ -284,7 +273,7 @@ func (p *parser) more(first bool, end byte) bool {
 	return false
 }
 
-// name reads the name of a member and the colon after it.
+// name parses the name of a member and the colon after it.
 func (p *parser) name() string {
 	if p.next() != '"' {
 		p.fail(p.pos, "a member's name in double quotes is needed here; leave out a comma at the end")
@@ -297,10 +286,10 @@ func (p *parser) name() string {
 	return name
 }
 
-// numberBytes are the bytes that a number is made of.
+// numberBytes are the bytes of which numbers consist.
 const numberBytes = "0123456789+-.eE"
 
-// number reads a number and returns it as it is written.
+// number parses a number and returns it as it is written.
 func (p *parser) number() string {
 	start := p.pos
 	p.pos = len(p.data) - len(bytes.TrimLeft(p.data[start:], numberBytes))
@@ -312,12 +301,12 @@ func (p *parser) number() string {
 	return string(literal)
 }
 
-// chars reads a string from its first quote to its last, and returns its characters. It
-// copies them to p.text in parts: what stands between two escapes at once.
+// chars parses a string and returns its characters. It copies them to p.text in parts, from one
+// escape to the next.
 func (p *parser) chars() string {
 	start := p.text.Len()
 	open := p.pos
-	copied := open + 1 // everything before it is in p.text, but for the quote
+	copied := open + 1 // index after the bytes that are in p.text
 	for i := copied; i < len(p.data); i++ {
 		c := p.data[i]
 		switch {
@@ -341,7 +330,7 @@ func (p *parser) chars() string {
 			copied = i + size
 			i = copied - 1
 		case c < ' ':
-			p.fail(i, "a control character or line break stands in a string: close the string before it, "+
+			p.fail(i, "a string contains a control character or line break: close the string before it, "+
 				`or write it as \n or \u and four hex digits`)
 			return ""
 		}
@@ -350,9 +339,9 @@ func (p *parser) chars() string {
 	return ""
 }
 
-// unescape returns the character of the escape with which s begins, and the number of
-// bytes that the escape takes. If it is not valid, the character is -1. Example:
-// \ud83d\ude00 is one character in 12 bytes.
+// unescape returns the character of the escape at the beginning of s, and the size of the escape in
+// bytes. If the escape is not valid, the character is -1. Example: \ud83d\ude00 is one character in
+// 12 bytes.
 func unescape(s []byte) (r rune, size int) {
 	if len(s) > 1 {
 		if i := strings.IndexByte(`"\/bfnrt`, s[1]); i >= 0 {
@@ -364,14 +353,14 @@ func unescape(s []byte) (r rune, size int) {
 		return r, 6
 	}
 	r = utf16.DecodeRune(r, unit(s[6:]))
-	if r == utf8.RuneError { // the halves are no pair
+	if r == utf8.RuneError { // not a pair
 		r = -1
 	}
 	return r, 12
 }
 
-// unit returns the UTF-16 code unit of an escape such as \ud83d with which s begins, or -1
-// if s begins otherwise.
+// unit returns the UTF-16 code unit of an escape such as \ud83d at the beginning of s, or -1 if s
+// doesn't begin with one.
 func unit(s []byte) rune {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return -1

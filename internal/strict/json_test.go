@@ -11,7 +11,7 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// show writes a value in one line: a literal as it was, a string quoted.
+// show formats a value in one line: a literal as it is, a string quoted.
 func show(v strict.Value) string {
 	switch v.Kind {
 	case strict.Null:
@@ -38,7 +38,7 @@ func show(v strict.Value) string {
 	return "a value of kind " + v.Kind.String()
 }
 
-// deep returns n arrays inside each other.
+// deep returns n nested arrays.
 func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 
 func TestParse(t *testing.T) {
@@ -109,28 +109,25 @@ func TestParse(t *testing.T) {
 
 func TestTooManyValues(t *testing.T) {
 	t.Parallel()
-	many := "[" + strings.Repeat("0,", strict.MaxValues-1) + "0]" // with the array, one too many
-	if _, err := strict.Parse([]byte(many)); err == nil || !strings.Contains(err.Error(), "send fewer") {
-		t.Errorf("Parse(an array of %d) = %v, want an error", strict.MaxValues, err)
-	}
-	for _, value := range []string{`"x"`, `{}`, `[]`, `true`, `-1`} {
-		list := "[" + strings.Repeat(value+",", strict.MaxValues) + value + "]"
-		if _, err := strict.Parse([]byte(list)); err == nil || !strings.Contains(err.Error(), "send fewer") {
-			t.Errorf("Parse(an array of %s) = %v, want an error", value, err)
+	// list returns an array of n values.
+	list := func(n int, value string) string { return "[" + strings.Repeat(value+",", n-1) + value + "]" }
+	refused := func(err error) bool { return err != nil && strings.Contains(err.Error(), "send fewer") }
+	for _, value := range []string{`0`, `"x"`, `{}`, `[]`, `true`, `-1`} {
+		text := list(strict.MaxValues, value) // the array itself is one value more
+		_, err := strict.Parse([]byte(text))
+		if !refused(err) {
+			t.Errorf("Parse of an array of %d times %s = %v, want an error", strict.MaxValues, value, err)
 		}
-	}
-	elements := 0
-	for _, err := range strict.Elements([]byte(many)) {
-		if elements++; err != nil {
-			t.Errorf("Elements(an array of %d): %v", strict.MaxValues, err)
+		for _, err := range strict.ParseArray([]byte(text)) {
+			if err != nil {
+				t.Errorf("ParseArray of an array of %d times %s: %v", strict.MaxValues, value, err)
+			}
 		}
-	}
-	if elements != strict.MaxValues {
-		t.Errorf("Elements(an array of %d) yields %d", strict.MaxValues, elements)
-	}
-	for _, err := range strict.Elements([]byte("[" + many + "]")) {
-		if err == nil || !strings.Contains(err.Error(), "send fewer") {
-			t.Errorf("Elements(an array in an array of %d) = %v, want an error", strict.MaxValues, err)
+		for _, err := range strict.ParseArray([]byte("[" + text + "]")) {
+			if !refused(err) {
+				t.Errorf("ParseArray of an element with %d times %s: %v, want an error",
+					strict.MaxValues, value, err)
+			}
 		}
 	}
 }
@@ -141,7 +138,7 @@ func TestParseRefuses(t *testing.T) {
 		value, comma            = "a value is needed", "] is needed here"
 		name, colon, after, end = "name in double quotes", "a colon", "more text after", "} is needed here"
 		open, control, escape   = "not closed", "control character", "escape is unknown"
-		notUTF8, number, deeply = "not UTF-8", "not a number", "32 deep"
+		notUTF8, number, deeply = "not UTF-8", "not a number", "32 levels deep"
 	)
 	for _, tt := range []struct {
 		in           string
@@ -315,19 +312,20 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%.30q", tt.in), func(t *testing.T) {
 			t.Parallel()
-			v, err := strict.Parse([]byte(tt.in))
-			got, place := fmt.Sprint(err), fmt.Sprintf("line %d, column %d: ", tt.line, tt.column)
-			if !strings.HasPrefix(got, place) || !strings.Contains(got, tt.problem) ||
-				strings.HasSuffix(got, ".") {
-				t.Errorf("Parse(%.60q) = %s, %s, want %s…%s… without a full stop",
-					tt.in, show(v), got, place, tt.problem)
+			_, err := strict.Parse([]byte(tt.in))
+			got, position := fmt.Sprint(err), fmt.Sprintf("line %d, column %d: ", tt.line, tt.column)
+			if !strings.HasPrefix(got, position) {
+				t.Errorf("Parse(%.60q) = %s, want the position %s", tt.in, got, position)
 			}
-			checkElements(t, []byte(tt.in))
+			if !strings.Contains(got, tt.problem) {
+				t.Errorf("Parse(%.60q) = %s, want the problem %s", tt.in, got, tt.problem)
+			}
+			checkParseArray(t, []byte(tt.in))
 		})
 	}
 }
 
-// Every byte among characters of one byte and of two.
+// TestParseBytes tests every byte between characters of one byte and of two.
 func TestParseBytes(t *testing.T) {
 	t.Parallel()
 	for before := range 3 {
@@ -341,15 +339,18 @@ func TestParseBytes(t *testing.T) {
 	}
 }
 
-// Every UTF-16 code unit as an escape.
+// TestParseEscapes tests every UTF-16 code unit as an escape.
 func TestParseEscapes(t *testing.T) {
 	t.Parallel()
 	for unit := range 1 << 16 {
 		in := fmt.Sprintf(`"\u%04x"`, unit)
 		v, err := strict.Parse([]byte(in))
 		half := 0xd800 <= unit && unit <= 0xdfff
-		if half != (err != nil) || !half && v.Text != string(rune(unit)) {
-			t.Fatalf("Parse(%s) = %s, %v, want the character, or an error for half a pair", in, show(v), err)
+		if half != (err != nil) {
+			t.Fatalf("Parse(%s) = %s, %v, want an error only for half a pair", in, show(v), err)
+		}
+		if !half && v.Text != string(rune(unit)) {
+			t.Fatalf("Parse(%s) = %s, want the character", in, show(v))
 		}
 	}
 	for c := range 256 {
@@ -357,7 +358,7 @@ func TestParseEscapes(t *testing.T) {
 	}
 }
 
-func TestElements(t *testing.T) {
+func TestParseArray(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, in, want, problem string }{
 		{"empty", ` [ ] `, ``, ""},
@@ -373,38 +374,41 @@ func TestElements(t *testing.T) {
 		{"nothing", ``, ``, "line 1, column 1: a JSON array is needed"},
 		{"as deep as allowed", deep(strict.MaxDepth), deep(strict.MaxDepth - 1), ""},
 		{"the array is a level too", `[0,` + deep(strict.MaxDepth) + `]`,
-			`0`, "line 1, column 35: arrays and objects"},
+			`0`, "line 1, column 35: nested more than 32 levels"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
 			var failed error
-			for v, err := range strict.Elements([]byte(tt.in)) {
+			for v, err := range strict.ParseArray([]byte(tt.in)) {
 				if failed != nil {
-					t.Fatalf("Elements(%s) yields %s, %v after the error %v", tt.in, show(v), err, failed)
+					t.Fatalf("ParseArray(%s) yields %s, %v after the error %v", tt.in, show(v), err, failed)
 				}
 				if failed = err; err == nil {
 					got = append(got, show(v))
 				}
 			}
 			if got := strings.Join(got, " "); got != tt.want {
-				t.Errorf("Elements(%s) = %s, want %s", tt.in, got, tt.want)
+				t.Errorf("ParseArray(%s) = %s, want %s", tt.in, got, tt.want)
 			}
-			if tt.problem == "" && failed != nil || !strings.HasPrefix(fmt.Sprint(failed), tt.problem) {
-				t.Errorf("Elements(%s) ends with %v, want %s…", tt.in, failed, tt.problem)
+			if tt.problem == "" && failed != nil {
+				t.Errorf("ParseArray(%s) ends with %v, want no error", tt.in, failed)
+			}
+			if !strings.HasPrefix(fmt.Sprint(failed), tt.problem) {
+				t.Errorf("ParseArray(%s) ends with %v, want %s", tt.in, failed, tt.problem)
 			}
 		})
 	}
 	t.Run("a caller that stops", func(t *testing.T) {
 		t.Parallel()
 		n := 0
-		for range strict.Elements([]byte(`[1,2,x`)) {
+		for range strict.ParseArray([]byte(`[1,2,x`)) {
 			if n++; n == 2 {
 				break
 			}
 		}
 		if n != 2 {
-			t.Errorf("Elements yielded %d values before the break, want 2", n)
+			t.Errorf("ParseArray yielded %d values before the break, want 2", n)
 		}
 	})
 }
@@ -419,32 +423,18 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// checkParse holds Parse against encoding/json: it takes what that takes, but for
-// invalid UTF-8, a surrogate alone and great depth, and reads it as the same
+// checkParse compares Parse with encoding/json. Parse accepts the same texts, except invalid UTF-8,
+// half of a surrogate pair, and more than MaxDepth levels or MaxValues values, and returns the same
 // values.
 func checkParse(t *testing.T, data []byte) {
 	t.Helper()
 	v, err := strict.Parse(data)
+	valid := json.Valid(data) && utf8.Valid(data)
 	if err != nil {
-		var line, column int
-		lines := bytes.SplitAfter(data, []byte("\n"))
-		_, scanErr := fmt.Sscanf(err.Error(), "line %d, column %d: ", &line, &column)
-		if scanErr != nil || line < 1 || line > len(lines) || column < 1 || column > len(lines[line-1])+1 {
-			t.Fatalf("Parse(%q) = %v, want an error with a place inside the text", data, err)
-		}
-		count := func(s string) int { return bytes.Count(data, []byte(s)) }
-		says := func(s string) bool { return strings.Contains(err.Error(), s) }
-		switch {
-		case !json.Valid(data) || !utf8.Valid(data):
-		case says("surrogate") && bytes.HasPrefix(lines[line-1][column-1:], []byte(`\u`)):
-		case says("deep") && count("[")+count("{") > strict.MaxDepth:
-		case says("send fewer") && len(data) > strict.MaxValues:
-		default:
-			t.Fatalf("Parse(%q) = %v, want a value", data, err)
-		}
+		checkError(t, data, err, valid)
 		return
 	}
-	if !json.Valid(data) || !utf8.Valid(data) {
+	if !valid {
 		t.Fatalf("Parse(%q) = %s, want an error", data, show(v))
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -454,7 +444,36 @@ func checkParse(t *testing.T, data []byte) {
 	}
 }
 
-// decoded reads the next value with encoding/json, member by member.
+// checkError tests that an error of Parse has a position in the text and, if the text is valid JSON,
+// that it has one of the reasons for which Parse refuses such a text.
+func checkError(t *testing.T, data []byte, err error, valid bool) {
+	t.Helper()
+	var line, column int
+	_, scanErr := fmt.Sscanf(err.Error(), "line %d, column %d: ", &line, &column)
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	if scanErr != nil || line < 1 || line > len(lines) {
+		t.Fatalf("Parse(%q) = %v, want a line of the text", data, err)
+	}
+	if column < 1 || column > len(lines[line-1])+1 {
+		t.Fatalf("Parse(%q) = %v, want a column of the line", data, err)
+	}
+	if !valid {
+		return
+	}
+	brackets := bytes.Count(data, []byte("[")) + bytes.Count(data, []byte("{"))
+	for problem, possible := range map[string]bool{
+		"surrogate":  bytes.HasPrefix(lines[line-1][column-1:], []byte(`\u`)),
+		"deep":       brackets > strict.MaxDepth,
+		"send fewer": len(data) > strict.MaxValues,
+	} {
+		if possible && strings.Contains(err.Error(), problem) {
+			return
+		}
+	}
+	t.Fatalf("Parse(%q) = %v, want a value", data, err)
+}
+
+// decoded decodes the next value with encoding/json, token by token.
 func decoded(t *testing.T, d *json.Decoder) (v strict.Value) {
 	t.Helper()
 	token, err := d.Token()
@@ -487,31 +506,38 @@ func decoded(t *testing.T, d *json.Decoder) (v strict.Value) {
 	return v
 }
 
-// checkElements holds Elements against Parse.
-func checkElements(t *testing.T, data []byte) {
+// checkParseArray compares ParseArray with Parse.
+func checkParseArray(t *testing.T, data []byte) {
 	t.Helper()
-	whole, wholeErr := strict.Parse(data)
-	got := strict.Value{Kind: strict.Array}
+	var got strict.Value
+	got.Kind = strict.Array
 	var err error
-	for item, itemErr := range strict.Elements(data) {
+	for element, elementErr := range strict.ParseArray(data) {
 		if err != nil {
-			t.Fatalf("Elements(%q) goes on after %v", data, err)
+			t.Fatalf("ParseArray(%q) continues after %v", data, err)
 		}
-		if err = itemErr; err == nil {
-			got.Members = append(got.Members, strict.Member{Value: item})
+		err = elementErr
+		if err == nil {
+			got.Members = append(got.Members, strict.Member{Value: element})
 		}
 	}
+	want, wantErr := strict.Parse(data)
 	switch {
-	case wholeErr == nil && whole.Kind != strict.Array:
-		if err == nil || len(got.Members) > 0 {
-			t.Fatalf("Elements(%q) = %s, %v, want an error only", data, show(got), err)
+	case wantErr == nil && want.Kind == strict.Array:
+		if err != nil {
+			t.Fatalf("ParseArray(%q) ends with %v, want no error", data, err)
 		}
-	case wholeErr == nil && (err != nil || show(got) != show(whole)):
-		t.Fatalf("Elements(%q) = %s, %v, want %s", data, show(got), err, show(whole))
-	case wholeErr != nil && err == nil:
-		t.Fatalf("Elements(%q) = %s, want %v", data, show(got), wholeErr)
-	case wholeErr != nil && bytes.HasPrefix(data, []byte("[")) && err.Error() != wholeErr.Error():
-		t.Fatalf("Elements(%q) ends with %v, want %v", data, err, wholeErr)
+		if show(got) != show(want) {
+			t.Fatalf("ParseArray(%q) = %s, want %s", data, show(got), show(want))
+		}
+	case err == nil:
+		t.Fatalf("ParseArray(%q) = %s, want an error", data, show(got))
+	case bytes.HasPrefix(data, []byte("[")):
+		if err.Error() != wantErr.Error() {
+			t.Fatalf("ParseArray(%q) ends with %v, want %v", data, err, wantErr)
+		}
+	case len(got.Members) > 0:
+		t.Fatalf("ParseArray(%q) = %s, want no elements", data, show(got))
 	}
 }
 
@@ -523,8 +549,11 @@ func TestEncode(t *testing.T) {
 		t.Errorf("Encode(%q) = %s, want %s", text, got, want)
 	}
 	v, err := strict.Parse([]byte(got))
-	if err != nil || v.Members[0].Value.Text != text {
-		t.Errorf("Parse(%s) = %v, %v, want %q", got, v, err, text)
+	if err != nil {
+		t.Fatalf("Parse(%s) = %v", got, err)
+	}
+	if got := v.Members[0].Value.Text; got != text {
+		t.Errorf("Parse(Encode(%q)) = %q", text, got)
 	}
 }
 
@@ -538,6 +567,6 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		checkParse(t, data)
-		checkElements(t, data)
+		checkParseArray(t, data)
 	})
 }

@@ -7,18 +7,17 @@ import (
 	"sync"
 )
 
-// One name a line, sorted: every name with a slash in lib/time/zoneinfo.zip of
-// the Go distribution, and UTC.
+// zoneLines has one name a line, sorted: UTC, and every name with a slash in lib/time/zoneinfo.zip
+// of the Go distribution.
 //
 //go:embed zones.txt
 var zoneLines string
 
 var zones = sync.OnceValue(func() []string { return strings.Fields(zoneLines) })
 
-// Zone reports whether name is a time zone name of the form Area/City of the
-// IANA time zone database, aliases included and in its exact case, or UTC. It
-// knows the names only, from a list in the program, so the answer is the same on
-// every machine.
+// Zone reports whether name is a time zone name of the form Area/City in the IANA time zone
+// database, including aliases and in its exact case, or UTC. The list of names is a part of the
+// program, so the result is the same on every host.
 func Zone(name string) bool {
 	_, ok := slices.BinarySearch(zones(), name)
 	return ok

@@ -14,7 +14,7 @@ import (
 	"example.com/events/internal/strict"
 )
 
-var update = flag.Bool("update", false, "write zones.txt anew from the zone data of the Go distribution")
+var update = flag.Bool("update", false, "rewrite zones.txt from the zone data of the Go distribution")
 
 // zoneZip returns the path of the zone data of the Go distribution.
 func zoneZip(t *testing.T) string {
@@ -61,7 +61,7 @@ func TestZoneList(t *testing.T) {
 	if slices.Equal(got, want) {
 		return
 	}
-	const hint = "to write it anew: go test ./internal/strict -run TestZoneList -update"
+	const hint = "to rewrite it: go test ./internal/strict -run TestZoneList -update"
 	for _, name := range want {
 		if !slices.Contains(got, name) {
 			t.Errorf("zones.txt lacks %q of the zone data; %s", name, hint)
@@ -69,10 +69,10 @@ func TestZoneList(t *testing.T) {
 	}
 	for _, name := range got {
 		if !slices.Contains(want, name) {
-			t.Errorf("zones.txt has %q, which the zone data has not; %s", name, hint)
+			t.Errorf("zones.txt has %q, which is not in the zone data; %s", name, hint)
 		}
 	}
-	t.Errorf("zones.txt has %d lines, want these %d, sorted and each once; %s", len(got), len(want), hint)
+	t.Errorf("zones.txt has %d lines, want %d, sorted and without repetitions; %s", len(got), len(want), hint)
 }
 
 func TestZoneLoads(t *testing.T) {
