@@ -219,45 +219,23 @@ func (s inner) listKeys() any {
 	return list
 }
 
-// keyState is what a server that starts knows of the keys of its store.
-type keyState struct {
-	Owner  string // the id of the first user of the store; "" if there is none
-	Exist  bool   // the store had keys, valid or revoked ones
-	Made   string // the secret of the key that was made now, if one was
-	Chosen string // the secret that was asked for, if one was
-	Known  bool   // Chosen is the secret of a valid key
-}
-
-// firstKey makes the first key of a store that has none, if makeOne is true or a
-// secret is chosen: for the first user of the store or, if there is no user, for
-// a new one. In a store with keys it changes nothing.
-func (s *Store) firstKey(chosen string, makeOne bool) (keyState, error) {
-	state := keyState{Chosen: chosen, Exist: s.db.Stats().Rows["key"] > 0}
+// firstKey creates the first key of a store that has none, if makeOne is true or a secret is chosen, and
+// returns its secret. The key belongs to the first user of the store or, if there is no user, to a new
+// one. In a store with keys it changes nothing and returns "".
+func (s *Store) firstKey(chosen string, makeOne bool) (secret string, err error) {
+	exists := s.db.Stats().Rows["key"] > 0
+	if exists || chosen == "" && !makeOne {
+		return "", nil
+	}
+	request := keyRequest{Name: "Local Owner", Email: "owner@localhost.example"}
 	s.db.View(func(v rows.View) {
 		for user := range v.Children("", "usr") { // the oldest comes first
-			state.Owner = user.ID
+			request = keyRequest{UserID: user.ID}
 			return
 		}
 	})
-	if !state.Exist && (makeOne || chosen != "") {
-		request := keyRequest{UserID: state.Owner}
-		if state.Owner == "" {
-			request = keyRequest{Name: "Local Owner", Email: "owner@localhost.example"}
-		}
-		secret, key, err := s.issueKey(request, chosen)
-		if err != nil {
-			return state, err
-		}
-		state.Made = secret
-		state.Owner = key.UserID
-	}
-	_, _, state.Known = s.lookUpKey(chosen)
-	// A forged user refuses the start. In an update, as that returns a panic of decode as an error.
-	_, err := update(context.Background(), s, func(t tx) (any, error) {
-		decode(new(User), t.Get("usr", state.Owner))
-		return nil, nil
-	})
-	return state, err
+	secret, _, err = s.issueKey(request, chosen)
+	return secret, err
 }
 
 // lookUpKey is the id of the user that has a key with this secret, or "", the id of the key,

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"runtime"
@@ -115,30 +114,21 @@ type storeFlags struct{ seed, apiKey, newEventStatus string }
 
 func (f *storeFlags) declare(flags *command.Flags) {
 	flags.String(&f.seed, "seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
-	flags.Secret(&f.apiKey, "api-key", "`SECRET` of the first key, in place of one that is made")
+	flags.String(&f.apiKey, "api-key", "", "`SECRET` of the first key, in place of one that is made")
 	flags.String(&f.newEventStatus, "new-event-status", "published",
 		"`STATUS` of a new event: draft or published")
 }
 
-// check refuses values that no store takes. It accepts any characters in a key: a store may have one
-// from a time when more characters were allowed.
+// check refuses values that no store takes.
 func (f *storeFlags) check(flags *command.Flags) error {
-	if f.apiKey == "" && flags.Given("api-key") {
-		return errors.New("-api-key " + secretRule.Of(""))
+	problem := secretRule.Of(f.apiKey)
+	if problem != "" && (f.apiKey != "" || flags.Given("api-key")) { // the secret is not repeated
+		return errors.New("-api-key " + problem)
 	}
 	if f.newEventStatus != "draft" && f.newEventStatus != "published" {
 		return fmt.Errorf("-new-event-status must be draft or published, not %q", f.newEventStatus)
 	}
 	return nil
-}
-
-// badAPIKey returns an error if no key can be made with the chosen secret. It does not repeat it.
-func (f *storeFlags) badAPIKey() error {
-	problem := secretRule.Of(f.apiKey)
-	if f.apiKey == "" || problem == "" {
-		return nil
-	}
-	return errors.New("-api-key " + problem)
 }
 
 // serveFlags are the flags of serve. Health has the same, to find the server.
@@ -163,16 +153,16 @@ type service struct {
 	config Config // of its store
 	data   string // the path of the data file; "" keeps everything in memory
 
-	// fill puts into the store what it begins with, and returns the key that people are shown.
-	fill func(context.Context, *api) (greeting.Key, error)
+	// fill puts into the store what it begins with, and returns the key that is printed, or "".
+	fill func(context.Context, *api) (key string, err error)
 	// handler returns what answers the requests for the API.
 	handler func(*api) http.Handler
 	// keepAlives: a connection can serve more than one request.
 	keepAlives bool
 	// pages are those for people, by their path.
-	pages func(greeting.Key) map[string]http.HandlerFunc
+	pages func(key string) map[string]http.HandlerFunc
 	// lines are what the server prints when it is ready. In memory, the Data of the place is "".
-	lines func(greeting.Place, greeting.Key) command.Ready
+	lines func(at greeting.Place, key string) command.Ready
 	// announce says that it is ready. A double with a command runs that, and ends with it.
 	announce func(context.Context, command.Ready) error
 
@@ -194,13 +184,13 @@ func (e *eventsd) apiService(logger *slog.Logger, note string, isKeyPublic bool)
 		config:     Config{Logger: logger},
 		handler:    func(a *api) http.Handler { return a },
 		keepAlives: true,
-		pages: func(key greeting.Key) map[string]http.HandlerFunc {
+		pages: func(key string) map[string]http.HandlerFunc {
 			if !isKeyPublic {
-				key.Secret = ""
+				key = ""
 			}
 			return map[string]http.HandlerFunc{"/": pages.Reference(pages.Values{
 				Note: note,
-				Key:  func(string) string { return key.Secret },
+				Key:  func(string) string { return key },
 			})}
 		},
 		lines:        greeting.Lines,
@@ -236,45 +226,39 @@ func (e *eventsd) serve(flags *command.Flags) func() error {
 		if rows.BelongsTo(s.data, f.seed) { // such as FILE.tmp, which the next rewrite removes
 			return fmt.Errorf("%s belongs to the data file; give the seed another path", f.seed)
 		}
-		s.fill = func(ctx context.Context, a *api) (greeting.Key, error) {
-			return e.fill(ctx, a, f, flags.Shell("api-key"))
-		}
+		s.fill = func(ctx context.Context, a *api) (string, error) { return e.fill(ctx, a, f) }
 		return e.live(f.serverFlags, s)
 	}
 }
 
-// fill applies the seed to a store without data and makes the first key of one
-// without keys. It logs what it did not do, and how to issue a key. A shell replaces the word,
-// such as $EVENTSD_API_KEY, by the chosen key; it is "" if no variable has that.
-func (e *eventsd) fill(ctx context.Context, a *api, f serveFlags, word string) (greeting.Key, error) {
+// fill applies the seed to a store without data and creates the first key of a store without keys. It
+// returns the secret of that key, unless it was chosen.
+func (e *eventsd) fill(ctx context.Context, a *api, f serveFlags) (key string, err error) {
 	logger := a.cfg.Logger
 	isEmpty := a.db.Stats().Rows["user"] == 0 // every other row belongs to a user
 	if f.seed != "" && !isEmpty {
 		logger.Warn("the seed was skipped, as the store has data: give a new -data", "seed", f.seed)
 	} else if err := e.applySeed(ctx, a, f.seed); err != nil {
-		return greeting.Key{}, err
+		return "", err
 	}
-	state, err := a.firstKey(f.apiKey, f.firstKey)
-	if bad := f.badAPIKey(); bad != nil && err != nil && !state.Exist {
-		err = bad // that is why no key was made
-	}
+	key, err = a.firstKey(f.apiKey, f.firstKey)
 	if err != nil {
-		return greeting.Key{}, err
+		return "", err
 	}
-	keys := greeting.Keys(state)
-	level, message, attributes := keys.Report(a.db.Path())
-	logger.Log(ctx, level, message, attributes...)
-	return keys.Shown(word), nil
+	if f.apiKey == "" {
+		return key, nil
+	}
+	_, _, valid := a.lookUpKey(f.apiKey)
+	if !valid {
+		logger.Warn("-api-key was not used: the store has keys, and this is none of them or was revoked")
+	}
+	return "", nil
 }
 
 //go:embed internal/demo/seed.json
 var demoSeed []byte
 
-// The keys in demoSeed, of two users.
-const (
-	demoKey      = "svc_live_demo"
-	otherDemoKey = "svc_live_demo_2"
-)
+const demoKey = "svc_live_demo" // of the first user in demoSeed
 
 // demo serves the built-in example.
 func (e *eventsd) demo(flags *command.Flags) func() error {
@@ -288,10 +272,7 @@ func (e *eventsd) demo(flags *command.Flags) func() error {
 		const note = `<span id="demo">This is a demo: everyone knows its key, and when it stops it ` +
 			`forgets everything.</span>`
 		s := e.apiService(logger, note, true)
-		s.fill = func(_ context.Context, a *api) (greeting.Key, error) {
-			logger.Info("another user has this key", "key", command.Public(otherDemoKey))
-			return greeting.Key{Secret: demoKey}, a.ApplyJSON(demoSeed)
-		}
+		s.fill = func(_ context.Context, a *api) (string, error) { return demoKey, a.ApplyJSON(demoSeed) }
 		return e.live(f, s)
 	}
 }
@@ -309,7 +290,7 @@ func (f *doubleFlags) declare(flags *command.Flags) {
 	f.storeFlags.declare(flags)
 	flags.String(&f.time, "time", double.Start.Format(time.RFC3339),
 		"`TIME` at which the clock stands at the start, in RFC 3339")
-	flags.Secret(&f.controlToken, "control-token", "`TOKEN` of the control API, in place of a random one")
+	flags.String(&f.controlToken, "control-token", "", "`TOKEN` of the control API, in place of a random one")
 	flags.Bool(&f.untilEOF, "until-eof", false, "stop when standard input ends")
 	flags.Bool(&f.anyRoute, "allow-unknown-routes", false,
 		"beside a command: pass although there were requests to routes that the API lacks")
@@ -391,16 +372,13 @@ func (r *doubleRun) service() service {
 
 // fill applies the seed and makes the key of the first user. A reset of the double comes back to this
 // state.
-func (r *doubleRun) fill(ctx context.Context, a *api) (key greeting.Key, err error) {
+func (r *doubleRun) fill(ctx context.Context, a *api) (key string, err error) {
 	err = r.double.Begin(a, func() error {
 		err := r.e.applySeed(ctx, a, r.flags.seed)
 		if err != nil {
 			return err
 		}
-		key.Secret, err = ownerKey(a, r.flags.apiKey)
-		if bad := r.flags.badAPIKey(); bad != nil && err != nil {
-			err = bad // that is why no key was made
-		}
+		key, err = ownerKey(a, r.flags.apiKey)
 		return err
 	})
 	return key, err
@@ -419,7 +397,7 @@ func (r *doubleRun) handler(a *api) http.Handler {
 	})
 }
 
-func (r *doubleRun) pages(key greeting.Key) map[string]http.HandlerFunc {
+func (r *doubleRun) pages(key string) map[string]http.HandlerFunc {
 	values := pages.Values{
 		Note: `This is a test double. Its <a href="/_control/">inspector</a> shows the requests ` +
 			`that come.`,
@@ -427,7 +405,7 @@ func (r *doubleRun) pages(key greeting.Key) map[string]http.HandlerFunc {
 			if !double.IsLocal(host) {
 				return "" // another site's name may lead here, whose page must not read the key
 			}
-			return key.Secret
+			return key
 		},
 	}
 	return map[string]http.HandlerFunc{
@@ -436,8 +414,8 @@ func (r *doubleRun) pages(key greeting.Key) map[string]http.HandlerFunc {
 	}
 }
 
-func (r *doubleRun) lines(at greeting.Place, key greeting.Key) command.Ready {
-	return greeting.DoubleLines(at, key.Secret, at.Root+double.ControlPath, r.flags.controlToken)
+func (r *doubleRun) lines(at greeting.Place, key string) command.Ready {
+	return greeting.DoubleLines(at, key, at.Root+double.ControlPath, r.flags.controlToken)
 }
 
 // runChild runs the command, which finds the double by variables of its environment.
@@ -522,7 +500,7 @@ func (e *eventsd) live(f serverFlags, s service) error {
 	public := command.NewServer(listener, withPages(a, s.handler(a), s.pages(key)), logger, a.aboutRequest)
 	public.SetKeepAlivesEnabled(s.keepAlives)
 	servers := []*command.Server{public}
-	if forOperator := operatorServer(a, s, &at, began); forOperator != nil {
+	if forOperator := operatorServer(a, s, at.API, began); forOperator != nil {
 		servers = append(servers, forOperator)
 	}
 	lines := s.lines(at, key)
@@ -544,16 +522,16 @@ func (e *eventsd) live(f serverFlags, s service) error {
 }
 
 // start locks and reads the data file of a service, if it has one, and fills a new store.
-func (e *eventsd) start(ctx context.Context, s service) (*api, greeting.Key, error) {
+func (e *eventsd) start(ctx context.Context, s service) (a *api, key string, err error) {
 	store, err := openToServe(ctx, s)
 	if err != nil {
-		return nil, greeting.Key{}, err
+		return nil, "", err
 	}
-	a := newAPI(store)
-	key, err := s.fill(ctx, a)
+	a = newAPI(store)
+	key, err = s.fill(ctx, a)
 	if err != nil {
 		a.Close() // why the start failed is what matters
-		return nil, greeting.Key{}, err
+		return nil, "", err
 	}
 	return a, key, nil
 }
@@ -618,36 +596,25 @@ func storeOfFile(log *slog.Logger, open func(rows.Options) (*rows.DB, error)) (o
 	return newAPI(store), nil
 }
 
-// operatorSocket makes the socket of a server whose store is on a file, and notes in the place, and
-// in the lock file for others, where it is or why there is none. The error is why it cannot be made.
-func operatorSocket(a *api, at *greeting.Place) (net.Listener, error) {
-	if at.Data == "" {
-		at.Operator = "off (memory)"
-		return nil, nil
+// operatorServer returns the server of the operator's commands, or nil if there is none. It notes in the
+// lock file, for others, where it listens or why there is none.
+func operatorServer(a *api, s service, baseURL string, began time.Time) *command.Server {
+	data, logger := a.db.Path(), s.config.Logger
+	if data == "" {
+		return nil
 	}
-	at.Operator = rows.SocketPath(at.Data)
-	holder := operator.Listening(at.Operator)
-	socket, err := command.Socket(at.Operator)
+	path := rows.SocketPath(data)
+	holder := operator.Listening(path)
+	socket, err := command.Socket(path)
 	if err != nil {
-		at.Operator = "off (" + err.Error() + ")"
+		logger.Warn("the operator's commands cannot reach this server", "error", err)
 		holder = operator.Off(err)
 	}
 	a.db.SetHolder(holder) // if that fails, others are only told less
-	return socket, err
-}
-
-// operatorServer returns the server of the operator's commands, or nil if there is none. It notes in
-// the place where that is, or why there is none.
-func operatorServer(a *api, s service, at *greeting.Place, began time.Time) *command.Server {
-	logger := s.config.Logger
-	socket, err := operatorSocket(a, at)
 	if err != nil {
-		logger.Warn("the operator's commands cannot reach this server", "operator", at.Operator)
-	}
-	if socket == nil {
 		return nil
 	}
-	handler := operatorHandler(a, process{a, began, at.API}, s.report)
+	handler := operatorHandler(a, process{a, began, baseURL}, s.report)
 	return command.NewServer(socket, handler, logger, a.aboutRequest)
 }
 

@@ -154,8 +154,8 @@ func TestServeLines(t *testing.T) {
 	const url = `http://127\.0\.0\.1:\d+/api/public/v1`
 	const baseURL = "base_url: " + url + "\n"
 	const page = `reference: http://127\.0\.0\.1:\d+/` + "\n"
-	const memory = "data: memory\noperator: off \\(memory\\)\n" + page
-	on := func(file string) string { return "data: " + file + "\noperator: " + file + "\\.sock\n" + page }
+	const memory = "data: memory\n" + page
+	on := func(file string) string { return "data: " + file + "\n" + page }
 	ready := func(key string) string { // a line to paste that lists events
 		return `ready: curl -H "x-service-api-key: ` + key + `" ` + url + "/events\n"
 	}
@@ -166,24 +166,23 @@ func TestServeLines(t *testing.T) {
 		stderr string // that it contains
 	}{
 		{"first", []string{"-addr", "127.0.0.1:0", "-data", data},
-			baseURL + "api_key: " + key + "\n" + on(data) + ready(key), "made the first key"},
+			baseURL + "api_key: " + key + "\n" + on(data) + ready(key), ""},
 		{"later", []string{"serve", "-addr", "127.0.0.1:0", "-data", data},
-			baseURL + on(data) + ready(`\$KEY`),
-			`issue_another="eventsd key issue -data ` + data + " -user usr_"},
+			baseURL + on(data) + ready("<API_KEY>"), ""},
 		{"later, with a key that it does not have",
 			[]string{"-addr", "127.0.0.1:0", "-data", data, "-api-key", chosen},
-			baseURL + on(data) + ready(`\$KEY`), `WARN msg="-api-key was not used: the store has keys`},
+			baseURL + on(data) + ready("<API_KEY>"), `WARN msg="-api-key was not used: the store has keys`},
 		{"memory", []string{"-memory", "-data", data, "-addr", "127.0.0.1:0"},
-			baseURL + "api_key: " + key + "\n" + memory + ready(key), "made the first key"},
+			baseURL + "api_key: " + key + "\n" + memory + ready(key), ""},
 		{"wildcard, no key", []string{"-memory", "-addr", ":0", "-first-key=false"},
-			strings.ReplaceAll(baseURL+memory+ready(`\$KEY`), `127\.0\.0\.1`, "localhost"), "not loopback"},
+			strings.ReplaceAll(baseURL+memory+ready("<API_KEY>"), `127\.0\.0\.1`, "localhost"), "not loopback"},
 		{"a chosen key",
 			[]string{"-addr", "127.0.0.1:0", "-data", other, "-api-key", chosen, "-first-key=false"},
-			baseURL + on(other) + ready(chosen), "made the first key"},
+			baseURL + on(other) + ready("<API_KEY>"), ""},
 		{"a chosen key, later", []string{"-addr", "127.0.0.1:0", "-data", other, "-api-key", chosen},
-			baseURL + on(other) + ready(chosen), "the store has keys"},
+			baseURL + on(other) + ready("<API_KEY>"), ""},
 		{"demo", []string{"demo", "-addr", "127.0.0.1:0"},
-			baseURL + "api_key: svc_live_demo\n" + memory + ready("svc_live_demo"), "key=svc_live_demo_2\n"},
+			baseURL + "api_key: svc_live_demo\n" + memory + ready("svc_live_demo"), ""},
 		{"double", []string{"double", "-api-key", chosen, "-control-token", "t"},
 			baseURL + "api_key: " + chosen + "\n" +
 				`control_url: http://127\.0\.0\.1:\d+/_control` + "\ncontrol_token: t\n" + page +
@@ -208,11 +207,15 @@ func TestServeLines(t *testing.T) {
 			t.Errorf("%s: exit status %d, stderr %s", tt.name, code, p.stderr)
 		}
 		stderr := p.stderr.String()
-		if !strings.Contains(stderr, tt.stderr) || strings.Contains(strings.ReplaceAll(stderr, "svc_live_demo_2", ""), "svc_live_") {
+		if !strings.Contains(stderr, tt.stderr) || strings.Contains(stderr, "svc_live_") {
 			t.Errorf("%s: stderr is %s, want %q and no key", tt.name, stderr, tt.stderr)
 		}
 		if strings.Contains(tt.name, "wildcard") != strings.Contains(stderr, "not loopback") {
 			t.Errorf("%s: stderr is %s", tt.name, stderr)
+		}
+		unused := tt.name == "later, with a key that it does not have"
+		if got := strings.Contains(stderr, "-api-key was not used"); got != unused {
+			t.Errorf("%s: stderr says that -api-key was not used: %v, want %v", tt.name, got, unused)
 		}
 	}
 	for _, file := range []string{data, other} {
@@ -295,8 +298,6 @@ func TestMistakes(t *testing.T) {
 			"unmade.json: no such file or directory; give the -data of the server; a demo"},
 		{"a dump of nobody", []string{"dump", "-data", in("running.json"), "-user", ""},
 			"-user is empty: give the ID of a user, or leave -user out for all records"},
-		{"a bad seed beside a bad key", []string{"double", any, "-api-key", "bad", "-seed", write("object.json", "{}")},
-			"the seed " + in("object.json") + ": the records are not a JSON array"},
 		{"check of nothing", []string{"check", "-data", in("none.json")}, "none.json: no such file"},
 		{"unknown flag", []string{"-port", "80"},
 			"flag provided but not defined: -port; see eventsd help serve"},
@@ -558,8 +559,8 @@ func TestStaleSocket(t *testing.T) {
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	l.Close()
 	p := start(t, nil, "-addr", "127.0.0.1:0", "-data", data)
-	if p.lines["operator"] != data+".sock" {
-		t.Errorf("operator: %s, want the socket", p.lines["operator"])
+	if code, _, stderr := command(nil, "", "status", "-data", data); code != 0 {
+		t.Errorf("status over the socket = %d %s, want 0", code, stderr)
 	}
 	p.stop()
 	if _, err := os.Lstat(data + ".sock"); !os.IsNotExist(err) {
@@ -570,17 +571,14 @@ func TestStaleSocket(t *testing.T) {
 	}
 	p = start(t, nil, "-addr", "127.0.0.1:0", "-data", data)
 	b, _ := os.ReadFile(data + ".sock")
-	if string(b) != "mine" || !strings.HasPrefix(p.lines["operator"], "off (") {
-		t.Errorf("operator: %s over a file %q, want off and the file as it was", p.lines["operator"], b)
+	if string(b) != "mine" {
+		t.Errorf("a file in the place of the socket has now %q, want what it had", b)
 	}
 	long := filepath.Join(dir, strings.Repeat("x", 90), "events.json")
 	if err := os.Mkdir(filepath.Dir(long), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	p = start(t, nil, "-addr", "127.0.0.1:0", "-data", long)
-	if !strings.HasPrefix(p.lines["operator"], "off (listen unix ") {
-		t.Errorf("operator: %s, want off", p.lines["operator"])
-	}
 	code, _, stderr := command(nil, "[]", "apply", "-data", long)
 	const off = ": it has no socket for the operator, so stop it first\n"
 	if code != 1 || !strings.Contains(stderr, "in use by process") || !strings.HasSuffix(stderr, off) {
@@ -593,7 +591,7 @@ func TestStaleSocket(t *testing.T) {
 	if code, _, stderr := command(nil, "", "key", "list", "-data", long); code != 0 {
 		t.Errorf("key list without a socket = %d %q, want what the file has", code, stderr)
 	}
-	const warning = `level=WARN msg="the operator's commands cannot reach this server" operator="off (listen unix `
+	const warning = `level=WARN msg="the operator's commands cannot reach this server" error="listen unix `
 	if got := p.stderr.String(); !strings.Contains(got, warning) {
 		t.Errorf("the log of a server without a socket is %s, want a warning", got)
 	}
@@ -630,7 +628,7 @@ func TestSeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = start(t, nil, "-addr", "127.0.0.1:0", "-memory", "-seed", file)
-	if !strings.Contains(p.stderr.String(), "as the store had none") || p.lines["api_key"] == "" {
+	if p.lines["api_key"] == "" {
 		t.Errorf("a seed without a key: %s %s", p.stdout, p.stderr)
 	}
 	status, body, _ := p.get(base + "/users/me")
@@ -946,9 +944,7 @@ func TestOperatorLog(t *testing.T) {
 		`"msg":"stopped"}`,
 	}
 	log := p.stderr.String()
-	_, tail, _ := strings.Cut(log, `"the store has no key`)
-	lines := strings.Split(strings.TrimSpace(tail), "\n")[1:]
-	for i, line := range lines {
+	for i, line := range strings.Split(strings.TrimSpace(log), "\n") {
 		isLogged := strings.Contains(line, "making a new data file") || // by the first change
 			strings.Contains(line, "the data file was written anew")
 		if isLogged {
@@ -982,57 +978,19 @@ func TestOperatorLog(t *testing.T) {
 	}
 }
 
-// A ready line can be pasted, however the key was chosen.
+// The ready line can be pasted into a shell.
 func TestReadyLinePasted(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("no curl")
 	}
-	const chosen = "svc_live_chosen_0123456789"
-	dir := tempDir(t)
-	file := filepath.Join(dir, "key")
-	if err := os.WriteFile(file, []byte(chosen+"\nnot this\n"), 0o600); err != nil {
+	p := start(t, nil, "-memory", "-addr", "127.0.0.1:0")
+	out, err := exec.Command("sh", "-c", p.lines["ready"]).Output()
+	if err != nil {
 		t.Fatal(err)
 	}
-	for name, tt := range map[string]struct {
-		env  map[string]string
-		args []string
-		want string
-	}{
-		"flag":                 {nil, []string{"-api-key", chosen}, chosen},
-		"flag and a variable":  {map[string]string{"EVENTSD_API_KEY": "svc_live_other"}, []string{"-api-key", chosen}, chosen},
-		"variable":             {map[string]string{"EVENTSD_API_KEY": chosen}, nil, "$EVENTSD_API_KEY"},
-		"file":                 {map[string]string{"EVENTSD_API_KEY_FILE": file}, nil, "$(head -n1 " + file + ")"},
-		"made at this start":   {nil, nil, ""},
-		"a built-in, the demo": {nil, []string{"demo"}, "svc_live_demo"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			args := append(tt.args, "-addr", "127.0.0.1:0")
-			if name != "a built-in, the demo" {
-				args = append(args, "-memory")
-			}
-			p := start(t, tt.env, args...)
-			line := p.lines["ready"]
-			if !strings.Contains(line, `"x-service-api-key: `+tt.want) {
-				t.Errorf("ready: %s, want %s", line, tt.want)
-			}
-			cmd := exec.Command("sh", "-c", line)
-			for name, value := range tt.env {
-				cmd.Env = append(cmd.Env, name+"="+value)
-			}
-			out, err := cmd.Output()
-			if err != nil || !strings.Contains(string(out), `"has_more":`) {
-				t.Errorf("%s\nprints %s, %v", line, out, err)
-			}
-			if name != "made at this start" && tt.want != "svc_live_demo" && p.lines["api_key"] != "" {
-				t.Errorf("a chosen key is printed: %s", p.stdout)
-			}
-		})
-	}
-	code, _, stderr := command(map[string]string{"EVENTSD_API_KEY": chosen, "EVENTSD_API_KEY_FILE": file}, "", "-memory")
-	if code != 2 || !strings.Contains(stderr, "exclude each other") || strings.Contains(stderr, "chosen") {
-		t.Errorf("a key and a file with one = %d %s, want 2", code, stderr)
+	if !strings.Contains(string(out), `"has_more":`) {
+		t.Errorf("%s\nprints %s, want a list", p.lines["ready"], out)
 	}
 }
 

@@ -5,9 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"example.com/events/internal/command"
@@ -33,7 +30,6 @@ func run(vars map[string]string, args ...string) (did, printed string, err error
 			if flags.Given(name) {
 				did += " -" + name
 			}
-			did += strings.TrimSuffix(" "+flags.Shell(name), " ")
 		}
 		return err
 	}
@@ -41,7 +37,7 @@ func run(vars map[string]string, args ...string) (did, printed string, err error
 		var addr, token string
 		var dry bool
 		flags.String(&addr, "addr", ":80", "`HOST:PORT` to listen on")
-		flags.Secret(&token, "token", "`TOKEN` of the caller")
+		flags.String(&token, "token", "", "`TOKEN` of the caller")
 		flags.Bool(&dry, "dry-run", false, "change nothing")
 		return func() error { return does(flags, nil, "serve addr=%s dry=%v token=%s", addr, dry, token) }
 	})
@@ -90,12 +86,12 @@ func TestRun(t *testing.T) {
 		{nil, []string{"-version"}, `version`, ""},
 		{nil, []string{"--version"}, `version`, ""},
 
-		{env, nil, `serve addr=env:1 dry=true token= $TOOL_ADDR $TOOL_DRY_RUN`, ""},
-		{env, []string{"-addr", ":1"}, `serve addr=:1 dry=true token= -addr $TOOL_DRY_RUN`, ""},
-		{env, []string{"-dry-run=false"}, `serve addr=env:1 dry=false token= $TOOL_ADDR -dry-run`, ""},
-		{env, []string{"key", "list"}, `list addr=env:1 $TOOL_ADDR`, ""},
+		{env, nil, `serve addr=env:1 dry=true token=`, ""},
+		{env, []string{"-addr", ":1"}, `serve addr=:1 dry=true token= -addr`, ""},
+		{env, []string{"-dry-run=false"}, `serve addr=env:1 dry=false token= -dry-run`, ""},
+		{env, []string{"key", "list"}, `list addr=env:1`, ""},
 		{env, []string{"key", "show", "a"},
-			`show force=false dry=true args=["a"] dashes=false $TOOL_DRY_RUN`, nothing},
+			`show force=false dry=true args=["a"] dashes=false`, nothing},
 		{bad, []string{"-dry-run"}, `serve addr=:80 dry=true token= -dry-run`, ""},
 		{bad, []string{"key", "list"}, `list addr=list:1`, ""},
 		{bad, nil, "", `invalid value "perhaps" of TOOL_DRY_RUN: it must be true or false; see tool help serve`},
@@ -199,49 +195,6 @@ Usage: tool key list [FLAGS]
 		did, printed, err := run(bad, tt.args...)
 		if did != "" || printed != tt.want || err != nil {
 			t.Errorf("tool %q did %q and printed\n%s%v, want\n%s", tt.args, did, printed, err, tt.want)
-		}
-	}
-}
-
-// A variable with _FILE names a file whose first line is the value of a flag with a secret.
-func TestVariableFiles(t *testing.T) {
-	t.Parallel()
-	file := func(name, content string) string {
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	short, long, windows := file("short", "secret"), file("long", "secret\nmore\n"), file("windows", "secret\r\n")
-	empty, spaced := file("empty", "\n"), file("my file", "secret")
-	read := func(path string) string {
-		return "serve addr=:80 dry=false token=secret $(head -n1 " + command.Quote(path) + ")"
-	}
-	for _, tt := range []struct {
-		vars map[string]string
-		args []string
-		did  string
-		err  string
-	}{
-		{map[string]string{"TOOL_TOKEN_FILE": short}, nil, read(short), ""},
-		{map[string]string{"TOOL_TOKEN_FILE": long}, nil, read(long), ""},
-		{map[string]string{"TOOL_TOKEN_FILE": windows}, nil,
-			strings.TrimSuffix(read(windows), ")") + ` | tr -d '\r')`, ""},
-		{map[string]string{"TOOL_TOKEN_FILE": spaced}, nil, read(spaced), ""},
-		{map[string]string{"TOOL_TOKEN_FILE": long}, []string{"-token", "given"},
-			`serve addr=:80 dry=false token=given -token`, ""}, // the flag wins
-		{map[string]string{"TOOL_ADDR_FILE": long}, nil, `serve addr=:80 dry=false token=`, ""}, // no secret
-		{map[string]string{"TOOL_TOKEN_FILE": long, "TOOL_TOKEN": "x"}, nil, "",
-			"TOOL_TOKEN and TOOL_TOKEN_FILE exclude each other: unset one of them; see tool help serve"},
-		{map[string]string{"TOOL_TOKEN_FILE": "none"}, nil, "",
-			"TOOL_TOKEN_FILE: open none: no such file or directory; see tool help serve"},
-		{map[string]string{"TOOL_TOKEN_FILE": empty}, nil, "",
-			"TOOL_TOKEN_FILE: the first line of " + empty + " is empty; it must be the value; see tool help serve"},
-	} {
-		did, _, err := run(tt.vars, tt.args...)
-		if did != tt.did || fmt.Sprint(err) != cmp.Or(tt.err, "<nil>") {
-			t.Errorf("%v tool %q did %q: %v; want %q: %s", tt.vars, tt.args, did, err, tt.did, tt.err)
 		}
 	}
 }

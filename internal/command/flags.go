@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,14 +21,12 @@ type Flags struct {
 
 	program *Program
 	set     *flag.FlagSet
-	given   map[string]bool   // the flags that stood on the command line
-	shell   map[string]string // of those that a variable set, how a shell writes the value
-	none    []string          // flags without a variable
-	secrets []string          // flags whose value may stand in a file that a variable names
+	given   map[string]bool // the flags that stood on the command line
+	none    []string        // flags without a variable
 }
 
 func newFlags(p *Program, name string) *Flags {
-	f := &Flags{program: p, given: map[string]bool{}, shell: map[string]string{}}
+	f := &Flags{program: p, given: map[string]bool{}}
 	f.set = flag.NewFlagSet(name, flag.ContinueOnError)
 	f.set.SetOutput(io.Discard) // Exit prints the error
 	return f
@@ -64,23 +61,12 @@ func (v *onOff) String() string { return strconv.FormatBool(bool(*v)) }
 // IsBoolFlag lets the flag stand without a value, which means true.
 func (v *onOff) IsBoolFlag() bool { return true }
 
-// Secret declares a flag with a text that others must not read. Beside its variable there is
-// one with _FILE, which names a file whose first line is the value.
-func (f *Flags) Secret(value *string, name, usage string) {
-	f.String(value, name, "", usage)
-	f.secrets = append(f.secrets, name)
-}
-
 // NoVariable declares that these flags are not read from the environment, as they make sense for
 // one call of the program alone.
 func (f *Flags) NoVariable(names ...string) { f.none = append(f.none, names...) }
 
 // Given reports whether a flag stood on the command line.
 func (f *Flags) Given(name string) bool { return f.given[name] }
-
-// Shell is how a shell writes the value of a flag that a variable set, such as $EVENTSD_DATA,
-// or "" if none did.
-func (f *Flags) Shell(name string) string { return f.shell[name] }
 
 // parse sets the flags from the arguments of the subcommand, and then from the environment.
 func (f *Flags) parse(args []string) error {
@@ -111,19 +97,6 @@ func (f *Flags) readVariable(fl *flag.Flag) error {
 	}
 	name := f.program.variableOf(fl.Name)
 	value := variable(f.program.Environ, name)
-	shell := "$" + name
-	file := name + fileSuffix
-	path := variable(f.program.Environ, file)
-	if path != "" && slices.Contains(f.secrets, fl.Name) {
-		if value != "" {
-			return fmt.Errorf("%s and %s exclude each other: unset one of them", name, file)
-		}
-		var err error
-		value, shell, err = firstLine(path)
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-	}
 	if value == "" {
 		return nil
 	}
@@ -131,29 +104,7 @@ func (f *Flags) readVariable(fl *flag.Flag) error {
 	if err != nil {
 		return fmt.Errorf("invalid value %q of %s: %w", value, name, err)
 	}
-	f.shell[fl.Name] = shell
 	return nil
-}
-
-const fileSuffix = "_FILE" // of the variable that names a file with the value
-
-// firstLine is the first line of a file, which must not be empty, and how a shell reads it. Some
-// editors end a line with a carriage return and a line feed.
-func firstLine(path string) (line, shell string, err error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return "", "", err
-	}
-	line, _, _ = strings.Cut(string(content), "\n")
-	line, hasReturn := strings.CutSuffix(line, "\r")
-	if line == "" {
-		return "", "", fmt.Errorf("the first line of %s is empty; it must be the value", path)
-	}
-	withoutReturn := ""
-	if hasReturn {
-		withoutReturn = ` | tr -d '\r'`
-	}
-	return line, "$(head -n1 " + Quote(path) + withoutReturn + ")", nil
 }
 
 // variable returns the value of a variable, or "". The last one of a name counts, as it does

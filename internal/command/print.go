@@ -87,18 +87,11 @@ func (p *Program) clean(text string) string {
 	return Printable(text)
 }
 
-// Public is a value for the log that looks like a secret and is none.
-type Public string
-
 // Logger returns a logger that writes to stderr, as text or as JSON, with debug
 // lines if verbose is set. It takes secrets, and what could steer a terminal,
 // out of every message and value before they are encoded.
 func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	clean := func(_ []string, a slog.Attr) slog.Attr {
-		_, isPublic := a.Value.Any().(Public)
-		if isPublic {
-			return a
-		}
 		switch a.Value.Kind() {
 		case slog.KindString, slog.KindAny:
 			a.Value = slog.StringValue(p.clean(a.Value.String()))

@@ -124,6 +124,7 @@ func (t *tool) keyIssue(flags *command.Flags) func() error {
 	flags.String(&name, "name", "", "`NAME` of the user, if the email is new")
 	flags.String(&email, "email", "", "`EMAIL` of the user")
 	flags.String(&user, "user", "", "`ID` of an existing user, in place of an email")
+	flags.NoVariable("name", "email", "user")
 	return func() error {
 		if user == "" && email == "" {
 			return errors.New("key issue takes -user ID, or -email EMAIL and, if that is new, -name NAME")
@@ -301,7 +302,6 @@ func (t *tool) dump(flags *command.Flags) func() error {
 	DataFlag(flags, &data)
 	flags.String(&user, "user", "", "`ID` of the user whose records alone are printed")
 	flags.String(&output, "o", "-", "`FILE` to write, whole or not at all, or - for stdout")
-	// A backup must not be that of one user alone because a variable is set for key issue.
 	flags.NoVariable("o", "user")
 	return func() error {
 		if user == "" && flags.Given("user") {
