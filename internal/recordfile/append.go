@@ -85,7 +85,7 @@ func (f *File) undo() error {
 	if !f.mustUndo {
 		return nil
 	}
-	err := f.endWith(f.end)
+	err := f.endHere()
 	if isFull(err) {
 		return err
 	}

@@ -349,7 +349,7 @@ func TestNoRoomForEmptyCommit(t *testing.T) {
 		m.logged = nil
 		k := 0 // the write of Close
 		if i == 1 {
-			k = 3 // the fourth of Settle
+			k = 2 // the third of Settle
 		}
 		m.fault = once("write", k, fault{err: diskFull, short: 20})
 		if i == 0 {

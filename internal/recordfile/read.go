@@ -31,7 +31,7 @@ func Read(path string, o Options, replay func(Line) error) (Report, error) {
 	}
 	r.replay = replay
 	for range 11 {
-		err = r.readLines(r.accept)
+		err = r.readLines()
 		if err != nil {
 			return Report{}, err
 		}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -170,42 +169,6 @@ func TestReadBesideWriter(t *testing.T) {
 	t.Logf("%d of 100 readers saw unfinished writes for 100 ms", busy)
 }
 
-// headerReads is how many reads of the disk take the header of a file.
-func headerReads(t *testing.T, m *memFS) (reads int) {
-	t.Helper()
-	m.fault = func(kind, _ string) fault {
-		if kind == "read" {
-			reads++
-		}
-		return fault{}
-	}
-	_, err := Read(dataPath, Options{Formats: []string{"another"}, fs: m}, ignore)
-	if m.fault = nil; !errors.Is(err, ErrFormat) {
-		t.Fatalf("Read = %v, want ErrFormat", err)
-	}
-	return reads
-}
-
-// What is no line, and longer than any, is refused without the rest of the file.
-func TestReadStops(t *testing.T) {
-	m, f := settled(t)
-	ok(t, f.Close())
-	n := m.names[dataPath]
-	n.cache = append(n.cache, make([]byte, 4*maxUnfinished)...)
-	reads := -headerReads(t, m)
-	m.fault = func(kind, _ string) fault {
-		if kind == "read" {
-			reads++
-		}
-		return fault{}
-	}
-	_, err := Read(dataPath, on(m), ignore)
-	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "more follows") ||
-		reads > maxUnfinished/chunk+3 { // the end, and one chunk ahead
-		t.Errorf("Read = %v after %d reads", err, reads)
-	}
-}
-
 func TestReadFails(t *testing.T) {
 	m, f := settled(t)
 	ok(t, f.Close())
@@ -223,105 +186,5 @@ func TestReadFails(t *testing.T) {
 		if _, err := Read(dataPath, on(m), ignore); !errors.Is(err, errIO) {
 			t.Errorf("%s fails: Read = %v", kind, err)
 		}
-	}
-}
-
-// quarters returns the file system of a file with n commits of a quarter of a chunk.
-func quarters(t *testing.T, n int) *memFS {
-	t.Helper()
-	m, f := settled(t)
-	ok(t, f.Settle())
-	for range n {
-		ok(t, f.Append([]byte(strings.Repeat("x", chunk/4))))
-	}
-	ok(t, f.Close())
-	return m
-}
-
-// What is refused at its beginning is read no further, and what is refused before a
-// place that cannot be read is refused, not unreadable.
-func TestReadRefusal(t *testing.T) {
-	m := quarters(t, 16)
-	for name, test := range map[string]struct{ refuse, fails, reads int }{ // the offset of a line, and the read
-		"at the beginning":   {0, 99, 2}, // the first chunk, and one ahead
-		"while one is read":  {chunk, 99, 3},
-		"before a bad block": {chunk, 2, 3},
-	} {
-		reads := -headerReads(t, m)
-		m.fault = func(kind, _ string) fault {
-			if kind != "read" {
-				return fault{}
-			}
-			if reads++; reads > test.fails {
-				return fault{err: errIO}
-			}
-			return fault{}
-		}
-		_, err := Read(dataPath, on(m), func(l Line) error {
-			if l.Offset >= int64(test.refuse) {
-				return errors.New("not this one")
-			}
-			return nil
-		})
-		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "not this one") || reads != test.reads {
-			t.Errorf("%s: Read = %v after %d reads, want %d", name, err, reads, test.reads)
-		}
-	}
-}
-
-// A file that becomes shorter while it is read ends where it ends.
-func TestReadWhileShrinking(t *testing.T) {
-	m := quarters(t, 8)
-	reads := -headerReads(t, m)
-	m.fault = func(kind, _ string) fault {
-		if kind == "read" {
-			if reads++; reads == 1 {
-				m.names[dataPath].cache = m.names[dataPath].cache[:chunk]
-			}
-		}
-		return fault{}
-	}
-	report, err := Read(dataPath, on(m), ignore)
-	if err != nil || !strings.Contains(report.Repair, "not whole") {
-		t.Errorf("Read = %+v, %v", report, err)
-	}
-}
-
-// After Settle or Rewrite, an open file keeps nothing of the text that was read.
-func TestTextIsReleased(t *testing.T) {
-	for name, settle := range map[string]func(*File) error{"Settle": (*File).Settle, "Rewrite": rewriteTo("1")} {
-		m := quarters(t, 32)
-		n := m.names[dataPath]
-		n.do(change{int64(len(n.cache)), []byte("torn")}) // which is kept until it is put aside
-		n.sync(512)
-		heap := func() int64 {
-			runtime.GC()
-			var s runtime.MemStats
-			runtime.ReadMemStats(&s)
-			return int64(s.HeapAlloc)
-		}
-		before := heap()
-		f, err := Open(dataPath, on(m), ignore)
-		ok(t, err)
-		read := heap() - before
-		ok(t, settle(f))
-		left := heap() - before
-		if size := f.Size(); read < 6<<20 || left > 2<<20 {
-			t.Errorf("%s: of a file of %d bytes, %d stay in memory after Open and %d after it", name, size, read, left)
-		}
-		runtime.KeepAlive(m)
-		ok(t, f.Close())
-	}
-}
-
-// A file is read into memory of about its size, whatever its length.
-func TestReadMemory(t *testing.T) {
-	m := quarters(t, 64)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	report, err := Read(dataPath, on(m), ignore)
-	runtime.ReadMemStats(&after)
-	if used := int64(after.TotalAlloc - before.TotalAlloc); err != nil || used > report.Size+6*chunk {
-		t.Errorf("%d bytes for a file of %d, %v", used, report.Size, err)
 	}
 }

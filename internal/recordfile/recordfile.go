@@ -88,9 +88,6 @@ const (
 
 	// maxUnfinished is the most that one unfinished write can leave after the last commit, in bytes.
 	maxUnfinished = MaxCommit + 8<<10
-
-	// chunk is how much is read at once, in bytes.
-	chunk = 1 << 20
 )
 
 // Options of [Open] and [Read].
@@ -157,8 +154,7 @@ type File struct {
 }
 
 // Open takes the lock of the file at path, reads the file and calls replay once for
-// each commit, in order, from several goroutines but never from two at once. An error
-// from replay refuses the file: it becomes the reason of a [*DamageError] for that line.
+// each commit, in order. An error from replay refuses the file: it becomes the reason of a [*DamageError] for that line.
 //
 // Open changes nothing on disk but the lock file, so that its caller can still
 // refuse what was read and leave the file as it is; [File.Settle] repairs what one
@@ -199,7 +195,7 @@ func (f *File) open(path string, replay func(Line) error) (err error) {
 	if err != nil {
 		return err
 	}
-	err = r.readLines(r.accept)
+	err = r.readLines()
 	if err != nil {
 		return err
 	}

@@ -813,16 +813,16 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-func TestChunks(t *testing.T) {
-	// Lines of all lengths around the chunk that is read at once.
+func TestLineLengths(t *testing.T) {
+	// Lines of all lengths, more of them than are read at once.
 	var want []string
 	for i := range 12 {
-		want = append(want, strings.Repeat(string(rune('a'+i)), chunk/4*i+i))
+		want = append(want, strings.Repeat(string(rune('a'+i)), MaxCommit/12*i+i))
 	}
 	path := create(t, want)
 	f, got := open(t, path)
 	if !slices.Equal(got, append(want, "")) {
-		t.Error("commits that span chunks are not what they were")
+		t.Error("long commits are not what they were")
 	}
 	// The same behind the snapshot, where Settle writes it again.
 	ok(t, f.Rewrite(seq()))

@@ -1,12 +1,12 @@
 package recordfile
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // Line is one commit as it stands in the file.
@@ -14,50 +14,35 @@ type Line struct {
 	Format  string // of the file
 	Number  int    // of the line in the file, counted from 1
 	Offset  int64  // where it begins, in bytes
-	Size    int64  // of the file, in bytes
-	Records string // JSON objects joined by commas; a part of the text that the file was read into
+	Records string // JSON objects joined by commas
 }
 
-// readLines reads the file from r.end to the size that it has now: a server may be
-// writing after that. It hands the text to take in runs of whole lines; only what is
-// longer than any right line, and the end of the file, may be a part of a line. While take
-// works on one run, the next is read. All runs are parts of one string: one large piece of memory
-// makes the garbage collector run less often.
-func (r *reader) readLines(take func(text string) error) error {
+// readLines reads the file from r.end to the size that it has now: a server may be writing
+// after that. It accepts the lines that are whole and right. What follows them is the rest, of
+// which no more is read than shows that it is too long for an unfinished write.
+func (r *reader) readLines() error {
 	info, err := r.data.Stat()
 	if err != nil {
 		return err
 	}
 	r.size = max(r.end, info.Size())
-	r.rest = ""
 	unread := r.size - r.end
-	file := io.NewSectionReader(r.data, r.end, unread)
-	buf := make([]byte, min(chunk, unread))
-	var text strings.Builder
-	text.Grow(int(unread))
-	handed := 0 // how much of the text take was given
-	var taking sync.WaitGroup
-	var refused error // by take
+	in := bufio.NewReaderSize(io.NewSectionReader(r.data, r.end, unread), int(min(unread, maxUnfinished)))
 	for {
-		n, err := file.Read(buf)
-		text.Write(buf[:n])
-		part := text.String()[handed:]
-		end := strings.LastIndexByte(part, '\n') + 1
-		if len(part)-end > maxUnfinished {
-			end = len(part)
-		}
-		handed += end
-		taking.Wait()
-		if refused != nil {
-			return refused
-		}
-		if err != nil && err != io.EOF {
+		text, err := in.ReadSlice('\n')
+		if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
 			return err
 		}
-		if n == 0 {
-			return take(part)
+		line := string(text)
+		accepted, err := r.accept(line)
+		if err != nil {
+			return err
 		}
-		taking.Go(func() { refused = take(part[:end]) })
+		if !accepted {
+			more, err := io.ReadAll(io.LimitReader(in, int64(maxUnfinished+1-len(line))))
+			r.rest = line + string(more)
+			return err
+		}
 	}
 }
 
@@ -78,49 +63,35 @@ type reader struct {
 
 // unsettled is what was read of a file and has still to be made durable or right.
 type unsettled struct {
-	appended []string // the commits behind the snapshot, as they were read
-	rest     string   // what follows them: the closing bracket, or an unfinished write
-	repair   string   // what is wrong with the rest, in words; empty if it is clean
-	left     string   // Holder of the last process that had the lock, if that did not release it
+	rest   string // what follows the last commit: the closing bracket, or an unfinished write
+	repair string // what is wrong with the rest, in words; empty if it is clean
+	left   string // Holder of the last process that had the lock, if that did not release it
 }
 
-// accept accepts the lines at the beginning of text that are whole and right, unless
-// something before them was not. What follows them belongs to the rest. A line with a
-// right checksum that is not the next commit was never written there: it is damage.
-func (r *reader) accept(text string) error {
-	appended := text
-	for r.rest == "" {
-		line, after, whole := strings.Cut(text, "\n")
-		commit, comma := strings.CutPrefix(line, ",")
-		if !whole || !comma || !r.verifies(commit) {
-			break
-		}
-		n, records, ok := parseCommit(commit)
-		if !ok || n != r.n+1 {
-			return r.damage(fmt.Sprintf("the checksum is right, but this is not commit %d", r.n+1))
-		}
-		err := r.replay(Line{r.format, r.line, r.end, r.size, records})
-		if err != nil {
-			return r.damage(err.Error())
-		}
-		text = after
-		r.n = n
-		r.empty = records == ""
-		r.line++
-		r.end += int64(len(line)) + 1
-		if n == r.snap {
-			r.snapEnd = r.end
-			appended = after
-		}
+// accept accepts a line if it is whole, right and the next commit. A line with a right checksum
+// that is not the next commit was never written there: it is damage.
+func (r *reader) accept(line string) (accepted bool, err error) {
+	text, whole := strings.CutSuffix(line, "\n")
+	commit, comma := strings.CutPrefix(text, ",")
+	if !whole || !comma || !r.verifies(commit) {
+		return false, nil
 	}
-	if r.n >= r.snap {
-		r.appended = append(r.appended, appended[:len(appended)-len(text)])
+	n, records, ok := parseCommit(commit)
+	if !ok || n != r.n+1 {
+		return false, r.damage(fmt.Sprintf("the checksum is right, but this is not commit %d", r.n+1))
 	}
-	r.rest += text // no later byte makes a rest right that is longer than any line
-	if len(r.rest) <= maxUnfinished {
-		return nil
+	err = r.replay(Line{r.format, r.line, r.end, records})
+	if err != nil {
+		return false, r.damage(err.Error())
 	}
-	return r.judgeRest()
+	r.n = n
+	r.empty = records == ""
+	r.line++
+	r.end += int64(len(line))
+	if n == r.snap {
+		r.snapEnd = r.end
+	}
+	return true, nil
 }
 
 // lineHead is how a line begins, whether or not it verifies.

@@ -41,7 +41,7 @@ func (f *File) settle() error {
 	if err != nil {
 		return err
 	}
-	err = f.endWith(f.snapEnd, f.unsettled.appended...)
+	err = f.writeAgain()
 	if err != nil {
 		return f.endedError(ErrReadOnly, "writing the end of the file again", err)
 	}
@@ -79,17 +79,25 @@ func (f *File) logUnclean() {
 		args = append(args, "found", u.repair)
 	}
 	f.Logger.Warn("the last run did not end cleanly", args...)
-	f.unsettled = &unsettled{appended: u.appended, rest: u.rest}
+	f.unsettled = &unsettled{rest: u.rest}
 }
 
-// endWith writes commits where they stand already, at an offset, and ends the file after them.
-func (f *File) endWith(at int64, commits ...string) error {
-	out := io.NewOffsetWriter(f.data, at)
-	for _, text := range append(commits, closing) {
-		_, err := io.WriteString(out, text)
-		if err != nil {
-			return err
-		}
+// writeAgain writes the commits behind the snapshot again, in their place, and ends the file after
+// them.
+func (f *File) writeAgain() error {
+	appended := io.NewSectionReader(f.data, f.snapEnd, f.end-f.snapEnd)
+	_, err := io.Copy(io.NewOffsetWriter(f.data, f.snapEnd), appended)
+	if err != nil {
+		return err
+	}
+	return f.endHere()
+}
+
+// endHere ends the file after its last commit.
+func (f *File) endHere() error {
+	_, err := f.data.WriteAt([]byte(closing), f.end)
+	if err != nil {
+		return err
 	}
 	f.size = f.end + int64(len(closing))
 	return f.data.Truncate(f.size)

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"example.com/events/internal/recordfile"
@@ -267,37 +265,13 @@ func (db *DB) compact() {
 	db.compactAt = db.outdated() + minOutdated
 }
 
-// dropOutdated rewrites the file without what is outdated in it. If that was much, the
-// memory that it took is released, too.
+// dropOutdated rewrites the file without what is outdated in it.
 func (db *DB) dropOutdated(why string) {
-	dropped := db.outdated()
 	err := db.rewrite(nil, why)
 	switch {
 	case db.Err() != nil: // that has ended writing
 		db.noteCommit(db.Err())
 	case err != nil:
 		db.Logger.Error("the data file was not rewritten", "error", err)
-	case dropped >= db.compactAt:
-		db.repack()
 	}
-}
-
-// repack makes copies of all that the database keeps in memory, so that nothing of it is
-// a part of something larger. When a file is loaded, all rows are parts of the one text
-// that was read: as long as one row is left, that text stays, however short the row is. A map
-// does not shrink by itself either. Readers go on meanwhile, as the lock is held for
-// one row at a time.
-func (db *DB) repack() {
-	db.walk(&db.root, func(r *Row) bool {
-		copied := db.readRow(strings.Clone(r.JSON)) // not nil, as r was read from the same text
-		db.mu.Lock()
-		defer db.mu.Unlock()
-		db.apply(r, copied)
-		return true
-	})
-	names := maps.Collect(maps.All(db.names)) // maps.Clone would make it as large as the old one
-	db.idempotent = maps.Collect(maps.All(db.idempotent))
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.names = names
 }

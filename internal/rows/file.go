@@ -51,7 +51,7 @@ func (db *DB) SetHolder(text string) error {
 func OpenToRead(path string, o Options) (*DB, recordfile.Report, error) {
 	l := loader{db: New(o)}
 	report, err := recordfile.Read(path, o.forFile(), l.line)
-	err = l.finish(path, err)
+	l.finish()
 	if err != nil {
 		return nil, report, err
 	}

@@ -5,16 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"unicode/utf8"
 
 	"example.com/events/internal/recordfile"
-)
-
-const (
-	bytesPerName = 300     // of a data file, about: an event has two names
-	maxNames     = 1 << 23 // that room is made for at once, as the size of a file may be false
-	batchSize    = 4096    // changes that are inserted while as many are parsed
 )
 
 // Format is a format of the data file: its name in the header, such as "events/2", and
@@ -55,7 +48,7 @@ func Open(path string, o Options) (*DB, error) {
 	l := loader{db: New(o)}
 	db := l.db
 	file, err := recordfile.Open(path, o.forFile(), l.line)
-	err = l.finish(path, err)
+	l.finish()
 	if err == nil {
 		db.file = file
 		db.path = file.Path()
@@ -107,35 +100,18 @@ func (db *DB) settle(deletes bool) error {
 	return err
 }
 
-// loader puts the records of a file into a database. The work is shared: package
-// recordfile reads the file in one goroutine and verifies what was read in another, one
-// after the other for each chunk. The goroutine that verifies calls line, which parses
-// records into a batch. When that is full, a third goroutine puts it into the database, while
-// line fills another one.
+// loader puts the records of a file into a database.
 type loader struct {
 	db      *DB
 	whole   bool              // line checks each row as a whole, and not only what is read of it
 	missing map[string]string // see Options.missing; nil before the first line
-	batch   []loaded          // what line has parsed and not handed over yet
 	deletes bool              // a record deletes something
-
-	inserting sync.WaitGroup          // the goroutine that inserts
-	inserted  []loaded                // by it; line fills the same memory again after that
-	damage    *recordfile.DamageError // a record that could not be inserted, or nil
 }
 
-// loaded is a change and the line that it stands in.
-type loaded struct {
-	*Row
-	number int
-	offset int64
-}
-
-// line takes one line of the file.
+// line takes one line of the file. The error is why no program of ours can have written it.
 func (l *loader) line(line recordfile.Line) error {
-	if l.missing == nil { // nothing is inserted yet, so nothing else uses the database
+	if l.missing == nil {
 		l.missing = l.db.missing(line.Format)
-		l.db.names = make(map[string]*Row, min(line.Size/bytesPerName, maxNames))
 		l.db.unsorted = map[*childList]bool{} // in bulk, until finish
 	}
 	for line.Records != "" {
@@ -152,9 +128,9 @@ func (l *loader) line(line recordfile.Line) error {
 			}
 		}
 		l.deletes = l.deletes || r.JSON == ""
-		l.batch = append(l.batch, loaded{r, line.Number, line.Offset})
-		if len(l.batch) == batchSize {
-			l.insert()
+		err := l.insert(r)
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -178,55 +154,31 @@ func checkWhole(record string, r *Row) error {
 	return nil
 }
 
-// finish waits until all is inserted. It returns the error of a record that could not
-// be inserted or, if there is none, that of reading the file: reading had ended there,
-// so every record that was to be inserted comes before it.
-func (l *loader) finish(path string, err error) error {
-	l.insert()
-	l.inserting.Wait()
+// finish ends the load.
+func (l *loader) finish() {
 	l.db.endBulk()
 	l.db.expireKeys()
-	if l.damage != nil {
-		l.damage.File = path
-		return l.damage
-	}
-	return err
 }
 
-// insert begins to insert the batch, but nothing after a record that could not be inserted.
-// The file is read to its end all the same.
-func (l *loader) insert() {
-	l.inserting.Wait()
-	l.batch, l.inserted = l.inserted[:0], l.batch
-	l.inserting.Go(func() {
-		for _, c := range l.inserted {
-			if l.damage == nil {
-				l.insertOne(c)
-			}
-		}
-	})
-}
-
-// insertOne makes a change, or notes why no program of ours can have written it.
-func (l *loader) insertOne(c loaded) {
-	current := l.db.names[c.ID]
-	named := l.db.names[c.Name]
+// insert makes a change, or returns why no program of ours can have written it.
+func (l *loader) insert(r *Row) error {
+	current := l.db.names[r.ID]
+	named := l.db.names[r.Name]
 	reason := ""
 	switch {
-	case c.JSON == "": // nothing is wrong with deleting what is not there
-	case l.db.parentOf(c.Row) == nil:
-		reason = fmt.Sprintf("belongs to %.80q, which is not in the file", c.Parent)
-	case named != nil && named.ID != c.ID, current != nil && current.ID != c.ID:
+	case r.JSON == "": // nothing is wrong with deleting what is not there
+	case l.db.parentOf(r) == nil:
+		reason = fmt.Sprintf("belongs to %.80q, which is not in the file", r.Parent)
+	case named != nil && named.ID != r.ID, current != nil && current.ID != r.ID:
 		reason = "has a name that is taken"
-	case current != nil && (current.Parent != c.Parent || !current.Created.Equal(c.Created)):
+	case current != nil && (current.Parent != r.Parent || !current.Created.Equal(r.Created)):
 		reason = "has another parent or created_at than before"
 	}
 	if reason != "" {
-		reason = fmt.Sprintf("%.80s %s", c.ID, reason)
-		l.damage = &recordfile.DamageError{Line: c.number, Offset: c.offset, Reason: reason}
-		return
+		return fmt.Errorf("%.80s %s", r.ID, reason)
 	}
-	l.db.apply(current, c.Row)
+	l.db.apply(current, r)
+	return nil
 }
 
 // Check reads a data file by the rules of [Open] and changes nothing. It reports what
@@ -234,7 +186,7 @@ func (l *loader) insertOne(c loaded) {
 func Check(path string, o Options) (recordfile.Report, map[string]int, error) {
 	l := loader{db: New(o), whole: true}
 	report, err := recordfile.Read(path, o.forFile(), l.line)
-	err = l.finish(path, err)
+	l.finish()
 	return report, l.db.Stats().Rows, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -118,41 +117,6 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// TestRelease: when nearly all of a loaded file is deleted and rewritten away, the memory
-// of its text is free again. Not parallel to other tests, whose memory would count.
-func TestRelease(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "events.json")
-	db := opened(t, path)
-	db.mustUpdate(t, put(fact{id: "usr_0", name: "zero"}, fact{id: "usr_1", name: "one"}))
-	db.mustUpdate(t, func(tx *Tx) error {
-		for i := range 20 {
-			f := fact{id: fmt.Sprint("evt_", i), parent: "usr_1", name: fmt.Sprint(i, strings.Repeat("x", 2<<20))}
-			tx.Put(nil, []byte(f.json()), nil)
-		}
-		return nil
-	})
-	db.mustUpdate(t, put(fact{id: "evt_20", parent: "usr_0", name: "twenty"}))
-	db.Close()
-	db = nil
-	heap := func() int64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	before := heap()
-	db = opened(t, path)
-	db.compactAt = 1 << 20
-	if loaded := heap() - before; loaded < 40<<20 {
-		t.Errorf("the loaded file takes %d bytes, want all of its text", loaded)
-	}
-	db.mustUpdate(t, func(tx *Tx) error { tx.Delete("usr_1"); return nil })
-	db.mustUpdate(t, put(fact{id: "usr_0", name: "zero", number: 1})) // which waits for the compaction
-	if left := heap() - before; left > 20<<20 {
-		t.Errorf("%d bytes are still in use", left)
-	}
-}
-
 // TestCheckWhole: Check reads each row as a whole, and reports one that is not JSON. Open
 // reads no more of it than it must.
 func TestCheckWhole(t *testing.T) {
@@ -214,68 +178,5 @@ func TestCompactionCountsKeys(t *testing.T) {
 	}
 	if outdated := db.outdated(); outdated > 0 {
 		t.Errorf("%d of %d bytes count as outdated, and none are", outdated, db.file.Size())
-	}
-}
-
-// TestLoadLarge: a file of more changes than the loader's batches hold together is
-// loaded as it was written: what it replaced and deleted does not come back.
-func TestLoadLarge(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "events.json")
-	db := opened(t, path)
-	db.mustUpdate(t, put(fact{id: "usr_1"}, fact{id: "evt_gone", parent: "usr_1"}, fact{id: "evt_old", parent: "usr_1"}))
-	db.mustUpdate(t, put(fact{id: "evt_old", parent: "usr_1", number: 1}))
-	const n = 4 * batchSize
-	for i := 0; i < n; i += batchSize {
-		var facts []fact
-		for j := range batchSize {
-			facts = append(facts, fact{id: fmt.Sprint("evt_", i+j), parent: "usr_1", created: int64(n - i - j)})
-		}
-		db.mustUpdate(t, put(facts...))
-		if i == batchSize { // after the first batch, and long before it is filled again
-			db.mustUpdate(t, put(fact{id: "evt_old", parent: "usr_1", number: 2}))
-			db.mustUpdate(t, func(tx *Tx) error {
-				tx.Delete("evt_gone")
-				return nil
-			})
-		}
-	}
-	want := pages(View{db}, "usr_1", "evt", "", 200)
-	db.Close()
-	db = opened(t, path)
-	if got := pages(View{db}, "usr_1", "evt", "", 200); got != want || (View{db}).Find("evt_gone") != nil {
-		t.Error("the list is not what it was before")
-	}
-	if db.unsorted != nil {
-		t.Error("the change in bulk has not ended")
-	}
-}
-
-// TestFirstDamage: of several wrong records, the first in the file is reported,
-// whichever of the two goroutines finds it.
-func TestFirstDamage(t *testing.T) {
-	t.Parallel()
-	orphan := func(id string) string { return `{"event":` + fact{id: id, parent: "usr_9"}.json() + `}` }
-	for _, tt := range []struct {
-		lines  []string
-		reason string
-	}{
-		{[]string{orphan("evt_1"), orphan("evt_2")}, "evt_1 belongs"},
-		{[]string{orphan("evt_1"), `5`}, "evt_1 belongs"},
-		{[]string{orphan("evt_1") + `,{"poll":{"id":"pol_1"}}`}, "evt_1 belongs"},
-		{[]string{`5`, orphan("evt_1")}, errForm.Error()},
-	} {
-		l := loader{db: New(testOptions())}
-		var err error
-		for i, records := range tt.lines {
-			if err = l.line(recordfile.Line{Number: 3 + i, Records: records}); err != nil {
-				err = &recordfile.DamageError{Line: 3 + i, Reason: err.Error()} // as recordfile does
-				break
-			}
-		}
-		damage, ok := errors.AsType[*recordfile.DamageError](l.finish("a path", err))
-		if !ok || damage.Line != 3 || damage.Reason == "" || !strings.HasPrefix(damage.Reason, tt.reason) {
-			t.Errorf("%q: %v, want line 3: %s", tt.lines, damage, tt.reason)
-		}
 	}
 }
