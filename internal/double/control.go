@@ -64,17 +64,7 @@ var (
 		},
 		Default: -1,
 	}
-	followParam = flagParam("follow")
 )
-
-// flagParam is a parameter that is true or false.
-func flagParam(name string) *answer.Param[bool] {
-	return &answer.Param[bool]{
-		Name: name,
-		Rule: "must be true or false, given once",
-		Read: func(value string) (bool, bool) { return value == "true", value == "true" || value == "false" },
-	}
-}
 
 // Control returns the handler of the control API, for requests that carry the
 // token and come from no browser, or from the inspector. It answers a new key with the base
@@ -86,7 +76,7 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 	operation := *operationParam
 	operation.Check = d.KnownOperation
 	filter := []answer.Parameter{
-		&user, &operation, afterParam, countParam, waitParam, followParam,
+		&user, &operation, afterParam, countParam, waitParam,
 	}
 	reset := func(answer.Request) (any, error) { return nil, d.Reset() }
 	deleteRequests := func(answer.Request) (any, error) {
@@ -218,7 +208,6 @@ func (d *Double) getRequests(w http.ResponseWriter, r answer.Request) error {
 	q := Query{
 		Operation: operationParam.In(r),
 		After:     afterParam.In(r),
-		Follow:    followParam.In(r),
 	}
 	user := userParam.In(r)
 	if user != "" {

@@ -101,10 +101,8 @@ type eviction struct {
 
 func newJournal() journal {
 	return journal{
-		cleared: time.Now().UTC(),
-		open:    map[*entry]bool{},
-		users:   map[string]*userJournal{},
-		texts:   list.New(),
+		users: map[string]*userJournal{},
+		texts: list.New(),
 	}
 }
 
@@ -112,7 +110,6 @@ func newJournal() journal {
 func (j *journal) add(e *entry) {
 	j.newest++
 	e.Seq = j.newest
-	j.open[e] = true
 	own := j.users[e.User]
 	if own == nil {
 		own = &userJournal{older: map[string]int{}}
@@ -212,7 +209,6 @@ func (e *entry) copyOf() Request {
 
 // clear empties the journal.
 func (j *journal) clear() {
-	j.cleared = time.Now().UTC()
 	for user, own := range j.users {
 		for _, e := range own.entries {
 			j.release(e)
@@ -237,8 +233,6 @@ type Query struct {
 	// Count is how many to wait for. 0 does not wait, and asks for those, too, that have not
 	// come yet: whose body is still to be read.
 	Count int
-	// Follow asks for the [Progress], too.
-	Follow bool
 }
 
 // wants reports whether the query asks for a request, if it is of one of its users.
@@ -256,7 +250,6 @@ type Found struct {
 	Requests []Request `json:"-"`         // the oldest first
 	TimedOut bool      `json:"timed_out"` // there are fewer than were waited for
 	Dropped  int       `json:"dropped"`   // how many older ones the journal no longer has
-	*Progress
 }
 
 // write writes what was found as the control API answers it: {"data":[…],"timed_out":…}. It
@@ -276,21 +269,6 @@ func (f Found) write(w io.Writer) error {
 	out.WriteString("],")
 	out.Write(strict.Encode(f)[len("{"):]) // the other members
 	return out.Flush()
-}
-
-// Progress is what who follows the journal needs to fetch no request twice.
-type Progress struct {
-	Settled   int       `json:"settled"`    // up to this Seq, requests stay as they are
-	ClearedAt time.Time `json:"cleared_at"` // when some were last cleared, by the machine's clock
-}
-
-// settled is the Seq up to which no request changes any more.
-func (j *journal) settled() int {
-	seq := j.newest
-	for e := range j.open {
-		seq = min(seq, e.Seq-1)
-	}
-	return seq
 }
 
 // find returns the entries that count for a query, and how many others the journal no longer
@@ -327,9 +305,6 @@ func (d *Double) Requests(ctx context.Context, q Query) Found {
 	}
 	for _, e := range entries {
 		found.Requests = append(found.Requests, e.copyOf())
-	}
-	if q.Follow {
-		found.Progress = &Progress{d.journal.settled(), d.journal.cleared}
 	}
 	d.mutex.Unlock()
 	found.TimedOut = len(entries) < q.Count

@@ -40,12 +40,7 @@ func (d *Double) Handler(next http.Handler) http.Handler {
 		if r.Body != http.NoBody {
 			served.Body = body
 		}
-		defer func() {
-			r.Pattern = served.Pattern // who logs the request looks for it there
-			d.note(e, func() {
-				delete(d.journal.open, e)
-			})
-		}()
+		defer func() { r.Pattern = served.Pattern }() // who logs the request looks for it there
 		next.ServeHTTP(&recordingWriter{w, d, e, served, body}, served)
 	})
 }
@@ -146,9 +141,6 @@ func (w *recordingWriter) WriteHeader(status int) {
 		if !w.body.isCut { // else nobody is left to be answered
 			e.Status = status
 		}
-		if e.Status != 0 && e.Status < 400 { // else the error is to come
-			delete(d.journal.open, e)
-		}
 	})
 	if !isRoute && w.request.Method != "OPTIONS" && !d.AnyRoute {
 		d.reportUnknown(e)
@@ -162,7 +154,6 @@ func (w *recordingWriter) Write(part []byte) (int, error) {
 	if problem != "" {
 		w.double.note(e, func() {
 			e.Error = cmp.Or(e.Error, problem)
-			delete(w.double.journal.open, e)
 		})
 	}
 	return w.ResponseWriter.Write(part)
