@@ -92,7 +92,7 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 		{Operation: "POST /faults", Body: body, Handle: operator.Reply(201, d.postFault)},
 		{Operation: "DELETE /faults", Handle: operator.Reply(204, d.deleteFaults)},
 		{Operation: "DELETE /faults/{id}", Handle: operator.Reply(204, d.deleteFaults)},
-		{Operation: "GET /requests", Params: filter, Handle: d.getRequests},
+		{Operation: "GET /requests", Params: filter, Handle: operator.Reply(200, d.getRequests)},
 		{Operation: "DELETE /requests", Handle: operator.Reply(204, deleteRequests)},
 		{Operation: "GET /clock", Handle: operator.Reply(200, d.getClock)},
 		{Operation: "PUT /clock", Body: body, Handle: operator.Reply(200, d.putClock)},
@@ -203,8 +203,7 @@ func (d *Double) deleteFaults(r answer.Request) (any, error) {
 
 // getRequests answers with the requests of the journal or, with ?count= and ?wait=, with those
 // that have come once there are so many, or when the time is over.
-func (d *Double) getRequests(w http.ResponseWriter, r answer.Request) error {
-	answer.NoTimeouts(w)
+func (d *Double) getRequests(r answer.Request) (any, error) {
 	q := Query{
 		Operation: operationParam.In(r),
 		After:     afterParam.In(r),
@@ -215,13 +214,12 @@ func (d *Double) getRequests(w http.ResponseWriter, r answer.Request) error {
 	}
 	count, wait := countParam.In(r), waitParam.In(r)
 	if (count < 0) != (wait < 0) {
-		return answer.BadRequest("count and wait go together: ?count=3&wait=5s")
+		return nil, answer.BadRequest("count and wait go together: ?count=3&wait=5s")
 	}
 	q.Count = max(count, 0)
 	ctx, cancel := context.WithTimeout(r.Context(), max(wait, 0))
 	defer cancel()
-	answer.Stream(w, d.Requests(ctx, q).write)
-	return nil
+	return d.Requests(ctx, q), nil
 }
 
 func (d *Double) getClock(answer.Request) (any, error) {

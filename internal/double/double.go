@@ -99,11 +99,10 @@ type Server interface {
 // New returns a double of a server that has its operations under a base path.
 func New(base string) *Double {
 	return &Double{
-		At:      Start,
-		base:    base,
-		counts:  map[string]int{},
-		faults:  faults{holds: map[*hold]bool{}},
-		journal: newJournal(),
+		At:     Start,
+		base:   base,
+		counts: map[string]int{},
+		faults: faults{holds: map[*hold]bool{}},
 	}
 }
 
@@ -203,8 +202,7 @@ func (d *Double) Reset() error {
 		d.mutex.Lock()
 		defer d.mutex.Unlock()
 		d.faults.remove(func(*Injection) bool { return true })
-		d.journal.clear()
-		d.journal.newest = 0
+		d.journal = journal{}
 		d.counts = maps.Clone(d.startCounts)
 		d.now = d.At
 	})

@@ -1,7 +1,6 @@
 package double
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -117,46 +116,5 @@ func TestMerge(t *testing.T) {
 		if got := string(merge([]byte(tt.text), []byte(tt.patch))); got != tt.want {
 			t.Errorf("merge(%s, %s) = %s, want %s", tt.text, tt.patch, got, tt.want)
 		}
-	}
-}
-
-// The journal knows how many of what is asked for it no longer has.
-func TestDropped(t *testing.T) {
-	t.Parallel()
-	d := newDouble()
-	ask := func(user, operation string) {
-		e := &entry{Request: Request{User: user, Operation: operation}}
-		d.journal.add(e)
-	}
-	for i := range 1500 {
-		ask("usr_a", fmt.Sprint("GET /", i%2))
-		ask("usr_b", "GET /0")
-	}
-	for _, tt := range []struct {
-		q    Query
-		want int
-	}{
-		{Query{}, 1000},
-		{Query{Users: []string{"usr_a"}}, 500},
-		{Query{Users: []string{"usr_a"}, Operation: "GET /0"}, 250},
-		{Query{Users: []string{"usr_a", "usr_c"}, Operation: "GET /2"}, 0},
-		{Query{After: 1000}, 0},
-		{Query{After: 998}, 2},
-		{Query{After: 990, Users: []string{"usr_a"}}, 5},
-	} {
-		if got := d.Requests(t.Context(), tt.q); got.Dropped != tt.want || len(got.Requests) > 2000 {
-			t.Errorf("%+v: %d are dropped, %d are there, want %d dropped", tt.q, got.Dropped, len(got.Requests), tt.want)
-		}
-	}
-	for range maxEvictions {
-		ask("usr_a", "GET /0")
-	}
-	own := d.journal.users["usr_a"]
-	if len(own.evictions) != maxEvictions || own.countEvictions(Query{}) != 500+maxEvictions {
-		t.Errorf("of %d requests that had to go, %d are known, %d by their number", 500+maxEvictions, own.countEvictions(Query{}), len(own.evictions))
-	}
-	d.ClearRequests()
-	if got := d.Requests(t.Context(), Query{}).Dropped; got != 0 {
-		t.Errorf("after the requests were cleared, %d are dropped, want 0", got)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -52,7 +51,7 @@ func (d *Double) record(r *http.Request) *entry {
 		Method:   r.Method,
 		Path:     answer.Redact(r.URL.EscapedPath()),
 		Query:    answer.Redact(r.URL.RawQuery),
-		Header:   answer.RedactHeader(recordedHeader(r.Header)),
+		Header:   answer.RedactHeader(r.Header),
 		User:     d.server.RequestUser(r),
 	}}
 	d.mutex.Lock()
@@ -60,30 +59,6 @@ func (d *Double) record(r *http.Request) *entry {
 	d.journal.add(e)
 	d.mutex.Unlock()
 	return e
-}
-
-// recordedHeader is as much of a header as the journal keeps, with the same values. A line
-// that would be too much is left out.
-func recordedHeader(h http.Header) http.Header {
-	kept := http.Header{}
-	lines, size, left := 0, 0, 0
-	for _, name := range slices.Sorted(maps.Keys(h)) {
-		for _, value := range h[name] {
-			cost := len(name) + len(value)
-			if lines == maxHeaderLines || size+cost > maxHeader {
-				left++
-				continue
-			}
-			kept[name] = append(kept[name], value)
-			lines++
-			size += cost
-		}
-	}
-	if left > 0 {
-		kept["(dropped)"] = []string{fmt.Sprintf(
-			"(%d lines were dropped: the journal keeps 8 KiB and 100 lines of a header)", left)}
-	}
-	return kept
 }
 
 // note changes an entry. What is noted has come.
@@ -107,7 +82,7 @@ func (b *recordingBody) Read(piece []byte) (int, error) {
 	n, err := b.ReadCloser.Read(piece)
 	if n > 0 {
 		b.double.mutex.Lock()
-		b.double.journal.addBody(b.entry, piece[:n])
+		b.entry.addBody(piece[:n])
 		b.double.mutex.Unlock()
 	}
 	if err != nil {
