@@ -52,8 +52,7 @@ const (
 	defaultLimit = 50        // items of a page
 	partSize     = 128 << 10 // bytes of a page that are joined in memory before they are written
 
-	maxBody   = 1 << 20   // bytes of a body
-	maxBodies = 128 << 20 // bytes of the bodies of all requests, beyond the first 64 KiB of each
+	maxBody = 1 << 20 // bytes of a body
 )
 
 //go:embed openapi.json
@@ -66,7 +65,6 @@ type api struct {
 	service answer.Service
 	mux     http.Handler
 	pages   sync.Pool // of *pageWriter, which lists use in turn
-	bodies  *answer.Bodies
 }
 
 func (a *api) routes() []answer.Route {
@@ -77,7 +75,7 @@ func (a *api) routes() []answer.Route {
 			Params:    []answer.Parameter{statusParam, eventLimit, cursorParam},
 			Handle:    a.listEvents,
 		},
-		{Operation: "POST /events/create", Body: a.bodies, Handle: a.createEvent},
+		{Operation: "POST /events/create", MaxBody: maxBody, Handle: a.createEvent},
 		{Operation: "GET /events/{id}", Handle: a.getEvent},
 		{
 			Operation: "GET /events/{id}/guests",
@@ -126,8 +124,7 @@ func New(store *Store) http.Handler {
 
 func newAPI(store *Store) *api {
 	a := &api{
-		inner:  inner{store},
-		bodies: answer.NewBodies(maxBody, maxBodies, ""),
+		inner: inner{store},
 	}
 	a.pages.New = func() any {
 		return &pageWriter{out: bufio.NewWriterSize(nil, partSize)}
@@ -409,7 +406,7 @@ var (
 
 // writeError answers an error. The operator's handler and the control API use it, too.
 func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
-	answer.Refuse(w, r, a.answerTo(r, err))
+	a.answerTo(r, err).Write(w)
 }
 
 // writeCause is writeError for an operator, who may read the log as well: the answer to what went
@@ -419,7 +416,7 @@ func (a *api) writeCause(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Status == 500 {
 		e.Message, _, _ = strings.Cut(err.Error(), "\n") // without the stack of a panic
 	}
-	answer.Refuse(w, r, e)
+	e.Write(w)
 }
 
 // answerTo is the one place where an error becomes an answer. An [answer.Error] is one

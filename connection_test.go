@@ -1,5 +1,4 @@
-// Tests of what the API does with slow, large and broken requests: the limits of
-// bodies, and what only a connection shows.
+// Tests of what only a connection shows.
 package events_test
 
 import (
@@ -10,275 +9,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"example.com/events"
 )
-
-// Limits.
-
-// slowCreate is a create whose body arrives up to its end and waits there.
-type slowCreate struct {
-	sent    io.Reader
-	waiting chan struct{}                  // closed when all of sent has been read
-	end     chan func([]byte) (int, error) // takes what the reads behind it do
-	ending  func([]byte) (int, error)
-	w       *httptest.ResponseRecorder
-	answer  chan answer
-}
-
-func (c *slowCreate) Read(p []byte) (int, error) {
-	if n, _ := c.sent.Read(p); n > 0 {
-		return n, nil
-	}
-	if c.w.Flushed { // it was refused, and its rest is read away
-		return 0, io.EOF
-	}
-	if c.ending == nil {
-		close(c.waiting)
-		c.ending = <-c.end
-	}
-	return c.ending(p)
-}
-
-// startSlow begins a create with a body of n bytes. It returns it when all of them
-// have been read and the end is waited for, or nil and the answer that came before.
-func (s *service) startSlow(n int) (*slowCreate, answer) {
-	c := &slowCreate{
-		sent:    strings.NewReader(newEvent + strings.Repeat(" ", n-len(newEvent))),
-		waiting: make(chan struct{}),
-		end:     make(chan func([]byte) (int, error), 1),
-		w:       httptest.NewRecorder(),
-		answer:  make(chan answer, 1),
-	}
-	go func() {
-		r := httptest.NewRequest("POST", base+"/events/create", c)
-		r.Header.Set("x-service-api-key", s.key)
-		s.handler.ServeHTTP(c.w, r)
-		c.answer <- answer{c.w.Code, c.w.Result().Header, c.w.Body.String()}
-	}()
-	select {
-	case <-c.waiting:
-		return c, answer{}
-	case a := <-c.answer:
-		if !c.w.Flushed {
-			s.t.Errorf("%s was not sent before the rest of the body was read", a)
-		}
-		return nil, a
-	}
-}
-
-// finish ends the body as read says and returns the answer.
-func (c *slowCreate) finish(read func([]byte) (int, error)) answer {
-	c.end <- read
-	return <-c.answer
-}
-
-// The usual ends of a body: it has arrived, its client has gone, or its time is over.
-func whole([]byte) (int, error)    { return 0, io.EOF }
-func cutShort([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
-func late([]byte) (int, error)     { return 0, os.ErrDeadlineExceeded }
-
-const (
-	bodyLimit  = 1 << 20   // bytes of a body
-	bodyBudget = 128 << 20 // bytes that bodies hold together, beyond bodyFree of each
-	bodyFree   = 64 << 10
-)
-
-// fill starts slow creates, large ones first, until even small ones among the large
-// are refused.
-func (s *service) fill() (held []*slowCreate) {
-	s.t.Helper()
-	total := 0
-	for size := bodyLimit; size > bodyFree; size /= 2 {
-		for {
-			c, a := s.startSlow(size - 1)
-			if c == nil {
-				s.checkForm("POST", base+"/events/create", a)
-				if a.status != 503 || a.header.Get("Retry-After") != "1" ||
-					a.header.Get("Connection") != "close" || !strings.Contains(a.body, `"server_error"`) {
-					s.t.Fatalf("beyond the budget = %s, want 503, Retry-After and Connection: close", a)
-				}
-				break
-			}
-			held = append(held, c)
-			if total += size - 1 - bodyFree; total > bodyBudget {
-				s.t.Fatalf("%d bodies hold %d bytes, want at most %d", len(held), total, bodyBudget)
-			}
-		}
-	}
-	if total < bodyBudget*9/10 {
-		s.t.Fatalf("%d bodies hold %d bytes, want almost %d", len(held), total, bodyBudget)
-	}
-	return held
-}
-
-// TestSlowBodies: large bodies that do not end hold a bounded amount of memory,
-// others go on meanwhile, and however a request ends, its memory is free again.
-func TestSlowBodies(t *testing.T) {
-	s := newService(t, nil)
-	held := s.fill()
-	n := len(held)
-
-	for name, a := range map[string]answer{
-		"201 a small create":       s.create(newEvent + strings.Repeat(" ", bodyFree-len(newEvent))),
-		"200 a read":               s.do("GET", base+"/events", ""),
-		"503 a create of 128 KiB":  s.create(newEvent + strings.Repeat(" ", 128<<10)),
-		"413 a create of 2 MiB":    s.create(strings.Repeat(" ", 2*bodyLimit)),
-		"401 one without a key":    s.as("").create(strings.Repeat(" ", 128<<10)),
-		"415 one of another type":  s.create(strings.Repeat(" ", 128<<10), "Content-Type: text/plain"),
-		"201 another small create": s.create(newEvent),
-	} {
-		if status, what, _ := strings.Cut(name, " "); fmt.Sprint(a.status) != status {
-			t.Errorf("with the budget used up, %s = %s, want %s", what, a, status)
-		}
-	}
-
-	// A client that sends all of its body before it reads sees the 503, too.
-	srv := httptest.NewServer(s.handler)
-	defer srv.Close()
-	large := strings.NewReader(strings.Repeat(" ", bodyLimit))
-	status, header, _ := s.sendFirst(srv, "POST", "/events/create", "", large)
-	if status != 503 || header.Get("Retry-After") != "1" || header.Get("Connection") != "close" {
-		t.Errorf("a create beyond the budget over TCP = %d %v, want 503", status, header)
-	}
-
-	ends := []struct {
-		name   string
-		status int
-		read   func([]byte) (int, error)
-	}{
-		{"whole", 201, whole},
-		{"not JSON", 400, func(p []byte) (int, error) { return copy(p[:1], "x"), io.EOF }},
-		{"too long", 413, func(p []byte) (int, error) { return copy(p, "xx"), io.EOF }},
-		{"a panic", 500, func([]byte) (int, error) { panic("a reader that panics") }},
-		{"out of time", 408, late},
-		{"cut short", 408, cutShort},
-	}
-	for i, c := range held {
-		end := ends[min(i, len(ends)-1)]
-		a := c.finish(end.read)
-		if a.status != end.status {
-			t.Fatalf("a slow body that ends as %q = %s, want %d", end.name, a, end.status)
-		}
-		if i < len(ends) {
-			s.checkForm("POST", base+"/events/create", a)
-		}
-	}
-	again := s.fill()
-	if len(again) != n {
-		t.Errorf("%d bodies fit after %d others have ended, want as many", len(again), n)
-	}
-	for _, c := range again {
-		c.finish(cutShort)
-	}
-}
-
-// TestWaitingBodies: so do bodies that have arrived and wait for the store.
-func TestWaitingBodies(t *testing.T) {
-	var mu sync.Mutex // held while the store cannot go on
-	ids := 0
-	s := newService(t, &events.Config{NewID: func(kind, owner string) string {
-		mu.Lock()
-		defer mu.Unlock()
-		ids++
-		return fmt.Sprintf("%08d", ids)
-	}})
-	mu.Lock()
-	held := s.fill()
-	waiting, slow := held[:5], held[5:]
-	for _, c := range waiting {
-		c.end <- whole
-	}
-	for _, c := range slow {
-		c.finish(cutShort)
-	}
-	again := s.fill()
-	if len(again) != len(slow) {
-		t.Errorf("while %d bodies wait for the store there is room for %d others, want %d",
-			len(waiting), len(again), len(slow))
-	}
-	mu.Unlock()
-	for _, c := range again {
-		c.finish(cutShort)
-	}
-	for _, c := range waiting {
-		if a := <-c.answer; a.status != 201 {
-			t.Errorf("a create that waited for the store = %s, want 201", a)
-		}
-	}
-}
-
-// Connections.
-
-// sendFirst sends a whole request, and only then reads the answer.
-func (s *service) sendFirst(srv *httptest.Server, method, path, contentType string, body io.Reader) (
-	status int, header http.Header, text string) {
-	s.t.Helper()
-	req, _ := http.NewRequestWithContext(s.t.Context(), method, srv.URL+base+path, body)
-	req.Header.Set("x-service-api-key", s.key)
-	req.Header.Set("Content-Type", contentType)
-	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := req.Write(conn); err != nil {
-		s.t.Errorf("%s %s: the request does not get through: %v", method, path, err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
-	if err != nil {
-		s.t.Errorf("%s %s: no answer: %v", method, path, err)
-		return 0, nil, ""
-	}
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Errorf("%s %s: %v", method, path, err)
-	}
-	if resp.Close {
-		resp.Header.Set("Connection", "close") // net/http takes it out
-	}
-	return resp.StatusCode, resp.Header, string(b)
-}
-
-// TestRefusedBodies: a client that sends 10 MiB before it reads gets to see why
-// they were refused.
-func TestRefusedBodies(t *testing.T) {
-	t.Parallel()
-	s := newService(t, nil)
-	srv := httptest.NewServer(s.handler)
-	t.Cleanup(srv.Close)
-	ten := strings.Repeat("x", 10<<20)
-	for _, tt := range []struct {
-		method, path, key, contentType string
-		status                         int
-	}{
-		{"POST", "/events/create", s.key, "", 413},
-		{"POST", "/events/create", "svc_live_none", "", 401},
-		{"POST", "/nowhere", s.key, "", 404},
-		{"PUT", "/events/create", s.key, "", 405},
-		{"POST", "/events/create?x=1", s.key, "", 400},
-		{"POST", "/events/create", s.key, "text/plain", 415},
-	} {
-		for name, body := range map[string]io.Reader{
-			"with a length": strings.NewReader(ten),
-			"chunked":       io.MultiReader(strings.NewReader(ten)),
-		} {
-			status, header, text := s.as(tt.key).sendFirst(srv, tt.method, tt.path, tt.contentType, body)
-			closes := header.Get("Connection") == "close"
-			if status != tt.status || !closes || !strings.Contains(text, `{"error":{`) {
-				t.Errorf("%s %s with 10 MiB %s = %d %v %s, want %d and Connection: close",
-					tt.method, tt.path, name, status, header, text, tt.status)
-			}
-		}
-	}
-}
 
 // dial sends the head of a request with the key and returns its connection.
 func (s *service) dial(srv *httptest.Server, head string) (net.Conn, *bufio.Reader) {
@@ -331,41 +69,12 @@ func TestConnections(t *testing.T) {
 				resp.Status, b, resp.Close)
 		}
 	})
-	t.Run("a connection that ends anyway", func(t *testing.T) {
-		const part = 50_000
-		head := fmt.Sprintf("POST /nowhere HTTP/1.1\r\nConnection: close\r\nContent-Length: %d", 4*part)
-		conn, in := s.dial(srv, head)
-		for range 4 {
-			time.Sleep(10 * time.Millisecond) // time to answer and to close
-			if _, err := io.WriteString(conn, strings.Repeat("x", part)); err != nil {
-				t.Errorf("a body of 200 kB with Connection: close: %v", err)
-			}
-		}
-		if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != 404 {
-			t.Errorf("POST /nowhere with Connection: close and 200 kB = %v, %v, want 404", resp, err)
-		}
-	})
 	const expecting = "POST /events/create HTTP/1.1\r\nExpect: 100-continue\r\n"
 	t.Run("Expect, refused before a byte of the body", func(t *testing.T) {
 		_, in := s.dial(srv, expecting+"Content-Length: 2000000")
 		all, err := io.ReadAll(in) // the server does not wait for the body: it closes
 		if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 413 ") {
 			t.Errorf("2 MB with Expect = %q, %v, want 413 and the end of the connection", all, err)
-		}
-	})
-	t.Run("Expect, refused while the body is read", func(t *testing.T) {
-		conn, in := s.dial(srv, expecting+"Transfer-Encoding: chunked")
-		if line, err := in.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
-			t.Fatalf("%q, %v, want 100 Continue", line, err)
-		}
-		in.ReadString('\n')
-		const size = 10 << 20
-		_, err := fmt.Fprintf(conn, "%x\r\n%s\r\n0\r\n\r\n", size, strings.Repeat("x", size))
-		if err != nil {
-			t.Errorf("10 MiB in chunks after 100 Continue: %v", err)
-		}
-		if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != 413 {
-			t.Errorf("10 MiB in chunks after 100 Continue = %v, %v, want 413", resp, err)
 		}
 	})
 	t.Run("HEAD has the headers of GET and no body", func(t *testing.T) {

@@ -615,7 +615,9 @@ func operatorServer(a *api, s service, baseURL string, began time.Time) *command
 		return nil
 	}
 	handler := operatorHandler(a, process{a, began, baseURL}, s.report)
-	return command.NewServer(socket, handler, logger, a.aboutRequest)
+	server := command.NewServer(socket, handler, logger, a.aboutRequest)
+	server.ReadTimeout = 0 // records may be as large as the store
+	return server
 }
 
 // operatorHandler answers the operator's commands. Who may open the socket may do everything.

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"example.com/events"
@@ -472,11 +473,6 @@ func (p *prober) send(method, target string, body io.Reader, headers ...string) 
 	return w
 }
 
-// readerFunc is a body that is a function.
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(part []byte) (int, error) { return f(part) }
-
 // see holds an answer against the document, and notes what it shows.
 func (p *prober) see(method, path string, w *httptest.ResponseRecorder) {
 	p.t.Helper()
@@ -698,11 +694,10 @@ func TestOpenAPIAnswers(t *testing.T) {
 		p.do(method, target+"?nope=1", body)
 		broken.do(method, target, body)
 		if body != "" {
-			p.do(method, target, strings.Repeat(" ", bodyLimit)+body)
+			p.do(method, target, strings.Repeat(" ", 1<<20)+body)
 			p.do(method, target, body, "Content-Type", "text/plain")
 			p.do(method, target, body, "Content-Encoding", "gzip")
-			p.send(method, target, readerFunc(late))
-			p.send(method, target, readerFunc(cutShort))
+			p.send(method, target, iotest.ErrReader(io.ErrUnexpectedEOF))
 		}
 		if method == "GET" {
 			p.do("HEAD", target, "")
@@ -750,18 +745,6 @@ func TestOpenAPIAnswers(t *testing.T) {
 		t.Errorf("the same request again has Idempotency-Replayed: %q, want true", got)
 	}
 	p.do("POST", "/events/create", leastBody+" ", "Idempotency-Key", "k")
-
-	// While other bodies take all the memory, there is none for those of any operation.
-	held := (&service{t: t, handler: p.handler, key: "svc_live_ada"}).fill()
-	for _, name := range d.operations {
-		method, path, _ := strings.Cut(name, " ")
-		if d.operation(name).RequestBody != nil {
-			p.do(method, concrete(path), leastBody+strings.Repeat(" ", bodyLimit-len(leastBody)))
-		}
-	}
-	for _, c := range held {
-		c.finish(cutShort)
-	}
 
 	want := map[string]bool{}
 	for _, name := range d.operations {

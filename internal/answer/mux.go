@@ -15,7 +15,7 @@ import (
 type Route struct {
 	Operation string
 	Params    []Parameter // of its query
-	Body      *Bodies     // reads its body; nil if it takes none
+	MaxBody   int64       // bytes of its body; 0 if it takes none
 	Handle    Handle
 }
 
@@ -173,7 +173,7 @@ func (s *Service) answer(w http.ResponseWriter, r Request, route *Route) error {
 	if err != nil {
 		return err
 	}
-	if route.Body == nil && (r.Method == "GET" || r.Method == "HEAD") {
+	if route.MaxBody == 0 && (r.Method == "GET" || r.Method == "HEAD") {
 		return route.Handle(w, r)
 	}
 	if s.Admit != nil {
@@ -181,13 +181,7 @@ func (s *Service) answer(w http.ResponseWriter, r Request, route *Route) error {
 			return err
 		}
 	}
-	body := route.Body
-	if body == nil {
-		body = NewBodies(0, 0, "; the query takes "+route.takes())
-	}
-	var held int64
-	defer body.release(&held)
-	r.Body, err = body.read(r.Request, &held)
+	r.Body, err = readBody(w, r.Request, route.MaxBody)
 	if err != nil {
 		return err
 	}

@@ -83,19 +83,18 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 		d.ClearRequests()
 		return nil, nil
 	}
-	body := answer.NewBodies(maxControl, 0, "")
 	routes := operator.StoreRoutes(controlled{d.server, d}, report, d.base)
 	routes = append(routes, []answer.Route{
 		{Operation: "POST /reset", Handle: operator.Reply(204, reset)},
 		{Operation: "GET /faults", Handle: operator.Reply(200, d.getFaults)},
-		{Operation: "PUT /faults", Body: body, Handle: operator.Reply(200, d.putFaults)},
-		{Operation: "POST /faults", Body: body, Handle: operator.Reply(201, d.postFault)},
+		{Operation: "PUT /faults", MaxBody: maxControl, Handle: operator.Reply(200, d.putFaults)},
+		{Operation: "POST /faults", MaxBody: maxControl, Handle: operator.Reply(201, d.postFault)},
 		{Operation: "DELETE /faults", Handle: operator.Reply(204, d.deleteFaults)},
 		{Operation: "DELETE /faults/{id}", Handle: operator.Reply(204, d.deleteFaults)},
 		{Operation: "GET /requests", Params: filter, Handle: operator.Reply(200, d.getRequests)},
 		{Operation: "DELETE /requests", Handle: operator.Reply(204, deleteRequests)},
 		{Operation: "GET /clock", Handle: operator.Reply(200, d.getClock)},
-		{Operation: "PUT /clock", Body: body, Handle: operator.Reply(200, d.putClock)},
+		{Operation: "PUT /clock", MaxBody: maxControl, Handle: operator.Reply(200, d.putClock)},
 	}...)
 	check := func(r *http.Request) error { return checkSender(r, token) }
 	return operator.Handler(ControlPath, routes, check, writeError)

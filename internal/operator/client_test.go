@@ -332,21 +332,6 @@ func TestServerFails(t *testing.T) {
 	}
 }
 
-// A body that is refused before all of it was sent gets its answer nevertheless.
-func TestRefusedEarly(t *testing.T) {
-	t.Parallel()
-	routes := StoreRoutes(&store{}, noReport, "")
-	tool := newTarget(serve(t, Handler("", routes, everyone, fail)))
-	err := tool.with(func(store Store) error {
-		_, err := store.IssueKeyJSON(make([]byte, 16*maxBody))
-		return err
-	})
-	const want = "the body must have at most 1 MiB"
-	if status(err) != 2 || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("a large body is refused with %v, want %s", err, want)
-	}
-}
-
 // A socket that a dead server left does not keep a subcommand from the file.
 func TestDeadSocket(t *testing.T) {
 	t.Parallel()

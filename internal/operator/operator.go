@@ -18,6 +18,7 @@ package operator
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 
@@ -51,10 +52,7 @@ type Store interface {
 	Close() error
 }
 
-const (
-	maxBody    = 1 << 20  // bytes, of a key
-	maxRecords = 64 << 20 // bytes, of an array of records: a whole store may come back
-)
+const maxBody = 1 << 20 // bytes of the request for a key
 
 // Lists are the kinds of which an operator gets a list, of keys without secrets.
 var Lists = []string{"keys"}
@@ -125,9 +123,6 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 		answer.Stream(w, write)
 		return nil
 	}
-	keyBody := answer.NewBodies(maxBody, 0, "")
-	recordsBody := answer.NewBodies(maxRecords, 0, "; send it in parts, or "+
-		"stop the server and apply it to its data file, which takes any size")
 	var routes []answer.Route
 	for _, kind := range Lists {
 		list := func(answer.Request) (any, error) {
@@ -137,11 +132,11 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 		routes = append(routes, answer.Route{Operation: "GET /" + kind, Handle: Reply(200, list)})
 	}
 	return append(routes, []answer.Route{
-		{Operation: "POST /keys", Body: keyBody, Handle: Reply(201, issueKey)},
+		{Operation: "POST /keys", MaxBody: maxBody, Handle: Reply(201, issueKey)},
 		{Operation: "GET /keys/{id}", Handle: Reply(200, getKey)},
 		{Operation: "DELETE /keys/{id}", Handle: Reply(204, revokeKey)},
 		{Operation: "GET /records", Params: []answer.Parameter{user}, Handle: writeRecords},
-		{Operation: "POST /records", Body: recordsBody, Handle: Reply(200, applyRecords)},
+		{Operation: "POST /records", MaxBody: math.MaxInt64, Handle: Reply(200, applyRecords)},
 	}...)
 }
 
