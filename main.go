@@ -40,10 +40,9 @@ var version string
 // began has ended, but for requests that were cut off, and a read of standard input or of a seed that
 // never ends.
 //
-// The status is 0 on success. It is 2 if something was refused, such as a bad flag
-// or a damaged file. It is 1 if something failed, such as writing a file, or if
-// check finds damage, or health a server that is not well. After "double -- COMMAND" it is that of
-// the command. An error is one line on stderr.
+// The status is 0 on success, 1 if something failed or was refused, and 2 for an unknown subcommand or
+// flag or a bad value of a flag. After "double -- COMMAND" it is the status of the command. An error is
+// one line on stderr.
 func Run(
 	ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {
@@ -66,10 +65,8 @@ func Run(
 	e.addCommands()
 	err := e.program.Run(args)
 	switch {
-	case errors.Is(err, ErrNotWritten):
-		err = command.Failed(err)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		err = command.Failed(ctx.Err())
+		err = ctx.Err()
 	case errors.Is(err, context.Canceled):
 		err = nil // a signal ended the start, which is no failure
 	}
@@ -123,10 +120,10 @@ func (f *storeFlags) declare(flags *command.Flags) {
 func (f *storeFlags) check(flags *command.Flags) error {
 	problem := secretRule.Of(f.apiKey)
 	if problem != "" && (f.apiKey != "" || flags.Given("api-key")) { // the secret is not repeated
-		return errors.New("-api-key " + problem)
+		return command.Usage(errors.New("-api-key " + problem))
 	}
 	if f.newEventStatus != "draft" && f.newEventStatus != "published" {
-		return fmt.Errorf("-new-event-status must be draft or published, not %q", f.newEventStatus)
+		return command.Usage(fmt.Errorf("-new-event-status must be draft or published, not %q", f.newEventStatus))
 	}
 	return nil
 }
@@ -215,7 +212,7 @@ func (e *eventsd) serve(flags *command.Flags) func() error {
 			return err
 		}
 		if f.data == "" {
-			return errors.New("-data is empty: give the path of the data file")
+			return command.Usage(errors.New("-data is empty: give the path of the data file"))
 		}
 		s := e.apiService(logger, "The operator of this server issues keys.", false)
 		s.config.NewEventStatus = f.newEventStatus
@@ -310,15 +307,16 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 		}
 		at, err := strict.Time(f.time)
 		if err != nil {
-			return fmt.Errorf("-time %w", err)
+			return command.Usage(fmt.Errorf("-time %w", err))
 		}
 		f.controlToken = cmp.Or(f.controlToken, rand.Text())
 		if !form.Visible(f.controlToken) || strings.Contains(f.controlToken, "'") {
-			return errors.New("-control-token must have visible ASCII characters only, and no single quote")
+			return command.Usage(errors.New(
+				"-control-token must have visible ASCII characters only, and no single quote"))
 		}
 		if flags.Dashes != (len(flags.Args) > 0) {
-			return errors.New("double takes a command behind --, as in eventsd double -- npm test, " +
-				"or neither")
+			return command.Usage(errors.New(
+				"double takes a command behind --, as in eventsd double -- npm test, or neither"))
 		}
 		d := double.New(BasePath)
 		d.At = at
@@ -511,9 +509,9 @@ func (e *eventsd) live(f serverFlags, s service) error {
 
 	// Stop.
 	stop()
-	err = command.Failed(errors.Join(err, a.Err()))
+	err = errors.Join(err, a.Err())
 	closed := a.Close()
-	err = cmp.Or(err, command.Failed(closed))
+	err = cmp.Or(err, closed)
 	err = s.end(err)
 	if err == nil {
 		logger.Info("stopped")
@@ -579,7 +577,7 @@ func openToServe(ctx context.Context, s service) (*Store, error) {
 		return rows.Open(s.data, o)
 	})
 	if locked, is := errors.AsType[*rows.LockedError](err); is {
-		return nil, command.Failed(fmt.Errorf("%w%s: stop it first", err, operator.Described(locked.Holder)))
+		return nil, fmt.Errorf("%w%s: stop it first", err, operator.Described(locked.Holder))
 	}
 	if err != nil {
 		return nil, offline.Advised(err)
@@ -757,7 +755,7 @@ func (e *eventsd) health(flags *command.Flags) func() error {
 	return func() error {
 		asked, err := command.Health(addr)
 		if err != nil {
-			return command.Failed(err)
+			return err
 		}
 		return e.program.Printf("ok: %s\n", asked)
 	}

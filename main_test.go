@@ -271,34 +271,36 @@ func TestMistakes(t *testing.T) {
 	any := "-addr=127.0.0.1:0"
 	const refused = `[{"user":{"name":"x","email":"x@example.com"}},` +
 		`{"guest":{"event_id":"evt_x","name":"x"}}]`
-	tests := []struct {
+	type mistake struct {
 		name string
 		args []string
 		want string // contained in the line
-	}{
+	}
+	refuses := func(status int, tests []mistake) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				code, out, stderr := command(nil, "", tt.args...)
+				lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
+				if strings.Contains(lines[0], `msg="reading the data file"`) {
+					lines = lines[1:]
+				}
+				oneLine := len(lines) == 1 && strings.HasPrefix(lines[0], "eventsd: ")
+				if code != status || out != "" || !oneLine || !strings.Contains(lines[0], tt.want) {
+					t.Errorf("eventsd %q = %d, stdout %q, stderr %q, want %d and one line with %q",
+						tt.args, code, out, stderr, status, tt.want)
+				}
+			})
+		}
+	}
+	refuses(2, []mistake{
 		{"subcommand", []string{"server"},
 			`unknown subcommand "server"; it must be one of serve, demo, double, `},
 		{"half a subcommand", []string{"key"}, `unknown subcommand "key"; it must be one of key issue, key list, key revoke; see eventsd help`},
-		{"a data file for a seed", []string{any, "-memory", "-seed", in("running.json")},
-			"is a data file, not an array of records"},
 		{"an empty key", []string{any, "-memory", "-api-key="}, "-api-key must be svc_live_"},
-		{"a key that the seed has", []string{"double", any, "-api-key", "svc_live_ada",
-			"-seed", write("ada.json", seed)}, "the chosen API key cannot be that of usr_owner beside the seed: " +
-			"record 1: key: user_id never changes"},
 		{"a mistyped subcommand", []string{"key", "isue", "-user", "usr_x"},
 			`unknown subcommand "key isue"; it must be one of key issue, key list, key revoke; see eventsd help`},
-		{"an email of nobody", []string{"key", "issue", "-data", in("running.json"), "-email", "x@example.com"},
-			"no user has this email yet"},
-		{"a key for no server", []string{"key", "issue", "-data", in("unmade.json"), "-name", "x",
-			"-email", "x@example.com"},
-			"unmade.json: no such file or directory; give the -data of the server; a demo"},
-		{"records for no server", []string{"apply", "-data", in("unmade.json"), write("nothing.json", "[]")},
-			"unmade.json: no such file or directory; give the -data of the server; a demo"},
-		{"a dump of no file, which makes none", []string{"dump", "-data", in("unmade.json")},
-			"unmade.json: no such file or directory; give the -data of the server; a demo"},
 		{"a dump of nobody", []string{"dump", "-data", in("running.json"), "-user", ""},
 			"-user is empty: give the ID of a user, or leave -user out for all records"},
-		{"check of nothing", []string{"check", "-data", in("none.json")}, "none.json: no such file"},
 		{"unknown flag", []string{"-port", "80"},
 			"flag provided but not defined: -port; see eventsd help serve"},
 		{"flag value", []string{"-first-key=no"},
@@ -314,10 +316,31 @@ func TestMistakes(t *testing.T) {
 		{"status", []string{any, "-memory", "-new-event-status", "live"},
 			`-new-event-status must be draft or published, not "live"`},
 		{"log", []string{any, "-memory", "-log", "xml"}, `-log must be text or json, not "xml"`},
-		{"port taken", []string{"-memory", "-addr", l.Addr().String()}, "the port being free"},
 		{"address", []string{"-memory", "-addr", "nowhere"}, `-addr "nowhere"`},
 		{"no address", []string{"-memory", "-addr", ""}, "-addr is empty: give HOST:PORT"},
 		{"port out of range", []string{"-memory", "-addr", "127.0.0.1:99999"}, "99999"},
+		{"revoke nothing", []string{"key", "revoke", "-data", in("running.json")}, "key revoke takes one ID"},
+		{"issue for nobody", []string{"key", "issue", "-data", in("running.json")},
+			"key issue takes -user ID, or -email EMAIL"},
+		{"help of nothing", []string{"help", "me"}, `unknown subcommand "me"`},
+	})
+	refuses(1, []mistake{
+		{"a data file for a seed", []string{any, "-memory", "-seed", in("running.json")},
+			"is a data file, not an array of records"},
+		{"a key that the seed has", []string{"double", any, "-api-key", "svc_live_ada",
+			"-seed", write("ada.json", seed)}, "the chosen API key cannot be that of usr_owner beside the seed: " +
+			"record 1: key: user_id never changes"},
+		{"an email of nobody", []string{"key", "issue", "-data", in("running.json"), "-email", "x@example.com"},
+			"no user has this email yet"},
+		{"a key for no server", []string{"key", "issue", "-data", in("unmade.json"), "-name", "x",
+			"-email", "x@example.com"},
+			"unmade.json: no such file or directory; give the -data of the server; a demo"},
+		{"records for no server", []string{"apply", "-data", in("unmade.json"), write("nothing.json", "[]")},
+			"unmade.json: no such file or directory; give the -data of the server; a demo"},
+		{"a dump of no file, which makes none", []string{"dump", "-data", in("unmade.json")},
+			"unmade.json: no such file or directory; give the -data of the server; a demo"},
+		{"check of nothing", []string{"check", "-data", in("none.json")}, "none.json: no such file"},
+		{"port taken", []string{"-memory", "-addr", l.Addr().String()}, "the port being free"},
 		{"file in use", []string{any, "-data", in("running.json")},
 			fmt.Sprintf("in use by process %d, a running server: stop it first", os.Getpid())},
 		{"folder for a file", []string{any, "-data", dir}, dir},
@@ -339,11 +362,8 @@ func TestMistakes(t *testing.T) {
 		{"apply refused", []string{"apply", "-data", in("running.json"), in("bad.json")},
 			`record 2: guest: event_id "evt_x" is not known`},
 		{"apply no file", []string{"apply", "-data", in("running.json"), in("none.json")}, "none.json"},
-		{"revoke nothing", []string{"key", "revoke", "-data", in("running.json")}, "key revoke takes one ID"},
 		{"revoke unknown", []string{"key", "revoke", "-data", in("running.json"), "key_x"},
 			`key "key_x": not found`},
-		{"issue for nobody", []string{"key", "issue", "-data", in("running.json")},
-			"key issue takes -user ID, or -email EMAIL"},
 		{"issue for an unknown user", []string{"key", "issue", "-data", in("running.json"), "-user", "usr_x"},
 			`user "usr_x": not found`},
 		{"issue for a new email without a name",
@@ -351,26 +371,7 @@ func TestMistakes(t *testing.T) {
 		{"keys of nothing", []string{"key", "list", "-data", in("none.json")},
 			"none.json: no such file or directory; give the -data of the server"},
 		{"dump of nothing", []string{"dump", "-data", in("none.json")}, "none.json"},
-		{"help of nothing", []string{"help", "me"}, `unknown subcommand "me"`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			code, out, stderr := command(nil, "", tt.args...)
-			lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
-			if strings.Contains(lines[0], `msg="reading the data file"`) {
-				lines = lines[1:]
-			}
-			oneLine := len(lines) == 1 && strings.HasPrefix(lines[0], "eventsd: ")
-			status := 2
-			if tt.name == "port taken" || tt.name == "file in use" { // it may be free when it is tried again
-				status = 1
-			}
-			if code != status || out != "" || !oneLine || !strings.Contains(lines[0], tt.want) {
-				t.Errorf("eventsd %q = %d, stdout %q, stderr %q, want %d and one line with %q",
-					tt.args, code, out, stderr, status, tt.want)
-			}
-		})
-	}
+	})
 	unmade := in("unmade.json")
 	if _, err := os.Stat(unmade); !os.IsNotExist(err) {
 		t.Errorf("a store was made for a server that could not start: %v", err)
@@ -897,9 +898,9 @@ func TestDamage(t *testing.T) {
 	}
 	for _, args := range [][]string{{"serve"}, {"dump"}, {"key", "list"}} {
 		code, out, stderr := command(env, "", args...)
-		if code != 2 || out != "" || !strings.Contains(stderr, line) ||
+		if code != 1 || out != "" || !strings.Contains(stderr, line) ||
 			!strings.Contains(stderr, "a backup") {
-			t.Errorf("%s on a damaged file = %d %s %s, want 2, %s and what to do",
+			t.Errorf("%s on a damaged file = %d %s %s, want 1, %s and what to do",
 				args, code, out, stderr, line)
 		}
 	}
@@ -1203,8 +1204,8 @@ func TestDumpFile(t *testing.T) {
 			t.Errorf("the file of dump -o has %v, %v, want the mode 0600", info, err)
 		}
 		for _, other := range []string{data, data + ".lock", data + ".sock", dir} {
-			if code, _, stderr := command(env, "", "dump", "-o", other); code != 2 {
-				t.Errorf("dump -o %s = %d %s, want 2", other, code, stderr)
+			if code, _, stderr := command(env, "", "dump", "-o", other); code != 1 {
+				t.Errorf("dump -o %s = %d %s, want 1", other, code, stderr)
 			}
 		}
 		p.stop()
@@ -1261,8 +1262,8 @@ func TestDumpUser(t *testing.T) {
 			t.Errorf("dump with EVENTSD_USER = %d %s %s, want %s", code, out, stderr, whole)
 		}
 		code, out, stderr := command(env, "", "dump", "-user", "usr_nobody")
-		if code != 2 || out != "" || !strings.Contains(stderr, `user "usr_nobody": not found`) {
-			t.Errorf("dump of nobody = %d %q %s, want 2", code, out, stderr)
+		if code != 1 || out != "" || !strings.Contains(stderr, `user "usr_nobody": not found`) {
+			t.Errorf("dump of nobody = %d %q %s, want 1", code, out, stderr)
 		}
 	}
 }

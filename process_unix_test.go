@@ -469,7 +469,7 @@ func TestDoubleCommand(t *testing.T) {
 		{"a signal", nil, `kill -KILL $$`, 128 + 9, "", ""},
 		{"what it leaves running", nil, `sleep 60 <&- >&- 2>&- & echo done`, 0, `done\n`, ""},
 		{"its log", []string{"-log", "json", "-v"}, health, 0, "ok.*", `\{.*"path":"/healthz".*\}\n`},
-		{"a seed that is refused", []string{"-seed", bad}, "touch " + started, 2,
+		{"a seed that is refused", []string{"-seed", bad}, "touch " + started, 1,
 			"", `eventsd: the seed .*bad.json: record 1: .*\n`},
 		{"a port that is taken", []string{"-addr", l.Addr().String()}, "touch " + started, 1,
 			"", `eventsd: -addr .*; give HOST:PORT .*\n`},
@@ -616,8 +616,8 @@ func TestSeedSources(t *testing.T) {
 				cmd.Stdin = strings.NewReader(tt.content)
 				if tt.refusal != "" {
 					out, err := cmd.CombinedOutput()
-					if err == nil || cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), tt.refusal) {
-						t.Errorf("eventsd = %v, %s; want 2 and %q", err, out, tt.refusal)
+					if err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), tt.refusal) {
+						t.Errorf("eventsd = %v, %s; want 1 and %q", err, out, tt.refusal)
 					}
 					return
 				}

@@ -26,8 +26,8 @@ func TestCommand(t *testing.T) {
 	}{
 		{[]string{"version"}, "", "", 0, "eventsd ", ""},
 		{[]string{"nonsense"}, "", "", 2, "", "nonsense"},
-		{[]string{"-memory", "-addr", "127.0.0.1:0", "-seed", "-"}, "", "{", 2, "", "not a JSON array"},
-		{[]string{"dump"}, "EVENTSD_DATA=/nowhere/e.json", "", 2, "", "/nowhere/e.json"},
+		{[]string{"-memory", "-addr", "127.0.0.1:0", "-seed", "-"}, "", "{", 1, "", "not a JSON array"},
+		{[]string{"dump"}, "EVENTSD_DATA=/nowhere/e.json", "", 1, "", "/nowhere/e.json"},
 	} {
 		cmd := exec.Command(os.Args[0], tt.args...)
 		cmd.Env = append(os.Environ(), "EVENTSD_TEST_MAIN=1", tt.env)

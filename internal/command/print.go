@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"syscall"
 	"unicode"
 
 	"example.com/events/internal/strict"
@@ -20,27 +19,14 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// Failed marks an error as a failure: the program ends with status 1. An error that has a
-// status keeps it.
-func Failed(err error) error {
-	_, marked := errors.AsType[exitError](err)
-	if marked || err == nil {
-		return err
-	}
-	return exitError{err, 1}
-}
-
-// Refused marks an error as a refusal: the program ends with status 2.
-func Refused(err error) error { return exitError{err, 2} }
+// Usage marks an error as a mistake in the arguments: the program ends with status 2.
+func Usage(err error) error { return exitError{err, 2} }
 
 // Status ends the program with a status and prints nothing: all is said.
 func Status(status int) error { return exitError{errors.New(""), status} }
 
-// Exit prints the error in one line, if there is one to print, and returns the exit
-// status of the program: 0 if there is no error. An error that is not marked by [Failed]
-// ends it with 1, too, if it is the system's, such as a full disk or a port in use: it may be
-// gone when the program is started again. What is left was refused, such as a bad flag or a
-// file that is not there, and is refused again: that is 2.
+// Exit prints the error in one line, if there is one to print, and returns the exit status of the
+// program: 0 if there is no error, the status that the error has, or 1.
 func (p *Program) Exit(err error) int {
 	if err == nil {
 		return 0
@@ -49,22 +35,17 @@ func (p *Program) Exit(err error) int {
 	if text != "" {
 		p.tell("", "%s", []any{text})
 	}
-	marked, isMarked := errors.AsType[exitError](err)
-	if isMarked {
+	marked, ok := errors.AsType[exitError](err)
+	if ok {
 		return marked.status
-	}
-	number, _ := errors.AsType[syscall.Errno](err)
-	switch number {
-	case 0, syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, syscall.EINVAL:
-		return 2
 	}
 	return 1
 }
 
-// Printf prints on stdout as [fmt.Printf] does. An error of it is marked by [Failed].
+// Printf prints on stdout as [fmt.Printf] does.
 func (p *Program) Printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(p.Stdout, format, args...)
-	return Failed(err)
+	return err
 }
 
 // Notice prints a line for people on stderr. Format and args are those of [fmt.Printf].
@@ -108,7 +89,7 @@ func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(p.Stderr, o)), nil
 	}
-	return nil, fmt.Errorf("-log must be text or json, not %q", format)
+	return nil, Usage(fmt.Errorf("-log must be text or json, not %q", format))
 }
 
 // Printable is s with a question mark in the place of each character that

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
-	"syscall"
 	"testing"
 
 	"example.com/events/internal/answer"
@@ -23,23 +21,11 @@ func TestExit(t *testing.T) {
 		stderr string
 	}{
 		{nil, 0, ""},
-		{disk, 2, "tool: the disk is full\n"},
-		{command.Failed(nil), 0, ""},
-		// The system's errors may be gone when it is tried again, but for those of a wrong path.
-		{fmt.Errorf("write: %w", syscall.ENOSPC), 1, "tool: write: no space left on device\n"},
-		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}, 1, "tool: open x: permission denied\n"},
-		{fmt.Errorf("listen: %w", syscall.EADDRINUSE), 1, "tool: listen: address already in use\n"},
-		{fmt.Errorf("accept: %w", syscall.EMFILE), 1, "tool: accept: too many open files\n"},
-		{fmt.Errorf("read: %w", syscall.EIO), 1, "tool: read: input/output error\n"},
-		{&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOENT}, 2, "tool: open x: no such file or directory\n"},
-		{fmt.Errorf("x: %w", syscall.EISDIR), 2, "tool: x: is a directory\n"},
-		{fmt.Errorf("x: %w", syscall.ENOTDIR), 2, "tool: x: not a directory\n"},
-		{command.Failed(disk), 1, "tool: the disk is full\n"},
-		{command.Failed(command.Refused(disk)), 2, "tool: the disk is full\n"},
-		{command.Refused(syscall.EACCES), 2, "tool: permission denied\n"},
+		{disk, 1, "tool: the disk is full\n"},
+		{command.Usage(disk), 2, "tool: the disk is full\n"},
 		{command.Status(3), 3, ""},
-		{fmt.Errorf("write: %w", command.Failed(disk)), 1, "tool: write: the disk is full\n"},
-		{errors.Join(command.Failed(disk), errors.New("a svc_live_secret12345678 \x1b[2J")), 1,
+		{fmt.Errorf("write: %w", command.Usage(disk)), 2, "tool: write: the disk is full\n"},
+		{errors.Join(disk, errors.New("a svc_live_secret12345678 \x1b[2J")), 1,
 			"tool: the disk is full; a …5678 ?[2J\n"},
 	} {
 		var stderr bytes.Buffer

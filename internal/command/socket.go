@@ -21,7 +21,7 @@ func DialSocket(path, file string) (net.Conn, error) {
 		return nil, ErrNobody
 	}
 	if err != nil {
-		return nil, Failed(fmt.Errorf("the server cannot be reached: %w", err))
+		return nil, fmt.Errorf("the server cannot be reached: %w", err)
 	}
 	return conn, nil
 }

@@ -54,7 +54,7 @@ func (f *Files) Open(data, subcommand string) (operator.Store, error) {
 		return rows.Open(data, o)
 	})
 	if held, isHeld := errors.AsType[*rows.LockedError](err); isHeld {
-		return nil, command.Failed(&operator.HeldError{Err: err, Holder: held.Holder})
+		return nil, &operator.HeldError{Err: err, Holder: held.Holder}
 	}
 	if err != nil {
 		return nil, Advised(err)
@@ -100,7 +100,7 @@ func (f *Files) Look(data string) (operator.Store, error) {
 	pid, holder := rows.LockHolder(data)
 	if !isThere && pid != 0 { // a server is about to make the file
 		held := &rows.LockedError{File: data, PID: pid, Holder: holder}
-		return nil, command.Failed(&operator.HeldError{Err: held, Holder: holder})
+		return nil, &operator.HeldError{Err: held, Holder: holder}
 	}
 	if !isThere {
 		return nil, errMissing(data)
@@ -153,9 +153,6 @@ func (f *Files) Check(flags *command.Flags) func() error {
 	operator.DataFlag(flags, &data)
 	return func() error {
 		r, count, err := rows.Check(data, f.Options)
-		if errors.Is(err, rows.ErrDamaged) {
-			return command.Failed(Advised(err))
-		}
 		if err != nil {
 			return Advised(err)
 		}

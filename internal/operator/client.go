@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"example.com/events/internal/command"
 )
 
 // How long the client waits for the running server.
@@ -61,20 +59,19 @@ func (c *client) ask(w io.Writer, method, path string, body []byte) error {
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(c), req)
 	if err != nil {
-		return command.Failed(err)
+		return err
 	}
 	if resp.StatusCode < 300 {
 		_, err = io.Copy(w, resp.Body)
-		return command.Failed(err)
+		return err
 	}
 	var e struct{ Error struct{ Message string } }
 	err = json.NewDecoder(resp.Body).Decode(&e)
 	if err != nil {
-		return command.Failed(fmt.Errorf("the running server answered %s, and is no server of this program",
-			resp.Status))
+		return fmt.Errorf("the running server answered %s, and is no server of this program", resp.Status)
 	}
 	if resp.StatusCode >= 500 {
-		return command.Failed(fmt.Errorf("the running server answered %s: %s", resp.Status, e.Error.Message))
+		return fmt.Errorf("the running server answered %s: %s", resp.Status, e.Error.Message)
 	}
 	return errors.New(e.Error.Message)
 }

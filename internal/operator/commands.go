@@ -127,7 +127,7 @@ func (t *tool) keyIssue(flags *command.Flags) func() error {
 	flags.NoVariable("name", "email", "user")
 	return func() error {
 		if user == "" && email == "" {
-			return errors.New("key issue takes -user ID, or -email EMAIL and, if that is new, -name NAME")
+			return command.Usage(errors.New("key issue takes -user ID, or -email EMAIL and, if that is new, -name NAME"))
 		}
 		request := strict.Encode(map[string]string{"user_id": user, "name": name, "email": email})
 		return t.change(data, "key issue", func(s Store) error {
@@ -226,7 +226,7 @@ func (t *tool) keyRevoke(flags *command.Flags) func() error {
 	DataFlag(flags, &data)
 	return func() error {
 		if len(flags.Args) != 1 || !strings.HasPrefix(flags.Args[0], "key_") {
-			return errors.New("key revoke takes one ID after its flags: key_…, as eventsd key list shows it")
+			return command.Usage(errors.New("key revoke takes one ID after its flags: key_…, as eventsd key list shows it"))
 		}
 		id := flags.Args[0]
 		return t.change(data, "key revoke", func(s Store) error {
@@ -255,7 +255,7 @@ func (t *tool) apply(flags *command.Flags) func() error {
 	jsonFlag(flags, &asJSON)
 	return func() error {
 		if len(flags.Args) > 1 {
-			return errors.New("apply takes one FILE after its flags, or - for standard input")
+			return command.Usage(errors.New("apply takes one FILE after its flags, or - for standard input"))
 		}
 		path := "-"
 		if len(flags.Args) == 1 {
@@ -305,7 +305,7 @@ func (t *tool) dump(flags *command.Flags) func() error {
 	flags.NoVariable("o", "user")
 	return func() error {
 		if user == "" && flags.Given("user") {
-			return errors.New("-user is empty: give the ID of a user, or leave -user out for all records")
+			return command.Usage(errors.New("-user is empty: give the ID of a user, or leave -user out for all records"))
 		}
 		write := func(w io.Writer) error {
 			return t.look(data, func(s Store) error {
@@ -342,7 +342,7 @@ func (t *tool) status(flags *command.Flags) func() error {
 		server, err := t.dial(data)
 		if errors.Is(err, command.ErrNobody) {
 			pid, holder := t.files.Holder(data)
-			return command.Failed(errors.New(whyUnanswered(data, t.files.Socket(data), pid, holder)))
+			return errors.New(whyUnanswered(data, t.files.Socket(data), pid, holder))
 		}
 		if err != nil {
 			return err
