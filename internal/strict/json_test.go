@@ -532,7 +532,7 @@ func checkParseArray(t *testing.T, data []byte) {
 		}
 	case err == nil:
 		t.Fatalf("ParseArray(%q) = %s, want an error", data, show(got))
-	case bytes.HasPrefix(data, []byte("[")):
+	case bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("[")):
 		if err.Error() != wantErr.Error() {
 			t.Fatalf("ParseArray(%q) ends with %v, want %v", data, err, wantErr)
 		}
