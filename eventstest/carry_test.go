@@ -1,7 +1,6 @@
 package eventstest_test
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -63,36 +62,6 @@ func TestFalseGreenTimeout(t *testing.T) {
 					t.Errorf("%s with %s: %d events, %d hits, want %d and 1", name, what, n, f.Hits(), c.events)
 				}
 			})
-		}
-		// The same over HTTP, with a double of its own process.
-		p := eventsd(t, "double")
-		a := p.control(t, "POST", "/faults", `{"operation":"POST /events/create","delay":"1h","times":1}`)
-		if a.status != 201 {
-			t.Fatalf("POST /faults = %d %s", a.status, a.body)
-		}
-		gaveUp := make(chan error)
-		hurry := &http.Client{Transport: &http.Transport{}}
-		r, _ := http.NewRequest("POST", p.lines["base_url"]+"/events/create", strings.NewReader(launch))
-		r.Header.Set("x-service-api-key", p.lines["api_key"])
-		r.Header.Set("Idempotency-Key", c.newKey(0))
-		ctx, giveUp := context.WithCancel(t.Context())
-		go func() {
-			resp, err := hurry.Do(r.WithContext(ctx))
-			if err == nil {
-				resp.Body.Close()
-			}
-			gaveUp <- err
-		}()
-		p.control(t, "GET", "/requests?count=1&wait=60s", "")
-		giveUp()
-		if err := <-gaveUp; err == nil {
-			t.Errorf("%s: an answer came", name)
-		}
-		retrying(t, http.DefaultClient, p.lines["base_url"], p.lines["api_key"],
-			func(try int) string { return c.newKey(try + 1) })
-		records := p.control(t, "GET", "/records", "").body
-		if n := strings.Count(records, `{"event":`); n != c.events {
-			t.Errorf("%s, over HTTP: %d events, want %d", name, n, c.events)
 		}
 	}
 }

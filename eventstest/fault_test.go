@@ -1,17 +1,12 @@
 package eventstest_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/textproto"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"example.com/events"
 	"example.com/events/eventstest"
@@ -204,55 +199,4 @@ func TestConnectionsClose(t *testing.T) {
 	if n := len(srv.Requests("POST /events/create")); n != 2 {
 		t.Errorf("%d requests, want 2", n)
 	}
-	host := strings.TrimSuffix(strings.TrimPrefix(srv.URL, "http://"), events.BasePath)
-	for _, path := range []string{"/users/me", "/nothing", "/"} {
-		conn, err := net.Dial("tcp", host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(conn, "OPTIONS %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", events.BasePath+path, key)
-		answer, _ := io.ReadAll(conn) // to the end of the connection
-		conn.Close()
-		head, err := textproto.NewReader(bufio.NewReader(strings.NewReader(string(answer)[strings.Index(string(answer), "\n")+1:]))).ReadMIMEHeader()
-		if err != nil || head.Get("Connection") != "close" {
-			t.Errorf("OPTIONS %s: %q", path, answer)
-		}
-	}
-}
-
-// The server's own limits of time hold but while a fault holds a request.
-func TestTimeouts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := eventstest.New(t, eventstest.NoListener())
-		// A body that takes longer than a request may.
-		body, w := io.Pipe()
-		go func() {
-			io.WriteString(w, launch[:10])
-			time.Sleep(11 * time.Second)
-			io.WriteString(w, launch[10:])
-			w.Close()
-		}()
-		start := time.Now()
-		r, _ := http.NewRequestWithContext(t.Context(), "POST", srv.URL+"/events/create", body)
-		resp, err := srv.Client().Do(r)
-		if err == nil {
-			resp.Body.Close()
-		}
-		if err == nil && resp.StatusCode != 408 || time.Since(start) < 10*time.Second || time.Since(start) > 12*time.Second {
-			t.Errorf("a slow body: %v, %v after %v", resp, err, time.Since(start))
-		}
-		// A client that does not read its answer after it was held.
-		srv.Fail("GET /openapi", eventstest.Fault{Delay: time.Hour, Times: 1})
-		start = time.Now()
-		resp, err = srv.Client().Get(srv.URL + "/openapi")
-		if err != nil || time.Since(start) != time.Hour {
-			t.Fatalf("held: %v after %v", err, time.Since(start))
-		}
-		time.Sleep(31 * time.Second)
-		if got, err := io.ReadAll(resp.Body); err == nil {
-			t.Errorf("after 31 s, all %d bytes can still be read", len(got))
-		}
-		resp.Body.Close()
-	})
 }

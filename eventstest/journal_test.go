@@ -1,7 +1,6 @@
 package eventstest_test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -93,35 +92,6 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// Several may wait at once.
-func TestAwaitAtOnce(t *testing.T) {
-	t.Parallel()
-	srv := eventstest.New(t)
-	var group sync.WaitGroup
-	for i := range 4 {
-		key, owner := srv.NewKey(fmt.Sprint("Tester ", i))
-		group.Go(func() {
-			if got := srv.Await(3, "GET /users/me", owner.ID); len(got) < 3 {
-				t.Errorf("%d requests of %s", len(got), owner.ID)
-			}
-		})
-		for range 3 {
-			group.Go(func() { call(t, srv, key, "GET /users/me", "") })
-		}
-	}
-	group.Wait()
-	for i, r := range srv.Requests("") {
-		if r.Seq != i+1 {
-			t.Errorf("request %d has the number %d", i, r.Seq)
-		}
-	}
-	srv.ClearRequests()
-	call(t, srv, srv.Key, "GET /users/me", "")
-	if r := srv.Requests(""); len(r) != 1 || r[0].Seq != 13 {
-		t.Errorf("after ClearRequests: %+v, want the number 13", r)
-	}
-}
-
 // The journal has nothing that browsers and probes ask for beside the API.
 func TestNotInJournal(t *testing.T) {
 	t.Parallel()
@@ -162,21 +132,5 @@ func TestFailureLogs(t *testing.T) {
 		"send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>"
 	if strings.Count(log, "\n") != 20 || !strings.HasSuffix(log, want) || !strings.Contains(log, "\n  2: GET ") {
 		t.Errorf("a test that fails logs %q, want 20 requests with %q at the end", log, want)
-	}
-}
-
-// Messages about a user or a name that is empty say so.
-func TestEmptyNames(t *testing.T) {
-	t.Parallel()
-	for want, f := range map[string]func(s *eventstest.Server){
-		`Requests("GET /events", ): user "" is not known: give the id of one in the store, or leave it out for all`: func(s *eventstest.Server) {
-			s.Requests("GET /events", "")
-		},
-		`NewKey(""): name is required: the id of the user`: func(s *eventstest.Server) { s.NewKey("") },
-		`NewKey("` + strings.Repeat("x", 256) + `"): `:     func(s *eventstest.Server) { s.NewKey(strings.Repeat("x", 256)) },
-	} {
-		if p := try(t, func(p *probe) { f(eventstest.New(p, eventstest.NoListener())) }); !strings.Contains(p.fatal, want) {
-			t.Errorf("fatal %q, want %q", p.fatal, want)
-		}
 	}
 }

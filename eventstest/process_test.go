@@ -48,15 +48,11 @@ func TestProcessKey(t *testing.T) {
 	t.Parallel()
 	const secret = "svc_live_chosen_by_the_user"
 	for _, tt := range []struct{ secret, seed, err string }{
-		{"", "[]", ""},
 		{secret, "[]", ""},
 		{secret, `[{"key":{"user_id":"usr_owner","secret":"` + secret + `"}}]`, ""},
 		{secret, `[{"user":{"id":"usr_ada","name":"Ada","email":"a@example.com"}},` +
 			`{"key":{"user_id":"usr_ada","secret":"` + secret + `"}}]`, "user_id"},
-		{secret, `[{"key":{"id":"key_mine","user_id":"usr_owner","secret":"` + secret + `"}}]`, ""},
 		{secret, `[{"key":{"id":"key_owner_000001","user_id":"usr_owner","secret":"svc_live_another"}}]`, ""},
-		{secret, `[{"key":{"user_id":"usr_owner","secret":"` + secret + `","created_at":"2029-01-01T00:00:00Z"}}]`,
-			""},
 		{secret, `[{"delete":{"key":"key_owner_000001"}}]`, ""},
 		{secret, `[{"delete":{"user":"usr_owner"}}]`, "is not known"},
 		{"", `[{"user":{"name":"Ada"}}]`, "email is required"},
