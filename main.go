@@ -57,7 +57,6 @@ func Run(
 		Redact:  answer.Redact,
 	}
 	e.files = &offline.Files{
-		Context: ctx,
 		Program: e.program,
 		Options: newStore(nil).options(),
 		Store:   storeOfFile,
@@ -219,9 +218,6 @@ func (e *eventsd) serve(flags *command.Flags) func() error {
 		s.data = f.data
 		if f.memory {
 			s.data = ""
-		}
-		if rows.BelongsTo(s.data, f.seed) { // such as FILE.tmp, which the next rewrite removes
-			return fmt.Errorf("%s belongs to the data file; give the seed another path", f.seed)
 		}
 		s.fill = func(ctx context.Context, a *api) (string, error) { return e.fill(ctx, a, f) }
 		return e.live(f.serverFlags, s)
@@ -521,7 +517,7 @@ func (e *eventsd) live(f serverFlags, s service) error {
 
 // start locks and reads the data file of a service, if it has one, and fills a new store.
 func (e *eventsd) start(ctx context.Context, s service) (a *api, key string, err error) {
-	store, err := openToServe(ctx, s)
+	store, err := openToServe(s)
 	if err != nil {
 		return nil, "", err
 	}
@@ -551,7 +547,7 @@ func (e *eventsd) announce(_ context.Context, lines command.Ready) error {
 }
 
 // openToServe opens the store of a service.
-func openToServe(ctx context.Context, s service) (*Store, error) {
+func openToServe(s service) (*Store, error) {
 	if s.data == "" {
 		return NewStore(&s.config), nil
 	}
@@ -560,56 +556,32 @@ func openToServe(ctx context.Context, s service) (*Store, error) {
 	if err == nil && file.Size() > 0 { // where memory runs out below, this is the last line of the log
 		logger.Info("reading the data file", "data", s.data, "bytes", file.Size())
 	}
-	isWaiting := false
-	store, err := openStore(&s.config, func(o rows.Options) (*rows.DB, error) {
-		o.Holder = operator.Starting
-		o.Wait = offline.LockWait
-		o.WaitFor = func(holder string) bool {
-			if ctx.Err() != nil || !operator.IsCommand("eventsd", holder) {
-				return false
-			}
-			if !isWaiting {
-				isWaiting = true
-				logger.Info("waiting for a command that has the data file", "command", holder)
-			}
-			return true
-		}
-		return rows.Open(s.data, o)
-	})
-	if locked, is := errors.AsType[*rows.LockedError](err); is {
-		return nil, fmt.Errorf("%w%s: stop it first", err, operator.Described(locked.Holder))
-	}
+	store, err := Open(s.data, &s.config)
 	if err != nil {
 		return nil, offline.Advised(err)
 	}
 	return store, nil
 }
 
-// storeOfFile is what [offline.Files] needs of the store.
-func storeOfFile(log *slog.Logger, open func(rows.Options) (*rows.DB, error)) (operator.Store, error) {
-	store, err := openStore(&Config{Logger: log}, open)
+// storeOfFile is the Store of [offline.Files].
+func storeOfFile(data string, log *slog.Logger) (operator.Store, error) {
+	store, err := Open(data, &Config{Logger: log})
 	if err != nil {
 		return nil, err
 	}
 	return newAPI(store), nil
 }
 
-// operatorServer returns the server of the operator's commands, or nil if there is none. It notes in the
-// lock file, for others, where it listens or why there is none.
+// operatorServer returns the server of the operator's commands, or nil if there is none: a store in memory
+// has none.
 func operatorServer(a *api, s service, baseURL string, began time.Time) *command.Server {
 	data, logger := a.db.Path(), s.config.Logger
 	if data == "" {
 		return nil
 	}
-	path := rows.SocketPath(data)
-	holder := operator.Listening(path)
-	socket, err := command.Socket(path)
+	socket, err := command.Socket(rows.SocketPath(data))
 	if err != nil {
 		logger.Warn("the operator's commands cannot reach this server", "error", err)
-		holder = operator.Off(err)
-	}
-	a.db.SetHolder(holder) // if that fails, others are only told less
-	if err != nil {
 		return nil
 	}
 	handler := operatorHandler(a, process{a, began, baseURL}, s.report)

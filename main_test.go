@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -24,7 +23,6 @@ import (
 	"time"
 
 	"example.com/events"
-	"example.com/events/internal/rows"
 )
 
 // process is the command as it runs, without a process.
@@ -51,14 +49,6 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
-}
-
-// writerFunc is a writer that calls it with what is written.
-type writerFunc func(string)
-
-func (f writerFunc) Write(p []byte) (int, error) {
-	f(string(p))
-	return len(p), nil
 }
 
 // environment is a list of variables as [os.Environ] returns it.
@@ -341,19 +331,11 @@ func TestMistakes(t *testing.T) {
 			"unmade.json: no such file or directory; give the -data of the server; a demo"},
 		{"check of nothing", []string{"check", "-data", in("none.json")}, "none.json: no such file"},
 		{"port taken", []string{"-memory", "-addr", l.Addr().String()}, "the port being free"},
-		{"file in use", []string{any, "-data", in("running.json")},
-			fmt.Sprintf("in use by process %d, a running server: stop it first", os.Getpid())},
 		{"folder for a file", []string{any, "-data", dir}, dir},
 		{"no such folder", []string{any, "-data", in("no/events.json")}, "no such file or directory"},
 		{"empty file", []string{any, "-data", write("empty.json", "")}, "empty"},
 		{"foreign file", []string{any, "-data", write("foreign.json", "{}\n")}, "foreign.json"},
 		{"a seed for a data file", []string{any, "-data", write("seed.json", seed)}, "-seed"},
-		{"records where a rewrite would be",
-			[]string{"apply", "-data", in("unmade.json"), write("unmade.json.tmp", "[]")},
-			"unmade.json.tmp belongs to the data file"},
-		{"a seed where a rewrite would be",
-			[]string{any, "-data", in("unmade.json"), "-seed", in("unmade.json.tmp")},
-			"unmade.json.tmp belongs to the data file"},
 		{"no seed", []string{any, "-memory", "-seed", in("none.json")}, "none.json"},
 		{"seed not JSON", []string{any, "-memory", "-seed", write("broken.json", "[\n{\"user\":\n")},
 			"broken.json: the records are not a JSON array: line 3"},
@@ -547,21 +529,22 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// TestStaleSocket: what a killed server left is taken over, and anything else
-// at its place is not.
+// TestStaleSocket: a socket that a killed server left is replaced, and anything else in its place is not.
 func TestStaleSocket(t *testing.T) {
 	t.Parallel()
-	dir := tempDir(t)
-	data := filepath.Join(dir, "events.json")
+	data := filepath.Join(tempDir(t), "events.json")
 	l, err := net.Listen("unix", data+".sock")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	l.Close()
+	if code, _, stderr := command(nil, "", "status", "-data", data); code != 1 {
+		t.Errorf("status without a server = %d %s, want 1", code, stderr)
+	}
 	p := start(t, nil, "-addr", "127.0.0.1:0", "-data", data)
 	if code, _, stderr := command(nil, "", "status", "-data", data); code != 0 {
-		t.Errorf("status over the socket = %d %s, want 0", code, stderr)
+		t.Errorf("status = %d %s, want 0", code, stderr)
 	}
 	p.stop()
 	if _, err := os.Lstat(data + ".sock"); !os.IsNotExist(err) {
@@ -571,30 +554,32 @@ func TestStaleSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = start(t, nil, "-addr", "127.0.0.1:0", "-data", data)
-	b, _ := os.ReadFile(data + ".sock")
-	if string(b) != "mine" {
-		t.Errorf("a file in the place of the socket has now %q, want what it had", b)
-	}
-	long := filepath.Join(dir, strings.Repeat("x", 90), "events.json")
-	if err := os.Mkdir(filepath.Dir(long), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	p = start(t, nil, "-addr", "127.0.0.1:0", "-data", long)
-	code, _, stderr := command(nil, "[]", "apply", "-data", long)
-	const off = ": it has no socket for the operator, so stop it first\n"
-	if code != 1 || !strings.Contains(stderr, "in use by process") || !strings.HasSuffix(stderr, off) {
-		t.Errorf("apply without a socket = %d %q, want 1 and to stop the server first", code, stderr)
-	}
-	code, _, stderr = command(nil, "", "status", "-data", long)
-	if code != 1 || !strings.Contains(stderr, "and cannot be asked: operator: off (listen unix ") {
-		t.Errorf("status without a socket = %d %q, want 1 and that a server runs", code, stderr)
-	}
-	if code, _, stderr := command(nil, "", "key", "list", "-data", long); code != 0 {
-		t.Errorf("key list without a socket = %d %q, want what the file has", code, stderr)
+	if b, _ := os.ReadFile(data + ".sock"); string(b) != "mine" {
+		t.Errorf("the file in the place of the socket holds %q, want it as it was", b)
 	}
 	const warning = `level=WARN msg="the operator's commands cannot reach this server" error="listen unix `
 	if got := p.stderr.String(); !strings.Contains(got, warning) {
 		t.Errorf("the log of a server without a socket is %s, want a warning", got)
+	}
+}
+
+// What needs the lock of a server without a socket says which process has it.
+func TestFileInUse(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(tempDir(t), strings.Repeat("x", 90), "events.json") // too long for a socket
+	if err := os.Mkdir(filepath.Dir(data), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	start(t, nil, "-addr", "127.0.0.1:0", "-data", data)
+	want := fmt.Sprintf("%s: the data file is in use by process %d; stop it first", data, os.Getpid())
+	for _, args := range [][]string{{"serve", "-addr", "127.0.0.1:0"}, {"key", "list"}} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			code, _, stderr := command(map[string]string{"EVENTSD_DATA": data}, "", args...)
+			if code != 1 || !strings.Contains(stderr, want) {
+				t.Errorf("eventsd %q = %d %s, want 1 and %s", args, code, stderr, want)
+			}
+		})
 	}
 }
 
@@ -882,8 +867,7 @@ func TestDamage(t *testing.T) {
 			t.Errorf("check of a file without its last %d bytes = %d %s %s, want 0", cut, code, out, stderr)
 		}
 		code, out, stderr = command(env, "", "dump")
-		if code != 0 || out == "" || !strings.Contains(stderr, "eventsd: warning: "+data+": the ") ||
-			!strings.Contains(stderr, "; all before that was read\n") {
+		if code != 0 || out == "" || !strings.Contains(stderr, "the last run did not end cleanly") {
 			t.Errorf("dump of a file without its last %d bytes = %d %s, want a warning", cut, code, stderr)
 		}
 	}
@@ -1000,7 +984,7 @@ func TestStatus(t *testing.T) {
 	data := filepath.Join(tempDir(t), "events.json")
 	env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0"}
 	code, out, stderr := command(env, "", "status")
-	if code != 1 || out != "" || !strings.Contains(stderr, "no server runs on "+data) {
+	if code != 1 || out != "" || !strings.Contains(stderr, "nobody listens on "+data+".sock") {
 		t.Errorf("status without a server = %d %q %q, want 1", code, out, stderr)
 	}
 	makeFile(t, env["EVENTSD_DATA"], seed)
@@ -1066,121 +1050,6 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Where the lock is held and nobody listens on the socket, a command that changes something says
-// what has the file, and one that only looks needs no lock.
-func TestNoSocket(t *testing.T) {
-	t.Parallel()
-	data := filepath.Join(tempDir(t), "events.json")
-	env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0", "EVENTSD_SEED": "-"}
-	refused := func(holder, advice string, args ...string) {
-		t.Helper()
-		want := fmt.Sprintf("in use by process %d, %s: %s\n", os.Getpid(), holder, advice)
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // ends the waiting for the lock
-		defer cancel()
-		var out, stderr bytes.Buffer
-		code := events.Run(ctx, args, environment(env), strings.NewReader("[]"), &out, &stderr)
-		if code != 1 || out.Len() > 0 || !strings.HasSuffix(stderr.String(), want) {
-			t.Errorf("eventsd %q = %d %q %q, want 1 and %q", args, code, &out, &stderr, want)
-		}
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	stdin, writer := io.Pipe()
-	ended := make(chan bool)
-	go func() {
-		events.Run(ctx, nil, environment(env), stdin, io.Discard, io.Discard)
-		close(ended)
-	}()
-	io.WriteString(writer, "[") // returns once it is read
-	for _, args := range [][]string{{"key", "list"}, {"apply"}, {"dump"}} {
-		refused("a server that is starting", "try again when it is ready", args...)
-	}
-	code, _, stderr := command(env, "", "status")
-	if want := "a server is starting on " + data + ": process "; code != 1 || !strings.Contains(stderr, want) {
-		t.Errorf("status beside a server that starts = %d %s, want 1 and %s", code, stderr, want)
-	}
-	stop()
-	<-ended
-	stdin.Close()
-	delete(env, "EVENTSD_SEED")
-	start(t, env)
-	if code, _, stderr := command(env, "", "key", "list"); code != 0 {
-		t.Fatal(code, stderr)
-	}
-	if err := os.Remove(data + ".sock"); err != nil {
-		t.Fatal(err)
-	}
-	const gone = "its socket is gone, so stop it first, or restart it to get a new one"
-	refused("a running server", gone, "apply")
-	refused("a running server", gone, "key", "issue", "-user", "usr_x")
-	code, _, stderr = command(env, "", "status")
-	if code != 1 || !strings.Contains(stderr, data+".sock is gone; restart it") {
-		t.Errorf("status of a server whose socket is gone = %d %s", code, stderr)
-	}
-	for _, args := range [][]string{{"key", "list"}, {"dump"}, {"check"}} {
-		if code, out, stderr := command(env, "", args...); code != 0 || out == "" {
-			t.Errorf("eventsd %q beside a server without a socket = %d %s", args, code, stderr)
-		}
-	}
-}
-
-// A start waits for a command that has the data file, and a command for a server that starts.
-func TestLockIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	data := filepath.Join(tempDir(t), "events.json")
-	env := map[string]string{"EVENTSD_DATA": data, "EVENTSD_ADDR": "127.0.0.1:0"}
-	options := rows.Options{
-		Formats: []rows.Format{{Name: "events/1"}}, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
-	}
-	options.Holder = "eventsd apply"
-	held, err := rows.Open(data, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `msg="waiting for a command that has the data file" command="eventsd apply"`
-	log := ""
-	stderr := writerFunc(func(line string) {
-		log += line
-		if strings.Contains(line, want) {
-			held.Close()
-		}
-	})
-	ready, cancel := context.WithCancel(t.Context())
-	stdout := writerFunc(func(string) { cancel() })
-	if code := events.Run(ready, nil, environment(env), nil, stdout, stderr); code != 0 || strings.Count(log, want) != 1 {
-		t.Errorf("a start that met a command = %d %s, want 0 and %s once", code, log, want)
-	}
-
-	data = filepath.Join(tempDir(t), "other.json")
-	env["EVENTSD_DATA"] = data
-	seedIn, seedOut := io.Pipe()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan int)
-	go func() {
-		list := append(environment(env), "EVENTSD_SEED=-")
-		ended <- events.Run(ctx, nil, list, seedIn, io.Discard, io.Discard)
-	}()
-	io.WriteString(seedOut, "[") // returns once it is read, so the lock is held
-	applied := make(chan string)
-	go func() {
-		code, _, stderr := command(env, `[{"delete":{"user":"usr_bob"}}]`, "apply")
-		applied <- fmt.Sprint(code, " ", stderr)
-	}()
-	select {
-	case said := <-applied:
-		t.Fatalf("apply did not wait for the server: %s", said)
-	case <-time.After(100 * time.Millisecond):
-	}
-	io.WriteString(seedOut, seed[1:])
-	seedOut.Close()
-	if said := <-applied; said != "0 eventsd: applied 1 record\n" {
-		t.Errorf("apply to a server that started meanwhile = %s", said)
-	}
-	stop()
-	if code := <-ended; code != 0 {
-		t.Errorf("exit status %d", code)
-	}
-}
-
 // A dump to a file is whole or not there, and is for nobody else to read.
 func TestDumpFile(t *testing.T) {
 	t.Parallel()
@@ -1203,10 +1072,8 @@ func TestDumpFile(t *testing.T) {
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("the file of dump -o has %v, %v, want the mode 0600", info, err)
 		}
-		for _, other := range []string{data, data + ".lock", data + ".sock", dir} {
-			if code, _, stderr := command(env, "", "dump", "-o", other); code != 1 {
-				t.Errorf("dump -o %s = %d %s, want 1", other, code, stderr)
-			}
+		if code, _, stderr := command(env, "", "dump", "-o", dir); code != 1 {
+			t.Errorf("dump -o %s = %d %s, want 1", dir, code, stderr)
 		}
 		p.stop()
 		before, _ := os.ReadFile(file)

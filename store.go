@@ -293,14 +293,9 @@ func newStore(cfg *Config) *Store {
 // another program or of a newer version is refused and left as it is; the error wraps
 // [ErrInUse], [ErrDamaged] or [ErrFormat] if it is one of those, and says what to do.
 func Open(path string, cfg *Config) (*Store, error) {
-	return openStore(cfg, func(o rows.Options) (*rows.DB, error) { return rows.Open(path, o) })
-}
-
-// openStore returns the store of a database that open opens.
-func openStore(cfg *Config, open func(rows.Options) (*rows.DB, error)) (*Store, error) {
 	s := newStore(cfg)
 	var err error
-	s.db, err = open(s.options())
+	s.db, err = rows.Open(path, s.options())
 	if err != nil {
 		return nil, err
 	}

@@ -410,9 +410,6 @@ func TestReopen(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode = %v %v, want 0600", info.Mode(), err)
 	}
-	if _, err := events.Open(path, nil); err == nil || !strings.Contains(err.Error(), "in use by") {
-		t.Errorf("a second Open = %v, want a refusal that says who has it", err)
-	}
 	s.store.Close()
 }
 

@@ -33,7 +33,7 @@ func (p *Program) Exit(err error) int {
 	}
 	text := strings.Trim(err.Error(), "\n")
 	if text != "" {
-		p.tell("", "%s", []any{text})
+		p.Notice("%s", text)
 	}
 	marked, ok := errors.AsType[exitError](err)
 	if ok {
@@ -49,15 +49,9 @@ func (p *Program) Printf(format string, args ...any) error {
 }
 
 // Notice prints a line for people on stderr. Format and args are those of [fmt.Printf].
-func (p *Program) Notice(format string, args ...any) { p.tell("", format, args) }
-
-// Warn is [Program.Notice] for what a person should look into.
-func (p *Program) Warn(format string, args ...any) { p.tell("warning: ", format, args) }
-
-// tell prints a line for people.
-func (p *Program) tell(prefix, format string, args []any) {
+func (p *Program) Notice(format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
-	fmt.Fprintf(p.Stderr, "%s: %s%s\n", p.Name, prefix, p.clean(text))
+	fmt.Fprintf(p.Stderr, "%s: %s\n", p.Name, p.clean(text))
 }
 
 // clean takes secrets, and what could steer a terminal, out of a text.

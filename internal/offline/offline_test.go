@@ -1,19 +1,16 @@
 package offline
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"example.com/events/internal/command"
-	"example.com/events/internal/operator"
 	"example.com/events/internal/recordfile"
 	"example.com/events/internal/rows"
 )
@@ -34,10 +31,8 @@ func TestAdvised(t *testing.T) {
 		{&rows.FormatError{File: "x", Format: "events/9", Reason: "it is of events/9"},
 			"x: not a data file of this version: it is of events/9; " +
 				"or start with a new -data, and with a dump by that program as the -seed"},
-		{&rows.AccessError{Err: errors.New("open x: denied")}, "open x: denied: who runs this must own the data file " +
-			"and be able to write in its folder; eventsd check, eventsd dump and eventsd key list only read it"},
-		{&rows.AccessError{Err: fmt.Errorf("open x: %w", syscall.EROFS)}, "open x: read-only file system: a data file " +
-			"there can only be read; eventsd check, eventsd dump and eventsd key list only read it"},
+		{&rows.LockedError{File: "x", PID: 4711},
+			"x: the data file is in use by process 4711; stop it first, or try again if it is still starting"},
 		{&rows.EndedError{File: "x", State: rows.ErrNotWritten, Doing: "sync", Err: rows.ErrReplaced},
 			"x: not written to the data file: sync: it was removed or replaced, or its length was changed, while it " +
 				"was open; keep what is in memory, with eventsd dump, before you stop"},
@@ -64,7 +59,7 @@ func testFiles() (f *Files, stdout, stderr *strings.Builder) {
 		Logger:  slog.New(slog.DiscardHandler),
 	}
 	p := &command.Program{Name: "tool", Stdout: stdout, Stderr: stderr}
-	return &Files{Context: context.Background(), Program: p, Options: options}, stdout, stderr
+	return &Files{Program: p, Options: options}, stdout, stderr
 }
 
 // user is the text of a user.
@@ -138,26 +133,5 @@ func TestRecords(t *testing.T) {
 	}
 	if string(records) != "[]" {
 		t.Errorf("Records = %q, want []", records)
-	}
-}
-
-// Who finds the file locked by a command is told which one.
-func TestOpenHolder(t *testing.T) {
-	t.Parallel()
-	f, _, _ := testFiles()
-	path, _ := write(t, "usr_1")
-	opened := errors.New("opened")
-	f.Store = func(_ *slog.Logger, open func(rows.Options) (*rows.DB, error)) (operator.Store, error) {
-		db, err := open(f.Options)
-		if err != nil {
-			return nil, err
-		}
-		if _, holder := f.Holder(path); holder != "tool apply" {
-			t.Errorf("the holder is %q, want tool apply", holder)
-		}
-		return nil, errors.Join(opened, db.Close())
-	}
-	if _, err := f.Open(path, "apply"); !errors.Is(err, opened) {
-		t.Error(err)
 	}
 }

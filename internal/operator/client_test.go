@@ -29,13 +29,9 @@ type files struct {
 	err   error
 }
 
-func (f files) Open(string, string) (Store, error) { return f.store, f.err }
-
-func (f files) Look(string) (Store, error) { return f.store, f.err }
+func (f files) Open(string) (Store, error) { return f.store, f.err }
 
 func (files) Socket(data string) string { return data + ".sock" }
-
-func (files) BelongsTo(string, string) bool { return false }
 
 func (files) Records(string) ([]byte, error) { return nil, nil }
 
@@ -55,7 +51,7 @@ func (t target) with(do func(Store) error) error {
 	if err != nil {
 		return err
 	}
-	return t.change(t.data, "test", do)
+	return t.change(t.data, do)
 }
 
 // The client gives up on a server that is silent, and says what may have happened.
@@ -147,13 +143,6 @@ func shortDir(t *testing.T) string {
 func serve(t *testing.T, h http.Handler) (data string) {
 	t.Helper()
 	data = filepath.Join(shortDir(t), "d")
-	serveAt(t, data, h)
-	return data
-}
-
-// serveAt serves a handler on the socket beside a data file.
-func serveAt(t *testing.T, data string, h http.Handler) {
-	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
 	srv.Listener.Close()
 	var err error
@@ -162,50 +151,7 @@ func serveAt(t *testing.T, data string, h http.Handler) {
 	}
 	srv.Start()
 	t.Cleanup(srv.Close)
-}
-
-// startingFiles is a program whose data file a server has that was starting when it was dialled. By
-// the time the file is opened, it serves or, without serve, it is gone again.
-type startingFiles struct {
-	files
-	serve func()
-}
-
-func (f startingFiles) Open(data, _ string) (Store, error) {
-	if f.serve != nil {
-		f.serve()
-	}
-	return nil, &HeldError{errors.New("in use"), Listening(f.Socket(data))}
-}
-
-// A command that makes a change finds the server that started meanwhile, and says what holds the
-// file if nobody listens after all.
-func TestServerStartsMeanwhile(t *testing.T) {
-	t.Parallel()
-	data := filepath.Join(shortDir(t), "d")
-	asked := ""
-	serve := func() {
-		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			asked = r.Method + " " + r.URL.Path
-			w.WriteHeader(204)
-		})
-		serveAt(t, data, h)
-	}
-	revoke := func(s Store) error { return s.RevokeKey("key_1") }
-	starting := newTarget(data)
-	starting.files = startingFiles{serve: serve}
-	err := starting.change(data, "key revoke", revoke)
-	if err != nil || asked != "DELETE /keys/key_1" {
-		t.Errorf("a server that started meanwhile is asked %q: %v", asked, err)
-	}
-
-	gone := newTarget(data + "2")
-	gone.files = startingFiles{}
-	err = gone.change(gone.data, "key revoke", revoke)
-	var held *HeldError
-	if !errors.As(err, &held) {
-		t.Errorf("where nobody listens: %v, want the error of the file", err)
-	}
+	return data
 }
 
 // requests are what the subcommands ask a store, what it finds itself asked, and what it
@@ -381,5 +327,22 @@ func TestListOfNothing(t *testing.T) {
 	AddCommands(p, files{})
 	if code := p.Exit(p.Run([]string{"key", "list"})); code == 0 || stdout.Len() > 0 {
 		t.Errorf("key list = %d, printed %q %q; want an error", code, &stdout, &stderr)
+	}
+}
+
+func TestApplied(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		records, unchanged int
+		want               string
+	}{
+		{0, 0, "applied 0 records"},
+		{1, 0, "applied 1 record"},
+		{3, 0, "applied 3 records"},
+		{3, 1, "applied 3 records, of which 1 changed nothing"},
+	} {
+		if got := applied(tt.records, tt.unchanged); got != tt.want {
+			t.Errorf("applied(%d, %d) = %q, want %q", tt.records, tt.unchanged, got, tt.want)
+		}
 	}
 }

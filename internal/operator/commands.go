@@ -17,19 +17,10 @@ import (
 
 // Files is what the subcommands need of the program to work on a data file without a server.
 type Files interface {
-	// Open opens the store of a data file for a command that changes it, to be closed after use.
-	// A file that is missing is an error. If another process has the file,
-	// it waits for one that will soon be done, and the error is a [*HeldError].
-	Open(data, subcommand string) (Store, error)
-	// Look returns the store of a data file as it is at the moment. It changes nothing and stands
-	// in nobody's way.
-	Look(data string) (Store, error)
-	// Holder is the process that has a data file open and what it is to others, or 0.
-	Holder(data string) (pid int, holder string)
+	// Open opens the store of a data file, to be closed after use. A file that is missing is an error.
+	Open(data string) (Store, error)
 	// Socket is the path of the socket of the server that has a data file open.
 	Socket(data string) string
-	// BelongsTo reports whether a path is that of a data file or of what stands beside it.
-	BelongsTo(data, path string) bool
 	// Records reads an array of records from a file, or from standard input if the path is "-". It
 	// refuses a data file.
 	Records(path string) ([]byte, error)
@@ -74,46 +65,42 @@ func (t *tool) dial(data string) (*client, error) {
 	return &client{Conn: conn}, nil
 }
 
-// look calls do with the store of the running server or, if none can be running, with what the
-// data file holds at the moment.
-func (t *tool) look(data string, do func(Store) error) error {
-	return t.with(data, do, func() (Store, error) { return t.files.Look(data) })
-}
-
-// change calls do with the store of the running server or, if none can be running, with that of
-// the data file.
-func (t *tool) change(data, subcommand string, do func(Store) error) error {
-	return t.with(data, do, func() (Store, error) {
-		store, err := t.files.Open(data, subcommand)
-		if isServing(err) { // it was starting when it was dialled
-			server, dialErr := t.dial(data)
-			if dialErr == nil {
-				return server, nil
-			}
-			if !errors.Is(dialErr, command.ErrNobody) {
-				return nil, dialErr
-			}
-		}
-		return store, err
-	})
-}
-
-// with calls do with the store of the running server or, if none can be running, with the one
-// that open returns.
-func (t *tool) with(data string, do func(Store) error, open func() (Store, error)) error {
-	var store Store
+// open returns the store of the running server or, if none can be running, that of the data file.
+func (t *tool) open(data string) (store Store, running bool, err error) {
 	server, err := t.dial(data)
 	if err == nil {
-		store = server
+		return server, true, nil
 	}
 	if errors.Is(err, command.ErrNobody) {
-		store, err = open()
+		store, err = t.files.Open(data)
 	}
+	return store, false, err
+}
+
+// look calls do, which changes nothing, with a store. A data file is closed first, because do may take long
+// to print, and the store keeps everything in memory.
+func (t *tool) look(data string, do func(Store) error) error {
+	store, running, err := t.open(data)
 	if err != nil {
 		return err
 	}
-	err = do(store)
-	return errors.Join(err, store.Close())
+	if running {
+		return errors.Join(do(store), store.Close())
+	}
+	err = store.Close()
+	if err != nil {
+		return err
+	}
+	return do(store)
+}
+
+// change calls do with a store.
+func (t *tool) change(data string, do func(Store) error) error {
+	store, _, err := t.open(data)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(store), store.Close())
 }
 
 func (t *tool) keyIssue(flags *command.Flags) func() error {
@@ -130,7 +117,7 @@ func (t *tool) keyIssue(flags *command.Flags) func() error {
 			return command.Usage(errors.New("key issue takes -user ID, or -email EMAIL and, if that is new, -name NAME"))
 		}
 		request := strict.Encode(map[string]string{"user_id": user, "name": name, "email": email})
-		return t.change(data, "key issue", func(s Store) error {
+		return t.change(data, func(s Store) error {
 			issued, err := s.IssueKeyJSON(request)
 			if err != nil {
 				return err
@@ -229,7 +216,7 @@ func (t *tool) keyRevoke(flags *command.Flags) func() error {
 			return command.Usage(errors.New("key revoke takes one ID after its flags: key_…, as eventsd key list shows it"))
 		}
 		id := flags.Args[0]
-		return t.change(data, "key revoke", func(s Store) error {
+		return t.change(data, func(s Store) error {
 			key, err := findKey(s, id) // as it was before
 			if err != nil {
 				return err
@@ -265,10 +252,7 @@ func (t *tool) apply(flags *command.Flags) func() error {
 		if err != nil {
 			return err
 		}
-		if t.files.BelongsTo(data, path) { // such as FILE.tmp, which the next rewrite removes
-			return fmt.Errorf("%s belongs to the data file; give the records another path", path)
-		}
-		return t.change(data, "apply", func(s Store) error {
+		return t.change(data, func(s Store) error {
 			end := progress(t.program.Stderr, "apply")
 			count, _, err := s.ApplyRecords(records)
 			end()
@@ -322,9 +306,6 @@ func (t *tool) dump(flags *command.Flags) func() error {
 		if output == "-" {
 			return write(t.program.Stdout)
 		}
-		if t.files.BelongsTo(data, output) {
-			return fmt.Errorf("%s belongs to the data file; give another path", output)
-		}
 		return command.WriteFile(output, func(w io.Writer) error {
 			defer progress(t.program.Stderr, "dump")()
 			return write(w)
@@ -341,8 +322,7 @@ func (t *tool) status(flags *command.Flags) func() error {
 	return func() error {
 		server, err := t.dial(data)
 		if errors.Is(err, command.ErrNobody) {
-			pid, holder := t.files.Holder(data)
-			return errors.New(whyUnanswered(data, t.files.Socket(data), pid, holder))
+			return fmt.Errorf("no server answers for %s: nobody listens on %s", data, t.files.Socket(data))
 		}
 		if err != nil {
 			return err
@@ -357,21 +337,4 @@ func (t *tool) status(flags *command.Flags) func() error {
 		}
 		return t.program.Printf("%s", command.Lines(answer))
 	}
-}
-
-// whyUnanswered says why no server answers on the socket of a data file, by the process that has the
-// file open, if one has.
-func whyUnanswered(data, socket string, pid int, holder string) string {
-	switch {
-	case pid != 0 && holder == Starting:
-		return fmt.Sprintf("a server is starting on %s: process %d", data, pid)
-	case pid != 0 && isOff(holder):
-		return fmt.Sprintf("a server runs on %s, process %d, and cannot be asked: %s", data, pid, holder)
-	case pid != 0 && isListening(holder):
-		return fmt.Sprintf("a server runs on %s, process %d, and its socket %s is gone; restart it to get "+
-			"a new one", data, pid, socket)
-	case pid != 0 && holder != "":
-		return fmt.Sprintf("no server runs on %s: process %d has it, which is %s", data, pid, holder)
-	}
-	return fmt.Sprintf("no server runs on %s: nobody listens on %s", data, socket)
 }

@@ -3,7 +3,6 @@ package recordfile
 import (
 	"errors"
 	"fmt"
-	"syscall"
 )
 
 var (
@@ -46,19 +45,6 @@ type FormatError struct {
 func (e *FormatError) Error() string { return fmt.Sprintf("%s: %v: %s", e.File, ErrFormat, e.Reason) }
 
 func (e *FormatError) Unwrap() error { return ErrFormat }
-
-// An AccessError says that the file system let this process not open the file to write. Who may
-// read the file can read it all the same.
-type AccessError struct{ Err error }
-
-func (e *AccessError) Error() string {
-	if errors.Is(e.Err, syscall.EROFS) {
-		return e.Err.Error() + ": a data file there can only be read"
-	}
-	return e.Err.Error() + ": who runs this must own the data file and be able to write in its folder"
-}
-
-func (e *AccessError) Unwrap() error { return e.Err }
 
 // A DamageError says where a file stops being right, and why no crash can have
 // left it so. The file was not changed. Line 1 of a file is its opening bracket, line

@@ -3,7 +3,6 @@ package recordfile
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -576,17 +575,5 @@ func TestTmpNotRemoved(t *testing.T) {
 	ok(t, f.Close())
 	if m.get(dataPath+".tmp") == nil {
 		t.Error("the unfinished rewrite was removed")
-	}
-}
-
-func TestPermissionExplained(t *testing.T) {
-	for _, kind := range []string{"resolve", "lock", "open"} {
-		m, f := settled(t)
-		ok(t, f.Close())
-		m.fault = once(kind, 0, fault{err: pathError(kind, dataPath, fs.ErrPermission)})
-		_, _, err := openContent(m)
-		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "must own the data file") {
-			t.Errorf("%s: Open = %v", kind, err)
-		}
 	}
 }

@@ -20,12 +20,11 @@ type fileSystem interface {
 	SyncDir(dir handle) error                  // makes the names in an open folder durable
 	Size(path string, f handle) (int64, error) // of f; 0 if none is at path, -1 if another is
 
-	// Lock takes path.lock. The error is a LockedError if another process has it. If the last process
-	// that had the lock did not release it, left is its Holder.
-	Lock(path, holder string) (l lock, left string, err error)
+	// Lock takes path.lock. The error is a LockedError if another process has it.
+	Lock(path string) (io.Closer, error)
 
-	// Open opens a file as os.OpenFile does; os.O_RDWR also locks it. A new file has the mode
-	// 0600 and, if like is not nil, the owner of like.
+	// Open opens a file as os.OpenFile does. A new file has the mode 0600 or, if like is not nil, the
+	// owner and mode of like.
 	Open(path string, flag int, like handle) (handle, error)
 }
 
@@ -81,34 +80,12 @@ func (osFS) Resolve(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// osFile is an open file, which may be locked. Closing it releases the lock.
-type osFile struct{ *os.File }
-
-// Open opens a file and, for writing, locks it. FILE.lock names the process that has
-// it; this lock is on the file itself, so that no second path to it, such as a hard link, and
-// no removal of FILE.lock lets a second server in.
-func (o osFS) Open(path string, flag int, like handle) (handle, error) {
+func (osFS) Open(path string, flag int, like handle) (handle, error) {
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if flag == os.O_RDONLY {
-		return osFile{f}, nil
-	}
-	if renamesOpen {
-		err = lockFile(f)
-		if errors.Is(err, ErrLocked) {
-			err = &LockedError{File: path} // through another path, or FILE.lock was removed
-		}
-	}
-	if err == nil {
-		var size int64
-		size, err = o.Size(path, f)
-		if size < 0 && err == nil { // by a rewrite through another path, between opening and locking
-			err = fmt.Errorf("%s was replaced while it was opened: try again", path)
-		}
-	}
-	if err == nil && like != nil {
+	if like != nil {
 		var info fs.FileInfo
 		info, err = like.Stat()
 		if err == nil {
@@ -119,7 +96,7 @@ func (o osFS) Open(path string, flag int, like handle) (handle, error) {
 		f.Close()
 		return nil, err
 	}
-	return osFile{f}, nil
+	return f, nil
 }
 
 func (osFS) Rename(from, to string) error { return os.Rename(from, to) }

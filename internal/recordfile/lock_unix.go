@@ -10,13 +10,10 @@ import (
 )
 
 const (
-	renamesOpen = true // a file that is open can be renamed, so a data file is locked itself
+	renamesOpen = true // a file that is open can be renamed
 
 	diskFull  = syscall.ENOSPC
 	quotaFull = syscall.EDQUOT
-
-	// noFollow makes opening a symbolic link fail, and opening a pipe not wait.
-	noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 )
 
 // lockFile takes the lock of f, which is released when f is closed. Its error is ErrLocked
@@ -32,25 +29,15 @@ func lockFile(f *os.File) error {
 	return fmt.Errorf("lock %s: %w", f.Name(), err)
 }
 
-// isRunning reports whether there is a process with an id.
-func isRunning(pid int) bool { return syscall.Kill(pid, 0) != syscall.ESRCH }
-
-// Close releases the lock at once. Closing alone would not: a child process that is
-// being started has a copy of the descriptor, and so the lock, until its exec.
-func (f osFile) Close() error {
-	syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
-	return f.File.Close()
-}
-
-// hasOneName reports whether a file has no other hard link.
-func hasOneName(info fs.FileInfo) bool { return info.Sys().(*syscall.Stat_t).Nlink == 1 }
-
-// copyOwner gives a new file the owner and group of another: root must not take the data
-// file away from the service. Others may be unable to give a file away, and need not.
+// copyOwner gives a new file the owner, group and mode of another, because a rewrite by root must not take
+// the data file away from the service. Users who may not give a file away keep it, with mode 0600.
 func copyOwner(f *os.File, like fs.FileInfo) error {
 	want := like.Sys().(*syscall.Stat_t)
 	err := f.Chown(int(want.Uid), int(want.Gid))
-	if err == nil || os.Geteuid() != 0 {
+	if err == nil {
+		return f.Chmod(like.Mode().Perm())
+	}
+	if os.Geteuid() != 0 {
 		return nil
 	}
 	return fmt.Errorf("%w: it cannot be given the owner of the data file", err)

@@ -9,12 +9,10 @@ import (
 )
 
 const (
-	// A data file has to be closed to be renamed, and its lock would be lost then.
-	renamesOpen = false
+	renamesOpen = false // a file has to be closed to be renamed
 
 	diskFull  = syscall.Errno(112) // ERROR_DISK_FULL
 	quotaFull = syscall.Errno(39)  // ERROR_HANDLE_DISK_FULL
-	noFollow  = syscall.FILE_FLAG_OPEN_REPARSE_POINT
 )
 
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
@@ -34,21 +32,6 @@ func lockFile(f *os.File) error {
 	}
 	return fmt.Errorf("lock %s: %w", f.Name(), err)
 }
-
-// isRunning reports whether there is a process with an id. One that may not be looked at is there.
-func isRunning(pid int) bool {
-	const stillRuns = 258 // WAIT_TIMEOUT
-	process, err := syscall.OpenProcess(syscall.SYNCHRONIZE, false, uint32(pid))
-	if err != nil {
-		return err == syscall.ERROR_ACCESS_DENIED
-	}
-	defer syscall.CloseHandle(process)
-	event, err := syscall.WaitForSingleObject(process, 0)
-	return err != nil || event == stillRuns
-}
-
-// hasOneName does not look for hard links.
-func hasOneName(fs.FileInfo) bool { return true }
 
 // copyOwner does nothing: a file has the owner that its folder says.
 func copyOwner(*os.File, fs.FileInfo) error { return nil }

@@ -20,14 +20,12 @@ type memFS struct {
 	mu     sync.Mutex
 	names  map[string]*inode
 	disk   map[string]*inode
-	dirOps []dirOp           // since the last sync of the folder
-	locked map[string]string // by the path of the data file, the holder's text
-	left   string            // by a process that did not release the lock
-	logged []string          // by files that openContent opened
-	block  int               // bytes that reach the disk together
+	dirOps []dirOp         // since the last sync of the folder
+	locked map[string]bool // by the path of the data file
+	logged []string        // by files that openContent opened
+	block  int             // bytes that reach the disk together
 
-	// windows, if set, renames only files that are closed, and locks no data file.
-	// Else a file is renamed only while it is open and locked.
+	// windows, if set, renames only files that are closed.
 	windows bool
 
 	// fault, if set, is asked before each call; what it returns is done instead.
@@ -55,7 +53,6 @@ type inode struct {
 	pending []change // since the last sync
 	ghost   []byte   // the last that was written at each place, cut or not
 	open    int      // by how many of memFile
-	locked  bool     // by one of them
 }
 
 // change is one write, or a truncation if data is nil.
@@ -71,7 +68,7 @@ type dirOp struct {
 }
 
 func newMemFS(block int) *memFS {
-	return &memFS{names: map[string]*inode{}, disk: map[string]*inode{}, locked: map[string]string{},
+	return &memFS{names: map[string]*inode{}, disk: map[string]*inode{}, locked: map[string]bool{},
 		block: block}
 }
 
@@ -164,28 +161,17 @@ type memLock struct {
 	path string
 }
 
-func (m *memFS) Lock(path, holder string) (lock, string, error) {
+func (m *memFS) Lock(path string) (io.Closer, error) {
 	if f := m.ask("lock", path); f.err != nil {
-		return nil, "", f.err
+		return nil, f.err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if other, locked := m.locked[path]; locked {
-		pid := 1
-		if other == "" { // it is not known
-			pid = 0
-		}
-		return nil, "", &LockedError{File: path, PID: pid, Holder: other}
+	if m.locked[path] {
+		return nil, &LockedError{File: path, PID: 1}
 	}
-	m.locked[path] = holder
-	return memLock{m, path}, m.left, nil
-}
-
-func (l memLock) SetHolder(text string) error {
-	l.m.mu.Lock()
-	defer l.m.mu.Unlock()
-	l.m.locked[l.path] = text
-	return nil
+	m.locked[path] = true
+	return memLock{m, path}, nil
 }
 
 func (l memLock) Close() error {
@@ -213,17 +199,11 @@ func (m *memFS) Open(path string, flag int, _ handle) (handle, error) {
 	if n == nil {
 		return nil, pathError("open", path, fs.ErrNotExist)
 	}
-	if write && n.locked {
-		return nil, &LockedError{File: path}
-	}
 	return m.opened(n, path, write), nil
 }
 
 func (m *memFS) opened(n *inode, path string, write bool) *memFile {
 	n.open++
-	if write && !m.windows {
-		n.locked = true
-	}
 	return &memFile{m: m, n: n, path: path, write: write}
 }
 
@@ -260,9 +240,6 @@ func (m *memFS) Rename(from, to string) error {
 	}
 	if m.windows && (n.open > 0 || old != nil && old.open > 0) {
 		return pathError("rename", from, errors.New("the file is open"))
-	}
-	if !m.windows && !(n.locked && (old == nil || old.locked)) {
-		return pathError("rename", from, errors.New("the file is not locked"))
 	}
 	m.dirChange(dirOp{from, to, n})
 	return f.err
@@ -444,9 +421,6 @@ func (f *memFile) Close() error {
 	}
 	f.closed = true
 	f.n.open--
-	if f.write {
-		f.n.locked = false
-	}
 	return x.err
 }
 

@@ -250,9 +250,9 @@ func TestTwoProcesses(t *testing.T) {
 	if !out.Scan() {
 		t.Fatal("the other process did not open the file")
 	}
-	_, _, err := tryOpen(t, path)
+	_, err := osFS{}.Lock(path)
 	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint("process ", cmd.Process.Pid)) {
-		t.Errorf("Open = %v, want ErrLocked by process %d", err, cmd.Process.Pid)
+		t.Errorf("Lock = %v, want ErrLocked by process %d", err, cmd.Process.Pid)
 	}
 	if _, err := Read(path, options, ignore); err != nil {
 		t.Errorf("Read = %v", err)
@@ -264,204 +264,6 @@ func TestTwoProcesses(t *testing.T) {
 		t.Errorf("commits %q", commits)
 	}
 	ok(t, f.Close())
-}
-
-// Anything at FILE.lock but a regular file with one name and a process id in it is
-// refused and left as it is, as is what it leads to.
-func TestLockFile(t *testing.T) {
-	holding := func(text string) func(lock, _ string) error {
-		return func(lock, _ string) error { return os.WriteFile(lock, []byte(text), 0o600) }
-	}
-	for name, test := range map[string]struct {
-		put  func(lock, victim string) error
-		good bool
-	}{
-		"symbolic link": {func(lock, victim string) error { return os.Symlink(victim, lock) }, false},
-		"symbolic link to an empty file": {func(lock, victim string) error {
-			return errors.Join(os.Truncate(victim, 0), os.Symlink(victim, lock))
-		}, false},
-		"link to nothing": {func(lock, victim string) error {
-			return os.Symlink(filepath.Join(filepath.Dir(victim), "nothing"), lock)
-		}, false},
-		"link to a folder": {func(lock, victim string) error {
-			return os.Symlink(filepath.Dir(victim), lock)
-		}, false},
-		"hard link": {func(lock, victim string) error { return os.Link(victim, lock) }, false},
-		"hard link to a process id": {func(lock, victim string) error {
-			return errors.Join(os.WriteFile(victim, []byte("123\n"), 0o640), os.Link(victim, lock))
-		}, false},
-		"folder":           {func(lock, _ string) error { return os.Mkdir(lock, 0o700) }, false},
-		"pipe":             {func(lock, _ string) error { return syscall.Mkfifo(lock, 0o600) }, false},
-		"another file":     {func(lock, victim string) error { return os.Rename(victim, lock) }, false},
-		"many digits":      {holding(strings.Repeat("1", 99)), false},
-		"other lines":      {holding("123\none\ntwo\n"), false},
-		"a holder":         {holding("12345\noperator: /srv/events.json.sock\n"), true},
-		"half a holder":    {holding("12345\nopera"), true},
-		"empty":            {holding(""), true},
-		"a process id":     {holding("12345\r\n"), true},
-		"zeros of a crash": {holding("\x00\x00\x00\x00\x00\x00"), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := create(t, []string{"1"})
-			lock, victim := path+".lock", filepath.Join(t.TempDir(), "victim")
-			ok(t, os.Remove(lock))
-			ok(t, os.WriteFile(victim, []byte("precious"), 0o640))
-			ok(t, test.put(lock, victim))
-			look := func() (seen []string) {
-				for _, path := range []string{lock, victim, filepath.Join(filepath.Dir(victim), "nothing")} {
-					info, err := os.Lstat(path)
-					text := ""
-					if err == nil && info.Mode().IsRegular() {
-						text = readFile(t, path)
-					}
-					if err == nil {
-						stat := info.Sys().(*syscall.Stat_t)
-						seen = append(seen, fmt.Sprint(path, info.Mode(), stat.Ino, stat.Nlink, stat.Uid,
-							text))
-					}
-				}
-				return seen
-			}
-			before := look()
-			f, _, err := tryOpen(t, path)
-			if test.good {
-				if err != nil || readFile(t, lock) != fmt.Sprintln(os.Getpid()) {
-					t.Errorf("Open = %v, and the lock holds %q", err, readFile(t, lock))
-				}
-				return
-			}
-			if err == nil || !strings.Contains(err.Error(), lock) ||
-				!strings.Contains(err.Error(), "must be a regular file") {
-				t.Errorf("Open = %v, %v", f, err)
-			}
-			if after := look(); !slices.Equal(before, after) {
-				t.Errorf("there stood %q\nand now    %q", before, after)
-			}
-		})
-	}
-}
-
-// Another user, who owns the folder, changes FILE.lock between a file, links and
-// nothing, as fast as they can. What the links lead to never changes.
-func TestLockRace(t *testing.T) {
-	dir := t.TempDir()
-	path, lock := filepath.Join(dir, "events.json"), filepath.Join(dir, "events.json.lock")
-	victims := []string{filepath.Join(dir, "empty"), filepath.Join(dir, "precious")}
-	for i, text := range []string{"", "precious"} { // a lock file may be empty: only not following the link saves it
-		ok(t, os.WriteFile(victims[i], []byte(text), 0o640))
-		ok(t, os.Chmod(victims[i], 0o640)) // whatever the umask
-	}
-	stop, done := make(chan bool), make(chan int)
-	go func() {
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				done <- i
-				return
-			default:
-			}
-			switch i % 4 {
-			case 0:
-				_ = os.Symlink(victims[0], lock+".new")
-				_ = os.Rename(lock+".new", lock)
-			case 1:
-				_ = os.Remove(lock)
-				_ = os.Link(victims[1], lock)
-			case 2:
-				_ = os.Remove(lock)
-			case 3:
-				_ = os.WriteFile(lock, nil, 0o600)
-			}
-		}
-	}()
-	taken := 0
-	for range 3000 {
-		if held, _, err := (osFS{}).Lock(path, "starting"); err == nil {
-			taken++
-			ok(t, held.Close())
-		}
-	}
-	close(stop)
-	t.Logf("the lock was taken %d times of 3000, and changed %d times meanwhile", taken, <-done)
-	for i, want := range []string{"", "precious"} {
-		info, err := os.Stat(victims[i])
-		ok(t, err)
-		if got := readFile(t, victims[i]); got != want || info.Mode() != 0o640 {
-			t.Errorf("%s holds %q, %v", victims[i], got, info.Mode())
-		}
-	}
-}
-
-// No other name of the file, and no FILE.lock that was removed, lets a second server
-// in, not even within a rewrite.
-func TestOneServer(t *testing.T) {
-	path := create(t, []string{"1"}, "2")
-	link := filepath.Join(t.TempDir(), "other.json")
-	ok(t, os.Link(path, link))
-	refused := func(what, path string) {
-		t.Helper()
-		_ = os.Remove(path + ".lock")
-		if _, _, err := tryOpen(t, path); !errors.Is(err, ErrLocked) {
-			t.Errorf("%s: the second Open = %v, want ErrLocked", what, err)
-		}
-		if _, err := Read(path, options, ignore); err != nil {
-			t.Errorf("%s: Read, which needs no lock, = %v", what, err)
-		}
-	}
-	f, _ := open(t, path)
-	refused("before Settle", path)
-	refused("a hard link", link)
-	ok(t, f.Settle())
-	refused("settled", path)
-	ok(t, f.Rewrite(seq("3")))
-	refused("rewritten", path)
-
-	stop, done := make(chan bool), make(chan string)
-	go func() {
-		tries, problem := 0, ""
-		for ; problem == ""; tries++ {
-			select {
-			case <-stop:
-				done <- problem
-				t.Logf("a second server tried %d times while the first rewrote its file", tries)
-				return
-			default:
-			}
-			_ = os.Remove(path + ".lock")
-			second, err := Open(path, options, ignore)
-			if err == nil {
-				problem = fmt.Sprintf("the file was opened twice: %v", second.Close())
-			} else if !errors.Is(err, ErrLocked) &&
-				!strings.Contains(err.Error(), "replaced while it was opened") {
-				problem = err.Error()
-			}
-		}
-		done <- problem
-	}()
-	for range 100 {
-		ok(t, f.Rewrite(seq("4")))
-		ok(t, f.Append([]byte("5")))
-	}
-	close(stop)
-	if problem := <-done; problem != "" {
-		t.Error(problem)
-	}
-	ok(t, f.Close())
-	if f, commits := open(t, path); !slices.Equal(commits, []string{"4", "", "5", ""}) || f.Close() != nil {
-		t.Errorf("commits %q", commits)
-	}
-
-	t.Run("a new file", func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "events.json")
-		first, _ := open(t, path)
-		ok(t, os.Remove(path+".lock"))
-		second, _ := open(t, path) // there is no file yet that could be locked
-		ok(t, second.Rewrite(seq("2")))
-		if err := first.Rewrite(seq("1")); !errors.Is(err, ErrBroken) {
-			t.Errorf("Rewrite over the file of another server = %v", err)
-		}
-		ok(t, second.Append([]byte("3")))
-	})
 }
 
 // Where no descriptor is left, a rewrite fails before its rename, and writing goes on.
@@ -526,7 +328,7 @@ func TestRealFileSystem(t *testing.T) {
 	f, err := make(filepath.Join(dir, "f"))
 	ok(t, err)
 	ok(t, f.Close())
-	if err := lockFile(f.(osFile).File); err == nil {
+	if err := lockFile(f.(*os.File)); err == nil {
 		t.Error("lock of a closed file")
 	}
 	t.Run("no working folder", func(t *testing.T) {

@@ -62,9 +62,7 @@
 //
 // # Files beside it
 //
-//	FILE.lock       the lock, with the id of the process that holds it and, on a second line,
-//	                what that is to others; empty while nobody holds it, and never deleted.
-//	                On Unix FILE itself is locked, too
+//	FILE.lock       the lock of the process that has FILE open, with its process ID; never deleted
 //	FILE.sock       a socket of that process, which this package only knows by its name
 //	FILE.tmp        a rewrite that was not finished; removed once FILE is found good
 //	FILE.torn-TIME  an unfinished write that was cut; never deleted
@@ -73,13 +71,12 @@ package recordfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
-	"time"
 )
 
 const (
@@ -99,17 +96,6 @@ type Options struct {
 	// Logger takes what ends writing, and what a process left that did not end well. Nothing
 	// is logged if it is nil.
 	Logger *slog.Logger
-
-	// Holder is what this process is to others that find the file locked, in one line, such as
-	// "starting". It stands in FILE.lock, where [File.SetHolder] changes it.
-	Holder string
-
-	// Wait is how long Open waits for the lock while a process has it for which WaitFor returns
-	// true. WaitFor gets what that process says it is. It is asked again and again, so it can
-	// also end the waiting. Within Wait, a process that has not yet written what it is, and one
-	// that has the file through another path, is waited for as well, for up to one second.
-	Wait    time.Duration
-	WaitFor func(holder string) bool
 
 	fs fileSystem // nil is the real one
 }
@@ -133,11 +119,11 @@ func (o Options) withDefaults() Options {
 // One goroutine at a time may use it; only [File.Err] is safe for concurrent use.
 type File struct {
 	Options
-	path   string // absolute, symbolic links resolved
-	lock   lock   // nil once closed
-	dir    handle // the folder, open all the time: no later lack of descriptors can end writing
-	data   handle // the file at path; nil while there is none
-	format string // that it has
+	path   string    // absolute, symbolic links resolved
+	lock   io.Closer // nil once closed
+	dir    handle    // the folder, open all the time: no later lack of descriptors can end writing
+	data   handle    // the file at path; nil while there is none
+	format string    // that it has
 
 	tail           // where the next commit goes
 	snapEnd  int64 // where the snapshot ends
@@ -159,8 +145,8 @@ type File struct {
 // Open changes nothing on disk but the lock file, so that its caller can still
 // refuse what was read and leave the file as it is; [File.Settle] repairs what one
 // unfinished write left at the end. A file that is missing is new: the first
-// [File.Rewrite] makes it. If Open fails, its error is a [*DamageError], a [*LockedError],
-// a [*FormatError] or an [*AccessError], or is the system's own.
+// [File.Rewrite] makes it. If another process has the lock, Open tries again for 5 s. If Open fails, its
+// error is a [*DamageError], a [*LockedError] or a [*FormatError], or is the system's own.
 func Open(path string, o Options, replay func(Line) error) (*File, error) {
 	f := &File{Options: o.withDefaults()}
 	err := f.open(path, replay)
@@ -168,9 +154,6 @@ func Open(path string, o Options, replay func(Line) error) (*File, error) {
 		return f, nil
 	}
 	f.release()
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		err = &AccessError{err}
-	}
 	return nil, err
 }
 
@@ -180,11 +163,19 @@ func (f *File) open(path string, replay func(Line) error) (err error) {
 	if err != nil {
 		return err
 	}
-	left, err := f.waitForLock()
+	err = f.takeLock()
 	if err != nil {
 		return err
 	}
-	f.unsettled = &unsettled{left: left}
+	f.dir, err = f.fs.Open(filepath.Dir(f.path), os.O_RDONLY, nil)
+	if err != nil {
+		return err
+	}
+	f.data, err = f.fs.Open(f.path, os.O_RDWR, nil)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f.unsettled = &unsettled{}
 	f.format = f.latest()
 	f.empty = true
 	if f.data == nil {
@@ -206,57 +197,15 @@ func (f *File) open(path string, replay func(Line) error) (err error) {
 	f.format = r.format
 	f.tail = r.tail
 	f.snapEnd = r.snapEnd
-	r.unsettled.left = left
 	f.unsettled = &r.unsettled
 	return nil
 }
 
-// waitForLock takes the locks and opens the file, as Options.Wait says. If the last process that had the
-// lock did not release it, left is its Holder.
-func (f *File) waitForLock() (left string, err error) {
-	began := time.Now()
-	for {
-		left, err = f.takeLock()
-		locked, is := errors.AsType[*LockedError](err)
-		if !is || !f.isToWaitFor(locked, began) {
-			return left, err
-		}
-		f.release()
-		time.Sleep(lockPoll)
-	}
-}
-
-// takeLock takes the locks and opens the file, if there is one. If it fails, f holds what is to
-// be closed.
-func (f *File) takeLock() (left string, err error) {
-	f.lock, left, err = f.fs.Lock(f.path, f.Holder)
-	if err != nil {
-		return "", err
-	}
-	f.dir, err = f.fs.Open(filepath.Dir(f.path), os.O_RDONLY, nil)
-	if err != nil {
-		return "", err
-	}
-	f.data, err = f.fs.Open(f.path, os.O_RDWR, nil)
-	if errors.Is(err, fs.ErrNotExist) {
-		return left, nil
-	}
-	return left, err
-}
-
-// release closes all that takeLock opened.
+// release closes all that open opened.
 func (f *File) release() error {
 	err := closeAll(f.data, f.dir, f.lock)
 	f.data, f.dir, f.lock = nil, nil, nil
 	return err
-}
-
-// SetHolder changes what this process is to others that find the file locked: see [Options].
-func (f *File) SetHolder(text string) error {
-	if f.lock == nil {
-		return errClosed
-	}
-	return f.lock.SetHolder(text)
 }
 
 // Path is the absolute path of the file, symbolic links resolved.

@@ -76,8 +76,8 @@ func (h header) write(w *bufio.Writer, commits iter.Seq[[]byte]) (t tail, err er
 	return t, w.Flush()
 }
 
-// create makes a new file, which is open and locked and belongs to the owner of the data
-// file, of what write writes and flushes, and makes that durable. If anything fails, a part
+// create makes a new file, which is open and belongs to the owner of the data file,
+// of what write writes and flushes, and makes that durable. If anything fails, a part
 // of it may be left at the path.
 func (f *File) create(path string, write func(*bufio.Writer) error) (handle, error) {
 	f.fs.Remove(path) // if that fails, so does opening a new file
@@ -95,9 +95,7 @@ func (f *File) create(path string, write func(*bufio.Writer) error) (handle, err
 	return file, nil
 }
 
-// replaceBy puts data, which is at tmp, in the place of the file. Both are open and locked
-// during the rename, so that no other process can take the lock of either. Windows
-// renames nothing that is open, and has no lock on the data file.
+// replaceBy puts data, which is at tmp, in the place of the file. Windows renames nothing that is open.
 func (f *File) replaceBy(data handle, tmp string) error {
 	renamesOpen := f.fs.RenamesOpen()
 	if !renamesOpen {

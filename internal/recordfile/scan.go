@@ -65,7 +65,6 @@ type reader struct {
 type unsettled struct {
 	rest   string // what follows the last commit: the closing bracket, or an unfinished write
 	repair string // what is wrong with the rest, in words; empty if it is clean
-	left   string // Holder of the last process that had the lock, if that did not release it
 }
 
 // accept accepts a line if it is whole, right and the next commit. A line with a right checksum

@@ -64,17 +64,14 @@ func (f *File) setSettled() {
 	f.unsettled = nil
 }
 
-// logUnclean logs, once, that the last process that had the file did not end well: it
-// left half a write or no empty commit, or it did not release the lock.
+// logUnclean logs, once, that the last process that had the file did not end well: it left half a write or no
+// empty commit.
 func (f *File) logUnclean() {
 	u := f.unsettled
-	if u == nil || u.repair == "" && u.left == "" && f.empty {
+	if u == nil || u.repair == "" && f.empty {
 		return
 	}
 	args := []any{"data", f.path}
-	if u.left != "" {
-		args = append(args, "holder", u.left)
-	}
 	if u.repair != "" {
 		args = append(args, "found", u.repair)
 	}

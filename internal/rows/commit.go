@@ -41,9 +41,6 @@ type call struct {
 //     waits for the commit, even if ctx is done.
 func (db *DB) Batch(ctx context.Context, f func(*Tx) error) error {
 	c := &call{fn: f}
-	if db.readOnly {
-		return ErrLooking
-	}
 	if db.file == nil {
 		db.commit([]*call{c})
 		return c.err

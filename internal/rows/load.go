@@ -63,7 +63,7 @@ func Open(path string, o Options) (*DB, error) {
 }
 
 func (o Options) forFile() recordfile.Options {
-	file := recordfile.Options{Logger: o.Logger, Holder: o.Holder, Wait: o.Wait, WaitFor: o.WaitFor}
+	file := recordfile.Options{Logger: o.Logger}
 	for _, f := range o.Formats {
 		file.Formats = append(file.Formats, f.Name)
 	}

@@ -105,13 +105,6 @@ type Options struct {
 	Formats []Format         // of the data file, the oldest first; the last is the one that is written
 	Now     func() time.Time // the clock by which idempotency keys expire
 	Logger  *slog.Logger     // gets repairs and failures of the data file
-
-	// Holder is what this process is to others that find the data file locked, in one line.
-	// [Open] waits up to Wait for a lock if WaitFor returns true for the Holder of the process
-	// that has it. See [recordfile.Options].
-	Holder  string
-	Wait    time.Duration
-	WaitFor func(holder string) bool
 }
 
 // The errors that those of [Open] and [DB.Batch] can wrap.
@@ -133,8 +126,6 @@ type DB struct {
 	Options
 	file *recordfile.File // nil in memory
 	path string           // of the file
-
-	readOnly bool // OpenToRead made it
 
 	queue   chan *call   // what waits for a commit; nil in memory
 	waiting atomic.Int64 // how many are in the queue or in the commit; the first one starts commitQueue
