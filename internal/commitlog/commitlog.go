@@ -82,6 +82,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -170,11 +171,11 @@ func (l *Log) open(path string, replay func(Commit) error) (err error) {
 	if err != nil {
 		return err
 	}
-	l.dir, err = disk.OpenDir(filepath.Dir(l.path))
+	l.dir, err = disk.Open(filepath.Dir(l.path), os.O_RDONLY)
 	if err != nil {
 		return err
 	}
-	l.file, err = disk.Open(l.path)
+	l.file, err = disk.Open(l.path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l.rewrite(func(func([]byte) bool) {}, 0)
 	}

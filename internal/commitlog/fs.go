@@ -17,9 +17,7 @@ import (
 type fileSystem interface {
 	Resolve(path string) (string, error)              // absolute, symbolic links followed; regular or missing
 	Lock(path string) (io.Closer, error)              // locks path.lock, or returns a LockedError
-	Open(path string) (file, error)                   // for reading and writing
-	OpenRead(path string) (file, error)               // for reading
-	OpenDir(path string) (file, error)                // for SyncDir
+	Open(path string, flag int) (file, error)         // os.O_RDONLY or os.O_RDWR
 	Create(path string, like file) (file, error)      // with the owner and mode of like; 0600 if that is nil
 	SyncDir(dir file) error                           // makes the names in a directory durable
 	Size(path string, f file) (int64, error)          // length of f; -1 if f is not the file at path
@@ -88,13 +86,7 @@ func (osFS) Lock(path string) (io.Closer, error) {
 	return f, nil
 }
 
-func (osFS) Open(path string) (file, error) { return openFile(path, os.O_RDWR) }
-
-func (osFS) OpenRead(path string) (file, error) { return openFile(path, os.O_RDONLY) }
-
-func (osFS) OpenDir(path string) (file, error) { return openFile(path, os.O_RDONLY) }
-
-func openFile(path string, flag int) (file, error) {
+func (osFS) Open(path string, flag int) (file, error) {
 	f, err := os.OpenFile(path, flag, 0)
 	if err != nil {
 		return nil, err

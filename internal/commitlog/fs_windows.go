@@ -33,7 +33,7 @@ func (o osFS) Replace(tmp, old file, path string) (file, error) {
 		old.Close()
 	}
 	err := os.Rename(path+tmpSuffix, path)
-	f, openErr := o.Open(path)
+	f, openErr := o.Open(path, os.O_RDWR)
 	return f, errors.Join(err, openErr)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -39,7 +40,7 @@ func Check(path string, o Options, replay func(Commit) error) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	f, err := o.fs.OpenRead(path)
+	f, err := o.fs.Open(path, os.O_RDONLY)
 	if err != nil {
 		return Report{}, err
 	}
@@ -90,6 +91,7 @@ type reader struct {
 	snapEnd int64  // offset of the end of the snapshot
 	rest    []byte // everything after them, up to maxTornWrite+1 bytes
 	torn    string // what is wrong with the rest; empty if it is the closing bracket
+	buf     []byte // a line that is longer than the buffer of the file
 }
 
 // read reads the valid lines and judges the rest. When it is called again, it goes on after the valid lines.
@@ -100,9 +102,9 @@ func (r *reader) read() error {
 			return err
 		}
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(r.file, r.offset, math.MaxInt64-r.offset), maxTornWrite+1)
+	in := bufio.NewReaderSize(io.NewSectionReader(r.file, r.offset, math.MaxInt64-r.offset), 32<<10)
 	for {
-		line, err := in.ReadSlice('\n')
+		line, err := r.readLine(in)
 		if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
 			return err
 		}
@@ -118,12 +120,28 @@ func (r *reader) read() error {
 			break
 		}
 	}
-	more, err := io.ReadAll(io.LimitReader(in, int64(maxTornWrite+1-len(r.rest))))
+	more, err := io.ReadAll(io.LimitReader(in, int64(max(0, maxTornWrite+1-len(r.rest)))))
 	if err != nil {
 		return err
 	}
 	r.rest = append(r.rest, more...)
 	return r.judgeRest()
+}
+
+// readLine returns the next line, which is valid until the next call. It returns bufio.ErrBufferFull if that
+// has more than maxTornWrite bytes, and io.EOF with the bytes after the last line feed.
+func (r *reader) readLine(in *bufio.Reader) ([]byte, error) {
+	part, err := in.ReadSlice('\n')
+	if err != bufio.ErrBufferFull {
+		return part, err
+	}
+	r.buf = r.buf[:0]
+	for err == bufio.ErrBufferFull && len(r.buf)+len(part) <= maxTornWrite {
+		r.buf = append(r.buf, part...)
+		part, err = in.ReadSlice('\n')
+	}
+	r.buf = append(r.buf, part...)
+	return r.buf, err
 }
 
 // readHeader reads the header, or returns the error for a file without one.

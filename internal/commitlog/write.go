@@ -144,7 +144,7 @@ func (l *Log) create(path string, write func(io.Writer) error) (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := bufio.NewWriterSize(io.NewOffsetWriter(f, 0), 64<<10)
+	w := bufio.NewWriterSize(io.NewOffsetWriter(f, 0), 32<<10)
 	err = write(w)
 	if err == nil {
 		err = w.Flush()

@@ -1,0 +1,588 @@
+package commitlog
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The crash tests let processes use a file on a [memDisk]. After each change of the disk, they look at the
+// states that a crash can leave at this moment: the file must open, and hold one of the allowed contents.
+//
+//	process      open ── append "a" ─────────────── append "b" ─────────── …
+//	changes            write    sync               write    sync
+//	crash here      ↓        ↓        ↓         ↓        ↓        ↓
+//	allowed         ""     "", "a"   "a"       "a"    "a", "ab"  "ab"
+//
+// A content is the commits that have records, in order. While a process appends, the content before and
+// the one after are allowed; once Append has returned, only one is.
+//
+// TestOneCrash does one crash by hand. TestCrash does the others: each alignment of a write in its block, and
+// processes with failed writes and syncs. TestEverySync leaves out one sync after another, and requires that
+// the same checks notice it.
+
+const memPath = memDir + "events.json"
+
+var crashStates = flag.Int("crash.states", 30_000, "minimum number of crash states that TestCrash looks at")
+
+func TestOneCrash(t *testing.T) {
+	d := newMemDisk(512)
+	l, _ := openMem(t, d)
+	check(t, l.Append([]byte(`{"event":1}`)))
+
+	// The power fails while the next commit is written: its first block reaches the disk, its second doesn't.
+	before := d.text(memPath)
+	d.changed = func() { panic("crash") }
+	func() {
+		defer func() { recover() }()
+		l.Append([]byte(strings.Repeat("x", 1000)))
+	}()
+	n := d.names[memPath]
+	image := append(slices.Clone(n.cache[:512]), make([]byte, len(n.cache)-512)...)
+	crashed := newMemDisk(512)
+	crashed.put(memPath, image)
+
+	// The next process finds the commit that was acknowledged, and saves the rest.
+	_, commits := openMem(t, crashed)
+	if want := []string{"", `{"event":1}`}; !slices.Equal(commits, want) {
+		t.Errorf("commits after the crash = %q, want %q", commits, want)
+	}
+	rest := string(image[len(before)-len(closing):])
+	if torn := crashed.torn(); !slices.Equal(torn, []string{rest}) {
+		t.Errorf("saved torn writes = %q, want %q", torn, rest)
+	}
+	_, commits = openMem(t, crashed.clone())
+	if want := []string{"", `{"event":1}`, ""}; !slices.Equal(commits, want) {
+		t.Errorf("commits after recovery = %q, want %q", commits, want)
+	}
+}
+
+// openMem opens the file on a simulated disk and returns its commits.
+func openMem(t *testing.T, d *memDisk) (*Log, []string) {
+	t.Helper()
+	var commits []string
+	l, err := Open(memPath, memOptions(d), collect(&commits))
+	check(t, err)
+	return l, commits
+}
+
+func memOptions(d *memDisk) Options {
+	o := options
+	o.fs = d
+	o.Logger = slog.New(slog.NewTextHandler(&d.log, nil))
+	return o
+}
+
+// A crasher counts crash states and collects what is wrong with them.
+type crasher struct {
+	rng    *rand.Rand
+	limit  int // of images of one file at one moment, and of lengths of one write
+	follow int // one of so many crashes is followed by a process that may crash itself
+	states int
+	torn   int // number of states with a torn write
+	failed []string
+}
+
+func (c *crasher) fail(format string, args ...any) {
+	c.failed = append(c.failed, fmt.Sprintf(format, args...))
+}
+
+func (c *crasher) must(err error) {
+	if err != nil {
+		c.fail("unexpected error: %v", err)
+	}
+}
+
+// allowed is what a crash may leave.
+type allowed struct {
+	contents []string
+	torn     string // bytes that must be at the end of the file or be saved
+}
+
+// A process uses the file until it closes it or dies.
+type process struct {
+	c       *crasher
+	d       *memDisk
+	log     *Log
+	content string // acknowledged content
+	allowed
+	depth int         // number of crashes that may follow one another
+	check func(error) // called with errors that no one expects
+}
+
+func (c *crasher) process(d *memDisk, a allowed, depth int) *process {
+	return &process{c: c, d: d, allowed: a, depth: depth, check: c.must}
+}
+
+var allowedAtFirst = allowed{contents: []string{""}}
+
+// watch makes the crasher look at each crash that can happen from now on.
+func (p *process) watch() {
+	p.d.changed = func() {
+		if len(p.c.failed) > 0 {
+			return
+		}
+		for disk := range p.d.powerLosses(p.c.limit, p.c.rng) {
+			p.c.look(disk, p.allowed, p.depth)
+		}
+		if p.depth > 0 && (len(p.d.renames) > 0 || p.c.rng.IntN(p.c.follow) == 0) {
+			p.c.next(p.d.clone(), p.allowed, p.depth-1)
+		}
+	}
+	p.d.writing = p.kill
+}
+
+func (p *process) unwatch() { p.d.changed, p.d.writing = nil, nil }
+
+// kill looks at the death of the process within a write, after any of its bytes.
+func (p *process) kill(n *inode, offset int64, data []byte) {
+	c, path := p.c, p.d.nameOf(n)
+	for i := range data {
+		if len(data) > c.limit && c.rng.IntN(len(data)) >= c.limit {
+			continue
+		}
+		killed := p.d.clone()
+		killed.names[path].apply(change{offset, slices.Clone(data[:i])})
+		if p.depth > 0 && c.rng.IntN(c.follow) == 0 {
+			c.states++
+			c.next(killed, p.allowed, p.depth-1)
+		} else {
+			c.look(killed, p.allowed, 0)
+		}
+	}
+}
+
+// open opens the file and reports whether its content is allowed.
+func (p *process) open() bool {
+	before := p.d.text(memPath)
+	l, content, err := openContent(p.d)
+	if err != nil {
+		p.c.fail("refused: %v\n%s", err, brief(before))
+		return false
+	}
+	return p.opened(l, content, before)
+}
+
+func openContent(d *memDisk) (l *Log, content string, err error) {
+	l, err = Open(memPath, memOptions(d), func(c Commit) error {
+		content = join(content, string(c.Records))
+		return nil
+	})
+	return l, content, err
+}
+
+func (p *process) opened(l *Log, content, before string) bool {
+	if !slices.Contains(p.contents, content) {
+		p.c.fail("content %s\nallowed %s\nfile %s", brief(content), brief(p.contents...), brief(before))
+		return false
+	}
+	p.log = l
+	p.acknowledge(content)
+	if l.n < staleNumbers && content == "" { // it is new: continue after the numbers of the stale lines
+		n := l.n
+		l.n = staleNumbers
+		err := p.rewrite()
+		if err != nil {
+			l.n = n
+			p.check(err)
+			p.check(l.Close())
+			return false
+		}
+	}
+	return true
+}
+
+// acknowledge makes content the only one that is allowed.
+func (p *process) acknowledge(content string) {
+	p.content, p.contents = content, []string{content}
+	p.d.notify()
+}
+
+func (p *process) append(commit string) error {
+	return p.change(join(p.content, commit), func() error { return p.log.Append([]byte(commit)) })
+}
+
+func (p *process) rewrite(commits ...string) error {
+	content := ""
+	for _, c := range commits {
+		content = join(content, c)
+	}
+	return p.change(content, func() error { return p.log.Rewrite(seq(commits...), len(commits)) })
+}
+
+// change calls write, which changes the content to after or not at all. If it breaks the log, both are allowed.
+func (p *process) change(after string, write func() error) error {
+	before, broken := p.contents, p.log.Err() != nil
+	p.contents = append(slices.Clone(before), after)
+	err := write()
+	if err == nil {
+		p.acknowledge(after)
+	} else if broken || p.log.Err() == nil {
+		p.contents = before
+		p.d.notify()
+	}
+	return err
+}
+
+// commits returns the acknowledged commits.
+func (p *process) commits() []string {
+	if p.content == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(p.content, "\n"), "\n")
+}
+
+// look opens what a crash left, and now and then continues with a process that may crash again.
+func (c *crasher) look(d *memDisk, a allowed, depth int) {
+	c.states++
+	if len(c.failed) > 0 {
+		return
+	}
+	if !strings.Contains(d.text(memPath)+strings.Join(d.torn(), ""), a.torn) {
+		c.fail("the torn write was not saved: %s", brief(d.text(memPath)))
+	}
+	if depth > 0 && c.rng.IntN(c.follow) == 0 {
+		c.next(d, a, depth-1)
+		return
+	}
+	p := c.process(d, a, 0)
+	if !p.open() {
+		return
+	}
+	if d.tornWrites > 0 {
+		c.torn++
+	}
+	c.must(p.append("probe"))
+	c.must(p.log.Close())
+	p.open()
+}
+
+// next is a process after a crash, with crashes of its own.
+func (c *crasher) next(d *memDisk, a allowed, depth int) {
+	p := c.process(d, a, depth)
+	p.watch()
+	defer p.unwatch()
+	if !p.open() {
+		return
+	}
+	if c.rng.IntN(3) == 0 {
+		c.must(p.rewrite(p.commits()...))
+	}
+	c.must(p.append(c.commit(200)))
+	c.must(p.append(c.commit(20)))
+	c.must(p.log.Close())
+}
+
+// commit returns records of about size bytes.
+func (c *crasher) commit(size int) string {
+	return `{"r":"` + strings.Repeat(string(rune('a'+c.rng.IntN(26))), 1+c.rng.IntN(2*size)) + `"}`
+}
+
+// aligned crashes an append of size bytes that begins at an offset within its block.
+func (c *crasher) aligned(block, offset, size int) {
+	p := c.process(newMemDisk(block), allowedAtFirst, 0)
+	if !p.open() {
+		return
+	}
+	c.must(p.rewrite(`{"user":1}`))
+	padding := (offset - int(p.log.offset) - len(appendLine(nil, 0, p.log.n+1, nil))) % block
+	c.must(p.append(strings.Repeat("x", (padding+block)%block)))
+	if int(p.log.offset)%block != offset {
+		c.fail("the closing bracket is at %d of a block, want %d", int(p.log.offset)%block, offset)
+	}
+	p.depth = 1
+	p.watch()
+	c.must(p.append(strings.Repeat("y", size)))
+	c.must(p.log.Close())
+	p.unwatch()
+}
+
+// processes is a few processes, one after another, whose writes and syncs fail, so that they restart
+// on a cache that isn't on disk. A crash can happen all the time.
+func (c *crasher) processes(block int) {
+	p := c.process(newMemDisk(block), allowedAtFirst, 1)
+	p.watch()
+	defer p.unwatch()
+	for range 3 {
+		if !p.open() {
+			return
+		}
+		if c.rng.IntN(2) == 0 && p.content != "" {
+			c.must(p.rewrite(p.commits()[0], c.commit(100)))
+		}
+		for range 1 + c.rng.IntN(3) {
+			c.must(p.append(c.commit(block / 2)))
+		}
+		switch c.rng.IntN(3) {
+		case 0:
+			p.d.fault = once("write", 0, fault{err: errFull, short: c.rng.IntN(block)})
+			err := p.append(c.commit(block))
+			if !errors.Is(err, errFull) || p.log.Err() != nil {
+				c.fail("Append to a full disk = %v, then Err = %v", err, p.log.Err())
+			}
+			c.must(p.append(c.commit(block / 2)))
+		case 1:
+			p.d.fault = once("sync", 0, fault{err: errIO, after: true})
+			err := p.append(c.commit(block))
+			if !errors.Is(err, ErrBroken) {
+				c.fail("Append with a failed sync = %v", err)
+			}
+		}
+		p.d.fault = nil
+		p.log.Close()
+	}
+}
+
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // the heap is tiny
+	start := time.Now()
+	limit := 10
+	if *crashStates >= 1_000_000 {
+		limit = 1000
+	}
+	states, torn := 0, 0
+	for round := 0; states < *crashStates && !t.Failed(); round++ {
+		const step = 4                 // a round has every fourth offset of a write within a block
+		crashers := make([]crasher, 4) // which share the offsets
+		var wg sync.WaitGroup
+		for i := range crashers {
+			c := &crashers[i]
+			*c = crasher{rng: rand.New(rand.NewPCG(uint64(i), uint64(round))), limit: limit, follow: 500}
+			wg.Go(func() {
+				stride := step * len(crashers)
+				for offset := round%step + i*step; offset < 512 && len(c.failed) == 0; offset += stride {
+					size := 40 + c.rng.IntN(200)
+					if c.rng.IntN(2) == 0 {
+						size += c.rng.IntN(1500)
+					}
+					c.aligned(512, offset, size)
+					c.aligned(4096, offset*8+round%8, 5*size)
+					if offset/stride%32 == 0 {
+						c.processes(512)
+						c.processes(4096)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for i, c := range crashers {
+			states, torn = states+c.states, torn+c.torn
+			if len(c.failed) > 0 {
+				t.Errorf("round %d, crasher %d, after %d states: %s", round, i, c.states, c.failed[0])
+			}
+		}
+	}
+	t.Logf("%d crash states, %d with a torn write, in %v", states, torn, time.Since(start).Round(time.Millisecond))
+	if torn < states/100 {
+		t.Errorf("only %d of %d states had a torn write", torn, states)
+	}
+}
+
+// A session is processes, one after another, that go through everything that can happen to a file. Its tests make it
+// fail at every point.
+type session struct {
+	*process
+	step   string                  // name of the current step
+	report func(err error)         // called with each error
+	inject func(call string) fault // if set, the session's own fault
+}
+
+func newSession(d *memDisk, report func(error)) *session {
+	c := &crasher{rng: rand.New(rand.NewPCG(5, 5)), limit: 2, follow: 1 << 30}
+	s := &session{process: c.process(d, allowedAtFirst, 0), report: report}
+	s.check = s.note
+	outer := d.fault
+	d.fault = func(call, path string) fault {
+		if s.inject != nil {
+			f := s.inject(call)
+			if f.err != nil {
+				return f
+			}
+		}
+		if outer == nil {
+			return fault{}
+		}
+		return outer(call, path)
+	}
+	return s
+}
+
+// failing calls write while the k-th call of a kind fails.
+func (s *session) failing(call string, k int, f fault, write func() error) {
+	faults := once(call, k, f)
+	s.inject = func(call string) fault { return faults(call, "") }
+	s.note(write())
+	s.inject = nil
+}
+
+func (s *session) note(err error) {
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, errIO) && !errors.Is(err, errFull) && !errors.Is(err, ErrBroken) && !errors.Is(err, ErrClosed) {
+		s.c.fail("%s: not the injected error: %v", s.step, err)
+	}
+	s.report(err)
+}
+
+// start opens the file as the next process and appends two commits.
+func (s *session) start(step string) bool {
+	s.step = step
+	before := s.d.text(memPath)
+	l, content, err := openContent(s.d)
+	if err != nil {
+		s.note(err)
+		return false
+	}
+	if !s.opened(l, content, before) {
+		return false
+	}
+	s.step = step + ": append"
+	s.note(s.append(s.c.commit(100)))
+	s.note(s.append(s.c.commit(600)))
+	return true
+}
+
+func (s *session) end() {
+	s.step = "close"
+	s.note(s.log.Close())
+}
+
+func (s *session) run() {
+	s.watch()
+	s.d.writing = nil // power losses are enough
+	defer s.unwatch()
+	if s.start("create") {
+		s.step = "failed write"
+		s.failing("write", 0, fault{err: errFull, after: true}, func() error { return s.append(s.c.commit(600)) })
+		s.note(s.append(s.c.commit(600)))
+		s.end()
+	}
+	if n := s.d.names[memPath]; n != nil && s.log != nil && s.log.Err() == nil {
+		s.torn = ",torn by a kill"
+		n.apply(change{int64(len(n.cache)) - 2, []byte(s.torn)})
+		n.sync(s.d.block)
+	}
+	if s.start("torn") {
+		s.step = "rewrite"
+		s.note(s.rewrite(s.commits()...))
+		s.note(s.append(s.c.commit(600)))
+		s.step = "failed sync"
+		s.failing("sync", 0, fault{err: errIO, after: true}, func() error { return s.append(s.c.commit(2000)) })
+		s.end()
+	}
+	if s.start("after a failed sync") {
+		s.step = "killed before the directory was synced"
+		s.failing("syncdir", 0, fault{err: errIO}, func() error { return s.rewrite(s.commits()...) })
+		s.end()
+	}
+	if s.start("after a kill in a rewrite") {
+		s.end()
+	}
+}
+
+// Each sync of a session is left out in turn, as are the writes of a recovery. The crash states must show it.
+func TestEverySync(t *testing.T) {
+	t.Parallel()
+	run := func(prepare func(d *memDisk, s *session)) *session {
+		d := newMemDisk(512)
+		s := newSession(d, func(error) {})
+		s.c.limit = 100
+		prepare(d, s)
+		s.run()
+		return s
+	}
+	s := run(func(*memDisk, *session) {})
+	if len(s.c.failed) > 0 {
+		t.Fatalf("with all syncs: %s", s.c.failed[0])
+	}
+	// These syncs don't matter in this session. In others they do: the code is the same.
+	harmless := []string{
+		"create: syncdir 1",                 // nothing was acknowledged yet
+		"close: sync 1",                     // the next process appends the empty commit again
+		"torn: sync 2",                      // truncates again
+		"torn: syncdir 2",                   // the first did it
+		"after a failed sync: syncdir 1",    // there was no rename
+		"after a kill in a rewrite: sync 1", // there was nothing after the snapshot
+	}
+	found := 0
+	for k := 0; ; k++ {
+		skipped := ""
+		s := run(func(d *memDisk, s *session) {
+			left, step, calls := k, "", map[string]int{}
+			d.skipSync = func(call, _ string) bool {
+				if s.step != step {
+					step, calls = s.step, map[string]int{}
+				}
+				calls[call]++
+				left--
+				if left == -1 {
+					skipped = fmt.Sprintf("%s: %s %d", step, call, calls[call])
+				}
+				return left == -1
+			}
+		})
+		if skipped == "" {
+			break
+		}
+		if len(s.c.failed) > 0 {
+			found++
+		} else if !slices.Contains(harmless, skipped) {
+			t.Errorf("without %s: %d crash states, and none was found wrong", skipped, s.c.states)
+		}
+	}
+	t.Logf("%d missing syncs were found", found)
+	s = run(func(d *memDisk, s *session) { d.skipSame = true })
+	if len(s.c.failed) == 0 {
+		t.Errorf("recovery without writing: %d states, and none was found wrong", s.c.states)
+	}
+}
+
+func seq(commits ...string) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for _, c := range commits {
+			if !yield([]byte(c)) {
+				return
+			}
+		}
+	}
+}
+
+func join(content, commit string) string {
+	if commit == "" {
+		return content
+	}
+	return content + commit + "\n"
+}
+
+// brief quotes texts, with a count instead of repeated bytes.
+func brief(texts ...string) string {
+	var b strings.Builder
+	for _, s := range texts {
+		b.WriteString("\n\t")
+		for i := 0; i < len(s); {
+			run := len(s[i:]) - len(strings.TrimLeft(s[i:], s[i:i+1]))
+			run = max(run, 1)
+			quoted := strconv.QuoteToASCII(s[i : i+1])
+			b.WriteString(quoted[1 : len(quoted)-1])
+			if run > 3 {
+				fmt.Fprintf(&b, "<%d times>", run)
+			} else {
+				run = 1
+			}
+			i += run
+		}
+	}
+	return b.String()
+}

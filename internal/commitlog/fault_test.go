@@ -1,0 +1,243 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Every call of every kind fails in turn, before it has its effect, after it, or in the middle; after each change
+// the crash states are looked at as well. A failure must be reported, and the file must work when it is opened again.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	unreported := []string{"remove", "close"} // an unfinished rewrite may stay; files were synced before
+	counts := map[string]int{}
+	// run reports whether the k-th call failed.
+	run := func(call string, k int, f fault) (failed bool) {
+		d := newMemDisk(512)
+		inject := once(call, k, f)
+		d.fault = func(call, path string) fault {
+			f := inject(call, path)
+			failed = failed || f.err != nil
+			return f
+		}
+		reported := false
+		s := newSession(d, func(error) { reported = reported || failed })
+		s.run()
+		d.fault = nil
+		s.start("at the end")
+		if len(s.c.failed) > 0 {
+			t.Fatalf("%s %d fails (%+v): %s", call, k, f, s.c.failed[0])
+		}
+		if failed {
+			counts[call]++
+		}
+		reported = reported || strings.Contains(d.log.String(), "without an empty commit")
+		if failed && !reported && !slices.Contains(unreported, call) {
+			t.Errorf("%s %d failed (%+v), and nothing reported it", call, k, f)
+		}
+		return failed
+	}
+	calls := []string{"resolve", "lock", "unlock", "open", "create", "replace", "remove", "syncdir", "read",
+		"write", "truncate", "sync", "close", "size"}
+	for _, call := range calls {
+		faults := []fault{{err: errIO}}
+		if slices.Contains([]string{"create", "replace", "write", "truncate", "sync"}, call) {
+			faults = append(faults, fault{err: errIO, after: true})
+		}
+		if call == "write" {
+			faults = append(faults, fault{err: errIO, short: 1}, fault{err: errIO, short: 40})
+		}
+		for _, f := range faults {
+			for k := 0; run(call, k, f); k++ {
+			}
+		}
+		if counts[call] == 0 {
+			t.Errorf("%s was never called", call)
+		}
+	}
+	t.Logf("failed calls: %v", counts)
+}
+
+// filled opens a file on a simulated disk that has the commits "1" and "2".
+func filled(t *testing.T) (*memDisk, *Log) {
+	t.Helper()
+	d := newMemDisk(512)
+	l, _ := openMem(t, d)
+	check(t, l.Append([]byte("1")))
+	check(t, l.Append([]byte("2")))
+	return d, l
+}
+
+func reopened(t *testing.T, d *memDisk) string {
+	t.Helper()
+	_, commits := openMem(t, d.clone())
+	return strings.Join(withRecords(commits), " ")
+}
+
+func withRecords(commits []string) []string {
+	return slices.DeleteFunc(slices.Clone(commits), func(c string) bool { return c == "" })
+}
+
+func TestFailedSync(t *testing.T) {
+	d, l := filled(t)
+	d.fault = once("sync", 0, fault{err: errIO, after: true})
+	err := l.Append([]byte("3"))
+	if !errors.Is(err, ErrBroken) || !errors.Is(err, errIO) {
+		t.Errorf("Append = %v, want ErrBroken and the cause", err)
+	}
+	if l.Err() != err {
+		t.Errorf("Err = %v, want %v", l.Err(), err)
+	}
+	d.fault = func(call, _ string) fault { t.Errorf("%s of a broken log", call); return fault{} }
+	for name, err := range map[string]error{"Append": l.Append([]byte("4")), "Rewrite": l.Rewrite(seq("5"), 1)} {
+		if !errors.Is(err, ErrBroken) {
+			t.Errorf("%s of a broken log = %v", name, err)
+		}
+	}
+	d.fault = nil
+	err = l.Close()
+	if !errors.Is(err, ErrBroken) {
+		t.Errorf("Close of a broken log = %v", err)
+	}
+	if got := reopened(t, d); got != "1 2 3" {
+		t.Errorf("commits = %s", got)
+	}
+}
+
+// On a full disk the commit is refused, and the file is as before.
+func TestFullDisk(t *testing.T) {
+	for short := range 60 {
+		d, l := filled(t)
+		before := d.text(memPath)
+		d.fault = once("write", 0, fault{err: errFull, short: short})
+		err := l.Append([]byte("3"))
+		if !errors.Is(err, errFull) || l.Err() != nil {
+			t.Fatalf("%d bytes: Append = %v, Err = %v", short, err, l.Err())
+		}
+		if got := d.text(memPath); got != before {
+			t.Fatalf("%d bytes: the file is %s", short, brief(got))
+		}
+		check(t, l.Append([]byte("4")))
+		check(t, l.Close())
+		if got := reopened(t, d); got != "1 2 4" {
+			t.Fatalf("%d bytes: commits = %s", short, got)
+		}
+	}
+}
+
+// A failed write that can't be undone breaks the log, and Open removes what is left of it.
+func TestFailedUndo(t *testing.T) {
+	for _, call := range []string{"write", "truncate", "sync"} {
+		d, l := filled(t)
+		writes := 0
+		d.fault = func(called, _ string) fault {
+			if called == "write" {
+				writes++
+			}
+			if called == "write" && writes == 1 || called == call {
+				return fault{err: errIO, short: 30}
+			}
+			return fault{}
+		}
+		err := l.Append([]byte("3"))
+		if !errors.Is(err, ErrBroken) {
+			t.Errorf("%s: Append = %v", call, err)
+		}
+		d.fault = nil
+		l.Close()
+		if got := reopened(t, d); got != "1 2" {
+			t.Errorf("%s: commits = %s", call, got)
+		}
+	}
+}
+
+// A file without room for the empty commit is valid.
+func TestNoRoomForEmptyCommit(t *testing.T) {
+	d, l := filled(t)
+	d.fault = once("write", 0, fault{err: errFull, short: 20})
+	check(t, l.Close())
+	l, _ = openMem(t, d)
+	check(t, l.Append([]byte("3")))
+	killed := d.clone()
+	killed.fault = once("write", 2, fault{err: errFull, short: 20})
+	l, _ = openMem(t, killed)
+	check(t, l.Err())
+	check(t, l.Append([]byte("4")))
+	if got := reopened(t, killed); got != "1 2 3 4" {
+		t.Errorf("commits = %s", got)
+	}
+}
+
+// If recovery fails, the file isn't opened, and the next Open finds the same commits.
+func TestFailedRecovery(t *testing.T) {
+	for _, test := range []struct {
+		call string
+		k    int
+	}{
+		{"create", 0}, {"write", 0}, {"write", 1}, {"write", 2}, {"truncate", 0}, {"sync", 0}, {"sync", 1},
+		{"sync", 2}, {"syncdir", 0}, {"syncdir", 1},
+	} {
+		t.Run(fmt.Sprint(test.call, test.k), func(t *testing.T) {
+			d, _ := filled(t)
+			d = d.clone()
+			n := d.names[memPath]
+			n.apply(change{int64(len(n.cache)) - 2, []byte(",torn")})
+			d.fault = once(test.call, test.k, fault{err: errIO})
+			_, _, err := openContent(d)
+			if !errors.Is(err, errIO) {
+				t.Errorf("Open = %v", err)
+			}
+			if d.locked[memPath] {
+				t.Error("the file is still locked")
+			}
+			if got := reopened(t, d); got != "1 2" {
+				t.Errorf("commits = %s", got)
+			}
+		})
+	}
+}
+
+func TestFailedRewrite(t *testing.T) {
+	busy := fault{err: syscall.EBUSY}
+	for name, test := range map[string]struct {
+		call   string
+		f      fault
+		says   string
+		broken bool
+	}{
+		"not created":          {"create", fault{err: errFull}, "no space", false},
+		"not written":          {"write", fault{err: errFull, short: 10}, "no space", false},
+		"not synced":           {"sync", fault{err: errIO}, "input/output", false},
+		"a mount point":        {"replace", busy, "mount its directory", false},
+		"not renamed":          {"replace", fault{err: syscall.EACCES}, "denied", false},
+		"perhaps renamed":      {"replace", fault{err: errIO, after: true}, "rename", true},
+		"directory not synced": {"syncdir", fault{err: errIO}, "sync the directory", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, l := filled(t)
+			d.fault = once(test.call, 0, test.f)
+			err := l.Rewrite(seq("new"), 1)
+			if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), memPath) {
+				t.Errorf("Rewrite = %v, want %q", err, test.says)
+			}
+			if errors.Is(err, ErrBroken) != test.broken || (l.Err() != nil) != test.broken {
+				t.Errorf("Rewrite = %v, Err = %v, want broken = %v", err, l.Err(), test.broken)
+			}
+			if d.names[memPath+tmpSuffix] != nil {
+				t.Error("FILE.tmp is still there")
+			}
+			want := "new"
+			if !test.broken {
+				check(t, l.Append([]byte("3")))
+				want = "1 2 3"
+			}
+			if got := reopened(t, d); got != want {
+				t.Errorf("commits = %s, want %s", got, want)
+			}
+		})
+	}
+}
