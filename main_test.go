@@ -768,34 +768,6 @@ func untilClosed(addr string) {
 	}
 }
 
-// TestGracefulStop: what runs when the server is told to stop is finished.
-func TestGracefulStop(t *testing.T) {
-	t.Parallel()
-	p := start(t, nil, "-memory", "-addr", "127.0.0.1:0")
-	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(p.lines["base_url"], "http://"), base))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "POST %s/events/create HTTP/1.1\r\nHost: x\r\nx-service-api-key: %s\r\n"+
-		"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n", base, p.lines["api_key"], len(newEvent))
-	in := bufio.NewReader(conn)
-	if line, err := in.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
-		t.Fatalf("%q %v", line, err)
-	}
-	stopped := make(chan int, 1)
-	go func() { stopped <- p.stop() }()
-	untilClosed(conn.RemoteAddr().String())
-	io.WriteString(conn, newEvent)
-	in.ReadString('\n')
-	if line, err := in.ReadString('\n'); err != nil || !strings.Contains(line, "201") {
-		t.Errorf("the request that ran = %q %v, want 201", line, err)
-	}
-	if code := <-stopped; code != 0 {
-		t.Errorf("exit status %d", code)
-	}
-}
-
 // With -v there is a line for each request, without keys, queries and bodies.
 func TestRequestLog(t *testing.T) {
 	t.Parallel()

@@ -140,7 +140,8 @@ type File struct {
 }
 
 // Open takes the lock of the file at path, reads the file and calls replay once for
-// each commit, in order. An error from replay refuses the file: it becomes the reason of a [*DamageError] for that line.
+// each commit, in order. An error from replay refuses the file: it becomes the reason of a
+// [*DamageError] for that line.
 //
 // Open changes nothing on disk but the lock file, so that its caller can still
 // refuse what was read and leave the file as it is; [File.Settle] repairs what one
