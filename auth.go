@@ -155,15 +155,6 @@ func (s inner) IssueKeyJSON(request []byte) (map[string]string, error) {
 	return map[string]string{"id": key.ID, "key": secret, "user": key.UserID}, nil
 }
 
-// List is an array of all rows of a kind, in the form in which an operator reads them: of "keys".
-func (s inner) List(kind string) ([]byte, error) {
-	list := map[string]func() any{"keys": s.listKeys}[kind]
-	if list == nil {
-		return nil, fmt.Errorf("the list of %s: %w", kind, ErrNotFound)
-	}
-	return strict.Encode(list()), nil
-}
-
 // listedKey is a key with the name and email of its user.
 type listedKey struct {
 	Key
@@ -172,51 +163,19 @@ type listedKey struct {
 	Email  string `json:"email"`
 }
 
-// keyRow is what a listedKey is made of. The row is a copy, to be read while others change the store.
-type keyRow struct {
-	rows.Row
-	name, email string
-}
-
-func listed(row keyRow) listedKey {
-	key := listedKey{Name: row.name, Email: row.email}
-	decode(&key.Key, &row.Row)
-	return key
-}
-
-func newKeyRow(key, user *rows.Row) keyRow {
-	return keyRow{*key, user.Value("name"), user.Value("email")}
-}
-
-// Key is one key as the list of keys has it. The error wraps [ErrNotFound] if there is no such key.
-func (s inner) Key(id string) ([]byte, error) {
-	var row keyRow
-	s.db.View(func(v rows.View) {
-		key := v.Get("key", id)
-		if key != nil {
-			row = newKeyRow(key, v.Get("usr", key.Parent))
-		}
-	})
-	if row.ID == "" {
-		return nil, notFound("key", id)
-	}
-	return strict.Encode(listed(row)), nil
-}
-
-func (s inner) listKeys() any {
-	var keys []keyRow
+// Keys is an array of all keys, in the form in which an operator reads them.
+func (s inner) Keys() ([]byte, error) {
+	list := []listedKey{}
 	s.db.View(func(v rows.View) {
 		for user := range v.Children("", "usr") {
-			for key := range v.Children(user.ID, "key") {
-				keys = append(keys, newKeyRow(key, user))
+			for row := range v.Children(user.ID, "key") {
+				key := listedKey{Name: user.Value("name"), Email: user.Value("email")}
+				decode(&key.Key, row)
+				list = append(list, key)
 			}
 		}
 	})
-	list := make([]listedKey, len(keys))
-	for i, key := range keys {
-		list[i] = listed(key)
-	}
-	return list
+	return strict.Encode(list), nil
 }
 
 // firstKey creates the first key of a store that has none, if makeOne is true or a secret is chosen, and

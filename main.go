@@ -593,7 +593,8 @@ func operatorServer(a *api, s service, baseURL string, began time.Time) *command
 // operatorHandler answers the operator's commands. Who may open the socket may do everything.
 func operatorHandler(a *api, p process, report operator.Report) http.Handler {
 	routes := operator.StoreRoutes(a, report, "")
-	routes = append(routes, answer.Route{Operation: "GET /status", Handle: operator.Reply(200, p.status)})
+	routes = append(routes, operator.RevokeRoute(a, report),
+		answer.Route{Operation: "GET /status", Handle: operator.Reply(200, p.status)})
 	everyone := func(*http.Request) error { return nil }
 	return operator.Handler("", routes, everyone, a.writeCause)
 }

@@ -84,9 +84,6 @@ func (d *Double) Control(token string, report operator.Report, writeError answer
 		return nil, nil
 	}
 	routes := operator.StoreRoutes(controlled{d.server, d}, report, d.base)
-	routes = slices.DeleteFunc(routes, func(r answer.Route) bool {
-		return strings.HasSuffix(r.Operation, "/{id}")
-	})
 	for i := range routes {
 		routes[i].Params = nil // GET /records returns all of them
 	}

@@ -90,13 +90,9 @@ func (c *client) IssueKeyJSON(request []byte) (map[string]string, error) {
 	return decode[map[string]string](c, "POST", "/keys", request)
 }
 
-func (c *client) List(kind string) ([]byte, error) {
-	list, err := decode[struct{ Data json.RawMessage }](c, "GET", "/"+kind, nil)
+func (c *client) Keys() ([]byte, error) {
+	list, err := decode[struct{ Data json.RawMessage }](c, "GET", "/keys", nil)
 	return list.Data, err
-}
-
-func (c *client) Key(id string) ([]byte, error) {
-	return decode[json.RawMessage](c, "GET", "/keys/"+url.PathEscape(id), nil)
 }
 
 func (c *client) RevokeKey(id string) error {

@@ -167,10 +167,10 @@ var requests = []struct {
 		return err
 	}, `issue {"name":"Ada"}`, "key_1secretusr_1"},
 	{"GET /keys", func(s Store, answer io.Writer) error {
-		list, err := s.List("keys")
+		list, err := s.Keys()
 		answer.Write(list)
 		return err
-	}, "keys", `[{"id":"key_1"}]`},
+	}, "keys", `[{"id":"key_1","revoked_at":null}]`},
 	{"DELETE /keys/{id}", func(s Store, _ io.Writer) error {
 		return s.RevokeKey("key 1?%2F#")
 	}, "revoke key 1?%2F#", ""},
@@ -197,7 +197,7 @@ var requests = []struct {
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	s := &store{}
-	routes := StoreRoutes(s, noReport, "")
+	routes := allRoutes(s, noReport, "")
 	tools := map[string]target{
 		"server": newTarget(serve(t, Handler("", routes, everyone, fail))),
 		"file":   newTarget(filepath.Join(shortDir(t), "d")),

@@ -47,8 +47,7 @@ type tool struct {
 func AddCommands(p *command.Program, files Files) {
 	t := &tool{p, files}
 	p.Add("key issue", "", "make an API key for a user and print it: it is shown this once", t.keyIssue)
-	p.Add("key list", "", "list the keys, without their secrets", t.list("keys",
-		"id", "user_id", "name", "email", "hint", "created_at", "revoked_at"))
+	p.Add("key list", "", "list the keys, without their secrets", t.keyList)
 	p.Add("key revoke", "ID", "end a key for good", t.keyRevoke)
 	p.Add("apply", "[FILE|-]",
 		"put an array of records into the store, all or none; see docs/records.md", t.apply)
@@ -138,13 +137,20 @@ func (t *tool) keyIssue(flags *command.Flags) func() error {
 	}
 }
 
-// findKey returns the members of a key, of which null is "".
-func findKey(s Store, id string) (members map[string]string, err error) {
-	key, err := s.Key(id)
-	if err == nil {
-		err = json.Unmarshal(key, &members)
+// findKey returns the members of a key, of which null is "". There are none if there is no such key.
+func findKey(s Store, id string) (map[string]string, error) {
+	list, err := s.Keys()
+	if err != nil {
+		return nil, err
 	}
-	return members, err
+	var keys []map[string]string
+	err = json.Unmarshal(list, &keys)
+	for _, key := range keys {
+		if key["id"] == id {
+			return key, err
+		}
+	}
+	return nil, err
 }
 
 // whose names a key and its user.
@@ -152,29 +158,28 @@ func whose(key map[string]string) string {
 	return fmt.Sprintf("%s of %s, %s (%s)", key["id"], key["name"], key["email"], key["user_id"])
 }
 
-// list is the subcommand that prints a list of a kind: for people a table of these members.
-func (t *tool) list(kind string, members ...string) func(*command.Flags) func() error {
-	return func(flags *command.Flags) func() error {
-		var data string
-		var asJSON bool
-		DataFlag(flags, &data)
-		jsonFlag(flags, &asJSON)
-		return func() error {
-			return t.look(data, func(s Store) error {
-				list, err := s.List(kind)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return t.program.Printf("%s\n", list)
-				}
-				array, err := strict.Parse(list)
-				if err != nil {
-					return err
-				}
-				return t.program.Printf("%s", command.Printable(table(array, members)))
-			})
-		}
+// keyList prints the keys.
+func (t *tool) keyList(flags *command.Flags) func() error {
+	var data string
+	var asJSON bool
+	DataFlag(flags, &data)
+	jsonFlag(flags, &asJSON)
+	return func() error {
+		return t.look(data, func(s Store) error {
+			list, err := s.Keys()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return t.program.Printf("%s\n", list)
+			}
+			array, err := strict.Parse(list)
+			if err != nil {
+				return err
+			}
+			columns := []string{"id", "user_id", "name", "email", "hint", "created_at", "revoked_at"}
+			return t.program.Printf("%s", command.Printable(table(array, columns)))
+		})
 	}
 }
 

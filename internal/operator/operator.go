@@ -6,7 +6,6 @@
 //
 //	POST   /keys       {"name","email"} or {"user_id"} -> 201 {"id","key","user"}
 //	GET    /keys       -> {"data":[…]}
-//	GET    /keys/{id}  -> one of them
 //	DELETE /keys/{id}  -> 204, the key is revoked
 //	GET    /records    -> an array of records, with ?user=ID those of one user
 //	POST   /records    an array of records, all or none -> {"applied":n,"unchanged":n}
@@ -33,10 +32,8 @@ type Store interface {
 	// user with that email, who is made if there is none. It returns the key's id as
 	// "id", its secret as "key" and the id of its user as "user".
 	IssueKeyJSON(request []byte) (issued map[string]string, err error)
-	// List returns an array of all that there is of a kind: of one of [Lists].
-	List(kind string) ([]byte, error)
-	// Key returns a key as the list of "keys" has it. The error is that there is no such key.
-	Key(id string) ([]byte, error)
+	// Keys returns an array of all keys, without their secrets.
+	Keys() ([]byte, error)
 	// RevokeKey ends the key with an id, for good.
 	RevokeKey(id string) error
 	// WriteRecords writes an array of all records. The error is the writer's.
@@ -53,9 +50,6 @@ type Store interface {
 }
 
 const maxBody = 1 << 20 // bytes of the request for a key
-
-// Lists are the kinds of which an operator gets a list, of keys without secrets.
-var Lists = []string{"keys"}
 
 // Report logs a change that an operator made: a message, and names with their values. It gets
 // no secret.
@@ -75,20 +69,9 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 		}
 		return issued, nil
 	}
-	getKey := func(r answer.Request) (any, error) {
-		key, err := store.Key(r.PathValue("id"))
-		return json.RawMessage(key), err
-	}
-	revokeKey := func(r answer.Request) (any, error) {
-		id := r.PathValue("id")
-		before, err := findKey(store, id)
-		if err == nil {
-			err = store.RevokeKey(id)
-		}
-		if err == nil && before["revoked_at"] == "" {
-			report("revoked a key", "key", id)
-		}
-		return nil, err
+	listKeys := func(answer.Request) (any, error) {
+		keys, err := store.Keys()
+		return map[string]json.RawMessage{"data": keys}, err
 	}
 	applyRecords := func(r answer.Request) (any, error) {
 		count, ids, err := store.ApplyRecords(r.Body)
@@ -123,21 +106,28 @@ func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
 		answer.Stream(w, write)
 		return nil
 	}
-	var routes []answer.Route
-	for _, kind := range Lists {
-		list := func(answer.Request) (any, error) {
-			data, err := store.List(kind)
-			return map[string]json.RawMessage{"data": data}, err
-		}
-		routes = append(routes, answer.Route{Operation: "GET /" + kind, Handle: Reply(200, list)})
-	}
-	return append(routes, []answer.Route{
+	return []answer.Route{
+		{Operation: "GET /keys", Handle: Reply(200, listKeys)},
 		{Operation: "POST /keys", MaxBody: maxBody, Handle: Reply(201, issueKey)},
-		{Operation: "GET /keys/{id}", Handle: Reply(200, getKey)},
-		{Operation: "DELETE /keys/{id}", Handle: Reply(204, revokeKey)},
 		{Operation: "GET /records", Params: []answer.Parameter{user}, Handle: writeRecords},
 		{Operation: "POST /records", MaxBody: math.MaxInt64, Handle: Reply(200, applyRecords)},
-	}...)
+	}
+}
+
+// RevokeRoute is the route that revokes a key of a store.
+func RevokeRoute(store Store, report Report) answer.Route {
+	revoke := func(r answer.Request) (any, error) {
+		id := r.PathValue("id")
+		before, err := findKey(store, id)
+		if err == nil {
+			err = store.RevokeKey(id)
+		}
+		if err == nil && before["revoked_at"] == "" {
+			report("revoked a key", "key", id)
+		}
+		return nil, err
+	}
+	return answer.Route{Operation: "DELETE /keys/{id}", Handle: Reply(204, revoke)}
 }
 
 // Reply is a handler that answers with a status and what do returns, in the form of

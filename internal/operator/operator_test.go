@@ -31,12 +31,8 @@ func (s *store) IssueKeyJSON(request []byte) (map[string]string, error) {
 	return map[string]string{"id": "key_1", "key": "secret", "user": "usr_1"}, err
 }
 
-func (s *store) List(kind string) ([]byte, error) {
-	return s.do(`[{"id":"key_1"}]`, kind)
-}
-
-func (s *store) Key(id string) ([]byte, error) {
-	return s.do(`{"id":"key_1","revoked_at":`+cmp.Or(s.revoked, "null")+`}`, "key "+id)
+func (s *store) Keys() ([]byte, error) {
+	return s.do(`[{"id":"key_1","revoked_at":`+cmp.Or(s.revoked, "null")+`}]`, "keys")
 }
 
 func (s *store) UserRecords(userID string) (func(io.Writer) error, error) {
@@ -74,6 +70,11 @@ func noReport(string, ...any) {}
 
 const issued = `{"base_url":"http://example.com/v1","id":"key_1","key":"secret","user":"usr_1"}`
 
+// allRoutes are the routes of the operator's socket.
+func allRoutes(s Store, report Report, basePath string) []answer.Route {
+	return append(StoreRoutes(s, report, basePath), RevokeRoute(s, report))
+}
+
 // fail answers what is no [answer.Error] as the API does.
 func fail(w http.ResponseWriter, _ *http.Request, err error) {
 	e, ok := errors.AsType[*answer.Error](err)
@@ -106,7 +107,7 @@ func (w *deadlineWriter) SetWriteDeadline(deadline time.Time) error {
 // What an operator asks for may take longer than a server allows for an answer.
 func TestRoutesTakeTheirTime(t *testing.T) {
 	t.Parallel()
-	routes := StoreRoutes(&store{}, noReport, "")
+	routes := allRoutes(&store{}, noReport, "")
 	h := Handler("/base", routes, everyone, fail)
 	for _, route := range routes {
 		method, path, _ := strings.Cut(strings.ReplaceAll(route.Operation, "{id}", "key_1"), " ")
@@ -126,20 +127,19 @@ func TestRoutesTakeTheirTime(t *testing.T) {
 func TestStoreRoutes(t *testing.T) {
 	t.Parallel()
 	s := &store{}
-	h := Handler("/base", StoreRoutes(s, noReport, "/v1"), everyone, fail)
+	h := Handler("/base", allRoutes(s, noReport, "/v1"), everyone, fail)
 	longest := strings.Repeat(" ", 1<<20)
-	routes := "there is no such route below /base/; there are GET /" + strings.Join(Lists, ", GET /") + ", POST /keys, GET /keys/{id}, DELETE /keys/{id}, "
+	routes := "there is no such route below /base/; there are GET /keys, POST /keys, GET /records, "
 	for _, tt := range []struct {
 		request, body string
 		status        int
 		want          string // the answer, or the beginning of an error's message
 		asked         string
 	}{
-		{"GET /keys", "", 200, `{"data":[{"id":"key_1"}]}`, "keys"},
-		{"GET /keys?", "", 200, `{"data":[{"id":"key_1"}]}`, "keys"},
+		{"GET /keys", "", 200, `{"data":[{"id":"key_1","revoked_at":null}]}`, "keys"},
+		{"GET /keys?", "", 200, `{"data":[{"id":"key_1","revoked_at":null}]}`, "keys"},
 		{"POST /keys", `{"name":"Ada"}`, 201, issued, `issue {"name":"Ada"}`},
 		{"POST /keys", longest, 201, issued, "issue " + longest},
-		{"GET /keys/key_1", "", 200, `{"id":"key_1","revoked_at":null}`, "key key_1"},
 		{"DELETE /keys/key_1", "", 204, "", "revoke key_1"},
 		{"DELETE /keys/.a%20%3Fb", "", 204, "", "revoke .a ?b"},
 		{"DELETE /keys/%7Bid%7D", "", 204, "", "revoke {id}"},
@@ -155,11 +155,11 @@ func TestStoreRoutes(t *testing.T) {
 		{"DELETE /keys/a/b", "", 404, routes, ""},
 		{"PUT /keys", "", 405, "this method is not allowed on /keys; use GET, HEAD, POST, OPTIONS", ""},
 		{"DELETE /records?x", "x", 405, "this method is not allowed on /records; use GET, HEAD, POST, OPTIONS", ""},
-		{"PUT /keys/key_1", "", 405, "this method is not allowed on /keys/{id}; use GET, HEAD, DELETE, OPTIONS", ""},
+		{"PUT /keys/key_1", "", 405, "this method is not allowed on /keys/{id}; use DELETE, OPTIONS", ""},
 		{"GET /keys?limit=1", "", 400, `\"limit\" is not a query parameter of GET /keys: it takes none"`, ""},
 		{"POST /keys?user=", "{}", 400, `\"user\" is not a query parameter of POST /keys: it takes none"`, ""},
 		{"GET /records?%zz", "", 400, "the query string is malformed; ", ""},
-		{"GET /keys", "{}", 200, `{"data":[{"id":"key_1"}]}`, "keys"},
+		{"GET /keys", "{}", 200, `{"data":[{"id":"key_1","revoked_at":null}]}`, "keys"},
 		{"DELETE /keys/key_1", " ", 400, "the body must be empty", ""},
 		{"POST /keys", longest + "{", 413, "the body must have at most 1 MiB (1,048,576 bytes)\"", ""},
 	} {
@@ -186,7 +186,7 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	s := &store{err: errors.New("the disk is full")}
 	var failed error
-	routes := StoreRoutes(s, noReport, "")
+	routes := allRoutes(s, noReport, "")
 	h := Handler("/base", routes, everyone, func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err })
 	for _, request := range []string{
 		"POST /keys", "DELETE /keys/key_1", "POST /records",
@@ -211,14 +211,14 @@ func TestReport(t *testing.T) {
 	} {
 		got := ""
 		report := func(message string, args ...any) { got += message + " " + fmt.Sprintf("%v", args) }
-		send(Handler("/base", StoreRoutes(&store{}, report, ""), everyone, fail), tt.request, "")
+		send(Handler("/base", allRoutes(&store{}, report, ""), everyone, fail), tt.request, "")
 		if got != tt.want {
 			t.Errorf("%s logs %q, want %q", tt.request, got, tt.want)
 		}
 	}
 	got := ""
 	report := func(message string, _ ...any) { got += message }
-	h := Handler("/base", StoreRoutes(&store{revoked: `"2027-01-01T00:00:00Z"`}, report, ""), everyone, fail)
+	h := Handler("/base", allRoutes(&store{revoked: `"2027-01-01T00:00:00Z"`}, report, ""), everyone, fail)
 	if w := send(h, "DELETE /keys/key_1", ""); w.Code != 204 || got != "" {
 		t.Errorf("a second revoke = %d and logs %q, want 204 and nothing", w.Code, got)
 	}
