@@ -551,11 +551,6 @@ func openToServe(s service) (*Store, error) {
 	if s.data == "" {
 		return NewStore(&s.config), nil
 	}
-	logger := s.config.Logger
-	file, err := os.Stat(s.data)
-	if err == nil && file.Size() > 0 { // where memory runs out below, this is the last line of the log
-		logger.Info("reading the data file", "data", s.data, "bytes", file.Size())
-	}
 	store, err := Open(s.data, &s.config)
 	if err != nil {
 		return nil, offline.Advised(err)

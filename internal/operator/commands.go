@@ -242,9 +242,7 @@ func (t *tool) keyRevoke(flags *command.Flags) func() error {
 
 func (t *tool) apply(flags *command.Flags) func() error {
 	var data string
-	var asJSON bool
 	DataFlag(flags, &data)
-	jsonFlag(flags, &asJSON)
 	return func() error {
 		if len(flags.Args) > 1 {
 			return command.Usage(errors.New("apply takes one FILE after its flags, or - for standard input"))
@@ -263,10 +261,6 @@ func (t *tool) apply(flags *command.Flags) func() error {
 			end()
 			if err != nil {
 				return err
-			}
-			if asJSON {
-				return t.program.Printf("{\"applied\":%d,\"unchanged\":%d}\n",
-					count["applied"], count["unchanged"])
 			}
 			t.program.Notice("%s", applied(count["applied"], count["unchanged"]))
 			return nil
