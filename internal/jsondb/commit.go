@@ -12,7 +12,7 @@ import (
 
 const (
 	sharedCommit = 1 << 20  // bytes of records after which no further call shares a commit
-	minRewrite   = 64 << 20 // bytes: a smaller file isn't rewritten for its stale records while the DB is open
+	minRewrite   = 64 << 20 // bytes: a smaller file isn't rewritten when it has doubled
 )
 
 // call is one call of Batch or Update.
@@ -22,12 +22,13 @@ type call struct {
 	err  error         // result
 	done chan struct{} // closed once err is final
 
-	// dependent means that the call fails if the commit fails: it made changes, or may have seen pending ones.
+	// dependent means that the call fails if the commit fails: it made changes, or may have seen pending
+	// ones.
 	dependent bool
 }
 
-// commitQueue commits the calls that wait. Calls that arrive in the meantime wait for the next commitQueue, which
-// the first of them runs.
+// commitQueue commits the calls that wait. Calls that arrive in the meantime wait for the next commitQueue,
+// which the first of them runs.
 func (db *DB) commitQueue() {
 	db.writer.Lock()
 	defer db.writer.Unlock()
@@ -83,7 +84,6 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 func (db *DB) run(tx *Tx, c *call) {
 	c.dependent = len(tx.changes) > 0
 	tx.savepoint = len(tx.changes)
-	tx.undo = tx.undo[:0]
 	c.err = db.try(tx, c)
 	if c.err != nil {
 		tx.rollback()
@@ -105,7 +105,8 @@ func (db *DB) run(tx *Tx, c *call) {
 	}
 }
 
-// try calls the function of a call. It returns a panic as an error, because the goroutine may be that of another call.
+// try calls the function of a call. It returns a panic as an error, because the goroutine may be that of
+// another call.
 func (db *DB) try(tx *Tx, c *call) (err error) {
 	defer func() {
 		p := recover()

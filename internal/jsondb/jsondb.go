@@ -1,5 +1,5 @@
-// Package jsondb is a small transactional database of JSON objects. It keeps all rows in memory. If it has a data
-// file, every commit is durable before it becomes visible.
+// Package jsondb is a small transactional database of JSON objects. It keeps all rows in memory. If it has a
+// data file, every commit is durable before it becomes visible.
 //
 //	db, err := jsondb.Open("events.json", jsondb.Options{Tables: tables, Formats: []string{"events/1"}})
 //	…
@@ -10,9 +10,9 @@
 //	db.View(func(tx *jsondb.Tx) { fmt.Println(tx.Find("usr_1").JSON) })
 //
 // A [Row] is the text of one JSON object, which is stored and returned as it was put, and the few fields that
-// the database reads of it. A [Table] names them. Rows are found by their ID and by their unique key, such as an
-// email address, and are listed by their parent, the row that they belong to and are deleted with. There are no
-// other queries. Callers validate rows before they put them.
+// the database reads of it. A [Table] names them. Rows are found by their ID and by their unique key, such as
+// an email address, and are listed by their parent, the row that they belong to and are deleted with. There
+// are no other queries. Callers validate rows before they put them.
 //
 // # How a change becomes durable
 //
@@ -20,17 +20,21 @@
 // [DB.Update] run one that writes:
 //
 //  1. Run. Transactions that write run one after the other. Their changes are pending: kept apart from the
-//     committed rows, visible to later transactions of the same commit only, and dropped if the transaction fails.
-//  2. Append. The records of all pending changes become one commit: one line of the data file (package commitlog).
+//     committed rows, visible to later transactions of the same commit only, and dropped if the transaction
+//     fails.
+//  2. Append. The records of all pending changes become one commit, which is one line of the data file
+//     (package commitlog).
 //  3. Sync. The file is synced. If that or the append fails, all pending changes are dropped.
 //  4. Publish. The pending changes replace the committed rows, and views see them.
 //  5. Return. Batch and Update return nil.
 //
-// A reader therefore sees nothing that is not on disk. Transactions of concurrent calls of Batch share a commit.
+// A reader therefore sees nothing that is not on disk. Transactions of concurrent calls of Batch share a
+// commit.
 //
-// A commit whose records don't fit into a line replaces the file by a snapshot of all rows instead: the file is
-// rewritten. That also removes stale records, which are those of rows that were changed or deleted since. So the
-// file is also rewritten when it has doubled, and by [Open] if it holds deletes or has an older format.
+// A commit whose records don't fit into a line replaces the file by a snapshot of all rows instead: the file
+// is rewritten. That also removes stale records, which are those of rows that were changed or deleted since.
+// So the file is also rewritten when it has doubled, and by [Open] if it holds deletes or has an older
+// format.
 package jsondb
 
 import (
@@ -53,14 +57,14 @@ type Table struct {
 	Prefix string // of IDs, before the underscore: "evt" in evt_1
 	Parent string // prefix of the table of the parents; "" if the rows have none
 
-	// Fields are the fields that the database reads, in the order in which they are in the text of a row. Each
-	// is a string or null. The first is "id", which must be the first of the row as well. If the table has a
-	// parent, the second is the ID of the parent. One of the others is "created_at". No row has objects or
-	// arrays inside.
+	// Fields are the fields that the database reads, in the order in which they are in the text of a row.
+	// Each is a string or null. The first is "id", which must be the first of the row as well. If the table
+	// has a parent, the second is the ID of the parent. One of the others is "created_at". No row has objects
+	// or arrays inside.
 	Fields []string
 
-	// Key returns the unique key of a row from the values of Fields, or "" if the row has none. It must not keep
-	// values. A null is "". No key looks like an ID, and no two tables have keys in common.
+	// Key returns the unique key of a row from the values of Fields, or "" if the row has none. It must not
+	// keep values. A null is "". No key looks like an ID, and no two tables have keys in common.
 	Key func(values []string) string
 
 	// Recode returns the text of a row of an older format as the current format has it.
@@ -98,8 +102,8 @@ func compareRows(a, b *Row) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
 }
 
-// idempotency is an idempotency key: the key of the request that created a row. Until it expires, and as long as
-// the row exists, the same request is known to have been carried out.
+// idempotency is an idempotency key: the key of the request that created a row. Until it expires, and as long
+// as the row exists, the same request is known to have been carried out.
 type idempotency struct {
 	Key  string    `json:"key"`
 	Body string    `json:"body"` // digest of the body of the request
@@ -111,7 +115,7 @@ const keyLifetime = 24 * time.Hour // of an idempotency key
 // Options configure a [DB].
 type Options struct {
 	Tables  []Table          // parents before their children
-	Formats []string         // formats of the data file that can be read, the oldest first; the last is written
+	Formats []string         // formats of files that can be read, the oldest first; the last is written
 	Now     func() time.Time // clock by which idempotency keys expire; nil is the system clock
 	Logger  *slog.Logger     // nil discards
 }
@@ -146,8 +150,9 @@ type DB struct {
 
 	writer    sync.Mutex // held by the commit under way; guards the fields up to mu
 	closed    bool
-	records   []byte // records of the commit, without the brackets
-	rewriteAt int64  // size of the file at which it is rewritten
+	records   []byte   // records of the commit, without the brackets
+	values    []string // of parseRow; kept for its memory
+	rewriteAt int64    // size of the file at which it is rewritten
 
 	mu sync.RWMutex // guards the fields below; to change them, writer is held as well
 	state
@@ -217,8 +222,8 @@ func (db *DB) Err() error {
 	return db.log.Err()
 }
 
-// Close waits for the commit under way and closes the data file. Calls of Batch and Update that haven't run yet
-// return [ErrClosed]. Views go on.
+// Close waits for the commit under way and closes the data file. Calls of Batch and Update that haven't run
+// yet return [ErrClosed]. Views go on.
 func (db *DB) Close() error {
 	db.writer.Lock()
 	defer db.writer.Unlock()
@@ -279,9 +284,9 @@ func (db *DB) tableOf(prefix string) *Table {
 // concurrent calls. It returns when the changes are durable and visible to View. If f fails or panics, Batch
 // returns that error, and nothing that f did is committed.
 //
-// f runs once, on any goroutine, unless ctx is done before its turn: then Batch returns the error of ctx. Later,
-// ctx has no effect. If the commit fails, Batch returns [ErrNotWritten], also if f had an error of its own that may
-// be due to pending changes of other calls.
+// f runs once, on any goroutine, unless ctx is done before its turn: then Batch returns the error of ctx.
+// Later, ctx has no effect. If the commit fails, Batch returns [ErrNotWritten], also if f had an error of its
+// own that may be due to pending changes of other calls.
 func (db *DB) Batch(ctx context.Context, f func(*Tx) error) error {
 	c := &call{ctx: ctx, f: f, done: make(chan struct{})}
 	if db.log == nil {

@@ -221,8 +221,8 @@ func (m model) check(t *testing.T, rnd *rand.Rand, tx *Tx) {
 	}
 }
 
-// checkPages compares the pages of a list after a position with the model: of all rows, and of those with an even
-// version.
+// checkPages compares the pages of a list after a position with the model: of all rows, and of those with an
+// even version.
 func (m model) checkPages(t *testing.T, tx *Tx, parent, prefix string, after *Position, limit int) {
 	t.Helper()
 	filters := []struct {
@@ -250,7 +250,7 @@ func (m model) checkPages(t *testing.T, tx *Tx, parent, prefix string, after *Po
 				break
 			}
 			if len(page) != limit {
-				t.Errorf("Page(%s, %s) has %d rows and more follow, want %d", parent, prefix, len(page), limit)
+				t.Errorf("Page(%s, %s) has %d rows of more, want %d", parent, prefix, len(page), limit)
 				return
 			}
 		}
@@ -270,9 +270,9 @@ type begunList struct {
 
 var errTest = errors.New("refused by the test")
 
-// TestModel makes random changes, a few or hundreds of them in one commit of several calls, of which some fail or
-// panic. It compares the database with the model inside each transaction, after each commit and, on a file, after
-// opening it again. A list that was begun before a commit is read to its end after it.
+// TestModel makes random changes, a few or hundreds of them in one commit of several calls, of which some
+// fail or panic. It compares the database with the model inside each transaction, after each commit and, on a
+// file, after opening it again. A list that was begun before a commit is read to its end after it.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(40)

@@ -16,11 +16,11 @@ import (
 //	{"delete":{"guest":"gst_9"}}
 //
 // A file of a million rows must be read in a second or two, so its records are not parsed as JSON in general:
-// they are cut at separators. That is safe because checksums show that this program wrote them, in exactly this
-// form, and because every separator that is searched for in a row contains an unescaped quote before a letter. In
-// valid JSON a quote inside a string is escaped, and a quote that ends a string is followed by one of , : ] } and
-// never by a letter. So a separator cannot occur in a string or across its end. For example, a title that is the
-// text }},{"event is written as "}},{\"event", which doesn't contain the separator }},{"e.
+// they are cut at separators. That is safe because checksums show that this program wrote them, in exactly
+// this form, and because every separator that is searched for in a row contains an unescaped quote before a
+// letter. In valid JSON a quote inside a string is escaped, and a quote that ends a string is followed by one
+// of , : ] } and never by a letter. So a separator cannot occur in a string or across its end. For example, a
+// title that is the text }},{"event is written as "}},{\"event", which doesn't contain the separator }},{"e.
 const (
 	recordSeparator      = `}},{"` // before a lower-case letter
 	idempotencySeparator = `,"idempotency":`
@@ -82,21 +82,22 @@ func cutRecord(records []byte) (record, rest []byte) {
 	}
 }
 
-// splitRecord splits a record into the name of its table, its row and its idempotency key, which may be empty.
-func splitRecord(record []byte) (name string, row, key []byte) {
-	before, text, _ := bytes.Cut(bytes.TrimPrefix(record, []byte(`{"`)), []byte(`":`))
+// splitRecord splits a record into the name of its table, its row and its idempotency key, which may be
+// empty.
+func splitRecord(record []byte) (name, row, key []byte) {
+	name, text, _ := bytes.Cut(bytes.TrimPrefix(record, []byte(`{"`)), []byte(`":`))
 	text = bytes.TrimSuffix(text, []byte("}"))
 	// The search begins with the brace because bytes.Index is many times slower at a byte that is frequent.
 	row, key, found := bytes.Cut(text, []byte("}"+idempotencySeparator))
 	if found {
 		row = text[:len(row)+1] // with its own brace
 	}
-	return string(before), row, key
+	return name, row, key
 }
 
-// parseRow returns the row that a text stands for. It searches the text for the fields of the table, and for the
-// quote that ends each value. That is as safe as the search for separators: a row has no objects inside, so only
-// the name of a field is between a quote before a letter and a quote before a colon.
+// parseRow returns the row that a text stands for. It searches the text for the fields of the table, and for
+// the quote that ends each value. That is as safe as the search for separators: a row has no objects inside,
+// so only the name of a field is between a quote before a letter and a quote before a colon.
 func (db *DB) parseRow(text string) (*Row, error) {
 	id, found := strings.CutPrefix(text, `{"id":"`)
 	t := db.table(id)
@@ -104,7 +105,8 @@ func (db *DB) parseRow(text string) (*Row, error) {
 		return nil, errRecord
 	}
 	r := &Row{Table: t, JSON: text}
-	values := make([]string, len(t.Fields))
+	values := append(db.values[:0], t.Fields...)
+	db.values = values
 	rest := text
 	for i, separator := range t.separators {
 		var err error
@@ -125,8 +127,8 @@ func (db *DB) parseRow(text string) (*Row, error) {
 	return r, nil
 }
 
-// Value returns the value of a field of the text: the characters of a string, or "true". It returns "" for null, for
-// false, and if there is no such field.
+// Value returns the value of a field of the text: the characters of a string, or "true". It returns "" for
+// null, for false, and if there is no such field.
 func (r *Row) Value(field string) string {
 	_, value, _ := strings.Cut(r.JSON, `"`+field+`":`)
 	if strings.HasPrefix(value, "true") {
@@ -157,7 +159,8 @@ func cutValue(text string) (value, rest string, err error) {
 	return decoded, text[d.InputOffset():], err
 }
 
-// checkConflict returns an error if a row cannot be stored next to the others. old is the row with its ID, or nil.
+// checkConflict returns an error if a row cannot be stored next to the others. old is the row with its ID, or
+// nil.
 func (tx *Tx) checkConflict(old, r *Row) error {
 	if r.Table.Parent != "" && tx.Get(r.Table.Parent, r.Parent) == nil {
 		return fmt.Errorf("%.80s belongs to %.80q, which doesn't exist", r.ID, r.Parent)

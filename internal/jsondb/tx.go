@@ -6,30 +6,22 @@ import (
 	"time"
 )
 
-// A Tx is a transaction: it reads the committed rows with pending changes on top of them. In [DB.View] there are no
-// such changes, and none can be made. A Tx is only valid until the function that it was passed to returns, and, if
-// it writes, for one goroutine.
+// A Tx is a transaction: it reads the committed rows with pending changes on top of them. In [DB.View] there
+// are no such changes, and none can be made. A Tx is only valid until the function that it was passed to
+// returns, and, if it writes, for one goroutine.
 type Tx struct {
 	db      *DB
 	base    *state // committed rows
 	pending state  // of this call and of the calls before it in the same commit; no count and no newest
 
 	changes   []change
-	savepoint int        // number of changes before this call
-	undo      []oldValue // of pending.names, since the savepoint
+	savepoint int // number of changes before this call
 }
 
 // change is a change of one row.
 type change struct {
 	old, new *Row // nil: there was none, or there is none now
 	implied  bool // the row was deleted with its parent
-}
-
-// oldValue is what a name led to before it was set.
-type oldValue struct {
-	name  string
-	row   *Row
-	known bool // the name was in the map
 }
 
 // begin returns a transaction that can write.
@@ -59,9 +51,9 @@ func (tx *Tx) Get(prefix, id string) *Row {
 	return r
 }
 
-// Idempotent returns the row that was created with an idempotency key under an owner, which is its parent, within
-// the last 24 hours, and the digest of the body of that request. It returns nil if there is none, or if the row was
-// deleted.
+// Idempotent returns the row that was created with an idempotency key under an owner, which is its parent,
+// within the last 24 hours, and the digest of the body of that request. It returns nil if there is none, or
+// if the row was deleted.
 func (tx *Tx) Idempotent(owner, key string) (r *Row, body string) {
 	r = tx.Find(idempotencyName(owner, key))
 	if r == nil || !tx.db.valid(r.idempotency) {
@@ -75,12 +67,14 @@ func (db *DB) valid(k *idempotency) bool {
 	return k != nil && db.now().Sub(k.At).Abs() < keyLifetime
 }
 
-// idempotencyName returns the name by which the row that was created with an idempotency key is found. No ID or
-// unique key begins with a NUL.
+// idempotencyName returns the name by which the row that was created with an idempotency key is found. No ID
+// or unique key begins with a NUL.
 func idempotencyName(owner, key string) string { return "\x00" + owner + "\x00" + key }
 
-// Changes returns the number of rows that this transaction has put or deleted so far. A deleted row counts once,
-// whatever was deleted with it.
+func (r *Row) idempotencyName() string { return idempotencyName(r.Parent, r.idempotency.Key) }
+
+// Changes returns the number of rows that this transaction has put or deleted so far. A deleted row counts
+// once, whatever was deleted with it.
 func (tx *Tx) Changes() int {
 	n := 0
 	for _, c := range tx.changes[tx.savepoint:] {
@@ -91,14 +85,14 @@ func (tx *Tx) Changes() int {
 	return n
 }
 
-// Put stores the row that a text stands for: a new row, or a new version of the row with its ID. It returns the
-// row, and changes nothing if the row has this text already. Put copies the text. It panics if the text isn't a row,
-// if its parent doesn't exist, if its unique key is that of another row, or if it has another parent or time of
-// creation than before.
+// Put stores the row that a text stands for: a new row, or a new version of the row with its ID. It returns
+// the row, and changes nothing if the row has this text already. Put copies the text. It panics if the text
+// isn't a row, if its parent doesn't exist, if its unique key is that of another row, or if it has another
+// parent or time of creation than before.
 func (tx *Tx) Put(json []byte) *Row { return tx.mustPut(json, nil) }
 
-// PutIdempotent is Put for a new row, which [Tx.Idempotent] finds by the key for the next 24 hours. The body is
-// a digest of the request that creates the row.
+// PutIdempotent is Put for a new row, which [Tx.Idempotent] finds by the key for the next 24 hours. The body
+// is a digest of the request that creates the row.
 func (tx *Tx) PutIdempotent(json []byte, key, body string) *Row {
 	return tx.mustPut(json, &idempotency{Key: key, Body: body, At: tx.db.now()})
 }
@@ -125,50 +119,58 @@ func (tx *Tx) put(r *Row) (*Row, error) {
 	if old == nil {
 		key := r.list()
 		tx.pending.lists[key] = append(tx.pending.lists[key], r)
+		if r.idempotency != nil { // the key may have been that of another row before it expired
+			tx.pending.names[r.idempotencyName()] = nil
+		}
 	} else {
 		if old.JSON == r.JSON {
 			return old, nil
 		}
 		r.idempotency = old.idempotency
-		if old.Key != "" && old.Key != r.Key {
-			tx.set(old.Key, nil)
-		}
+		tx.unname(old)
 	}
-	tx.set(r.ID, r)
-	if r.Key != "" {
-		tx.set(r.Key, r)
-	}
-	if r.idempotency != nil {
-		name := idempotencyName(r.Parent, r.idempotency.Key)
-		if old == nil || tx.Find(name) == old {
-			tx.set(name, r)
-		}
-	}
+	tx.name(r)
 	tx.changes = append(tx.changes, change{old: old, new: r})
 	return r, nil
+}
+
+// name makes the names of a row lead to it. An idempotency key that leads to another row by now has expired.
+func (tx *Tx) name(r *Row) {
+	names := tx.pending.names
+	names[r.ID] = r
+	if r.Key != "" {
+		names[r.Key] = r
+	}
+	if r.idempotency != nil && tx.Find(r.idempotencyName()) == nil {
+		names[r.idempotencyName()] = r
+	}
+}
+
+// unname makes the names that lead to a row lead to none.
+func (tx *Tx) unname(r *Row) {
+	tx.pending.names[r.ID] = nil
+	if r.Key != "" {
+		tx.pending.names[r.Key] = nil
+	}
+	if r.idempotency != nil && tx.Find(r.idempotencyName()) == r {
+		tx.pending.names[r.idempotencyName()] = nil
+	}
 }
 
 // list returns the key of the list that the row is in.
 func (r *Row) list() listKey { return listKey{r.Parent, r.Table} }
 
-// set makes a name lead to a row, or to none.
-func (tx *Tx) set(name string, r *Row) {
-	old, known := tx.pending.names[name]
-	tx.undo = append(tx.undo, oldValue{name, old, known})
-	tx.pending.names[name] = r
-}
-
-// rollback drops all changes since the savepoint. The new rows stay in pending.lists: their IDs don't lead to them
-// any more, so they are in no list.
+// rollback drops all changes since the savepoint. The new rows stay in pending.lists: their IDs don't lead to
+// them any more, so they are in no list.
 func (tx *Tx) rollback() {
-	for _, u := range slices.Backward(tx.undo) {
-		if u.known {
-			tx.pending.names[u.name] = u.row
-		} else {
-			delete(tx.pending.names, u.name)
+	for _, c := range slices.Backward(tx.changes[tx.savepoint:]) {
+		if c.new != nil {
+			tx.unname(c.new)
+		}
+		if c.old != nil {
+			tx.name(c.old)
 		}
 	}
-	tx.undo = tx.undo[:0]
 	tx.changes = tx.changes[:tx.savepoint]
 }
 
@@ -184,16 +186,7 @@ func (tx *Tx) delete(r *Row, implied bool) {
 	for child := range tx.children(r.ID, r.Table.Prefix) {
 		tx.delete(child, true)
 	}
-	tx.set(r.ID, nil)
-	if r.Key != "" {
-		tx.set(r.Key, nil)
-	}
-	if r.idempotency != nil {
-		name := idempotencyName(r.Parent, r.idempotency.Key)
-		if tx.Find(name) == r {
-			tx.set(name, nil)
-		}
-	}
+	tx.unname(r)
 	tx.changes = append(tx.changes, change{old: r, implied: implied})
 }
 
@@ -221,7 +214,8 @@ func (tx *Tx) appendCurrent(list []*Row, key listKey, rows []*Row) []*Row {
 	return list
 }
 
-// sortRows puts the rows of a list in order. A row that was deleted and put again in one commit may be in it twice.
+// sortRows puts the rows of a list in order. A row that was deleted and put again in one commit may be in it
+// twice.
 func sortRows(rows []*Row) []*Row {
 	if !slices.IsSortedFunc(rows, compareRows) {
 		slices.SortFunc(rows, compareRows)
@@ -229,14 +223,14 @@ func sortRows(rows []*Row) []*Row {
 	return slices.Compact(rows)
 }
 
-// Children yields the rows of the table with a prefix that belong to a parent, or, if parent is empty, those without
-// one. The oldest comes first.
+// Children yields the rows of the table with a prefix that belong to a parent, or, if parent is empty, those
+// without one. The oldest comes first.
 func (tx *Tx) Children(parent, prefix string) iter.Seq[*Row] {
 	return slices.Values(tx.rows(listKey{parent, tx.db.tableOf(prefix)}))
 }
 
-// children yields the rows of all tables that belong to a row of the table with a prefix, or, if both are empty, all
-// rows without a parent.
+// children yields the rows of all tables that belong to a row of the table with a prefix, or, if both are
+// empty, all rows without a parent.
 func (tx *Tx) children(parent, prefix string) iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
 		for i := range tx.db.tables {
@@ -253,8 +247,8 @@ func (tx *Tx) children(parent, prefix string) iter.Seq[*Row] {
 	}
 }
 
-// Tree yields the row with an ID and all that belongs to it, parents before their children. If id is empty, it
-// yields all rows.
+// Tree yields the row with an ID and all that belongs to it, parents before their children. If id is empty,
+// it yields all rows.
 func (tx *Tx) Tree(id string) iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
 		if id == "" {
@@ -277,9 +271,9 @@ func (tx *Tx) walk(parent, prefix string, yield func(*Row) bool) bool {
 	return true
 }
 
-// Page returns at most limit rows of a list, the newest first, and only those for which match returns true. A nil
-// match matches all. The rows come after a position in that order, or from the beginning if after is nil. If more
-// follow, next is the position of the last row, otherwise nil.
+// Page returns at most limit rows of a list, the newest first, and only those for which match returns true. A
+// nil match matches all. The rows come after a position in that order, or from the beginning if after is nil.
+// If more follow, next is the position of the last row, otherwise nil.
 func (tx *Tx) Page(
 	parent, prefix string, after *Position, limit int, match func(*Row) bool,
 ) (page []*Row, next *Position) {
@@ -340,8 +334,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// bulkChanges is the number of changes above which lists are merged as a whole. A change in the middle of a list moves
-// all rows after it, so many of them, made one by one, take time that grows with their square.
+// bulkChanges is the number of changes above which lists are merged as a whole. A change in the middle of a
+// list moves all rows after it, so many of them, made one by one, take time that grows with their square.
 const bulkChanges = 256
 
 func (s *state) mergeLists(tx *Tx) {

@@ -1,0 +1,436 @@
+package jsondb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// newCalls returns calls of Batch, to be committed together.
+func newCalls(t *testing.T, fs ...func(*Tx) error) []*call {
+	var calls []*call
+	for _, f := range fs {
+		calls = append(calls, &call{ctx: t.Context(), f: f, done: make(chan struct{})})
+	}
+	return calls
+}
+
+func find(db *DB, key string) (r *Row) {
+	db.View(func(tx *Tx) { r = tx.Find(key) })
+	return r
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestBatchSharesCommits(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	db := openDB(t, path, testOptions())
+	before := strings.Count(readFile(t, path), "\n")
+	db.writer.Lock() // a commit is under way
+	var wg sync.WaitGroup
+	for n := range 20 {
+		wg.Go(func() {
+			err := db.Batch(t.Context(), put(row{id: fmt.Sprint("usr_", n)}))
+			if err != nil {
+				t.Errorf("Batch: %v", err)
+			}
+		})
+	}
+	for queued := 0; queued < 20; {
+		time.Sleep(time.Millisecond)
+		db.queueMu.Lock()
+		queued = len(db.queue)
+		db.queueMu.Unlock()
+	}
+	db.writer.Unlock()
+	wg.Wait()
+	lines := strings.Count(readFile(t, path), "\n") - before
+	if lines != 1 {
+		t.Errorf("20 calls wrote %d lines, want 1", lines)
+	}
+	rows := db.Stats().Rows["user"]
+	if rows != 20 {
+		t.Errorf("%d rows, want 20", rows)
+	}
+}
+
+// TestFailedCommit commits calls to a file that was removed. A call that failed because of pending changes of
+// another one returns ErrNotWritten. A call that failed because of committed rows keeps its error.
+func TestFailedCommit(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	db := openDB(t, path, testOptions())
+	mustBatch(t, db, put(row{id: "usr_1"}))
+	err := os.Remove(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(id string) func(*Tx) error {
+		return func(tx *Tx) error {
+			if tx.Find(id) != nil {
+				return errTest
+			}
+			return put(row{id: id})(tx)
+		}
+	}
+	look := func(*Tx) error { return nil }
+	calls := newCalls(t, look, create("usr_1"), create("usr_2"), create("usr_2"), look)
+	db.commitAll(calls)
+	for i, want := range []error{nil, errTest, ErrNotWritten, ErrNotWritten, ErrNotWritten} {
+		if !errors.Is(calls[i].err, want) {
+			t.Errorf("call %d returns %v, want %v", i, calls[i].err, want)
+		}
+	}
+	if find(db, "usr_2") != nil {
+		t.Error("a row that was not written is visible")
+	}
+	if db.Err() == nil {
+		t.Error("Err() = nil after the file was removed")
+	}
+}
+
+// TestFailureIsLoggedOnce lets commits fail by a row with a line feed, which a line of the file can't hold.
+func TestFailureIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	o := testOptions()
+	o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	db := openDB(t, newFile(t), o)
+	fail := func(tx *Tx) error {
+		tx.Put([]byte(strings.Replace(row{id: "usr_1"}.json(), `"version":`, `"version":`+"\n", 1)))
+		return nil
+	}
+	for range 3 {
+		err := db.Batch(t.Context(), fail)
+		if !errors.Is(err, ErrNotWritten) {
+			t.Fatalf("Batch = %v, want ErrNotWritten", err)
+		}
+		if db.Stats().LastErr == nil {
+			t.Error("Stats().LastErr = nil after a commit that failed")
+		}
+	}
+	mustBatch(t, db, put(row{id: "usr_2"}))
+	mustBatch(t, db, put(row{id: "usr_3"}))
+	if err := db.Stats().LastErr; err != nil {
+		t.Errorf("Stats().LastErr = %v after a commit that was written", err)
+	}
+	if err := db.Err(); err != nil {
+		t.Errorf("Err() = %v, want nil", err)
+	}
+	for _, message := range []string{"data file cannot be written", "data file can be written again"} {
+		n := strings.Count(logged.String(), message)
+		if n != 1 {
+			t.Errorf("logged %q %d times, want once:\n%s", message, n, &logged)
+		}
+	}
+}
+
+func TestPanicIsReturned(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, newFile(t), testOptions())
+	calls := newCalls(t,
+		put(row{id: "usr_1"}),
+		func(tx *Tx) error {
+			tx.Delete("usr_1")
+			tx.Put([]byte(row{id: "usr_2"}.json()))
+			panic("a defect")
+		},
+		put(row{id: "usr_3"}),
+	)
+	db.commitAll(calls)
+	if err := calls[1].err; err == nil || !strings.Contains(err.Error(), "a defect") {
+		t.Errorf("the call that panics returns %v, want the panic", err)
+	}
+	for id, want := range map[string]bool{"usr_1": true, "usr_2": false, "usr_3": true} {
+		if got := find(db, id) != nil; got != want {
+			t.Errorf("%s exists = %t, want %t", id, got, want)
+		}
+	}
+}
+
+func TestBatchAfterContext(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, newFile(t), testOptions())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := db.Batch(ctx, put(row{id: "usr_1"}))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Batch = %v, want context.Canceled", err)
+	}
+	if find(db, "usr_1") != nil {
+		t.Error("the call was committed")
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	for _, db := range []*DB{New(testOptions()), openDB(t, path, testOptions())} {
+		mustBatch(t, db, put(row{id: "usr_1"}))
+		err := db.Close()
+		if err != nil {
+			t.Fatalf("Close: %v", err)
+		}
+		err = db.Batch(t.Context(), put(row{id: "usr_2"}))
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("Batch = %v, want ErrClosed", err)
+		}
+		err = db.Update(put(row{id: "usr_2"}))
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("Update = %v, want ErrClosed", err)
+		}
+		if find(db, "usr_1") == nil {
+			t.Error("a closed database can't be read")
+		}
+		err = db.Close()
+		if err != nil {
+			t.Errorf("second Close: %v", err)
+		}
+	}
+}
+
+// TestLargeCommit commits more records than fit into a line, in Update and in Batch: they become visible at
+// once and are there after opening the file again.
+func TestLargeCommit(t *testing.T) {
+	t.Parallel()
+	const n = 30_000
+	large := func(parent string) func(*Tx) error {
+		return func(tx *Tx) error {
+			tx.Put([]byte(row{id: parent}.json()))
+			for i := range n {
+				r := row{id: fmt.Sprintf("evt_%s_%d", parent, i), parent: parent, created: int64(i % 1000)}
+				r.name = strings.Repeat("x", 100) + r.id
+				tx.Put([]byte(r.json()))
+			}
+			return nil
+		}
+	}
+	path := newFile(t)
+	db := openDB(t, path, testOptions())
+	mustBatch(t, db, put(row{id: "usr_0"}))
+	err := db.Update(large("usr_1"))
+	if err != nil {
+		t.Fatalf("Update: %v", err)
+	}
+	mustBatch(t, db, large("usr_2"))
+	want := dump(db)
+	if got := db.Stats().Rows["event"]; got != 2*n {
+		t.Errorf("%d events, want %d", got, 2*n)
+	}
+	if got := db.Stats().Bytes; got != int64(len(readFile(t, path))) {
+		t.Errorf("Stats().Bytes = %d, want the size of the file, %d", got, len(readFile(t, path)))
+	}
+	err = db.Update(func(tx *Tx) error {
+		large("usr_3")(tx)
+		return errTest
+	})
+	if err != errTest {
+		t.Errorf("Update = %v, want the error of its function", err)
+	}
+	db.Close()
+	db = openDB(t, path, testOptions())
+	if dump(db) != want {
+		t.Error("the file opened again has other rows")
+	}
+}
+
+// TestRewriteWhenDoubled changes one row again and again: the file stays small.
+func TestRewriteWhenDoubled(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	db := openDB(t, path, testOptions())
+	db.rewriteAt = 2000 // bytes
+	largest := int64(0)
+	for n := range 100 {
+		mustBatch(t, db, put(row{id: "usr_1", version: n}))
+		largest = max(largest, db.Stats().Bytes)
+		if db.rewriteAt == minRewrite {
+			db.rewriteAt = 2000
+		}
+	}
+	if largest > 2200 {
+		t.Errorf("the file had %d bytes, want about 2000 at most", largest)
+	}
+	db.Close()
+	db = openDB(t, path, testOptions())
+	if got, want := find(db, "usr_1").JSON, (row{id: "usr_1", version: 99}.json()); got != want {
+		t.Errorf("after rewrites, the row is %s, want %s", got, want)
+	}
+}
+
+func TestStalled(t *testing.T) {
+	t.Parallel()
+	db := New(testOptions())
+	for age, want := range map[time.Duration]bool{9 * time.Second: false, 11 * time.Second: true} {
+		db.began.Store(new(time.Now().Add(-age)))
+		if got := db.Stats().Stalled; got != want {
+			t.Errorf("Stalled = %t after an append has run for %v, want %t", got, age, want)
+		}
+	}
+}
+
+func TestPutPanics(t *testing.T) {
+	t.Parallel()
+	first := row{id: "evt_1", parent: "usr_1", name: "first"}
+	tests := []struct{ name, json string }{
+		{"not a row", `{"name":"x"}`},
+		{"unknown table", strings.Replace(first.json(), "evt", "abc", 1)},
+		{"field missing", `{"id":"usr_2","name":"x"}`},
+		{"field not a string", `{"id":"usr_2","name":7,"created_at":"2027-01-01T00:00:00Z"}`},
+		{"not a time", `{"id":"usr_2","name":null,"created_at":"today"}`},
+		{"parent missing", row{id: "evt_2", parent: "usr_9"}.json()},
+		{"parent in another table", row{id: "evt_2", parent: "evt_1"}.json()},
+		{"other parent", row{id: "evt_1", parent: "usr_2"}.json()},
+		{"other time", row{id: "evt_1", parent: "usr_1", created: 1}.json()},
+		{"key taken", row{id: "evt_2", parent: "usr_1", name: "first"}.json()},
+	}
+	db := New(testOptions())
+	mustBatch(t, db, put(row{id: "usr_1"}, row{id: "usr_2"}, first))
+	want := dump(db)
+	for _, test := range tests {
+		err := db.Batch(t.Context(), func(tx *Tx) error {
+			tx.Put([]byte(test.json))
+			return nil
+		})
+		if err == nil {
+			t.Errorf("%s: Put(%s) doesn't panic", test.name, test.json)
+		}
+	}
+	if got := dump(db); got != want {
+		t.Errorf("after panics, the rows are\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	db := New(testOptions())
+	mustBatch(t, db, put(
+		row{id: "usr_1"},
+		row{id: "evt_1", parent: "usr_1"},
+		row{id: "gst_1", parent: "evt_1"},
+	))
+	mustBatch(t, db, func(tx *Tx) error {
+		steps := []struct {
+			name string
+			do   func()
+			want int
+		}{
+			{"put the same text", func() { put(row{id: "usr_1"})(tx) }, 0},
+			{"put another text", func() { put(row{id: "usr_1", version: 1})(tx) }, 1},
+			{"delete a row with children", func() { tx.Delete("evt_1") }, 2},
+			{"delete a row that doesn't exist", func() { tx.Delete("evt_1") }, 2},
+			{"put a new row", func() { put(row{id: "usr_2"})(tx) }, 3},
+		}
+		for _, step := range steps {
+			step.do()
+			if got := tx.Changes(); got != step.want {
+				t.Errorf("%s: Changes() = %d, want %d", step.name, got, step.want)
+			}
+		}
+		return nil
+	})
+}
+
+// TestIdempotencyLifetime finds rows by their idempotency keys before and after they are changed, deleted,
+// expired and read from the file.
+func TestIdempotencyLifetime(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := start
+	o := testOptions()
+	o.Now = func() time.Time { return now }
+	path := newFile(t)
+	db := openDB(t, path, o)
+	mustBatch(t, db, put(row{id: "usr_1"}, row{id: "usr_2"}))
+	create := func(id, owner, key string) func() {
+		return func() {
+			mustBatch(t, db, func(tx *Tx) error {
+				tx.PutIdempotent([]byte(row{id: id, parent: owner}.json()), key, "digest of "+id)
+				return nil
+			})
+		}
+	}
+	remove := func(id string) func() {
+		return func() { mustBatch(t, db, func(tx *Tx) error { tx.Delete(id); return nil }) }
+	}
+	after := func(d time.Duration) func() { return func() { now = start.Add(d) } }
+	reopen := func() {
+		db.Close()
+		db = openDB(t, path, o)
+	}
+	rewrite := func() {
+		db.writer.Lock()
+		defer db.writer.Unlock()
+		err := db.rewrite(&db.view, "a test")
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := func() (all string) {
+		db.View(func(tx *Tx) {
+			for _, owner := range []string{"usr_1", "usr_2"} {
+				for _, key := range []string{"a", `"<b>"`} {
+					r, body := tx.Idempotent(owner, key)
+					if r != nil {
+						all += r.ID + " "
+						if body != "digest of "+r.ID {
+							t.Errorf("body of %s = %q", r.ID, body)
+						}
+					}
+				}
+			}
+		})
+		return all
+	}
+	steps := []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"create evt_1", create("evt_1", "usr_1", "a"), "evt_1 "},
+		{"create evt_2", create("evt_2", "usr_1", `"<b>"`), "evt_1 evt_2 "},
+		{"same key, other owner", create("evt_3", "usr_2", "a"), "evt_1 evt_2 evt_3 "},
+		{"open again", reopen, "evt_1 evt_2 evt_3 "},
+		{"change evt_1", func() { mustBatch(t, db, put(row{id: "evt_1", parent: "usr_1", version: 2})) },
+			"evt_1 evt_2 evt_3 "},
+		{"delete evt_2", remove("evt_2"), "evt_1 evt_3 "},
+		{"delete usr_2", remove("usr_2"), "evt_1 "},
+		{"open again, which rewrites", reopen, "evt_1 "},
+		{"an hour later", after(time.Hour), "evt_1 "},
+		{"create evt_4", create("evt_4", "usr_1", `"<b>"`), "evt_1 evt_4 "},
+		{"24 h after the first", after(24 * time.Hour), "evt_4 "},
+		{"create with an expired key", create("evt_5", "usr_1", "a"), "evt_5 evt_4 "},
+		{"change the row that had the key", func() {
+			mustBatch(t, db, put(row{id: "evt_1", parent: "usr_1", version: 3}))
+		}, "evt_5 evt_4 "},
+		{"delete the row that had the key", remove("evt_1"), "evt_5 evt_4 "},
+		{"open again, which rewrites", reopen, "evt_5 evt_4 "},
+		{"25 h after the first", after(25 * time.Hour), "evt_5 "},
+		{"rewrite", rewrite, "evt_5 "},
+		{"open again", reopen, "evt_5 "},
+	}
+	for _, step := range steps {
+		step.do()
+		if got := found(); got != step.want {
+			t.Fatalf("%s: the keys lead to %q, want %q", step.name, got, step.want)
+		}
+	}
+	if got := strings.Count(readFile(t, path), idempotencySeparator); got != 1 {
+		t.Errorf("the file has %d idempotency keys, want 1: the others have expired", got)
+	}
+}

@@ -1,0 +1,408 @@
+package jsondb
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/events/internal/commitlog"
+)
+
+var kills = flag.Int("kills", 3, "number of processes that TestKill kills")
+
+const killEnv = "JSONDB_TEST_KILL" // path of the file that the killed process writes
+
+func TestMain(m *testing.M) {
+	path := os.Getenv(killEnv)
+	if path != "" {
+		createForever(path)
+	}
+	os.Exit(m.Run())
+}
+
+// createForever creates rows until the process is killed, and prints the ID of each one after Batch returned.
+func createForever(path string) {
+	db, err := Open(path, testOptions())
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+	start := db.Stats().Rows["user"]
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				id := fmt.Sprintf("usr_%d_%d_%d", start, n, i)
+				f := put(row{id: id, name: strings.Repeat("x", i%5000) + id})
+				if db.Batch(context.Background(), f) == nil {
+					fmt.Println("created", id)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestKill kills a process that creates rows, a few times. All rows that it printed are there afterwards.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	created := map[string]bool{}
+	for n := range *kills {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), killEnv+"="+path)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = cmd.Start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		before := len(created)
+		for lines.Scan() {
+			id, ok := strings.CutPrefix(lines.Text(), "created ")
+			if !ok {
+				t.Errorf("the process printed %s", lines.Text())
+			}
+			created[id] = true
+			if len(created) == before+20+100*n {
+				cmd.Process.Kill()
+			}
+		}
+		cmd.Wait()
+		db := openDB(t, path, testOptions())
+		db.View(func(tx *Tx) {
+			for id := range created {
+				if tx.Find(id) == nil {
+					t.Errorf("%s was created before the kill, and is missing after it", id)
+				}
+			}
+		})
+		db.Close()
+	}
+}
+
+func TestOpenRewritesDeletes(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	db := openDB(t, path, testOptions())
+	mustBatch(t, db, put(row{id: "usr_1", name: "Ada"}, row{id: "usr_2", name: "Grace"}))
+	mustBatch(t, db, func(tx *Tx) error { tx.Delete("usr_1"); return nil })
+	want := dump(db)
+	db.Close()
+	db = openDB(t, path, testOptions())
+	if got := dump(db); got != want {
+		t.Errorf("after opening the file again, the rows are\n%s\nwant\n%s", got, want)
+	}
+	if strings.Contains(readFile(t, path), "Ada") {
+		t.Error("the file still has the deleted row")
+	}
+}
+
+func TestOlderFormat(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	db := openDB(t, path, testOptions())
+	mustBatch(t, db, func(tx *Tx) error {
+		tx.Put([]byte(row{id: "usr_1", name: "Ada"}.json()))
+		tx.PutIdempotent([]byte(row{id: "evt_1", parent: "usr_1"}.json()), "key", "digest")
+		return nil
+	})
+	db.Close()
+
+	later := testOptions()
+	later.Formats = []string{"events/1", "events/2"}
+	later.Tables[1].Recode = func(json string) (string, error) {
+		return strings.TrimSuffix(json, "}") + `,"price":0}`, nil
+	}
+	want := row{id: "usr_1", name: "Ada"}.json() + "\n" +
+		strings.TrimSuffix(row{id: "evt_1", parent: "usr_1"}.json(), "}") + `,"price":0}` + "\n"
+	for _, name := range []string{"older format", "opened again"} {
+		db = openDB(t, path, later)
+		var got string
+		db.View(func(tx *Tx) {
+			for r := range tx.Tree("") {
+				got += r.JSON + "\n"
+			}
+			r, body := tx.Idempotent("usr_1", "key")
+			if r == nil || body != "digest" {
+				t.Errorf("%s: Idempotent = %v, %q", name, r, body)
+			}
+		})
+		if got != want {
+			t.Errorf("%s: the rows are\n%s\nwant\n%s", name, got, want)
+		}
+		db.Close()
+	}
+	_, err := Open(path, testOptions())
+	if !errors.Is(err, ErrFormat) {
+		t.Errorf("Open of the newer format = %v, want ErrFormat", err)
+	}
+}
+
+func TestRecodeFails(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	db := openDB(t, path, testOptions())
+	mustBatch(t, db, put(row{id: "usr_1"}))
+	db.Close()
+	before := readFile(t, path)
+	later := testOptions()
+	later.Formats = []string{"events/1", "events/2"}
+	later.Tables[0].Recode = func(string) (string, error) { return "", errTest }
+	_, err := Open(path, later)
+	if !errors.Is(err, ErrDamaged) {
+		t.Errorf("Open = %v, want ErrDamaged", err)
+	}
+	if readFile(t, path) != before {
+		t.Error("the file was changed")
+	}
+}
+
+// TestDamagedRecords opens files whose lines are valid and whose records are not.
+func TestDamagedRecords(t *testing.T) {
+	t.Parallel()
+	user := `{"user":` + row{id: "usr_1", name: "Ada"}.json() + `}`
+	event := `{"event":` + row{id: "evt_1", parent: "usr_1"}.json() + `}`
+	tests := []struct {
+		name   string
+		record string // of the second commit, after a user and an event
+		reason string
+	}{
+		{"not a record", `{}`, "not in the form"},
+		{"unknown table", `{"venue":{"id":"ven_1"}}`, "not in the form"},
+		{"row of another table", `{"event":` + row{id: "usr_2"}.json() + `}`, "not in the form"},
+		{"field missing", `{"user":{"id":"usr_2"}}`, "not in the form"},
+		{"time", strings.Replace(user, "1970-01-01", "1970-13-01", 1), "not in the form"},
+		{"idempotency key", strings.TrimSuffix(event, "}") + `,"idempotency":{"key":7}}`, "not in the form"},
+		{"delete of another table", `{"delete":{"event":"usr_1"}}`, "not in the form"},
+		{"two deletes", `{"delete":{"user":"usr_1","event":"evt_1"}}`, "not in the form"},
+		{"unknown parent", `{"event":` + row{id: "evt_2", parent: "usr_9"}.json() + `}`, "doesn't exist"},
+		{"key taken", `{"user":` + row{id: "usr_2", name: "Ada"}.json() + `}`, "unique key"},
+		{"other parent", user + `,{"user":` + row{id: "usr_2"}.json() + `},` +
+			`{"event":` + row{id: "evt_1", parent: "usr_2"}.json() + `}`, "another parent"},
+		{"other created_at", `{"user":` + row{id: "usr_1", created: 1}.json() + `}`, "created_at"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			path := newFile(t)
+			writeRecords(t, path, user+","+event, test.record)
+			before := readFile(t, path)
+			_, err := Open(path, testOptions())
+			var damage *commitlog.DamageError
+			if !errors.As(err, &damage) {
+				t.Fatalf("Open = %v, want a DamageError", err)
+			}
+			if damage.Line != 5 { // after the bracket, the header, the empty commit and the first commit
+				t.Errorf("damage at line %d, want 5", damage.Line)
+			}
+			if !strings.Contains(damage.Reason, test.reason) {
+				t.Errorf("reason %q, want one with %q", damage.Reason, test.reason)
+			}
+			if readFile(t, path) != before {
+				t.Error("the file was changed")
+			}
+			_, err = Check(path, testOptions())
+			if !errors.As(err, &damage) {
+				t.Errorf("Check = %v, want a DamageError", err)
+			}
+		})
+	}
+}
+
+// writeRecords creates a file with commits of records.
+func writeRecords(t *testing.T, path string, commits ...string) {
+	t.Helper()
+	log, err := commitlog.Open(path, testOptions().forLog(), func(commitlog.Commit) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, records := range commits {
+		err = log.Append([]byte(records))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = log.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	db := openDB(t, path, testOptions())
+	mustBatch(t, db, put(
+		row{id: "usr_1"},
+		row{id: "evt_1", parent: "usr_1"},
+		row{id: "evt_2", parent: "usr_1"},
+	))
+	mustBatch(t, db, func(tx *Tx) error { tx.Delete("evt_1"); return nil })
+	before := readFile(t, path)
+	report, err := Check(path, testOptions()) // while the file is open
+	if err != nil {
+		t.Fatalf("Check: %v", err)
+	}
+	got := fmt.Sprint(report.Rows, report.Size, report.Torn)
+	want := fmt.Sprint(db.Stats().Rows, len(before), "")
+	if got != want {
+		t.Errorf("Check = %s, want %s", got, want)
+	}
+	if readFile(t, path) != before {
+		t.Error("Check changed the file")
+	}
+}
+
+// checkRecords writes rows with a text in their names as the data file has them, and reads them.
+func checkRecords(t *testing.T, text string) {
+	t.Helper()
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(quoted))
+	o := testOptions()
+	o.Tables[0].Key = func([]string) string { return "" } // the names are equal
+	db := New(o)
+	tx := db.begin()
+	var want []string
+	for i := range 3 {
+		json := fmt.Sprintf(`{"id":"usr_%d","name":%s,"created_at":"2027-01-01T09:00:00Z","note":%s}`,
+			i, plain, plain)
+		if i == 1 {
+			tx.PutIdempotent([]byte(json), text, text)
+		} else {
+			tx.Put([]byte(json))
+		}
+		want = append(want, json)
+	}
+	tx.Delete("usr_2")
+	var records []byte
+	for _, c := range tx.changes {
+		records = db.appendChange(records, c)
+	}
+	l := newLoader("", o)
+	err = l.replay(commitlog.Commit{Format: "events/1", Records: records})
+	if err != nil {
+		t.Fatalf("replay of %s: %v", records, err)
+	}
+	l.finish()
+	for i, json := range want[:2] {
+		r := find(l.db, fmt.Sprint("usr_", i))
+		if r == nil || r.JSON != json {
+			t.Fatalf("%s was read as %v", json, r)
+		}
+		var decoded string
+		unquote(t, quoted, &decoded)
+		if got := r.Value("note"); got != decoded {
+			t.Errorf("Value = %q, want %q", got, decoded)
+		}
+	}
+	keyed := find(l.db, "usr_1").idempotency
+	if keyed == nil || keyed.Body != find(l.db, "usr_1").Value("note") {
+		t.Errorf("idempotency key of %q was read as %v", text, keyed)
+	}
+	if find(l.db, "usr_2") != nil {
+		t.Error("the deleted row was found")
+	}
+}
+
+func unquote(t *testing.T, quoted []byte, s *string) {
+	t.Helper()
+	err := json.Unmarshal(quoted, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var trickyTexts = []string{
+	"", `"`, `\`, `\"`, `}},{"event":{"id":"evt_1"`, `}},{"`, `},"idempotency":{"key":"x"`,
+	`","created_at":"`,
+	`"name":null`, `{"id":"usr_1"`, "line\nfeed", "nul\x00", "<&>\u2028", `\\"}},{"e`, "null", "ends with \\",
+}
+
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	for _, text := range trickyTexts {
+		checkRecords(t, text)
+	}
+}
+
+func FuzzRecords(f *testing.F) {
+	for _, text := range trickyTexts {
+		f.Add(text)
+	}
+	f.Fuzz(checkRecords)
+}
+
+func TestValue(t *testing.T) {
+	t.Parallel()
+	r := &Row{JSON: `{"id":"usr_1","a":"x\"y","b":null,"c":true,"d":false,"e":"","f":"last"}`}
+	want := map[string]string{
+		"id": "usr_1", "a": `x"y`, "b": "", "c": "true", "d": "", "e": "", "f": "last", "g": "",
+	}
+	for field, value := range want {
+		if got := r.Value(field); got != value {
+			t.Errorf("Value(%q) = %q, want %q", field, got, value)
+		}
+	}
+}
+
+// TestReadersWhileWriting reads while a thousand rows are written. Every view sees whole commits, and the
+// rows that it found stay as they were.
+func TestReadersWhileWriting(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, newFile(t), testOptions())
+	mustBatch(t, db, put(row{id: "usr_1"}))
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				var rows []*Row
+				var text string
+				db.View(func(tx *Tx) {
+					for r := range tx.Tree("usr_1") {
+						rows = append(rows, r)
+						text += r.JSON
+					}
+				})
+				if len(rows)%2 != 1 {
+					t.Errorf("a view has %d rows, want pairs and their parent", len(rows))
+				}
+				time.Sleep(time.Millisecond)
+				for _, r := range rows {
+					text = strings.TrimPrefix(text, r.JSON)
+				}
+				if text != "" {
+					t.Error("a row changed after the view")
+				}
+			}
+		})
+	}
+	for n := range 100 {
+		a := row{id: fmt.Sprint("evt_a", n%20), parent: "usr_1", version: n}
+		b := row{id: fmt.Sprint("evt_b", n%20), parent: "usr_1", version: n}
+		mustBatch(t, db, put(a, b))
+	}
+	close(done)
+	readers.Wait()
+}
