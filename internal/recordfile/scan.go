@@ -14,6 +14,7 @@ type Line struct {
 	Format  string // of the file
 	Number  int    // of the line in the file, counted from 1
 	Offset  int64  // where it begins, in bytes
+	Size    int64  // of the file, in bytes
 	Records string // JSON objects joined by commas
 }
 
@@ -79,7 +80,7 @@ func (r *reader) accept(line string) (accepted bool, err error) {
 	if !ok || n != r.n+1 {
 		return false, r.damage(fmt.Sprintf("the checksum is right, but this is not commit %d", r.n+1))
 	}
-	err = r.replay(Line{r.format, r.line, r.end, records})
+	err = r.replay(Line{r.format, r.line, r.end, r.size, records})
 	if err != nil {
 		return false, r.damage(err.Error())
 	}
