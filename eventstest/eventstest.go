@@ -171,8 +171,7 @@ func New(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// end ends the double, and reports what was wrong. It does so only when the test ends, as
-// no fuzz test can fail while its target runs.
+// end ends the double, and reports what was wrong.
 func (s *Server) end() {
 	for _, problem := range s.double.Problems() {
 		s.t.Errorf("eventstest: %s", problem)
@@ -335,11 +334,9 @@ func (i *Injected) Hits() int { return i.double.Hits(i.injection) }
 // them all the same.
 func (i *Injected) Clear() { i.double.Clear(i.injection.ID) }
 
-// Request is a request as the server got it. API keys are cut to their last four
-// characters: in the path, the query, names and values of the header, and the body, as they
-// are, percent-encoded or with JSON escapes. Of the headers Authorization,
-// Proxy-Authorization and x-service-api-key only the end is kept. Keys that are encoded in
-// another way, as in base64, are not found.
+// Request is a request as the server got it. API keys in the path, the query, the values of the
+// header and the body are cut to their last four characters. Keys that are encoded, in percent
+// signs or in base64, are not found.
 type Request struct {
 	Seq       int         // counts from 1
 	Time      time.Time   // by the server's clock
