@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -19,23 +18,21 @@ func compare(r *Row, p Place) int {
 	return cmp.Or(r.Created.Compare(p.Created), cmp.Compare(r.ID, p.ID))
 }
 
-// childList is the children of one row that are of one kind and, if status is not
-// "", of one status: from the oldest to the newest.
+// childList is the children of one row that are of one kind, from the oldest to the newest.
 type childList struct {
-	kind   *Kind
-	status string
-	rows   []*Row
-	next   *childList // of the same parent
+	kind *Kind
+	rows []*Row
+	next *childList // of the same parent
 }
 
-// noChildren is the list of a row that has no children of a kind and a status.
+// noChildren is the list of a row that has no children of a kind.
 var noChildren childList
 
-// childrenOf returns the list of r's children of a kind and a status. A row has few lists, so
-// they are a chain that is searched from its beginning.
-func (r *Row) childrenOf(kind *Kind, status string) *childList {
+// childrenOf returns the list of r's children of a kind. A row has few lists, so they are a chain
+// that is searched from its beginning.
+func (r *Row) childrenOf(kind *Kind) *childList {
 	for l := r.children; l != nil; l = l.next {
-		if l.kind == kind && l.status == status {
+		if l.kind == kind {
 			return l
 		}
 	}
@@ -49,13 +46,12 @@ func (l *childList) position(p Place) int {
 	return i
 }
 
-// addTo puts a row into its parent's list of a status, which it makes if there is none.
-// Nearly always the row is the newest and goes to the end.
-func (db *DB) addTo(parent, r *Row, status string) {
-	l := parent.childrenOf(r.Kind, status)
+// addTo puts a row into its parent's list, which it makes if there is none. Nearly always the
+// row is the newest and goes to the end.
+func (db *DB) addTo(parent, r *Row) {
+	l := parent.childrenOf(r.Kind)
 	if l == &noChildren {
 		l = &childList{kind: r.Kind, next: parent.children}
-		l.status = strings.Clone(status) // no part of a longer text
 		parent.children = l
 	}
 	n := len(l.rows)
@@ -73,10 +69,10 @@ func (db *DB) addTo(parent, r *Row, status string) {
 	l.rows = slices.Insert(l.rows, at, r)
 }
 
-// removeFrom removes a row from its parent's list of a status. In bulk the list is only
-// marked: at the end, a row that is deleted or has another status by then is removed from it.
-func (db *DB) removeFrom(parent, r *Row, status string) {
-	l := parent.childrenOf(r.Kind, status)
+// removeFrom removes a row from its parent's list. In bulk the list is only marked: at the end, a
+// row that is deleted by then is removed from it.
+func (db *DB) removeFrom(parent, r *Row) {
+	l := parent.childrenOf(r.Kind)
 	if db.unsorted != nil {
 		db.unsorted[l] = true
 		return
@@ -87,15 +83,11 @@ func (db *DB) removeFrom(parent, r *Row, status string) {
 
 // endBulk ends a change in bulk, of many rows, and puts the lists in order. One by one,
 // each change in the middle of a list would move all that follow it: for a million of
-// them that takes time that grows with their square. A row that is deleted or has another
-// status now is removed, and one that was removed and added again is in the list once.
+// them that takes time that grows with their square. A row that is deleted now is removed.
 func (db *DB) endBulk() {
 	for l := range db.unsorted {
-		l.rows = slices.DeleteFunc(l.rows, func(r *Row) bool {
-			return r.Kind == nil || l.status != "" && l.status != r.Status
-		})
+		l.rows = slices.DeleteFunc(l.rows, func(r *Row) bool { return r.Kind == nil })
 		slices.SortFunc(l.rows, func(a, b *Row) int { return compare(a, b.Place) })
-		l.rows = slices.Compact(l.rows)
 	}
 	db.unsorted = nil
 }
@@ -118,12 +110,10 @@ func (db *DB) apply(current, r *Row) {
 		}
 		return
 	}
-	parent := db.parentOf(r)
 	if current == nil {
 		current = r
 		db.count[r.Kind]++
-		db.addTo(parent, r, "")
-		db.move(parent, r, "", r.Status)
+		db.addTo(db.parentOf(r), r)
 		if r.Idempotency != nil {
 			db.idempotent[keyName(r.Parent, r.Idempotency.Key)] = r
 		}
@@ -134,7 +124,6 @@ func (db *DB) apply(current, r *Row) {
 		// The row is changed in place, as it has children and is in lists. Its parent, its time
 		// of creation and its idempotency key never change.
 		db.live -= fileBytes(current)
-		db.move(parent, current, current.Status, r.Status)
 		delete(db.names, current.Name)
 		r.children = current.children
 		r.Idempotency = current.Idempotency
@@ -146,25 +135,9 @@ func (db *DB) apply(current, r *Row) {
 	db.names[r.Name] = current
 }
 
-// move moves a row from its parent's list of one status to the list of another one. A row
-// without a status, "", is in no such list: the list of "" is that of all rows.
-func (db *DB) move(parent, r *Row, from, to string) {
-	if from == to {
-		return
-	}
-	if from != "" {
-		db.removeFrom(parent, r, from)
-	}
-	if to != "" {
-		db.addTo(parent, r, to)
-	}
-}
-
 // delete deletes a row and all that belongs to it.
 func (db *DB) delete(r *Row) {
-	parent := db.parentOf(r)
-	db.removeFrom(parent, r, "")
-	db.move(parent, r, r.Status, "")
+	db.removeFrom(db.parentOf(r), r)
 	db.unbind(r)
 }
 
@@ -188,7 +161,7 @@ func (db *DB) unbind(r *Row) {
 func (db *DB) allChildren(r *Row) iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
 		for i := range db.Kinds {
-			for _, child := range r.childrenOf(&db.Kinds[i], "").rows {
+			for _, child := range r.childrenOf(&db.Kinds[i]).rows {
 				if child.Kind != nil && !yield(child) {
 					return
 				}

@@ -16,9 +16,8 @@
 //
 // A row is found by its id and by its second name: an alternate name of any form but
 // that of an id, which a row may have and no two rows share. A row belongs to at most one
-// other row, its parent, and is deleted with it. Each row has ordered lists of its
-// children: one for each kind and, of children with a status, one more for each kind and
-// status.
+// other row, its parent, and is deleted with it. Each row has an ordered list of its
+// children of each kind.
 //
 // The database does not know what else a row says or whether that is right: who puts a row
 // has checked it. There are no queries but by name and by list.

@@ -46,19 +46,24 @@ func (v View) Page(list List, after *Place, limit int, page []string) ([]string,
 	if r == nil {
 		return page, nil
 	}
-	l := r.childrenOf(v.db.kindOf(list.Prefix), list.Status)
+	l := r.childrenOf(v.db.kindOf(list.Prefix))
 	end := len(l.rows)
 	if after != nil {
 		end = l.position(*after)
 	}
-	start := max(0, end-limit)
-	for _, r := range slices.Backward(l.rows[start:end]) {
+	var last *Row // of the page
+	for _, r := range slices.Backward(l.rows[:end]) {
+		if list.Status != "" && list.Status != r.Status {
+			continue
+		}
+		if limit == 0 {
+			return page, new(last.Place)
+		}
+		limit--
+		last = r
 		page = append(page, r.JSON)
 	}
-	if start == 0 {
-		return page, nil
-	}
-	return page, new(l.rows[start].Place)
+	return page, nil
 }
 
 // Children yields the rows of the kind with this prefix that belong to the row with an id, the
@@ -71,7 +76,7 @@ func (v View) Children(id, prefix string) iter.Seq[*Row] {
 	if parent == nil {
 		parent = &Row{}
 	}
-	return slices.Values(parent.childrenOf(v.db.kindOf(prefix), "").rows)
+	return slices.Values(parent.childrenOf(v.db.kindOf(prefix)).rows)
 }
 
 // Tree yields a row and all that belongs to it, each before its children.
