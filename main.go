@@ -119,10 +119,10 @@ func (f *storeFlags) declare(flags *command.Flags) {
 func (f *storeFlags) check(flags *command.Flags) error {
 	problem := secretRule.Of(f.apiKey)
 	if problem != "" && (f.apiKey != "" || flags.Given("api-key")) { // the secret is not repeated
-		return command.Usage(errors.New("-api-key " + problem))
+		return command.Usagef("-api-key %s", problem)
 	}
 	if f.newEventStatus != "draft" && f.newEventStatus != "published" {
-		return command.Usage(fmt.Errorf("-new-event-status must be draft or published, not %q", f.newEventStatus))
+		return command.Usagef("-new-event-status must be draft or published, not %q", f.newEventStatus)
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func (e *eventsd) serve(flags *command.Flags) func() error {
 			return err
 		}
 		if f.data == "" {
-			return command.Usage(errors.New("-data is empty: give the path of the data file"))
+			return command.Usagef("-data is empty: give the path of the data file")
 		}
 		s := e.apiService(logger, "The operator of this server issues keys.", false)
 		s.config.NewEventStatus = f.newEventStatus
@@ -303,16 +303,16 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 		}
 		at, err := strict.Time(f.time)
 		if err != nil {
-			return command.Usage(fmt.Errorf("-time %w", err))
+			return command.Usagef("-time %w", err)
 		}
 		f.controlToken = cmp.Or(f.controlToken, rand.Text())
 		if !form.Visible(f.controlToken) || strings.Contains(f.controlToken, "'") {
-			return command.Usage(errors.New(
-				"-control-token must have visible ASCII characters only, and no single quote"))
+			return command.Usagef(
+				"-control-token must have visible ASCII characters only, and no single quote")
 		}
 		if flags.Dashes != (len(flags.Args) > 0) {
-			return command.Usage(errors.New(
-				"double takes a command behind --, as in eventsd double -- npm test, or neither"))
+			return command.Usagef(
+				"double takes a command behind --, as in eventsd double -- npm test, or neither")
 		}
 		d := double.New(BasePath)
 		d.At = at

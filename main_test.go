@@ -218,14 +218,15 @@ func TestServeLines(t *testing.T) {
 // No mistake on the command line makes a secret appear in an error.
 func TestSecretMistakes(t *testing.T) {
 	t.Parallel()
+	const rule = "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"
 	for _, tt := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"-memory", "-addr", "127.0.0.1:0", "-api-key", "hunter2"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
-		{[]string{"-memory", "-addr", "127.0.0.1:0", "-api-key", "svc_live_"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
-		{[]string{"-memory", "-addr", "127.0.0.1:0", "-api-key", "svc_live_hunter2\n"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
-		{[]string{"double", "-api-key", "svc_live hunter2"}, "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{[]string{"-memory", "-addr", "127.0.0.1:0", "-api-key", "hunter2"}, rule},
+		{[]string{"-memory", "-addr", "127.0.0.1:0", "-api-key", "svc_live_"}, rule},
+		{[]string{"-memory", "-addr", "127.0.0.1:0", "-api-key", "svc_live_hunter2\n"}, rule},
+		{[]string{"double", "-api-key", "svc_live hunter2"}, rule},
 		{[]string{"-memory", "-api-key=", "hunter2"}, "nothing may follow the flags of serve"},
 		{[]string{"double", "-control-token=", "hunter2"}, "double takes a command behind --"},
 		{[]string{"-apikey=hunter2"}, "flag provided but not defined: -apikey"},
@@ -282,7 +283,8 @@ func TestMistakes(t *testing.T) {
 	refuses(2, []mistake{
 		{"subcommand", []string{"server"},
 			`unknown subcommand "server"; it must be one of serve, demo, double, `},
-		{"half a subcommand", []string{"key"}, `unknown subcommand "key"; it must be one of key issue, key list, key revoke; see eventsd help`},
+		{"half a subcommand", []string{"key"},
+			`unknown subcommand "key"; it must be one of key issue, key list, key revoke; see eventsd help`},
 		{"an empty key", []string{any, "-memory", "-api-key="}, "-api-key must be svc_live_"},
 		{"a mistyped subcommand", []string{"key", "isue", "-user", "usr_x"},
 			`unknown subcommand "key isue"; it must be one of key issue, key list, key revoke; see eventsd help`},
@@ -697,7 +699,8 @@ func TestStopWhileApplyingSeed(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
 	data, file := filepath.Join(dir, "events.json"), filepath.Join(dir, "seed.json")
-	const event = `,{"event":{"host_id":"usr_a","title":"T","start_at":"2027-01-01T00:00Z","end_at":"2027-01-02T00:00Z"}}`
+	const event = `,{"event":{"host_id":"usr_a","title":"T",` +
+		`"start_at":"2027-01-01T00:00Z","end_at":"2027-01-02T00:00Z"}}`
 	const user = `[{"user":{"id":"usr_a","name":"A","email":"a@example.com"}}`
 	// It ends with a mistake, which is the error if all of it is applied.
 	long := user + strings.Repeat(event, 50_000) + `,{"user":{}}]`
@@ -1267,7 +1270,8 @@ func TestPageWithoutScript(t *testing.T) {
 		path string
 		want []string
 	}{
-		{[]string{"demo", "-addr", "127.0.0.1:0"}, "/", []string{`"id":"usr_ada"`, `"title":"Hello"`, `"has_more":false`}},
+		{[]string{"demo", "-addr", "127.0.0.1:0"}, "/",
+			[]string{`"id":"usr_ada"`, `"title":"Hello"`, `"has_more":false`}},
 		{[]string{"double", "-control-token", "TOKEN"}, "/_control/", []string{`"data":[`, `"status":503`}},
 	} {
 		p := start(t, nil, tt.args...)

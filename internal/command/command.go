@@ -11,7 +11,6 @@ package command
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -66,10 +65,10 @@ func (p *Program) Run(args []string) error {
 		return p.explain(c, flags)
 	}
 	if err != nil {
-		return Usage(fmt.Errorf("%w; see %s help %s", err, p.Name, c.Name))
+		return Usagef("%w; see %s help %s", err, p.Name, c.Name)
 	}
 	if c.Args == "" && (len(flags.Args) > 0 || flags.Dashes) { // not repeated: it may be a secret
-		return Usage(fmt.Errorf("nothing may follow the flags of %s; see %s help %[1]s", c.Name, p.Name))
+		return Usagef("nothing may follow the flags of %s; see %s help %[1]s", c.Name, p.Name)
 	}
 	return run()
 }
@@ -114,8 +113,8 @@ func (p *Program) find(args []string) (c Command, rest []string, err error) {
 	if longer != nil {
 		names = longer
 	}
-	return c, nil, Usage(fmt.Errorf("unknown subcommand %q; it must be one of %s; see %s help",
-		typed, strings.Join(names, ", "), p.Name))
+	return c, nil, Usagef("unknown subcommand %q; it must be one of %s; see %s help",
+		typed, strings.Join(names, ", "), p.Name)
 }
 
 // AddHelp adds the subcommand help: it lists the subcommands or, with arguments, explains the

@@ -63,7 +63,9 @@ func run(vars map[string]string, args ...string) (did, printed string, err error
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	env := map[string]string{"TOOL_ADDR": "env:1", "TOOL_DRY_RUN": "true", "TOOL_FORCE": "true", "TOOL_TOKEN": ""}
+	env := map[string]string{
+		"TOOL_ADDR": "env:1", "TOOL_DRY_RUN": "true", "TOOL_FORCE": "true", "TOOL_TOKEN": "",
+	}
 	bad := map[string]string{"TOOL_DRY_RUN": "perhaps", "TOOL_ADDR": ""}
 	const known = "; it must be one of serve, key list, key show, version, help; see tool help"
 	const nothing = "there is nothing to show"
@@ -102,13 +104,15 @@ func TestRun(t *testing.T) {
 			`unknown subcommand "key lost"; it must be one of key list, key show; see tool help`},
 		{nil, []string{"bogus", "-h"}, "", `unknown subcommand "bogus"` + known},
 		{nil, []string{""}, "", `unknown subcommand ""` + known},
-		{nil, []string{"-dry-run", "secret", "b"}, "", `nothing may follow the flags of serve; see tool help serve`},
+		{nil, []string{"-dry-run", "secret", "b"}, "",
+			`nothing may follow the flags of serve; see tool help serve`},
 		{nil, []string{"key", "list", "a"}, "", `nothing may follow the flags of key list; see tool help key list`},
 		{nil, []string{"-port", "80"}, "", `flag provided but not defined: -port; see tool help serve`},
 		{nil, []string{"key", "list", "-dry-run"}, "",
 			`flag provided but not defined: -dry-run; see tool help key list`},
 		{nil, []string{"-addr"}, "", `flag needs an argument: -addr; see tool help serve`},
-		{nil, []string{"key", "list", "-addr", "--", "x"}, "", `flag needs an argument: -addr; see tool help key list`},
+		{nil, []string{"key", "list", "-addr", "--", "x"}, "",
+			`flag needs an argument: -addr; see tool help key list`},
 		{nil, []string{"-dry-run=maybe"}, "",
 			`invalid boolean value "maybe" for -dry-run: it must be true or false; see tool help serve`},
 		{nil, []string{"help", "me"}, "", `unknown subcommand "me"` + known},

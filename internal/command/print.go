@@ -19,8 +19,9 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// Usage marks an error as a mistake in the arguments: the program ends with status 2.
-func Usage(err error) error { return exitError{err, 2} }
+// Usagef returns an error as [fmt.Errorf] does, for a mistake in the arguments: the program ends with
+// status 2.
+func Usagef(format string, args ...any) error { return exitError{fmt.Errorf(format, args...), 2} }
 
 // Status ends the program with a status and prints nothing: all is said.
 func Status(status int) error { return exitError{errors.New(""), status} }
@@ -83,7 +84,7 @@ func (p *Program) Logger(format string, verbose bool) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(p.Stderr, o)), nil
 	}
-	return nil, Usage(fmt.Errorf("-log must be text or json, not %q", format))
+	return nil, Usagef("-log must be text or json, not %q", format)
 }
 
 // Printable is s with a question mark in the place of each character that

@@ -22,9 +22,9 @@ func TestExit(t *testing.T) {
 	}{
 		{nil, 0, ""},
 		{disk, 1, "tool: the disk is full\n"},
-		{command.Usage(disk), 2, "tool: the disk is full\n"},
+		{command.Usagef("%w", disk), 2, "tool: the disk is full\n"},
 		{command.Status(3), 3, ""},
-		{fmt.Errorf("write: %w", command.Usage(disk)), 2, "tool: write: the disk is full\n"},
+		{fmt.Errorf("write: %w", command.Usagef("%w", disk)), 2, "tool: write: the disk is full\n"},
 		{errors.Join(disk, errors.New("a svc_live_secret12345678 \x1b[2J")), 1,
 			"tool: the disk is full; a …5678 ?[2J\n"},
 	} {

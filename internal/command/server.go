@@ -65,14 +65,14 @@ func logged(h http.Handler, logger *slog.Logger, more More) http.Handler {
 // Listen listens on HOST:PORT, the value of -addr.
 func Listen(addr string, logger *slog.Logger) (net.Listener, error) {
 	if addr == "" { // for net that is any port of all interfaces
-		return nil, Usage(errors.New("-addr is empty: give HOST:PORT of this machine"))
+		return nil, Usagef("-addr is empty: give HOST:PORT of this machine")
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		err = fmt.Errorf("-addr %q: %w; give HOST:PORT of this machine, the port being free", addr, err)
 		_, malformed := errors.AsType[*net.AddrError](err)
 		if malformed {
-			return nil, Usage(err)
+			return nil, Usagef("%w", err)
 		}
 		return nil, err
 	}

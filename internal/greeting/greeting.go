@@ -23,7 +23,8 @@ func Lines(at Place, key string) (lines command.Ready) {
 	}
 	lines.Add("data", cmp.Or(at.Data, "memory"))
 	lines.Add("reference", at.Root+"/")
-	lines.Add("ready", `curl -H "x-service-api-key: `+cmp.Or(key, "<API_KEY>")+`" `+command.Quote(at.API+"/events"))
+	header := `"x-service-api-key: ` + cmp.Or(key, "<API_KEY>") + `"`
+	lines.Add("ready", "curl -H "+header+" "+command.Quote(at.API+"/events"))
 	return lines
 }
 

@@ -68,7 +68,8 @@ func (f *Files) Records(path string) (text []byte, err error) {
 		return nil, err
 	}
 	if rows.IsDataFile(text) {
-		return nil, fmt.Errorf("%s is a data file, not an array of records; eventsd dump makes one of it", path)
+		return nil, fmt.Errorf(
+			"%s is a data file, not an array of records; eventsd dump makes one of it", path)
 	}
 	return text, nil
 }

@@ -113,7 +113,8 @@ func (t *tool) keyIssue(flags *command.Flags) func() error {
 	flags.NoVariable("name", "email", "user")
 	return func() error {
 		if user == "" && email == "" {
-			return command.Usage(errors.New("key issue takes -user ID, or -email EMAIL and, if that is new, -name NAME"))
+			return command.Usagef(
+				"key issue takes -user ID, or -email EMAIL and, if that is new, -name NAME")
 		}
 		request := strict.Encode(map[string]string{"user_id": user, "name": name, "email": email})
 		return t.change(data, func(s Store) error {
@@ -218,7 +219,8 @@ func (t *tool) keyRevoke(flags *command.Flags) func() error {
 	DataFlag(flags, &data)
 	return func() error {
 		if len(flags.Args) != 1 || !strings.HasPrefix(flags.Args[0], "key_") {
-			return command.Usage(errors.New("key revoke takes one ID after its flags: key_…, as eventsd key list shows it"))
+			return command.Usagef(
+				"key revoke takes one ID after its flags: key_…, as eventsd key list shows it")
 		}
 		id := flags.Args[0]
 		return t.change(data, func(s Store) error {
@@ -245,7 +247,7 @@ func (t *tool) apply(flags *command.Flags) func() error {
 	DataFlag(flags, &data)
 	return func() error {
 		if len(flags.Args) > 1 {
-			return command.Usage(errors.New("apply takes one FILE after its flags, or - for standard input"))
+			return command.Usagef("apply takes one FILE after its flags, or - for standard input")
 		}
 		path := "-"
 		if len(flags.Args) == 1 {
@@ -288,7 +290,8 @@ func (t *tool) dump(flags *command.Flags) func() error {
 	flags.NoVariable("o", "user")
 	return func() error {
 		if user == "" && flags.Given("user") {
-			return command.Usage(errors.New("-user is empty: give the ID of a user, or leave -user out for all records"))
+			return command.Usagef(
+				"-user is empty: give the ID of a user, or leave -user out for all records")
 		}
 		write := func(w io.Writer) error {
 			return t.look(data, func(s Store) error {

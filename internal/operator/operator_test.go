@@ -187,7 +187,9 @@ func TestErrors(t *testing.T) {
 	s := &store{err: errors.New("the disk is full")}
 	var failed error
 	routes := allRoutes(s, noReport, "")
-	h := Handler("/base", routes, everyone, func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err })
+	h := Handler("/base", routes, everyone, func(_ http.ResponseWriter, _ *http.Request, err error) {
+		failed = err
+	})
 	for _, request := range []string{
 		"POST /keys", "DELETE /keys/key_1", "POST /records",
 	} {
