@@ -84,6 +84,7 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 func (db *DB) run(tx *Tx, c *call) {
 	c.dependent = len(tx.changes) > 0
 	tx.savepoint = len(tx.changes)
+	tx.implied = 0
 	c.err = db.try(tx, c)
 	if c.err != nil {
 		tx.rollback()
@@ -158,35 +159,72 @@ func (db *DB) report(err error) {
 	}
 }
 
+// publish makes the pending changes of a transaction visible. A row that is newer than all others of its
+// list, as nearly every new row is, is appended to the list. Lists with other changes are built again.
 func (db *DB) publish(tx *Tx) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.state.publish(tx)
-	if db.log != nil {
-		db.bytes = db.log.Size()
+	stale := map[listKey]bool{}
+	for _, c := range tx.changes {
+		if c.old != nil {
+			stale[c.old.listKey()] = true
+			db.count[c.old.Table]--
+		}
+		if c.new == nil {
+			continue
+		}
+		db.count[c.new.Table]++
+		if c.new.Created.After(db.newest) {
+			db.newest = c.new.Created
+		}
+		key := c.new.listKey()
+		rows := db.lists[key]
+		if len(rows) == 0 || rows[len(rows)-1].compare(c.new.Position) < 0 {
+			db.lists[key] = append(rows, c.new)
+		} else {
+			stale[key] = true
+		}
+	}
+	for key := range stale {
+		db.setList(key, tx.rows(key))
+	}
+	for name, r := range tx.pending.names {
+		if r != nil {
+			db.names[name] = r
+		} else {
+			delete(db.names, name)
+		}
 	}
 }
 
-// compact rewrites the file if it has doubled since the last rewrite.
+func (s *state) setList(key listKey, rows []*Row) {
+	if len(rows) == 0 {
+		delete(s.lists, key)
+	} else {
+		s.lists[key] = rows
+	}
+}
+
+// compact rewrites the file if it has doubled since the last rewrite, and notes its size.
 func (db *DB) compact() {
-	if db.log == nil || db.log.Size() < db.rewriteAt || db.log.Err() != nil {
+	if db.log == nil {
 		return
 	}
-	err := db.rewrite(&db.view, "it had doubled")
-	if err != nil {
-		db.logger.Error("data file not rewritten", "error", err)
-		db.rewriteAt = 2 * db.log.Size()
+	if db.log.Size() >= db.rewriteAt && db.log.Err() == nil {
+		err := db.rewrite(&db.view, "it had doubled")
+		if err != nil {
+			db.logger.Error("data file not rewritten", "error", err)
+			db.rewriteAt = 2 * db.log.Size()
+		}
 	}
-	db.mu.Lock()
-	db.bytes = db.log.Size()
-	db.mu.Unlock()
+	db.bytes.Store(db.log.Size())
 }
 
 // rewrite replaces the file by a snapshot of all rows, with the pending changes of a transaction.
 func (db *DB) rewrite(tx *Tx, reason string) error {
 	began := time.Now()
 	before := db.log.Size()
-	rows := tx.Tree("")
+	rows := tx.All()
 	n := 0
 	for range rows {
 		n++

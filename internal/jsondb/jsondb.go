@@ -69,24 +69,18 @@ type Table struct {
 
 	// Recode returns the text of a row of an older format as the current format has it.
 	Recode func(json string) (string, error)
-
-	separators []string // the fields as they are in the text: `"id":`
 }
 
 // A Row is one version of a row. It never changes, so it can be used after the transaction that found it.
 type Row struct {
-	Table   *Table
-	ID      string
-	Parent  string // ID of the row that it belongs to, or ""
-	Key     string // unique key, or ""
-	Created time.Time
-	JSON    string // text that the fields above were read from
+	Table    *Table
+	Position        // in the lists that the row is in: its time of creation and its ID
+	Parent   string // ID of the row that it belongs to, or ""
+	Key      string // unique key, or ""
+	JSON     string // text that the fields above were read from
 
 	idempotency *idempotency // key that the row was created with, or nil
 }
-
-// Position returns the position of the row in the lists that it is in.
-func (r *Row) Position() Position { return Position{r.Created, r.ID} }
 
 // A Position is a place in the order of lists: by time of creation, then by ID. No row need be there.
 type Position struct {
@@ -94,12 +88,8 @@ type Position struct {
 	ID      string
 }
 
-func comparePosition(r *Row, p Position) int {
-	return cmp.Or(r.Created.Compare(p.Created), strings.Compare(r.ID, p.ID))
-}
-
-func compareRows(a, b *Row) int {
-	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
+func (p Position) compare(q Position) int {
+	return cmp.Or(p.Created.Compare(q.Created), strings.Compare(p.ID, q.ID))
 }
 
 // idempotency is an idempotency key: the key of the request that created a row. Until it expires, and as long
@@ -145,6 +135,7 @@ type DB struct {
 	queueMu sync.Mutex
 	queue   []*call // calls of Batch that wait for the next commit
 
+	bytes   atomic.Int64              // size of the file
 	began   atomic.Pointer[time.Time] // start of the append under way, or nil
 	lastErr atomic.Pointer[error]     // error of the last commit, or nil
 
@@ -156,15 +147,14 @@ type DB struct {
 
 	mu sync.RWMutex // guards the fields below; to change them, writer is held as well
 	state
-	bytes int64 // size of the file
+	count  map[*Table]int // number of rows
+	newest time.Time      // latest time of creation so far
 }
 
-// state is all that is committed. A second one has the pending changes of a transaction.
+// state is the committed rows or, in a transaction, the pending changes.
 type state struct {
-	names  map[string]*Row    // rows by ID, unique key and idempotency key; in a Tx, nil is a deleted name
-	lists  map[listKey][]*Row // in a Tx: only new rows, in any order
-	count  map[*Table]int     // number of rows
-	newest time.Time          // latest time of creation so far
+	names map[string]*Row    // rows by ID, unique key and idempotency key; nil is a pending delete
+	lists map[listKey][]*Row // in order; pending ones only have new rows, in the order of their Put
 }
 
 // listKey names the list of the rows of a table that belong to a parent.
@@ -174,7 +164,7 @@ type listKey struct {
 }
 
 func newState() state {
-	return state{names: map[string]*Row{}, lists: map[listKey][]*Row{}, count: map[*Table]int{}}
+	return state{names: map[string]*Row{}, lists: map[listKey][]*Row{}}
 }
 
 // New returns an empty database in memory.
@@ -184,16 +174,10 @@ func New(o Options) *DB {
 		now:    o.Now,
 		logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		state:  newState(),
+		count:  map[*Table]int{},
 	}
 	if db.now == nil {
 		db.now = time.Now
-	}
-	for i := range db.tables {
-		t := &db.tables[i]
-		t.separators = nil
-		for _, field := range t.Fields {
-			t.separators = append(t.separators, `"`+field+`":`)
-		}
 	}
 	db.view = Tx{db: db, base: &db.state}
 	return db
@@ -227,11 +211,10 @@ func (db *DB) Err() error {
 func (db *DB) Close() error {
 	db.writer.Lock()
 	defer db.writer.Unlock()
-	if db.closed || db.log == nil {
-		db.closed = true
+	db.closed = true
+	if db.log == nil {
 		return nil
 	}
-	db.closed = true
 	return db.log.Close()
 }
 
@@ -248,7 +231,7 @@ const stallTime = 10 * time.Second
 
 // Stats returns the current statistics. It doesn't wait for a commit that is under way.
 func (db *DB) Stats() Stats {
-	s := Stats{Rows: map[string]int{}}
+	s := Stats{Rows: map[string]int{}, Bytes: db.bytes.Load()}
 	began := db.began.Load()
 	s.Stalled = began != nil && time.Since(*began) > stallTime
 	if err := db.lastErr.Load(); err != nil {
@@ -259,19 +242,13 @@ func (db *DB) Stats() Stats {
 	for i := range db.tables {
 		s.Rows[db.tables[i].Name] = db.count[&db.tables[i]]
 	}
-	s.Bytes = db.bytes
 	s.Newest = db.newest
 	return s
 }
 
-// table returns the table of the row with an ID, or nil.
-func (db *DB) table(id string) *Table {
-	prefix, _, _ := strings.Cut(id, "_")
-	return db.tableOf(prefix)
-}
-
-// tableOf returns the table whose IDs have a prefix, or nil.
-func (db *DB) tableOf(prefix string) *Table {
+// table returns the table with a prefix, or the table of a row with an ID, or nil.
+func (db *DB) table(prefix string) *Table {
+	prefix, _, _ = strings.Cut(prefix, "_")
 	for i := range db.tables {
 		if db.tables[i].Prefix == prefix {
 			return &db.tables[i]

@@ -88,11 +88,11 @@ func mustBatch(t *testing.T, db *DB, f func(*Tx) error) {
 	}
 }
 
-// dump returns the text of every row, in the order of Tree.
+// dump returns the text of every row, in the order of All.
 func dump(db *DB) string {
 	var b []byte
 	db.View(func(tx *Tx) {
-		for r := range tx.Tree("") {
+		for r := range tx.All() {
 			b = append(r.AppendRecord(b), '\n')
 		}
 	})
@@ -130,8 +130,8 @@ func (m model) list(parent, prefix string, before *Position, match func(row) boo
 	})
 	var texts []string
 	for _, r := range rows {
-		position := &Row{ID: r.id, Created: time.Unix(r.created, 0)}
-		if before == nil || comparePosition(position, *before) < 0 {
+		position := Position{time.Unix(r.created, 0), r.id}
+		if before == nil || position.compare(*before) < 0 {
 			texts = append(texts, r.json())
 		}
 	}
@@ -210,14 +210,14 @@ func (m model) check(t *testing.T, rnd *rand.Rand, tx *Tx) {
 		}
 	}
 	seen := map[string]bool{}
-	for r := range tx.Tree("") {
+	for r := range tx.All() {
 		if seen[r.ID] || r.Parent != "" && !seen[r.Parent] {
-			t.Errorf("Tree yields %s twice or before its parent", r.ID)
+			t.Errorf("All yields %s twice or before its parent", r.ID)
 		}
 		seen[r.ID] = true
 	}
 	if len(seen) != len(m.rows) {
-		t.Errorf("Tree yields %d rows, want %d", len(seen), len(m.rows))
+		t.Errorf("All yields %d rows, want %d", len(seen), len(m.rows))
 	}
 }
 
@@ -312,7 +312,7 @@ func testModel(t *testing.T, seed uint64) {
 		for range 1 + rnd.IntN(3) {
 			changes := 1 + rnd.IntN(8)
 			if round%20 == 19 {
-				changes = bulkChanges + 100
+				changes = 400
 			}
 			end := rnd.IntN(6)
 			f := func(tx *Tx) error {

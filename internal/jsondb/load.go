@@ -21,12 +21,18 @@ func Open(path string, o Options) (*DB, error) {
 	}
 	db.log = log
 	l.finish()
-	err = l.rewrite()
+	db.rewriteAt = max(minRewrite, 2*log.SnapshotSize())
+	switch {
+	case l.old:
+		err = db.rewrite(&db.view, "it had an older format")
+	case l.deletes:
+		err = db.rewrite(&db.view, "it held deletes")
+	}
 	if err != nil {
 		log.Close()
 		return nil, err
 	}
-	db.bytes = log.Size()
+	db.compact()
 	return db, nil
 }
 
@@ -59,8 +65,8 @@ const (
 type loader struct {
 	db      *DB
 	tx      *Tx
-	latest  string // format of the records that need no Recode
-	old     bool   // the file has an older format
+	format  string // current format
+	old     bool   // the file has an older one
 	deletes bool   // a record deletes something
 	stale   bool   // rows were deleted or replaced, so lists may have old versions
 }
@@ -72,12 +78,12 @@ func newLoader(path string, o Options) *loader {
 	if err == nil { // growing the map would take another 15 % of the time
 		tx.pending.names = make(map[string]*Row, min(info.Size()/bytesPerName, maxNames))
 	}
-	return &loader{db: db, tx: tx, latest: o.Formats[len(o.Formats)-1]}
+	return &loader{db: db, tx: tx, format: o.Formats[len(o.Formats)-1]}
 }
 
 // replay applies one commit.
 func (l *loader) replay(c commitlog.Commit) error {
-	l.old = c.Format != l.latest
+	l.old = c.Format != l.format
 	for rest := c.Records; len(rest) > 0; {
 		var record []byte
 		record, rest = cutRecord(rest)
@@ -98,24 +104,26 @@ func (l *loader) apply(record []byte) error {
 	if string(name) == "delete" {
 		return l.delete(text)
 	}
-	json := string(text)
+	row := string(text)
 	if l.old {
 		var err error
-		json, err = l.recode(string(name), json)
+		row, err = l.recode(string(name), row)
 		if err != nil {
 			return err
 		}
 	}
-	r, err := l.db.parseRow(json)
+	r, err := l.db.parseRow(row)
 	if err != nil {
 		return err
 	}
 	if r.Table.Name != string(name) {
 		return errRecord
 	}
-	r.idempotency, err = l.parseKey(key)
-	if err != nil {
-		return err
+	if len(key) > 0 {
+		err = json.Unmarshal(key, &r.idempotency)
+		if err != nil {
+			return errRecord
+		}
 	}
 	_, err = l.tx.put(r)
 	return err
@@ -125,7 +133,7 @@ func (l *loader) apply(record []byte) error {
 func (l *loader) delete(text []byte) error {
 	var ids map[string]string
 	err := json.Unmarshal(text, &ids)
-	if err != nil || len(ids) != 1 {
+	if err != nil {
 		return errRecord
 	}
 	for name, id := range ids {
@@ -149,24 +157,9 @@ func (l *loader) recode(name, json string) (string, error) {
 	return "", errRecord
 }
 
-// parseKey returns the idempotency key of a record, or nil if there is none or if it has expired.
-func (l *loader) parseKey(text []byte) (*idempotency, error) {
-	if len(text) == 0 {
-		return nil, nil
-	}
-	k := &idempotency{}
-	err := json.Unmarshal(text, k)
-	if err != nil {
-		return nil, errRecord
-	}
-	if !l.db.valid(k) {
-		return nil, nil
-	}
-	return k, nil
-}
-
 // finish makes the state of the database from what was read.
 func (l *loader) finish() {
+	db := l.db
 	s := &l.tx.pending
 	if l.stale {
 		maps.DeleteFunc(s.names, func(_ string, r *Row) bool { return r == nil })
@@ -177,32 +170,10 @@ func (l *loader) finish() {
 		}
 		rows = sortRows(rows)
 		s.setList(key, rows)
-		s.count[key.table] += len(rows)
-		if len(rows) > 0 {
-			s.newest = latest(s.newest, rows[len(rows)-1].Created)
+		db.count[key.table] += len(rows)
+		if len(rows) > 0 && rows[len(rows)-1].Created.After(db.newest) {
+			db.newest = rows[len(rows)-1].Created
 		}
 	}
-	l.db.state = *s
-}
-
-// rewrite rewrites a file that has an older format, holds deletes or has doubled since the last rewrite.
-func (l *loader) rewrite() error {
-	db := l.db
-	db.rewriteAt = max(minRewrite, 2*db.log.SnapshotSize())
-	reason := ""
-	switch {
-	case l.old:
-		reason = "it had an older format"
-	case l.deletes:
-		reason = "it held deletes"
-	default:
-		db.compact()
-		return nil
-	}
-	err := db.rewrite(&db.view, reason)
-	if err != nil && !l.old {
-		db.logger.Error("data file not rewritten", "reason", reason, "error", err)
-		return nil
-	}
-	return err
+	db.state = *s
 }

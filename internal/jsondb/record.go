@@ -108,11 +108,11 @@ func (db *DB) parseRow(text string) (*Row, error) {
 	values := append(db.values[:0], t.Fields...)
 	db.values = values
 	rest := text
-	for i, separator := range t.separators {
+	for i, field := range t.Fields {
 		var err error
-		_, value, _ := strings.Cut(rest, separator)
+		_, value, _ := strings.Cut(rest, `"`+field+`":`)
 		values[i], rest, err = cutValue(value)
-		if err == nil && t.Fields[i] == "created_at" {
+		if err == nil && field == "created_at" {
 			r.Created, err = time.Parse(time.RFC3339, values[i])
 		}
 		if err != nil {

@@ -3,7 +3,6 @@ package jsondb
 import (
 	"iter"
 	"slices"
-	"time"
 )
 
 // A Tx is a transaction: it reads the committed rows with pending changes on top of them. In [DB.View] there
@@ -12,10 +11,11 @@ import (
 type Tx struct {
 	db      *DB
 	base    *state // committed rows
-	pending state  // of this call and of the calls before it in the same commit; no count and no newest
+	pending state  // changes of this call and of the calls before it in the same commit
 
-	changes   []change
-	savepoint int // number of changes before this call
+	changes   []change // the same, in order
+	savepoint int      // number of changes before this call
+	implied   int      // number of changes of this call that Delete made to children
 }
 
 // change is a change of one row.
@@ -26,11 +26,7 @@ type change struct {
 
 // begin returns a transaction that can write.
 func (db *DB) begin() *Tx {
-	return &Tx{
-		db:      db,
-		base:    &db.state,
-		pending: state{names: map[string]*Row{}, lists: map[listKey][]*Row{}},
-	}
+	return &Tx{db: db, base: &db.state, pending: newState()}
 }
 
 // Find returns the row with an ID or a unique key, or nil.
@@ -75,15 +71,7 @@ func (r *Row) idempotencyName() string { return idempotencyName(r.Parent, r.idem
 
 // Changes returns the number of rows that this transaction has put or deleted so far. A deleted row counts
 // once, whatever was deleted with it.
-func (tx *Tx) Changes() int {
-	n := 0
-	for _, c := range tx.changes[tx.savepoint:] {
-		if !c.implied {
-			n++
-		}
-	}
-	return n
-}
+func (tx *Tx) Changes() int { return len(tx.changes) - tx.savepoint - tx.implied }
 
 // Put stores the row that a text stands for: a new row, or a new version of the row with its ID. It returns
 // the row, and changes nothing if the row has this text already. Put copies the text. It panics if the text
@@ -117,7 +105,7 @@ func (tx *Tx) put(r *Row) (*Row, error) {
 		return nil, err
 	}
 	if old == nil {
-		key := r.list()
+		key := r.listKey()
 		tx.pending.lists[key] = append(tx.pending.lists[key], r)
 		if r.idempotency != nil { // the key may have been that of another row before it expired
 			tx.pending.names[r.idempotencyName()] = nil
@@ -157,8 +145,8 @@ func (tx *Tx) unname(r *Row) {
 	}
 }
 
-// list returns the key of the list that the row is in.
-func (r *Row) list() listKey { return listKey{r.Parent, r.Table} }
+// listKey returns the key of the list that the row is in.
+func (r *Row) listKey() listKey { return listKey{r.Parent, r.Table} }
 
 // rollback drops all changes since the savepoint. The new rows stay in pending.lists: their IDs don't lead to
 // them any more, so they are in no list.
@@ -176,18 +164,13 @@ func (tx *Tx) rollback() {
 
 // Delete deletes the row with an ID, if there is one, and all that belongs to it.
 func (tx *Tx) Delete(id string) {
-	r := tx.Find(id)
-	if r != nil && r.ID == id {
-		tx.delete(r, false)
+	for i, r := range slices.Collect(tx.Tree(id)) {
+		tx.unname(r)
+		tx.changes = append(tx.changes, change{old: r, implied: i > 0})
+		if i > 0 {
+			tx.implied++
+		}
 	}
-}
-
-func (tx *Tx) delete(r *Row, implied bool) {
-	for child := range tx.children(r.ID, r.Table.Prefix) {
-		tx.delete(child, true)
-	}
-	tx.unname(r)
-	tx.changes = append(tx.changes, change{old: r, implied: implied})
 }
 
 // rows returns the rows of a list, the oldest first. The caller must not change the slice.
@@ -207,7 +190,7 @@ func (tx *Tx) rows(key listKey) []*Row {
 func (tx *Tx) appendCurrent(list []*Row, key listKey, rows []*Row) []*Row {
 	for _, r := range rows {
 		r = tx.Find(r.ID)
-		if r != nil && r.list() == key {
+		if r != nil && r.listKey() == key {
 			list = append(list, r)
 		}
 	}
@@ -217,8 +200,9 @@ func (tx *Tx) appendCurrent(list []*Row, key listKey, rows []*Row) []*Row {
 // sortRows puts the rows of a list in order. A row that was deleted and put again in one commit may be in it
 // twice.
 func sortRows(rows []*Row) []*Row {
-	if !slices.IsSortedFunc(rows, compareRows) {
-		slices.SortFunc(rows, compareRows)
+	order := func(a, b *Row) int { return a.compare(b.Position) }
+	if !slices.IsSortedFunc(rows, order) {
+		slices.SortFunc(rows, order)
 	}
 	return slices.Compact(rows)
 }
@@ -226,46 +210,36 @@ func sortRows(rows []*Row) []*Row {
 // Children yields the rows of the table with a prefix that belong to a parent, or, if parent is empty, those
 // without one. The oldest comes first.
 func (tx *Tx) Children(parent, prefix string) iter.Seq[*Row] {
-	return slices.Values(tx.rows(listKey{parent, tx.db.tableOf(prefix)}))
+	return slices.Values(tx.rows(listKey{parent, tx.db.table(prefix)}))
 }
 
-// children yields the rows of all tables that belong to a row of the table with a prefix, or, if both are
-// empty, all rows without a parent.
-func (tx *Tx) children(parent, prefix string) iter.Seq[*Row] {
-	return func(yield func(*Row) bool) {
-		for i := range tx.db.tables {
-			t := &tx.db.tables[i]
-			if t.Parent != prefix {
-				continue
-			}
-			for _, r := range tx.rows(listKey{parent, t}) {
-				if !yield(r) {
-					return
-				}
-			}
-		}
-	}
+// All yields all rows, parents before their children.
+func (tx *Tx) All() iter.Seq[*Row] {
+	return func(yield func(*Row) bool) { tx.walk("", "", yield) }
 }
 
-// Tree yields the row with an ID and all that belongs to it, parents before their children. If id is empty,
-// it yields all rows.
+// Tree yields the row with an ID and all that belongs to it, parents before their children.
 func (tx *Tx) Tree(id string) iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
-		if id == "" {
-			tx.walk("", "", yield)
-			return
-		}
 		r := tx.Find(id)
-		if r != nil && r.ID == id && yield(r) {
+		if r != nil && yield(r) {
 			tx.walk(r.ID, r.Table.Prefix, yield)
 		}
 	}
 }
 
+// walk yields all that belongs to a row of the table with a prefix, or all rows if both are empty. It reports
+// whether to go on.
 func (tx *Tx) walk(parent, prefix string, yield func(*Row) bool) bool {
-	for r := range tx.children(parent, prefix) {
-		if !yield(r) || !tx.walk(r.ID, r.Table.Prefix, yield) {
-			return false
+	for i := range tx.db.tables {
+		t := &tx.db.tables[i]
+		if t.Parent != prefix {
+			continue
+		}
+		for _, r := range tx.rows(listKey{parent, t}) {
+			if !yield(r) || !tx.walk(r.ID, t.Prefix, yield) {
+				return false
+			}
 		}
 	}
 	return true
@@ -277,9 +251,9 @@ func (tx *Tx) walk(parent, prefix string, yield func(*Row) bool) bool {
 func (tx *Tx) Page(
 	parent, prefix string, after *Position, limit int, match func(*Row) bool,
 ) (page []*Row, next *Position) {
-	rows := tx.rows(listKey{parent, tx.db.tableOf(prefix)})
+	rows := tx.rows(listKey{parent, tx.db.table(prefix)})
 	if after != nil {
-		end, _ := slices.BinarySearchFunc(rows, *after, comparePosition)
+		end, _ := slices.BinarySearchFunc(rows, *after, func(r *Row, p Position) int { return r.compare(p) })
 		rows = rows[:end]
 	}
 	page = make([]*Row, 0, min(limit, len(rows)))
@@ -288,102 +262,9 @@ func (tx *Tx) Page(
 			continue
 		}
 		if len(page) == limit {
-			return page, new(page[limit-1].Position())
+			return page, &page[limit-1].Position
 		}
 		page = append(page, r)
 	}
 	return page, nil
-}
-
-// publish makes the pending changes of a transaction part of the state.
-func (s *state) publish(tx *Tx) {
-	for _, c := range tx.changes {
-		if c.new == nil {
-			s.count[c.old.Table]--
-			continue
-		}
-		if c.old == nil {
-			s.count[c.new.Table]++
-		}
-		s.newest = latest(s.newest, c.new.Created)
-	}
-	if len(tx.changes) > bulkChanges {
-		s.mergeLists(tx)
-	} else {
-		for _, c := range tx.changes {
-			if c.new != nil {
-				s.link(c.new)
-			} else {
-				s.unlink(c.old)
-			}
-		}
-	}
-	for name, r := range tx.pending.names {
-		if r != nil {
-			s.names[name] = r
-		} else {
-			delete(s.names, name)
-		}
-	}
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// bulkChanges is the number of changes above which lists are merged as a whole. A change in the middle of a
-// list moves all rows after it, so many of them, made one by one, take time that grows with their square.
-const bulkChanges = 256
-
-func (s *state) mergeLists(tx *Tx) {
-	merged := map[listKey]bool{}
-	for _, c := range tx.changes {
-		r := c.new
-		if r == nil {
-			r = c.old
-		}
-		key := r.list()
-		if merged[key] {
-			continue
-		}
-		merged[key] = true
-		s.setList(key, tx.rows(key))
-	}
-}
-
-func (s *state) setList(key listKey, rows []*Row) {
-	if len(rows) == 0 {
-		delete(s.lists, key)
-		return
-	}
-	s.lists[key] = rows
-}
-
-// link puts a row into its list, in place of its old version if there is one. Nearly always it is the newest.
-func (s *state) link(r *Row) {
-	key := r.list()
-	rows := s.lists[key]
-	if len(rows) == 0 || compareRows(rows[len(rows)-1], r) < 0 {
-		s.lists[key] = append(rows, r)
-		return
-	}
-	i, found := slices.BinarySearchFunc(rows, r, compareRows)
-	if found {
-		rows[i] = r
-		return
-	}
-	s.lists[key] = slices.Insert(rows, i, r)
-}
-
-// unlink removes a row from its list.
-func (s *state) unlink(r *Row) {
-	key := r.list()
-	rows := s.lists[key]
-	i, found := slices.BinarySearchFunc(rows, r, compareRows)
-	if found {
-		s.setList(key, slices.Delete(rows, i, i+1))
-	}
 }
