@@ -46,7 +46,7 @@ func TestHouse(t *testing.T) {
 		"internal/strict/":     root + " " + forServer + http + " " + rooms(),
 		"internal/form/":       root + " " + forServer + http + " " + rooms("strict"),
 		"internal/recordfile/": root + " flag " + http + " " + rooms(),
-		"internal/jsondb/":     root + " " + forServer + http + " " + rooms("commitlog"),
+		"internal/jsondb/":     root + " flag " + http + " " + rooms("commitlog"),
 		"internal/commitlog/":  root + " flag " + http + " " + rooms(),
 		"internal/rows/":       root + " " + forServer + http + " " + rooms("strict", "recordfile"),
 		"internal/httpapi/":    root + " " + forServer + rooms("strict"),
