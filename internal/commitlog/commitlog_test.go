@@ -1,7 +1,20 @@
 package commitlog
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 var options = Options{Formats: []string{"events/1"}}
@@ -14,9 +27,375 @@ func collect(commits *[]string) func(Commit) error {
 	}
 }
 
+func ignore(Commit) error { return nil }
+
 func check(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// open opens a file of the real disk and returns its commits.
+func open(t *testing.T, path string) (*Log, []string) {
+	t.Helper()
+	var commits []string
+	l, err := Open(path, options, collect(&commits))
+	check(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l, commits
+}
+
+// create creates a file with the commits as its snapshot and those appended after it.
+func create(t *testing.T, commits []string, appended ...string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "events.json")
+	l, _ := open(t, path)
+	check(t, l.Rewrite(seq(commits...), len(commits)))
+	for _, c := range appended {
+		check(t, l.Append([]byte(c)))
+	}
+	check(t, l.Close())
+	return path
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	check(t, err)
+	return string(text)
+}
+
+func writeFile(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "events.json")
+	check(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestFormat(t *testing.T) {
+	path := create(t, []string{`{"user":{"id":"usr_ada"}}`}, `{"event":1},{"event":2}`)
+	text := readFile(t, path)
+	form := regexp.MustCompile(`^\[
+\{"c":"[0-9a-f]{8}","n":3,"format":"events/1","salt":"([0-9a-f]{16})","snap":5\}
+,\{"c":"[0-9a-f]{8}","n":4,"w":\[\{"user":\{"id":"usr_ada"\}\}\]\}
+,\{"c":"[0-9a-f]{8}","n":5,"w":\[\]\}
+,\{"c":"[0-9a-f]{8}","n":6,"w":\[\{"event":1\},\{"event":2\}\]\}
+,\{"c":"[0-9a-f]{8}","n":7,"w":\[\]\}
+\]
+$`)
+	match := form.FindStringSubmatch(text)
+	if match == nil {
+		t.Fatalf("the file has another form:\n%s", text)
+	}
+	var lines []struct{ C string }
+	check(t, json.Unmarshal([]byte(text), &lines))
+	for i, line := range strings.Split(text, "\n")[1:6] {
+		salt := match[1]
+		if i == 0 {
+			salt = ""
+		}
+		summed := line[strings.Index(line, `"n":`) : strings.LastIndex(line, "}")+1]
+		want := fmt.Sprintf("%08x", crc32.Checksum([]byte(salt+summed), crc32.MakeTable(crc32.Castagnoli)))
+		if lines[i].C != want {
+			t.Errorf("line %d: checksum %s, want %s", i+2, lines[i].C, want)
+		}
+	}
+}
+
+// TestGolden opens a file written by the first program with this format. It must open forever.
+func TestGolden(t *testing.T) {
+	golden := readFile(t, "testdata/events1.json")
+	path := writeFile(t, golden)
+	var records []string
+	l, err := Open(path, options, func(c Commit) error {
+		var array []map[string]json.RawMessage
+		err := json.Unmarshal(slices.Concat([]byte("["), c.Records, []byte("]")), &array)
+		for _, record := range array {
+			for name := range record {
+				records = append(records, name)
+			}
+		}
+		return err
+	})
+	check(t, err)
+	check(t, l.Close())
+	slices.Sort(records)
+	records = slices.Compact(records)
+	want := []string{"delete", "event", "guest", "idempotency", "key", "user"}
+	if !slices.Equal(records, want) {
+		t.Errorf("records = %q, want %q", records, want)
+	}
+	if got := readFile(t, path); got != golden {
+		t.Errorf("Open and Close changed the file to\n%s", got)
+	}
+}
+
+func TestNewFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.json")
+	l, commits := open(t, path)
+	if len(commits) != 0 {
+		t.Errorf("commits of a new file = %q", commits)
+	}
+	text := readFile(t, path)
+	if l.Size() != int64(len(text)) || l.SnapshotSize() != l.Size() || l.Path() != path {
+		t.Errorf("Size, SnapshotSize, Path = %d, %d, %s", l.Size(), l.SnapshotSize(), l.Path())
+	}
+	check(t, l.Append([]byte("{}")))
+	if got := int64(len(readFile(t, path))); l.Size() != got || l.SnapshotSize() != int64(len(text)) {
+		t.Errorf("after Append: Size, SnapshotSize = %d, %d, want %d, %d",
+			l.Size(), l.SnapshotSize(), got, len(text))
+	}
+	check(t, l.Close())
+	check(t, l.Close())
+	for name, err := range map[string]error{"Append": l.Append(nil), "Rewrite": l.Rewrite(seq(), 0)} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s after Close = %v", name, err)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	info, err := os.Stat(path)
+	check(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode = %v, want 0600", info.Mode())
+	}
+}
+
+// An empty commit ends the file after a clean end and after recovery, once.
+func TestEmptyCommit(t *testing.T) {
+	clean := readFile(t, create(t, []string{"1"}, "2"))
+	killed := clean[:strings.LastIndex(clean, ",{")] + closing
+	for name, text := range map[string]string{
+		"clean":                 clean,
+		"killed":                killed,
+		"torn":                  clean[:len(clean)-2] + ",{",
+		"torn in empty commit":  clean[:len(clean)-9],
+		"no bracket":            clean[:len(clean)-2],
+		"no line feed":          clean[:len(clean)-1],
+		"killed and no bracket": killed[:len(killed)-2],
+	} {
+		path := writeFile(t, text)
+		for range 3 {
+			l, _ := open(t, path)
+			check(t, l.Close())
+			got := readFile(t, path)
+			same := strings.HasPrefix(got, killed[:len(killed)-2])
+			if !same || strings.Count(got, `"w":[]`) != 2 || len(got) != len(clean) {
+				t.Errorf("%s: the file is\n%s", name, got)
+			}
+		}
+	}
+}
+
+func TestRewrite(t *testing.T) {
+	path := create(t, []string{"1", "2"}, "3")
+	before := readFile(t, path)
+	l, _ := open(t, path)
+	check(t, l.Rewrite(seq("a", "b", "c"), 3))
+	if l.SnapshotSize() != l.Size() {
+		t.Errorf("SnapshotSize = %d, Size = %d", l.SnapshotSize(), l.Size())
+	}
+	check(t, l.Append([]byte("d")))
+	check(t, l.Close())
+	after := readFile(t, path)
+	if salt := regexp.MustCompile(`"salt":"\w+"`).FindString(before); strings.Contains(after, salt) {
+		t.Error("the salt is the same after a rewrite")
+	}
+	if !strings.Contains(after, `"n":9,"format"`) || !strings.Contains(after, `"snap":13}`) {
+		t.Errorf("the numbers don't continue after 8:\n%s", after)
+	}
+	l, commits := open(t, path)
+	if want := []string{"a", "b", "c", "", "d", ""}; !slices.Equal(commits, want) {
+		t.Errorf("commits = %q, want %q", commits, want)
+	}
+	for name, test := range map[string]struct {
+		commits iter.Seq[[]byte]
+		n       int
+		says    string
+	}{
+		"too large": {seq(strings.Repeat("x", MaxCommit+1)), 1, "too large for one commit"},
+		"line feed": {seq("x", "a\nb"), 2, "line feed"},
+		"fewer":     {seq("x"), 2, "has 1 commits, 2 were announced"},
+		"more":      {seq("x", "y"), 1, "has 2 commits, 1 were announced"},
+	} {
+		err := l.Rewrite(test.commits, test.n)
+		if err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: Rewrite = %v, want %q", name, err, test.says)
+		}
+	}
+	if readFile(t, path) != after {
+		t.Error("a refused Rewrite changed the file")
+	}
+	check(t, l.Append([]byte("e")))
+}
+
+func TestAppendLimits(t *testing.T) {
+	path := create(t, nil)
+	l, _ := open(t, path)
+	before := readFile(t, path)
+	for _, records := range []string{strings.Repeat("x", MaxCommit+1), "{\n}"} {
+		err := l.Append([]byte(records))
+		if err == nil || !strings.Contains(err.Error(), path) || l.Err() != nil {
+			t.Errorf("Append of %d bytes = %v, Err = %v", len(records), err, l.Err())
+		}
+	}
+	if readFile(t, path) != before {
+		t.Error("a refused Append changed the file")
+	}
+	largest := strings.Repeat("x", MaxCommit)
+	check(t, l.Append([]byte(largest)))
+	check(t, l.Close())
+	text := readFile(t, path)
+	_, commits := open(t, path)
+	if want := []string{"", largest, ""}; !slices.Equal(commits, want) {
+		t.Errorf("%d commits, want the largest between two empty ones", len(commits))
+	}
+	torn := writeFile(t, text[:strings.LastIndex(text, "x")])
+	_, commits = open(t, torn)
+	if want := []string{""}; !slices.Equal(commits, want) {
+		t.Errorf("%d commits after the largest was torn at its last byte, want the empty one", len(commits))
+	}
+}
+
+func TestOlderFormat(t *testing.T) {
+	path := create(t, []string{"1"}, "2")
+	newer := Options{Formats: []string{"events/1", "events/2"}}
+	l, err := Open(path, newer, func(c Commit) error {
+		if c.Format != "events/1" {
+			t.Errorf("format of a commit = %s", c.Format)
+		}
+		return nil
+	})
+	check(t, err)
+	if l.Format() != "events/1" {
+		t.Errorf("Format = %s", l.Format())
+	}
+	check(t, l.Rewrite(seq("1+", "2+"), 2))
+	if l.Format() != "events/2" {
+		t.Errorf("Format after Rewrite = %s", l.Format())
+	}
+	check(t, l.Close())
+	_, err = Open(path, options, ignore)
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "use a newer program") {
+		t.Errorf("Open by an older program = %v", err)
+	}
+}
+
+// A file that was removed or replaced while it was open gets no more commits.
+func TestReplaced(t *testing.T) {
+	for _, how := range []string{"removed", "renamed", "replaced", "overwritten", "cut", "grown"} {
+		if runtime.GOOS == "windows" && slices.Contains([]string{"removed", "renamed", "replaced"}, how) {
+			continue // not possible while it is open
+		}
+		path := create(t, []string{"1"}, "2")
+		l, _ := open(t, path)
+		text := readFile(t, path)
+		switch how {
+		case "removed":
+			check(t, os.Remove(path))
+		case "renamed":
+			check(t, os.Rename(path, path+".old"))
+		case "replaced":
+			check(t, os.WriteFile(path+".new", []byte(text), 0o600))
+			check(t, os.Rename(path+".new", path))
+		case "overwritten":
+			check(t, os.WriteFile(path, []byte("other"), 0o600))
+		case "cut":
+			check(t, os.Truncate(path, int64(len(text)-1)))
+		case "grown":
+			check(t, os.WriteFile(path, []byte(text+" "), 0o600))
+		}
+		before, _ := os.ReadFile(path)
+		for name, err := range map[string]error{
+			"Append":  l.Append([]byte("3")),
+			"Rewrite": l.Rewrite(seq("4"), 1),
+			"Err":     l.Err(),
+			"Close":   l.Close(),
+		} {
+			if !errors.Is(err, ErrBroken) {
+				t.Errorf("%s: %s = %v, want ErrBroken", how, name, err)
+			}
+		}
+		after, _ := os.ReadFile(path)
+		if string(after) != string(before) {
+			t.Errorf("%s: the file was changed to %s", how, after)
+		}
+	}
+}
+
+func TestLocked(t *testing.T) {
+	path := create(t, []string{"1"})
+	open(t, path)
+	synctest.Test(t, func(t *testing.T) { // Open retries for five seconds
+		_, err := Open(path, options, ignore)
+		locked, ok := errors.AsType[*LockedError](err)
+		if !ok || locked.PID != os.Getpid() || !errors.Is(err, ErrLocked) {
+			t.Errorf("Open = %v, want a LockedError with this process", err)
+		}
+	})
+	_, err := Check(path, options, ignore)
+	check(t, err)
+}
+
+func TestPaths(t *testing.T) {
+	path := create(t, []string{"1"})
+	dir := filepath.Dir(path)
+	for name, test := range map[string]struct{ path, says string }{
+		"directory":    {dir, "not a regular file"},
+		"no directory": {filepath.Join(dir, "none", "events.json"), "create the directory"},
+	} {
+		_, err := Open(test.path, options, ignore)
+		if err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: Open = %v, want %q", name, err, test.says)
+		}
+	}
+	_, err := Check(filepath.Join(dir, "none.json"), options, ignore)
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Check of a missing file = %v", err)
+	}
+	check(t, os.WriteFile(path+tmpSuffix, []byte("unfinished"), 0o600))
+	l, _ := open(t, path)
+	if _, err := os.Stat(path + tmpSuffix); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the unfinished rewrite is still there: %v", err)
+	}
+	check(t, l.Close())
+	if runtime.GOOS == "windows" {
+		return // links need privileges
+	}
+	link := filepath.Join(t.TempDir(), "link.json")
+	check(t, os.Symlink(path, link))
+	l, _ = open(t, link)
+	check(t, l.Rewrite(seq("2"), 1))
+	if target, _ := os.Readlink(link); target != path {
+		t.Errorf("the link leads to %q, want %q", target, path)
+	}
+	check(t, l.Close())
+	if _, commits := open(t, path); !slices.Equal(commits, []string{"2", ""}) {
+		t.Errorf("commits = %q", commits)
+	}
+	dangling := filepath.Join(t.TempDir(), "link.json")
+	check(t, os.Symlink(filepath.Join(dir, "none.json"), dangling))
+	_, err = Open(dangling, options, ignore)
+	if err == nil || !strings.Contains(err.Error(), "link to a missing file") {
+		t.Errorf("Open of a link to a missing file = %v", err)
+	}
+}
+
+// Lines of all lengths around the size of the read buffer.
+func TestLineLengths(t *testing.T) {
+	var want []string
+	for i := range 40 {
+		want = append(want, strings.Repeat(string(rune('a'+i%26)), i*i*97+i))
+	}
+	path := create(t, want, want...)
+	before := readFile(t, path)
+	_, commits := open(t, path)
+	if got := withRecords(commits); !slices.Equal(got, append(want[1:], want[1:]...)) {
+		t.Errorf("%d commits are not those that were written", len(got))
+	}
+	if readFile(t, path) != before {
+		t.Error("Open changed a clean file")
 	}
 }

@@ -19,10 +19,10 @@ import (
 // The crash tests let processes use a file on a [memDisk]. After each change of the disk, they look at the
 // states that a crash can leave at this moment: the file must open, and hold one of the allowed contents.
 //
-//	process      open ── append "a" ─────────────── append "b" ─────────── …
-//	changes            write    sync               write    sync
-//	crash here      ↓        ↓        ↓         ↓        ↓        ↓
-//	allowed         ""     "", "a"   "a"       "a"    "a", "ab"  "ab"
+//	process     open -- append "a" ----------- append "b" ------------
+//	changes           write      sync        write       sync
+//	crash here     ^          ^         ^           ^           ^
+//	allowed        ""     "" or "a"    "a"     "a" or "ab"     "ab"
 //
 // A content is the commits that have records, in order. While a process appends, the content before and
 // the one after are allowed; once Append has returned, only one is.
@@ -220,7 +220,8 @@ func (p *process) rewrite(commits ...string) error {
 	return p.change(content, func() error { return p.log.Rewrite(seq(commits...), len(commits)) })
 }
 
-// change calls write, which changes the content to after or not at all. If it breaks the log, both are allowed.
+// change calls write, which changes the content to after or not at all. If it breaks the log, both are
+// allowed.
 func (p *process) change(after string, write func() error) error {
 	before, broken := p.contents, p.log.Err() != nil
 	p.contents = append(slices.Clone(before), after)
@@ -383,14 +384,14 @@ func TestCrash(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d crash states, %d with a torn write, in %v", states, torn, time.Since(start).Round(time.Millisecond))
+	t.Logf("%d crash states, %d with a torn write, in %v", states, torn, time.Since(start).Round(time.Second))
 	if torn < states/100 {
 		t.Errorf("only %d of %d states had a torn write", torn, states)
 	}
 }
 
-// A session is processes, one after another, that go through everything that can happen to a file. Its tests make it
-// fail at every point.
+// A session is processes, one after another, that go through everything that can happen to a file. Its tests
+// make it fail at every point.
 type session struct {
 	*process
 	step   string                  // name of the current step
@@ -418,9 +419,9 @@ func newSession(d *memDisk, report func(error)) *session {
 	return s
 }
 
-// failing calls write while the k-th call of a kind fails.
-func (s *session) failing(call string, k int, f fault, write func() error) {
-	faults := once(call, k, f)
+// failing calls write while the first call of a kind fails.
+func (s *session) failing(call string, f fault, write func() error) {
+	faults := once(call, 0, f)
 	s.inject = func(call string) fault { return faults(call, "") }
 	s.note(write())
 	s.inject = nil
@@ -430,7 +431,8 @@ func (s *session) note(err error) {
 	if err == nil {
 		return
 	}
-	if !errors.Is(err, errIO) && !errors.Is(err, errFull) && !errors.Is(err, ErrBroken) && !errors.Is(err, ErrClosed) {
+	expected := func(target error) bool { return errors.Is(err, target) }
+	if !slices.ContainsFunc([]error{errIO, errFull, ErrBroken, ErrClosed}, expected) {
 		s.c.fail("%s: not the injected error: %v", s.step, err)
 	}
 	s.report(err)
@@ -465,7 +467,8 @@ func (s *session) run() {
 	defer s.unwatch()
 	if s.start("create") {
 		s.step = "failed write"
-		s.failing("write", 0, fault{err: errFull, after: true}, func() error { return s.append(s.c.commit(600)) })
+		written := fault{err: errFull, after: true}
+		s.failing("write", written, func() error { return s.append(s.c.commit(600)) })
 		s.note(s.append(s.c.commit(600)))
 		s.end()
 	}
@@ -479,12 +482,13 @@ func (s *session) run() {
 		s.note(s.rewrite(s.commits()...))
 		s.note(s.append(s.c.commit(600)))
 		s.step = "failed sync"
-		s.failing("sync", 0, fault{err: errIO, after: true}, func() error { return s.append(s.c.commit(2000)) })
+		lost := fault{err: errIO, after: true}
+		s.failing("sync", lost, func() error { return s.append(s.c.commit(2000)) })
 		s.end()
 	}
 	if s.start("after a failed sync") {
 		s.step = "killed before the directory was synced"
-		s.failing("syncdir", 0, fault{err: errIO}, func() error { return s.rewrite(s.commits()...) })
+		s.failing("syncdir", fault{err: errIO}, func() error { return s.rewrite(s.commits()...) })
 		s.end()
 	}
 	if s.start("after a kill in a rewrite") {

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// Every call of every kind fails in turn, before it has its effect, after it, or in the middle; after each change
-// the crash states are looked at as well. A failure must be reported, and the file must work when it is opened again.
+// Every call of every kind fails in turn, before it has its effect, after it, or in the middle; after each
+// change the crash states are looked at as well. A failure must be reported, and the file must work when it
+// is opened again.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	unreported := []string{"remove", "close"} // an unfinished rewrite may stay; files were synced before
@@ -93,7 +94,8 @@ func TestFailedSync(t *testing.T) {
 		t.Errorf("Err = %v, want %v", l.Err(), err)
 	}
 	d.fault = func(call, _ string) fault { t.Errorf("%s of a broken log", call); return fault{} }
-	for name, err := range map[string]error{"Append": l.Append([]byte("4")), "Rewrite": l.Rewrite(seq("5"), 1)} {
+	appendErr, rewriteErr := l.Append([]byte("4")), l.Rewrite(seq("5"), 1)
+	for name, err := range map[string]error{"Append": appendErr, "Rewrite": rewriteErr} {
 		if !errors.Is(err, ErrBroken) {
 			t.Errorf("%s of a broken log = %v", name, err)
 		}
@@ -221,8 +223,10 @@ func TestFailedRewrite(t *testing.T) {
 			d, l := filled(t)
 			d.fault = once(test.call, 0, test.f)
 			err := l.Rewrite(seq("new"), 1)
-			if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), memPath) {
-				t.Errorf("Rewrite = %v, want %q", err, test.says)
+			for _, want := range []string{test.says, memPath} {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("Rewrite = %v, want %q", err, want)
+				}
 			}
 			if errors.Is(err, ErrBroken) != test.broken || (l.Err() != nil) != test.broken {
 				t.Errorf("Rewrite = %v, Err = %v, want broken = %v", err, l.Err(), test.broken)

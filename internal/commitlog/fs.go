@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -73,9 +71,9 @@ func (osFS) Lock(path string) (io.Closer, error) {
 	}
 	err = lock(f)
 	if errors.Is(err, ErrLocked) {
-		text, _ := io.ReadAll(io.LimitReader(f, 32))
-		pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-		err = &LockedError{File: path, PID: pid}
+		locked := &LockedError{File: path}
+		fmt.Fscan(f, &locked.PID)
+		err = locked
 	}
 	if err != nil {
 		f.Close()

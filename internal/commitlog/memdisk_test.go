@@ -22,10 +22,10 @@ import (
 //	                      remove since SyncDir)                    last Sync
 //	power loss keeps      durable                        durable:  [......old]
 //
-// A power loss keeps any subset of renames. Of each file it keeps any version of each block that
-// pending writes touched, at any length that the file had or passed; a block that belongs to the file, but was
-// never written, holds zeros, noise, stale lines or what was once there. images and powerLosses enumerate
-// these states, or choose some of them at random. The death of a process loses nothing (clone).
+// A power loss keeps any subset of renames. Of each file it keeps any version of each block that pending
+// writes touched, at any length that the file had or passed; a block that belongs to the file, but was never
+// written, holds zeros, noise, stale lines or what was once there. images and powerLosses enumerate these
+// states, or choose some of them at random. The death of a process loses nothing (clone).
 //
 // Tests make calls fail (fault), skip syncs (skipSync), and look at the disk after each change (changed).
 type memDisk struct {
@@ -37,9 +37,9 @@ type memDisk struct {
 
 	fault      func(call, path string) fault      // if set, called before each call
 	skipSync   func(call, path string) bool       // if set, syncs for which it returns true do nothing
-	skipSame   bool                               // writes that change nothing do nothing, as if recovery wrote nothing
+	skipSame   bool                               // writes of the same bytes do nothing, as without recovery
 	changed    func()                             // if set, called after each change; a crash may follow
-	writing    func(n *inode, at int64, b []byte) // if set, called before each write, which a kill may cut short
+	writing    func(n *inode, at int64, b []byte) // if set, called before each write; a kill may cut it
 	tornWrites int                                // number of torn writes saved
 	log        bytes.Buffer                       // of processes that use the disk
 }
@@ -78,7 +78,12 @@ func (r rename) apply(names map[string]*inode) {
 }
 
 func newMemDisk(block int) *memDisk {
-	return &memDisk{names: map[string]*inode{}, durable: map[string]*inode{}, locked: map[string]bool{}, block: block}
+	return &memDisk{
+		names:   map[string]*inode{},
+		durable: map[string]*inode{},
+		locked:  map[string]bool{},
+		block:   block,
+	}
 }
 
 // put creates a file that is durable.
@@ -529,7 +534,8 @@ func (d *memDisk) powerLosses(limit int, rng *rand.Rand) iter.Seq[*memDisk] {
 				}
 			}
 			paths := slices.Sorted(maps.Keys(names))
-			varied := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return len(names[p].pending) == 0 })
+			clean := func(path string) bool { return len(names[path].pending) == 0 }
+			varied := slices.DeleteFunc(slices.Clone(paths), clean)
 			if len(varied) == 0 {
 				varied = append(varied, "") // one disk
 			}
