@@ -289,6 +289,23 @@ func TestDeadSocket(t *testing.T) {
 	}
 }
 
+// A command that only prints releases the lock of the data file first.
+func TestLookCloses(t *testing.T) {
+	t.Parallel()
+	s := &store{}
+	tool := newTarget(filepath.Join(shortDir(t), "d"))
+	tool.files = files{store: s}
+	err := tool.look(tool.data, func(Store) error {
+		if !s.closed {
+			t.Error("the data file is open while the command prints")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // Texts of records in tables and messages cannot steer the terminal of a person.
 func TestControlCharacters(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,7 @@ type store struct {
 	asked   string
 	revoked string // when its key was, in JSON; "" if it was not
 	err     error
+	closed  bool
 }
 
 func (s *store) do(answer, what string) ([]byte, error) {
@@ -62,7 +63,7 @@ func (s *store) ApplyRecords(records []byte) (map[string]int, map[string][]strin
 	return count, map[string][]string{"user": {"usr_1", "usr_2"}, "delete": {"evt_1"}}, err
 }
 
-func (s *store) Close() error { return nil }
+func (s *store) Close() error { s.closed = true; return nil }
 
 func everyone(*http.Request) error { return nil }
 
