@@ -51,8 +51,7 @@ func testFiles() (f *Files, stdout, stderr *strings.Builder) {
 	options := rows.Options{
 		Kinds: []rows.Kind{{
 			Name: "user", Prefix: "usr", Members: []string{`"id":`, `"created_at":`},
-			Index:  func(rows.Values) (name, status string) { return "", "" },
-			Sample: user("usr_0", 0),
+			Index: func(rows.Values) (name, status string) { return "", "" },
 		}},
 		Formats: []rows.Format{{Name: "events/1"}},
 		Now:     time.Now,

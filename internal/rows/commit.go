@@ -2,7 +2,6 @@ package rows
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -165,16 +164,11 @@ func (db *DB) addRecords(changes []*Row) (fit bool) {
 	return true
 }
 
-// run runs one update. A panic in it fails it alone, be it a defect or, with
-// [ErrDamaged], a row that its reader found damaged.
+// run runs one update. A panic in it fails it alone.
 func (db *DB) run(fn func(*Tx) error, tx *Tx) (err error) {
 	defer func() {
 		p := recover()
-		damaged, _ := p.(error)
-		switch {
-		case errors.Is(damaged, ErrDamaged):
-			err = damaged
-		case p != nil:
+		if p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()

@@ -70,7 +70,8 @@ func checkUpgraded(t *testing.T, db *DB, n int) {
 	}
 }
 
-// TestOlderFormat: a file of an older format is read by Check, and opened, which writes it in the current one: once, with its idempotency keys.
+// TestOlderFormat: a file of an older format is read by Check, and opened, which writes it in
+// the current one: once, with its idempotency keys.
 func TestOlderFormat(t *testing.T) {
 	t.Parallel()
 	path := oldFile(t, 3)

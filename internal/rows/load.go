@@ -1,11 +1,9 @@
 package rows
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"example.com/events/internal/recordfile"
 )
@@ -109,7 +107,6 @@ const (
 // loader puts the records of a file into a database.
 type loader struct {
 	db      *DB
-	whole   bool              // line checks each row as a whole, and not only what is read of it
 	missing map[string]string // see Options.missing; nil before the first line
 	deletes bool              // a record deletes something
 }
@@ -128,35 +125,11 @@ func (l *loader) line(line recordfile.Line) error {
 		if r == nil {
 			return errForm
 		}
-		if l.whole {
-			err := checkWhole(record, r)
-			if err != nil {
-				return err
-			}
-		}
 		l.deletes = l.deletes || r.JSON == ""
 		err := l.insert(r)
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// checkWhole returns why a record is not one that this program can have written, or nil.
-func checkWhole(record string, r *Row) error {
-	if !utf8.ValidString(record) {
-		return errors.New("a record is not UTF-8")
-	}
-	if !json.Valid([]byte(record)) {
-		return errForm
-	}
-	if r.JSON == "" || r.Kind.Check == nil {
-		return nil
-	}
-	err := r.Kind.Check(r.JSON)
-	if err != nil {
-		return fmt.Errorf("%.80s is not of its form: %w", r.ID, err)
 	}
 	return nil
 }
@@ -191,7 +164,7 @@ func (l *loader) insert(r *Row) error {
 // Check reads a data file by the rules of [Open] and changes nothing. It reports what
 // it found, and how many rows there are of each kind, by its name.
 func Check(path string, o Options) (recordfile.Report, map[string]int, error) {
-	l := loader{db: New(o), whole: true}
+	l := loader{db: New(o)}
 	report, err := recordfile.Read(path, o.forFile(), l.line)
 	l.finish()
 	return report, l.db.Stats().Rows, err

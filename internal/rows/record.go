@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -135,7 +134,7 @@ func (db *DB) parse(record string, missing map[string]string) *Row {
 // It searches the text for the members that the kind names, and each for the quote that ends
 // its value. That is as safe as the search for separators: in a row, which has no objects
 // inside, only a member's name stands between a quote before a letter and a quote before a
-// colon. New checks that the rows of the kind are so.
+// colon.
 func (db *DB) readRow(text string) *Row {
 	id, isRow := strings.CutPrefix(text, `{"id":"`)
 	kind := db.kindOf(id)
@@ -195,36 +194,4 @@ func cutValue(text string) (value, rest string, err error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	err = d.Decode(&decoded)
 	return decoded, text[d.InputOffset():], err
-}
-
-// problem is why rows of the kind cannot be read as readRow and Value read them, or "". The
-// sample must be an object without others inside, its first member the id, and must have the
-// kind's members in their order, each with a string or null.
-func (k *Kind) problem() string {
-	sample, err := strict.Parse([]byte(k.Sample))
-	if err != nil || sample.Kind != strict.Object {
-		return "its Sample is not a JSON object"
-	}
-	left := k.Members // that were not found yet
-	for i, m := range sample.Members {
-		text := `"` + m.Name + `":`
-		isNext := len(left) > 0 && left[0] == text
-		switch {
-		case m.Value.Kind == strict.Object, m.Value.Kind == strict.Array:
-			return "its rows have another object or array in " + m.Name
-		case i == 0 && (text != `"id":` || !isNext):
-			return "the first member of its rows, and of its Members, must be the id"
-		case isNext && m.Value.Kind != strict.String && m.Value.Kind != strict.Null:
-			return m.Name + " is of its Members, so it must be a string or null"
-		case isNext:
-			left = left[1:]
-		}
-	}
-	switch {
-	case len(left) > 0:
-		return left[0] + " is of its Members, but not at this place of its rows"
-	case !slices.Contains(k.Members, createdMember):
-		return "its Members lack " + createdMember
-	}
-	return ""
 }

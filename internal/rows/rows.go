@@ -36,7 +36,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,15 +58,6 @@ type Kind struct {
 	// Index makes the row's second name and its status from the values of Members: "" for
 	// none. The value null is "", too. A second name is never equal to an id.
 	Index func(v Values) (name, status string)
-
-	// Sample is the text of any row of the kind, encoded as all of them are. Members are
-	// searched for in the text of a row, so [New] panics if they do not stand there as they
-	// must: the kind and the struct that is encoded have come apart.
-	Sample string
-
-	// Check returns why the text of a row is not of its form, or nil: see [Check]. A file is opened
-	// without it, as only a forged row is not.
-	Check func(text string) error
 }
 
 // Values are the values of the members that a kind names.
@@ -168,16 +158,8 @@ func newState() state {
 	}
 }
 
-// New returns an empty database in memory. It panics if a row of a kind cannot be read as
-// its Members say: see [Kind.Sample].
+// New returns an empty database in memory.
 func New(o Options) *DB {
-	o.Kinds = slices.Clone(o.Kinds)
-	for i := range o.Kinds {
-		problem := o.Kinds[i].problem()
-		if problem != "" {
-			panic("rows: the kind " + o.Kinds[i].Name + ": " + problem)
-		}
-	}
 	return &DB{
 		Options:   o,
 		compactAt: minOutdated,
