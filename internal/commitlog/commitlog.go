@@ -80,6 +80,7 @@ package commitlog
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -130,7 +131,7 @@ func (o Options) withDefaults() Options {
 type Log struct {
 	options Options
 	path    string
-	lock    interface{ Close() error }
+	lock    io.Closer
 	dir     file // the directory, kept open so that a rewrite needs no descriptor after its rename
 	file    file
 	format  string
@@ -146,9 +147,8 @@ type Log struct {
 // left. If the file is missing, Open creates it. Symbolic links are followed, but not to a missing file. If
 // another process has the file open, Open retries for five seconds.
 //
-// If replay returns an error, the file is refused as damaged at that line. Until replay has been called for
-// the last commit, nothing is changed but FILE.lock. After Open returns, everything passed to replay is
-// durable.
+// If replay returns an error, the file is refused as damaged at that line. A file that is refused is not
+// changed. When Open has returned, everything passed to replay is durable.
 //
 // The error is a [*LockedError], a [*DamageError], wraps [ErrFormat], or is the file system's.
 func Open(path string, o Options, replay func(Commit) error) (*Log, error) {
@@ -195,7 +195,7 @@ func (l *Log) open(path string, replay func(Commit) error) (err error) {
 }
 
 // lockFile locks the file at path, and retries for lockTimeout.
-func lockFile(disk fileSystem, path string) (lock interface{ Close() error }, err error) {
+func lockFile(disk fileSystem, path string) (lock io.Closer, err error) {
 	start := time.Now()
 	for {
 		lock, err = disk.Lock(path)
@@ -212,14 +212,14 @@ func (l *Log) Path() string { return l.path }
 // Size returns the length of the file in bytes.
 func (l *Log) Size() int64 { return l.offset + int64(len(closing)) }
 
-// SnapshotSize returns the length of the file in bytes as the last rewrite left it.
+// SnapshotSize returns the length in bytes that the file had after its last rewrite.
 func (l *Log) SnapshotSize() int64 { return l.snapEnd + int64(len(closing)) }
 
 // Format returns the format of the file. If it is not the last of [Options], the caller must rewrite the file
 // before it appends to it.
 func (l *Log) Format() string { return l.format }
 
-// Err returns the error that broke the log, which wraps [ErrBroken], or nil. It is safe for concurrent use.
+// Err returns the error that broke the log, which wraps [ErrBroken], or nil.
 func (l *Log) Err() error {
 	err := l.broken.Load()
 	if err == nil {

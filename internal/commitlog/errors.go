@@ -19,7 +19,7 @@ var (
 	// ErrClosed is returned by methods of a closed log.
 	ErrClosed = errors.New("the data file is closed")
 
-	errReplaced = errors.New("the file was removed, replaced or changed by another program")
+	errReplaced = errors.New("another program removed, replaced or changed it")
 )
 
 // A LockedError is returned by [Open] if another process has the file open.

@@ -14,8 +14,8 @@ import (
 // Append appends one commit of records, JSON objects separated by commas, which may have at most [MaxCommit]
 // bytes and no line feed. When Append returns nil, the commit is durable.
 //
-// If Append returns an error that wraps [ErrBroken], the commit may or may not be there when the file is
-// opened again, whole. After any other error it won't be there, and later calls may succeed.
+// After an error that wraps [ErrBroken], it is unknown whether the commit will be there when the file is
+// opened again, but never a part of it. After any other error it won't be there, and later calls may succeed.
 func (l *Log) Append(records []byte) error {
 	err := l.writable()
 	if err != nil {
@@ -83,7 +83,7 @@ func (l *Log) writable() error {
 		return err
 	}
 	if size != l.Size() {
-		return l.fail("look for the file", errReplaced)
+		return l.fail("check the file", errReplaced)
 	}
 	return nil
 }
