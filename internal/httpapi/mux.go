@@ -34,6 +34,10 @@ type Route struct {
 	Handle func(http.ResponseWriter, Request) error
 }
 
+// Intercept serves a request in place of its handler. It may call next, once, to serve the request
+// as usual.
+type Intercept func(w http.ResponseWriter, r Request, next http.HandlerFunc)
+
 // Mux serves a list of routes. Its fields must be set before it serves. It sets the Pattern of a
 // request to the method and the whole path of the route, or to "" if there is no such route.
 //
@@ -47,8 +51,8 @@ type Mux struct {
 	// request is accepted.
 	Authenticate func(*http.Request) (Caller, error)
 	// Intercept, if not nil, is called instead of the handler of a request whose caller, path and
-	// method are right. It may call next, once, to serve the request as usual.
-	Intercept func(w http.ResponseWriter, r Request, next http.HandlerFunc)
+	// method are right.
+	Intercept Intercept
 	// ToError returns the response to an error that doesn't wrap an [*Error], or nil if its cause
 	// is to be logged and hidden behind a 500. If ToError is nil, all other errors are.
 	ToError func(error) *Error
