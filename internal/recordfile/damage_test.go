@@ -172,32 +172,6 @@ func testDamageTruncated(t *testing.T) {
 	t.Logf("%d lengths: %d refused, %d opened without their end", d.states, d.refused, d.shorter)
 }
 
-// What sed does: all lines behind the snapshot change, and their checksums are wrong.
-func TestDamageEdited(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // Read sleeps
-		d, text := newDamaged(t, true)
-		snapEnd := strings.Index(text, `"w":[]}`) + len(`"w":[]}`+"\n")
-		for name, edit := range map[string]func(string) string{
-			"a word":       func(s string) string { return strings.ReplaceAll(s, "title", "Title") },
-			"a space":      func(s string) string { return strings.ReplaceAll(s, `"w":`, `"w": `) },
-			"line ends":    func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
-			"one line":     func(s string) string { return strings.ReplaceAll(s, "\n", "") },
-			"the commas":   func(s string) string { return strings.ReplaceAll(s, ",{", " {") },
-			"the last one": func(s string) string { return strings.Replace(s, "evt_16", "evt_61", 1) },
-			"a huge number": func(s string) string {
-				return strings.Repeat("x", 20) + `{"c":"01234567","n":99999999999999999999999,`
-			},
-		} {
-			before := d.refused
-			d.look(name, text[:snapEnd]+edit(text[snapEnd:]), 0)
-			if d.refused == before {
-				t.Errorf("%s was edited behind the snapshot, and the file was opened", name)
-			}
-		}
-	})
-}
-
 // Blocks that a disk gave back wrong: zeros, noise, or another block.
 func TestDamageBlocks(t *testing.T) {
 	t.Parallel()

@@ -23,11 +23,10 @@ import (
 
 var killRounds = flag.Int("kill.rounds", 36, "how many processes TestKill kills")
 
-// The test binary is also the processes that are killed or whose disk is full.
+// The test binary is also the processes that are killed or hold a lock.
 func TestMain(m *testing.M) {
 	mode, args, _ := strings.Cut(os.Getenv("RECORDFILE_CHILD"), " ")
-	children := map[string]func(args []string) error{"write": childWrite, "full": childFull,
-		"hold": childHold, "few": childFew}
+	children := map[string]func(args []string) error{"write": childWrite, "hold": childHold}
 	if child := children[mode]; child != nil {
 		if err := child(strings.Split(args, " ")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -152,86 +151,6 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// childFull appends under each limit for the size of a file that one commit can
-// meet. The kernel then writes a part of it, as on a full disk.
-func childFull(args []string) error {
-	commit := []byte(numbered(1, 100))
-	for room := 0; ; room++ {
-		f, err := Open(args[0], options, ignore)
-		if err != nil {
-			return err
-		}
-		if f.data == nil {
-			err = f.Rewrite(seq())
-		} else {
-			err = f.Settle()
-		}
-		if err != nil {
-			return err
-		}
-		if room == len(appendCommit(nil, 0, f.n+1, commit)) {
-			fmt.Println(room)
-			return f.Close()
-		}
-		size := f.Size()
-		limit := func(bytes uint64) error {
-			var l syscall.Rlimit
-			if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &l); err != nil {
-				return err
-			}
-			l.Cur = l.Max
-			if bytes > 0 {
-				l.Cur = min(bytes, l.Max)
-			}
-			return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &l)
-		}
-		if err := limit(uint64(size) + uint64(room)); err != nil {
-			return err
-		}
-		full := f.Append(commit)
-		rewrite := f.Rewrite(seq(string(make([]byte, size+int64(room)))))
-		if err := limit(0); err != nil {
-			return err
-		}
-		if strings.Contains(full.Error(), ".tmp") { // as which the file was opened, when it was made
-			return fmt.Errorf("room for %d bytes: Append = %w, which names another file", room, full)
-		}
-		if !errors.Is(full, syscall.EFBIG) || !errors.Is(rewrite, syscall.EFBIG) || f.Err() != nil {
-			return fmt.Errorf("room for %d bytes: Append = %v, Rewrite = %v, Err = %v", room, full, rewrite,
-				f.Err())
-		}
-		if data, err := os.ReadFile(args[0]); err != nil || int64(len(data)) != size ||
-			!strings.HasSuffix(string(data), "}\n]\n") {
-			return fmt.Errorf("room for %d bytes: the file was left with %d bytes, %v", room, len(data), err)
-		}
-		if err := errors.Join(f.Append(fmt.Append(nil, room)), f.Close()); err != nil {
-			return fmt.Errorf("room for %d bytes, and then for more: %w", room, err)
-		}
-		next := 0
-		_, err = Read(args[0], options, func(l Line) error {
-			if l.Records != "" && l.Records != fmt.Sprint(next) {
-				return fmt.Errorf("found %s and not %d", l.Records, next)
-			}
-			if l.Records != "" {
-				next++
-			}
-			return nil
-		})
-		if err != nil || next != room+1 {
-			return fmt.Errorf("room for %d bytes: %d commits, %v", room, next, err)
-		}
-	}
-}
-
-func TestFileSizeLimit(t *testing.T) {
-	t.Parallel()
-	cmd, out := child(t, "full", filepath.Join(t.TempDir(), "events.json"))
-	for out.Scan() {
-		t.Logf("%s limits across one commit", out.Text())
-	}
-	ok(t, cmd.Wait())
-}
-
 // childHold holds the lock until it is killed.
 func childHold(args []string) error {
 	_, err := Open(args[0], options, ignore)
@@ -264,45 +183,6 @@ func TestTwoProcesses(t *testing.T) {
 		t.Errorf("commits %q", commits)
 	}
 	ok(t, f.Close())
-}
-
-// Where no descriptor is left, a rewrite fails before its rename, and writing goes on.
-func childFew(args []string) error {
-	f, err := Open(args[0], options, ignore)
-	if err != nil {
-		return err
-	}
-	if err := f.Settle(); err != nil {
-		return err
-	}
-	next, err := os.Open(os.DevNull)
-	if err != nil {
-		return err
-	}
-	free := uint64(next.Fd())
-	next.Close()
-	for room := range uint64(2) {
-		limit := syscall.Rlimit{Cur: free + room, Max: free + 1}
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-			return err
-		}
-		if err := f.Rewrite(seq("1", "2")); errors.Is(err, syscall.EMFILE) != (room == 0) {
-			return fmt.Errorf("with room for %d more descriptors: Rewrite = %w", room, err)
-		}
-		if err := f.Append([]byte("3")); err != nil {
-			return err
-		}
-	}
-	return f.Close()
-}
-
-func TestFewDescriptors(t *testing.T) {
-	path := create(t, []string{"0"})
-	cmd, _ := child(t, "few", path)
-	ok(t, cmd.Wait())
-	if _, commits := open(t, path); !slices.Equal(commits, []string{"1", "2", "", "3", ""}) {
-		t.Errorf("commits %q", commits)
-	}
 }
 
 // What the real file system says when things are not as they should be.

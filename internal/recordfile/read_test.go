@@ -3,7 +3,6 @@ package recordfile
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,79 +111,5 @@ func TestReadWhileWriting(t *testing.T) {
 				time.Sleep(time.Second)
 			})
 		})
-	}
-}
-
-// The same on the real disk: a writer as fast as it can, and readers.
-func TestReadBesideWriter(t *testing.T) {
-	path := create(t, []string{"0"})
-	f, _ := open(t, path)
-	ok(t, f.Settle())
-	done := make(chan error)
-	stop := make(chan bool)
-	go func() {
-		for i := 1; ; i++ {
-			select {
-			case <-stop:
-				done <- nil
-				return
-			default:
-			}
-			if err := f.Append(fmt.Appendf(nil, "%d%s", i, strings.Repeat(" ", i*i%20000))); err != nil {
-				done <- err
-				return
-			}
-			if i%100 == 0 && renamesOpen { // else no file can be rewritten that is being read
-				if err := f.Rewrite(seq("0")); err != nil {
-					done <- err
-					return
-				}
-				i = 0
-			}
-		}
-	}()
-	busy := 0
-	for range 100 {
-		next := 0
-		report, err := Read(path, options, func(l Line) error {
-			r := strings.TrimSpace(l.Records)
-			if r == "" {
-				return nil
-			}
-			if r != fmt.Sprint(next) {
-				return fmt.Errorf("found %s and not %d", r, next)
-			}
-			next++
-			return nil
-		})
-		if err != nil || next == 0 {
-			t.Errorf("Read = %+v, %v", report, err)
-		}
-		if report.Repair != "" {
-			busy++
-		}
-	}
-	close(stop)
-	ok(t, <-done)
-	t.Logf("%d of 100 readers saw unfinished writes for 100 ms", busy)
-}
-
-func TestReadFails(t *testing.T) {
-	m, f := settled(t)
-	ok(t, f.Close())
-	for kind, k := range map[string]int{"resolve": 0, "open": 0, "stat": 0, "read": 0} {
-		m.fault = once(kind, k, fault{err: pathError(kind, dataPath, fs.ErrPermission)})
-		_, err := Read(dataPath, on(m), ignore)
-		if !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("%s fails: Read = %v", kind, err)
-		}
-	}
-	n := m.names[dataPath]
-	n.do(change{int64(len(n.cache)), []byte("torn")})
-	for _, kind := range []string{"stat", "read"} { // at the second look
-		m.fault = once(kind, 1, fault{err: errIO})
-		if _, err := Read(dataPath, on(m), ignore); !errors.Is(err, errIO) {
-			t.Errorf("%s fails: Read = %v", kind, err)
-		}
 	}
 }

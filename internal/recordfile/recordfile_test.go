@@ -435,31 +435,6 @@ func TestOpenRepairs(t *testing.T) {
 	}
 }
 
-// Each unfinished write is kept in a file of its own, and none is deleted.
-func TestTornFilesStay(t *testing.T) {
-	path := create(t, []string{"1"})
-	var kept []string
-	for i := range 8 {
-		ok(t, os.WriteFile(path, []byte(readFile(t, path)+fmt.Sprint("torn ", i)), 0o600))
-		f, _ := open(t, path)
-		if i%2 == 0 {
-			ok(t, f.Settle())
-		} else { // in its place at a start
-			ok(t, f.Rewrite(seq("1")))
-		}
-		ok(t, f.Close())
-		kept, _ = filepath.Glob(path + ".torn-*")
-		if len(kept) != i+1 {
-			t.Fatalf("after %d: %q", i+1, kept)
-		}
-	}
-	for i, name := range kept {
-		if got, want := readFile(t, name), fmt.Sprint("]\ntorn ", i); got != want {
-			t.Errorf("%s holds %q, want %q", name, got, want)
-		}
-	}
-}
-
 func TestOpenRefuses(t *testing.T) {
 	good := killed(t, []string{"1", "2"}, "3", "4")
 	lines := strings.SplitAfter(good, "\n")
@@ -561,74 +536,6 @@ func TestOpenRefuses(t *testing.T) {
 				t.Error("the lock of a refused file was not given back")
 			} else if errors.Is(err, ErrLocked) {
 				t.Error(err)
-			}
-		})
-	}
-}
-
-// A damage in the middle reports how much follows it. Of a file that is longer than what
-// one write can leave, not all of it is read for that.
-func TestLaterCommits(t *testing.T) {
-	for _, test := range []struct {
-		commits, size int
-		says          string
-	}{
-		{1000, 100, "line 5 is wrong, and 998 later commits follow;"},
-		{20, 1 << 20, "line 5 is wrong, and at least 4 later commits follow;"},
-	} {
-		record := `{"event":"` + strings.Repeat("x", test.size) + `"}`
-		path := create(t, slices.Repeat([]string{record}, test.commits))
-		text := readFile(t, path)
-		at := strings.Index(text, `"n":4,`)
-		ok(t, os.WriteFile(path, []byte(text[:at+50]+"y"+text[at+51:]), 0o600))
-		if _, _, err := tryOpen(t, path); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("Open = %v, want %q", err, test.says)
-		}
-	}
-}
-
-// What has a right checksum and was not written by this program is damage, or what it
-// says it is, and panics nowhere.
-func TestForged(t *testing.T) {
-	const salt = "0123456789abcdef"
-	salted := header{saltText: salt}.saltSum()
-	forge := func(salt uint32, text string) string {
-		line := []byte(lineStart[:summedAt] + text)
-		seal(line, salt)
-		return string(line) + "\n"
-	}
-	const head = `"n":1,"format":"events/1"`
-	good := string(header{before: 1, snap: 2, format: "events/1", saltText: salt}.text()[len(opening):])
-	first := string(appendCommit(nil, salted, 2, nil))
-	for name, text := range map[string]string{
-		"nothing":            good + first + "," + forge(salted, ""),
-		"a brace":            good + first + "," + forge(salted, "}"),
-		"no number":          good + first + "," + forge(salted, `"w":[]}`),
-		"a negative number":  good + first + "," + forge(salted, `"n":-3,"w":[]}`),
-		"a large number":     good + first + "," + forge(salted, `"n":18446744073709551616,"w":[]}`),
-		"the largest number": good + first + "," + forge(salted, `"n":18446744073709551615,"w":[]}`),
-		"an object":          good + first + "," + forge(salted, `"n":3,"w":{}}`),
-		"more members":       good + first + "," + forge(salted, `"n":3,"w":[],"x":1}`),
-		"not closed":         good + first + "," + forge(salted, `"n":3,"w":[`),
-		"overlapping ends":   good + first + "," + forge(salted, `"n":3,"w":[}`),
-		"in the snapshot":    good + "," + forge(salted, `"n":2}`),
-		"an empty header":    forge(0, ""),
-		"no snapshot":        forge(0, head+`,"salt":"0123456789abcdef","snap":1}`) + first,
-		"a huge snapshot":    forge(0, head+`,"salt":"0123456789abcdef","snap":9999999999999999999}`) + first,
-		"a quoted salt":      forge(0, head+`,"salt":"\u0030123456789abcde","snap":2}`) + first,
-		"a backquoted salt":  forge(0, head+",\"salt\":`0123456789abcdef`,\"snap\":2}") + first,
-		"a format of spaces": forge(0, `"n":1,"format":"  ","salt":"0123456789abcdef","snap":2}`) + first,
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "events.json")
-			text := opening + text + closing
-			ok(t, os.WriteFile(path, []byte(text), 0o600))
-			_, _, openErr := tryOpen(t, path)
-			_, readErr := Read(path, options, ignore)
-			for call, err := range map[string]error{"Open": openErr, "Read": readErr} {
-				if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrFormat) {
-					t.Errorf("%s = %v, want damage", call, err)
-				}
 			}
 		})
 	}

@@ -1,12 +1,10 @@
 package rows
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -109,69 +107,5 @@ func TestOlderFormat(t *testing.T) {
 	if _, err := Open(path, testOptions()); !errors.Is(err, ErrFormat) ||
 		!strings.Contains(err.Error(), "events/3") || !strings.Contains(err.Error(), "events/1") {
 		t.Errorf("Open by the older program = %v, want ErrFormat with both formats", err)
-	}
-}
-
-// TestOlderFormatUnwritable: where the upgrade cannot be written, the rows are served, and
-// nothing of the new format is added to the file of the old one.
-func TestOlderFormatUnwritable(t *testing.T) {
-	t.Parallel()
-	path := oldFile(t, 2)
-	before, _ := os.ReadFile(path)
-	if err := os.MkdirAll(filepath.Join(path+".tmp", "in the way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	db, err := Open(path, laterOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkUpgraded(t, db, 2)
-	if err := db.Batch(t.Context(), put(fact{id: "usr_2"})); !errors.Is(err, ErrNotWritten) || db.Err() == nil {
-		t.Errorf("Batch = %v and Err = %v, want both not written", err, db.Err())
-	}
-	_ = db.Close()
-	if after, _ := os.ReadFile(path); string(after) != string(before) {
-		t.Error("the file was changed")
-	}
-}
-
-const upgradeFile = "TEST_UPGRADE_FILE" // names the file for a process of TestKilledUpgrade
-
-// TestKilledUpgrade: a process that is killed at any time within an upgrade leaves a file
-// that the next start upgrades.
-func TestKilledUpgrade(t *testing.T) {
-	if path := os.Getenv(upgradeFile); path != "" {
-		if _, err := Open(path, laterOptions()); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	t.Parallel()
-	const n = 5_000
-	path := oldFile(t, n)
-	old, _ := os.ReadFile(path)
-	killed := 0
-	for wait := 10 * time.Millisecond; wait < 120*time.Millisecond; wait += 10 * time.Millisecond {
-		if err := os.WriteFile(path, old, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), wait)
-		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestKilledUpgrade$")
-		cmd.Env = append(os.Environ(), upgradeFile+"="+path)
-		if cmd.Run() != nil {
-			killed++
-		}
-		cancel()
-		db, err := Open(path, laterOptions())
-		if err != nil {
-			t.Fatalf("after a kill at %v: %v", wait, err)
-		}
-		checkUpgraded(t, db, n)
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if killed == 0 {
-		t.Error("no process was killed")
 	}
 }

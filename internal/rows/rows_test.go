@@ -2,7 +2,6 @@ package rows
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -367,31 +366,6 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// TestFullQueue: a Batch whose context is done waits no longer for a place, and
-// changes nothing; one for which there is a place goes on.
-func TestFullQueue(t *testing.T) {
-	t.Parallel()
-	db := opened(t, filepath.Join(t.TempDir(), "events.json"))
-	db.waiting.Add(1) // so nobody takes an update out of the queue
-	for range maxQueue {
-		db.queue <- &call{fn: func(*Tx) error { return nil }}
-	}
-	done, cancel := context.WithCancel(t.Context())
-	cancel()
-	err := db.Batch(done, func(*Tx) error {
-		t.Error("the update was made")
-		return nil
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("Batch = %v, want context.Canceled", err)
-	}
-	for range maxQueue {
-		<-db.queue
-	}
-	db.waiting.Add(-1)
-	db.mustUpdate(t, put(fact{id: "usr_1"}))
-}
-
 // TestFailedCommit: where a commit is not written, an update that failed because of
 // another one of that commit is reported as not written too, and one that failed
 // because of the state before it keeps its own error.
@@ -592,34 +566,6 @@ func TestTroubleOfFile(t *testing.T) {
 	err := db.Batch(t.Context(), put(fact{id: "usr_2"}))
 	if got := db.Trouble(); !errors.Is(got, ErrNotWritten) || got.Error() != err.Error() {
 		t.Errorf("Trouble = %v after %v, want that", got, err)
-	}
-}
-
-// TestRewriteLine: each rewrite is a line of the log, with why and how large the file is.
-func TestRewriteLine(t *testing.T) {
-	t.Parallel()
-	var log strings.Builder
-	o := testOptions()
-	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	path := filepath.Join(t.TempDir(), "events.json")
-	db, err := Open(path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.mustUpdate(t, put(fact{id: "usr_1"}))
-	db.mustUpdate(t, func(tx *Tx) error { tx.Delete("usr_1"); return nil })
-	db.Close()
-	log.Reset()
-	db, err = Open(path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	for _, want := range []string{`msg="the data file was written anew"`, `why="it held what was deleted"`,
-		"bytes_before=", fmt.Sprintf("bytes=%d ", db.file.Size()), "took_ms="} {
-		if !strings.Contains(log.String(), want) || strings.Count(log.String(), "\n") != 1 {
-			t.Errorf("the log of a rewrite has no %s, or more than a line:\n%s", want, log.String())
-		}
 	}
 }
 
