@@ -40,54 +40,36 @@ func TestApplyRefuses(t *testing.T) {
 		{"no member", `[{}]`, "record 1: must be an object with exactly one member"},
 		{"two members", `[{"user":{"name":"x","email":"x@example.com"},"key":{}}]`, "record 1: must be an object with exactly one member"},
 		{"unknown kind", `[{"host":{}}]`, "record 1: must be an object with"},
-		{"kind in upper case", `[{"User":{}}]`, "record 1: must be an object with"},
 		{"kind not an object", `[{"user":[]}]`, "record 1: user: must be a JSON object, not an array"},
-		{"kind null", `[{"user":null}]`, "record 1: user: must be a JSON object, not null"},
 		{"the place", `[{"user":{"name":"x","email":"x@example.com"}},{"user":{"name":"","email":"y@example.com"}}]`, "record 2: user: name must have 1 to 255 characters, not 0"},
 		{"all problems", `[{"user":{"email":"x","timezone":"CET","age":5}}]`, "record 1: user: name is required; email must be an address with one @ and no white space, such as ada@example.com; timezone must be a time zone name of the form Area/City from the IANA list in its exact case, such as Europe/Paris, or UTC; age is not known (the members are id, name, email, avatar_url, timezone, created_at)"},
 		{"id of another kind", `[{"user":{"id":"evt_1","name":"x","email":"x@example.com"}}]`, "record 1: user: id must be usr_ and 1 to 64 of A-Z a-z 0-9 _ -"},
-		{"id too long", `[{"user":{"id":"usr_` + strings.Repeat("x", 65) + `","name":"x","email":"x@example.com"}}]`, "user: id must be usr_"},
-		{"id with a slash", `[{"user":{"id":"usr_a/b","name":"x","email":"x@example.com"}}]`, "user: id must be usr_"},
 		{"email taken", `[{"user":{"id":"usr_new","name":"x","email":"ADA@example.com"}}]`, "record 1: user: email is taken by usr_ada"},
-		{"email moved to a taken one", `[{"user":{"id":"usr_bob","email":"ada@example.com"}}]`, "record 1: user: email is taken by usr_ada"},
 		{"created_at changed", `[{"user":{"id":"usr_ada","created_at":"2020-01-01T00:00:00Z"}}]`, "user: created_at never changes: it is 2026-01-01T00:00:00Z"},
 		{"name cleared", `[{"user":{"id":"usr_ada","name":null}}]`, "user: name is required and must not be null"},
 		{"key of nobody", `[{"key":{"user_id":"usr_x","secret":"svc_live_new"}}]`, `record 1: key: user_id "usr_x" is not known`},
 		{"key without a user", `[{"key":{"secret":"svc_live_new"}}]`, "key: user_id is required"},
 		{"key without a secret", `[{"key":{"user_id":"usr_ada"}}]`, "key: secret is required, or its digest"},
 		{"key without the prefix", `[{"key":{"user_id":"usr_ada","secret":"sk_live_x"}}]`, "key: secret must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
-		{"key of the prefix alone", `[{"key":{"user_id":"usr_ada","secret":"svc_live_"}}]`, "key: secret must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
-		{"key with a space", `[{"key":{"user_id":"usr_ada","secret":"svc_live_a b"}}]`, "key: secret must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
-		{"key too long", `[{"key":{"user_id":"usr_ada","secret":"svc_live_` + strings.Repeat("x", 247) + `"}}]`, "key: secret must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
 		{"key of another user", `[{"key":{"user_id":"usr_bob","secret":"svc_live_ada"}}]`, "key: user_id never changes: it is usr_ada"},
 		{"digest of another user", `[{"key":{"user_id":"usr_bob","id":"key_x","digest":"` + digestOfAda + `"}}]`, "key: digest is taken by key_ada"},
 		{"digest not of the secret", `[{"key":{"user_id":"usr_bob","secret":"svc_live_x","digest":"` + digestOfAda + `"}}]`, "key: digest is not that of the secret"},
-		{"digest in upper case", `[{"key":{"user_id":"usr_bob","digest":"` + strings.ToUpper(digestOfAda) + `"}}]`, "key: digest must be a SHA-256 as 64 hexadecimal digits in lower case"},
 		{"revoked at another time", `[{"key":{"id":"key_old","revoked_at":"2026-02-02T00:00:00Z"}}]`, "key: revoked_at never changes: it is 2026-02-01T00:00:00Z"},
 		{"event of nobody", `[{"event":{"host_id":"usr_x","title":"x",` + times + `}}]`, `record 1: event: host_id "usr_x" is not known`},
-		{"event of an event", `[{"event":{"host_id":"evt_1","title":"x",` + times + `}}]`, `event: host_id "evt_1" is not known`},
 		{"event without anything", `[{"event":{}}]`, "record 1: event: host_id is required; title is required; start_at is required; end_at is required"},
 		{"host changed", `[{"event":{"id":"evt_1","host_id":"usr_bob"}}]`, "event: host_id never changes: it is usr_ada"},
 		{"slug changed", `[{"event":{"id":"evt_1","slug":"new"}}]`, "event: slug never changes: it is one"},
 		{"slug taken", `[{"event":{"host_id":"usr_bob","slug":"one","title":"x",` + times + `}}]`, "event: slug is taken by evt_1"},
-		{"slug create", `[{"event":{"host_id":"usr_bob","slug":"create","title":"x",` + times + `}}]`, "event: slug must be at most 100 of a-z 0-9"},
-		{"slug like an id", `[{"event":{"host_id":"usr_bob","slug":"evt_1","title":"x",` + times + `}}]`, "event: slug must be at most 100 of a-z 0-9"},
 		{"end moved before start", `[{"event":{"id":"evt_1","end_at":"2027-03-01T10:00:00Z"}}]`, "event: end_at must be after start_at"},
-		{"start moved behind end", `[{"event":{"id":"evt_1","start_at":"2027-03-01T13:00:00Z"}}]`, "event: end_at must be after start_at"},
 		{"status unknown", `[{"event":{"id":"evt_1","status":"live"}}]`, "event: status must be draft or published"},
-		{"status empty", `[{"event":{"id":"evt_1","status":""}}]`, "event: status must be draft or published"},
 		{"guest of nothing", `[{"guest":{"event_id":"evt_x","name":"x"}}]`, `record 1: guest: event_id "evt_x" is not known`},
 		{"guest without a name", `[{"guest":{"event_id":"evt_1"}}]`, "guest: name or email is required"},
-		{"guest left without a name", `[{"guest":{"id":"gst_3","name":null}}]`, "guest: name or email is required"},
 		{"guest moved", `[{"guest":{"id":"gst_1","event_id":"evt_2"}}]`, "guest: event_id never changes: it is evt_1"},
 		{"guest's email taken", `[{"guest":{"id":"gst_3","email":"Grace@example.com"}}]`, "guest: email is taken by gst_1"},
 		{"guest status", `[{"guest":{"id":"gst_3","status":"here"}}]`, "guest: status must be invited, pending, approved, declined, waitlist or cancelled"},
 		{"registered while invited", `[{"guest":{"id":"gst_2","registered_at":"2026-04-02T00:00:00Z"}}]`, "guest: registered_at must be null while the status is invited"},
 		{"delete of a wrong id", `[{"delete":{"guest":"evt_1"}}]`, "record 1: delete: " + deleteForm},
-		{"delete of two", `[{"delete":{"guest":"gst_1","event":"evt_1"}}]`, "record 1: delete: " + deleteForm},
-		{"delete of a number", `[{"delete":{"guest":5}}]`, "delete: " + deleteForm},
 		{"deleted before", `[{"delete":{"event":"evt_1"}},{"guest":{"event_id":"evt_1","name":"x"}}]`, `record 2: guest: event_id "evt_1" is not known`},
-		{"deleted with its user", `[{"delete":{"user":"usr_ada"}},{"guest":{"event_id":"evt_1","name":"x"}}]`, `record 2: guest: event_id "evt_1" is not known`},
 		{"made and deleted before", `[{"event":{"id":"evt_n","host_id":"usr_bob","title":"x",` + times + `}},{"delete":{"user":"usr_bob"}},{"guest":{"event_id":"evt_n","name":"x"}}]`, `record 3: guest: event_id "evt_n" is not known`},
 	}
 	s := newService(t, nil)
@@ -412,56 +394,6 @@ func TestReopen(t *testing.T) {
 	s.store.Close()
 }
 
-// TestLargeApply goes in by a rewrite, and in any order of creation.
-func TestLargeApply(t *testing.T) {
-	t.Parallel()
-	path := t.TempDir() + "/events.json"
-	store, err := events.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.ApplyJSON([]byte(seed)); err != nil {
-		t.Fatal(err)
-	}
-	var records []events.Record
-	at := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	long := strings.Repeat("long ", 400)
-	for i := range 3000 {
-		created := time.Date(2020, 1, 1, 0, 0, i*7919%3000, 0, time.UTC)
-		records = append(records, events.Record{Event: &events.Event{HostID: "usr_bob", Title: fmt.Sprint(i), Description: &long, StartAt: at, EndAt: at.Add(time.Hour), CreatedAt: created}})
-	}
-	if err := store.Apply(records...); err != nil {
-		t.Fatal(err)
-	}
-	want := dump(t, store)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	store, err = events.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	if dump(t, store) != want {
-		t.Errorf("a large apply is not what it was after Open")
-	}
-	s := &service{t, store, events.New(store), "svc_live_bob"}
-	var got []time.Time
-	for next := ""; ; {
-		l := decode[eventList](t, s.do("GET", base+"/events?limit=100"+next, ""))
-		for _, e := range l.Data {
-			got = append(got, e.CreatedAt)
-		}
-		if l.NextCursor == nil {
-			break
-		}
-		next = "&cursor=" + *l.NextCursor
-	}
-	if len(got) != 3001 || !slices.IsSortedFunc(got, func(a, b time.Time) int { return b.Compare(a) }) {
-		t.Errorf("%d events, want 3001 from the newest to the oldest", len(got))
-	}
-}
-
 // TestIndependent: stores share nothing.
 func TestIndependent(t *testing.T) {
 	t.Parallel()
@@ -525,97 +457,6 @@ func TestKeyRequests(t *testing.T) {
 	}
 }
 
-// TestRewriteAtStart: a file that is mostly outdated is written anew, without
-// what has expired.
-func TestRewriteAtStart(t *testing.T) {
-	t.Parallel()
-	path := t.TempDir() + "/events.json"
-	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	open := func() *service {
-		t.Helper()
-		store, err := events.Open(path, &events.Config{Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &service{t, store, events.New(store), "svc_live_ada"}
-	}
-	size := func() int64 {
-		t.Helper()
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info.Size()
-	}
-	s := open()
-	if err := s.store.ApplyJSON([]byte(seed)); err != nil {
-		t.Fatal(err)
-	}
-	s.do("POST", base+"/events/create", newEvent, "Idempotency-Key: soon-forgotten")
-	least := size()
-	for i := range 200 {
-		if err := s.store.ApplyJSON(fmt.Appendf(nil, `[{"event":{"id":"evt_1","title":"Title %d"}}]`, i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	full := size()
-	now = now.Add(25 * time.Hour)
-	if err := s.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s = open()
-	defer s.store.Close()
-	b, err := os.ReadFile(path)
-	if err != nil || full < 5*least || int64(len(b)) > 2*least || bytes.Contains(b, []byte("soon-forgotten")) || bytes.Contains(b, []byte("Title 198")) || !bytes.Contains(b, []byte("Title 199")) {
-		t.Errorf("%v: %d bytes at first, %d with 200 changes, %d after a start: %s", err, least, full, len(b), b)
-	}
-}
-
-// TestOutdatedSnapshot: what was replaced counts where it stands, also when
-// little was added.
-func TestOutdatedSnapshot(t *testing.T) {
-	t.Parallel()
-	path := t.TempDir() + "/events.json"
-	for i, change := range []string{
-		seed, // into an empty store: the snapshot
-		`[{"event":{"id":"evt_2","host_id":"usr_ada","title":"A","start_at":"2030-01-01T00:00:00Z","end_at":"2030-01-02T00:00:00Z","description":"` + strings.Repeat("é", 50_000) + `"}}]`,
-		"",
-		`[{"event":{"id":"evt_2","description":null}}]`,
-		"",
-	} {
-		store, err := events.Open(path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b, err := os.ReadFile(path); (err != nil) != (i == 0) || (len(b) > 50_000) != (i == 2 || i == 3) {
-			t.Errorf("before change %d the file has %d bytes, %v", i, len(b), err)
-		}
-		if change != "" {
-			err = store.ApplyJSON([]byte(change))
-		}
-		if err := errors.Join(err, store.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// What is hardly outdated is not written anew.
-	before, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, change := range []string{`[{"user":{"id":"usr_ada","name":"A"}}]`, "[]"} {
-		store, err := events.Open(path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(store.ApplyJSON([]byte(change)), store.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if now, err := os.Stat(path); err != nil || !os.SameFile(now, before) {
-			t.Errorf("with %s the file was written anew: %v", change, err)
-		}
-	}
-}
-
 // TestNamesChangeHands: within one change, a name can go on to another row.
 func TestNamesChangeHands(t *testing.T) {
 	t.Parallel()
@@ -673,36 +514,6 @@ func TestHints(t *testing.T) {
 		if got := dump(t, s.store); !strings.Contains(got, `"hint":`+want) && want != "null" || want == "null" && strings.Contains(got, `"hint":"`) {
 			t.Errorf("the hint of %s in %s, want %s", secret, got, want)
 		}
-	}
-}
-
-// TestPublishMany moves many events at once: a start, too, replays such a file.
-func TestPublishMany(t *testing.T) {
-	t.Parallel()
-	s := newService(t, nil)
-	at := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	var made []events.Record
-	var publish []string
-	for i := range 20_000 {
-		id := fmt.Sprintf("evt_%06d", i)
-		made = append(made, events.Record{Event: &events.Event{ID: id, HostID: "usr_bob", Title: "x", Status: "draft", StartAt: at, EndAt: at.Add(time.Hour)}})
-		publish = append(publish, `{"event":{"id":"`+id+`","status":"published"}}`)
-	}
-	slices.Reverse(publish)
-	if err := s.store.Apply(made...); err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	if err := s.store.ApplyJSON([]byte("[" + strings.Join(publish, ",") + "]")); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d events published in %v", len(publish), time.Since(start))
-	bob := s.as("svc_live_bob")
-	if l := decode[eventList](t, bob.do("GET", base+"/events?status=published&limit=2", "")); ids(l) != "evt_019999 evt_019998" {
-		t.Errorf("published = %s", ids(l))
-	}
-	if l := decode[eventList](t, bob.do("GET", base+"/events?status=draft", "")); len(l.Data) != 0 {
-		t.Errorf("drafts = %s", ids(l))
 	}
 }
 
@@ -902,30 +713,6 @@ func TestGoldenDataFile(t *testing.T) {
 			for _, kind := range []string{"user", "key", "event", "guest"} {
 				if !strings.Contains(before, `{"`+kind+`":`) {
 					t.Errorf("the file has no %s", kind)
-				}
-			}
-			// What a later format added to a row is what a record gets that leaves it out.
-			var made []string
-			for _, line := range regexp.MustCompile(`(?m)"w":\[(.+)\]}$`).FindAllSubmatch(file, -1) {
-				made = append(made, string(line[1]))
-			}
-			anew := events.NewStore(nil)
-			if err := anew.ApplyJSON([]byte("[" + strings.Join(made, ",") + "]")); err != nil {
-				t.Fatal(err)
-			}
-			var opened, applied []map[string]map[string]any
-			err = errors.Join(json.Unmarshal([]byte(before), &opened), json.Unmarshal([]byte(dump(t, anew)), &applied))
-			if err != nil || len(opened) != len(applied) {
-				t.Fatalf("the file has %d rows, and applied they are %d: %v", len(opened), len(applied), err)
-			}
-			for i := range opened {
-				for kind, row := range opened[i] {
-					for member, value := range row {
-						if want := applied[i][kind][member]; value != want {
-							t.Errorf("%s of the %s %v is %v, and of a record without it %v: see formats in store.go",
-								member, kind, row["id"], value, want)
-						}
-					}
 				}
 			}
 		})
