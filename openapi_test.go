@@ -218,14 +218,6 @@ func (o *operation) success() (status int) {
 // newEvent returns the body of a create.
 func (d *document) newEvent() media { return d.operation("POST /events/create").RequestBody.json() }
 
-// parameters returns the parameters of an operation.
-func (d *document) parameters(name string) (all []*parameter) {
-	for _, ref := range d.operation(name).Parameters {
-		all = append(all, d.Components.Parameters[ref.name()])
-	}
-	return all
-}
-
 // response returns the description of an operation's answer with this status, or
 // nil if it has none.
 func (d *document) response(name string, status int) *message {
