@@ -58,6 +58,7 @@ func TestHouse(t *testing.T) {
 		"internal/command/":    root + " " + rooms("answer", "strict"),
 		"internal/operator/":   root + " os " + rooms("answer", "command", "strict"),
 		"internal/double/":     root + " " + forServer + rooms("answer", "form", "operator", "strict"),
+		"internal/testdouble/": root + " " + forServer + rooms("httpapi", "schema", "strict"),
 		"eventstest/":          forServer + rooms("answer", "double"),
 	}
 	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {

@@ -34,7 +34,7 @@ type Route struct {
 	Handle func(http.ResponseWriter, Request) error
 }
 
-// Intercept serves a request in place of its handler. It may call next, once, to serve the request
+// Intercept serves a request instead of its handler. It may call next, once, to serve the request
 // as usual.
 type Intercept func(w http.ResponseWriter, r Request, next http.HandlerFunc)
 

@@ -1,0 +1,130 @@
+package testdouble
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The limits of the journal.
+const (
+	maxRequests = 1000
+	maxBody     = 64 << 10 // bytes of the body of a request
+)
+
+// Request is a request in the journal. Package eventstest documents its fields. It is complete when
+// it is added, and never changes.
+type Request struct {
+	Seq       int         `json:"seq"`
+	Time      time.Time   `json:"time"`
+	Received  time.Time   `json:"received"`
+	Method    string      `json:"method"`
+	Path      string      `json:"path"`
+	Query     string      `json:"query"`
+	Header    http.Header `json:"header"`
+	Operation string      `json:"operation"`
+	Status    int         `json:"status"`
+	User      string      `json:"user"`
+	Body      string      `json:"body"`
+	Fault     string      `json:"fault"`
+	Error     string      `json:"error"`
+}
+
+// String returns the request in one line, with its response and its fault.
+func (r Request) String() string {
+	text := fmt.Sprintf("%d: %s %s", r.Seq, r.Method, strings.TrimSuffix(r.Path+"?"+r.Query, "?"))
+	if r.User != "" {
+		text += " of " + r.User
+	}
+	text += fmt.Sprint(": ", r.Status)
+	if r.Error != "" {
+		text += ": " + r.Error
+	}
+	if r.Fault != "" {
+		text += " (" + r.Fault + ")"
+	}
+	return text
+}
+
+// addRequest adds a request to the journal. A fault that was applied to it counts it.
+func (s *session) addRequest(r *Request, applied *ActiveFault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if applied != nil {
+		applied.hits++
+	}
+	s.seq++
+	r.Seq = s.seq
+	if len(s.requests) == maxRequests {
+		s.requests = slices.Delete(s.requests, 0, 1)
+	}
+	s.requests = append(s.requests, *r)
+}
+
+// ClearRequests empties the journal.
+func (d *Double) ClearRequests() {
+	s := d.session.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = nil
+}
+
+// Query selects requests of the journal.
+type Query struct {
+	Operation string   // empty: all operations
+	Users     []string // IDs; nil: all users
+	After     int      // least Seq, exclusive
+}
+
+// CheckQuery returns an error if the query has an unknown operation or user.
+func (d *Double) CheckQuery(q Query) error {
+	s := d.session.Load()
+	if q.Operation != "" {
+		err := s.checkOperation(q.Operation)
+		if err != nil {
+			return err
+		}
+	}
+	for _, id := range q.Users {
+		err := s.checkUser(id)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Requests returns the requests that the query selects, oldest first.
+func (d *Double) Requests(q Query) []Request {
+	s := d.session.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := []Request{}
+	for _, r := range s.requests {
+		if r.Seq > q.After &&
+			(q.Operation == "" || q.Operation == r.Operation) &&
+			(q.Users == nil || slices.Contains(q.Users, r.User)) {
+			r.Header = r.Header.Clone() // the caller may change it
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// pollInterval is the time between two looks of [Double.Await] into the journal.
+const pollInterval = time.Millisecond
+
+// Await returns the requests that the query selects as soon as there are n of them, or when ctx is
+// done. It reports whether there are n.
+func (d *Double) Await(ctx context.Context, n int, q Query) (found []Request, ok bool) {
+	for {
+		found = d.Requests(q)
+		if len(found) >= n || ctx.Err() != nil {
+			return found, len(found) >= n
+		}
+		time.Sleep(pollInterval)
+	}
+}

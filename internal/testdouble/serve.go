@@ -1,0 +1,287 @@
+package testdouble
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/events/internal/httpapi"
+	"example.com/events/internal/strict"
+)
+
+// FaultHeader is the header of a response that a fault made or changed. Its value is the result of
+// [Fault.String].
+const FaultHeader = "X-Eventsd-Fault"
+
+// maxRead is the number of bytes of a body that are read before the request is served. The API
+// accepts one less.
+const maxRead = 1<<20 + 1
+
+// extraPaths are requested by browsers and probes. They aren't part of the API, so requests for them
+// are neither recorded nor a problem.
+var extraPaths = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
+
+// exchange is a request and its response.
+type exchange struct {
+	response
+	session *session
+	request Request // journal entry
+	arrived bool    // whether the body was read without an error
+	fault   *ActiveFault
+}
+
+// ServeHTTP serves the API. Each connection serves one request: clients send a request again by
+// themselves if a connection that was used before is closed without a response, and a fault would
+// count twice.
+func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Connection", "close")
+	if slices.Contains(extraPaths, r.URL.Path) {
+		d.session.Load().server.ServeHTTP(w, r)
+		return
+	}
+	x := receive(d.session.Load(), r)
+	x.session.server.ServeHTTP(x, r) // calls intercept
+	d.record(x, r.Pattern)
+	if x.fault != nil {
+		x.fault.wait(w, r)
+	}
+	x.send(w)
+}
+
+// receive reads the body of a request, and puts it back for the server.
+func receive(s *session, r *http.Request) *exchange {
+	request := Request{
+		Time:     s.time(),
+		Received: time.Now().UTC(),
+		Method:   r.Method,
+		Path:     httpapi.Redact(r.URL.EscapedPath()),
+		Query:    httpapi.Redact(r.URL.RawQuery),
+		Header:   httpapi.RedactHeader(r.Header),
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRead))
+	request.Body = httpapi.Redact(string(body))
+	request.Body = request.Body[:min(len(request.Body), maxBody)]
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
+	return &exchange{
+		response: response{header: http.Header{}},
+		session:  s,
+		request:  request,
+		arrived:  err == nil,
+	}
+}
+
+// intercept carries out a request whose key, route and method are right, and writes its response, as
+// the first matching fault says.
+func intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
+	x := w.(*exchange)
+	x.request.User = r.Caller.UserID
+	if x.arrived {
+		x.fault = x.session.takeFault(r)
+	}
+	carryOut := func(w http.ResponseWriter) {
+		next(w, r.WithContext(context.WithoutCancel(r.Context())))
+	}
+	if x.fault == nil {
+		carryOut(x)
+		return
+	}
+	f := &x.fault.Fault
+	if f.Lose && f.Status != 0 {
+		carryOut(&response{header: http.Header{}})
+	}
+	switch {
+	case f.Drop:
+	case f.Status != 0:
+		x.write(f)
+	default:
+		carryOut(x)
+	}
+	if f.Patch != "" {
+		x.body = merge(x.body, f.Patch)
+		x.header.Set("Content-Length", strconv.Itoa(len(x.body)))
+	}
+	x.setHeader(f)
+}
+
+// requiredHeaders are the headers that openapi.json requires for a status.
+var requiredHeaders = map[int][2]string{
+	401: {"WWW-Authenticate", `Bearer realm="events"`},
+	405: {"Allow", "OPTIONS"},
+	415: {"Accept", "application/json"},
+	429: {"Retry-After", "1"},
+	500: {"X-Request-Id", "fault"},
+	503: {"Retry-After", "1"},
+}
+
+// write writes the response of a fault with a status.
+func (x *exchange) write(f *Fault) {
+	required, ok := requiredHeaders[f.Status]
+	if ok {
+		x.header.Set(required[0], required[1])
+	}
+	if f.Body == "" {
+		message := "a test fault refused this request; it was not carried out"
+		if f.Lose {
+			message = "a test fault replaced the response; the request was carried out"
+		}
+		httpapi.NewError(f.Status, message).Write(x)
+		return
+	}
+	contentType := "text/plain; charset=utf-8"
+	switch f.Body[0] {
+	case '<':
+		contentType = "text/html; charset=utf-8"
+	case '{', '[':
+		contentType = "application/json"
+	}
+	x.header.Set("Content-Type", contentType)
+	x.header.Set("Content-Length", strconv.Itoa(len(f.Body)))
+	x.status = f.Status
+	x.body = []byte(f.Body)
+}
+
+// setHeader sets the headers of a response that a fault made or changed. Scripts of web pages may
+// read them.
+func (x *exchange) setHeader(f *Fault) {
+	const expose = "Access-Control-Expose-Headers"
+	names := append(slices.Sorted(maps.Keys(f.Header)), FaultHeader)
+	x.header.Set(expose, x.header.Get(expose)+", "+strings.Join(names, ", "))
+	x.header.Set(FaultHeader, f.String())
+	for name, values := range f.Header {
+		// Without values, net/http leaves the header out, also if it would add it by itself.
+		x.header[http.CanonicalHeaderKey(name)] = values
+	}
+}
+
+// record adds a request to the journal. The pattern is the request's. A request to an unknown route
+// is a problem.
+func (d *Double) record(x *exchange, pattern string) {
+	method, path, known := strings.Cut(pattern, " "+d.config.BasePath)
+	if known {
+		x.request.Operation = method + " " + path
+	}
+	x.request.Status = x.status
+	x.request.Error = httpapi.Redact(x.errorMessage())
+	if x.fault != nil {
+		x.request.Fault = x.fault.String()
+	}
+	x.session.addRequest(&x.request, x.fault)
+	refused := x.status == 404 || x.status == 405
+	if known || !refused || d.config.AllowUnknownRoutes {
+		return
+	}
+	problem := fmt.Sprint("request ", x.request)
+	d.config.Logger.Warn("request to an unknown route", "request", x.request.String())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.problems) < maxProblems {
+		d.problems = append(d.problems, problem)
+	}
+}
+
+// wait waits until the delay is over, the fault is removed or the client is gone.
+func (f *ActiveFault) wait(w http.ResponseWriter, r *http.Request) {
+	if f.Delay == 0 {
+		return
+	}
+	ctx, release := context.WithTimeout(r.Context(), f.Delay)
+	defer release()
+	f.session.mu.Lock()
+	if f.removed {
+		release()
+	}
+	f.release = append(f.release, release)
+	f.session.mu.Unlock()
+	httpapi.DisableWriteTimeout(w)
+	<-ctx.Done()
+	httpapi.RestartWriteTimeout(r.Context(), w)
+}
+
+// send sends the response, unless a fault says not to.
+func (x *exchange) send(w http.ResponseWriter) {
+	if x.fault != nil && !x.fault.responds() {
+		panic(http.ErrAbortHandler) // closes the connection
+	}
+	maps.Copy(w.Header(), x.header)
+	w.WriteHeader(x.status)
+	if x.fault == nil || !x.fault.Cut {
+		w.Write(x.body)
+		return
+	}
+	w.Write(x.body[:len(x.body)/2])
+	if x.request.Method != "HEAD" {
+		http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// response is a [http.ResponseWriter] that keeps a response in memory.
+type response struct {
+	header http.Header
+	status int
+	body   []byte
+}
+
+func (w *response) Header() http.Header { return w.header }
+
+func (w *response) WriteHeader(status int) { w.status = status }
+
+func (w *response) Write(p []byte) (int, error) {
+	w.body = append(w.body, p...)
+	return len(p), nil
+}
+
+// errorMessage returns the message of an error of the API, or "".
+func (w *response) errorMessage() string {
+	if w.status < 400 {
+		return ""
+	}
+	var body struct {
+		Error struct{ Message string }
+	}
+	json.Unmarshal(w.body, &body) // other bodies have no message
+	return body.Error.Message
+}
+
+// merge returns a JSON text with the fields of a patch, which is a JSON object.
+func merge(text []byte, patch string) []byte {
+	return strict.Encode(mergeValue(decode(text), decode([]byte(patch))))
+}
+
+// mergeValue merges a patch into a value. An object is merged into an object, and into each element
+// of a list. Any other patch replaces the value.
+func mergeValue(v, patch any) any {
+	fields, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for name, field := range fields {
+			v[name] = mergeValue(v[name], field)
+		}
+		return v
+	case []any:
+		for i := range v {
+			v[i] = mergeValue(v[i], patch)
+		}
+		return v
+	}
+	return patch
+}
+
+// decode decodes a JSON text, and keeps numbers as they are written.
+func decode(text []byte) (v any) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	d.Decode(&v) // a text that isn't JSON is null
+	return v
+}

@@ -1,0 +1,114 @@
+package testdouble
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestIDs(t *testing.T) {
+	long := "usr_" + strings.Repeat("x", 64)
+	ids := counters{}
+	for _, tt := range []struct{ kind, owner, want string }{
+		{"usr", "Grace", "grace"},
+		{"usr", "grace", "grace_2"},
+		{"usr", "Grace Hopper", "grace_hopper_ylbw"},
+		{"usr", "日本", "vu3g"},
+		{"evt", "usr_grace", "grace_000001"},
+		{"evt", "usr_ada", "ada_000001"},
+		{"evt", "usr_grace", "grace_000002"},
+		{"gst", "usr_grace", "grace_000001"},
+		{"key", "usr_grace", "grace_000001"},
+		{"evt", long + "a", strings.Repeat("x", 48) + "_zvoguhpt_000001"},
+		{"evt", long + "b", strings.Repeat("x", 48) + "_in6p5s4e_000001"},
+		{"slug", "usr_grace", "z4bhif4k"},
+		{"slug", "usr_ada", "3igrbofr"},
+		{"secret", "usr_grace", "o3vbjwcmjpz4rkylrhjlhcilwv"},
+	} {
+		got := ids.next(tt.kind, tt.owner)
+		if got != tt.want {
+			t.Errorf("next(%q, %q) = %q, want %q", tt.kind, tt.owner, got, tt.want)
+		}
+	}
+}
+
+func TestFaultProblems(t *testing.T) {
+	header := http.Header{"X-A": {"b"}}
+	const (
+		nothing   = "the fault does nothing: set one of"
+		exclusive = "exclude each other: set one of status, patch, drop, lose and cut, or lose with status"
+		response  = "header and delay need a response"
+		status    = "status must be 400 to 599"
+		negative  = "delay, after and times must not be negative"
+	)
+	for _, tt := range []struct {
+		name  string
+		fault Fault
+		want  []string // prefixes of the problems
+	}{
+		{"status", Fault{Status: 503}, nil},
+		{"status, header, delay", Fault{Status: 599, Header: header, Delay: 1}, nil},
+		{"status, body", Fault{Status: 200, Body: "x"}, nil},
+		{"patch, header, delay", Fault{Patch: "{}", Header: header, Delay: 1}, nil},
+		{"drop", Fault{Drop: true}, nil},
+		{"lose", Fault{Lose: true}, nil},
+		{"lose, status, header, delay", Fault{Lose: true, Status: 504, Header: header, Delay: 1}, nil},
+		{"cut, header, delay", Fault{Cut: true, Header: header, Delay: 1}, nil},
+		{"header", Fault{Header: header}, nil},
+		{"header to remove", Fault{Header: http.Header{"Date": nil}}, nil},
+		{"delay", Fault{Delay: 1, After: 1, Times: 1, User: "usr_a", Path: "/events"}, nil},
+
+		{"nothing", Fault{}, []string{nothing}},
+		{"only limits", Fault{After: 1, Times: 1, User: "usr_a", Path: "/events"}, []string{nothing}},
+		{"status, patch", Fault{Status: 503, Patch: "{}"}, []string{"status and patch " + exclusive}},
+		{"drop, cut", Fault{Drop: true, Cut: true}, []string{"drop and cut " + exclusive}},
+		{"lose, patch", Fault{Lose: true, Patch: "{}"}, []string{"lose and patch " + exclusive}},
+		{"lose, status, cut", Fault{Lose: true, Status: 503, Cut: true},
+			[]string{"lose and status and cut " + exclusive}},
+		{"drop, header", Fault{Drop: true, Header: header}, []string{response}},
+		{"lose, delay", Fault{Lose: true, Delay: 1}, []string{response}},
+		{"399", Fault{Status: 399}, []string{status}},
+		{"600", Fault{Status: 600}, []string{status}},
+		{"199 with body", Fault{Status: 199, Body: "x"}, []string{status}},
+		{"204 with body", Fault{Status: 204, Body: "x"}, []string{status}},
+		{"body", Fault{Cut: true, Body: "x"}, []string{"body needs status"}},
+		{"list as patch", Fault{Patch: "[]"}, []string{"patch must be a JSON object"}},
+		{"broken patch", Fault{Patch: "{"}, []string{"patch must be a JSON object"}},
+		{"framing", Fault{Header: http.Header{"content-length": {"1"}}}, []string{"header \"content-length: 1\""}},
+		{"malformed name", Fault{Header: http.Header{"A B": {"1"}}}, []string{"header \"A B: 1\""}},
+		{"malformed value", Fault{Header: http.Header{"A": {"1\n"}}}, []string{`header "A: 1\n"`}},
+		{"negative delay", Fault{Delay: -1}, []string{negative}},
+		{"negative after", Fault{Drop: true, After: -1}, []string{negative}},
+		{"negative times", Fault{Drop: true, Times: -1}, []string{negative}},
+		{"several", Fault{Status: 1, Drop: true, Times: -1},
+			[]string{"status and drop " + exclusive, status, negative}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := tt.fault.problems()
+			if !slices.EqualFunc(got, tt.want, strings.HasPrefix) {
+				t.Errorf("problems() = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestMerge(t *testing.T) {
+	for _, tt := range []struct{ name, text, patch, want string }{
+		{"null", `{"a":1,"b":2}`, `{"a":null}`, `{"a":null,"b":2}`},
+		{"new field", `{"a":1}`, `{"b":{"c":2}}`, `{"a":1,"b":{"c":2}}`},
+		{"nested", `{"a":{"b":{"c":1,"d":2}}}`, `{"a":{"b":{"d":3}}}`, `{"a":{"b":{"c":1,"d":3}}}`},
+		{"elements", `{"data":[{"a":1},{"a":2}]}`, `{"data":{"a":7}}`, `{"data":[{"a":7},{"a":7}]}`},
+		{"list", `{"data":[{"a":1}]}`, `{"data":[]}`, `{"data":[]}`},
+		{"object for a string", `{"a":"b"}`, `{"a":{"b":1}}`, `{"a":{"b":1}}`},
+		{"numbers and markup", `{"a":12345678901234567890,"b":"<é>"}`, `{"c":1.50}`,
+			`{"a":12345678901234567890,"b":"<é>","c":1.50}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := string(merge([]byte(tt.text), tt.patch))
+			if got != tt.want {
+				t.Errorf("merge(%s, %s) = %s, want %s", tt.text, tt.patch, got, tt.want)
+			}
+		})
+	}
+}
