@@ -38,7 +38,7 @@ func TestHouse(t *testing.T) {
 		return all
 	}
 	forbidden := map[string]string{
-		"main.go":              rooms("command", "greeting", "offline", "operator", "double", "pages", "strict", "form", "answer", "rows"),
+		"main.go":              rooms("command", "greeting", "offline", "operator", "double", "webui", "strict", "form", "answer", "rows"),
 		"api.go":               forServer + rooms("answer", "form", "rows", "strict"),
 		"auth.go":              forServer + rooms("answer", "form", "rows", "strict"),
 		"store.go":             forServer + http + " " + rooms("form", "rows", "strict"),
@@ -52,7 +52,7 @@ func TestHouse(t *testing.T) {
 		"internal/httpapi/":    root + " " + forServer + rooms("strict"),
 		"internal/schema/":     root + " " + forServer + http + " " + rooms("strict"),
 		"internal/answer/":     root + " " + forServer + rooms("strict"),
-		"internal/pages/":      root + " " + forServer + rooms(),
+		"internal/webui/":      root + " " + forServer + rooms(),
 		"internal/greeting/":   root + " " + forServer + http + " " + rooms("command"),
 		"internal/offline/":    root + " " + http + " " + rooms("command", "operator", "rows"),
 		"internal/command/":    root + " " + rooms("answer", "strict"),

@@ -23,9 +23,9 @@ import (
 	"example.com/events/internal/greeting"
 	"example.com/events/internal/offline"
 	"example.com/events/internal/operator"
-	"example.com/events/internal/pages"
 	"example.com/events/internal/rows"
 	"example.com/events/internal/strict"
+	"example.com/events/internal/webui"
 )
 
 // version is set by the linker if the build knows no tag:
@@ -184,10 +184,7 @@ func (e *eventsd) apiService(logger *slog.Logger, note string, isKeyPublic bool)
 			if !isKeyPublic {
 				key = ""
 			}
-			return map[string]http.HandlerFunc{"/": pages.Reference(pages.Values{
-				Note: note,
-				Key:  func(string) string { return key },
-			})}
+			return map[string]http.HandlerFunc{"/": page(webui.Reference(note, key))}
 		},
 		lines:        greeting.Lines,
 		announce:     e.announce,
@@ -392,19 +389,11 @@ func (r *doubleRun) handler(a *api) http.Handler {
 }
 
 func (r *doubleRun) pages(key string) map[string]http.HandlerFunc {
-	values := pages.Values{
-		Note: `This is a test double. Its <a href="/_control/">inspector</a> shows the requests ` +
-			`that come.`,
-		Key: func(host string) string {
-			if !double.IsLocal(host) {
-				return "" // another site's name may lead here, whose page must not read the key
-			}
-			return key
-		},
-	}
+	const note = `This is a test double. Its <a href="/_control/">inspector</a> shows the requests ` +
+		`that come.`
 	return map[string]http.HandlerFunc{
-		"/":                      pages.Reference(values),
-		double.ControlPath + "/": pages.Inspector(values),
+		"/":                      page(webui.Reference(note, key)),
+		double.ControlPath + "/": page(webui.Inspector()),
 	}
 }
 
@@ -666,6 +655,15 @@ func withPages(a *api, handler http.Handler, beside map[string]http.HandlerFunc)
 		}
 		page(w, r)
 	})
+}
+
+// page serves a page without the headers by which other sites may read it.
+func page(h http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Del("Access-Control-Allow-Origin")
+		w.Header().Del("Access-Control-Expose-Headers")
+		h.ServeHTTP(w, r)
+	}
 }
 
 // writeHealth answers whether the server is well. A disk that is full does not make it ill: it heals

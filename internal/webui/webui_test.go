@@ -1,0 +1,107 @@
+package webui
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The pages are tried in a browser by .ci. These tests need none.
+
+func get(h http.Handler, host string, header http.Header) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", "http://"+host+"/", nil)
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// element returns the text inside the only element with a name.
+func element(t *testing.T, page, name string) string {
+	t.Helper()
+	if n := strings.Count(page, "<"+name); n != 1 {
+		t.Fatalf("the page has %d elements %s, want 1", n, name)
+	}
+	_, text, _ := strings.Cut(page, "<"+name+">")
+	text, _, found := strings.Cut(text, "</"+name+">")
+	if !found {
+		t.Fatalf("the element %s has attributes or no end", name)
+	}
+	return text
+}
+
+var handlers = map[string]http.Handler{
+	"reference": Reference("A <b>note</b>.", "svc_live_1"),
+	"inspector": Inspector(),
+}
+
+func TestHeaders(t *testing.T) {
+	for name, h := range handlers {
+		t.Run(name, func(t *testing.T) {
+			w := get(h, "localhost:8080", nil)
+			hash := func(name string) string {
+				sum := sha256.Sum256([]byte(element(t, w.Body.String(), name)))
+				return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+			}
+			for name, want := range map[string]string{
+				"Content-Type":   "text/html; charset=utf-8",
+				"Content-Length": strconv.Itoa(w.Body.Len()),
+				"Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; " +
+					"frame-ancestors 'none'; img-src data:; connect-src 'self'; " +
+					"script-src " + hash("script") + "; style-src " + hash("style"),
+				"Referrer-Policy": "no-referrer",
+				"X-Frame-Options": "DENY",
+			} {
+				if got := w.Header().Get(name); got != want {
+					t.Errorf("%s: %s\nwant %s", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestReference(t *testing.T) {
+	for key, want := range map[string]string{
+		"svc_live_1": `<input id="key" value="svc_live_1"`,
+		"":           `<input id="key" value=""`,
+	} {
+		page := get(Reference("A <b>note</b>.", key), "localhost:8080", nil).Body.String()
+		for _, want := range []string{want, "A <b>note</b>.", "http://localhost:8080/api/public/v1"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("the reference with the key %q lacks %s", key, want)
+			}
+		}
+	}
+}
+
+// A page has all its values, and only what runs under its policy.
+func TestContent(t *testing.T) {
+	// Any of this would turn text from a request into markup, keep a key, load something, or be blocked.
+	unsafe := regexp.MustCompile(`(inner|outer)HTML|insertAdjacent|document\.write|eval\(|Storage|cookie|` +
+		`https://| src=| style=| on[a-z]+=|\{\{`)
+	for name, h := range handlers {
+		if found := unsafe.FindString(get(h, "localhost", nil).Body.String()); found != "" {
+			t.Errorf("the %s has %q", name, found)
+		}
+	}
+}
+
+// The host and the protocol that a client or a proxy names are text in the page.
+func TestEscape(t *testing.T) {
+	header := http.Header{"X-Forwarded-Proto": {`"><script>alert(1)</script>{{key}}`}}
+	for name, h := range handlers {
+		page := get(h, "a'&b", header).Body.String()
+		element(t, page, "script") // there must be only one
+		const want = "&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{key}}://a&#39;&amp;b"
+		if !strings.Contains(page, want) {
+			t.Errorf("the %s lacks %s", name, want)
+		}
+	}
+}
