@@ -52,6 +52,7 @@ func TestHouse(t *testing.T) {
 		"internal/httpapi/":    root + " " + forServer + rooms("strict"),
 		"internal/schema/":     root + " " + forServer + http + " " + rooms("strict"),
 		"internal/answer/":     root + " " + forServer + rooms("strict"),
+		"internal/cli/":        root + " " + http + " " + rooms(),
 		"internal/webui/":      root + " " + forServer + rooms(),
 		"internal/greeting/":   root + " " + forServer + http + " " + rooms("command"),
 		"internal/offline/":    root + " " + http + " " + rooms("command", "operator", "rows"),

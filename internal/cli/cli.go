@@ -1,0 +1,95 @@
+// Package cli has the parts of a program with subcommands that don't depend on what they do: flags that can
+// be set in the environment, exit statuses, text that is safe to print, files that are written whole or not at
+// all, progress on a terminal, and running another program.
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode"
+)
+
+// A Program is a program with everything that it sees of its process. All fields must be set.
+type Program struct {
+	Name    string   // such as eventsd, whose variables begin with EVENTSD_
+	Environ []string // in the form of os.Environ
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer // for errors, messages and the log
+}
+
+// An ExitError ends a program with a status other than 1.
+type ExitError struct {
+	Status int
+	Err    error // printed; nil if there is nothing to say
+}
+
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Usagef returns an error with status 2, for wrong arguments. It formats like [fmt.Errorf].
+func Usagef(format string, args ...any) error { return &ExitError{2, fmt.Errorf(format, args...)} }
+
+// Exit returns the exit status for an error, and prints its message as one line on stderr. The status is 0 if
+// err is nil or [flag.ErrHelp], that of an [ExitError], or 1.
+func (p *Program) Exit(err error) int {
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err.Error() != "" {
+		p.Notify("%v", err)
+	}
+	exit, ok := errors.AsType[*ExitError](err)
+	if ok {
+		return exit.Status
+	}
+	return 1
+}
+
+// Printf prints to stdout. Unprintable characters are replaced as by [Printable].
+func (p *Program) Printf(format string, args ...any) error {
+	_, err := io.WriteString(p.Stdout, Printable(fmt.Sprintf(format, args...)))
+	return err
+}
+
+// Notify prints a message as one line on stderr, after the name of the program.
+func (p *Program) Notify(format string, args ...any) {
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
+	fmt.Fprintf(p.Stderr, "%s: %s\n", p.Name, Printable(text))
+}
+
+// Printable returns s with a question mark for every character that [unicode.IsPrint] excludes, except tabs
+// and line feeds. Text from records could otherwise steer a terminal.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
+			return r
+		}
+		return '?'
+	}, s)
+}
+
+// isTerminal reports whether a stream is a terminal: a character device other than os.DevNull, which often
+// stands in for a stream.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}

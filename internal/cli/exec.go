@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// orphanDelay is how long RunCommand waits for the output of processes that a command left running. It only
+// waits if a stream isn't a file.
+const orphanDelay = 100 * time.Millisecond
+
+// RunCommand runs another program with additional variables in its environment, on the streams of this one,
+// and passes signals on to it. It returns the status that a shell would: 128 + n after signal n. If the program
+// doesn't exist, the error is an [ExitError] with status 127; if it can't be run, with 126.
+func (p *Program) RunCommand(ctx context.Context, args, variables []string) (status int, err error) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, append(StopSignals(), syscall.SIGQUIT)...)
+	defer close(signals)
+	defer signal.Stop(signals)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = slices.Concat(p.Environ, variables)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, p.Stderr
+	cmd.WaitDelay = orphanDelay
+	err = cmd.Start()
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return 0, &ExitError{127, err}
+	}
+	if err != nil {
+		return 0, &ExitError{126, err}
+	}
+	terminal := isTerminal(p.Stdin)
+	go func() {
+		for s := range signals {
+			typed := s == os.Interrupt || s == syscall.SIGQUIT
+			if !terminal || !typed { // a terminal sends typed signals to both programs
+				cmd.Process.Signal(s) // fails on Windows, and if the program has just ended
+			}
+		}
+	}()
+	cmd.Wait() // the status says more than its error
+	wait := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if wait.Signaled() {
+		return 128 + int(wait.Signal()), nil
+	}
+	return wait.ExitStatus(), nil
+}
+
+// StopSignals returns the signals that ask a program to stop. SIGHUP is excluded if it was ignored when the
+// program started, as by nohup.
+func StopSignals() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
+}

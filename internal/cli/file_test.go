@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// shell returns the arguments that run a script. It skips the test where there is no shell.
+func shell(t *testing.T, script string) []string {
+	t.Helper()
+	sh, err := exec.LookPath("sh")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("no POSIX shell")
+	}
+	return []string{sh, "-c", script}
+}
+
+func writeNew(w io.Writer) error {
+	_, err := io.WriteString(w, "new")
+	return err
+}
+
+func TestWriteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, before := range []string{"", "old"} {
+		if before != "" {
+			if err := os.WriteFile(path, []byte(before), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := WriteFile(path, writeNew); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if string(text) != "new" {
+			t.Errorf("the file has %q, %v, want %q", text, err, "new")
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != 0o600 && runtime.GOOS != "windows" {
+			t.Errorf("the file has the mode %v, want 0600", got)
+		}
+	}
+}
+
+// A write that fails changes nothing, and nor does a path that has no regular file.
+func TestWriteFileFails(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "old")
+	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("old", filepath.Join(dir, "link")); err != nil {
+		t.Skip(err) // Windows
+	}
+	fail := func(w io.Writer) error { return errors.Join(writeNew(w), errors.New("disk full")) }
+	for _, tt := range []struct {
+		path  string
+		write func(io.Writer) error
+		want  string // contained in the error
+	}{
+		{"old", fail, "old was not written: disk full"},
+		{"never", fail, "never was not written: disk full"},
+		{"link", writeNew, "link is not a regular file"},
+		{".", writeNew, "is not a regular file"},
+		{"none/new", writeNew, "none/new was not written: no such file or directory"},
+	} {
+		err := WriteFile(filepath.Join(dir, tt.path), tt.write)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("WriteFile(%s) = %v, want %q", tt.path, err, tt.want)
+		}
+	}
+	text, err := os.ReadFile(old)
+	if string(text) != "old" {
+		t.Errorf("the old file has %q, %v, want %q", text, err, "old")
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left) != 2 { // old and link
+		t.Errorf("the directory has %v, want old and link", left)
+	}
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Flags are the flags of one subcommand.
+type Flags struct {
+	*flag.FlagSet
+	program  *Program
+	operands string // what may follow the flags, for the help; empty if nothing may
+}
+
+// NewFlags returns an empty set of flags.
+func (p *Program) NewFlags(subcommand, operands string) *Flags {
+	set := flag.NewFlagSet(subcommand, flag.ContinueOnError)
+	set.SetOutput(io.Discard) // Exit prints the error
+	return &Flags{set, p, operands}
+}
+
+// Parse parses the arguments of the subcommand. For -h it prints the flags and returns [flag.ErrHelp].
+func (f *Flags) Parse(args []string) error {
+	err := f.FlagSet.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		f.printHelp()
+		return err
+	case err != nil:
+		return Usagef("%w; see %s help %s", err, f.program.Name, f.Name())
+	case f.operands == "" && f.NArg() > 0: // not repeated, because it may be a secret
+		return Usagef("nothing may follow the flags of %s; see %s help %[1]s", f.Name(), f.program.Name)
+	}
+	return nil
+}
+
+// ParseEnv parses the arguments like Parse. Flags that aren't given are read from the environment:
+// -new-event-status of eventsd from EVENTSD_NEW_EVENT_STATUS. An empty variable counts as unset.
+func (f *Flags) ParseEnv(args []string) error {
+	err := f.Parse(args)
+	f.VisitAll(func(fl *flag.Flag) {
+		if err != nil || f.Given(fl.Name) {
+			return
+		}
+		name := f.program.variable(fl.Name)
+		value := f.program.getenv(name)
+		if value == "" {
+			return
+		}
+		if setErr := f.Set(fl.Name, value); setErr != nil {
+			err = Usagef("invalid value %q of %s: %w", value, name, setErr)
+		}
+	})
+	return err
+}
+
+// Given reports whether a flag was set, even to its default.
+func (f *Flags) Given(name string) (given bool) {
+	f.Visit(func(fl *flag.Flag) { given = given || fl.Name == name })
+	return given
+}
+
+func (f *Flags) printHelp() {
+	out := f.program.Stdout
+	fmt.Fprintf(out, "Usage: %s\n", strings.Join(strings.Fields(f.program.Name+" "+f.Name()+" "+f.operands), " "))
+	f.SetOutput(out)
+	f.PrintDefaults()
+}
+
+// DataFlag declares -data, the path of the data file. It is read from its variable by every subcommand.
+func (f *Flags) DataFlag() *string {
+	value := f.program.getenv(f.program.variable("data"))
+	if value == "" {
+		value = "events.json"
+	}
+	return f.String("data", value, "the data `FILE`")
+}
+
+// variable returns the name of the variable of a flag.
+func (p *Program) variable(flag string) string {
+	return strings.ToUpper(p.Name + "_" + strings.ReplaceAll(flag, "-", "_"))
+}
+
+// getenv returns the value of a variable, or "". If there are several, the last counts, as for a process.
+func (p *Program) getenv(name string) (value string) {
+	for _, variable := range p.Environ {
+		n, v, _ := strings.Cut(variable, "=")
+		if n == name {
+			value = v
+		}
+	}
+	return value
+}
