@@ -69,6 +69,33 @@ func TestBatchSharesCommits(t *testing.T) {
 	}
 }
 
+// TestBatchSplitsCommits commits 20 calls that don't fit into one line together. The file is appended to, and
+// not rewritten.
+func TestBatchSplitsCommits(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	db := openDB(t, path, testOptions())
+	before := readFile(t, path)
+	var fs []func(*Tx) error
+	for n := range 20 {
+		id := fmt.Sprint("usr_", n)
+		fs = append(fs, put(row{id: id, name: strings.Repeat("x", 400_000) + id}))
+	}
+	calls := newCalls(t, fs...)
+	db.commitAll(calls)
+	for _, c := range calls {
+		if c.err != nil {
+			t.Errorf("a call returns %v", c.err)
+		}
+	}
+	if !strings.HasPrefix(readFile(t, path), strings.TrimSuffix(before, "]\n")) {
+		t.Error("the file was rewritten")
+	}
+	if rows := db.Stats().Rows["user"]; rows != 20 {
+		t.Errorf("%d rows, want 20", rows)
+	}
+}
+
 // TestFailedCommit commits calls to a file that was removed. A call that failed because of pending changes of
 // another one returns ErrNotWritten. A call that failed because of committed rows keeps its error.
 func TestFailedCommit(t *testing.T) {
@@ -256,12 +283,17 @@ func TestRewriteWhenDoubled(t *testing.T) {
 	db := openDB(t, path, testOptions())
 	db.rewriteAt = 2000 // bytes
 	largest := int64(0)
+	rewrites := 0
 	for n := range 100 {
 		mustBatch(t, db, put(row{id: "usr_1", version: n}))
 		largest = max(largest, db.Stats().Bytes)
 		if db.rewriteAt == minRewrite {
+			rewrites++
 			db.rewriteAt = 2000
 		}
+	}
+	if rewrites < 5 || rewrites > 15 {
+		t.Errorf("100 commits of about 110 bytes caused %d rewrites at 2000 bytes", rewrites)
 	}
 	if largest > 2200 {
 		t.Errorf("the file had %d bytes, want about 2000 at most", largest)

@@ -97,9 +97,17 @@ func TestOpenRewritesDeletes(t *testing.T) {
 	t.Parallel()
 	path := newFile(t)
 	db := openDB(t, path, testOptions())
-	mustBatch(t, db, put(row{id: "usr_1", name: "Ada"}, row{id: "usr_2", name: "Grace"}))
+	mustBatch(t, db, put(
+		row{id: "usr_1", name: "Ada"},
+		row{id: "evt_1", parent: "usr_1"},
+		row{id: "usr_2", name: "Grace"},
+	))
 	mustBatch(t, db, func(tx *Tx) error { tx.Delete("usr_1"); return nil })
 	want := dump(db)
+	deletes := strings.Count(readFile(t, path), `{"delete":`)
+	if deletes != 1 {
+		t.Errorf("%d deletes in the file, want one for the user and the rows that belong to it", deletes)
+	}
 	db.Close()
 	db = openDB(t, path, testOptions())
 	if got := dump(db); got != want {
