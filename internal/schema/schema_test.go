@@ -432,8 +432,9 @@ func TestOf(t *testing.T) {
 		Clay
 		Spouts json.RawMessage `json:"spouts" schema:"json"`
 		Hidden string          `json:"hidden" schema:"-"`
-		weight int
+		weight int // unexported, so it is no field of the object
 	}
+	_ = pot{}.weight
 	pots := Of(&pot{}, Rules{"lid": OneOf("glass|tin")})
 	const text = `{"secret":1,"lid":"wood","made":1,"spouts":[1,{}],"hidden":"","weight":1}`
 	want := []string{
