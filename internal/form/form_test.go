@@ -332,7 +332,7 @@ func FuzzWays(f *testing.F) {
 	f.Add("…", "", false, true, math.MinInt, int64(1<<62), int64(-62135596800), int64(0))
 	f.Fuzz(func(t *testing.T, owner, note string, set, open bool, count int, wait, sec, nsec int64) {
 		at := time.Unix(sec%(1<<38), nsec).UTC()
-		if !utf8.ValidString(owner) || !utf8.ValidString(note) || at.Year() < 0 || at.Year() > 9999 {
+		if !utf8.ValidString(owner) || !utf8.ValidString(note) || at.Year() < 1 || at.Year() > 9999 {
 			return // Fill lets none of it in
 		}
 		x := full()
