@@ -432,7 +432,7 @@ func TestOf(t *testing.T) {
 		Clay
 		Spouts json.RawMessage `json:"spouts" schema:"json"`
 		Hidden string          `json:"hidden" schema:"-"`
-		weight int // unexported, so it is no field of the object
+		weight int             // unexported, so it is no field of the object
 	}
 	_ = pot{}.weight
 	pots := Of(&pot{}, Rules{"lid": OneOf("glass|tin")})
