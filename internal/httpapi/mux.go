@@ -131,11 +131,7 @@ func (m *Mux) handler(route *Route) http.HandlerFunc {
 
 func (m *Mux) serve(w http.ResponseWriter, r Request, route *Route) {
 	err := route.serve(w, r)
-	switch {
-	case err == nil:
-	case r.Context().Err() != nil: // the client is gone
-		panic(http.ErrAbortHandler)
-	default:
+	if err != nil {
 		m.writeError(w, r.Request, err)
 	}
 }
@@ -215,6 +211,9 @@ func (m *Mux) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e, ok := errors.AsType[*Error](err)
 	if !ok && m.ToError != nil {
 		e = m.ToError(err)
+	}
+	if e == nil && r.Context().Err() != nil { // the client is gone
+		panic(http.ErrAbortHandler)
 	}
 	if e == nil {
 		id := rand.Text()

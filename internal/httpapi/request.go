@@ -110,15 +110,22 @@ func (q *Query) Err() error {
 // ReadBody reads the body of a request. If it has more than max bytes, the error is a 413. If it
 // doesn't arrive, the error is a 408, so the client may send it again.
 func ReadBody(w http.ResponseWriter, r Request, max int64) ([]byte, error) {
+	if r.ContentLength > max { // a client that sends Expect has not sent the body yet
+		return nil, tooLarge(max)
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max))
 	if err == nil {
 		return body, nil
 	}
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, NewError(413, "the body must have at most "+formatSize(tooLarge.Limit))
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, tooLarge(e.Limit)
 	}
 	return nil, NewError(408, "the body did not arrive whole and in time; send it again",
 		"Connection", "close")
+}
+
+func tooLarge(max int64) *Error {
+	return NewError(413, "the body must have at most "+formatSize(max))
 }
 
 // formatSize formats a number of bytes, in MiB if it is a multiple of that.
