@@ -1,5 +1,5 @@
-// Package events is the public REST API of an events networking service, as an
-// [http.Handler] over a store that lives in memory or in one JSON file:
+// Package events is the public REST API of an events networking service: an [http.Handler] over a store in
+// memory or in one JSON file.
 //
 //	store, err := events.Open("events.json", nil) // or events.NewStore(nil)
 //	if err != nil {
@@ -8,511 +8,421 @@
 //	defer store.Close()
 //	http.ListenAndServe("127.0.0.1:8080", events.New(store))
 //
-// The holder of an API key reads its profile, creates events, lists and fetches
-// the events it hosts and lists their guests. openapi.json beside this file
-// describes every request and answer; it is also served by the API.
+// The holder of an API key reads its profile, creates events, lists and fetches the events it hosts, and
+// lists their guests. openapi.json describes every request and response; the API serves it as well.
 //
-// A [Store] is safe for concurrent use. On a file, an event that was answered with
-// 201, and records for which [Store.Apply] returned nil, are on disk. Two stores in
-// one process share nothing. Package eventstest has the test double: this server, in
-// memory, with a clock and ids that repeat, and faults on request.
+// Package eventstest has the test double: this server in memory, with a clock and IDs that repeat on every
+// run, and with faults.
 //
-// The package has no TLS, no rate limits and no sessions: put a proxy before it.
-//
-// Limits: bodies of 1 MiB, lists of 100 events and 200 guests a page, one
-// process a file. Members and headers may be added to answers within v1; nothing
-// is taken away or changes its meaning.
+// The package has no TLS, rate limits or sessions: put a proxy in front of it.
 package events
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
 	"encoding/base64"
 	"errors"
-	"fmt"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"example.com/events/internal/answer"
-	"example.com/events/internal/form"
-	"example.com/events/internal/rows"
+	"example.com/events/internal/httpapi"
+	"example.com/events/internal/jsondb"
 )
 
-// BasePath begins the path of every endpoint.
+// BasePath is the path that every endpoint is below.
 const BasePath = "/api/public/v1"
 
 const (
-	defaultLimit = 50        // items of a page
-	partSize     = 128 << 10 // bytes of a page that are joined in memory before they are written
-
-	maxBody = 1 << 20 // bytes of a body
+	defaultLimit = 50      // items of a page
+	maxEvents    = 100     // items of a page of events
+	maxGuests    = 200     // items of a page of guests
+	maxBody      = 1 << 20 // bytes
 )
 
 //go:embed openapi.json
 var openAPI string
 
-// api is what the handlers share. With the methods of inner it is what package operator
-// calls a Store, and package double a Server.
 type api struct {
-	inner
-	service answer.Service
-	mux     http.Handler
-	pages   sync.Pool // of *pageWriter, which lists use in turn
+	store *Store
+	mux   *httpapi.Mux
+	// changeLevel is the level at which changes by an operator are logged. It must be set before serving.
+	changeLevel slog.Level
 }
 
-func (a *api) routes() []answer.Route {
-	return []answer.Route{
+func (a *api) routes() []httpapi.Route {
+	return []httpapi.Route{
 		{Operation: "GET /users/me", Handle: a.getMe},
-		{
-			Operation: "GET /events",
-			Params:    []answer.Parameter{statusParam, eventLimit, cursorParam},
-			Handle:    a.listEvents,
-		},
-		{Operation: "POST /events/create", MaxBody: maxBody, Handle: a.createEvent},
+		{Operation: "GET /events", HasQuery: true, Handle: a.listEvents},
+		{Operation: "POST /events/create", Handle: a.createEvent},
 		{Operation: "GET /events/{id}", Handle: a.getEvent},
-		{
-			Operation: "GET /events/{id}/guests",
-			Params:    []answer.Parameter{guestLimit, cursorParam},
-			Handle:    a.listGuests,
-		},
+		{Operation: "GET /events/{id}/guests", HasQuery: true, Handle: a.listGuests},
 		{Operation: "GET /openapi", Handle: a.getOpenAPI},
 	}
 }
 
-// The parameters of queries.
-var (
-	statusParam = &answer.Param[string]{
-		Name: "status",
-		Rule: "must be draft or published, given once; leave it out for both",
-		Read: func(value string) (string, bool) { return value, value == "draft" || value == "published" },
-	}
-	cursorParam = &answer.Param[*rows.Place]{
-		Name: "cursor",
-		Rule: "must be the next_cursor of a page, unchanged and given once; leave it out to begin",
-		Read: parseCursor,
-	}
-	eventLimit = limitParam(100)
-	guestLimit = limitParam(200)
-)
-
-// limitParam is the parameter limit of a list whose pages have at most so many items.
-func limitParam(most int) *answer.Param[int] {
-	return &answer.Param[int]{
-		Name: "limit",
-		Rule: fmt.Sprintf("must be a whole number from 1 to %d, in digits, given once", most),
-		Read: func(value string) (int, bool) {
-			n, err := strconv.ParseUint(value, 10, 16)
-			return int(n), err == nil && n >= 1 && int(n) <= most
-		},
-		Default: defaultLimit,
+func (a *api) operatorRoutes() []httpapi.Route {
+	return []httpapi.Route{
+		{Operation: "POST /keys", Handle: a.postKey},
+		{Operation: "GET /keys", Handle: a.getKeys},
+		{Operation: "DELETE /keys/{id}", Handle: a.deleteKey},
+		{Operation: "GET /records", HasQuery: true, Handle: a.getRecords},
+		{Operation: "POST /records", Handle: a.postRecords},
 	}
 }
 
-// New returns the handler of everything under [BasePath]; every other path is a
-// 404. Mount it at the root of any mux. It is safe for concurrent use. A nil
-// store is an empty one.
+// New returns the handler of everything below [BasePath]. For other paths its response is a 404. A nil store
+// is an empty one. The handler is safe for concurrent use.
 func New(store *Store) http.Handler {
-	return newAPI(cmp.Or(store, NewStore(nil)))
+	if store == nil {
+		store = NewStore(nil)
+	}
+	return newAdapter(store)
 }
 
 func newAPI(store *Store) *api {
-	a := &api{
-		inner: inner{store},
-	}
-	a.pages.New = func() any {
-		return &pageWriter{out: bufio.NewWriterSize(nil, partSize)}
-	}
-	a.service = answer.Service{
-		Base:       BasePath,
-		Routes:     a.routes(),
-		Check:      func(r *http.Request) (string, error) { return caller(store, r.Header) },
-		Admit:      a.admit,
-		WriteError: a.writeError,
-	}
-	a.mux = a.service.Handler()
+	a := &api{store: store}
+	a.mux = httpapi.NewMux(BasePath, a.routes())
+	a.mux.Authenticate = store.authenticate
+	a.mux.ToError = toError
+	a.mux.Logger = store.cfg.Logger
 	return a
 }
 
-// Operations are the endpoints, each a method and a path: "GET /events/{id}".
-func (a *api) Operations() []string { return a.service.Operations() }
+// Intercept sets a function that serves requests in place of their handlers. It must be called before the
+// handler serves.
+func (a *api) Intercept(f httpapi.Intercept) { a.mux.Intercept = f }
 
-// Intercept lets f answer requests in place of the routes: see [answer.Intercept]. It is to be
-// called before the handler serves.
-func (a *api) Intercept(f answer.Intercept) { a.service.Intercept = f }
+// Operator returns the handler of the operator's routes. Its senders may do everything, and a 500 tells them
+// the cause.
+func (a *api) Operator() http.Handler {
+	mux := httpapi.NewMux("", a.operatorRoutes())
+	mux.ToError = toOperatorError
+	return mux
+}
 
-// ServeHTTP answers what needs no key and leaves the rest to the mux.
+// ServeHTTP serves what needs no key, and leaves the rest to the mux.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w, r)
-	isOurs := r.URL.Path == BasePath || strings.HasPrefix(r.URL.Path, BasePath+"/")
-	isPreflight := r.Method == "OPTIONS" &&
+	preflight := r.Method == "OPTIONS" &&
 		r.Header["Origin"] != nil &&
 		r.Header["Access-Control-Request-Method"] != nil
 	switch {
-	case !isOurs:
-		a.writeError(w, r, errOutside)
-	case isPreflight:
-		a.preflight(w)
+	case !strings.HasPrefix(r.URL.Path+"/", BasePath+"/"):
+		errOutside.Write(w)
+	case preflight:
+		writePreflight(w)
 	default:
 		a.mux.ServeHTTP(w, r)
 	}
 }
 
-// setHeaders sets the headers that every answer has, those of the API and of the pages
-// that the command serves beside it.
-func setHeaders(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	answer.SetHeaders(h)
-	h["Access-Control-Allow-Origin"] = anyOrigin
-	h["Access-Control-Expose-Headers"] = exposedHeaders
-	// A request with both a length and chunks may hide a second one behind its body.
-	// net/http shows neither the length then, nor the chunks of HTTP/1.0. So after any
-	// request that may be such a one, the connection is closed.
-	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
-		h["Connection"] = closing
+func (a *api) getMe(w http.ResponseWriter, r httpapi.Request) error {
+	var user *jsondb.Row
+	a.store.db.View(func(tx *jsondb.Tx) { user = tx.Get("usr", r.Caller.UserID) })
+	if user == nil {
+		return errHostDeleted
 	}
+	httpapi.WriteJSON(w, 200, user.JSON)
+	return nil
 }
 
-// preflight answers a browser that asks whether a page of another origin may send
-// a request (Fetch, section 4.8). Such a question carries no key, and the answer is the
-// same for every path. The star allows the headers that tracing scripts add to every
-// request of a page. It is valid because no credentials are allowed.
-func (a *api) preflight(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Access-Control-Allow-Methods", a.service.Methods())
-	h.Set("Access-Control-Allow-Headers",
-		"authorization, content-type, idempotency-key, x-service-api-key, *")
-	h.Set("Access-Control-Max-Age", "7200") // seconds
-	w.WriteHeader(204)
+func (a *api) listEvents(w http.ResponseWriter, r httpapi.Request) error {
+	q := httpapi.ReadQuery(r)
+	status := q.OneOf("status", "draft", "published")
+	limit := q.Int("limit", defaultLimit, 1, maxEvents)
+	after := readCursor(&q)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	match := func(event *jsondb.Row) bool { return status == "" || event.Value("status") == status }
+	var events []*jsondb.Row
+	var next *jsondb.Position
+	a.store.db.View(func(tx *jsondb.Tx) {
+		events, next = tx.Page(r.Caller.UserID, "evt", after, limit, match)
+	})
+	writePage(w, events, next)
+	return nil
 }
 
-// The values of headers that every answer has. They are only ever read, so one
-// slice serves all requests.
+func (a *api) createEvent(w http.ResponseWriter, r httpapi.Request) error {
+	body, err := readJSON(w, r)
+	if err != nil {
+		return err
+	}
+	key, err := idempotencyKey(r.Header["Idempotency-Key"])
+	if err != nil {
+		return err
+	}
+	event, replayed, err := a.store.createEvent(r.Context(), r.Caller.UserID, body, key)
+	httpapi.RestartWriteTimeout(r.Context(), w) // a slow disk takes no time from the response
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", BasePath+"/events/"+event.ID)
+	if replayed {
+		w.Header().Set("Idempotency-Replayed", "true")
+	}
+	httpapi.WriteJSON(w, 201, event.JSON)
+	return nil
+}
+
+func (a *api) getEvent(w http.ResponseWriter, r httpapi.Request) error {
+	var event *jsondb.Row
+	a.store.db.View(func(tx *jsondb.Tx) { event = hostedEvent(tx, r) })
+	if event == nil {
+		return errNoEvent
+	}
+	httpapi.WriteJSON(w, 200, event.JSON)
+	return nil
+}
+
+func (a *api) listGuests(w http.ResponseWriter, r httpapi.Request) error {
+	q := httpapi.ReadQuery(r)
+	limit := q.Int("limit", defaultLimit, 1, maxGuests)
+	after := readCursor(&q)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	var event *jsondb.Row
+	var guests []*jsondb.Row
+	var next *jsondb.Position
+	a.store.db.View(func(tx *jsondb.Tx) { // one view, because the ID may be another host's event soon
+		event = hostedEvent(tx, r)
+		if event != nil {
+			guests, next = tx.Page(event.ID, "gst", after, limit, nil)
+		}
+	})
+	if event == nil {
+		return errNoEvent
+	}
+	writePage(w, guests, next)
+	return nil
+}
+
+func (a *api) getOpenAPI(w http.ResponseWriter, _ httpapi.Request) error {
+	httpapi.WriteJSON(w, 200, openAPI)
+	return nil
+}
+
+func (a *api) getRecords(w http.ResponseWriter, r httpapi.Request) error {
+	q := httpapi.ReadQuery(r)
+	userID := ""
+	q.Func("user", "must be the ID of a user, given once; leave it out for all records",
+		func(value string) bool { userID = value; return true })
+	if err := q.Err(); err != nil {
+		return err
+	}
+	rows, err := a.store.rows(userID)
+	if err != nil {
+		return err
+	}
+	disableTimeouts(w)
+	httpapi.StartStream(w)
+	return writeRecords(w, rows)
+}
+
+func (a *api) postRecords(w http.ResponseWriter, r httpapi.Request) error {
+	disableTimeouts(w)
+	done, err := a.store.apply(r.Body)
+	if err != nil {
+		return err
+	}
+	args := []any{"records", done.records, "unchanged", done.unchanged}
+	for _, kind := range []string{"user", "key", "event", "guest", "delete"} {
+		if done.ids[kind] != nil {
+			args = append(args, kind+"s", joinFirst(done.ids[kind]))
+		}
+	}
+	a.logChange("records applied", args...)
+	httpapi.WriteValue(w, 200, map[string]int{"applied": done.records, "unchanged": done.unchanged})
+	return nil
+}
+
+// logChange logs a change by an operator.
+func (a *api) logChange(message string, args ...any) {
+	a.store.cfg.Logger.Log(context.Background(), a.changeLevel, message, args...)
+}
+
+const maxListed = 10 // IDs in a log message
+
+// joinFirst returns the first IDs and the number of the others.
+func joinFirst(ids []string) string {
+	rest := len(ids) - maxListed
+	if rest <= 0 {
+		return strings.Join(ids, " ")
+	}
+	return strings.Join(ids[:maxListed], " ") + " and " + strconv.Itoa(rest) + " more"
+}
+
+// disableTimeouts removes the server's timeouts from a request that may take long.
+func disableTimeouts(w http.ResponseWriter) {
+	http.NewResponseController(w).SetReadDeadline(time.Time{})
+	httpapi.DisableWriteTimeout(w)
+}
+
+// hostedEvent returns the event that the path of a request names by ID or slug, or nil if the caller hosts no
+// such event.
+func hostedEvent(tx *jsondb.Tx, r httpapi.Request) *jsondb.Row {
+	event := tx.Find(r.PathValue("id"))
+	if event == nil || event.Table.Prefix != "evt" || event.Parent != r.Caller.UserID {
+		return nil
+	}
+	return event
+}
+
+func readJSON(w http.ResponseWriter, r httpapi.Request) (body []byte, err error) {
+	if err := httpapi.CheckJSON(r.Header); err != nil {
+		return nil, err
+	}
+	return httpapi.ReadBody(w, r, maxBody)
+}
+
+// idempotencyForm is the form of an Idempotency-Key: 1 to 255 visible ASCII characters, bare or as a string
+// of RFC 8941, in which quotes and backslashes are escaped by a backslash.
+var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$`)
+
+// idempotencyKey returns the key in the values of the header Idempotency-Key, or "" if there are none. A bare
+// key and the same key in quotes are equal.
+func idempotencyKey(values []string) (key string, err error) {
+	if values == nil {
+		return "", nil
+	}
+	key = strings.Join(values, " ") // the form has no space, so it refuses two values
+	if !idempotencyForm.MatchString(key) {
+		return "", errIdempotencyKey
+	}
+	if strings.HasPrefix(key, `"`) {
+		return strconv.Unquote(key) // allows more escapes, which the form has refused
+	}
+	return key, nil
+}
+
+// writePage writes a page of a list. next is the position of its last item if more follow, otherwise nil.
+func writePage(w http.ResponseWriter, rows []*jsondb.Row, next *jsondb.Position) {
+	parts := make([]string, 0, 2*len(rows)+2)
+	parts = append(parts, `{"data":[`)
+	for i, row := range rows {
+		if i > 0 {
+			parts = append(parts, ",")
+		}
+		parts = append(parts, row.JSON)
+	}
+	if next == nil {
+		parts = append(parts, `],"has_more":false,"next_cursor":null}`)
+	} else {
+		parts = append(parts, `],"has_more":true,"next_cursor":"`+formatCursor(*next)+`"}`)
+	}
+	httpapi.WriteParts(w, 200, parts)
+}
+
+// readCursor returns the position in the parameter cursor, or nil if it isn't given.
+func readCursor(q *httpapi.Query) (after *jsondb.Position) {
+	q.Func("cursor", "must be the next_cursor of a page, unchanged and given once; leave it out to begin",
+		func(value string) bool {
+			p, ok := parseCursor(value)
+			after = &p
+			return ok
+		})
+	return after
+}
+
+// formatCursor returns a position as a cursor: base64url of "2027-01-02T03:04:05Z evt_1".
+func formatCursor(p jsondb.Position) string {
+	text := p.Created.UTC().Format(time.RFC3339Nano) + " " + p.ID
+	return base64.RawURLEncoding.EncodeToString([]byte(text))
+}
+
+func parseCursor(cursor string) (p jsondb.Position, ok bool) {
+	text, _ := base64.RawURLEncoding.DecodeString(cursor)
+	created, id, _ := strings.Cut(string(text), " ")
+	t, err := time.Parse(time.RFC3339Nano, created)
+	p = jsondb.Position{Created: t, ID: id}
+	return p, err == nil && id != "" && formatCursor(p) == cursor
+}
+
+// Header values that are never modified, so all responses share them.
 var (
 	anyOrigin      = []string{"*"}
 	exposedHeaders = []string{"location, idempotency-replayed, retry-after, www-authenticate, x-request-id"}
 	closing        = []string{"close"}
 )
 
-// admit checks what must be right before a body is read: the caller hosts the event that the
-// path names, if it names one, and the body is JSON.
-func (a *api) admit(r answer.Request) (err error) {
-	if r.PathValue("id") != "" {
-		a.db.View(func(v rows.View) { _, err = hostedEvent(v, r) })
-	}
-	if err != nil {
-		return err
-	}
-	return checkMediaType(r.Header)
-}
-
-func (a *api) getMe(w http.ResponseWriter, r answer.Request) error {
-	raw := a.Profile(r.Caller)
-	if raw == "" {
-		return errCallerDeleted
-	}
-	answer.Write(w, 200, raw)
-	return nil
-}
-
-func (a *api) getEvent(w http.ResponseWriter, r answer.Request) (err error) {
-	raw := ""
-	a.db.View(func(v rows.View) {
-		var event *rows.Row
-		event, err = hostedEvent(v, r)
-		if err == nil {
-			raw = event.JSON
-		}
-	})
-	if err == nil {
-		answer.Write(w, 200, raw)
-	}
-	return err
-}
-
-func (a *api) getOpenAPI(w http.ResponseWriter, _ answer.Request) error {
-	answer.Write(w, 200, openAPI)
-	return nil
-}
-
-func (a *api) createEvent(w http.ResponseWriter, r answer.Request) error {
-	idem, err := idempotencyKey(r.Header["Idempotency-Key"])
-	if err != nil {
-		return err
-	}
-	made, err := a.create(r, idem)
-	answer.RestartWriteTimeout(r.Context(), w) // a slow disk takes no time from the response
-	if err != nil {
-		return err
-	}
+// setHeaders sets the headers that every response has.
+func setHeaders(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h["Location"] = []string{BasePath + "/events/" + made.event.ID}
-	if made.isReplay {
-		h["Idempotency-Replayed"] = []string{"true"}
+	httpapi.SetHeaders(h)
+	h["Access-Control-Allow-Origin"] = anyOrigin
+	h["Access-Control-Expose-Headers"] = exposedHeaders
+	// A request with both a length and chunks may hide a second one behind its body. net/http doesn't show
+	// the length then, nor the chunks of HTTP/1.0, so the connection is closed after any such request.
+	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
+		h["Connection"] = closing
 	}
-	answer.Write(w, 201, made.event.JSON)
-	return nil
 }
 
-func (a *api) listEvents(w http.ResponseWriter, r answer.Request) error {
-	list := rows.List{Parent: r.Caller, Prefix: "evt", Status: statusParam.In(r)}
-	return a.writePage(w, r, list, eventLimit.In(r))
+// writePreflight tells a browser which requests a page of another origin may send (Fetch, section 4.8). The
+// star allows the headers that tracing scripts add. It is valid because credentials are not allowed.
+func writePreflight(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
+	h.Set("Access-Control-Allow-Headers",
+		"authorization, content-type, idempotency-key, x-service-api-key, *")
+	h.Set("Access-Control-Max-Age", "7200") // seconds
+	w.WriteHeader(204)
 }
 
-func (a *api) listGuests(w http.ResponseWriter, r answer.Request) error {
-	return a.writePage(w, r, rows.List{Prefix: "gst"}, guestLimit.In(r))
-}
-
-// writePage answers a page of a list. The parent of guests is the event that the path names. It
-// is found in the same state as the guests: else an operator could delete the event, and make one
-// with its id for another host, between them.
-func (a *api) writePage(w http.ResponseWriter, r answer.Request, list rows.List, limit int) (err error) {
-	p := a.pages.Get().(*pageWriter)
-	defer a.pages.Put(p)
-	var next *rows.Place
-	a.db.View(func(v rows.View) {
-		if list.Prefix == "gst" {
-			var event *rows.Row
-			event, err = hostedEvent(v, r)
-			if err != nil {
-				return
-			}
-			list.Parent = event.ID
-		}
-		p.items, next = v.Page(list, cursorParam.In(r), limit, p.items[:0])
-	})
-	if err == nil {
-		p.write(w, next)
-	}
-	return err
-}
-
-// appendCursor appends the cursor of the page that begins behind a place, which is base64url of
-// the created_at and id of the item at the place:
-//
-//	2027-01-02T03:04:05Z evt_1
-func appendCursor(text []byte, place *rows.Place) []byte {
-	b := place.Created.UTC().AppendFormat(make([]byte, 0, 128), time.RFC3339Nano)
-	b = append(b, " "+place.ID...)
-	return base64.RawURLEncoding.AppendEncode(text, b)
-}
-
-// parseCursor returns the place in a cursor. Its text must be the one that appendCursor makes.
-func parseCursor(text string) (*rows.Place, bool) {
-	raw, _ := base64.RawURLEncoding.DecodeString(text)
-	created, id, _ := strings.Cut(string(raw), " ")
-	t, err := time.Parse(time.RFC3339Nano, created)
-	place := &rows.Place{Created: t, ID: id}
-	return place, err == nil && id != "" && string(appendCursor(nil, place)) == text
-}
-
-// pageWriter is the memory in which a page is put together.
-type pageWriter struct {
-	items []string // JSON texts
-	end   []byte   // what follows the items
-	out   *bufio.Writer
-}
-
-// write answers with the items. A page of the usual size is written at once, a longer
-// one in parts, so that a client that reads slowly holds little memory. The next page
-// begins behind the place next, which is nil if the list ends here.
-func (p *pageWriter) write(w http.ResponseWriter, next *rows.Place) {
-	const begin = `{"data":[`
-	p.end = append(p.end[:0], `],"has_more":false,"next_cursor":null}`...)
-	if next != nil {
-		p.end = append(p.end[:0], `],"has_more":true,"next_cursor":"`...)
-		p.end = appendCursor(p.end, next)
-		p.end = append(p.end, `"}`...)
-	}
-	size := len(begin) + max(0, len(p.items)-1) + len(p.end)
-	for _, item := range p.items {
-		size += len(item)
-	}
-	answer.WriteHead(w, 200, size)
-	p.out.Reset(w)
-	p.out.WriteString(begin)
-	for i, item := range p.items {
-		if i > 0 {
-			p.out.WriteByte(',')
-		}
-		p.out.WriteString(item)
-	}
-	p.out.Write(p.end)
-	p.out.Flush()
-	clear(p.items) // what waits for the next page keeps no deleted event in memory
-}
-
-// jsonType is application/json, which is in UTF-8 whether it says so or not.
-var jsonType = regexp.MustCompile(`(?i)^application/json\s*(;\s*charset=("utf-8"|utf-8)\s*)*(;\s*)?$`)
-
-// checkMediaType refuses a body that is not JSON by its headers (RFC 9110, 8.3 and 8.4).
-// One that comes without them is taken for JSON.
-func checkMediaType(h http.Header) error {
-	media := strings.Join(h["Content-Type"], ", ")
-	isUsual := media == "" || media == "application/json" // most are: no pattern is needed
-	if !isUsual && !jsonType.MatchString(media) {
-		return errMediaType
-	}
-	coding := strings.Join(h["Content-Encoding"], ", ")
-	if coding != "" && !strings.EqualFold(coding, "identity") {
-		return errCoding
-	}
-	return nil
-}
-
-// idempotencyForm is the form of an Idempotency-Key: 1 to 255 visible ASCII characters,
-// bare or as a string of RFC 8941, in which a backslash stands before each quote and
-// each backslash.
-var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$`)
-
-// idempotencyKey reads the header Idempotency-Key. Without the header it returns "".
-// A key is the same bare and in quotes: k and "k".
-func idempotencyKey(values []string) (idem string, err error) {
-	idem = strings.Join(values, " ") // the form has no space, so it refuses two values
-	if values != nil && !idempotencyForm.MatchString(idem) {
-		return "", errIdemForm
-	}
-	if strings.HasPrefix(idem, `"`) {
-		return strconv.Unquote(idem) // Unquote accepts more escapes; the pattern has refused them
-	}
-	return idem, nil
-}
-
-// The answers of errors that are known beforehand. The others are in writeError.
 var (
-	errOutside = answer.NotFound("there is nothing here; the API is under " + BasePath)
-	errNoEvent = answer.NotFound("you host no event with this id or slug; GET " + BasePath +
+	errOutside = httpapi.NotFound("there is nothing here; the API is under " + BasePath)
+	errNoEvent = httpapi.NotFound("you host no event with this id or slug; GET " + BasePath +
 		"/events lists yours")
-	errIdemForm = answer.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
+	errIdempotencyKey = httpapi.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
 		"characters, bare or in double quotes")
-	errMediaType = answer.NewError(415, "Content-Type must be application/json, in UTF-8; "+
-		"with curl, add -H 'Content-Type: application/json'",
-		"Accept", "application/json")
-	errCoding = answer.NewError(415,
-		"Content-Encoding must be left out, or be identity: send the body uncompressed",
-		"Accept-Encoding", "identity")
-	errMismatch = answer.NewError(422,
-		"this Idempotency-Key came before with another body; use a new key for a new event")
-	errTimeOver = answer.NewError(503, "the time that this request may take is over; send it again",
-		"Retry-After", "1")
-	errCallerDeleted = errUnauthorized("invalid API key: its user was deleted")
+	errMismatch = httpapi.NewError(422,
+		"this Idempotency-Key was used with another body; use a new key for a new event")
 )
 
-// writeError answers an error. The operator's handler and the control API use it, too.
-func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
-	a.answerTo(r, err).Write(w)
-}
-
-// writeCause is writeError for an operator, who may read the log as well: the answer to what went
-// wrong on our side has the cause itself.
-func (a *api) writeCause(w http.ResponseWriter, r *http.Request, err error) {
-	e := a.answerTo(r, err)
-	if e.Status == 500 {
-		e.Message, _, _ = strings.Cut(err.Error(), "\n") // without the stack of a panic
-	}
-	e.Write(w)
-}
-
-// answerTo is the one place where an error becomes an answer. An [answer.Error] is one
-// already, the errors of the store get theirs here, and every other error is a 500.
-func (a *api) answerTo(r *http.Request, err error) *answer.Error {
-	e, hasAnswer := errors.AsType[*answer.Error](err)
-	record, isRecord := errors.AsType[*RecordError](err)
+// toError returns the response to an error of the store, or nil if its cause is to be logged and hidden.
+func toError(err error) *httpapi.Error {
+	refused, ok := errors.AsType[*RecordError](err)
 	switch {
-	case hasAnswer:
-		return e
-	case isRecord:
-		return answer.BadRequest(record.Error())
+	case ok:
+		return httpapi.BadRequest(refused.Error())
 	case errors.Is(err, ErrNotFound):
-		return answer.NotFound(err.Error())
-	case errors.Is(err, context.Canceled):
-		panic(http.ErrAbortHandler) // the client has gone: nobody is left to answer
-	case errors.Is(err, context.DeadlineExceeded): // of a handler in front of this one
-		return errTimeOver
+		return httpapi.NotFound(err.Error())
+	case errors.Is(err, errHostDeleted):
+		return unauthorized("invalid API key: its user was deleted")
+	case errors.Is(err, errIdempotencyMismatch):
+		return errMismatch
+	case errors.Is(err, ErrNotWritten): // logged by the database, once until it can write again
+		return httpapi.NewError(500, "the server can't write at present; try again, and give the operator "+
+			"the X-Request-Id if it happens again", "X-Request-Id", rand.Text())
 	}
-	// The cause is in the log alone.
-	return answer.NewError(500, "something went wrong on our side; "+
-		"try again, and give the operator the X-Request-Id if it happens again",
-		"X-Request-Id", a.logged(r, err))
+	return nil
 }
 
-// logged logs the cause of a 500 under an id for the header X-Request-Id.
-// A failed write is logged by the database, once until writes work again.
-func (a *api) logged(r *http.Request, err error) (id string) {
-	id = rand.Text()
-	if !errors.Is(err, ErrNotWritten) {
-		a.cfg.Logger.Error("answered 500", "id", id, "route", r.Pattern, "error", err)
+// toOperatorError is toError with the cause in a 500.
+func toOperatorError(err error) *httpapi.Error {
+	e := toError(err)
+	if e == nil || e.Status == 500 {
+		cause, _, _ := strings.Cut(err.Error(), "\n") // without the stack of a panic
+		return httpapi.NewError(500, cause)
 	}
-	return id
+	return e
 }
 
-// What the handlers ask of the store. Each call sees only what belongs to the caller.
-
-// Profile is the user with this id or email in JSON, or "" if there is none, as the caller
-// may be deleted after its API key was checked.
-func (s inner) Profile(user string) (raw string) {
-	s.db.View(func(v rows.View) {
-		u := v.Get("usr", user)
-		if u == nil {
-			u = v.Find(emailName(user))
-		}
-		if u != nil {
-			raw = u.JSON
-		}
-	})
-	return raw
-}
-
-// hostedEvent is the event that the path names by id or slug, which the caller must host.
-func hostedEvent(state rows.Finder, r answer.Request) (*rows.Row, error) {
-	e := state.Find(r.PathValue("id"))
-	if e != nil && e.Parent == r.Caller && e.Kind.Prefix == "evt" {
-		return e, nil
+// health returns why nothing can be written, if that needs a restart or if an append takes very long.
+func (a *api) health() error {
+	switch {
+	case a.store.Err() != nil:
+		return httpapi.NewError(503, "the data file cannot be written; the log says why")
+	case a.store.db.Stats().Stalled:
+		return httpapi.NewError(503, "the disk has been writing to the data file for more than 10 s, "+
+			"and changes wait for that")
 	}
-	return nil, errNoEvent
-}
-
-// created is the event that answers a create.
-type created struct {
-	event    rows.Row // a copy
-	isReplay bool     // an earlier request made it
-}
-
-// create makes an event of the caller from a body. An idempotency key that came before
-// with the same body is answered with the event that it made, as that is now; with
-// another body it is errMismatch. That is checked before a body that is not JSON is
-// refused: a known key with such a body is 422 and not 400.
-func (a *api) create(r answer.Request, idem string) (created, error) {
-	v, problem := form.Object(r.Body)
-	sum := digest(string(r.Body))
-	return update(r.Context(), a.Store, func(t tx) (created, error) {
-		var key *rows.IdempotencyKey
-		if idem != "" {
-			key = &rows.IdempotencyKey{Key: idem, Body: sum, At: a.clock.now()}
-			e := t.FindIdempotent(r.Caller, idem)
-			if e != nil && e.Idempotency.Body != sum {
-				return created{}, errMismatch
-			}
-			if e != nil {
-				return created{event: *e, isReplay: true}, nil
-			}
-		}
-		if problem != "" {
-			return created{}, answer.BadRequest(problem)
-		}
-		if t.Get("usr", r.Caller) == nil {
-			return created{}, errCallerDeleted
-		}
-		e, problems := t.newEvent(r.Caller, v, key)
-		if problems != nil {
-			return created{}, answer.BadRequest(strings.Join(problems, "; "))
-		}
-		return created{event: *e}, nil
-	})
+	return nil
 }

@@ -39,9 +39,10 @@ func TestHouse(t *testing.T) {
 	}
 	forbidden := map[string]string{
 		"main.go":              rooms("command", "greeting", "offline", "operator", "double", "webui", "strict", "form", "answer", "rows"),
-		"api.go":               forServer + rooms("answer", "form", "rows", "strict"),
-		"auth.go":              forServer + rooms("answer", "form", "rows", "strict"),
-		"store.go":             forServer + http + " " + rooms("form", "rows", "strict"),
+		"adapters.go":          forServer + rooms("answer", "httpapi", "jsondb", "schema", "strict"),
+		"api.go":               forServer + rooms("httpapi", "jsondb"),
+		"auth.go":              forServer + rooms("httpapi", "jsondb", "schema", "strict"),
+		"store.go":             forServer + http + " " + rooms("httpapi", "jsondb", "schema", "strict"),
 		"cmd/":                 "flag " + http + " " + rooms(),
 		"internal/strict/":     root + " " + forServer + http + " " + rooms(),
 		"internal/form/":       root + " " + forServer + http + " " + rooms("strict"),
@@ -55,7 +56,7 @@ func TestHouse(t *testing.T) {
 		"internal/cli/":        root + " " + http + " " + rooms(),
 		"internal/webui/":      root + " " + forServer + rooms(),
 		"internal/greeting/":   root + " " + forServer + http + " " + rooms("command"),
-		"internal/offline/":    root + " " + http + " " + rooms("command", "operator", "rows"),
+		"internal/offline/":    root + " " + http + " " + rooms("command", "jsondb", "operator", "rows"),
 		"internal/command/":    root + " " + rooms("answer", "strict"),
 		"internal/operator/":   root + " os " + rooms("answer", "command", "strict"),
 		"internal/double/":     root + " " + forServer + rooms("answer", "form", "operator", "strict"),

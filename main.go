@@ -117,7 +117,7 @@ func (f *storeFlags) declare(flags *command.Flags) {
 
 // check refuses values that no store takes.
 func (f *storeFlags) check(flags *command.Flags) error {
-	problem := secretRule.Of(f.apiKey)
+	problem := secretRule(f.apiKey)
 	if problem != "" && (f.apiKey != "" || flags.Given("api-key")) { // the secret is not repeated
 		return command.Usagef("-api-key %s", problem)
 	}
@@ -150,9 +150,9 @@ type service struct {
 	data   string // the path of the data file; "" keeps everything in memory
 
 	// fill puts into the store what it begins with, and returns the key that is printed, or "".
-	fill func(context.Context, *api) (key string, err error)
+	fill func(context.Context, *adapter) (key string, err error)
 	// handler returns what answers the requests for the API.
-	handler func(*api) http.Handler
+	handler func(*adapter) http.Handler
 	// keepAlives: a connection can serve more than one request.
 	keepAlives bool
 	// pages are those for people, by their path.
@@ -178,7 +178,7 @@ type service struct {
 func (e *eventsd) apiService(logger *slog.Logger, note string, isKeyPublic bool) service {
 	return service{
 		config:     Config{Logger: logger},
-		handler:    func(a *api) http.Handler { return a },
+		handler:    func(a *adapter) http.Handler { return a },
 		keepAlives: true,
 		pages: func(key string) map[string]http.HandlerFunc {
 			if !isKeyPublic {
@@ -216,14 +216,14 @@ func (e *eventsd) serve(flags *command.Flags) func() error {
 		if f.memory {
 			s.data = ""
 		}
-		s.fill = func(ctx context.Context, a *api) (string, error) { return e.fill(ctx, a, f) }
+		s.fill = func(ctx context.Context, a *adapter) (string, error) { return e.fill(ctx, a, f) }
 		return e.live(f.serverFlags, s)
 	}
 }
 
 // fill applies the seed to a store without data and creates the first key of a store without keys. It
 // returns the secret of that key, unless it was chosen.
-func (e *eventsd) fill(ctx context.Context, a *api, f serveFlags) (key string, err error) {
+func (e *eventsd) fill(ctx context.Context, a *adapter, f serveFlags) (key string, err error) {
 	logger := a.cfg.Logger
 	isEmpty := a.db.Stats().Rows["user"] == 0 // every other row belongs to a user
 	if f.seed != "" && !isEmpty {
@@ -238,7 +238,7 @@ func (e *eventsd) fill(ctx context.Context, a *api, f serveFlags) (key string, e
 	if f.apiKey == "" {
 		return key, nil
 	}
-	_, _, valid := a.lookUpKey(f.apiKey)
+	_, _, valid := a.lookupKey(f.apiKey)
 	if !valid {
 		logger.Warn("-api-key was not used: the store has keys, and this is none of them or was revoked")
 	}
@@ -262,7 +262,7 @@ func (e *eventsd) demo(flags *command.Flags) func() error {
 		const note = `<span id="demo">This is a demo: everyone knows its key, and when it stops it ` +
 			`forgets everything.</span>`
 		s := e.apiService(logger, note, true)
-		s.fill = func(_ context.Context, a *api) (string, error) { return demoKey, a.ApplyJSON(demoSeed) }
+		s.fill = func(_ context.Context, a *adapter) (string, error) { return demoKey, a.ApplyJSON(demoSeed) }
 		return e.live(f, s)
 	}
 }
@@ -363,7 +363,7 @@ func (r *doubleRun) service() service {
 
 // fill applies the seed and makes the key of the first user. A reset of the double comes back to this
 // state.
-func (r *doubleRun) fill(ctx context.Context, a *api) (key string, err error) {
+func (r *doubleRun) fill(ctx context.Context, a *adapter) (key string, err error) {
 	err = r.double.Begin(a, func() error {
 		err := r.e.applySeed(ctx, a, r.flags.seed)
 		if err != nil {
@@ -376,7 +376,7 @@ func (r *doubleRun) fill(ctx context.Context, a *api) (key string, err error) {
 }
 
 // handler answers requests for the control API, and all others as the API does, but for faults.
-func (r *doubleRun) handler(a *api) http.Handler {
+func (r *doubleRun) handler(a *adapter) http.Handler {
 	control := r.double.Control(r.flags.controlToken, r.logger.Debug, a.writeError)
 	withFaults := r.double.Handler(a)
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -438,7 +438,7 @@ func (r *doubleRun) reportProblems() bool {
 
 // ownerKey makes the first user of a double a key: with the chosen secret, or with one
 // that is the same in every double, unless the seed has that one.
-func ownerKey(a *api, chosen string) (secret string, err error) {
+func ownerKey(a *adapter, chosen string) (secret string, err error) {
 	const owner = double.OwnerID
 	if chosen == "" {
 		secret, _, err = a.Store.IssueKey(owner)
@@ -505,12 +505,12 @@ func (e *eventsd) live(f serverFlags, s service) error {
 }
 
 // start locks and reads the data file of a service, if it has one, and fills a new store.
-func (e *eventsd) start(ctx context.Context, s service) (a *api, key string, err error) {
+func (e *eventsd) start(ctx context.Context, s service) (a *adapter, key string, err error) {
 	store, err := openToServe(s)
 	if err != nil {
 		return nil, "", err
 	}
-	a = newAPI(store)
+	a = newAdapter(store)
 	key, err = s.fill(ctx, a)
 	if err != nil {
 		a.Close() // why the start failed is what matters
@@ -520,7 +520,7 @@ func (e *eventsd) start(ctx context.Context, s service) (a *api, key string, err
 }
 
 // sizeOf is what the ready line of the log has: the version of the program and how much is stored.
-func sizeOf(a *api) []any {
+func sizeOf(a *adapter) []any {
 	_, number := build()
 	stats := a.db.Stats()
 	rows := 0
@@ -553,12 +553,12 @@ func storeOfFile(data string, log *slog.Logger) (operator.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newAPI(store), nil
+	return newAdapter(store), nil
 }
 
 // operatorServer returns the server of the operator's commands, or nil if there is none: a store in memory
 // has none.
-func operatorServer(a *api, s service, baseURL string, began time.Time) *command.Server {
+func operatorServer(a *adapter, s service, baseURL string, began time.Time) *command.Server {
 	data, logger := a.db.Path(), s.config.Logger
 	if data == "" {
 		return nil
@@ -575,7 +575,7 @@ func operatorServer(a *api, s service, baseURL string, began time.Time) *command
 }
 
 // operatorHandler answers the operator's commands. Who may open the socket may do everything.
-func operatorHandler(a *api, p process, report operator.Report) http.Handler {
+func operatorHandler(a *adapter, p process, report operator.Report) http.Handler {
 	routes := operator.StoreRoutes(a, report, "")
 	routes = append(routes, operator.RevokeRoute(a, report),
 		answer.Route{Operation: "GET /status", Handle: operator.Reply(200, p.status)})
@@ -585,7 +585,7 @@ func operatorHandler(a *api, p process, report operator.Report) http.Handler {
 
 // process is a server that runs, as the operator's commands see it.
 type process struct {
-	api     *api
+	api     *adapter
 	began   time.Time
 	baseURL string
 }
@@ -595,7 +595,7 @@ func (p process) status(answer.Request) (any, error) {
 	_, number := build()
 	stats := p.api.db.Stats()
 	var problem *string
-	if err := p.api.db.Trouble(); err != nil {
+	if err := p.api.trouble(); err != nil {
 		problem = new(offline.Advised(err).Error())
 	}
 	return struct {
@@ -626,9 +626,9 @@ func (p process) status(answer.Request) (any, error) {
 }
 
 // aboutRequest is what the log of a request has of its user and API key and, in a double, of its fault.
-func (a *api) aboutRequest(r *http.Request, answered http.Header) (line []any) {
+func (a *adapter) aboutRequest(r *http.Request, answered http.Header) (line []any) {
 	secret, _ := credential(r.Header)
-	user, key, _ := a.lookUpKey(secret)
+	user, key, _ := a.lookupKey(secret)
 	if user != "" {
 		line = append(line, "user", user, "key", key)
 	}
@@ -639,7 +639,7 @@ func (a *api) aboutRequest(r *http.Request, answered http.Header) (line []any) {
 }
 
 // withPages serves the API by a handler and, beside it, the paths that need no key.
-func withPages(a *api, handler http.Handler, beside map[string]http.HandlerFunc) http.Handler {
+func withPages(a *adapter, handler http.Handler, beside map[string]http.HandlerFunc) http.Handler {
 	beside["/healthz"] = a.writeHealth
 	beside["/openapi.json"] = func(w http.ResponseWriter, _ *http.Request) { answer.Write(w, 200, openAPI) }
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -666,21 +666,8 @@ func page(h http.Handler) http.HandlerFunc {
 	}
 }
 
-// writeHealth answers whether the server is well. A disk that is full does not make it ill: it heals
-// without a restart, and reads go on.
-func (a *api) writeHealth(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case a.Err() != nil:
-		a.writeError(w, r, answer.NewError(503, "the data file cannot be written; the log says why"))
-	case errors.Is(a.db.Trouble(), rows.ErrHung):
-		a.writeError(w, r, answer.NewError(503, rows.ErrHung.Error()))
-	default:
-		answer.Write(w, 200, `{"status":"ok"}`)
-	}
-}
-
 // applySeed applies a file, if one was given.
-func (e *eventsd) applySeed(ctx context.Context, a *api, file string) error {
+func (e *eventsd) applySeed(ctx context.Context, a *adapter, file string) error {
 	if file == "" {
 		return nil
 	}
@@ -730,7 +717,7 @@ func (e *eventsd) health(flags *command.Flags) func() error {
 func (e *eventsd) printVersion(*command.Flags) func() error {
 	return func() error {
 		module, number := build()
-		format := formats[len(formats)-1].Name
+		format := formats[len(formats)-1]
 		return e.program.Printf("eventsd %s %s %s %s/%s\nformat: %s\n",
 			module, number, runtime.Version(), runtime.GOOS, runtime.GOARCH, format)
 	}

@@ -489,6 +489,9 @@ func TestOpenAPIRoutes(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "X"} {
 			got := p.do(method, concrete(path), "").Code
 			described := d.find(method, events.BasePath+concrete(path)) != ""
+			if path == "/events/create" && (method == "GET" || method == "HEAD") {
+				described = true // as GET /events/{id}
+			}
 			if described == (got == http.StatusMethodNotAllowed) {
 				t.Errorf("%s %s = %d, described: %v", method, path, got, described)
 			}

@@ -30,19 +30,17 @@ func dump(t testing.TB, store *events.Store) string {
 
 func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
-	const deleteForm = "must be an object with exactly one member, user, key, event or guest, " +
-		"and in it an id that begins with usr_, key_, evt_ or gst_"
 	const times = `"start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z"`
 	tests := []struct{ name, records, want string }{
 		{"not JSON", `[{"user":`, "the records are not a JSON array: line 1, column 10"},
 		{"not an array", `{"user":{}}`, "the records are not a JSON array: line 1, column 1"},
-		{"not an object", `[5]`, "record 1: must be an object with exactly one member: user, key, event, guest or delete"},
-		{"no member", `[{}]`, "record 1: must be an object with exactly one member"},
-		{"two members", `[{"user":{"name":"x","email":"x@example.com"},"key":{}}]`, "record 1: must be an object with exactly one member"},
+		{"not an object", `[5]`, "record 1: must be an object with exactly one field: user, key, event, guest or delete"},
+		{"no member", `[{}]`, "record 1: must be an object with exactly one field"},
+		{"two members", `[{"user":{"name":"x","email":"x@example.com"},"key":{}}]`, "record 1: must be an object with exactly one field"},
 		{"unknown kind", `[{"host":{}}]`, "record 1: must be an object with"},
 		{"kind not an object", `[{"user":[]}]`, "record 1: user: must be a JSON object, not an array"},
 		{"the place", `[{"user":{"name":"x","email":"x@example.com"}},{"user":{"name":"","email":"y@example.com"}}]`, "record 2: user: name must have 1 to 255 characters, not 0"},
-		{"all problems", `[{"user":{"email":"x","timezone":"CET","age":5}}]`, "record 1: user: name is required; email must be an address with one @ and no white space, such as ada@example.com; timezone must be a time zone name of the form Area/City from the IANA list in its exact case, such as Europe/Paris, or UTC; age is not known (the members are id, name, email, avatar_url, timezone, created_at)"},
+		{"all problems", `[{"user":{"email":"x","timezone":"CET","age":5}}]`, "record 1: user: name is required; email must be an address with one @ and no white space, such as ada@example.com; timezone must be a time zone name of the form Area/City from the IANA list in its exact case, such as Europe/Paris, or UTC; age is not known (the fields are id, name, email, avatar_url, timezone, created_at)"},
 		{"id of another kind", `[{"user":{"id":"evt_1","name":"x","email":"x@example.com"}}]`, "record 1: user: id must be usr_ and 1 to 64 of A-Z a-z 0-9 _ -"},
 		{"email taken", `[{"user":{"id":"usr_new","name":"x","email":"ADA@example.com"}}]`, "record 1: user: email is taken by usr_ada"},
 		{"created_at changed", `[{"user":{"id":"usr_ada","created_at":"2020-01-01T00:00:00Z"}}]`, "user: created_at never changes: it is 2026-01-01T00:00:00Z"},
@@ -53,7 +51,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"key without the prefix", `[{"key":{"user_id":"usr_ada","secret":"sk_live_x"}}]`, "key: secret must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
 		{"key of another user", `[{"key":{"user_id":"usr_bob","secret":"svc_live_ada"}}]`, "key: user_id never changes: it is usr_ada"},
 		{"digest of another user", `[{"key":{"user_id":"usr_bob","id":"key_x","digest":"` + digestOfAda + `"}}]`, "key: digest is taken by key_ada"},
-		{"digest not of the secret", `[{"key":{"user_id":"usr_bob","secret":"svc_live_x","digest":"` + digestOfAda + `"}}]`, "key: digest is not that of the secret"},
+		{"digest not of the secret", `[{"key":{"user_id":"usr_bob","secret":"svc_live_x","digest":"` + digestOfAda + `"}}]`, "key: digest doesn't match the secret"},
 		{"revoked at another time", `[{"key":{"id":"key_old","revoked_at":"2026-02-02T00:00:00Z"}}]`, "key: revoked_at never changes: it is 2026-02-01T00:00:00Z"},
 		{"event of nobody", `[{"event":{"host_id":"usr_x","title":"x",` + times + `}}]`, `record 1: event: host_id "usr_x" is not known`},
 		{"event without anything", `[{"event":{}}]`, "record 1: event: host_id is required; title is required; start_at is required; end_at is required"},
@@ -68,7 +66,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"guest's email taken", `[{"guest":{"id":"gst_3","email":"Grace@example.com"}}]`, "guest: email is taken by gst_1"},
 		{"guest status", `[{"guest":{"id":"gst_3","status":"here"}}]`, "guest: status must be invited, pending, approved, declined, waitlist or cancelled"},
 		{"registered while invited", `[{"guest":{"id":"gst_2","registered_at":"2026-04-02T00:00:00Z"}}]`, "guest: registered_at must be null while the status is invited"},
-		{"delete of a wrong id", `[{"delete":{"guest":"evt_1"}}]`, "record 1: delete: " + deleteForm},
+		{"delete of a wrong id", `[{"delete":{"guest":"evt_1"}}]`, "record 1: delete: guest must be gst_ and 1 to 64 of A-Z a-z 0-9 _ -"},
 		{"deleted before", `[{"delete":{"event":"evt_1"}},{"guest":{"event_id":"evt_1","name":"x"}}]`, `record 2: guest: event_id "evt_1" is not known`},
 		{"made and deleted before", `[{"event":{"id":"evt_n","host_id":"usr_bob","title":"x",` + times + `}},{"delete":{"user":"usr_bob"}},{"guest":{"event_id":"evt_n","name":"x"}}]`, `record 3: guest: event_id "evt_n" is not known`},
 	}
@@ -474,18 +472,6 @@ func TestNamesChangeHands(t *testing.T) {
 	}
 }
 
-// TestNewID: what a configuration makes must be an id.
-func TestNewID(t *testing.T) {
-	t.Parallel()
-	for _, made := range []string{"", "a b", "ä", strings.Repeat("x", 65)} {
-		s := newService(t, &events.Config{NewID: func(kind, owner string) string { return made }})
-		before := dump(t, s.store)
-		if a := s.do("POST", base+"/events/create", newEvent); a.status != 500 || dump(t, s.store) != before {
-			t.Errorf("create with the id %q = %s", made, a)
-		}
-	}
-}
-
 // TestFirstInstant: the first instant of the year 1 is a time like any other.
 func TestFirstInstant(t *testing.T) {
 	t.Parallel()
@@ -762,20 +748,4 @@ func BenchmarkApply(b *testing.B) {
 		round++
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/record")
-}
-
-// TestClockYear: a configured clock without a form in RFC 3339 is an error, and nothing changes.
-func TestClockYear(t *testing.T) {
-	t.Parallel()
-	now := time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
-	store := events.NewStore(&events.Config{Now: func() time.Time { return now }})
-	records := []byte(`[{"user":{"id":"usr_1","name":"A","email":"a@example.com"}}]`)
-	const want = "the configured clock is in the year 10000: it must be from 0 to 9999, in UTC"
-	if err := store.ApplyJSON(records); err == nil || err.Error() != want {
-		t.Errorf("ApplyJSON in the year 10000 = %v, want %s", err, want)
-	}
-	now = now.Add(-time.Second)
-	if err := store.ApplyJSON(records); err != nil || len(store.Records()) != 1 {
-		t.Errorf("ApplyJSON in the year 9999 = %v, and %d records", err, len(store.Records()))
-	}
 }

@@ -91,7 +91,7 @@ var conformance = []step{
 	{ada, "POST", "/events/create", launch, []string{"Content-Type: text/plain"}, 415, ""},
 	{ada, "POST", "/events/create", strings.Repeat(" ", 1<<20) + launch, []string{"Expect: 100-continue"},
 		413, ""},
-	{ada, "GET", "/events/create", "", nil, 405, ""},
+	{ada, "GET", "/events/create", "", nil, 404, ""},
 	{ada, "DELETE", "/events/evt_one", "", nil, 405, ""},
 	{ada, "GET", "/nothing", "", nil, 404, ""},
 	{ada, "GET", "/events/", "", nil, 404, ""},

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"example.com/events/internal/command"
+	"example.com/events/internal/jsondb"
 	"example.com/events/internal/operator"
 	"example.com/events/internal/rows"
 )
@@ -22,7 +23,7 @@ import (
 // Files is the [operator.Files] of a program.
 type Files struct {
 	Program *command.Program
-	Options rows.Options // to read a data file
+	Options jsondb.Options // to read a data file
 
 	// Store opens the store of a data file, which logs to the logger.
 	Store func(data string, log *slog.Logger) (operator.Store, error)
@@ -80,36 +81,26 @@ func (f *Files) Check(flags *command.Flags) func() error {
 	var data string
 	operator.DataFlag(flags, &data)
 	return func() error {
-		r, count, err := rows.Check(data, f.Options)
+		r, err := jsondb.Check(data, f.Options)
 		if err != nil {
 			return Advised(err)
 		}
-		return f.Program.Printf("file: %s\nformat: %s\nbytes: %d\nlines: %d\n"+
-			"commits: %d to %d, the snapshot up to %d\n"+
+		return f.Program.Printf("file: %s\nformat: %s\nbytes: %d\ncommits: %d\n"+
 			"users: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
-			command.Printable(data), r.Format, r.Size, r.Lines,
-			r.First, r.Last, r.Snap,
-			count["user"], count["key"], count["event"], count["guest"],
-			cmp.Or(r.Repair, "clean"))
+			command.Printable(data), r.Format, r.Size, r.Commits,
+			r.Rows["user"], r.Rows["key"], r.Rows["event"], r.Rows["guest"],
+			cmp.Or(r.Torn, "clean"))
 	}
 }
 
 // Advised adds to an error of the data file what a person can do about it with this command.
 func Advised(err error) error {
-	_, isDamage := errors.AsType[*rows.DamageError](err)
-	format, isFormat := errors.AsType[*rows.FormatError](err)
 	advice := ""
 	switch {
-	case errors.Is(err, rows.ErrLocked):
-		advice = "stop it first, or try again if it is still starting"
-	case isDamage:
+	case errors.Is(err, jsondb.ErrDamaged):
 		advice = "move it away, and start with a backup as the -seed"
-	case isFormat && format.Format != "":
-		advice = "or start with a new -data, and with a dump by that program as the -seed"
-	case isFormat:
+	case errors.Is(err, jsondb.ErrFormat):
 		advice = "give another path; a JSON array of records is for -seed, or for eventsd apply"
-	case errors.Is(err, rows.ErrReplaced):
-		advice = "keep what is in memory, with eventsd dump, before you stop"
 	default:
 		return err
 	}
