@@ -3,6 +3,7 @@ package webui
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -15,9 +16,7 @@ import (
 
 func get(h http.Handler, host string, header http.Header) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "http://"+host+"/", nil)
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
