@@ -107,6 +107,24 @@ func (q *Query) Err() error {
 	return BadRequest(strings.Join(problems, "; "))
 }
 
+// WithBody returns the Handle of a [Route] that calls handle with the body of a request, which
+// [CheckJSON] and [ReadBody] accept.
+func WithBody(
+	max int64, handle func(w http.ResponseWriter, r Request, body []byte) error,
+) func(http.ResponseWriter, Request) error {
+	return func(w http.ResponseWriter, r Request) error {
+		err := CheckJSON(r.Header)
+		if err != nil {
+			return err
+		}
+		body, err := ReadBody(w, r, max)
+		if err != nil {
+			return err
+		}
+		return handle(w, r, body)
+	}
+}
+
 // ReadBody reads the body of a request. If it has more than max bytes, the error is a 413. If it
 // doesn't arrive, the error is a 408, so the client may send it again.
 func ReadBody(w http.ResponseWriter, r Request, max int64) ([]byte, error) {
