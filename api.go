@@ -58,7 +58,7 @@ func (a *api) routes() []httpapi.Route {
 	return []httpapi.Route{
 		{Operation: "GET /users/me", Handle: a.getMe},
 		{Operation: "GET /events", HasQuery: true, Handle: a.listEvents},
-		{Operation: "POST /events/create", Handle: a.createEvent},
+		{Operation: "POST /events/create", Handle: httpapi.WithBody(maxBody, a.createEvent)},
 		{Operation: "GET /events/{id}", Handle: a.getEvent},
 		{Operation: "GET /events/{id}/guests", HasQuery: true, Handle: a.listGuests},
 		{Operation: "GET /openapi", Handle: a.getOpenAPI},
@@ -67,7 +67,7 @@ func (a *api) routes() []httpapi.Route {
 
 func (a *api) operatorRoutes() []httpapi.Route {
 	return []httpapi.Route{
-		{Operation: "POST /keys", Handle: a.postKey},
+		{Operation: "POST /keys", Handle: httpapi.WithBody(maxBody, a.postKey)},
 		{Operation: "GET /keys", Handle: a.getKeys},
 		{Operation: "DELETE /keys/{id}", Handle: a.deleteKey},
 		{Operation: "GET /records", HasQuery: true, Handle: a.getRecords},
@@ -149,16 +149,12 @@ func (a *api) listEvents(w http.ResponseWriter, r httpapi.Request) error {
 	return nil
 }
 
-func (a *api) createEvent(w http.ResponseWriter, r httpapi.Request) error {
-	body, err := readJSON(w, r)
-	if err != nil {
-		return err
-	}
+func (a *api) createEvent(w http.ResponseWriter, r httpapi.Request, body []byte) error {
 	key, err := idempotencyKey(r.Header["Idempotency-Key"])
 	if err != nil {
 		return err
 	}
-	event, replayed, err := a.store.createEvent(r.Context(), r.Caller.UserID, body, key)
+	event, replayed, err := a.store.addEvent(r.Context(), r.Caller.UserID, body, key)
 	httpapi.RestartWriteTimeout(r.Context(), w) // a slow disk takes no time from the response
 	if err != nil {
 		return err
@@ -273,13 +269,6 @@ func hostedEvent(tx *jsondb.Tx, r httpapi.Request) *jsondb.Row {
 		return nil
 	}
 	return event
-}
-
-func readJSON(w http.ResponseWriter, r httpapi.Request) (body []byte, err error) {
-	if err := httpapi.CheckJSON(r.Header); err != nil {
-		return nil, err
-	}
-	return httpapi.ReadBody(w, r, maxBody)
 }
 
 // idempotencyForm is the form of an Idempotency-Key: 1 to 255 visible ASCII characters, bare or as a string

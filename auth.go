@@ -225,11 +225,7 @@ func (s *Store) listKeys() []listedKey {
 	return keys
 }
 
-func (a *api) postKey(w http.ResponseWriter, r httpapi.Request) error {
-	body, err := httpapi.ReadBody(w, r, maxBody)
-	if err != nil {
-		return err
-	}
+func (a *api) postKey(w http.ResponseWriter, _ httpapi.Request, body []byte) error {
 	var request keyRequest
 	problems := keyRequestSchema.Unmarshal(body, &request, schema.New)
 	if problems != nil {

@@ -292,9 +292,9 @@ func (s *Store) Close() error { return s.db.Close() }
 // Err returns the error because of which nothing can be written until a restart, or nil.
 func (s *Store) Err() error { return s.db.Err() }
 
-// createEvent creates an event from the body of a request by its host. If the host has already created one
+// addEvent creates an event from the body of a request by its host. If the host has already created one
 // with this idempotency key and body, it returns that event, and replayed is true. The key may be empty.
-func (s *Store) createEvent(
+func (s *Store) addEvent(
 	ctx context.Context, host string, body []byte, idempotencyKey string,
 ) (event *jsondb.Row, replayed bool, err error) {
 	e, problems := decodeNewEvent(body)
