@@ -69,7 +69,11 @@ func receive(s *session, r *http.Request) *exchange {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRead))
 	request.Body = httpapi.Redact(string(body))
 	request.Body = request.Body[:min(len(request.Body), maxBody)]
-	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
+	var rest io.Reader = r.Body
+	if err != nil {
+		rest = failingReader{err}
+	}
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), rest))
 	return &exchange{
 		response: response{header: http.Header{}},
 		session:  s,
@@ -77,6 +81,11 @@ func receive(s *session, r *http.Request) *exchange {
 		arrived:  err == nil,
 	}
 }
+
+// failingReader is the rest of a body that can't be read.
+type failingReader struct{ err error }
+
+func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
 
 // intercept carries out a request whose key, route and method are right, and writes its response, as
 // the first matching fault says.
@@ -175,7 +184,7 @@ func (d *Double) record(x *exchange, pattern string) {
 	}
 	x.session.addRequest(&x.request, x.fault)
 	refused := x.status == 404 || x.status == 405
-	if known || !refused || d.config.AllowUnknownRoutes {
+	if known || !refused || x.request.Method == "OPTIONS" || d.config.AllowUnknownRoutes {
 		return
 	}
 	problem := fmt.Sprint("request ", x.request)

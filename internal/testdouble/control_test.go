@@ -1,0 +1,413 @@
+package testdouble_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/events"
+	"example.com/events/internal/httpapi"
+	"example.com/events/internal/testdouble"
+)
+
+const (
+	launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
+
+	seed = `[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}},
+		{"key":{"user_id":"usr_ada","secret":"svc_live_ada"}}]`
+)
+
+// service is a double with its control API on a port.
+type service struct {
+	t      *testing.T
+	double *testdouble.Double
+	url    string
+}
+
+func newDouble(key string) (*testdouble.Double, error) {
+	var store *events.Store
+	return testdouble.New(testdouble.Config{
+		BasePath: events.BasePath,
+		NewServer: func(now func() time.Time, newID func(kind, owner string) string) testdouble.Server {
+			store = events.NewStore(&events.Config{Now: now, NewID: newID})
+			return events.New(store).(testdouble.Server)
+		},
+		Seed: func(testdouble.Server) error { return store.ApplyJSON([]byte(seed)) },
+		Key:  key,
+	})
+}
+
+func start(t *testing.T) *service {
+	t.Helper()
+	d, err := newDouble("svc_live_owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", d)
+	mux.Handle(testdouble.ControlPath+"/", d.Control("TOKEN"))
+	srv := httptest.NewUnstartedServer(mux)
+	srv.Config = httpapi.NewServer(mux)
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return &service{t, d, srv.URL}
+}
+
+// send sends a request with "Name: value" headers, and returns the status and the body of the response.
+func (s *service) send(method, path, body string, headers ...string) (status int, response string) {
+	s.t.Helper()
+	r, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// call sends a request to the API, and returns its status. A POST has a body.
+func (s *service) call(request string) (status int) {
+	s.t.Helper()
+	method, path, _ := strings.Cut(request, " ")
+	body := ""
+	if method == "POST" {
+		body = launch
+	}
+	status, _ = s.send(method, events.BasePath+path, body, "x-service-api-key: svc_live_owner")
+	return status
+}
+
+// control sends a request to the control API. It fails the test unless the response has the status.
+func (s *service) control(request, body string, want int) (response string) {
+	s.t.Helper()
+	method, path, _ := strings.Cut(request, " ")
+	status, response := s.send(method, testdouble.ControlPath+path, body, "Authorization: Bearer TOKEN")
+	if status != want {
+		s.t.Fatalf("%s %s = %d %s, want %d", request, body, status, response, want)
+	}
+	return response
+}
+
+// equal checks the response to a request.
+func (s *service) equal(request, got, want string) {
+	s.t.Helper()
+	if got != want {
+		s.t.Errorf("%s:\n got %s\nwant %s", request, got, want)
+	}
+}
+
+func TestControlKeys(t *testing.T) {
+	s := start(t)
+	for _, tt := range []struct{ body, id, user string }{
+		{`{"name":"Grace"}`, "key_grace_000001", "usr_grace"},
+		{`{"name":"Grace"}`, "key_grace_2_000001", "usr_grace_2"},
+		{`{"user_id":"usr_ada"}`, "key_ada_000002", "usr_ada"},
+	} {
+		var got struct {
+			ID, Key, User string
+			BaseURL       string `json:"base_url"`
+		}
+		response := s.control("POST /keys", tt.body, 201)
+		if err := json.Unmarshal([]byte(response), &got); err != nil {
+			t.Fatal(err)
+		}
+		s.equal(tt.body+": id", got.ID, tt.id)
+		s.equal(tt.body+": user", got.User, tt.user)
+		s.equal(tt.body+": base_url", got.BaseURL, s.url+events.BasePath)
+		status, _ := s.send("GET", events.BasePath+"/users/me", "", "x-service-api-key: "+got.Key)
+		if status != 200 {
+			t.Errorf("a request with the key %s has status %d, want 200", got.Key, status)
+		}
+	}
+	if n := strings.Count(s.control("GET /keys", "", 200), `"user_id"`); n != 5 {
+		t.Errorf("GET /keys has %d keys, want 5", n)
+	}
+}
+
+func TestControlRecords(t *testing.T) {
+	s := start(t)
+	const records = `[{"user":{"id":"usr_ada","name":"Ada L"}},{"user":{"id":"usr_owner","name":"Test Owner"}}]`
+	s.equal("POST /records", s.control("POST /records", records, 200), `{"applied":2,"unchanged":1}`)
+	got := s.control("GET /records", "", 200)
+	if !json.Valid([]byte(got)) {
+		t.Errorf("GET /records = %s, want JSON", got)
+	}
+	if want := `"name":"Ada L"`; !strings.Contains(got, want) {
+		t.Errorf("GET /records = %s, want %s", got, want)
+	}
+}
+
+func TestControlFaults(t *testing.T) {
+	s := start(t)
+	const (
+		first = `"operation":"GET /events/{id}","status":200,"body":"[]","header":{"Date":[],"X-A":["b","c"]},` +
+			`"drop":false,"lose":false,"cut":false,"after":1,"times":2,"user":"usr_ada",` +
+			`"path":"/events/evt_7","hits":0,"patch":null,"delay":"1ms"}`
+		second = `"operation":"GET /events","status":0,"body":"","header":null,` +
+			`"drop":false,"lose":false,"cut":false,"after":0,"times":0,"user":"",` +
+			`"path":"","hits":0,"patch":{"data":{"a":[1.50,null]}},"delay":"0s"}`
+	)
+	s.equal("POST", s.control("POST /faults", `{`+first, 201), `{"id":"flt_1",`+first)
+	s.equal("POST", s.control("POST /faults", `{"id":"x",`+second, 201), `{"id":"flt_2",`+second)
+	s.call("GET /events")
+	hit := strings.Replace(second, `"hits":0`, `"hits":1`, 1)
+	all := s.control("GET /faults", "", 200)
+	s.equal("GET", all, `[{"id":"flt_1",`+first+`,{"id":"flt_2",`+hit+"]")
+	s.equal("PUT", s.control("PUT /faults", all, 200), `[{"id":"flt_3",`+first+`,{"id":"flt_4",`+second+"]")
+	s.control("DELETE /faults/flt_3", "", 204)
+	s.control("DELETE /faults/flt_3", "", 404)
+	s.control("PUT /faults", `[{"operation":"GET /events","drop":true},{}]`, 400) // changes nothing
+	s.equal("GET", s.control("GET /faults", "", 200), `[{"id":"flt_4",`+second+"]")
+	s.control("DELETE /faults", "", 204)
+	s.equal("GET", s.control("GET /faults", "", 200), "[]")
+}
+
+// TestControlDelay tests that each way to remove a fault ends its delay.
+func TestControlDelay(t *testing.T) {
+	for _, removal := range []struct {
+		request, body string
+		status        int
+	}{
+		{"DELETE /faults/flt_1", "", 204},
+		{"DELETE /faults", "", 204},
+		{"PUT /faults", "[]", 200},
+		{"POST /reset", "", 204},
+	} {
+		t.Run(removal.request, func(t *testing.T) {
+			s := start(t)
+			s.control("POST /faults", `{"operation":"GET /events","delay":"1h"}`, 201)
+			done := make(chan int)
+			go func() { done <- s.call("GET /events") }()
+			s.control("GET /requests?count=1&wait=60s", "", 200)
+			s.control(removal.request, removal.body, removal.status)
+			select {
+			case status := <-done:
+				if status != 200 {
+					t.Errorf("status = %d, want 200", status)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("the response is still delayed after 10 s")
+				s.double.ClearFaults()
+			}
+		})
+	}
+}
+
+func TestControlRequests(t *testing.T) {
+	s := start(t)
+	s.control("POST /faults", `{"operation":"POST /events/create","status":429,"times":1}`, 201)
+	s.call("POST /events/create")
+	s.call("GET /events?limit=3")
+	s.send("GET", events.BasePath+"/events", "", "x-service-api-key: svc_live_ada")
+	for _, tt := range []struct {
+		query    string
+		want     string // Seq of the requests
+		timedOut bool
+	}{
+		{"", "1 2 3", false},
+		{"?operation=GET+/events", "2 3", false},
+		{"?user=usr_ada", "3", false},
+		{"?after=1&user=usr_owner", "2", false},
+		{"?after=3", "", false},
+		{"?count=3&wait=60s", "1 2 3", false},
+		{"?count=0&wait=60s", "1 2 3", false},
+		{"?count=2&wait=10ms&user=usr_ada", "3", true},
+	} {
+		var got struct {
+			Data     []struct{ Seq int }
+			TimedOut bool `json:"timed_out"`
+		}
+		response := s.control("GET /requests"+tt.query, "", 200)
+		if err := json.Unmarshal([]byte(response), &got); err != nil {
+			t.Fatal(err)
+		}
+		var numbers []string
+		for _, r := range got.Data {
+			numbers = append(numbers, fmt.Sprint(r.Seq))
+		}
+		s.equal("GET /requests"+tt.query, strings.Join(numbers, " "), tt.want)
+		if got.TimedOut != tt.timedOut {
+			t.Errorf("GET /requests%s: timed_out = %v, want %v", tt.query, got.TimedOut, tt.timedOut)
+		}
+	}
+	response := s.control("GET /requests?operation=POST+/events/create", "", 200)
+	for _, want := range []string{
+		`{"data":[{"seq":1,"time":"2030-01-01T00:00:00Z","received":"20`,
+		`","method":"POST","path":"/api/public/v1/events/create","query":"","header":{`,
+		`"X-Service-Api-Key":["…wner"]`,
+		`"operation":"POST /events/create","status":429,"user":"usr_owner","body":"{\"title\":\"Launch\",`,
+		`"fault":"status 429","error":"a test fault refused this request; it was not carried out"}],` +
+			`"timed_out":false}`,
+	} {
+		if !strings.Contains(response, want) {
+			t.Errorf("GET /requests = %s, want %s", response, want)
+		}
+	}
+	s.control("DELETE /requests", "", 204)
+	s.equal("GET /requests", s.control("GET /requests", "", 200), `{"data":[],"timed_out":false}`)
+}
+
+func TestControlClock(t *testing.T) {
+	s := start(t)
+	for _, tt := range []struct{ request, body, want string }{
+		{"GET /clock", "", "2030-01-01T00:00:00Z"},
+		{"PUT /clock", `{"advance":"1h30m"}`, "2030-01-01T01:30:00Z"},
+		{"PUT /clock", `{"now":"2400-01-01T00:00:00.5+01:00"}`, "2399-12-31T23:00:00.5Z"},
+		{"GET /clock", "", "2399-12-31T23:00:00.5Z"},
+	} {
+		s.equal(tt.request+tt.body, s.control(tt.request, tt.body, 200), `{"now":"`+tt.want+`"}`)
+	}
+}
+
+// TestReset tests that a reset returns to the state at the start, whatever requests are in flight.
+func TestReset(t *testing.T) {
+	s := start(t)
+	state := func() (text string) {
+		for _, request := range []string{"GET /records", "GET /faults", "GET /requests", "GET /clock"} {
+			text += s.control(request, "", 200) + "\n"
+		}
+		return text
+	}
+	want := state()
+	var creators sync.WaitGroup
+	for range 4 {
+		creators.Go(func() {
+			for range 20 {
+				if status := s.call("POST /events/create"); status != 201 {
+					t.Errorf("a create during resets has status %d, want 201", status)
+				}
+			}
+		})
+	}
+	for range 10 {
+		s.control("POST /reset", "", 204)
+		s.control("POST /keys", `{"name":"Grace"}`, 201)
+		s.control("PUT /clock", `{"advance":"1h"}`, 200)
+		s.control("POST /faults", `{"operation":"GET /users/me","drop":true}`, 201)
+	}
+	creators.Wait()
+	s.control("POST /reset", "", 204)
+	s.equal("state after a reset", state(), want)
+	s.call("POST /events/create")
+	if got, want := s.control("GET /records", "", 200), `"id":"evt_owner_000001"`; !strings.Contains(got, want) {
+		t.Errorf("after a reset and a create: %s, want %s", got, want)
+	}
+}
+
+func TestControlRefuses(t *testing.T) {
+	s := start(t)
+	for _, tt := range []struct {
+		request, body string
+		status        int
+		want          string
+	}{
+		{"GET /nothing", "", 404, "the routes are POST /keys, "},
+		{"GET /reset", "", 405, "use POST"},
+		{"GET /records?user=usr_ada", "", 400, "query parameter"},
+		{"POST /reset?user=usr_ada", "", 400, "query parameter"},
+		{"POST /reset", `{"user":"usr_ada"}`, 400, "must be empty"},
+		{"POST /keys", `{}`, 400, "name is required"},
+		{"POST /keys", `{"name":"Ada","email":"a@example.com"}`, 400, "email is not known"},
+		{"POST /keys", `{"name":"Ada","user_id":"usr_ada"}`, 400, "exclude each other"},
+		{"POST /keys", `{"user_id":"usr_x"}`, 404, "usr_x"},
+		{"POST /records", `[{"user":{}}]`, 400, "record 1: user"},
+		{"PUT /faults", `null`, 400, "faults must be a JSON array"},
+		{"PUT /faults", `[1]`, 400, "fault 1: "},
+		{"PUT /faults", strings.Repeat(" ", 1<<20) + "[]", 413, "at most 1 MiB"},
+		{"POST /faults", `{"status":500}`, 400, "operation is required"},
+		{"POST /faults", `{"operation":"GET /event","status":500}`, 400, "it must be one of GET /users/me, "},
+		{"POST /faults", `{"operation":"GET /events","kind":1}`, 400, "kind is not known"},
+		{"POST /faults", `{"operation":"GET /events","delay":200}`, 400, "delay must be a string"},
+		{"POST /faults", `{"operation":"GET /events","header":{"X-A":"b"}}`, 400, `header must have a list`},
+		{"POST /faults", `{"operation":"GET /events","patch":"{}"}`, 400, "patch must be a JSON object"},
+		{"POST /faults", `{"operation":"GET /events","cut":true,"user":"usr_x"}`, 400, "is not known"},
+		{"POST /faults", `{"operation":"GET /events","cut":true,"path":"/event"}`, 400, "must have the form"},
+		{"GET /requests?user=usr_x", "", 404, "is not known"},
+		{"GET /requests?operation=GET+/event", "", 400, "is not known"},
+		{"GET /requests?after=-1", "", 400, "after must be "},
+		{"GET /requests?count=1001&wait=1s", "", 400, "count must be "},
+		{"GET /requests?count=1&wait=61s", "", 400, "wait must be "},
+		{"GET /requests?count=1", "", 400, "count and wait go together"},
+		{"GET /requests?wait=1s", "", 400, "count and wait go together"},
+		{"PUT /clock", `{}`, 400, "set either now"},
+		{"PUT /clock", `{"now":"2031-01-01T00:00:00Z","advance":"1h"}`, 400, "set either now"},
+		{"PUT /clock", `{"now":"2029-01-01T00:00:00Z"}`, 400, "goes forward only"},
+		{"PUT /clock", `{"advance":"-1h"}`, 400, "goes forward only"},
+	} {
+		got := s.control(tt.request, tt.body, tt.status)
+		if !strings.Contains(got, tt.want) {
+			t.Errorf("%s %.60s = %s, want %s", tt.request, tt.body, got, tt.want)
+		}
+	}
+	s.equal("GET /faults", s.control("GET /faults", "", 200), "[]")
+}
+
+// TestControlAccess tests who may use the control API.
+func TestControlAccess(t *testing.T) {
+	d, err := newDouble("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	control := d.Control("TOKEN")
+	for _, tt := range []struct {
+		name, host, authorization, origin string
+		want                              int
+	}{
+		{"token", "events.example", "bearer TOKEN", "", 200},
+		{"no token", "localhost", "", "", 401},
+		{"wrong token", "localhost", "Bearer token", "", 401},
+		{"wrong scheme", "localhost", "Basic TOKEN", "", 401},
+		{"inspector", "127.0.0.1:8080", "Bearer TOKEN", "http://127.0.0.1:8080", 200},
+		{"inspector, IPv6", "[::1]:8080", "Bearer TOKEN", "http://[::1]:8080", 200},
+		{"inspector, in a network of containers", "double:8080", "Bearer TOKEN", "http://double:8080", 200},
+		{"another port", "127.0.0.1:8080", "Bearer TOKEN", "http://127.0.0.1:8081", 403},
+		{"another scheme", "127.0.0.1:8080", "Bearer TOKEN", "https://127.0.0.1:8080", 403},
+		{"another host", "127.0.0.1:8080", "Bearer TOKEN", "http://events.example", 403},
+		{"no origin that can be named", "127.0.0.1:8080", "Bearer TOKEN", "null", 403},
+		{"a domain that points here", "events.example", "Bearer TOKEN", "http://events.example", 403},
+		{"a domain that looks like an address", "127.0.0.1.example", "Bearer TOKEN",
+			"http://127.0.0.1.example", 403},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := httptest.NewRequest("GET", testdouble.ControlPath+"/clock", nil)
+			r.Host = tt.host
+			r.Header.Set("Authorization", tt.authorization)
+			if tt.origin != "" {
+				r.Header.Set("Origin", tt.origin)
+			}
+			w := httptest.NewRecorder()
+			control.ServeHTTP(w, r)
+			if w.Code != tt.want {
+				t.Errorf("status = %d, want %d", w.Code, tt.want)
+			}
+			if allow := w.Header().Get("Access-Control-Allow-Origin"); allow != "" {
+				t.Errorf("Access-Control-Allow-Origin = %q, want none", allow)
+			}
+		})
+	}
+}
+
+// TestKey tests that the seed can't have a chosen key of another user.
+func TestKey(t *testing.T) {
+	_, err := newDouble("svc_live_ada")
+	if err == nil {
+		t.Error("New with a key of another user succeeded")
+	}
+}
