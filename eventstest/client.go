@@ -6,17 +6,23 @@ import (
 	"net"
 	"net/http"
 
-	"example.com/events/internal/answer"
+	"example.com/events/internal/httpapi"
 )
 
-// withKey adds an API key to requests that have none.
-type withKey struct {
+// Client returns a client that adds [Server.Key] to requests without a key.
+func (s *Server) Client() *http.Client {
+	return &http.Client{Transport: keyTransport{s.Key, s.transport}}
+}
+
+// keyTransport adds an API key to requests without a key.
+type keyTransport struct {
 	key  string
 	next http.RoundTripper
 }
 
-func (t withKey) RoundTrip(r *http.Request) (*http.Response, error) {
-	for name := range r.Header { // some clients keep the case of a name
+// RoundTrip implements [http.RoundTripper].
+func (t keyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	for name := range r.Header { // some clients don't use canonical names
 		switch http.CanonicalHeaderKey(name) {
 		case "X-Service-Api-Key", "Authorization":
 			return t.next.RoundTrip(r)
@@ -27,27 +33,31 @@ func (t withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// dial returns a connection within the process to a server without a listener.
+// dial returns a connection inside the process. Its server runs in the same bubble of
+// [testing/synctest] as the client, even if the test double was created outside.
 func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe()
-	accept := make(pipe, 1)
-	accept <- server
-	close(accept)
-	go answer.NewServer(s.handler).Serve(accept)
+	l := make(oneConnListener, 1)
+	l <- server
+	close(l)
+	go httpapi.NewServer(s.double).Serve(l)
 	return client, nil
 }
 
-// pipe is a listener for one connection, with a server of its own: what serves the
-// connection is then in the same bubble of testing/synctest as the client, also if
-// the double was made outside.
-type pipe chan net.Conn
+// oneConnListener accepts one connection.
+type oneConnListener chan net.Conn
 
-func (p pipe) Accept() (net.Conn, error) {
-	if conn, ok := <-p; ok {
-		return conn, nil
+// Accept implements [net.Listener].
+func (l oneConnListener) Accept() (net.Conn, error) {
+	conn, ok := <-l
+	if !ok {
+		return nil, io.EOF
 	}
-	return nil, io.EOF
+	return conn, nil
 }
 
-func (p pipe) Close() error   { return nil }
-func (p pipe) Addr() net.Addr { return nil } // net/http does not ask for it
+// Close implements [net.Listener].
+func (l oneConnListener) Close() error { return nil }
+
+// Addr implements [net.Listener]. net/http doesn't call it.
+func (l oneConnListener) Addr() net.Addr { return nil }

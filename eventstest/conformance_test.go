@@ -1,12 +1,13 @@
 package eventstest_test
 
 import (
-	"cmp"
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,211 +16,287 @@ import (
 
 	"example.com/events"
 	"example.com/events/eventstest"
+	"example.com/events/internal/httpapi"
 )
 
-// conformanceSeed has two hosts with keys, and events in both states with
-// guests. All of it is from before the clocks of all servers.
+// conformanceSeed has three hosts. Its times are before the clock of every server.
 const conformanceSeed = `[
-{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com","timezone":"Europe/London","created_at":"2025-01-01T00:00:00Z"}},
+{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com","timezone":"Europe/London",
+	"created_at":"2025-01-01T00:00:00Z"}},
 {"user":{"id":"usr_bob","name":"Bob","email":"bob@example.com","created_at":"2025-01-02T00:00:00Z"}},
-{"key":{"id":"key_ada","user_id":"usr_ada","secret":"svc_live_ada_0123456789abcdef","created_at":"2025-01-03T00:00:00Z"}},
-{"key":{"id":"key_bob","user_id":"usr_bob","secret":"svc_live_bob_0123456789abcdef","created_at":"2025-01-03T00:00:00Z"}},
-{"key":{"id":"key_old","user_id":"usr_bob","secret":"svc_live_old_0123456789abcdef","created_at":"2025-01-03T00:00:00Z","revoked_at":"2025-01-04T00:00:00Z"}},
-{"event":{"id":"evt_one","slug":"one","host_id":"usr_ada","title":"One","start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z","status":"draft","created_at":"2025-02-01T00:00:00Z"}},
-{"event":{"id":"evt_two","slug":"two","host_id":"usr_ada","title":"Two","start_at":"2027-03-02T10:00:00Z","end_at":"2027-03-02T12:00:00Z","created_at":"2025-02-02T00:00:00Z"}},
-{"guest":{"id":"gst_kurt","event_id":"evt_one","name":"Kurt","status":"declined","created_at":"2025-03-01T00:00:00Z"}},
-{"guest":{"id":"gst_emmy","event_id":"evt_one","email":"emmy@example.com","created_at":"2025-03-02T00:00:00Z"}}
+{"user":{"id":"usr_new","name":"New","email":"new@example.com","created_at":"2025-01-03T00:00:00Z"}},
+{"key":{"user_id":"usr_ada","secret":"svc_live_ada"}},
+{"key":{"user_id":"usr_bob","secret":"svc_live_bob"}},
+{"key":{"user_id":"usr_bob","secret":"svc_live_old","revoked_at":"2026-01-04T00:00:00Z",
+	"created_at":"2025-01-03T00:00:00Z"}},
+{"key":{"user_id":"usr_new","secret":"svc_live_new"}},
+{"event":{"id":"evt_one","slug":"one","host_id":"usr_ada","title":"One","status":"draft",
+	"start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T12:00:00Z","created_at":"2025-02-01T00:00:00Z"}},
+{"event":{"id":"evt_two","slug":"two","host_id":"usr_ada","title":"Two",
+	"start_at":"2027-03-02T10:00:00Z","end_at":"2027-03-02T12:00:00Z","created_at":"2025-02-02T00:00:00Z"}},
+{"guest":{"id":"gst_kurt","event_id":"evt_one","name":"Kurt","status":"declined",
+	"created_at":"2025-03-01T00:00:00Z"}},
+{"guest":{"id":"gst_emmy","event_id":"evt_one","email":"emmy@example.com",
+	"created_at":"2025-03-02T00:00:00Z"}}
 ]`
 
-const ada, bob, fresh = "svc_live_ada_0123456789abcdef", "svc_live_bob_0123456789abcdef", "{fresh}"
-
-// step is one request of the suite. In its path, {name} is what an earlier
-// answer had.
+// step is a request of the conversation. In its request and body, {NAME} is a value that an earlier
+// step has kept.
 type step struct {
-	key, method, path, body string
-	headers                 []string
-	status                  int
-	keep                    string // name=member of the answer to be kept
+	key     string // without svc_live_; empty: none
+	request string // method and path below the base path
+	headers string // lines
+	body    string
+	missing int // number of bytes of the body that are announced and not sent
+	status  int
+	code    string // of an error
+	keep    string // "NAME=FIELD" keeps a field of the response
 }
 
-var conformance = []step{
-	{"", "GET", "/users/me", "", nil, 401, ""},
-	{"svc_live_old_0123456789abcdef", "GET", "/users/me", "", nil, 401, ""},
-	{"", "GET", "/users/me", "", []string{"Authorization: bearer " + ada}, 200, ""},
-	{ada, "GET", "/users/me", "", nil, 200, ""},
-	{ada, "HEAD", "/users/me", "", nil, 200, ""},
-	{ada, "GET", "/users/me?x=1", "", nil, 400, ""},
-	{fresh, "GET", "/users/me", "", nil, 200, ""},
-	{fresh, "GET", "/events", "", nil, 200, ""},
-	{ada, "GET", "/events", "", nil, 200, ""},
-	{ada, "GET", "/events?status=draft", "", nil, 200, ""},
-	{ada, "GET", "/events?status=gone", "", nil, 400, ""},
-	{ada, "GET", "/events?limit=1", "", nil, 200, "cursor=next_cursor"},
-	{ada, "GET", "/events?limit=1&cursor={cursor}", "", nil, 200, ""},
-	{bob, "GET", "/events?limit=1&cursor={cursor}", "", nil, 200, ""},
-	{ada, "GET", "/events?limit=101", "", nil, 400, ""},
-	{ada, "GET", "/events?limit=1&limit=2", "", nil, 400, ""},
-	{ada, "GET", "/events/evt_one", "", nil, 200, ""},
-	{ada, "GET", "/events/one", "", nil, 200, ""},
-	{bob, "GET", "/events/evt_one", "", nil, 404, ""},
-	{bob, "GET", "/events/evt_none", "", nil, 404, ""},
-	{ada, "GET", "/events/evt_one/guests", "", nil, 200, ""},
-	{ada, "GET", "/events/one/guests?limit=1", "", nil, 200, ""},
-	{bob, "GET", "/events/one/guests", "", nil, 404, ""},
-	{fresh, "POST", "/events/create", launch, nil, 201, "event=id"},
-	{fresh, "GET", "/events/{event}", "", nil, 200, "slug=slug"},
-	{fresh, "GET", "/events/{slug}", "", nil, 200, ""},
-	{bob, "GET", "/events/{slug}", "", nil, 404, ""},
-	{fresh, "POST", "/events/create", launch, []string{"Idempotency-Key: a",
-		"Content-Type: application/json; charset=UTF-8"}, 201, "second=id"},
-	{fresh, "POST", "/events/create", launch, []string{`Idempotency-Key: "a"`}, 201, "other=slug"},
-	{fresh, "POST", "/events/create", launch + " ", []string{"Idempotency-Key: a"}, 422, ""},
-	{fresh, "POST", "/events/create", launch, []string{"Idempotency-Key: "}, 400, ""},
-	{fresh, "POST", "/events/create",
-		`{"title":"Salon","description":"<b>\u00e9</b>","start_at":"2030-06-21t18:00:00.5+02:00","end_at":"2030-06-21T22:00:00Z","timezone":"Europe/Paris","location_type":"in_person","location_city":"Paris","location_country":"FR","visibility":"private","requires_approval":true,"cover_image_url":"https://example.com/a.png","meeting_url":null}`, nil, 201, "third=id"},
-	{fresh, "GET", "/events/{third}", "", nil, 200, "salon=slug"},
-	{fresh, "GET", "/events", "", nil, 200, ""},
-	{fresh, "GET", "/events?limit=2", "", nil, 200, "more=next_cursor"},
-	{fresh, "GET", "/events?limit=2&cursor={more}", "", nil, 200, ""},
-	{ada, "POST", "/events/create", "", nil, 400, ""},
-	{ada, "POST", "/events/create", `[]`, nil, 400, ""},
-	{ada, "POST", "/events/create",
-		`{"title":" ","start_at":"2030-01-01","end_at":5,"visibility":"secret","slug":"x","nope":1}`, nil,
-		400, ""},
-	{ada, "POST", "/events/create",
-		`{"title":"x","start_at":"2030-01-02T00:00:00Z","end_at":"2030-01-01T00:00:00Z"}`, nil, 400, ""},
-	{ada, "POST", "/events/create", launch, []string{"Content-Type: text/plain"}, 415, ""},
-	{ada, "POST", "/events/create", strings.Repeat(" ", 1<<20) + launch, []string{"Expect: 100-continue"},
-		413, ""},
-	{ada, "GET", "/events/create", "", nil, 404, ""},
-	{ada, "DELETE", "/events/evt_one", "", nil, 405, ""},
-	{ada, "GET", "/nothing", "", nil, 404, ""},
-	{ada, "GET", "/events/", "", nil, 404, ""},
-	{ada, "GET", "/events/a%2Fb", "", nil, 404, ""},
-	{ada, "OPTIONS", "/events", "", nil, 204, ""},
-	{"", "OPTIONS", "/events/create", "", []string{"Origin: https://example.com",
-		"Access-Control-Request-Method: POST"}, 204, ""},
-	{ada, "GET", "/openapi", "", nil, 200, ""},
-	{ada, "GET", "/events", "", []string{"X-Pad: " + strings.Repeat("a", 40<<10)}, 431, ""},
+var salon = strings.Join(strings.Fields(`{"title":"Salon","description":"<b>\u00e9</b>",
+	"start_at":"2030-06-21t18:00:00.5+02:00","end_at":"2030-06-21T22:00Z","timezone":"Europe/Paris",
+	"location_type":"in_person","location_city":"Paris","location_country":"FR","visibility":"private",
+	"requires_approval":true,"cover_image_url":"https://example.com/a.png","meeting_url":null}`), " ")
+
+var conversation = []step{
+	{key: "ada", request: "GET /users/me", status: 200},
+	{key: "ada", request: "HEAD /users/me", status: 200},
+	{request: "GET /users/me", headers: "Authorization: bearer svc_live_ada", status: 200},
+	{request: "GET /users/me", status: 401, code: "unauthorized"},
+	{key: "old", request: "GET /users/me", status: 401, code: "unauthorized"},
+	{request: "GET /nothing", status: 401, code: "unauthorized"},
+	{key: "ada", request: "GET /nothing", status: 404, code: "not_found"},
+	{key: "ada", request: "GET /events/", status: 404, code: "not_found"},
+	{key: "ada", request: "GET /events/a%2Fb", status: 404, code: "not_found"},
+	{key: "ada", request: "DELETE /events/evt_one", status: 405, code: "method_not_allowed"},
+	{key: "ada", request: "PUT /events/create", status: 405, code: "method_not_allowed"},
+	{key: "ada", request: "OPTIONS /events", status: 204},
+	{request: "OPTIONS /events", headers: "Origin: https://example.com\nAccess-Control-Request-Method: POST",
+		status: 204},
+	{key: "ada", request: "GET /users/me?x=1", status: 400, code: "bad_request"},
+
+	{key: "ada", request: "GET /events", status: 200},
+	{key: "new", request: "GET /events", status: 200},
+	{key: "ada", request: "GET /events?status=draft", status: 200},
+	{key: "ada", request: "GET /events?status=gone&limit=101&x=1", status: 400, code: "bad_request"},
+	{key: "ada", request: "GET /events?limit=1", status: 200, keep: "cursor=next_cursor"},
+	{key: "ada", request: "GET /events?limit=1&cursor={cursor}", status: 200},
+	{key: "bob", request: "GET /events?limit=1&cursor={cursor}", status: 200},
+	{key: "ada", request: "GET /events?cursor=x", status: 400, code: "bad_request"},
+	{key: "ada", request: "GET /events/evt_one", status: 200},
+	{key: "ada", request: "GET /events/one", status: 200},
+	{key: "bob", request: "GET /events/evt_one", status: 404, code: "not_found"},
+	{key: "bob", request: "GET /events/evt_none", status: 404, code: "not_found"},
+	{key: "ada", request: "GET /events/create", status: 404, code: "not_found"},
+	{key: "ada", request: "GET /events/evt_one/guests", status: 200},
+	{key: "ada", request: "GET /events/one/guests?limit=1", status: 200, keep: "cursor=next_cursor"},
+	{key: "ada", request: "GET /events/one/guests?limit=1&cursor={cursor}", status: 200},
+	{key: "bob", request: "GET /events/one/guests", status: 404, code: "not_found"},
+	{key: "ada", request: "GET /openapi", status: 200},
+
+	{key: "new", request: "POST /events/create", body: launch, status: 201, keep: "first=id"},
+	{key: "new", request: "GET /events/{first}", status: 200, keep: "slug=slug"},
+	{key: "new", request: "GET /events/{slug}", status: 200},
+	{key: "bob", request: "GET /events/{slug}", status: 404, code: "not_found"},
+	{key: "new", request: "POST /events/create", body: salon,
+		headers: "Content-Type: application/json; charset=UTF-8", status: 201, keep: "salon=id"},
+	{key: "new", request: "GET /events/{salon}", status: 200, keep: "other=slug"},
+	{key: "new", request: "POST /events/create", body: launch, headers: "Idempotency-Key: a", status: 201,
+		keep: "again=id"},
+	{key: "new", request: "POST /events/create", body: launch, headers: `Idempotency-Key: "a"`, status: 201,
+		keep: "third=slug"},
+	{key: "new", request: "POST /events/create", body: launch + " ", headers: "Idempotency-Key: a", status: 422,
+		code: "idempotency_mismatch"},
+	{key: "new", request: "POST /events/create", body: launch, headers: "Idempotency-Key: ", status: 400,
+		code: "bad_request"},
+	{key: "new", request: "GET /events", status: 200},
+	{key: "new", request: "GET /events?limit=2", status: 200, keep: "more=next_cursor"},
+	{key: "new", request: "GET /events?limit=2&cursor={more}", status: 200},
+
+	{key: "ada", request: "POST /events/create", status: 400, code: "bad_request"},
+	{key: "ada", request: "POST /events/create", body: "[]", status: 400, code: "bad_request"},
+	{key: "ada", request: "POST /events/create", status: 400, code: "bad_request",
+		body: `{"title":" ","start_at":"2030-01-01","end_at":5,"slug":"x","y":1}`},
+	{key: "ada", request: "POST /events/create", body: launch, headers: "Content-Type: text/plain", status: 415,
+		code: "unsupported_media_type"},
+	{key: "ada", request: "POST /events/create", body: launch, headers: "Content-Encoding: gzip", status: 415,
+		code: "unsupported_media_type"},
+	{key: "ada", request: "POST /events/create", body: strings.Repeat(" ", 1<<20+1), status: 413,
+		code: "payload_too_large"},
+	{key: "ada", request: "POST /events/create", body: launch, missing: 10, status: 408, code: "request_timeout"},
+	{key: "ada", request: "GET /events", headers: "X-Pad: " + strings.Repeat("a", 40<<10), status: 431},
 }
 
-// server is one of those that the suite runs against.
-type server struct {
-	base   string
-	newKey func(t testing.TB, name string) string
-}
+// afterClose is sent after the store was closed.
+var afterClose = step{key: "ada", request: "POST /events/create", body: launch, status: 500,
+	code: "server_error"}
 
-// The same requests have the same answers: byte for byte in the double in this
-// process and in one of its own, and on a durable server but for what it makes
-// at random or by its clock.
+// errorCodes are the codes of the API. Two more come from faults and from the control API only:
+// rate_limited and forbidden.
+var errorCodes = []string{"bad_request", "idempotency_mismatch", "method_not_allowed", "not_found",
+	"payload_too_large", "request_timeout", "server_error", "unauthorized", "unsupported_media_type"}
+
+// TestConformance tests that a server in memory, one on a file and a test double have the same
+// responses, except for IDs, slugs and times.
 func TestConformance(t *testing.T) {
-	t.Parallel()
-	seed := filepath.Join(t.TempDir(), "seed.json")
-	if err := os.WriteFile(seed, []byte(conformanceSeed), 0o600); err != nil {
+	memory := events.NewStore(nil)
+	file, err := events.Open(filepath.Join(t.TempDir(), "events.json"), nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	data := filepath.Join(t.TempDir(), "events.json")
-
-	double := eventstest.New(t, eventstest.SeedJSON([]byte(conformanceSeed)), eventstest.AllowUnknownRoutes())
-	process := eventsd(t, "double", "-seed", seed)
-	durable := eventsd(t, "serve", "-addr", "127.0.0.1:0", "-data", data, "-seed", seed)
-	if process.lines["api_key"] != double.Key {
-		t.Errorf("api_key: %s in a process, %s in Go", process.lines["api_key"], double.Key)
-	}
-	servers := map[string]server{
-		"in Go": {double.URL, func(t testing.TB, name string) string {
-			key,
-				_ := double.NewKey(name)
-			return key
-		}},
-		"process": {process.lines["base_url"], func(t testing.TB, name string) string {
-			a := process.control(t, "POST", "/keys", fmt.Sprintf(`{"name":%q}`, name))
-			return member(t, a.body, "key")
-		}},
-		"durable": {durable.lines["base_url"], func(t testing.TB, name string) string {
-			var out strings.Builder
-			args := []string{"key", "issue", "-data", data, "-name", name, "-email", name + "@double.example"}
-			if code := events.Run(t.Context(), args, nil, nil, &out,
-				t.Output()); code != 0 {
-				t.Fatalf("key issue: exit status %d", code)
-			}
-			return strings.TrimSpace(out.String())
-		}},
-	}
-	exact, alike := map[string][]string{}, map[string][]string{}
-	for name, s := range servers {
-		exact[name], alike[name] = s.run(t, name)
-	}
-	for i, st := range conformance {
-		if a, b := exact["in Go"][i], exact["process"][i]; a != b {
-			t.Errorf("step %d, %s %s, in Go:\n%s\nin a process:\n%s", i, st.method, st.path, a, b)
+	t.Cleanup(func() { file.Close() })
+	for _, store := range []*events.Store{memory, file} {
+		if err := store.ApplyJSON([]byte(conformanceSeed)); err != nil {
+			t.Fatal(err)
 		}
-		if a, b := alike["in Go"][i], alike["durable"][i]; a != b {
-			t.Errorf("step %d, %s %s, of the double:\n%s\non the durable server:\n%s", i, st.method, st.path,
-				a, b)
+	}
+	seed := eventstest.SeedJSON([]byte(conformanceSeed))
+	double := eventstest.New(t, seed, eventstest.AllowUnknownRoutes())
+	transcripts := map[string][]string{
+		"memory": converse(t, serve(t, memory), memory),
+		"file":   converse(t, serve(t, file), file),
+		"double": converse(t, strings.Split(double.URL, "/")[2], double.Store),
+	}
+	for i, step := range append(conversation, afterClose) {
+		for _, name := range []string{"file", "double"} {
+			got, want := transcripts[name][i], transcripts["memory"][i]
+			if got != want {
+				t.Errorf("step %d, %s: %s:\n%s\nmemory:\n%s", i, step.request, name, got, want)
+			}
 		}
 	}
 }
 
-// madeByServer is what differs between a double and another server, beside the
-// ids and slugs that the suite keeps.
-var madeByServer = []*regexp.Regexp{
-	regexp.MustCompile(`"(created_at|updated_at)":"20(2[6-9]|30)-[^"]*"`),
-	regexp.MustCompile(`usr_(grace|[a-z2-7]{26})`),
-	regexp.MustCompile(`content-length: .*`),
+// TestConformanceComplete tests that the conversation has a success of each operation, and each error.
+func TestConformanceComplete(t *testing.T) {
+	seed := eventstest.SeedJSON([]byte(conformanceSeed))
+	srv := eventstest.New(t, seed, eventstest.AllowUnknownRoutes())
+	converse(t, strings.Split(srv.URL, "/")[2], srv.Store)
+	succeeded := map[string]bool{}
+	for _, r := range srv.Requests("") {
+		if r.Status < 300 {
+			succeeded[r.Operation] = true
+		}
+	}
+	operations := events.New(nil).(interface{ Operations() []string }).Operations()
+	for _, operation := range operations {
+		if !succeeded[operation] {
+			t.Errorf("the conversation has no success of %s", operation)
+		}
+	}
+	codes := map[string]bool{afterClose.code: true}
+	for _, step := range conversation {
+		codes[step.code] = true
+	}
+	delete(codes, "")
+	if got := slices.Sorted(maps.Keys(codes)); !slices.Equal(got, errorCodes) {
+		t.Errorf("the conversation has the errors %q, want %q", got, errorCodes)
+	}
 }
 
-// run sends the suite and returns each answer as it came, and with what a
-// server makes replaced by names.
-func (s server) run(t testing.TB, name string) (exact, alike []string) {
-	vars := map[string]string{"{fresh}": s.newKey(t, "grace")}
-	for i, st := range conformance {
-		path := st.path
-		for name, value := range vars {
-			path = strings.ReplaceAll(path, name, value)
-		}
-		headers := st.headers
-		if st.key != "" {
-			headers = append([]string{"x-service-api-key: " + cmp.Or(vars[st.key], st.key)}, headers...)
-		}
-		a := send(t, http.DefaultClient, st.method, s.base+path, st.body, headers...)
-		if a.status != st.status {
-			t.Errorf("%s, step %d: %s %s = %d %s %v, want %d", name, i, st.method, st.path, a.status, a.body,
-				a.err, st.status)
-		}
-		if keep, of, found := strings.Cut(st.keep, "="); found {
-			vars["{"+keep+"}"] = member(t, a.body, of)
-		}
-		var text strings.Builder
-		fmt.Fprintln(&text, a.status)
-		for _, h := range slices.Sorted(maps.Keys(a.header)) {
-			if h != "Date" {
-				fmt.Fprintf(&text, "%s: %s\n", strings.ToLower(h), strings.Join(a.header[h], "|"))
-			}
-		}
-		exact = append(exact, text.String()+a.body)
+// serve serves a store until the test ends, and returns the address.
+func serve(t *testing.T, store *events.Store) (address string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, text := range exact {
-		for name, value := range vars {
+	srv := httpapi.NewServer(events.New(store))
+	go srv.Serve(l)
+	t.Cleanup(func() { srv.Close() })
+	return l.Addr().String()
+}
+
+// different matches the values that differ between servers, except for those that steps keep.
+var different = regexp.MustCompile(`"(created_at|updated_at)":"20(2[6-9]|30)-[^"]*"|` +
+	`(Content-Length|X-Request-Id): .*`)
+
+// converse sends the conversation to a server, closes its store, and returns its responses without the
+// values that differ between servers.
+func converse(t *testing.T, address string, store *events.Store) (responses []string) {
+	t.Helper()
+	kept := map[string]string{}
+	exchange := func(i int, s step) {
+		t.Helper()
+		for name, value := range kept {
+			s.request = strings.ReplaceAll(s.request, name, value)
+		}
+		resp, body := s.send(t, address)
+		if resp.StatusCode != s.status {
+			t.Errorf("step %d, %s: status %d %s, want %d", i, s.request, resp.StatusCode, body, s.status)
+		}
+		if s.code != "" && !strings.HasPrefix(body, `{"error":{"code":"`+s.code+`",`) {
+			t.Errorf("step %d, %s: %s, want the code %s", i, s.request, body, s.code)
+		}
+		if name, field, ok := strings.Cut(s.keep, "="); ok {
+			kept["{"+name+"}"] = stringField(t, body, field)
+		}
+		text := fmt.Sprintln(resp.StatusCode)
+		resp.Header.Del("Date")
+		for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
+			text += fmt.Sprintf("%s: %s\n", name, strings.Join(resp.Header[name], " | "))
+		}
+		responses = append(responses, text+body)
+	}
+	for i, s := range conversation {
+		exchange(i, s)
+	}
+	store.Close()
+	exchange(len(conversation), afterClose)
+	for i, text := range responses {
+		for name, value := range kept {
 			text = strings.ReplaceAll(text, value, name)
 		}
-		for _, made := range madeByServer {
-			text = made.ReplaceAllString(text, "…")
-		}
-		alike = append(alike, text)
+		responses[i] = different.ReplaceAllString(text, "…")
 	}
-	return exact, alike
+	return responses
 }
 
-func member(t testing.TB, body, name string) string {
+// send sends a step on a connection of its own.
+func (s step) send(t *testing.T, address string) (*http.Response, string) {
 	t.Helper()
-	var object map[string]any
-	if err := json.Unmarshal([]byte(body), &object); err != nil {
-		t.Fatalf("%s: %v", body, err)
+	method, path, _ := strings.Cut(s.request, " ")
+	head := method + " " + events.BasePath + path + " HTTP/1.1\nHost: example.com\nConnection: close\n"
+	if s.key != "" {
+		head += "x-service-api-key: svc_live_" + s.key + "\n"
 	}
-	value, ok := object[name].(string)
+	if s.headers != "" {
+		head += s.headers + "\n"
+	}
+	if method == "POST" {
+		head += fmt.Sprintf("Content-Length: %d\n", len(s.body)+s.missing)
+	}
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	go func() { // a server may respond before it has read everything
+		io.WriteString(conn, strings.ReplaceAll(head+"\n", "\n", "\r\n")+s.body)
+		if s.missing > 0 {
+			conn.(*net.TCPConn).CloseWrite()
+		}
+	}()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	if err != nil {
+		t.Fatalf("%s: %v", s.request, err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s: %v", s.request, err)
+	}
+	return resp, string(body)
+}
+
+// stringField returns a field of a JSON object.
+func stringField(t *testing.T, object, name string) string {
+	t.Helper()
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(object), &fields); err != nil {
+		t.Fatalf("%s: %v", object, err)
+	}
+	value, ok := fields[name].(string)
 	if !ok {
-		t.Fatalf("%s has no %s", body, name)
+		t.Fatalf("%s has no string %s", object, name)
 	}
 	return value
 }

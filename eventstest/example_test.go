@@ -33,9 +33,9 @@ func (t *exampleT) end() {
 	}
 }
 
-// create stands for the code that is tested: it creates an event, and tries
+// createLaunch stands for the code that is tested: it creates an event, and tries
 // again until there is an answer.
-func create(client *http.Client, baseURL, key string) (status int, body string) {
+func createLaunch(client *http.Client, baseURL, key string) (status int, body string) {
 	for {
 		r, _ := http.NewRequest("POST", baseURL+"/events/create", strings.NewReader(
 			`{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`))
@@ -57,7 +57,7 @@ func ExampleNew() {
 	defer t.end()
 
 	srv := eventstest.New(t)
-	status, body := create(http.DefaultClient, srv.URL, srv.Key)
+	status, body := createLaunch(http.DefaultClient, srv.URL, srv.Key)
 	fmt.Println(status)
 	fmt.Println(body[:46])
 	// Output:
@@ -75,7 +75,7 @@ func ExampleServer_Fail() {
 	srv.Fail("POST /events/create", eventstest.Fault{Status: 503, Times: 2})
 	lost := srv.Fail("POST /events/create", eventstest.Fault{Lose: true, Times: 1})
 
-	status, _ := create(srv.Client(), srv.URL, srv.Key)
+	status, _ := createLaunch(srv.Client(), srv.URL, srv.Key)
 	fmt.Println(status, "after", len(srv.Requests("POST /events/create")), "tries,", lost.Hits(), "lost")
 	// Output: 201 after 4 tries, 1 lost
 }
@@ -88,7 +88,7 @@ func ExampleServer_NewKey() {
 	srv := eventstest.New(t)
 	for _, name := range []string{"Grace", "Ada"} {
 		key, owner := srv.NewKey(name)
-		_, body := create(srv.Client(), srv.URL, key)
+		_, body := createLaunch(srv.Client(), srv.URL, key)
 		fmt.Println(owner.ID, body[:23])
 	}
 	// Output:
@@ -101,7 +101,7 @@ func ExampleServer_Requests() {
 	defer t.end()
 
 	srv := eventstest.New(t)
-	create(srv.Client(), srv.URL, srv.Key)
+	createLaunch(srv.Client(), srv.URL, srv.Key)
 	for _, r := range srv.Requests("") {
 		fmt.Println(r.Operation, r.Status, r.User, r.Header.Get("Idempotency-Key"))
 	}
@@ -116,7 +116,7 @@ func ExampleSeed() {
 	start := time.Date(2030, 3, 1, 18, 0, 0, 0, time.UTC)
 	srv := eventstest.New(t, eventstest.Seed(events.Record{Event: &events.Event{
 		HostID: "usr_owner", Title: "Seeded", StartAt: start, EndAt: start.Add(time.Hour), Status: "draft"}}))
-	create(srv.Client(), srv.URL, srv.Key)
+	createLaunch(srv.Client(), srv.URL, srv.Key)
 	for _, r := range srv.Store.Records() {
 		if r.Event != nil {
 			fmt.Println(r.Event.ID, r.Event.Title, r.Event.Status)
@@ -144,5 +144,5 @@ func ExampleAllowUnknownRoutes() {
 
 	srv := eventstest.New(t, eventstest.NoListener())
 	srv.Client().Get(srv.URL + "/event/evt_1")
-	// Output: eventstest: request 1: GET /api/public/v1/event/evt_1 of usr_owner: 404: the API has no such route
+	// Output: eventstest: request 1: GET /api/public/v1/event/evt_1: 404: there is no such route below /api/public/v1/
 }

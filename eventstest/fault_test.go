@@ -1,202 +1,292 @@
 package eventstest_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
-	"example.com/events"
 	"example.com/events/eventstest"
 )
 
-// A fault can shape a whole answer: its status, header and body.
-func TestWholeAnswers(t *testing.T) {
-	t.Parallel()
-	const get, list, create, me = "GET /events/{id}", "GET /events", "POST /events/create", "GET /users/me"
-	const event, events2 = "GET /events/evt_owner_000001", "GET /events?limit=2"
-	const real = `"title":"Launch"`
+// TestFaults tests the effect of each fault on a client, on the store and on the journal.
+func TestFaults(t *testing.T) {
+	const (
+		event = `{"id":"evt_owner_000001","host_id":"usr_owner",`
+		get   = "GET /events/{id}"
+	)
 	for _, tt := range []struct {
-		name, operation, request string
-		fault                    eventstest.Fault
-		status                   int
-		body                     string // of the answer: a part of it, or all of it after "="
-		header                   string // of the answer: "Name: value", or "Name" for none
-		does                     string
+		name      string
+		operation string
+		request   string // if empty, the same as operation
+		fault     eventstest.Fault
+
+		status  int
+		body    string   // all of it, or its beginning before "…"
+		headers []string // "Name: value", or "Name: " if it must not be there
+		err     error    // of reading the body; a response without a status has none
+		events  int      // in the store, where one is before the request
+		journal string   // Fault
 	}{
-		{"a success that the API has not", get, event, eventstest.Fault{Status: 202, Body: `{"id":7}`},
-			202, `={"id":7}`, "Content-Type: application/json", "status 202"},
-		{"a list of something else", list, list, eventstest.Fault{Status: 200, Body: "[1]"},
-			200, "=[1]", "Content-Type: application/json", "status 200"},
-		{"broken JSON", me, me, eventstest.Fault{Status: 200, Body: `{"id":`},
-			200, `={"id":`, "Content-Length: 6", "status 200"},
-		{"a redirect", me, me, eventstest.Fault{Status: 307, Body: "there",
-			Header: http.Header{"location": {"/x"}}}, 307, "=there", "Location: /x", "status 307, header"},
-		{"the create is not done", create, create, eventstest.Fault{Status: 201, Body: "{}"},
-			201, "={}", "Location", "status 201"},
-		{"rate limits", me, me, eventstest.Fault{Header: http.Header{"X-RateLimit-Remaining": {"0"},
-			"X-RateLimit-Reset": {"60"}}}, 200, "usr_owner", "X-Ratelimit-Remaining: 0", "header"},
-		{"a type of its own", me, me, eventstest.Fault{Header: http.Header{"content-type": {"application/problem+json"}}},
-			200, "usr_owner", "Content-Type: application/problem+json", "header"},
-		{"no type", me, me, eventstest.Fault{Header: http.Header{"Content-Type": {}}},
-			200, "usr_owner", "Content-Type", "header"},
-		{"no type of a page", me, me, eventstest.Fault{Status: 502, Body: "<html>", Header: http.Header{"Content-Type": nil}},
-			502, "=<html>", "Content-Type", "status 502, header"},
-		{"no Retry-After", me, me, eventstest.Fault{Status: 503, Header: http.Header{"Retry-After": nil}},
-			503, "server_error", "Retry-After", "status 503, header"},
-		{"a date", me, me, eventstest.Fault{Status: 503, Header: http.Header{"Retry-After": {"Fri, 31 Dec 1999 23:59:59 GMT"}}},
-			503, "server_error", "Retry-After: Fri, 31 Dec 1999 23:59:59 GMT", "status 503, header"},
-		{"an extra member", get, event, eventstest.Fault{Patch: `{"capacity":12345678901234567890}`},
-			200, `"capacity":12345678901234567890`, "Content-Type: application/json", "patch"},
-		{"null", get, event, eventstest.Fault{Patch: `{"title":null}`}, 200, `"title":null`, "", "patch"},
-		{"another type", get, event, eventstest.Fault{Patch: `{"requires_approval":"<no> & yes"}`},
-			200, `"requires_approval":"<no> & yes"`, "", "patch"},
-		{"each element", list, events2, eventstest.Fault{Patch: `{"data":{"title":7}}`},
-			200, `"title":7,`, "", "patch"},
-		{"an array", list, events2, eventstest.Fault{Patch: `{"data":[],"has_more":true}`},
-			200, `={"data":[],"has_more":true,"next_cursor":null}`, "Content-Length: 46", "patch"},
-		{"an object where null is", list, events2, eventstest.Fault{Patch: `{"next_cursor":{"a":[{"b":null}]}}`},
-			200, `"next_cursor":{"a":[{"b":null}]}`, "", "patch"},
-		{"an error of the API", get, "GET /events/evt_none", eventstest.Fault{Patch: `{"error":{"code":"gone"}}`},
-			404, `"code":"gone","message":"you host`, "", "patch"},
-		{"the created event", create, create, eventstest.Fault{Patch: `{"status":"pending"}`,
-			Header: http.Header{"location": nil}}, 201, `"status":"pending"`, "Location", "patch, header"},
+		{name: "status", operation: create, fault: eventstest.Fault{Status: 500},
+			status: 500, body: `{"error":{"code":"server_error","message":"a test fault refused this request; …`,
+			headers: []string{"X-Request-Id: fault", "Content-Type: application/json"}, events: 1,
+			journal: "status 500"},
+		{name: "status 401", operation: list, fault: eventstest.Fault{Status: 401},
+			status: 401, body: `{"error":{"code":"unauthorized",…`,
+			headers: []string{`WWW-Authenticate: Bearer realm="events"`}, events: 1, journal: "status 401"},
+		{name: "status 405", operation: list, fault: eventstest.Fault{Status: 405},
+			status: 405, body: `{"error":{"code":"method_not_allowed",…`,
+			headers: []string{"Allow: OPTIONS"}, events: 1, journal: "status 405"},
+		{name: "status 415", operation: create, fault: eventstest.Fault{Status: 415},
+			status: 415, body: `{"error":{"code":"unsupported_media_type",…`,
+			headers: []string{"Accept: application/json"}, events: 1, journal: "status 415"},
+		{name: "status 429", operation: list, fault: eventstest.Fault{Status: 429},
+			status: 429, body: `{"error":{"code":"rate_limited",…`,
+			headers: []string{"Retry-After: 1"}, events: 1, journal: "status 429"},
+		{name: "status and header", operation: list,
+			fault:  eventstest.Fault{Status: 503, Header: http.Header{"Retry-After": nil, "X-A": {"b"}}},
+			status: 503, body: `{"error":{"code":"server_error",…`,
+			headers: []string{"Retry-After: ", "X-A: b"}, events: 1, journal: "status 503, header"},
+		{name: "HTML", operation: list, fault: eventstest.Fault{Status: 502, Body: "<html>"},
+			status: 502, body: "<html>", headers: []string{"Content-Type: text/html; charset=utf-8"}, events: 1,
+			journal: "status 502"},
+		{name: "JSON", operation: create, fault: eventstest.Fault{Status: 201, Body: `{"id":`},
+			status: 201, body: `{"id":`, headers: []string{"Content-Type: application/json", "Location: "},
+			events: 1, journal: "status 201"},
+		{name: "text", operation: list,
+			fault:  eventstest.Fault{Status: 307, Body: "moved", Header: http.Header{"Location": {"/x"}}},
+			status: 307, body: "moved", headers: []string{"Content-Type: text/plain; charset=utf-8", "Location: /x"},
+			events: 1, journal: "status 307, header"},
+		{name: "header", operation: getMe,
+			fault:  eventstest.Fault{Header: http.Header{"content-type": {"a/b"}, "Date": nil}},
+			status: 200, body: `{"id":"usr_owner",…`, headers: []string{"Content-Type: a/b", "Date: "}, events: 1,
+			journal: "header"},
+		{name: "patch", operation: get, request: "GET /events/evt_owner_000001",
+			fault:  eventstest.Fault{Patch: `{"title":null,"new":[1]}`},
+			status: 200, body: `{"cover_image_url":null,…`, events: 1, journal: "patch"},
+		{name: "patch of a list", operation: list, fault: eventstest.Fault{Patch: `{"data":[],"has_more":true}`},
+			status: 200, body: `{"data":[],"has_more":true,"next_cursor":null}`,
+			headers: []string{"Content-Length: 46"}, events: 1, journal: "patch"},
+		{name: "patch of a create", operation: create, fault: eventstest.Fault{Patch: `{"id":7}`},
+			status: 201, body: `{…`, headers: []string{"Location: /api/public/v1/events/evt_owner_000002"},
+			events: 2, journal: "patch"},
+		{name: "patch of an error", operation: get, request: "GET /events/evt_x",
+			fault:  eventstest.Fault{Patch: `{"error":{"message":"gone"}}`},
+			status: 404, body: `{"error":{"code":"not_found","message":"gone"}}`, events: 1, journal: "patch"},
+		{name: "drop", operation: create, fault: eventstest.Fault{Drop: true}, events: 1, journal: "drop"},
+		{name: "lose", operation: create, fault: eventstest.Fault{Lose: true}, events: 2, journal: "lose"},
+		{name: "lose with status", operation: create, fault: eventstest.Fault{Lose: true, Status: 504},
+			status: 504, body: `{"error":{"code":"server_error","message":"a test fault replaced the response; …`,
+			headers: []string{"Location: "}, events: 2, journal: "lose, status 504"},
+		{name: "cut", operation: create, fault: eventstest.Fault{Cut: true},
+			status: 201, body: strings.Replace(event, "01", "02", 1) + "…", err: io.ErrUnexpectedEOF, events: 2,
+			journal: "cut"},
+		{name: "HEAD", operation: getMe, request: "HEAD /users/me", fault: eventstest.Fault{Cut: true},
+			status: 200, events: 1, journal: "cut"},
+		{name: "delay", operation: create, fault: eventstest.Fault{Delay: time.Millisecond},
+			status: 201, body: strings.Replace(event, "01", "02", 1) + "…", events: 2, journal: "delay 1ms"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			for name, opts := range map[string][]eventstest.Option{"listener": nil,
-				"no listener": {eventstest.NoListener()}} {
+		for kind, opts := range map[string][]eventstest.Option{
+			"listener":    nil,
+			"no listener": {eventstest.NoListener()},
+		} {
+			t.Run(tt.name+", "+kind, func(t *testing.T) {
+				t.Parallel()
 				srv := eventstest.New(t, opts...)
-				for range 2 {
-					call(t, srv, srv.Key, create, launch)
-				}
-				tt.fault.Times = 1
-				srv.Fail(tt.operation, tt.fault)
+				send(t, srv, create)
+				f := srv.Fail(tt.operation, tt.fault)
 				client := srv.Client()
-				client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-				method, path, _ := strings.Cut(tt.request, " ")
-				a := send(t, client, method, srv.URL+path, bodyOf(tt.request))
-				whole, isWhole := strings.CutPrefix(tt.body, "=")
-				if a.status != tt.status || isWhole && a.body != whole || !strings.Contains(a.body, whole) ||
-					a.header.Get("Content-Length") != fmt.Sprint(len(a.body)) {
-					t.Errorf("%s: %d %s %v, want %d %s", name, a.status, a.body, a.header, tt.status, tt.body)
+				client.CheckRedirect = func(*http.Request, []*http.Request) error {
+					return http.ErrUseLastResponse
 				}
-				field, value, has := strings.Cut(tt.header, ": ")
-				if got := a.header.Values(field); field != "" && has != slices.Equal(got, []string{value}) ||
-					!has && len(got) > 0 {
-					t.Errorf("%s: %s is %q, want %q", name, field, got, tt.header)
+				request := tt.request
+				if request == "" {
+					request = tt.operation
 				}
-				exposed := a.header.Get("Access-Control-Expose-Headers")
-				for name := range tt.fault.Header {
-					if !strings.Contains(exposed, name) {
-						t.Errorf("%s: a page may not read %s: %s", name, name, exposed)
-					}
+				got := sendWith(t, client, srv, request)
+				if got.status != tt.status {
+					t.Fatalf("status = %d (%v), want %d", got.status, got.err, tt.status)
 				}
-				if got := a.header.Get("X-Eventsd-Fault"); got != tt.does || !strings.Contains(exposed, "X-Eventsd-Fault") ||
-					!strings.HasPrefix(exposed, "location, ") {
-					t.Errorf("%s: X-Eventsd-Fault %q, want %q; exposed: %s", name, got, tt.does, exposed)
+				if tt.status != 0 {
+					checkResponse(t, got, tt.body, tt.headers, tt.err, tt.journal)
 				}
-				last := srv.Requests("")[2]
-				if last.Fault != tt.does || last.Status != tt.status {
-					t.Errorf("%s: the journal has %+v", name, last)
+				if n := countEvents(srv); n != tt.events {
+					t.Errorf("%d events, want %d", n, tt.events)
 				}
-				want := map[bool]int{true: 3, false: 2}[tt.operation == create && tt.fault.Patch != ""]
-				if a := call(t, srv, srv.Key, list, ""); strings.Count(a.body, real) != want {
-					t.Errorf("%s: then there are %s, want %d events", name, a.body, want)
+				if n := f.Hits(); n != 1 {
+					t.Errorf("Hits() = %d, want 1", n)
 				}
-			}
-		})
+				requests := srv.Requests(tt.operation)
+				if last := requests[len(requests)-1]; last.Fault != tt.journal {
+					t.Errorf("Fault = %q, want %q", last.Fault, tt.journal)
+				}
+			})
+		}
 	}
 }
 
-// Half an answer, over a socket: the header says how long the whole would be.
-func TestCut(t *testing.T) {
-	t.Parallel()
+// checkResponse checks a response that a fault made or changed.
+func checkResponse(t *testing.T, got response, body string, headers []string, err error, fault string) {
+	t.Helper()
+	if start, cut := strings.CutSuffix(body, "…"); cut {
+		if !strings.HasPrefix(got.body, start) {
+			t.Errorf("body = %s, want %s", got.body, body)
+		}
+	} else if got.body != body {
+		t.Errorf("body = %s, want %s", got.body, body)
+	}
+	if !errors.Is(got.err, err) {
+		t.Errorf("error = %v, want %v", got.err, err)
+	}
+	for _, header := range append(headers, "X-Eventsd-Fault: "+fault) {
+		name, want, _ := strings.Cut(header, ": ")
+		if value := got.header.Get(name); value != want {
+			t.Errorf("%s = %q, want %q", name, value, want)
+		}
+	}
+	exposed := got.header.Get("Access-Control-Expose-Headers")
+	if !strings.HasSuffix(exposed, ", X-Eventsd-Fault") {
+		t.Errorf("Access-Control-Expose-Headers = %q, want X-Eventsd-Fault at its end", exposed)
+	}
+}
+
+// TestCutLength tests that the headers of half a response are those of the whole.
+func TestCutLength(t *testing.T) {
 	srv := eventstest.New(t)
-	whole := call(t, srv, srv.Key, "GET /users/me", "")
-	srv.Fail("POST /events/create", eventstest.Fault{Cut: true, Times: 1})
-	cut := srv.Fail("GET /users/me", eventstest.Fault{Cut: true, Header: http.Header{"X-A": {"b"}}})
-	a := call(t, srv, srv.Key, "GET /users/me", "")
-	half := whole.body[:len(whole.body)/2]
-	if a.status != 200 || a.body != half || a.err != io.ErrUnexpectedEOF || a.header.Get("X-A") != "b" ||
-		a.header.Get("Content-Length") != fmt.Sprint(len(whole.body)) ||
-		a.header.Get("X-Eventsd-Fault") != "cut, header" {
-		t.Errorf("%+v, want the half of %q", a, whole.body)
+	whole := send(t, srv, getMe)
+	srv.Fail(getMe, eventstest.Fault{Cut: true})
+	half := send(t, srv, getMe)
+	if half.body != whole.body[:len(whole.body)/2] {
+		t.Errorf("body = %s, want half of %s", half.body, whole.body)
 	}
-	if a := call(t, srv, srv.Key, "HEAD /users/me", ""); a.status != 200 || a.err != nil ||
-		a.header.Get("Content-Length") != fmt.Sprint(len(whole.body)) || a.header.Get("X-Eventsd-Fault") == "" {
-		t.Errorf("HEAD: %+v", a)
-	}
-	if a := call(t, srv, srv.Key, "POST /events/create", launch); a.status != 201 || a.err != io.ErrUnexpectedEOF {
-		t.Errorf("a create: %+v", a)
-	}
-	if a := call(t, srv, srv.Key, "GET /events", ""); strings.Count(a.body, `"id"`) != 1 || cut.Hits() != 2 {
-		t.Errorf("the create was not done, or not met: %s", a.body)
+	if n := half.header.Get("Content-Length"); n != fmt.Sprint(len(whole.body)) {
+		t.Errorf("Content-Length = %s, want %d", n, len(whole.body))
 	}
 }
 
-// A fault for a path leaves the others of the operation alone.
-func TestFaultPath(t *testing.T) {
-	t.Parallel()
-	srv := eventstest.New(t, eventstest.NoListener())
-	call(t, srv, srv.Key, "POST /events/create", launch)
-	f := srv.Fail("GET /events/{id}", eventstest.Fault{Status: 500, Path: "/events/evt_owner_000001"})
-	for path, want := range map[string]int{"evt_owner_000001": 500, "%65vt_owner_000001?x=1": 500,
-		"evt_owner_000002": 404, "launch": 404} {
-		if a := call(t, srv, srv.Key, "GET /events/"+path, ""); a.status != want {
-			t.Errorf("GET /events/%s = %d, want %d", path, a.status, want)
-		}
+// TestFaultOrder tests that a request matches the first fault that isn't used up, and that After
+// passes requests on to the next fault.
+func TestFaultOrder(t *testing.T) {
+	srv := eventstest.New(t)
+	grace, owner := srv.NewKey("Grace")
+	send(t, srv, create)
+	faults := []*eventstest.Injected{
+		srv.Fail(list, eventstest.Fault{Status: 500, After: 1, Times: 2}),
+		srv.Fail(list, eventstest.Fault{Status: 429, User: owner.ID}),
+		srv.Fail(list, eventstest.Fault{Status: 502, Body: "x"}),
+		srv.Fail("GET /events/{id}", eventstest.Fault{Status: 503, Path: "/events/evt_owner_000001"}),
 	}
-	if f.Hits() != 2 {
-		t.Errorf("%d hits, want 2", f.Hits())
-	}
-	for _, tt := range []struct{ operation, path string }{
-		{"GET /events/{id}", "/events/"},
-		{"GET /events/{id}", "/events"},
-		{"GET /events/{id}", "events/evt_1"},
-		{"GET /events/{id}", "/events/evt_1/guests"},
-		{"GET /events/{id}", events.BasePath + "/events/evt_1"},
-		{"GET /events", "/event"},
+	for i, step := range []struct {
+		key, request string
+		want         int
+	}{
+		{srv.Key, list, 502}, // skipped by the first fault
+		{"svc_live_wrong", list, 401},
+		{srv.Key, "OPTIONS /events", 204},
+		{srv.Key, getMe, 200},
+		{grace, list, 500},
+		{srv.Key, "HEAD /events", 500},
+		{srv.Key, list, 502},
+		{grace, list + "?limit=0", 429},
+		{srv.Key, "GET /events/evt_owner_000001", 503},
+		{srv.Key, "GET /events/%65vt_owner_000001", 503},
+		{srv.Key, "GET /events/evt_2", 404},
 	} {
-		p := try(t, func(p *probe) {
-			eventstest.New(p, eventstest.NoListener()).Fail(tt.operation, eventstest.Fault{Status: 500, Path: tt.path})
-		})
-		_, form, _ := strings.Cut(tt.operation, " ")
-		want := fmt.Sprintf("path %q must be of the form %s, without %s", tt.path, form, events.BasePath)
-		if !strings.Contains(p.fatal, want) {
-			t.Errorf("%s with the path %s: fatal %q", tt.operation, tt.path, p.fatal)
+		got := send(t, srv, step.request, "x-service-api-key: "+step.key)
+		if got.status != step.want {
+			t.Errorf("step %d, %s: status = %d, want %d", i, step.request, got.status, step.want)
 		}
 	}
-	srv.Fail("GET /events", eventstest.Fault{Status: 500, Path: "/events"})
-	srv.Fail("GET /events/{id}/guests", eventstest.Fault{Status: 500, Path: "/events/a-slug/guests"})
+	var hits []int
+	for _, f := range faults {
+		hits = append(hits, f.Hits())
+	}
+	if want := []int{2, 1, 2, 2}; !slices.Equal(hits, want) {
+		t.Errorf("hits %d, want %d", hits, want)
+	}
+	faults[2].Clear()
+	if got := send(t, srv, list); got.status != 200 {
+		t.Errorf("after Clear: status = %d, want 200", got.status)
+	}
 }
 
-// A fault counts one request where a client has dropped one, whichever client that is: a
-// connection serves one request, so none is sent again behind the client's back.
-func TestConnectionsClose(t *testing.T) {
-	t.Parallel()
+// TestDelay tests that a delay ends when its time is over, its client gone or its fault cleared, and
+// that the request is carried out before.
+func TestDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := eventstest.New(t, eventstest.NoListener())
+		delayed := srv.Fail(create, eventstest.Fault{Delay: time.Minute})
+		start := time.Now()
+		client := srv.Client()
+		client.Timeout = 5 * time.Second
+		got := sendWith(t, client, srv, create)
+		if !errors.Is(got.err, context.DeadlineExceeded) {
+			t.Errorf("error = %v, want a timeout", got.err)
+		}
+		if n := countEvents(srv); n != 1 {
+			t.Errorf("%d events after a timeout, want 1", n)
+		}
+		if got := send(t, srv, create); got.status != 201 {
+			t.Errorf("status = %d, want 201", got.status)
+		}
+		if took := time.Since(start); took != time.Minute+5*time.Second {
+			t.Errorf("responses after %v, want 1m5s", took)
+		}
+		done := make(chan response)
+		go func() { done <- send(t, srv, create) }()
+		synctest.Wait()
+		if n := delayed.Hits(); n != 3 {
+			t.Errorf("Hits() = %d during a delay, want 3", n)
+		}
+		delayed.Clear()
+		if got := <-done; got.status != 201 {
+			t.Errorf("after Clear: status = %d, want 201", got.status)
+		}
+		if took := time.Since(start); took != time.Minute+5*time.Second {
+			t.Errorf("a response after Clear took %v", took)
+		}
+	})
+}
+
+// TestDelayOverTimeouts tests that the server's timeouts don't end a delay.
+func TestDelayOverTimeouts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := eventstest.New(t, eventstest.NoListener())
+		srv.Fail(create, eventstest.Fault{Delay: time.Hour})
+		if got := send(t, srv, create); got.status != 201 {
+			t.Errorf("status = %d (%v), want 201", got.status, got.err)
+		}
+	})
+}
+
+// TestDroppedOnce tests that no client resends a dropped request by itself: each connection serves
+// one request.
+func TestDroppedOnce(t *testing.T) {
 	srv := eventstest.New(t)
 	client := &http.Client{Transport: &http.Transport{}}
 	key := "x-service-api-key: " + srv.Key
-	for _, path := range []string{"/users/me", "/events/none", "/events?x=1"} {
-		resp := send(t, client, "GET", srv.URL+path, "", key)
-		if resp.err != nil {
-			t.Fatal(resp.err)
+	for range 3 {
+		if got := sendWith(t, client, srv, getMe, key); got.status != 200 {
+			t.Fatalf("status = %d (%v), want 200", got.status, got.err)
 		}
 	}
 	for _, fault := range []eventstest.Fault{{Drop: true, Times: 1}, {Lose: true, Times: 1}} {
-		srv.Fail("POST /events/create", fault)
-		srv.Fail("GET /events", fault)
-		for _, request := range []string{"POST /events/create", "GET /events"} {
-			method, path, _ := strings.Cut(request, " ")
-			if a := send(t, client, method, srv.URL+path, bodyOf(request), key, "Idempotency-Key: k"); a.err == nil {
-				t.Errorf("%+v: %s = %d, sent again without being told", fault, request, a.status)
+		for _, operation := range []string{create, list} {
+			srv.Fail(operation, fault)
+			got := sendWith(t, client, srv, operation, key, "Idempotency-Key: k")
+			if got.err == nil {
+				t.Errorf("%s with %v: status = %d, want an error", operation, fault, got.status)
 			}
 		}
 	}
-	if n := len(srv.Requests("POST /events/create")); n != 2 {
-		t.Errorf("%d requests, want 2", n)
+	if n := len(srv.Requests(create)); n != 2 {
+		t.Errorf("%d creates arrived, want 2", n)
 	}
 }

@@ -1,136 +1,234 @@
 package eventstest_test
 
 import (
-	"io"
-	"net/http"
+	"fmt"
+	"net"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"example.com/events"
 	"example.com/events/eventstest"
 )
 
-// In a bubble of synctest, Await waits in the time of the bubble, and gives up after ten seconds of it.
-func TestAwaitInBubble(t *testing.T) {
-	t.Parallel()
+// dial opens a connection to a server that is closed when the test ends, and sends a text.
+func dial(t testing.TB, srv *eventstest.Server, text string) net.Conn {
+	t.Helper()
+	address := strings.TrimSuffix(strings.TrimPrefix(srv.URL, "http://"), events.BasePath)
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := conn.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func TestRequests(t *testing.T) {
+	srv := eventstest.New(t)
+	srv.Advance(time.Minute)
+	srv.Fail(create, eventstest.Fault{Status: 503, Delay: time.Nanosecond, Times: 1})
+	before := time.Now()
+	for range 2 {
+		send(t, srv, create, "X-A: b")
+	}
+	after := time.Now()
+	got := srv.Requests(create)
+	if len(got) != 2 {
+		t.Fatalf("%d requests, want 2", len(got))
+	}
+	for i, r := range got {
+		if r.Received.Before(before) || r.Received.After(after) {
+			t.Errorf("request %d: Received = %v, want it from %v to %v", i, r.Received, before, after)
+		}
+		if a := r.Header.Get("X-A"); a != "b" {
+			t.Errorf("request %d: header X-A = %q, want b", i, a)
+		}
+		r.Received = time.Time{}
+		r.Header = nil
+		want := eventstest.Request{
+			Seq:       i + 1,
+			Time:      srv.Now(),
+			Method:    "POST",
+			Path:      events.BasePath + "/events/create",
+			Operation: create,
+			Status:    []int{503, 201}[i],
+			User:      "usr_owner",
+			Body:      launch,
+			Fault:     []string{"status 503, delay 1ns", ""}[i],
+			Error:     []string{"a test fault refused this request; it was not carried out", ""}[i],
+		}
+		if fmt.Sprintf("%+v", r) != fmt.Sprintf("%+v", want) {
+			t.Errorf("request %d:\n got %+v\nwant %+v", i, r, want)
+		}
+	}
+	got[0].Header.Set("X-A", "changed")
+	if a := srv.Requests(create)[0].Header.Get("X-A"); a != "b" {
+		t.Errorf("header X-A = %q after the caller changed a copy, want b", a)
+	}
+}
+
+// TestRequestsOf tests the selection of requests, and which of them have an operation and a user.
+func TestRequestsOf(t *testing.T) {
+	srv := eventstest.New(t, eventstest.AllowUnknownRoutes())
+	grace, owner := srv.NewKey("Grace")
+	send(t, srv, getMe)
+	send(t, srv, "HEAD /users/me", "x-service-api-key: "+grace)
+	send(t, srv, list+"?limit=3", "x-service-api-key: "+grace)
+	send(t, srv, list, "x-service-api-key: svc_live_wrong")
+	send(t, srv, "GET /event")
+	send(t, srv, "DELETE /events")
+	send(t, srv, "OPTIONS /events")
+	for _, tt := range []struct {
+		name string
+		got  []eventstest.Request
+		want []string
+	}{
+		{"all", srv.Requests(""), []string{
+			"1: GET /users/me usr_owner 200",
+			"2: GET /users/me usr_grace 200",
+			"3: GET /events usr_grace 200",
+			"4: GET /events  401",
+			"5:   404",
+			"6:   405",
+			"7:   204",
+		}},
+		{"operation", srv.Requests(list), []string{"3: GET /events usr_grace 200", "4: GET /events  401"}},
+		{"user", srv.Requests("", owner.ID), []string{"2: GET /users/me usr_grace 200",
+			"3: GET /events usr_grace 200"}},
+		{"users", srv.Requests(getMe, owner.ID, "usr_owner"), []string{"1: GET /users/me usr_owner 200",
+			"2: GET /users/me usr_grace 200"}},
+	} {
+		var got []string
+		for _, r := range tt.got {
+			got = append(got, fmt.Sprintf("%d: %s %s %d", r.Seq, r.Operation, r.User, r.Status))
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	if query := srv.Requests(list)[0].Query; query != "limit=3" {
+		t.Errorf("Query = %q, want limit=3", query)
+	}
+	srv.ClearRequests()
+	send(t, srv, getMe)
+	if got := srv.Requests(""); len(got) != 1 || got[0].Seq != 8 {
+		t.Errorf("after ClearRequests and a request: %v, want request 8", got)
+	}
+}
+
+func TestJournalLimits(t *testing.T) {
+	srv := eventstest.New(t, eventstest.NoListener())
+	for i := range 1001 {
+		send(t, srv, getMe+"?x="+fmt.Sprint(i))
+	}
+	got := srv.Requests("")
+	if len(got) != 1000 {
+		t.Fatalf("%d requests, want 1000", len(got))
+	}
+	if got[0].Query != "x=1" {
+		t.Errorf("the oldest request has the query %s, want x=1", got[0].Query)
+	}
+	long := strings.NewReader(strings.Repeat("x", 65<<10))
+	if _, err := srv.Client().Post(srv.URL+"/events/create", "", long); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(srv.Requests(create)[0].Body); n != 64<<10 {
+		t.Errorf("a body of 65 KiB has %d bytes in the journal, want %d", n, 64<<10)
+	}
+}
+
+func TestJournalHasNoKeys(t *testing.T) {
+	const key = "svc_live_0123456789abcdef"
+	srv := eventstest.New(t, eventstest.AllowUnknownRoutes())
+	send(t, srv, "GET /"+key+"?a="+key,
+		"x-service-api-key: "+key, "Authorization: Bearer "+key, "Cookie: a="+key)
+	body := strings.NewReader(`{"` + key + `":1}`)
+	if _, err := srv.Client().Post(srv.URL+"/events/create", "", body); err != nil {
+		t.Fatal(err)
+	}
+	got := srv.Requests("")
+	if text := fmt.Sprintf("%+v", got); strings.Contains(text, key) {
+		t.Errorf("the journal has a key: %s", text)
+	}
+	for name, want := range map[string]string{
+		"x-service-api-key": "…cdef",
+		"Authorization":     "Bearer …cdef",
+		"Cookie":            "a=…cdef",
+	} {
+		if value := got[0].Header.Get(name); value != want {
+			t.Errorf("%s: %q, want %q", name, value, want)
+		}
+	}
+	if want := `{"…cdef":1}`; got[1].Body != want {
+		t.Errorf("Body = %s, want %s", got[1].Body, want)
+	}
+}
+
+// TestJournalBodyMissing tests that a request whose body doesn't arrive uses up no fault.
+func TestJournalBodyMissing(t *testing.T) {
+	srv := eventstest.New(t)
+	f := srv.Fail(create, eventstest.Fault{Status: 500})
+	conn := dial(t, srv, "POST "+events.BasePath+"/events/create HTTP/1.1\r\nHost: x\r\n"+
+		"x-service-api-key: "+srv.Key+"\r\nContent-Length: 100\r\n\r\n{")
+	conn.Close()
+	got := srv.Await(1, create)
+	if got[0].Status != 408 {
+		t.Errorf("Status = %d, want 408", got[0].Status)
+	}
+	if n := f.Hits(); n != 0 {
+		t.Errorf("Hits() = %d, want 0", n)
+	}
+}
+
+func TestAwait(t *testing.T) {
+	srv := eventstest.New(t)
+	grace, owner := srv.NewKey("Grace")
+	send(t, srv, create)
+	delayed := srv.Fail(create, eventstest.Fault{Delay: time.Hour})
+	done := make(chan response)
+	go func() { done <- send(t, srv, create, "x-service-api-key: "+grace) }()
+	got := srv.Await(1, create, owner.ID)
+	if len(got) != 1 {
+		t.Fatalf("%d requests, want 1", len(got))
+	}
+	if got[0].User != owner.ID {
+		t.Errorf("User = %s, want %s", got[0].User, owner.ID)
+	}
+	if got[0].Body != launch {
+		t.Errorf("Body = %s, want %s", got[0].Body, launch)
+	}
+	delayed.Clear()
+	if got := <-done; got.status != 201 {
+		t.Errorf("status = %d, want 201", got.status)
+	}
+	if n := len(srv.Await(2, "")); n != 2 {
+		t.Errorf("Await(2) = %d requests, want 2", n)
+	}
+}
+
+func TestAwaitTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := eventstest.New(t, eventstest.NoListener())
-		go func() {
-			for range 3 {
+		start := time.Now()
+		fake := runTest(t, func(t *fakeT) {
+			srv := eventstest.New(t, eventstest.NoListener())
+			go func() {
 				time.Sleep(time.Second)
-				call(t, srv, srv.Key, "GET /users/me", "")
-			}
-		}()
-		start := time.Now()
-		got := srv.Await(3, "GET /users/me")
-		if len(got) != 3 {
-			t.Errorf("%d requests, want 3", len(got))
-		}
-		if took := time.Since(start); took < 3*time.Second || took > 3010*time.Millisecond {
-			t.Errorf("three requests, a second apart, came after %v", took)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		p := try(t, func(p *probe) {
-			srv := eventstest.New(p, eventstest.NoListener())
-			call(t, srv, srv.Key, "GET /users/me", "")
-			srv.Await(2, "GET /users/me")
+				send(t, srv, getMe)
+			}()
+			srv.Await(2, getMe)
 		})
-		const want = `Await(2, "GET /users/me"): 1 of 2 requests have come in 10s:`
-		if !strings.Contains(p.fatal, want) || !strings.HasSuffix(p.fatal, " of usr_owner: 200") {
-			t.Errorf("fatal %q, want %q and the request", p.fatal, want)
+		want := `Await(2, ["GET /users/me"]): 1 of 2 requests arrived in 10s:` +
+			"\n  1: GET /api/public/v1/users/me of usr_owner: 200"
+		if !strings.HasSuffix(fake.fatal, want) {
+			t.Errorf("fatal error %q, want %q", fake.fatal, want)
 		}
-		if took := time.Since(start); took < 10*time.Second || took > 10010*time.Millisecond {
+		if took := time.Since(start).Round(time.Second); took != 10*time.Second {
 			t.Errorf("Await gave up after %v, want 10s", took)
 		}
 	})
-}
-
-// Await returns what has come, also while a fault holds it, and only of whom it is asked.
-func TestAwait(t *testing.T) {
-	t.Parallel()
-	srv := eventstest.New(t)
-	grace, owner := srv.NewKey("Grace")
-	call(t, srv, srv.Key, "GET /events", "")
-	held := srv.Fail("POST /events/create", eventstest.Fault{Delay: time.Hour})
-	var clients sync.WaitGroup
-	body, w := io.Pipe()
-	clients.Go(func() {
-		r, _ := http.NewRequest("POST", srv.URL+"/events/create", body)
-		r.Header.Set("x-service-api-key", grace)
-		if resp, err := srv.Client().Do(r); err == nil {
-			resp.Body.Close()
-		}
-	})
-	clients.Go(func() {
-		until(t, "it has begun", func() bool { return len(srv.Requests("POST /events/create")) == 1 })
-		io.WriteString(w, launch[:9])
-		time.Sleep(20 * time.Millisecond)
-		io.WriteString(w, launch[9:])
-		w.Close()
-	})
-	got := srv.Await(1, "POST /events/create", owner.ID)
-	if len(got) != 1 || got[0].Body != launch || got[0].Status != 0 || got[0].Fault != "delay 1h0m0s" ||
-		got[0].User != owner.ID {
-		t.Errorf("Await of a request that is held: %+v", got)
-	}
-	held.Clear()
-	clients.Wait()
-	if got := srv.Await(2, ""); len(got) != 2 || got[0].Operation != "GET /events" || got[1].Status != 201 {
-		t.Errorf("Await of all: %+v", got)
-	}
-	for want, f := range map[string]func(s *eventstest.Server){
-		`Await(1, "GET /event"): operation "GET /event" is not known`: func(s *eventstest.Server) { s.Await(1, "GET /event") },
-		`Await(1, "", usr_nobody): user "usr_nobody" is not known`:    func(s *eventstest.Server) { s.Await(1, "", "usr_nobody") },
-	} {
-		if p := try(t, func(p *probe) { f(eventstest.New(p, eventstest.NoListener())) }); !strings.Contains(p.fatal, want) {
-			t.Errorf("fatal %q, want %q", p.fatal, want)
-		}
-	}
-}
-
-// The journal has nothing that browsers and probes ask for beside the API.
-func TestNotInJournal(t *testing.T) {
-	t.Parallel()
-	srv := eventstest.New(t)
-	root := strings.TrimSuffix(srv.URL, "/api/public/v1")
-	for _, path := range []string{"/", "/healthz", "/openapi.json", "/favicon.ico"} {
-		send(t, srv.Client(), "GET", root+path, "")
-	}
-	if r := srv.Requests(""); len(r) != 0 {
-		t.Errorf("the journal has %+v", r)
-	}
-}
-
-// When a test fails, its end logs what was asked.
-func TestFailureLogs(t *testing.T) {
-	t.Parallel()
-	run := func(fails bool) string {
-		return try(t, func(p *probe) {
-			srv := eventstest.New(p, eventstest.NoListener(), eventstest.AllowUnknownRoutes())
-			for range 19 {
-				call(t, srv, srv.Key, "GET /users/me", "")
-			}
-			srv.Fail("GET /events", eventstest.Fault{Status: 503, Delay: time.Nanosecond, Times: 1})
-			call(t, srv, srv.Key, "GET /events?limit=3", "")
-			call(t, srv, "svc_live_wrong", "GET /event", "")
-			if fails {
-				p.Errorf("something else")
-			}
-		}).logged
-	}
-	if log := run(false); log != "" {
-		t.Errorf("a test that passes logs %q", log)
-	}
-	log := run(true)
-	want := "\n  20: GET /api/public/v1/events?limit=3 of usr_owner: 503: nothing was done, as a test wants it" +
-		" (status 503, delay 1ns)" +
-		"\n  21: GET /api/public/v1/event of nobody: 401: invalid API key: no such key, or it was revoked; " +
-		"send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>"
-	if strings.Count(log, "\n") != 20 || !strings.HasSuffix(log, want) || !strings.Contains(log, "\n  2: GET ") {
-		t.Errorf("a test that fails logs %q, want 20 requests with %q at the end", log, want)
-	}
 }
