@@ -380,19 +380,18 @@ func randomID(kind, _ string) string {
 	return text
 }
 
-// setCreatedAt sets the time of creation of a row unless it is given.
+// setCreatedAt sets the time of creation of a row unless it is given. By the system clock, it is later than
+// all before.
 func (s *Store) setCreatedAt(created *time.Time) {
 	if created.IsZero() {
 		*created = s.now()
-		if s.cfg.Now == nil && !created.After(s.lastCreated) && s.lastCreated.Before(maxCreated) {
-			*created = s.lastCreated.Truncate(time.Microsecond).Add(time.Microsecond)
+		next := s.lastCreated.Truncate(time.Microsecond).Add(time.Microsecond)
+		if s.cfg.Now == nil && created.Before(next) && next.Year() <= 9999 {
+			*created = next
 		}
 	}
 	s.lastCreated = latest(s.lastCreated, *created)
 }
-
-// maxCreated is the last time that can be moved forward: no date-time has a year of five digits.
-var maxCreated = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 func (s *Store) now() time.Time {
 	if s.cfg.Now != nil {
