@@ -32,9 +32,8 @@
 // commit.
 //
 // A commit whose records don't fit into a line replaces the file by a snapshot of all rows instead: the file
-// is rewritten. That also removes stale records, which are those of rows that were changed or deleted since.
-// So the file is also rewritten when it has doubled, and by [Open] if it holds deletes or has an older
-// format.
+// is rewritten. That also removes stale records: records of rows that were changed or deleted since. So the
+// file is also rewritten when it has doubled, and by [Open] if it holds deletes or has an older format.
 package jsondb
 
 import (
@@ -53,8 +52,8 @@ import (
 
 // A Table describes the rows of one kind.
 type Table struct {
-	Name   string // of a row in a record: "event" in {"event":{…}}
-	Prefix string // of IDs, before the underscore: "evt" in evt_1
+	Name   string // name of a record of a row: "event" in {"event":{…}}
+	Prefix string // beginning of IDs, before the underscore: "evt" in evt_1
 	Parent string // prefix of the table of the parents; "" if the rows have none
 
 	// Fields are the fields that the database reads, in the order in which they are in the text of a row.
@@ -100,7 +99,7 @@ type idempotency struct {
 	At   time.Time `json:"at"`
 }
 
-const keyLifetime = 24 * time.Hour // of an idempotency key
+const keyLifetime = 24 * time.Hour // lifetime of an idempotency key
 
 // Options configure a [DB].
 type Options struct {
@@ -142,7 +141,7 @@ type DB struct {
 	writer    sync.Mutex // held by the commit under way; guards the fields up to mu
 	closed    bool
 	records   []byte   // records of the commit, without the brackets
-	values    []string // of parseRow; kept for its memory
+	values    []string // scratch memory of parseRow
 	rewriteAt int64    // size of the file at which it is rewritten
 
 	mu sync.RWMutex // guards the fields below; to change them, writer is held as well
@@ -257,7 +256,7 @@ func (db *DB) table(prefix string) *Table {
 	return nil
 }
 
-// Batch calls f in a transaction and commits its changes, which may share the commit with those of other
+// Batch calls f in a transaction and commits its changes, which may share the commit with other
 // concurrent calls. It returns when the changes are durable and visible to View. If f fails or panics, Batch
 // returns that error, and nothing that f did is committed.
 //

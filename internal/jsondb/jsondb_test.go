@@ -117,7 +117,7 @@ func (m model) delete(id string) {
 	}
 }
 
-// list returns the children of a row as Page has them: those before a position, which may be nil.
+// list returns the children of a row before a position, which may be nil, in the order of Page.
 func (m model) list(parent, prefix string, before *Position, match func(row) bool) []string {
 	var rows []row
 	for _, r := range m.rows {
@@ -221,7 +221,7 @@ func (m model) check(t *testing.T, rnd *rand.Rand, tx *Tx) {
 	}
 }
 
-// checkPages compares the pages of a list after a position with the model: of all rows, and of those with an
+// checkPages compares the pages of a list after a position with the model: of all rows, and of rows with an
 // even version.
 func (m model) checkPages(t *testing.T, tx *Tx, parent, prefix string, after *Position, limit int) {
 	t.Helper()
@@ -265,7 +265,7 @@ func (m model) checkPages(t *testing.T, tx *Tx, parent, prefix string, after *Po
 // begunList is a list whose first page was read.
 type begunList struct {
 	parent, prefix string
-	after          *Position // of the last row of that page
+	after          *Position // end of that page
 }
 
 var errTest = errors.New("refused by the test")

@@ -56,7 +56,7 @@ func (o Options) forLog() commitlog.Options {
 }
 
 const (
-	bytesPerName = 300     // of a data file, about: an event has an ID and a slug
+	bytesPerName = 300     // bytes of a data file per name, about: an event has an ID and a slug
 	maxNames     = 1 << 23 // room for more isn't made in advance, whatever the size of the file
 )
 
@@ -75,7 +75,7 @@ func newLoader(path string, o Options) *loader {
 	db := New(o)
 	tx := &Tx{db: db, base: &state{}, pending: newState()}
 	info, err := os.Stat(path)
-	if err == nil { // growing the map would take another 15 % of the time
+	if err == nil { // growing the map would take another 20 % of the time
 		tx.pending.names = make(map[string]*Row, min(info.Size()/bytesPerName, maxNames))
 	}
 	return &loader{db: db, tx: tx, format: o.Formats[len(o.Formats)-1]}
@@ -157,7 +157,7 @@ func (l *loader) recode(name, json string) (string, error) {
 	return "", errRecord
 }
 
-// finish makes the state of the database from what was read.
+// finish makes the records that were read the state of the database.
 func (l *loader) finish() {
 	db := l.db
 	s := &l.tx.pending

@@ -185,7 +185,7 @@ func TestDamagedRecords(t *testing.T) {
 	event := `{"event":` + row{id: "evt_1", parent: "usr_1"}.json() + `}`
 	tests := []struct {
 		name   string
-		record string // of the second commit, after a user and an event
+		record string // second commit, after a user and an event
 		reason string
 	}{
 		{"not a record", `{}`, "not in the form"},

@@ -48,8 +48,8 @@ func (tx *Tx) Get(prefix, id string) *Row {
 }
 
 // Idempotent returns the row that was created with an idempotency key under an owner, which is its parent,
-// within the last 24 hours, and the digest of the body of that request. It returns nil if there is none, or
-// if the row was deleted.
+// within the last 24 hours, and the digest of the body of that request. It returns nil if there is no such
+// row, or if it was deleted.
 func (tx *Tx) Idempotent(owner, key string) (r *Row, body string) {
 	r = tx.Find(idempotencyName(owner, key))
 	if r == nil || !tx.db.valid(r.idempotency) {
@@ -75,7 +75,7 @@ func (tx *Tx) Changes() int { return len(tx.changes) - tx.savepoint - tx.implied
 
 // Put stores the row that a text stands for: a new row, or a new version of the row with its ID. It returns
 // the row, and changes nothing if the row has this text already. Put copies the text. It panics if the text
-// isn't a row, if its parent doesn't exist, if its unique key is that of another row, or if it has another
+// isn't a row, if its parent doesn't exist, if another row has its unique key, or if it has another
 // parent or time of creation than before.
 func (tx *Tx) Put(json []byte) *Row { return tx.mustPut(json, nil) }
 
@@ -134,7 +134,7 @@ func (tx *Tx) name(r *Row) {
 	}
 }
 
-// unname makes the names that lead to a row lead to none.
+// unname makes the names that lead to a row lead to no row.
 func (tx *Tx) unname(r *Row) {
 	tx.pending.names[r.ID] = nil
 	if r.Key != "" {
@@ -207,8 +207,8 @@ func sortRows(rows []*Row) []*Row {
 	return slices.Compact(rows)
 }
 
-// Children yields the rows of the table with a prefix that belong to a parent, or, if parent is empty, those
-// without one. The oldest comes first.
+// Children yields the rows of the table with a prefix that belong to a parent, or, if parent is empty, the
+// rows without a parent. The oldest comes first.
 func (tx *Tx) Children(parent, prefix string) iter.Seq[*Row] {
 	return slices.Values(tx.rows(listKey{parent, tx.db.table(prefix)}))
 }
