@@ -38,7 +38,7 @@ func TestHouse(t *testing.T) {
 		return all
 	}
 	forbidden := map[string]string{
-		"main.go":              rooms("command", "greeting", "offline", "operator", "double", "webui", "strict", "form", "answer", "rows"),
+		"main.go":              rooms("command", "greeting", "offline", "operator", "testdouble", "webui", "strict", "form", "answer", "rows"),
 		"adapters.go":          forServer + rooms("answer", "httpapi", "jsondb", "schema", "strict"),
 		"api.go":               forServer + rooms("httpapi", "jsondb"),
 		"auth.go":              forServer + rooms("httpapi", "jsondb", "schema", "strict"),
@@ -59,7 +59,6 @@ func TestHouse(t *testing.T) {
 		"internal/offline/":    root + " " + http + " " + rooms("command", "jsondb", "operator", "rows"),
 		"internal/command/":    root + " " + rooms("answer", "strict"),
 		"internal/operator/":   root + " os " + rooms("answer", "command", "strict"),
-		"internal/double/":     root + " " + forServer + rooms("answer", "form", "operator", "strict"),
 		"internal/testdouble/": root + " " + forServer + rooms("httpapi", "schema", "strict"),
 		"eventstest/":          forServer + rooms("httpapi", "testdouble"),
 	}

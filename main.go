@@ -18,13 +18,13 @@ import (
 
 	"example.com/events/internal/answer"
 	"example.com/events/internal/command"
-	"example.com/events/internal/double"
 	"example.com/events/internal/form"
 	"example.com/events/internal/greeting"
 	"example.com/events/internal/offline"
 	"example.com/events/internal/operator"
 	"example.com/events/internal/rows"
 	"example.com/events/internal/strict"
+	"example.com/events/internal/testdouble"
 	"example.com/events/internal/webui"
 )
 
@@ -153,6 +153,8 @@ type service struct {
 	fill func(context.Context, *adapter) (key string, err error)
 	// handler returns what answers the requests for the API.
 	handler func(*adapter) http.Handler
+	// store returns the store that the handler serves at present.
+	store func(*adapter) *Store
 	// keepAlives: a connection can serve more than one request.
 	keepAlives bool
 	// pages are those for people, by their path.
@@ -179,6 +181,7 @@ func (e *eventsd) apiService(logger *slog.Logger, note string, isKeyPublic bool)
 	return service{
 		config:     Config{Logger: logger},
 		handler:    func(a *adapter) http.Handler { return a },
+		store:      func(a *adapter) *Store { return a.Store },
 		keepAlives: true,
 		pages: func(key string) map[string]http.HandlerFunc {
 			if !isKeyPublic {
@@ -278,7 +281,7 @@ type doubleFlags struct {
 func (f *doubleFlags) declare(flags *command.Flags) {
 	f.serverFlags.declare(flags, "127.0.0.1:0")
 	f.storeFlags.declare(flags)
-	flags.String(&f.time, "time", double.Start.Format(time.RFC3339),
+	flags.String(&f.time, "time", testdouble.DefaultStart.Format(time.RFC3339),
 		"`TIME` at which the clock stands at the start, in RFC 3339")
 	flags.String(&f.controlToken, "control-token", "", "`TOKEN` of the control API, in place of a random one")
 	flags.Bool(&f.untilEOF, "until-eof", false, "stop when standard input ends")
@@ -311,14 +314,7 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 			return command.Usagef(
 				"double takes a command behind --, as in eventsd double -- npm test, or neither")
 		}
-		d := double.New(BasePath)
-		d.At = at
-		d.AnyRoute = f.anyRoute
-		d.AnyRouteBy = "-allow-unknown-routes"
-		if len(flags.Args) == 0 { // else they are listed when the command has ended
-			d.Unknown = func(problem string) { logger.Warn(problem) }
-		}
-		run := &doubleRun{e, d, f, flags.Args, logger}
+		run := &doubleRun{e, nil, f, at, flags.Args, logger}
 		return e.live(f.serverFlags, run.service())
 	}
 }
@@ -326,23 +322,20 @@ func (e *eventsd) double(flags *command.Flags) func() error {
 // doubleRun is one run of a double, alone or beside a command.
 type doubleRun struct {
 	e      *eventsd
-	double *double.Double
+	double *testdouble.Double // set by fill
 	flags  doubleFlags
+	start  time.Time
 	child  []string // the command with its arguments; empty if the double is alone
 	logger *slog.Logger
 }
 
 func (r *doubleRun) service() service {
 	s := service{
-		config: Config{
-			Logger:         r.logger,
-			NewEventStatus: r.flags.newEventStatus,
-			Now:            r.double.Now,
-			NewID:          r.double.NewID,
-		},
+		config:       Config{Logger: r.logger},
 		fill:         r.fill,
 		handler:      r.handler,
-		keepAlives:   false, // see [double.Double.Handler]
+		store:        func(*adapter) *Store { return r.double.Server().(*api).store },
+		keepAlives:   false, // see [testdouble.Double.ServeHTTP]
 		pages:        r.pages,
 		lines:        r.lines,
 		announce:     r.e.announce,
@@ -361,29 +354,56 @@ func (r *doubleRun) service() service {
 	return s
 }
 
-// fill applies the seed and makes the key of the first user. A reset of the double comes back to this
-// state.
-func (r *doubleRun) fill(ctx context.Context, a *adapter) (key string, err error) {
-	err = r.double.Begin(a, func() error {
-		err := r.e.applySeed(ctx, a, r.flags.seed)
+// fill creates the double, which has a server of its own, and returns the key of the first user.
+func (r *doubleRun) fill(ctx context.Context, _ *adapter) (key string, err error) {
+	seed := []byte("[]")
+	if r.flags.seed != "" {
+		seed, err = r.e.readInput(ctx, r.flags.seed)
 		if err != nil {
-			return err
+			return "", fmt.Errorf("the seed %s: %w", r.flags.seed, err)
 		}
-		key, err = ownerKey(a, r.flags.apiKey)
-		return err
-	})
-	return key, err
+	}
+	c := testdouble.Config{
+		BasePath: BasePath,
+		NewServer: func(now func() time.Time, newID func(kind, owner string) string) testdouble.Server {
+			a := newAPI(NewStore(&Config{
+				Now:            now,
+				NewID:          newID,
+				Logger:         r.logger,
+				NewEventStatus: r.flags.newEventStatus,
+			}))
+			a.changeLevel = slog.LevelDebug
+			return a
+		},
+		Seed: func(s testdouble.Server) error {
+			err := s.(*api).store.ApplyJSON(seed)
+			if err != nil {
+				return fmt.Errorf("the seed %s: %w", r.flags.seed, err)
+			}
+			return nil
+		},
+		Start:              r.start,
+		Key:                r.flags.apiKey,
+		AllowUnknownRoutes: r.flags.anyRoute,
+	}
+	if len(r.child) == 0 { // otherwise they are listed when the command has ended
+		c.Logger = r.logger
+	}
+	r.double, err = testdouble.New(c)
+	if err != nil {
+		return "", err
+	}
+	return r.double.Key(), nil
 }
 
-// handler answers requests for the control API, and all others as the API does, but for faults.
-func (r *doubleRun) handler(a *adapter) http.Handler {
-	control := r.double.Control(r.flags.controlToken, r.logger.Debug, a.writeError)
-	withFaults := r.double.Handler(a)
+// handler serves requests for the control API, and all others as the API does, but for faults.
+func (r *doubleRun) handler(*adapter) http.Handler {
+	control := r.double.Control(r.flags.controlToken)
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		if strings.HasPrefix(request.URL.Path+"/", double.ControlPath+"/") {
+		if strings.HasPrefix(request.URL.Path+"/", testdouble.ControlPath+"/") {
 			control.ServeHTTP(w, request)
 		} else {
-			withFaults.ServeHTTP(w, request)
+			r.double.ServeHTTP(w, request)
 		}
 	})
 }
@@ -392,13 +412,13 @@ func (r *doubleRun) pages(key string) map[string]http.HandlerFunc {
 	const note = `This is a test double. Its <a href="/_control/">inspector</a> shows the requests ` +
 		`that come.`
 	return map[string]http.HandlerFunc{
-		"/":                      page(webui.Reference(note, key)),
-		double.ControlPath + "/": page(webui.Inspector()),
+		"/":                          page(webui.Reference(note, key)),
+		testdouble.ControlPath + "/": page(webui.Inspector()),
 	}
 }
 
 func (r *doubleRun) lines(at greeting.Place, key string) command.Ready {
-	return greeting.DoubleLines(at, key, at.Root+double.ControlPath, r.flags.controlToken)
+	return greeting.DoubleLines(at, key, at.Root+testdouble.ControlPath, r.flags.controlToken)
 }
 
 // runChild runs the command, which finds the double by variables of its environment.
@@ -436,21 +456,6 @@ func (r *doubleRun) reportProblems() bool {
 	return len(problems) == 0
 }
 
-// ownerKey makes the first user of a double a key: with the chosen secret, or with one
-// that is the same in every double, unless the seed has that one.
-func ownerKey(a *adapter, chosen string) (secret string, err error) {
-	const owner = double.OwnerID
-	if chosen == "" {
-		secret, _, err = a.Store.IssueKey(owner)
-		return secret, err
-	}
-	err = a.Apply(Record{Key: &Key{UserID: owner, Secret: chosen}})
-	if err != nil {
-		return "", fmt.Errorf("the chosen API key cannot be that of %s beside the seed: %w", owner, err)
-	}
-	return chosen, nil
-}
-
 // live is the life of a server from its start to its end. Listening comes first, as no key must
 // be made and shown for a server that cannot serve. A stop waits for each step to end, except
 // for reading a seed and applying it, of which nothing is left then.
@@ -480,7 +485,10 @@ func (e *eventsd) live(f serverFlags, s service) error {
 	// Serve.
 	root := command.URL(listener.Addr().String(), "localhost")
 	at := greeting.Place{Root: root, API: root + BasePath, Data: a.db.Path()}
-	public := command.NewServer(listener, withPages(a, s.handler(a), s.pages(key)), logger, a.aboutRequest)
+	public := command.NewServer(listener, withPages(a, s.handler(a), s.pages(key)), logger,
+		func(r *http.Request, answered http.Header) []any {
+			return s.store(a).aboutRequest(r, answered)
+		})
 	public.SetKeepAlivesEnabled(s.keepAlives)
 	servers := []*command.Server{public}
 	if forOperator := operatorServer(a, s, at.API, began); forOperator != nil {
@@ -626,13 +634,13 @@ func (p process) status(answer.Request) (any, error) {
 }
 
 // aboutRequest is what the log of a request has of its user and API key and, in a double, of its fault.
-func (a *adapter) aboutRequest(r *http.Request, answered http.Header) (line []any) {
+func (s *Store) aboutRequest(r *http.Request, answered http.Header) (line []any) {
 	secret, _ := credential(r.Header)
-	user, key, _ := a.lookupKey(secret)
+	user, key, _ := s.lookupKey(secret)
 	if user != "" {
 		line = append(line, "user", user, "key", key)
 	}
-	if fault := answered.Get(double.FaultHeader); fault != "" {
+	if fault := answered.Get(testdouble.FaultHeader); fault != "" {
 		line = append(line, "fault", fault)
 	}
 	return line

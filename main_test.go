@@ -317,7 +317,7 @@ func TestMistakes(t *testing.T) {
 		{"a data file for a seed", []string{any, "-memory", "-seed", in("running.json")},
 			"is a data file, not an array of records"},
 		{"a key that the seed has", []string{"double", any, "-api-key", "svc_live_ada",
-			"-seed", write("ada.json", seed)}, "the chosen API key cannot be that of usr_owner beside the seed: " +
+			"-seed", write("ada.json", seed)}, "the first user can't have the chosen API key: " +
 			"record 1: key: user_id never changes"},
 		{"an email of nobody", []string{"key", "issue", "-data", in("running.json"), "-email", "x@example.com"},
 			"no user has this email yet"},
@@ -888,7 +888,7 @@ func TestOperatorLog(t *testing.T) {
 		resp.Body.Close()
 		d.stop()
 		log := d.stderr.String()
-		if resp.StatusCode != 200 || strings.Contains(log, "applied records") != verbose ||
+		if resp.StatusCode != 200 || strings.Contains(log, "records applied") != verbose ||
 			strings.Contains(log, "msg=ready") != verbose {
 			t.Errorf("POST /records to a double with -v=%v = %s and logged %s", verbose, resp.Status, log)
 		}

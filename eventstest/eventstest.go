@@ -131,7 +131,7 @@ func New(t testing.TB, opts ...Option) *Server {
 			for _, seed := range o.seeds {
 				err := seed(s.Store)
 				if err != nil {
-					return err
+					return fmt.Errorf("seed: %w", err)
 				}
 			}
 			return nil

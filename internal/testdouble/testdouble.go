@@ -134,7 +134,7 @@ func newSession(c Config) (*session, error) {
 	if c.Seed != nil {
 		err := c.Seed(s.server)
 		if err != nil {
-			return nil, fmt.Errorf("seed: %w", err)
+			return nil, err
 		}
 	}
 	if c.Key == "" {
@@ -220,6 +220,9 @@ func (s *session) checkOperation(operation string) error {
 	}
 	return nil
 }
+
+// Server returns the current server.
+func (d *Double) Server() Server { return d.session.Load().server }
 
 // Key returns the first user's key.
 func (d *Double) Key() string { return d.session.Load().key }
