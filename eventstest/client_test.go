@@ -88,7 +88,7 @@ func TestWrongClients(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			red := map[string]bool{}
-			for _, name := range strings.Split(tt.red, ", ") {
+			for name := range strings.SplitSeq(tt.red, ", ") {
 				red[name] = true
 			}
 			for name, fault := range faults {
