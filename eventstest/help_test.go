@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"example.com/events/eventstest"
 )
@@ -71,16 +70,6 @@ func countEvents(srv *eventstest.Server) (n int) {
 		}
 	}
 	return n
-}
-
-// waitFor waits until a condition is true.
-func waitFor(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("timeout: " + what)
-		}
-	}
 }
 
 // fakeT is a test that may fail.
