@@ -25,8 +25,8 @@ export class Client {
     }
   }
 
-  // Tries again if there is no answer, or an error of the server. All tries have the
-  // same Idempotency-Key, so there is one event however many of them reach the server.
+  // Tries again if there is no response, half of one, or a server error. All attempts have the same
+  // Idempotency-Key, so they create one event.
   async create(event) {
     const idempotencyKey = randomUUID()
     for (let attempt = 1; ; attempt++) {

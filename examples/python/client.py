@@ -1,5 +1,6 @@
 """A small client of the events API. The base URL ends in /api/public/v1."""
 
+import http.client
 import json
 import urllib.error
 import urllib.parse
@@ -25,9 +26,8 @@ class Client:
             query["cursor"] = page["next_cursor"]
 
     def create(self, event):
-        """Tries again if there is no answer, or an error of the server. All tries
-        have the same Idempotency-Key, so there is one event however many of them
-        reach the server."""
+        """Tries again if there is no response, half of one, or a server error. All attempts
+        have the same Idempotency-Key, so they create one event."""
         idempotency_key = str(uuid.uuid4())
         for attempt in range(1, TRIES + 1):
             try:
@@ -36,7 +36,7 @@ class Client:
                 error.close()
                 if error.code < 500 or attempt == TRIES:
                     raise
-            except OSError:  # no answer
+            except (OSError, http.client.IncompleteRead):  # no response, or half of one
                 if attempt == TRIES:
                     raise
 

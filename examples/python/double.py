@@ -1,6 +1,5 @@
-"""The test double for your tests: copy this file. Under "eventsd double -- python3 -m unittest"
-it finds the double in the environment. Else it starts one: the program that EVENTSD names, or
-eventsd from the PATH."""
+"""The test double for your tests: copy this file. Under "eventsd double -- python3 -m unittest", it
+finds the double in the environment. Otherwise it starts one: the program $EVENTSD, or eventsd."""
 
 import datetime
 import json
@@ -15,25 +14,28 @@ class Double:
         self.process = None
         if "EVENTS_CONTROL_URL" in os.environ:
             self.base_url = os.environ["EVENTS_BASE_URL"]
-            self.control_url, self.token = os.environ["EVENTS_CONTROL_URL"], os.environ["EVENTS_CONTROL_TOKEN"]
+            self.control_url = os.environ["EVENTS_CONTROL_URL"]
+            self.token = os.environ["EVENTS_CONTROL_TOKEN"]
             return
-        # It ends when its standard input does: at stop, or with this process however that ends.
+        # The double ends when its stdin ends: in stop, or with this process.
         command = [os.environ.get("EVENTSD", "eventsd"), "double", "-until-eof"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         lines = {}
         for line in self.process.stdout:
             name, _, value = line.rstrip("\n").partition(": ")
             lines[name] = value
-            if name == "ready":  # it listens by now
+            if name == "ready":  # the double listens
                 break
         else:
             self.stop()
-            raise RuntimeError("eventsd ended before it was ready; stderr has the reason")
-        self.base_url, self.control_url, self.token = lines["base_url"], lines["control_url"], lines["control_token"]
+            raise RuntimeError("eventsd failed to start; see stderr")
+        self.base_url = lines["base_url"]
+        self.control_url = lines["control_url"]
+        self.token = lines["control_token"]
 
     def stop(self):
         if self.process:
-            self.process.communicate()  # closes its standard input and waits for its end
+            self.process.communicate()  # closes stdin and waits
 
     def control(self, method, path, body=None):
         request = urllib.request.Request(
@@ -46,22 +48,20 @@ class Double:
             return json.loads(response.read() or "null")
 
     def new_key(self, name):
-        """Creates a user with a key: with one each, tests don't see each other's events.
-        {id, key, user, base_url}"""
+        """Creates a user with a key: {id, key, user, base_url}. Each test needs its own."""
         return self.control("POST", "/keys", {"name": name})
 
     def fail(self, user, fault):
-        """Sets a fault for the requests of a user."""
+        """Adds a fault for the requests of a user."""
         return self.control("POST", "/faults", {**fault, "user": user})
 
     def requests(self, user):
-        """What a user called, oldest first."""
+        """Returns the requests of a user, oldest first."""
         return self.control("GET", "/requests?user=" + user)["data"]
 
     def tries(self, user, operation, count=0):
-        """The tries of an operation by a user, once count have arrived: each
-        with its status, its fault, its Idempotency-Key ("key"), and how many seconds it came after
-        the one before ("after")."""
+        """Waits for count requests of a user for an operation. Returns the status, fault and
+        Idempotency-Key ("key") of each, and the seconds since the one before ("after")."""
         query = {"user": user, "operation": operation, "count": count, "wait": "5s"}
         found = self.control("GET", "/requests?" + urllib.parse.urlencode(query))
         if found["timed_out"]:
@@ -79,17 +79,17 @@ class Double:
         return tries
 
     def count_events(self, user):
-        """How many events a user hosts, whatever the answers to their creates were."""
+        """Returns the number of events of a user."""
         events = [record.get("event") for record in self.control("GET", "/records")]
         return sum(1 for event in events if event and event["host_id"] == user)
 
 
 def same_key(tries):
-    """Whether all tries had one Idempotency-Key, so that they make one event."""
+    """Reports whether all attempts had the same Idempotency-Key."""
     return all(t["key"] and t["key"] == tries[0]["key"] for t in tries)
 
 
 def _seconds(instant):
-    """An instant such as 2030-01-01T00:00:00.123456789Z in seconds. Python reads six digits at most."""
+    """Returns 2030-01-01T00:00:00.123456789Z in seconds. Python's parser reads at most six digits."""
     whole, _, fraction = instant.rstrip("Z").partition(".")
     return datetime.datetime.fromisoformat(whole + "+00:00").timestamp() + float("0." + (fraction or "0"))
