@@ -891,8 +891,6 @@ func (c *checks) watch(t *tab, s *server) {
 	key := s.lines["api_key"]
 	s.ask(201, "/events/create", "-H", "X-Attack: "+attack, "-H", "X-Note: "+key, "-d", event(attack))
 	s.ask(404, "/events/<img/src=x>[1-2]/..", "-X", "GET")
-	s.control("POST", "/keys", `{"name": "<img src=x onerror=alert(1)>"}`)
-	t.wait("document.querySelector('#users').textContent.includes('<img src=x')")
 	rows := "document.querySelectorAll('#requests > :not([hidden])')"
 	t.wait(rows + ".length === 3")
 	if first := t.text(rows + "[0].textContent"); !strings.Contains(first, "404") {
