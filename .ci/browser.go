@@ -935,7 +935,7 @@ func (c *checks) setFault(t *tab, s *server) {
 	t.wait("/status 503.*body <html>|body <html>.*status 503/.test(document.querySelector('#faults').textContent)")
 	s.ask(503, "/events/create", "-d", event("Met"))
 	t.wait("document.querySelector('#requests').textContent.includes('status 503, header, delay 5ms')")
-	t.wait("document.querySelector('#faults').textContent.includes('met by 1')")
+	t.wait("document.querySelector('#faults').textContent.includes('hits: 1')")
 }
 
 // follow looks at a request while a fault holds it and when it is answered, and at an empty journal.
