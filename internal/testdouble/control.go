@@ -24,8 +24,8 @@ const (
 	maxWait    = time.Minute // for requests
 )
 
-// Control returns the handler of the control API. It serves requests that have the token and come
-// from no web page except the inspector.
+// Control returns the handler of the control API. Requests must have the token, and must not come
+// from a web page other than the inspector.
 func (d *Double) Control(token string) http.Handler {
 	mux := httpapi.NewMux(ControlPath, []httpapi.Route{
 		reply("POST /keys", 201, d.postKey),
@@ -126,7 +126,7 @@ func (d *Double) postKey(r httpapi.Request, body []byte) (any, error) {
 	if in.UserID != "" {
 		issued, err = s.issueKey(in.UserID)
 	} else {
-		issued, err = s.issueKeyTo(in.Name)
+		issued, err = s.newKey(in.Name)
 	}
 	issued.BaseURL = "http://" + r.Host + s.basePath // also reachable through a mapped port
 	return issued, err

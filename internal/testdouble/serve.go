@@ -25,8 +25,8 @@ const FaultHeader = "X-Eventsd-Fault"
 // accepts one less.
 const maxRead = 1<<20 + 1
 
-// extraPaths are requested by browsers and probes. They aren't part of the API, so requests for them
-// are neither recorded nor a problem.
+// extraPaths are paths that browsers and probes request. They aren't part of the API, so these
+// requests are neither in the journal nor a problem.
 var extraPaths = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
 
 // exchange is a request and its response.
@@ -38,9 +38,8 @@ type exchange struct {
 	fault   *ActiveFault
 }
 
-// ServeHTTP serves the API. Each connection serves one request: clients send a request again by
-// themselves if a connection that was used before is closed without a response, and a fault would
-// count twice.
+// ServeHTTP serves the API. Each connection serves one request. Otherwise clients resend a request by
+// themselves if a connection that was used before is closed, and a fault applies to both.
 func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	if slices.Contains(extraPaths, r.URL.Path) {
@@ -82,7 +81,7 @@ func receive(s *session, r *http.Request) *exchange {
 	}
 }
 
-// failingReader is the rest of a body that can't be read.
+// failingReader is the rest of a body that didn't arrive.
 type failingReader struct{ err error }
 
 func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
@@ -165,13 +164,12 @@ func (x *exchange) setHeader(f *Fault) {
 	x.header.Set(expose, x.header.Get(expose)+", "+strings.Join(names, ", "))
 	x.header.Set(FaultHeader, f.String())
 	for name, values := range f.Header {
-		// Without values, net/http leaves the header out, also if it would add it by itself.
+		// If values is empty, net/http leaves the header out, even Date.
 		x.header[http.CanonicalHeaderKey(name)] = values
 	}
 }
 
-// record adds a request to the journal. The pattern is the request's. A request to an unknown route
-// is a problem.
+// record adds a request, whose route has a pattern, to the journal. An unknown route is a problem.
 func (d *Double) record(x *exchange, pattern string) {
 	method, path, known := strings.Cut(pattern, " "+d.config.BasePath)
 	if known {

@@ -1,17 +1,18 @@
-// Package testdouble turns the real server into a test double. The clock stands still, IDs and keys
-// are the same on every run, requests fail as faults say, and a journal keeps the requests. The
-// control API offers all of that to tests in any language.
+// Package testdouble turns the real server into a test double: its clock stands still, its IDs and
+// keys are the same on every run, faults make requests fail, and a journal keeps the requests. The
+// control API makes all of that available to tests in any language.
 //
-// The double doesn't imitate the API. It serves a request in five steps:
+// A request is served in five steps:
 //
-//  1. Read the body, so the journal has all of it.
+//  1. Read the body.
 //  2. Let the server check the key, route and method, and take the first fault that matches.
-//  3. Carry the request out into memory, whether or not its client waits, unless the fault says not
-//     to. Change the response as the fault says.
+//  3. Carry the request out, unless the fault says not to, and keep the response in memory. Change
+//     the response as the fault says.
 //  4. Add the request to the journal, and wait for the delay of the fault.
 //  5. Send the response, or close the connection.
 //
-// So a client that gives up during a delay has created its event, as with a real server.
+// The request is carried out whether or not its client waits. So a client that gives up during a
+// delay has created its event, as with a real server.
 package testdouble
 
 import (
@@ -53,16 +54,16 @@ type Server interface {
 type Config struct {
 	// BasePath is the beginning of the path of every operation.
 	BasePath string
-	// NewServer returns a server without data. It gets the clock, and a function that returns the
-	// unique part of an ID, slug or key of an owner.
+	// NewServer returns a server without data. Its arguments are the clock, and a function that
+	// returns the unique part of an ID, slug or key of an owner.
 	NewServer func(now func() time.Time, newID func(kind, owner string) string) Server
-	// Seed, if not nil, puts records into a new server, which has the first user only.
+	// Seed, if not nil, adds records to a new server, which has only the first user.
 	Seed func(Server) error
 	// Start is the initial time of the clock. If zero, it is [DefaultStart].
 	Start time.Time
 	// Key is the first user's key. If empty, the server issues one.
 	Key string
-	// AllowUnknownRoutes is true if requests to unknown routes are no problem.
+	// AllowUnknownRoutes is true if a request to an unknown route isn't a problem.
 	AllowUnknownRoutes bool
 	// Logger receives a warning for each problem. If nil, nothing is logged.
 	Logger *slog.Logger
@@ -77,8 +78,8 @@ type Double struct {
 	problems []string
 }
 
-// session is everything that a reset replaces: a server with its clock, counters, faults and journal.
-// Requests that are in flight during a reset finish in the old session.
+// session is a server with its clock, counters, faults and journal. A reset replaces it. Requests in
+// flight finish in the old session.
 type session struct {
 	basePath string
 	server   Server
@@ -230,12 +231,12 @@ func (d *Double) Key() string { return d.session.Load().key }
 // NewKey creates a user with a key. The user's ID comes from the name: usr_grace from Grace, and
 // usr_grace_2 if that is taken.
 func (d *Double) NewKey(name string) (key, userID string, err error) {
-	issued, err := d.session.Load().issueKeyTo(name)
+	issued, err := d.session.Load().newKey(name)
 	return issued.Key, issued.User, err
 }
 
-// issueKeyTo issues a key for a new user with a name.
-func (s *session) issueKeyTo(name string) (issued issuedKey, err error) {
+// newKey creates a user with a key.
+func (s *session) newKey(name string) (issued issuedKey, err error) {
 	if name == "" {
 		return issued, httpapi.BadRequest("name is required: the ID of the user comes from it")
 	}
