@@ -1,4 +1,3 @@
-// Tests of what only a connection shows.
 package events_test
 
 import (
@@ -11,126 +10,74 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/events"
+	"example.com/events/internal/httpapi"
 )
 
-// dial sends the head of a request with the key and returns its connection.
-func (s *service) dial(srv *httptest.Server, head string) (net.Conn, *bufio.Reader) {
-	s.t.Helper()
-	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+// startServer starts a server as the program runs it, and returns its address.
+func startServer(t *testing.T, handler http.Handler) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	s.t.Cleanup(func() { conn.Close() })
-	method, rest, _ := strings.Cut(head, " ")
-	fmt.Fprintf(conn, "%s %s%s\r\nHost: x\r\nx-service-api-key: %s\r\n\r\n", method, base, rest, s.key)
-	return conn, bufio.NewReader(conn)
+	srv := httpapi.NewServer(handler)
+	go srv.Serve(listener)
+	t.Cleanup(func() { srv.Close() })
+	return listener.Addr().String()
 }
 
-func TestConnections(t *testing.T) {
-	t.Parallel()
-	s := newService(t, nil)
-	srv := httptest.NewServer(s.handler)
-	t.Cleanup(srv.Close)
-	post := func(body io.Reader) (*http.Response, string) {
-		t.Helper()
-		req, _ := http.NewRequestWithContext(t.Context(), "POST", srv.URL+base+"/events/create", body)
-		req.Header.Set("x-service-api-key", s.key)
-		resp, err := srv.Client().Do(req)
+// readResponses returns the responses on a connection until it ends.
+func readResponses(t *testing.T, conn net.Conn, method string) []*http.Response {
+	t.Helper()
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	in := bufio.NewReader(conn)
+	var all []*http.Response
+	for {
+		r, err := http.ReadResponse(in, &http.Request{Method: method})
 		if err != nil {
-			t.Fatalf("POST: %v", err)
+			return all
 		}
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
+		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			t.Fatalf("POST: %v", err)
+			t.Errorf("%s: body: %v", r.Status, err)
 		}
-		return resp, string(b)
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		all = append(all, r)
 	}
-	t.Run("a chunked request is taken and its connection closed", func(t *testing.T) {
-		resp, b := post(io.MultiReader(strings.NewReader(newEvent)))
-		if resp.StatusCode != 201 || !resp.Close {
-			t.Errorf("chunked = %s %s, close %v, want 201 and a closed one", resp.Status, b, resp.Close)
-		}
-		resp, b = post(strings.NewReader(newEvent))
-		if resp.StatusCode != 201 || resp.Close {
-			t.Errorf("with a length = %s %s, close %v, want 201 and an open one", resp.Status, b, resp.Close)
-		}
-	})
-	t.Run("a body that was read keeps its connection", func(t *testing.T) {
-		// net/http would not read away a body of this size.
-		resp, b := post(strings.NewReader(`{"title":"` + strings.Repeat("x", 500_000) + `"}`))
-		if resp.StatusCode != 400 || resp.Close {
-			t.Errorf("500 kB without a date = %s %s, close %v, want 400 and an open connection",
-				resp.Status, b, resp.Close)
-		}
-	})
-	const expecting = "POST /events/create HTTP/1.1\r\nExpect: 100-continue\r\n"
-	t.Run("Expect, refused before a byte of the body", func(t *testing.T) {
-		_, in := s.dial(srv, expecting+"Content-Length: 2000000")
-		all, err := io.ReadAll(in) // the server does not wait for the body: it closes
-		if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 413 ") {
-			t.Errorf("2 MB with Expect = %q, %v, want 413 and the end of the connection", all, err)
-		}
-	})
-	t.Run("HEAD has the headers of GET and no body", func(t *testing.T) {
-		for _, path := range []string{"/events", "/events/one", "/events/nowhere", "/openapi"} {
-			var got [2]http.Header
-			for i, method := range []string{"GET", "HEAD"} {
-				req, _ := http.NewRequestWithContext(t.Context(), method, srv.URL+base+path, nil)
-				req.Header.Set("x-service-api-key", s.key)
-				resp, err := srv.Client().Do(req)
-				if err != nil {
-					t.Fatal(err)
-				}
-				b, _ := io.ReadAll(resp.Body)
-				resp.Body.Close()
-				if method == "HEAD" && len(b) > 0 {
-					t.Errorf("HEAD %s has a body of %d bytes", path, len(b))
-				}
-				got[i] = resp.Header
-				got[i].Del("Date")
-			}
-			if !maps.EqualFunc(got[0], got[1], slices.Equal) {
-				t.Errorf("HEAD %s has %v, GET %v", path, got[1], got[0])
-			}
-		}
-	})
 }
 
-// TestRawHTTP sends bytes over a connection to the server as it is run: what
-// net/http refuses before us (its own text), and what reaches us (JSON).
+// These requests reach us, or are refused by net/http in its own words.
 func TestRawHTTP(t *testing.T) {
 	t.Parallel()
-	p := start(t, nil, "demo", "-addr", "127.0.0.1:0")
-	addr := strings.TrimSuffix(strings.TrimPrefix(p.lines["base_url"], "http://"), base)
+	addr := startServer(t, newService(t, inMemory, nil).handler)
 	const (
-		host    = "Host: x\r\n"
-		key     = "x-service-api-key: svc_live_demo\r\n"
-		get     = "GET " + base + "/users/me HTTP/1.1\r\n" + host + key
-		get1    = "GET " + base + "/users/me HTTP/1.0\r\n"
-		keyless = "GET " + base + "/users/me HTTP/1.1\r\n" + host
-		post    = "POST " + base + "/events/create HTTP/1.1\r\n" + host + key
-		alive   = "Connection: keep-alive\r\n"
-		chunks  = "Transfer-Encoding: chunked\r\n"
-		end     = "\r\n"
-		second  = get + end // a request behind the first one
+		host   = "Host: x\r\n"
+		key    = "x-service-api-key: svc_live_ada\r\n"
+		me     = "GET " + base + "/users/me HTTP/1.1\r\n" + host
+		get    = me + key
+		get10  = "GET " + base + "/users/me HTTP/1.0\r\n" + key
+		post   = "POST " + base + "/events/create HTTP/1.1\r\n" + host + key
+		alive  = "Connection: keep-alive\r\n"
+		chunks = "Transfer-Encoding: chunked\r\n"
+		end    = "\r\n"
+		second = get + end // another request on the same connection
 	)
 	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(newEvent), newEvent)
 	length := fmt.Sprintf("Content-Length: %d\r\n", len(newEvent))
-	tests := []struct {
+	for _, tt := range []struct {
 		name, request string
-		answers       string // statuses, in order, until the connection ends or is silent
+		want          string // statuses
 	}{
-		{"plain", get + end, "200"},
-		{"two, one behind the other", get + end + second, "200 200"},
-		{"HTTP/1.0", get1 + key + end, "200"},
-		{"HTTP/1.0 that would go on", get1 + alive + key + end + second, "200"},
-		{"a length and chunks, HTTP/1.0", "POST " + base + "/nowhere HTTP/1.0\r\n" + alive + key +
+		{"one", get + end, "200"},
+		{"two", get + end + second, "200 200"},
+		{"HTTP/1.0", get10 + end, "200"},
+		{"HTTP/1.0 with keep-alive", get10 + alive + end + second, "200"},
+		{"length and chunks in HTTP/1.0", "POST " + base + "/nowhere HTTP/1.0\r\n" + key + alive +
 			"Content-Length: 4\r\n" + chunks + end + "67\r\n" + second, "404"},
 		{"absolute form", "GET http://elsewhere" + base + "/users/me HTTP/1.1\r\n" + host + key + end, "200"},
 		{"absolute form without a path", "GET http://elsewhere HTTP/1.1\r\n" + host + key + end, "404"},
@@ -138,37 +85,34 @@ func TestRawHTTP(t *testing.T) {
 		{"CONNECT", "CONNECT x:80 HTTP/1.1\r\n" + host + end, "404"},
 		{"CONNECT with a path", "CONNECT " + base + "/events HTTP/1.1\r\n" + host + key + end, "405"},
 		{"TRACE", "TRACE " + base + "/events HTTP/1.1\r\n" + host + key + end, "405"},
-		{"a method of our own", "BREW " + base + "/events HTTP/1.1\r\n" + host + key + end, "405"},
-		{"doubled slash at the root", "GET /" + base + "/events HTTP/1.1\r\n" + host + key + end, "404"},
-		{"a key with blanks around", keyless + "x-service-api-key: \t svc_live_demo \t\r\n" + end, "200"},
+		{"unknown method", "BREW " + base + "/events HTTP/1.1\r\n" + host + key + end, "405"},
+		{"double slash", "GET /" + base + "/events HTTP/1.1\r\n" + host + key + end, "404"},
+		{"key with blanks", me + "x-service-api-key: \t svc_live_ada \t\r\n" + end, "200"},
 		{"GET with a body", get + "Content-Length: 3\r\n" + end + "abc" + second, "200 200"},
-		{"a chunked body", post + chunks + end + chunked + second, "201"},
-		{"a length and chunks", post + "Content-Length: 5\r\n" + chunks + end + chunked + second, "201"},
-		{"a length and chunks on a GET",
-			get + "Content-Length: 5\r\n" + chunks + end + "0\r\n\r\n" + second, "200"},
-		{"a length and chunks without a key",
-			keyless + "Content-Length: 5\r\n" + chunks + end + "0\r\n\r\n" + second, "401"},
+		{"chunked body", post + chunks + end + chunked + second, "201"},
+		{"length and chunks", post + "Content-Length: 5\r\n" + chunks + end + chunked + second, "201"},
+		{"length and chunks of a GET", get + "Content-Length: 5\r\n" + chunks + end + "0\r\n\r\n" + second, "200"},
+		{"length and chunks without a key",
+			me + "Content-Length: 5\r\n" + chunks + end + "0\r\n\r\n" + second, "401"},
 		{"the same length twice", post + length + length + end + newEvent, "201"},
-		{"a body cut short", post + "Content-Length: 5000\r\n" + end + newEvent, "408"},
-		{"too much behind the length", post + length + end + newEvent + "GARBAGE\r\n\r\n", "201 400"},
+		{"body cut short", post + "Content-Length: 5000\r\n" + end + newEvent, "408"},
+		{"data after the body", post + length + end + newEvent + "GARBAGE\r\n\r\n", "201 400"},
 		{"two lengths", post + "Content-Length: 5\r\nContent-Length: 6\r\n" + end + "abcdef", "400"},
-		{"length +3", post + "Content-Length: +3\r\n" + end + "abc", "400"},
+		{"length with a sign", post + "Content-Length: +3\r\n" + end + "abc", "400"},
 		{"negative length", post + "Content-Length: -3\r\n" + end + "abc", "400"},
-		{"transfer encoding identity", post + "Transfer-Encoding: identity\r\n" + end, "501"},
-		{"transfer encoding gzip, chunked", post + "Transfer-Encoding: gzip, chunked\r\n" + end, "501"},
-		{"space before the colon", get + "X-A : b\r\n" + end, "400"},
+		{"transfer encoding gzip", post + "Transfer-Encoding: gzip, chunked\r\n" + end, "501"},
+		{"space before a colon", get + "X-A : b\r\n" + end, "400"},
 		{"no host", "GET " + base + "/users/me HTTP/1.1\r\n" + key + end, "400"},
 		{"two hosts", get + host + end, "400"},
-		{"NUL in a value", get + "X-A: a\x00b\r\n" + end, "400"},
+		{"NUL in a header", get + "X-A: a\x00b\r\n" + end, "400"},
 		{"HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "404"},
 		{"HTTP/3.0", "GET / HTTP/3.0\r\n" + host + end, "505"},
 		{"no HTTP", "hello\r\n\r\n", "400"},
-		{"broken escape in the path", "GET " + base + "/events/%zz HTTP/1.1\r\n" + host + key + end, "400"},
-		{"odd Expect", get + "Expect: gold\r\n" + end, "417"},
-		{"headers of 24 KiB", get + "X-A: " + strings.Repeat("a", 24<<10) + "\r\n" + end, "431"},
-		{"headers of 15 KiB", get + "X-A: " + strings.Repeat("a", 15<<10) + "\r\n" + end, "200"},
-	}
-	for _, tt := range tests {
+		{"malformed escape", "GET " + base + "/events/%zz HTTP/1.1\r\n" + host + key + end, "400"},
+		{"unknown Expect", get + "Expect: gold\r\n" + end, "417"},
+		{"24 KiB of headers", get + "X-A: " + strings.Repeat("a", 24<<10) + "\r\n" + end, "431"},
+		{"15 KiB of headers", get + "X-A: " + strings.Repeat("a", 15<<10) + "\r\n" + end, "200"},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			conn, err := net.Dial("tcp", addr)
@@ -180,54 +124,100 @@ func TestRawHTTP(t *testing.T) {
 			conn.(*net.TCPConn).CloseWrite()
 			method, _, _ := strings.Cut(tt.request, " ")
 			var got []string
-			in := bufio.NewReader(conn)
-			for {
-				resp, err := http.ReadResponse(in, &http.Request{Method: method})
-				if err != nil {
-					break
-				}
-				body, _ := io.ReadAll(resp.Body)
-				got = append(got, fmt.Sprint(resp.StatusCode))
-				ours := resp.Header.Get("Cache-Control") == "no-store"
-				if json := resp.Header.Get("Content-Type") == "application/json"; json != ours {
-					t.Errorf("answer %s %v %s, want JSON with our headers or neither",
-						resp.Status, resp.Header, body)
+			for _, r := range readResponses(t, conn, method) {
+				got = append(got, fmt.Sprint(r.StatusCode))
+				ours := r.Header.Get("Cache-Control") == "no-store"
+				if isJSON := r.Header.Get("Content-Type") == "application/json"; isJSON != ours {
+					t.Errorf("%s: header = %v, want JSON with our headers, or neither", r.Status, r.Header)
 				}
 			}
-			if strings.Join(got, " ") != tt.answers {
-				t.Errorf("%.200q is answered %s, want %s", tt.request, got, tt.answers)
+			if strings.Join(got, " ") != tt.want {
+				t.Errorf("%.200q: statuses = %s, want %s", tt.request, got, tt.want)
 			}
 		})
 	}
 }
 
-// The time for an answer begins when the commit has ended: a slow disk costs no answer.
-func TestSlowCommit(t *testing.T) {
+// A client that sends Expect learns that its body is too large before it sends it.
+func TestExpectContinue(t *testing.T) {
 	t.Parallel()
-	var slow atomic.Bool
-	now := func() time.Time {
-		if slow.Swap(false) {
-			time.Sleep(400 * time.Millisecond) // within the change, for which the create waits
-		}
-		return time.Now()
-	}
-	s := newService(t, &events.Config{Now: now})
-	srv := httptest.NewUnstartedServer(s.handler)
-	srv.Config.WriteTimeout = 200 * time.Millisecond
-	srv.Start()
-	t.Cleanup(srv.Close)
-	req, err := http.NewRequest("POST", srv.URL+base+"/events/create", strings.NewReader(newEvent))
+	conn, err := net.Dial("tcp", startServer(t, newService(t, inMemory, nil).handler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("x-service-api-key", s.key)
-	slow.Store(true)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatalf("a create with a slow commit was not answered: %v", err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusCreated {
-		t.Errorf("a create with a slow commit = %s", resp.Status)
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST %s/events/create HTTP/1.1\r\nHost: x\r\nx-service-api-key: svc_live_ada\r\n"+
+		"Expect: 100-continue\r\nContent-Length: 2000000\r\n\r\n", base)
+	responses := readResponses(t, conn, "POST")
+	if len(responses) != 1 || responses[0].StatusCode != 413 {
+		t.Errorf("responses = %v, want 413 and the end of the connection", responses)
 	}
 }
+
+func TestHEAD(t *testing.T) {
+	t.Parallel()
+	url := "http://" + startServer(t, newService(t, inMemory, nil).handler) + base
+	for _, path := range []string{"/events", "/events/one", "/events/nowhere", "/openapi"} {
+		var header [2]http.Header
+		for i, method := range []string{"GET", "HEAD"} {
+			r, _ := http.NewRequestWithContext(t.Context(), method, url+path, nil)
+			r.Header.Set("x-service-api-key", "svc_live_ada")
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			resp.Header.Del("Date")
+			header[i] = resp.Header
+		}
+		if !maps.EqualFunc(header[0], header[1], slices.Equal) {
+			t.Errorf("HEAD %s: header = %v, want that of GET, %v", path, header[1], header[0])
+		}
+	}
+}
+
+// The time to write a response begins when the commit has ended, so a slow disk costs no response.
+func TestSlowCommit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := false
+		s := newService(t, inMemory, &events.Config{Now: func() time.Time {
+			if slow {
+				time.Sleep(40 * time.Second) // within the transaction
+			}
+			return time.Now()
+		}})
+		slow = true
+		client, server := net.Pipe()
+		srv := httpapi.NewServer(s.handler)
+		go srv.Serve(&oneListener{conn: server})
+		defer srv.Close()
+		r := httptest.NewRequest("POST", base+"/events/create", strings.NewReader(newEvent))
+		r.Header.Set("x-service-api-key", "svc_live_ada")
+		go r.Write(client)
+		resp, err := http.ReadResponse(bufio.NewReader(client), r)
+		if err != nil {
+			t.Fatalf("a create with a slow commit: %v", err)
+		}
+		if resp.StatusCode != 201 {
+			t.Errorf("a create with a slow commit = %s, want 201", resp.Status)
+		}
+	})
+}
+
+// oneListener accepts one connection.
+type oneListener struct {
+	conn net.Conn
+	done bool
+}
+
+func (l *oneListener) Accept() (net.Conn, error) {
+	if l.done {
+		return nil, io.EOF
+	}
+	l.done = true
+	return l.conn, nil
+}
+
+func (l *oneListener) Close() error   { return nil }
+func (l *oneListener) Addr() net.Addr { return &net.TCPAddr{} }

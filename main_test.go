@@ -775,8 +775,9 @@ func TestDamage(t *testing.T) {
 	if err := store.ApplyJSON([]byte(seed)); err != nil {
 		t.Fatal(err)
 	}
-	s := &service{t, store, events.New(store), "svc_live_bob"}
-	s.do("POST", base+"/events/create", newEvent) // behind the snapshot
+	s := &service{t, &testStore{mode: inMemory}}
+	s.use(store)
+	s.create(newEvent, asBob) // behind the snapshot
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}

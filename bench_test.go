@@ -1,0 +1,131 @@
+package events_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/events"
+)
+
+// discard is a ResponseWriter that costs nothing.
+type discard struct {
+	header http.Header
+	status int
+}
+
+func (d *discard) Header() http.Header               { return d.header }
+func (d *discard) WriteHeader(status int)            { d.status = status }
+func (d *discard) Write(p []byte) (int, error)       { return len(p), nil }
+func (d *discard) WriteString(p string) (int, error) { return len(p), nil }
+
+// newBenchmark returns a service with n events of Ada, a tenth of them drafts.
+func newBenchmark(b *testing.B, mode string, n int) *service {
+	b.Helper()
+	s := newService(b, mode, nil)
+	start := time.Date(2027, 1, 2, 18, 0, 0, 0, time.UTC)
+	records := make([]events.Record, n)
+	for i := range records {
+		status := "published"
+		if i%10 == 0 {
+			status = "draft"
+		}
+		records[i].Event = &events.Event{
+			ID: fmt.Sprintf("evt_%012d", i), HostID: "usr_ada", Status: status,
+			Title:       fmt.Sprintf("Event number %d of a measurement", i),
+			Description: new("A short text that says what it is."),
+			StartAt:     start, EndAt: start.Add(2 * time.Hour), Timezone: "Europe/Lisbon",
+			LocationType: new("in_person"), LocationCity: new("Lisbon"), LocationCountry: new("PT"),
+		}
+	}
+	err := s.store.Apply(records...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// BenchmarkRead measures handlers without net/http. Each read does more than the one before.
+func BenchmarkRead(b *testing.B) {
+	for _, n := range []int{1_000, 100_000} {
+		s := newBenchmark(b, inMemory, n)
+		for _, read := range []struct{ name, path string }{
+			{"me", "/users/me"},
+			{"one", "/events/evt_000000000777"},
+			{"list1", "/events?limit=1"},
+			{"cursor", "/events?limit=1&" + s.get("/events?limit=1").next()},
+			{"list50", "/events?limit=50"},
+			{"list100", "/events?limit=100"},
+			{"drafts50", "/events?limit=50&status=draft"},
+		} {
+			b.Run(fmt.Sprintf("%s/%d", read.name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				r := newRequest("GET", base+read.path, nil)
+				w := &discard{header: http.Header{}}
+				for b.Loop() {
+					clear(w.header)
+					s.handler.ServeHTTP(w, r)
+				}
+				if w.status != 200 {
+					b.Fatalf("status = %d, want 200", w.status)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkCreate(b *testing.B) {
+	for _, mode := range []string{inMemory, onFile} {
+		for _, n := range []int{1_000, 100_000} {
+			b.Run(fmt.Sprintf("%s/%d", mode, n), func(b *testing.B) {
+				s := newBenchmark(b, mode, n)
+				b.ReportAllocs()
+				b.SetParallelism(32)
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					w := &discard{header: http.Header{}}
+					for pb.Next() {
+						clear(w.header)
+						s.handler.ServeHTTP(w,
+							newRequest("POST", base+"/events/create", strings.NewReader(newEvent)))
+						if w.status != 201 {
+							b.Errorf("status = %d, want 201", w.status)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkOpen measures a startup with 100,000 events.
+func BenchmarkOpen(b *testing.B) {
+	s := newBenchmark(b, onFile, 100_000)
+	s.store.Close()
+	for b.Loop() {
+		s.reopen()
+	}
+}
+
+// BenchmarkApply merges a thousand records at a time into events that exist.
+func BenchmarkApply(b *testing.B) {
+	s := newBenchmark(b, inMemory, 100_000)
+	const n = 1000
+	var arrays [2]string
+	for i, status := range []string{"draft", "published"} {
+		var records []string
+		for k := range n {
+			records = append(records, fmt.Sprintf(`{"event":{"id":"evt_%012d","status":%q}}`, k*97, status))
+		}
+		arrays[i] = "[" + strings.Join(records, ",") + "]"
+	}
+	b.ReportAllocs()
+	round := 0
+	for b.Loop() {
+		s.apply(arrays[round%2])
+		round++
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/record")
+}
