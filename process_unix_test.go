@@ -138,6 +138,7 @@ func TestKill(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var wg sync.WaitGroup
+		before := len(answered)
 		for range 8 {
 			wg.Go(func() {
 				for {
@@ -156,8 +157,14 @@ func TestKill(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(50 * time.Millisecond) // somewhere in the middle of the creates
-		cmd.Process.Kill()
+		began := time.Now()
+		for now := before; now < before+20 && time.Since(began) < 10*time.Second; {
+			time.Sleep(time.Millisecond)
+			mu.Lock()
+			now = len(answered)
+			mu.Unlock()
+		}
+		cmd.Process.Kill() // somewhere in the middle of the creates
 		wg.Wait()
 		cmd.Wait()
 	}

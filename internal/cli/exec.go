@@ -17,8 +17,8 @@ import (
 const orphanDelay = 100 * time.Millisecond
 
 // RunCommand runs another program with additional variables in its environment, on the streams of this one,
-// and passes signals on to it. It returns the status that a shell would: 128 + n after signal n. If the program
-// doesn't exist, the error is an [ExitError] with status 127; if it can't be run, with 126.
+// and passes signals on to it. It returns the status that a shell would: 128 + n after signal n. If the
+// program doesn't exist, the error is an [ExitError] with status 127; if it can't be run, with 126.
 func (p *Program) RunCommand(ctx context.Context, args, variables []string) (status int, err error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, append(StopSignals(), syscall.SIGQUIT)...)

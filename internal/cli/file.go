@@ -50,7 +50,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// syncDir makes the names of the files in a directory durable. Windows can't do that, nor can some file systems.
+// syncDir makes the names of the files in a directory durable. Windows can't do that, nor can some file
+// systems.
 func syncDir(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -65,7 +65,8 @@ func (f *Flags) Given(name string) (given bool) {
 
 func (f *Flags) printHelp() {
 	out := f.program.Stdout
-	fmt.Fprintf(out, "Usage: %s\n", strings.Join(strings.Fields(f.program.Name+" "+f.Name()+" "+f.operands), " "))
+	words := strings.Fields(f.program.Name + " " + f.Name() + " " + f.operands)
+	fmt.Fprintf(out, "Usage: %s\n", strings.Join(words, " "))
 	f.SetOutput(out)
 	f.PrintDefaults()
 }
