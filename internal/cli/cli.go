@@ -4,11 +4,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -16,10 +18,73 @@ import (
 // A Program is a program with everything that it sees of its process. All fields must be set.
 type Program struct {
 	Name    string   // such as eventsd, whose variables begin with EVENTSD_
+	About   string   // one sentence for the help
 	Environ []string // in the form of os.Environ
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer // for errors, messages and the log
+}
+
+// A Command is one thing that a program does.
+type Command struct {
+	Name    string // one word or two
+	Summary string // for the help
+	Run     func(ctx context.Context, args []string) error
+}
+
+// Run runs the command that args begin with, with the other args, and returns the exit status. Without one,
+// it runs the first command. The command help is added to the list.
+func (p *Program) Run(ctx context.Context, commands []Command, args []string) (status int) {
+	help := Command{Name: "help", Summary: "explain " + p.Name + " or a subcommand"}
+	help.Run = func(ctx context.Context, args []string) error { return p.help(ctx, commands, args) }
+	commands = append(commands, help)
+	c, rest, err := p.find(commands, args)
+	if err == nil {
+		err = c.Run(ctx, rest)
+	}
+	return p.exit(err)
+}
+
+// find returns the command that args begin with, and the other args.
+func (p *Program) find(commands []Command, args []string) (c Command, rest []string, err error) {
+	words := append(slices.Clone(args), "", "")
+	switch words[0] {
+	case "-h", "-help", "--help":
+		words[0] = "help"
+	case "-version", "--version":
+		words[0] = "version"
+	}
+	if words[0] == "" || strings.HasPrefix(words[0], "-") {
+		return commands[0], args, nil
+	}
+	var names []string
+	for _, c := range commands {
+		switch c.Name {
+		case words[0]:
+			return c, args[1:], nil
+		case words[0] + " " + words[1]:
+			return c, args[2:], nil
+		}
+		names = append(names, c.Name)
+	}
+	return c, nil, Usagef("unknown subcommand %q: it must be one of %s; see %s help",
+		words[0], strings.Join(names, ", "), p.Name)
+}
+
+// help explains the command that args begin with, or lists all commands.
+func (p *Program) help(ctx context.Context, commands []Command, args []string) error {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		c, _, err := p.find(commands, args)
+		if err != nil {
+			return err
+		}
+		return c.Run(ctx, []string{"-h"})
+	}
+	text := fmt.Sprintf("%s\n\nUsage: %s [SUBCOMMAND] [FLAGS]\n\n", p.About, p.Name)
+	for _, c := range commands {
+		text += fmt.Sprintf("  %-10s  %s\n", c.Name, c.Summary)
+	}
+	return p.Printf("%s\nSee %s help SUBCOMMAND for its flags.\n", text, p.Name)
 }
 
 // An ExitError ends a program with a status other than 1.
@@ -40,9 +105,9 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // Usagef returns an error with status 2, for wrong arguments. It formats like [fmt.Errorf].
 func Usagef(format string, args ...any) error { return &ExitError{2, fmt.Errorf(format, args...)} }
 
-// Exit returns the exit status for an error, and prints its message as one line on stderr. The status is 0 if
+// exit returns the exit status for an error, and prints its message as one line on stderr. The status is 0 if
 // err is nil or [flag.ErrHelp], that of an [ExitError], or 1.
-func (p *Program) Exit(err error) int {
+func (p *Program) exit(err error) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return 0
 	}

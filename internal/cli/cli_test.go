@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -31,11 +32,11 @@ func TestExit(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var stderr bytes.Buffer
 			p := &Program{Name: "tool", Stderr: &stderr}
-			if got := p.Exit(tt.err); got != tt.status {
-				t.Errorf("Exit(%v) = %d, want %d", tt.err, got, tt.status)
+			if got := p.exit(tt.err); got != tt.status {
+				t.Errorf("exit(%v) = %d, want %d", tt.err, got, tt.status)
 			}
 			if got := stderr.String(); got != tt.stderr {
-				t.Errorf("Exit(%v) printed %q, want %q", tt.err, got, tt.stderr)
+				t.Errorf("exit(%v) printed %q, want %q", tt.err, got, tt.stderr)
 			}
 		})
 	}
@@ -72,7 +73,8 @@ func TestFlags(t *testing.T) {
 		{"bad variable", []string{"TOOL_DRY_RUN=x"}, nil, `invalid value "x" of TOOL_DRY_RUN: parse error`},
 		{"bad value", nil, []string{"-dry-run=x"},
 			`invalid boolean value "x" for -dry-run: parse error; see tool help run`},
-		{"unknown flag", nil, []string{"-port", "80"}, "flag provided but not defined: -port; see tool help run"},
+		{"unknown flag", nil, []string{"-port", "80"},
+			"flag provided but not defined: -port; see tool help run"},
 		{"operand", nil, []string{"secret"}, "nothing may follow the flags of run; see tool help run"},
 		{"operand after --", nil, []string{"--", "secret"},
 			"nothing may follow the flags of run; see tool help run"},
@@ -125,20 +127,80 @@ func TestDataFlag(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
-	const want = `Usage: tool key show [ID]
+func TestFlagsHelp(t *testing.T) {
+	const want = `Usage: tool key show [FLAGS] [ID]
   -addr HOST:PORT
     	HOST:PORT to listen on (default ":80")
 `
+	const env = "\nFlags that aren't given are read from the environment: -addr from TOOL_ADDR.\n"
 	var stdout bytes.Buffer
 	p := &Program{Name: "tool", Stdout: &stdout}
 	f := p.NewFlags("key show", "[ID]")
 	f.String("addr", ":80", "`HOST:PORT` to listen on")
-	if err := f.Parse([]string{"-h"}); err != flag.ErrHelp {
-		t.Errorf("Parse(-h) = %v, want %v", err, flag.ErrHelp)
+	for _, tt := range []struct {
+		parse func([]string) error
+		want  string
+	}{{f.Parse, want}, {f.ParseEnv, want + env}} {
+		stdout.Reset()
+		if err := tt.parse([]string{"-h"}); err != flag.ErrHelp {
+			t.Errorf("Parse(-h) = %v, want %v", err, flag.ErrHelp)
+		}
+		if got := stdout.String(); got != tt.want {
+			t.Errorf("Parse(-h) printed\n%s\nwant\n%s", got, tt.want)
+		}
 	}
-	if got := stdout.String(); got != want {
-		t.Errorf("Parse(-h) printed\n%s\nwant\n%s", got, want)
+}
+
+func TestRun(t *testing.T) {
+	const help = `A tool.
+
+Usage: tool [SUBCOMMAND] [FLAGS]
+
+  serve       serve
+  key list    list the keys
+  version     print the version
+  help        explain tool or a subcommand
+
+See tool help SUBCOMMAND for its flags.
+`
+	const unknown = ": it must be one of serve, key list, version, help; see tool help\n"
+	for _, tt := range []struct {
+		args   []string
+		status int
+		want   string // printed
+	}{
+		{nil, 0, "serve []"},
+		{[]string{"-a", "b"}, 0, "serve [-a b]"},
+		{[]string{"serve", "-a"}, 0, "serve [-a]"},
+		{[]string{"key", "list", "a"}, 0, "key list [a]"},
+		{[]string{"-version"}, 0, "version []"},
+		{[]string{"--version"}, 0, "version []"},
+		{[]string{"key"}, 2, `tool: unknown subcommand "key"` + unknown},
+		{[]string{"key", "lost"}, 2, `tool: unknown subcommand "key"` + unknown},
+		{[]string{"server"}, 2, `tool: unknown subcommand "server"` + unknown},
+		{[]string{"help"}, 0, help},
+		{[]string{"-h"}, 0, help},
+		{[]string{"--help"}, 0, help},
+		{[]string{"help", "help"}, 0, help},
+		{[]string{"help", "key", "list"}, 0, "key list [-h]"},
+		{[]string{"help", "me"}, 2, `tool: unknown subcommand "me"` + unknown},
+	} {
+		var out bytes.Buffer
+		p := &Program{Name: "tool", About: "A tool.", Stdout: &out, Stderr: &out}
+		var commands []Command
+		add := func(name, summary string) {
+			run := func(_ context.Context, args []string) error { return p.Printf("%s %s", name, args) }
+			commands = append(commands, Command{name, summary, run})
+		}
+		add("serve", "serve")
+		add("key list", "list the keys")
+		add("version", "print the version")
+		if got := p.Run(t.Context(), commands, tt.args); got != tt.status {
+			t.Errorf("tool %q: status %d, want %d", tt.args, got, tt.status)
+		}
+		if got := out.String(); got != tt.want {
+			t.Errorf("tool %q printed\n%s\nwant\n%s", tt.args, got, tt.want)
+		}
 	}
 }
 

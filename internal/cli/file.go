@@ -1,15 +1,29 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"syscall"
 )
+
+// OpenInput opens a file to read, or stdin if the path is "-".
+func (p *Program) OpenInput(path string) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(p.Stdin), nil
+	}
+	return os.Open(path)
+}
+
+// ReadInput reads a file, or stdin if the path is "-".
+func (p *Program) ReadInput(path string) ([]byte, error) {
+	input, err := p.OpenInput(path)
+	if err != nil {
+		return nil, err
+	}
+	defer input.Close()
+	return io.ReadAll(input)
+}
 
 // WriteFile writes a file with mode 0600, whole or not at all: under a temporary name, which becomes its name
 // when everything is on disk. It replaces only regular files. If write fails, nothing is changed.
@@ -18,52 +32,24 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	if err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file: give another path", path)
 	}
-	dir := filepath.Dir(path)
-	tmp, err := os.CreateTemp(dir, filepath.Base(path)+".*.tmp")
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
-		return fmt.Errorf("%s was not written: %w", path, withoutPath(err))
+		return fmt.Errorf("%s was not written: %w", path, err)
 	}
 	defer os.Remove(tmp.Name()) // has no effect after the rename
-	defer tmp.Close()
 	err = write(tmp)
 	if err == nil {
 		err = tmp.Sync()
 	}
+	closeErr := tmp.Close()
 	if err == nil {
-		err = tmp.Close()
+		err = closeErr
 	}
 	if err == nil {
 		err = os.Rename(tmp.Name(), path)
 	}
 	if err != nil {
-		return fmt.Errorf("%s was not written: %w", path, withoutPath(err))
+		return fmt.Errorf("%s was not written: %w", path, err)
 	}
-	return syncDir(dir)
-}
-
-// withoutPath removes a temporary path from an error.
-func withoutPath(err error) error {
-	pathErr, ok := errors.AsType[*fs.PathError](err)
-	if ok {
-		return pathErr.Err
-	}
-	return err
-}
-
-// syncDir makes the names of the files in a directory durable. Windows can't do that, nor can some file
-// systems.
-func syncDir(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	err = dir.Sync()
-	if errors.Is(err, syscall.EINVAL) {
-		return nil
-	}
-	return err
+	return nil
 }

@@ -13,13 +13,15 @@ type Flags struct {
 	*flag.FlagSet
 	program  *Program
 	operands string // what may follow the flags, for the help; empty if nothing may
+	env      bool   // all flags are read from the environment
 }
 
 // NewFlags returns an empty set of flags.
 func (p *Program) NewFlags(subcommand, operands string) *Flags {
 	set := flag.NewFlagSet(subcommand, flag.ContinueOnError)
-	set.SetOutput(io.Discard) // Exit prints the error
-	return &Flags{set, p, operands}
+	set.SetOutput(io.Discard) // Run prints errors
+	set.Usage = func() {}     // Parse prints the help
+	return &Flags{FlagSet: set, program: p, operands: operands}
 }
 
 // Parse parses the arguments of the subcommand. For -h it prints the flags and returns [flag.ErrHelp].
@@ -40,6 +42,7 @@ func (f *Flags) Parse(args []string) error {
 // ParseEnv parses the arguments like Parse. Flags that aren't given are read from the environment:
 // -new-event-status of eventsd from EVENTSD_NEW_EVENT_STATUS. An empty variable counts as unset.
 func (f *Flags) ParseEnv(args []string) error {
+	f.env = true
 	err := f.Parse(args)
 	f.VisitAll(func(fl *flag.Flag) {
 		if err != nil || f.Given(fl.Name) {
@@ -64,11 +67,15 @@ func (f *Flags) Given(name string) (given bool) {
 }
 
 func (f *Flags) printHelp() {
+	usage := strings.TrimSpace(f.program.Name + " " + f.Name() + " [FLAGS] " + f.operands)
 	out := f.program.Stdout
-	words := strings.Fields(f.program.Name + " " + f.Name() + " " + f.operands)
-	fmt.Fprintf(out, "Usage: %s\n", strings.Join(words, " "))
+	fmt.Fprintf(out, "Usage: %s\n", usage)
 	f.SetOutput(out)
 	f.PrintDefaults()
+	if f.env {
+		fmt.Fprintf(out, "\nFlags that aren't given are read from the environment: -addr from %s.\n",
+			f.program.variable("addr"))
+	}
 }
 
 // DataFlag declares -data, the path of the data file. It is read from its variable by every subcommand.

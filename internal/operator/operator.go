@@ -1,168 +1,263 @@
-// Package operator is what the operator of a service does with keys and
-// records: a table of routes over a store, the handler that serves them, and the
-// subcommands that a person types (commands.go). A subcommand works on the store of
-// the running server, to which it sends requests through a Unix socket (client.go). If no
-// server runs, it works on a store that it has opened itself.
+// Package operator has the subcommands with which an operator manages users, keys, events and guests. They
+// are clients of a few HTTP routes, which a server serves on a Unix socket next to its data file:
 //
-//	POST   /keys       {"name","email"} or {"user_id"} -> 201 {"id","key","user"}
-//	GET    /keys       -> {"data":[…]}
-//	DELETE /keys/{id}  -> 204, the key is revoked
-//	GET    /records    -> an array of records, with ?user=ID those of one user
-//	POST   /records    an array of records, all or none -> {"applied":n,"unchanged":n}
+//	POST /keys          {"user_id"} or {"email","name"}   201 {"id","key","user"}
+//	GET /keys                                             200 {"data":[…]}
+//	DELETE /keys/{id}                                     204
+//	GET /records?user=                                    200 an array of records
+//	POST /records       an array of records               200 {"applied","unchanged"}
+//	GET /status                                           200 a [Status]
 //
-// Errors have the form of the API. This package opens no data file and parses no records: both
-// are left to what its [Files] and its [Store] are.
+// If no server runs, a subcommand opens the data file and serves the same routes to itself, except status.
 package operator
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
-	"math"
 	"net/http"
+	"net/url"
+	"os"
 	"strings"
+	"text/tabwriter"
 
-	"example.com/events/internal/answer"
+	"example.com/events/internal/cli"
 	"example.com/events/internal/strict"
 )
 
-// Store is what an operator works on, in raw JSON: the one of this process, or the client of
-// a running server. The first is safe for concurrent use.
-type Store interface {
-	// IssueKeyJSON makes a key from {"user_id"}, or from {"name","email"} for the
-	// user with that email, who is made if there is none. It returns the key's id as
-	// "id", its secret as "key" and the id of its user as "user".
-	IssueKeyJSON(request []byte) (issued map[string]string, err error)
-	// Keys returns an array of all keys, without their secrets.
-	Keys() ([]byte, error)
-	// RevokeKey ends the key with an id, for good.
-	RevokeKey(id string) error
-	// WriteRecords writes an array of all records. The error is the writer's.
-	WriteRecords(w io.Writer) error
-	// UserRecords returns what writes the records of one user: the user, its keys, its events and
-	// their guests. The error is that there is no such user.
-	UserRecords(userID string) (write func(io.Writer) error, err error)
-	// ApplyRecords applies an array of records, all or none. It counts them as "applied",
-	// those of them that changed nothing as "unchanged", and those of each kind. By kind, it
-	// returns the ids of those that changed something: the first ten, and then how many more.
-	ApplyRecords(records []byte) (count map[string]int, ids map[string][]string, err error)
-	// Close releases the data file, or ends the connection.
-	Close() error
+// Commands are the operator's subcommands. The methods take the arguments after the name of the subcommand.
+type Commands struct {
+	*cli.Program
+
+	// Open opens a data file, which must exist, and returns the handler of its routes. The handler must be
+	// able to read after the file is closed.
+	Open func(data string) (http.Handler, io.Closer, error)
 }
 
-const maxBody = 1 << 20 // bytes of the request for a key
-
-// Report logs a change that an operator made: a message, and names with their values. It gets
-// no secret.
-type Report func(message string, args ...any)
-
-// StoreRoutes are the operator's routes. If basePath is not "", a new key is answered with
-// the base URL of an API below it, on the host that the request was sent to.
-func StoreRoutes(store Store, report Report, basePath string) []answer.Route {
-	issueKey := func(r answer.Request) (any, error) {
-		issued, err := store.IssueKeyJSON(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		report("issued a key", "key", issued["id"], "user", issued["user"])
-		if basePath != "" {
-			issued["base_url"] = "http://" + r.Host + basePath
-		}
-		return issued, nil
+// KeyIssue creates a key for a user and prints its secret.
+func (c *Commands) KeyIssue(ctx context.Context, args []string) error {
+	flags := c.NewFlags("key issue", "")
+	data := flags.DataFlag()
+	email := flags.String("email", "", "`EMAIL` of the user, who is created if there is none")
+	name := flags.String("name", "", "`NAME` of a new user")
+	user := flags.String("user", "", "`ID` of an existing user, instead of an email")
+	asJSON := flags.Bool("json", false, `print {"id","key","user"}`)
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	listKeys := func(answer.Request) (any, error) {
-		keys, err := store.Keys()
-		return map[string]json.RawMessage{"data": keys}, err
+	if *user == "" && *email == "" {
+		return cli.Usagef("key issue needs -user ID, or -email EMAIL and, for a new user, -name NAME")
 	}
-	applyRecords := func(r answer.Request) (any, error) {
-		count, ids, err := store.ApplyRecords(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		var line []any
-		for _, kind := range []string{"user", "key", "event", "guest", "delete"} {
-			line = append(line, kind+"s", count[kind])
-			if ids[kind] != nil {
-				line = append(line, kind+"_ids", strings.Join(ids[kind], " "))
-			}
-		}
-		report("applied records", append(line, "unchanged", count["unchanged"])...)
-		return map[string]int{"applied": count["applied"], "unchanged": count["unchanged"]}, nil
+	request := strict.Encode(map[string]string{"user_id": *user, "email": *email, "name": *name})
+	var issued struct {
+		ID   string `json:"id"`
+		Key  string `json:"key"`
+		User string `json:"user"`
 	}
-	user := &answer.Param[string]{
-		Name: "user",
-		Rule: "must be the id of a user, given once; leave it out for all records",
-		Read: func(id string) (string, bool) { return id, id != "" },
+	err := c.call(ctx, *data, "POST", "/keys", bytes.NewReader(request), &issued)
+	if err != nil {
+		return err
 	}
-	writeRecords := func(w http.ResponseWriter, r answer.Request) error {
-		answer.NoTimeouts(w)
-		write := store.WriteRecords
-		if id := user.In(r); id != "" {
-			var err error
-			write, err = store.UserRecords(id)
-			if err != nil {
-				return err
-			}
-		}
-		answer.Stream(w, write)
-		return nil
+	c.Notify("issued %s for %s; the secret is shown only this once", issued.ID, issued.User)
+	if *asJSON {
+		return c.printJSON(strict.Encode(issued))
 	}
-	return []answer.Route{
-		{Operation: "GET /keys", Handle: Reply(200, listKeys)},
-		{Operation: "POST /keys", MaxBody: maxBody, Handle: Reply(201, issueKey)},
-		{Operation: "GET /records", Params: []answer.Parameter{user}, Handle: writeRecords},
-		{Operation: "POST /records", MaxBody: math.MaxInt64, Handle: Reply(200, applyRecords)},
-	}
+	return c.Printf("%s\n", issued.Key)
 }
 
-// RevokeRoute is the route that revokes a key of a store.
-func RevokeRoute(store Store, report Report) answer.Route {
-	revoke := func(r answer.Request) (any, error) {
-		id := r.PathValue("id")
-		before, err := findKey(store, id)
-		if err == nil {
-			err = store.RevokeKey(id)
-		}
-		if err == nil && before["revoked_at"] == "" {
-			report("revoked a key", "key", id)
-		}
-		return nil, err
+// KeyList prints all keys.
+func (c *Commands) KeyList(ctx context.Context, args []string) error {
+	flags := c.NewFlags("key list", "")
+	data := flags.DataFlag()
+	asJSON := flags.Bool("json", false, "print JSON")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	return answer.Route{Operation: "DELETE /keys/{id}", Handle: Reply(204, revoke)}
+	var list struct{ Data json.RawMessage }
+	err := c.call(ctx, *data, "GET", "/keys", nil, &list)
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		return c.printJSON(list.Data)
+	}
+	var keys []map[string]string
+	err = json.Unmarshal(list.Data, &keys)
+	if err != nil {
+		return err
+	}
+	return c.Printf("%s", table(keys, "id", "user_id", "name", "email", "hint", "created_at", "revoked_at"))
 }
 
-// Reply is a handler that answers with a status and what do returns, in the form of
-// [strict.Encode]. With the status 204 that is nothing. What do works on may take as long as it
-// likes.
-func Reply(status int, do func(answer.Request) (any, error)) answer.Handle {
-	return func(w http.ResponseWriter, r answer.Request) error {
-		answer.NoTimeouts(w)
-		result, err := do(r)
-		switch {
-		case err != nil:
-			return err
-		case status == 204:
-			w.WriteHeader(204)
-		default:
-			answer.Write(w, status, string(strict.Encode(result)))
+// table returns a table of objects: the fields without _id and _at as heads, and a row for each object.
+func table(objects []map[string]string, fields ...string) string {
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	heads := strings.NewReplacer("_id", "", "_at", "").Replace(strings.Join(fields, "\t"))
+	fmt.Fprintln(w, strings.ToUpper(heads))
+	cells := make([]string, len(fields))
+	for _, object := range objects {
+		for i, field := range fields {
+			words := strings.Fields(object[field]) // a name may have line feeds
+			cells[i] = cmp.Or(strings.Join(words, " "), "-")
 		}
-		return nil
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
+	w.Flush()
+	return table.String()
 }
 
-// Handler serves routes under a path, if check has no error for the request. WriteError
-// answers errors: those of check, an [answer.Error], or what the store returned.
-func Handler(
-	base string, routes []answer.Route, check func(*http.Request) error, writeError answer.WriteError,
-) http.Handler {
-	service := answer.Service{
-		Base:       base,
-		Routes:     routes,
-		Check:      func(r *http.Request) (string, error) { return "", check(r) },
-		WriteError: writeError,
+// KeyRevoke revokes a key.
+func (c *Commands) KeyRevoke(ctx context.Context, args []string) error {
+	flags := c.NewFlags("key revoke", "ID")
+	data := flags.DataFlag()
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	serve := service.Handler()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer.SetHeaders(w.Header())
-		serve.ServeHTTP(w, r)
-	})
+	id := flags.Arg(0)
+	if flags.NArg() != 1 || !strings.HasPrefix(id, "key_") {
+		return cli.Usagef("key revoke needs one ID after its flags: key_…, as key list shows it")
+	}
+	err := c.call(ctx, *data, "DELETE", "/keys/"+url.PathEscape(id), nil, nil)
+	if err != nil {
+		return err
+	}
+	c.Notify("revoked %s", id)
+	return nil
+}
+
+// Apply puts records from a file or from stdin into the store.
+func (c *Commands) Apply(ctx context.Context, args []string) error {
+	flags := c.NewFlags("apply", "[FILE|-]")
+	data := flags.DataFlag()
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 1 {
+		return cli.Usagef("apply needs one FILE after its flags, or - for stdin")
+	}
+	records, err := c.OpenInput(cmp.Or(flags.Arg(0), "-"))
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	var count struct{ Applied, Unchanged int }
+	stop := c.Progress("apply")
+	err = c.call(ctx, *data, "POST", "/records", records, &count)
+	stop()
+	if err != nil {
+		return err
+	}
+	message := fmt.Sprintf("applied %d records", count.Applied)
+	if count.Applied == 1 {
+		message = "applied 1 record"
+	}
+	if count.Unchanged > 0 {
+		message += fmt.Sprintf(", of which %d changed nothing", count.Unchanged)
+	}
+	c.Notify("%s", message)
+	return nil
+}
+
+// Dump prints all records, or those of one user.
+func (c *Commands) Dump(ctx context.Context, args []string) error {
+	flags := c.NewFlags("dump", "")
+	data := flags.DataFlag()
+	output := flags.String("o", "-", "`FILE` to write, whole or not at all, or - for stdout")
+	user := flags.String("user", "", "`ID` of the only user whose records are printed")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	path := "/records"
+	if *user != "" {
+		path += "?user=" + url.QueryEscape(*user)
+	} else if flags.Given("user") {
+		return cli.Usagef("-user is empty: give an ID, or leave -user out for all records")
+	}
+	if sameFile(*output, *data) {
+		return cli.Usagef("-o %s is the data file: give another FILE", *output)
+	}
+	if *output == "-" {
+		return c.dump(ctx, *data, path, c.Stdout)
+	}
+	defer c.Progress("dump")()
+	return cli.WriteFile(*output, func(w io.Writer) error { return c.dump(ctx, *data, path, w) })
+}
+
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}
+
+// dump writes records to w.
+func (c *Commands) dump(ctx context.Context, data, path string, w io.Writer) error {
+	client, err := c.dial(data, true)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	records, err := client.send(ctx, "GET", path, nil)
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	_, err = io.Copy(w, records)
+	return err
+}
+
+// A Status describes a running server.
+type Status struct {
+	Version   string  `json:"version"`
+	PID       int     `json:"pid"`
+	StartedAt string  `json:"started_at"`
+	BaseURL   string  `json:"base_url"`
+	Data      string  `json:"data"`
+	Bytes     int64   `json:"bytes"`
+	Users     int     `json:"users"`
+	Keys      int     `json:"keys"`
+	Events    int     `json:"events"`
+	Guests    int     `json:"guests"`
+	Error     *string `json:"error"` // why nothing can be written at present
+}
+
+// Status prints the [Status] of the running server.
+func (c *Commands) Status(ctx context.Context, args []string) error {
+	flags := c.NewFlags("status", "")
+	data := flags.DataFlag()
+	asJSON := flags.Bool("json", false, "print JSON")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	conn, err := dialSocket(*data)
+	if err != nil {
+		return err
+	}
+	client := &client{conn: conn}
+	defer client.Close()
+	var s Status
+	err = client.call(ctx, "GET", "/status", nil, &s)
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		return c.printJSON(strict.Encode(s))
+	}
+	problem := "none"
+	if s.Error != nil {
+		problem = *s.Error
+	}
+	return c.Printf("version: %s\npid: %d\nstarted_at: %s\nbase_url: %s\ndata: %s\nbytes: %d\n"+
+		"users: %d\nkeys: %d\nevents: %d\nguests: %d\nerror: %s\n",
+		s.Version, s.PID, s.StartedAt, s.BaseURL, s.Data, s.Bytes,
+		s.Users, s.Keys, s.Events, s.Guests, problem)
+}
+
+// printJSON prints JSON in which control characters are escaped.
+func (c *Commands) printJSON(text []byte) error {
+	_, err := fmt.Fprintf(c.Stdout, "%s\n", text)
+	return err
 }

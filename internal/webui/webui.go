@@ -48,6 +48,8 @@ func page(file string, values ...string) http.Handler {
 		replacements := append([]string{"{{root}}", html.EscapeString(root)}, values...)
 		text := strings.NewReplacer(replacements...).Replace(file)
 		h := w.Header()
+		h.Del("Access-Control-Allow-Origin") // no other site may read the page
+		h.Del("Access-Control-Expose-Headers")
 		h.Set("Content-Security-Policy", policy)
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("X-Frame-Options", "DENY")

@@ -1,0 +1,67 @@
+//go:build unix
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"syscall"
+)
+
+// Listen creates the socket of a data file, with mode 0600. It replaces an old socket, so the caller must
+// have locked the data file.
+func Listen(data string) (net.Listener, error) {
+	path := socketPath(data)
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode().Type() == os.ModeSocket {
+		os.Remove(path)
+	}
+	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
+		// On Linux, this sets the mode before others can connect.
+		return conn.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
+	}}
+	l, err := config.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: its directory must be writable, and its path at most 100 bytes long", err)
+	}
+	err = os.Chmod(path, 0o600)
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// dialSocket connects to the server of a data file. The socket must belong to root, the caller or the owner
+// of the data file, because it is sent records and keys.
+func dialSocket(data string) (net.Conn, error) {
+	path := socketPath(data)
+	noServer := fmt.Errorf("%w: nobody listens on %s", errNoServer, path)
+	socket, err := os.Lstat(path)
+	if err != nil {
+		return nil, noServer
+	}
+	trusted := []uint32{0, uint32(os.Geteuid())}
+	file, err := os.Stat(data)
+	if err == nil {
+		trusted = append(trusted, owner(file))
+	}
+	if !slices.Contains(trusted, owner(socket)) {
+		return nil, fmt.Errorf("%s belongs to user %d: it must belong to root, you or the owner of %s",
+			path, owner(socket), data)
+	}
+	conn, err := net.Dial("unix", path)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, noServer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the server can't be reached: %w", err)
+	}
+	return conn, nil
+}
+
+func owner(info os.FileInfo) (uid uint32) { return info.Sys().(*syscall.Stat_t).Uid }

@@ -1,0 +1,63 @@
+//go:build unix
+
+package operator
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A socket that belongs to anyone but root, the caller or the owner of the data file isn't used.
+func TestSocketOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	dir, err := os.MkdirTemp("", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	data := filepath.Join(dir, "events.json")
+	if _, err := dialSocket(data); !errors.Is(err, errNoServer) {
+		t.Errorf("without a socket: %v, want %v", err, errNoServer)
+	}
+	if err := os.WriteFile(data, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const service, other = 4711, 4712
+	for _, tt := range []struct {
+		socket, data int    // owners
+		want         string // contained in the error
+	}{
+		{0, 0, ""},
+		{0, service, ""},
+		{service, service, ""},
+		{other, service, ".sock belongs to user 4712: it must belong to root, you or the owner of " + data},
+	} {
+		err := errors.Join(os.Chown(data+".sock", tt.socket, -1), os.Chown(data, tt.data, -1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := dialSocket(data)
+		if conn != nil {
+			conn.Close()
+		}
+		if tt.want == "" && err != nil {
+			t.Errorf("socket of %d, data of %d: %v, want no error", tt.socket, tt.data, err)
+		}
+		if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("socket of %d, data of %d: %v, want %s", tt.socket, tt.data, err, tt.want)
+		}
+	}
+	l.Close()
+	if _, err := dialSocket(data); !errors.Is(err, errNoServer) {
+		t.Errorf("after Close: %v, want %v", err, errNoServer)
+	}
+}

@@ -1,0 +1,305 @@
+//go:build unix
+
+package command
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// skipIfIgnored skips a test of SIGHUP under nohup, because processes inherit that it is ignored.
+func skipIfIgnored(t *testing.T, s os.Signal) {
+	t.Helper()
+	if signal.Ignored(s) {
+		t.Skipf("%v is ignored, as under nohup", s)
+	}
+}
+
+// beginCreate sends a create without its body to a server, which waits for it.
+func beginCreate(t *testing.T, p *process) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", p.addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(timeout))
+	fmt.Fprintf(conn, "POST %s/events/create HTTP/1.1\r\nHost: x\r\nx-service-api-key: %s\r\n"+
+		"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n", base, p.line("api_key"), len(newEvent))
+	in := bufio.NewReader(conn)
+	line, err := in.ReadString('\n')
+	if !strings.Contains(line, "100 Continue") {
+		t.Fatalf("the server responds %q, %v, want 100 Continue", line, err)
+	}
+	return conn, in
+}
+
+// waitUntilClosed waits until nobody listens at an address.
+func waitUntilClosed(t *testing.T, addr string) {
+	t.Helper()
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return
+		}
+		conn.Close()
+	}
+	t.Fatalf("the server still listens at %s", addr)
+}
+
+// A signal ends every server with status 0. The request in flight gets its response, except from a double,
+// which ends at once.
+func TestSignals(t *testing.T) {
+	for _, tt := range []struct {
+		server   string
+		signal   os.Signal
+		finishes bool
+	}{
+		{"eventsd", syscall.SIGTERM, true},
+		{"eventsd", syscall.SIGINT, true},
+		{"eventsd", syscall.SIGHUP, true},
+		{"eventsd demo", syscall.SIGTERM, true},
+		{"eventsd double", syscall.SIGTERM, false},
+		{"eventsd double", syscall.SIGINT, false},
+	} {
+		t.Run(tt.server+" "+tt.signal.String(), func(t *testing.T) {
+			t.Parallel()
+			skipIfIgnored(t, tt.signal)
+			p := start(t, tempDir(t), "exec "+tt.server)
+			conn, in := beginCreate(t, p)
+			p.Process.Signal(tt.signal)
+			waitUntilClosed(t, p.addr())
+			if tt.finishes {
+				io.WriteString(conn, newEvent)
+			}
+			response, _ := io.ReadAll(in)
+			if got := strings.Contains(string(response), " 201 Created"); got != tt.finishes {
+				t.Errorf("the request in flight finished: %v, want %v: %q", got, tt.finishes, response)
+			}
+			if status := p.wait(); status != 0 {
+				t.Errorf("status %d, want 0: %s", status, &p.stderr)
+			}
+		})
+	}
+}
+
+// A second signal doesn't wait for the request in flight.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	p := start(t, tempDir(t), "exec eventsd demo")
+	beginCreate(t, p)
+	p.Process.Signal(syscall.SIGTERM)
+	waitUntilClosed(t, p.addr())
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); {
+		p.Process.Signal(syscall.SIGTERM) // again, because signals that are close together may become one
+		select {
+		case <-p.ended:
+			if status := p.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() {
+				t.Errorf("%v, want the end by the signal", p.ProcessState)
+			}
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Error("the second signal did not end the server")
+}
+
+// A SIGHUP that was ignored at startup, as under nohup, ends neither a server nor the command beside a
+// double.
+func TestIgnoredHangup(t *testing.T) {
+	t.Parallel()
+	p := start(t, tempDir(t), `trap "" HUP; exec eventsd demo`)
+	p.Process.Signal(syscall.SIGHUP)
+	time.Sleep(20 * time.Millisecond) // in which it would end
+	status, body, err := call("GET", p.line("base_url")+"/users/me", p.line("api_key"), "")
+	if status != 200 {
+		t.Errorf("GET /users/me after an ignored SIGHUP = %d %s %v, want 200", status, body, err)
+	}
+	const beside = `trap "" HUP; eventsd double -- sh -c 'kill -HUP $PPID; sleep 0.1; echo alive'`
+	if stdout, stderr, _ := run(t, tempDir(t), beside); stdout != "alive\n" {
+		t.Errorf("the command beside a double printed %q %s, want %q", stdout, stderr, "alive\n")
+	}
+}
+
+// A double passes signals on to its command, serves until that ends, and has its status.
+func TestDoublePassesSignals(t *testing.T) {
+	const script = `trap 'http GET $EVENTS_BASE_URL/users/me $EVENTS_API_KEY && exit 7' TERM INT HUP
+		echo; echo "ready: "; while :; do sleep 0.01; done`
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			skipIfIgnored(t, sig)
+			p := start(t, tempDir(t), `exec eventsd double -- sh -c "$SCRIPT"`, "SCRIPT="+script)
+			if status := p.stop(sig); status != 7 {
+				t.Errorf("status %d, want 7: %s", status, &p.stderr)
+			}
+		})
+	}
+}
+
+// A server under load that gets SIGTERM keeps what it has confirmed.
+func TestSignalUnderLoad(t *testing.T) {
+	t.Parallel()
+	testRestart(t, syscall.SIGTERM)
+}
+
+// A server that is killed keeps what it has confirmed. What a power cut does is tested in internal/commitlog.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	testRestart(t, syscall.SIGKILL)
+}
+
+// testRestart ends a server under load by a signal, and looks for the confirmed events after a restart.
+func testRestart(t *testing.T, sig syscall.Signal) {
+	dir := tempDir(t)
+	p := start(t, dir, "exec eventsd")
+	var mu sync.Mutex
+	var confirmed []string
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for {
+				status, body, err := p.create(newEvent)
+				if err != nil {
+					return
+				}
+				var event struct{ ID string }
+				if err := json.Unmarshal([]byte(body), &event); status != 201 || err != nil {
+					t.Errorf("create = %d %s, want 201", status, body)
+					return
+				}
+				mu.Lock()
+				confirmed = append(confirmed, event.ID)
+				mu.Unlock()
+			}
+		})
+	}
+	const enough = 20 // creates
+	count := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(confirmed)
+	}
+	for deadline := time.Now().Add(timeout); count() < enough; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d creates were confirmed, want %d: %s", count(), enough, &p.stderr)
+		}
+	}
+	p.stop(sig)
+	clients.Wait()
+	key := p.line("api_key")
+	p = start(t, dir, "exec eventsd")
+	for _, id := range confirmed {
+		status, body, err := call("GET", p.line("base_url")+"/events/"+id, key, "")
+		if status != 200 {
+			t.Errorf("the confirmed event %s = %d %s %v, want 200", id, status, body, err)
+		}
+	}
+}
+
+// While the disk is full, creates are refused and nothing confirmed is lost. The server heals by itself,
+// and logs the first failure and the first success only.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	p := start(t, dir, "ulimit -f 40; exec eventsd") // 40 times 512 or 1,024 bytes in a file
+	large := `{"description":"` + strings.Repeat("x", 8_000) + `",` + newEvent[1:]
+	creates := func(body string) (status int, response string) {
+		t.Helper()
+		status, response, err := p.create(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status, response
+	}
+	confirmed := 0
+	for status, _ := creates(large); status == 201; status, _ = creates(large) {
+		confirmed++
+	}
+	for range 2 {
+		status, response := creates(large)
+		if status != 500 {
+			t.Errorf("a create on a full disk = %d %s, want 500", status, response)
+		}
+		if strings.Contains(response, "large") {
+			t.Errorf("the response has the cause: %s", response)
+		}
+	}
+	root := strings.TrimSuffix(p.line("base_url"), base)
+	if status, body, _ := call("GET", root+"/healthz", "", ""); status != 200 {
+		t.Errorf("GET /healthz on a full disk = %d %s, want 200, because it heals", status, body)
+	}
+	if out, _, _ := run(t, dir, "eventsd status"); !strings.Contains(out, "file too large") {
+		t.Errorf("status on a full disk = %s, want the cause", out)
+	}
+	if status, response := creates(newEvent); status != 201 { // this one fits
+		t.Errorf("a create with room again = %d %s, want 201", status, response)
+	}
+	if out, _, _ := run(t, dir, "eventsd status"); !strings.HasSuffix(out, "\nerror: none\n") {
+		t.Errorf("status with room again = %s, want no error", out)
+	}
+	if status := p.stop(syscall.SIGTERM); status != 0 {
+		t.Errorf("status %d, want 0: %s", status, &p.stderr)
+	}
+	if n := strings.Count(p.stderr.String(), "file too large"); n != 1 {
+		t.Errorf("the log has %d lines with the cause, want 1: %s", n, &p.stderr)
+	}
+	key := p.line("api_key")
+	p = start(t, dir, "exec eventsd")
+	_, body, _ := call("GET", p.line("base_url")+"/events", key, "")
+	if got, want := strings.Count(body, `"id":"evt_`), confirmed+1; got != want {
+		t.Errorf("%d events after a restart, want %d", got, want)
+	}
+}
+
+// A directory that can't be written: a server doesn't start there.
+func TestReadOnlyDirectory(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root can write everywhere")
+	}
+	dir := tempDir(t)
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, status := run(t, dir, "eventsd")
+	if status != 1 {
+		t.Errorf("status %d, want 1", status)
+	}
+	if stdout != "" {
+		t.Errorf("stdout %q, want nothing", stdout)
+	}
+	if !strings.Contains(stderr, filepath.Join(dir, "events.json")) {
+		t.Errorf("stderr %q, want the path of the data file", stderr)
+	}
+}
+
+// The server has the limits of package httpapi: it refuses more than 16 KiB of headers.
+func TestLimits(t *testing.T) {
+	p := start(t, tempDir(t), "exec eventsd demo")
+	r, err := http.NewRequest("GET", p.line("base_url")+"/users/me", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Large", strings.Repeat("x", 24<<10))
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != 431 {
+		t.Errorf("GET with 24 KiB of headers = %d, want 431", response.StatusCode)
+	}
+}
