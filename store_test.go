@@ -593,7 +593,9 @@ func TestGoldenDataFile(t *testing.T) {
 			t.Parallel()
 			golden := filepath.Join("testdata", format+".json")
 			if os.Getenv("UPDATE") != "" {
+				os.Remove(golden)
 				writeDemo(t, golden)
+				os.Remove(golden + ".lock")
 			}
 			file, err := os.ReadFile(golden)
 			if err != nil {
