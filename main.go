@@ -349,6 +349,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 		})
 	}
 	server := newServer(listener, handler, logger)
+	server.SetKeepAlivesEnabled(false) // clients resend dropped requests on connections that were used before
 	root := baseURL(listener.Addr().String(), "localhost")
 	control := root + testdouble.ControlPath
 	if len(child) > 0 {

@@ -2,7 +2,6 @@ package eventstest
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 
@@ -37,27 +36,6 @@ func (t keyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // [testing/synctest] as the client, even if the test double was created outside.
 func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe()
-	l := make(oneConnListener, 1)
-	l <- server
-	close(l)
-	go httpapi.NewServer(s.double).Serve(l)
+	httpapi.ServeConn(httpapi.NewServer(s.double), server)
 	return client, nil
 }
-
-// oneConnListener accepts one connection.
-type oneConnListener chan net.Conn
-
-// Accept implements [net.Listener].
-func (l oneConnListener) Accept() (net.Conn, error) {
-	conn, ok := <-l
-	if !ok {
-		return nil, io.EOF
-	}
-	return conn, nil
-}
-
-// Close implements [net.Listener].
-func (l oneConnListener) Close() error { return nil }
-
-// Addr implements [net.Listener]. net/http doesn't call it.
-func (l oneConnListener) Addr() net.Addr { return nil }

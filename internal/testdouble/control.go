@@ -221,7 +221,6 @@ func (d *Double) getRequests(w http.ResponseWriter, r httpapi.Request) error {
 	defer cancel()
 	httpapi.DisableWriteTimeout(w)
 	found, ok := d.Await(ctx, max(count, 0), q)
-	httpapi.RestartWriteTimeout(r.Context(), w)
 	httpapi.WriteValue(w, 200, struct {
 		Data     []Request `json:"data"`
 		TimedOut bool      `json:"timed_out"`

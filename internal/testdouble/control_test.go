@@ -1,14 +1,17 @@
 package testdouble_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/events"
@@ -262,6 +265,30 @@ func TestControlRequests(t *testing.T) {
 	}
 	s.control("DELETE /requests", "", 204)
 	s.equal("GET /requests", s.control("GET /requests", "", 200), `{"data":[],"timed_out":false}`)
+}
+
+// TestControlWait tests that the longest wait outlasts the server's timeouts.
+func TestControlWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := newDouble("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, server := net.Pipe()
+		defer client.Close()
+		go httpapi.ServeConn(httpapi.NewServer(d.Control("TOKEN")), server)
+		io.WriteString(client, "GET /_control/requests?count=1&wait=60s HTTP/1.1\r\nHost: localhost\r\n"+
+			"Authorization: Bearer TOKEN\r\n\r\n")
+		start := time.Now()
+		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if took := time.Since(start).Round(time.Second); took != time.Minute {
+			t.Errorf("response after %v, want 1m0s", took)
+		}
+	})
 }
 
 func TestControlClock(t *testing.T) {

@@ -209,7 +209,6 @@ func (f *ActiveFault) wait(w http.ResponseWriter, r *http.Request) {
 	f.session.mu.Unlock()
 	httpapi.DisableWriteTimeout(w)
 	<-ctx.Done()
-	httpapi.RestartWriteTimeout(r.Context(), w)
 }
 
 // send sends the response, unless a fault says not to.
@@ -217,17 +216,13 @@ func (x *exchange) send(w http.ResponseWriter) {
 	if x.fault != nil && !x.fault.responds() {
 		panic(http.ErrAbortHandler) // closes the connection
 	}
+	body := x.body
+	if x.fault != nil && x.fault.Cut {
+		body = body[:len(body)/2] // shorter than Content-Length, so net/http closes the connection
+	}
 	maps.Copy(w.Header(), x.header)
 	w.WriteHeader(x.status)
-	if x.fault == nil || !x.fault.Cut {
-		w.Write(x.body)
-		return
-	}
-	w.Write(x.body[:len(x.body)/2])
-	if x.request.Method != "HEAD" {
-		http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
-	}
+	w.Write(body)
 }
 
 // response is a [http.ResponseWriter] that keeps a response in memory.
