@@ -847,7 +847,7 @@ func (c *checks) ownKey() {
 
 // inspector uses the inspector of a double while requests come to it.
 func (c *checks) inspector() {
-	s := c.start("double", "-control-token", "a&b=c+d#e%2F")
+	s := c.start("double", "-control-token", "a.b-c_d~e")
 	defer s.stop()
 	t := c.open(s.root+"/_control/", c.width)
 	equal("what is shown without a token", t.text("document.querySelector('main').hidden"), "true")
