@@ -142,7 +142,7 @@ func (a *api) listEvents(w http.ResponseWriter, r httpapi.Request) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	match := func(event *jsondb.Row) bool { return status == "" || event.Value("status") == status }
+	match := func(event *jsondb.Row) bool { return status == "" || event.Status == status }
 	var events []*jsondb.Row
 	var next *jsondb.Position
 	a.store.db.View(func(tx *jsondb.Tx) {
@@ -296,20 +296,12 @@ func idempotencyKey(values []string) (key string, err error) {
 
 // writePage writes a page of a list. next is the position of its last item if more follow, otherwise nil.
 func writePage(w http.ResponseWriter, rows []*jsondb.Row, next *jsondb.Position) {
-	parts := make([]string, 0, 2*len(rows)+2)
-	parts = append(parts, `{"data":[`)
-	for i, row := range rows {
-		if i > 0 {
-			parts = append(parts, ",")
-		}
-		parts = append(parts, row.JSON)
+	end := `],"has_more":false,"next_cursor":null}`
+	if next != nil {
+		end = `],"has_more":true,"next_cursor":"` + formatCursor(*next) + `"}`
 	}
-	if next == nil {
-		parts = append(parts, `],"has_more":false,"next_cursor":null}`)
-	} else {
-		parts = append(parts, `],"has_more":true,"next_cursor":"`+formatCursor(*next)+`"}`)
-	}
-	httpapi.WriteParts(w, 200, parts)
+	text := func(row *jsondb.Row) string { return row.JSON }
+	httpapi.WriteList(w, `{"data":[`, rows, text, end)
 }
 
 // readCursor returns the position in the parameter cursor, or nil if it isn't given.
@@ -325,8 +317,9 @@ func readCursor(q *httpapi.Query) (after *jsondb.Position) {
 
 // formatCursor returns a position as a cursor: base64url of "2027-01-02T03:04:05Z evt_1".
 func formatCursor(p jsondb.Position) string {
-	text := p.Created.UTC().Format(time.RFC3339Nano) + " " + p.ID
-	return base64.RawURLEncoding.EncodeToString([]byte(text))
+	text := p.Created.UTC().AppendFormat(nil, time.RFC3339Nano)
+	text = append(text, " "+p.ID...)
+	return base64.RawURLEncoding.EncodeToString(text)
 }
 
 func parseCursor(cursor string) (p jsondb.Position, ok bool) {
@@ -411,10 +404,9 @@ func toOperatorError(err error) *httpapi.Error {
 func (a *api) health() error {
 	switch {
 	case a.store.Err() != nil:
-		return httpapi.NewError(503, "the data file cannot be written; the log says why")
+		return errors.New("the data file cannot be written; the log says why")
 	case a.store.db.Stats().Stalled:
-		return httpapi.NewError(503, "the disk has been writing to the data file for more than 10 s, "+
-			"and changes wait for that")
+		return errors.New("the disk has been writing to the data file for more than 10 s, and changes wait")
 	}
 	return nil
 }

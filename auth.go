@@ -72,7 +72,7 @@ func (s *Store) lookupKey(secret string) (userID, keyID string, valid bool) {
 		row := tx.Find(string(key))
 		if row != nil {
 			userID, keyID = row.Parent, row.ID
-			valid = row.Value("revoked_at") == ""
+			valid = row.Status == "" // revoked_at
 		}
 	})
 	return userID, keyID, valid

@@ -178,7 +178,8 @@ var tables = []jsondb.Table{
 		Name:   "key",
 		Prefix: "key",
 		Parent: "usr",
-		Fields: []string{"id", "user_id", "digest", "created_at"},
+		Fields: []string{"id", "user_id", "digest", "created_at", "revoked_at"},
+		Status: "revoked_at",
 		Key:    func(v []string) string { return digestKey(v[2]) },
 		Recode: recode[Key],
 	},
@@ -186,7 +187,8 @@ var tables = []jsondb.Table{
 		Name:   "event",
 		Prefix: "evt",
 		Parent: "usr",
-		Fields: []string{"id", "host_id", "slug", "created_at"},
+		Fields: []string{"id", "host_id", "slug", "status", "created_at"},
+		Status: "status",
 		Key:    func(v []string) string { return v[2] },
 		Recode: recode[Event],
 	},
@@ -445,34 +447,29 @@ type applied struct {
 	ids                map[string][]string // IDs of the rows that were changed, by the kind of record
 }
 
-func (s *Store) applyAll(records iter.Seq2[strict.Value, error]) (done applied, err error) {
-	err = s.db.Update(func(tx *jsondb.Tx) error {
-		done, err = s.applyIn(tx, records)
-		return err
+// applyAll applies records and stops at the first mistake.
+func (s *Store) applyAll(records iter.Seq2[strict.Value, error]) (applied, error) {
+	done := applied{ids: map[string][]string{}}
+	err := s.db.Update(func(tx *jsondb.Tx) error {
+		for record, err := range records {
+			if err != nil {
+				return &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
+			}
+			done.records++
+			before := tx.Changes()
+			kind, id, problems := s.applyRecord(tx, record)
+			if problems != nil {
+				return &RecordError{Record: done.records, Kind: kind, Problems: problems}
+			}
+			if tx.Changes() == before {
+				done.unchanged++
+			} else {
+				done.ids[kind] = append(done.ids[kind], id)
+			}
+		}
+		return nil
 	})
 	return done, err
-}
-
-// applyIn applies records in a transaction. It stops at the first mistake.
-func (s *Store) applyIn(tx *jsondb.Tx, records iter.Seq2[strict.Value, error]) (applied, error) {
-	done := applied{ids: map[string][]string{}}
-	for record, err := range records {
-		if err != nil {
-			return done, &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
-		}
-		done.records++
-		before := tx.Changes()
-		kind, id, problems := s.applyRecord(tx, record)
-		if problems != nil {
-			return done, &RecordError{Record: done.records, Kind: kind, Problems: problems}
-		}
-		if tx.Changes() == before {
-			done.unchanged++
-		} else {
-			done.ids[kind] = append(done.ids[kind], id)
-		}
-	}
-	return done, nil
 }
 
 // applyRecord applies one record. It returns the ID of its row.

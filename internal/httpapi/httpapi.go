@@ -103,27 +103,32 @@ func WriteValue(w http.ResponseWriter, status int, x any) {
 	w.Write(body)
 }
 
-// WriteParts sends a response whose body is a JSON text in parts. A long text is never joined in
-// memory as a whole, however slowly the client reads it.
-func WriteParts(w http.ResponseWriter, status int, parts []string) {
-	size := 0
-	for _, part := range parts {
-		size += len(part)
+// WriteList sends a response with status 200: begin, the JSON texts of items with commas between them, and
+// end. A long text is never joined in memory as a whole, however slowly the client reads it.
+func WriteList[T any](w http.ResponseWriter, begin string, items []T, text func(T) string, end string) {
+	size := len(begin) + max(0, len(items)-1) + len(end)
+	for _, item := range items {
+		size += len(text(item))
 	}
-	writeHead(w, status, size)
-	out := partWriters.Get().(*bufio.Writer)
-	defer partWriters.Put(out)
+	writeHead(w, 200, size)
+	out := listWriters.Get().(*bufio.Writer)
+	defer listWriters.Put(out)
 	out.Reset(w)
-	for _, part := range parts {
-		out.WriteString(part)
+	out.WriteString(begin)
+	for i, item := range items {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString(text(item))
 	}
+	out.WriteString(end)
 	out.Flush()
 	out.Reset(nil)
 }
 
-const joinSize = 128 << 10 // bytes that WriteParts joins before they are written
+const joinSize = 128 << 10 // bytes that WriteList joins before they are written
 
-var partWriters = sync.Pool{
+var listWriters = sync.Pool{
 	New: func() any { return bufio.NewWriterSize(nil, joinSize) },
 }
 

@@ -79,9 +79,12 @@ func TestWrite(t *testing.T) {
 		{"WriteValue", func(w http.ResponseWriter) {
 			WriteValue(w, 201, map[string]string{"a": "é<&>"})
 		}, 201, text},
-		{"WriteParts", func(w http.ResponseWriter) {
-			WriteParts(w, 200, []string{"[", long, ",", long, "]"})
+		{"WriteList", func(w http.ResponseWriter) {
+			WriteList(w, "[", []string{long, long}, func(s string) string { return s }, "]")
 		}, 200, "[" + long + "," + long + "]"},
+		{"WriteList of nothing", func(w http.ResponseWriter) {
+			WriteList(w, "[", nil, func(s string) string { return s }, "]")
+		}, 200, "[]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

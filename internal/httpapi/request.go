@@ -30,6 +30,7 @@ func ReadQuery(r Request) Query {
 		return q
 	}
 	var err error
+	q.names = make([]string, 0, 4)
 	q.values, err = url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		q.problems = []string{"the query string is malformed; write it as a=b&c=d, percent-encoded"}

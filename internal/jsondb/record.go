@@ -115,6 +115,9 @@ func (db *DB) parseRow(text string) (*Row, error) {
 		if err == nil && field == "created_at" {
 			r.Created, err = time.Parse(time.RFC3339, values[i])
 		}
+		if field == t.Status {
+			r.Status = values[i]
+		}
 		if err != nil {
 			return nil, errRecord
 		}
