@@ -24,6 +24,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -67,7 +68,7 @@ func (a *api) routes() []httpapi.Route {
 
 func (a *api) operatorRoutes() []httpapi.Route {
 	return []httpapi.Route{
-		{Operation: "POST /keys", Handle: httpapi.WithBody(maxBody, a.postKey)},
+		{Operation: "POST /keys", Handle: a.postKey},
 		{Operation: "GET /keys", Handle: a.getKeys},
 		{Operation: "DELETE /keys/{id}", Handle: a.deleteKey},
 		{Operation: "GET /records", HasQuery: true, Handle: a.getRecords},
@@ -104,7 +105,7 @@ func (a *api) Intercept(f httpapi.Intercept) { a.mux.Intercept = f }
 // the cause.
 func (a *api) Operator() http.Handler {
 	mux := httpapi.NewMux("", a.operatorRoutes())
-	mux.ToError = toOperatorError
+	mux.ToError = a.toOperatorError
 	return mux
 }
 
@@ -128,7 +129,7 @@ func (a *api) getMe(w http.ResponseWriter, r httpapi.Request) error {
 	var user *jsondb.Row
 	a.store.db.View(func(tx *jsondb.Tx) { user = tx.Get("usr", r.Caller.UserID) })
 	if user == nil {
-		return errHostDeleted
+		return errUserDeleted
 	}
 	httpapi.WriteJSON(w, 200, user.JSON)
 	return nil
@@ -137,9 +138,8 @@ func (a *api) getMe(w http.ResponseWriter, r httpapi.Request) error {
 func (a *api) listEvents(w http.ResponseWriter, r httpapi.Request) error {
 	q := httpapi.ReadQuery(r)
 	status := q.OneOf("status", "draft", "published")
-	limit := q.Int("limit", defaultLimit, 1, maxEvents)
-	after := readCursor(&q)
-	if err := q.Err(); err != nil {
+	limit, after, err := readPage(&q, maxEvents)
+	if err != nil {
 		return err
 	}
 	match := func(event *jsondb.Row) bool { return status == "" || event.Status == status }
@@ -182,22 +182,22 @@ func (a *api) getEvent(w http.ResponseWriter, r httpapi.Request) error {
 
 func (a *api) listGuests(w http.ResponseWriter, r httpapi.Request) error {
 	q := httpapi.ReadQuery(r)
-	limit := q.Int("limit", defaultLimit, 1, maxGuests)
-	after := readCursor(&q)
-	if err := q.Err(); err != nil {
+	limit, after, err := readPage(&q, maxGuests)
+	if err != nil {
 		return err
 	}
-	var event *jsondb.Row
 	var guests []*jsondb.Row
 	var next *jsondb.Position
 	a.store.db.View(func(tx *jsondb.Tx) { // one view, because the ID may be another host's event soon
-		event = hostedEvent(tx, r)
-		if event != nil {
-			guests, next = tx.Page(event.ID, "gst", after, limit, nil)
+		event := hostedEvent(tx, r)
+		if event == nil {
+			err = errNoEvent
+			return
 		}
+		guests, next = tx.Page(event.ID, "gst", after, limit, nil)
 	})
-	if event == nil {
-		return errNoEvent
+	if err != nil {
+		return err
 	}
 	writePage(w, guests, next)
 	return nil
@@ -220,14 +220,18 @@ func (a *api) getRecords(w http.ResponseWriter, r httpapi.Request) error {
 	if err != nil {
 		return err
 	}
-	disableTimeouts(w)
+	httpapi.DisableWriteTimeout(w) // the client may be slow
 	httpapi.StartStream(w)
 	return writeRecords(w, rows)
 }
 
 func (a *api) postRecords(w http.ResponseWriter, r httpapi.Request) error {
-	disableTimeouts(w)
-	done, err := a.store.apply(r.Body)
+	httpapi.DisableWriteTimeout(w) // applying may be slow
+	records, err := httpapi.ReadBody(w, r, math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	done, err := a.store.apply(records)
 	if err != nil {
 		return err
 	}
@@ -256,12 +260,6 @@ func joinFirst(ids []string) string {
 		return strings.Join(ids, " ")
 	}
 	return strings.Join(ids[:maxListed], " ") + " and " + strconv.Itoa(rest) + " more"
-}
-
-// disableTimeouts removes the server's timeouts from a request that may take long.
-func disableTimeouts(w http.ResponseWriter) {
-	http.NewResponseController(w).SetReadDeadline(time.Time{})
-	httpapi.DisableWriteTimeout(w)
 }
 
 // hostedEvent returns the event that the path of a request names by ID or slug, or nil if the caller hosts no
@@ -304,15 +302,17 @@ func writePage(w http.ResponseWriter, rows []*jsondb.Row, next *jsondb.Position)
 	httpapi.WriteList(w, `{"data":[`, rows, text, end)
 }
 
-// readCursor returns the position in the parameter cursor, or nil if it isn't given.
-func readCursor(q *httpapi.Query) (after *jsondb.Position) {
+// readPage returns the limit of a page and the position before it, which is nil for the first page. It must
+// be the last to read the query.
+func readPage(q *httpapi.Query, maxLimit int) (limit int, after *jsondb.Position, err error) {
+	limit = q.Int("limit", defaultLimit, 1, maxLimit)
 	q.Func("cursor", "must be the next_cursor of a page, unchanged and given once; leave it out to begin",
 		func(value string) bool {
 			p, ok := parseCursor(value)
 			after = &p
 			return ok
 		})
-	return after
+	return limit, after, q.Err()
 }
 
 // formatCursor returns a position as a cursor: base64url of "2027-01-02T03:04:05Z evt_1".
@@ -379,7 +379,7 @@ func toError(err error) *httpapi.Error {
 		return httpapi.BadRequest(refused.Error())
 	case errors.Is(err, ErrNotFound):
 		return httpapi.NotFound(err.Error())
-	case errors.Is(err, errHostDeleted):
+	case errors.Is(err, errUserDeleted):
 		return unauthorized("invalid API key: its user was deleted")
 	case errors.Is(err, errIdempotencyMismatch):
 		return errMismatch
@@ -391,11 +391,14 @@ func toError(err error) *httpapi.Error {
 }
 
 // toOperatorError is toError with the cause in a 500.
-func toOperatorError(err error) *httpapi.Error {
+func (a *api) toOperatorError(err error) *httpapi.Error {
 	e := toError(err)
+	if e == nil {
+		a.store.cfg.Logger.Error("operator request failed", "error", err)
+	}
 	if e == nil || e.Status == 500 {
 		cause, _, _ := strings.Cut(err.Error(), "\n") // without the stack of a panic
-		return httpapi.NewError(500, cause)
+		e = httpapi.NewError(500, cause)
 	}
 	return e
 }

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -109,7 +108,10 @@ func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, e
 		if err != nil {
 			return err
 		}
-		secret = cmp.Or(chosen, s.newSecret(tx, userID))
+		secret = chosen
+		if secret == "" {
+			secret = s.newSecret(tx, userID)
+		}
 		id, problems := s.applyKey(tx, keySchema.Value(&Key{UserID: userID, Secret: secret}))
 		if problems != nil {
 			return &RecordError{Kind: "key", Problems: problems}
@@ -125,7 +127,7 @@ func (s *Store) findOrCreateUser(tx *jsondb.Tx, r keyRequest) (id string, err er
 	user := tx.Find(emailKey(r.Email))
 	switch {
 	case r.UserID != "" && named:
-		return "", keyError("user_id excludes name and email: give the one or the others")
+		return "", keyError("user_id excludes name and email: give one or the other")
 	case r.UserID != "" && tx.Get("usr", r.UserID) == nil:
 		return "", notFound("user", r.UserID)
 	case r.UserID != "":
@@ -225,7 +227,11 @@ func (s *Store) listKeys() []listedKey {
 	return keys
 }
 
-func (a *api) postKey(w http.ResponseWriter, _ httpapi.Request, body []byte) error {
+func (a *api) postKey(w http.ResponseWriter, r httpapi.Request) error {
+	body, err := httpapi.ReadBody(w, r, maxBody)
+	if err != nil {
+		return err
+	}
 	var request keyRequest
 	problems := keyRequestSchema.Unmarshal(body, &request, schema.New)
 	if problems != nil {

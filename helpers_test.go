@@ -136,6 +136,7 @@ func dump(store *events.Store) string {
 func operate(handler http.Handler, method, target, body string) response {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded") // as curl -d sends it
 	handler.(testdouble.Server).Operator().ServeHTTP(w, r)
 	return response{method + " " + target, w.Code, w.Result().Header, w.Body.String()}
 }

@@ -147,11 +147,10 @@ func (c *command) applySeed(store *Store, file string) error {
 		store.cfg.Logger.Warn("seed skipped: the store isn't empty", "seed", file)
 		return nil
 	}
-	records, err := c.OpenInput(file)
+	records, err := c.ReadInput(file)
 	if err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
-	defer records.Close()
 	_, err = store.apply(records)
 	if err != nil {
 		return fmt.Errorf("seed %s: %w", file, err)

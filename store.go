@@ -134,7 +134,7 @@ var (
 	// ErrClosed is returned by methods that change a store that is closed.
 	ErrClosed = jsondb.ErrClosed
 
-	errHostDeleted         = errors.New("the host was deleted")
+	errUserDeleted         = errors.New("the user was deleted")
 	errIdempotencyMismatch = errors.New("the idempotency key was used with another body")
 )
 
@@ -314,7 +314,7 @@ func (s *Store) addEvent(
 		case problems != nil:
 			return &RecordError{Problems: problems}
 		case tx.Get("usr", host) == nil:
-			return errHostDeleted
+			return errUserDeleted
 		}
 		s.completeEvent(tx, &e)
 		if idempotencyKey == "" {
@@ -427,19 +427,11 @@ func (s *Store) Apply(records ...Record) error {
 // ApplyJSON is like [Store.Apply] for a JSON array of records, but merges them: a field that isn't given
 // keeps its value, and null resets it. So applying an array twice changes nothing.
 func (s *Store) ApplyJSON(records []byte) error {
-	_, err := s.applyAll(strict.ParseArray(records))
+	_, err := s.apply(records)
 	return err
 }
 
-// apply is ApplyJSON for an array of any size. It reads all of r before the transaction begins, so a slow
-// sender doesn't delay other changes.
-func (s *Store) apply(r io.Reader) (applied, error) {
-	records, err := io.ReadAll(r)
-	if err != nil {
-		return applied{}, err
-	}
-	return s.applyAll(strict.ParseArray(records))
-}
+func (s *Store) apply(records []byte) (applied, error) { return s.applyAll(strict.ParseArray(records)) }
 
 // applied describes what applying an array did.
 type applied struct {

@@ -585,24 +585,25 @@ func TestClose(t *testing.T) {
 }
 
 // Rows are served as they are in the data file, so a file of each format must have the rows that the server
-// writes today. If the format changed, UPDATE=1 writes a file of the new one.
+// writes today. UPDATE=1 writes a file of the current format, unless there is one.
 func TestGoldenDataFile(t *testing.T) {
 	t.Parallel()
-	for _, format := range []string{"events-1"} {
-		t.Run(format, func(t *testing.T) {
+	if os.Getenv("UPDATE") != "" {
+		writeGoldenDataFile(t)
+	}
+	files, err := filepath.Glob("testdata/events-*.json")
+	if err != nil || files == nil {
+		t.Fatalf("no data file in testdata: %v", err)
+	}
+	for _, golden := range files {
+		t.Run(filepath.Base(golden), func(t *testing.T) {
 			t.Parallel()
-			golden := filepath.Join("testdata", format+".json")
-			if os.Getenv("UPDATE") != "" {
-				os.Remove(golden)
-				writeDemo(t, golden)
-				os.Remove(golden + ".lock")
-			}
-			file, err := os.ReadFile(golden)
+			text, err := os.ReadFile(golden)
 			if err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join(t.TempDir(), "events.json")
-			err = os.WriteFile(path, file, 0o600)
+			err = os.WriteFile(path, text, 0o600)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -629,18 +630,35 @@ func TestGoldenDataFile(t *testing.T) {
 	}
 }
 
-// writeDemo writes a data file with the records of the demo, unless it exists.
-func writeDemo(t *testing.T, path string) {
+// writeGoldenDataFile writes a data file with the records of the demo, testdata/events-1.json for the format
+// events/1.
+func writeGoldenDataFile(t *testing.T) {
 	t.Helper()
 	demo, err := os.ReadFile("internal/demo/seed.json")
 	if err != nil {
 		t.Fatal(err)
 	}
+	path := filepath.Join(t.TempDir(), "events.json")
 	store, err := events.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = errors.Join(store.ApplyJSON(demo), store.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), `"format":"`)
+	format, _, _ := strings.Cut(rest, `"`)
+	golden := filepath.Join("testdata", strings.ReplaceAll(format, "/", "-")+".json")
+	_, err = os.Stat(golden)
+	if err == nil {
+		return
+	}
+	err = os.WriteFile(golden, text, 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
