@@ -18,7 +18,7 @@ func LogRequests(
 			caller, _ := authenticate(r)
 			logger.Info("request",
 				"method", r.Method,
-				"path", Redact(r.URL.Path),
+				"path", Redact(r.URL.EscapedPath()),
 				"route", r.Pattern,
 				"status", counted.status,
 				"duration", time.Since(start),
