@@ -189,7 +189,7 @@ func TestSlowCommit(t *testing.T) {
 		slow = true
 		client, server := net.Pipe()
 		srv := httpapi.NewServer(s.handler)
-		go srv.Serve(&oneListener{conn: server})
+		httpapi.ServeConn(srv, server)
 		defer srv.Close()
 		r := httptest.NewRequest("POST", base+"/events/create", strings.NewReader(newEvent))
 		r.Header.Set("x-service-api-key", "svc_live_ada")
@@ -203,20 +203,3 @@ func TestSlowCommit(t *testing.T) {
 		}
 	})
 }
-
-// oneListener accepts one connection.
-type oneListener struct {
-	conn net.Conn
-	done bool
-}
-
-func (l *oneListener) Accept() (net.Conn, error) {
-	if l.done {
-		return nil, io.EOF
-	}
-	l.done = true
-	return l.conn, nil
-}
-
-func (l *oneListener) Close() error   { return nil }
-func (l *oneListener) Addr() net.Addr { return &net.TCPAddr{} }

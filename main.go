@@ -215,7 +215,8 @@ func (c *command) serveStore(
 			logger.Warn("operator subcommands can't reach this server", "error", err)
 		} else {
 			s := newServer(socket, a.operatorWithStatus(root+BasePath), logger)
-			s.ReadTimeout = 0 // records may take long to arrive
+			s.ReadTimeout = 0 // records may take long to arrive, and to be applied
+			s.WriteTimeout = 0
 			servers = append(servers, s)
 		}
 	}
@@ -302,41 +303,11 @@ func (c *command) double(ctx context.Context, args []string) error {
 		return err
 	}
 	defer listener.Close()
-	seed := []byte("[]")
-	if *seedFile != "" {
-		seed, err = c.ReadInput(*seedFile)
-		if err != nil {
-			return err
-		}
+	config := testdouble.Config{Start: start, Key: *apiKey, AllowUnknownRoutes: *allowUnknown}
+	if len(child) == 0 { // otherwise the problems are printed when the command has ended
+		config.Logger = logger
 	}
-	doubleLogger := logger
-	if len(child) > 0 { // the problems are printed when the command has ended
-		doubleLogger = nil
-	}
-	d, err := testdouble.New(testdouble.Config{
-		BasePath: BasePath,
-		NewServer: func(now func() time.Time, newID func(kind, owner string) string) testdouble.Server {
-			a := newAPI(NewStore(&Config{
-				Now:            now,
-				NewID:          newID,
-				Logger:         logger,
-				NewEventStatus: *status,
-			}))
-			a.changeLevel = slog.LevelDebug
-			return a
-		},
-		Seed: func(s testdouble.Server) error {
-			err := s.(*api).store.ApplyJSON(seed)
-			if err != nil {
-				return fmt.Errorf("seed %s: %w", *seedFile, err)
-			}
-			return nil
-		},
-		Start:              start,
-		Key:                *apiKey,
-		AllowUnknownRoutes: *allowUnknown,
-		Logger:             doubleLogger,
-	})
+	d, err := c.newDouble(config, *seedFile, &Config{Logger: logger, NewEventStatus: *status})
 	if err != nil {
 		return err
 	}
@@ -360,12 +331,8 @@ func (c *command) double(ctx context.Context, args []string) error {
 	}
 	if *untilEOF {
 		var stop context.CancelFunc
-		ctx, stop = context.WithCancel(ctx)
+		ctx, stop = contextUntilEOF(ctx, c.Stdin)
 		defer stop()
-		go func() {
-			io.Copy(io.Discard, c.Stdin)
-			stop()
-		}()
 	}
 	lines := "base_url: " + root + BasePath + "\n" +
 		"api_key: " + d.Key() + "\n" +
@@ -375,6 +342,48 @@ func (c *command) double(ctx context.Context, args []string) error {
 		"inspector: " + control + "/#token=" + *token + "\n" +
 		"ready: curl -H 'Authorization: Bearer " + *token + `' -d '{"name":"Grace"}' '` + control + "/keys'\n"
 	return c.serveUntilSignal(ctx, 0, lines, server)
+}
+
+// newDouble returns a double whose stores are configured by storeConfig, except for Now and NewID. They begin
+// with the records in the seed file, if one is given.
+func (c *command) newDouble(
+	config testdouble.Config, seedFile string, storeConfig *Config,
+) (*testdouble.Double, error) {
+	seed := []byte("[]")
+	if seedFile != "" {
+		var err error
+		seed, err = c.ReadInput(seedFile)
+		if err != nil {
+			return nil, fmt.Errorf("seed: %w", err)
+		}
+	}
+	config.BasePath = BasePath
+	config.NewServer = func(now func() time.Time, newID func(kind, owner string) string) testdouble.Server {
+		sc := *storeConfig
+		sc.Now = now
+		sc.NewID = newID
+		a := newAPI(NewStore(&sc))
+		a.changeLevel = slog.LevelDebug
+		return a
+	}
+	config.Seed = func(s testdouble.Server) error {
+		err := s.(*api).store.ApplyJSON(seed)
+		if err != nil {
+			return fmt.Errorf("seed %s: %w", seedFile, err)
+		}
+		return nil
+	}
+	return testdouble.New(config)
+}
+
+// contextUntilEOF returns a context that is done when r ends.
+func contextUntilEOF(ctx context.Context, r io.Reader) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		io.Copy(io.Discard, r)
+		stop()
+	}()
+	return ctx, stop
 }
 
 // doubleHandler returns the handler of a double with its control API and its pages.
