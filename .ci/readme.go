@@ -7,6 +7,7 @@
 //	                 It is ready once it prints a line that begins with "ready: "
 //	```sh stopped    commands for when that server is stopped
 //	```sh fails      commands that end with a status other than 0
+//	```sh docker     the same with Docker. They are skipped unless CI is set and a Docker daemon runs
 //	```go FILE       a file that later commands need
 //	```go FILE before TEXT
 //	                 what the reader puts before the line of that file that has this text
@@ -66,9 +67,13 @@ func run(file string) error {
 				return fmt.Errorf("%s:%d: %w", file, b.line, err)
 			}
 			stop = started
-		case "sh", "sh stopped", "sh fails":
-			if b.info == "sh stopped" {
+		case "sh", "sh stopped", "sh fails", "sh docker":
+			if b.info == "sh stopped" || b.info == "sh docker" {
 				stop()
+			}
+			if b.info == "sh docker" && !useDocker() {
+				fmt.Printf("skipped: %s:%d, because CI is not set or no Docker daemon runs\n", file, b.line)
+				continue
 			}
 			out, err := shell(b.text, filepath.Join(left, "env"))
 			if b.info == "sh fails" {
@@ -103,6 +108,12 @@ func run(file string) error {
 		return fmt.Errorf("%s: nothing to run", file)
 	}
 	return nil
+}
+
+// useDocker reports whether commands may use Docker. On a developer's machine they could meet a container of
+// the same name.
+func useDocker() bool {
+	return os.Getenv("CI") != "" && exec.Command("docker", "info").Run() == nil
 }
 
 // blocks returns the code blocks of a Markdown text, also those in a list, which are indented.
