@@ -499,25 +499,34 @@ func TestOpenAPIResponses(t *testing.T) {
 	}
 }
 
-// The server accepts a value of a field exactly if its schema does, or as texts.json says otherwise.
-func TestOpenAPIRequestBody(t *testing.T) {
-	t.Parallel()
+// samples are texts for a schema.
+type samples struct {
+	Taken, Refused []string // by the schema and the server
+	OnlyServer     []string `json:"only_server"`
+	OnlySchema     []string `json:"only_schema"`
+}
+
+// readSamples returns samples by the place of their schema, such as "schemas/Title".
+func readSamples(t *testing.T) map[string]samples {
+	t.Helper()
 	file, err := os.ReadFile("testdata/openapi/texts.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var texts map[string]struct {
-		Taken, Refused []string // by both
-		OnlyServer     []string `json:"only_server"`
-		OnlySchema     []string `json:"only_schema"`
-	}
-	err = json.Unmarshal(file, &texts)
+	var all map[string]samples
+	err = json.Unmarshal(file, &all)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return all
+}
+
+// The server accepts a value of a field exactly if its schema does, or as texts.json says otherwise.
+func TestOpenAPIRequestBody(t *testing.T) {
+	t.Parallel()
+	texts := readSamples(t)
 	s := newDescribedService(t)
-	schemas := lookup(openAPI(), "components", "schemas").(object)
-	fields := lookup(schemas, "NewEvent", "properties").(object)
+	fields := lookup(openAPI(), "components", "schemas", "NewEvent", "properties").(object)
 	long := strings.Repeat("é", 50_000)
 	for name, field := range fields {
 		check := func(value any, byServer, bySchema bool) {
@@ -533,9 +542,8 @@ func TestOpenAPIRequestBody(t *testing.T) {
 				t.Errorf("%s = %.100q: by the schema %q, want accepted: %v", name, value, problems, bySchema)
 			}
 		}
-		for schema, samples := range texts {
-			schema = strings.TrimPrefix(schema, "schemas/")
-			if !bytes.Contains(strict.Encode(field), []byte("#/components/schemas/"+schema+`"`)) {
+		for place, samples := range texts {
+			if !bytes.Contains(strict.Encode(field), []byte("#/components/"+place+`"`)) {
 				continue
 			}
 			for _, text := range samples.Taken {
@@ -566,17 +574,34 @@ func TestOpenAPIRequestBody(t *testing.T) {
 	}
 }
 
-// The samples of schemas that no request has are checked by the schemas alone.
-func TestOpenAPITexts(t *testing.T) {
+func TestOpenAPISchemas(t *testing.T) {
 	t.Parallel()
+	texts := readSamples(t)
 	zones, err := os.ReadFile("internal/strict/zones.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := object{"$ref": "#/components/schemas/Timezone"}
-	for zone := range strings.FieldsSeq(string(zones)) {
-		if problems := validate(schema, zone, zone, true); problems != nil {
-			t.Errorf("Timezone: %q", problems)
+	texts["schemas/Timezone"] = samples{Taken: strings.Fields(string(zones))}
+	for place, samples := range texts {
+		schema := any(object{"$ref": "#/components/" + place})
+		if strings.HasPrefix(place, "parameters/") {
+			schema = lookup(schema, "schema")
+		}
+		check := func(text string, want bool) {
+			value := any(text)
+			if number, err := strconv.ParseUint(text, 10, 64); err == nil && lookup(schema, "minimum") != nil {
+				value = float64(number)
+			}
+			problems := validate(schema, value, place, true)
+			if want != (problems == nil) {
+				t.Errorf("%s = %q: %q, want accepted: %v", place, text, problems, want)
+			}
+		}
+		for _, text := range slices.Concat(samples.Taken, samples.OnlySchema) {
+			check(text, true)
+		}
+		for _, text := range slices.Concat(samples.Refused, samples.OnlyServer) {
+			check(text, false)
 		}
 	}
 }
