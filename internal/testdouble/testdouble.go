@@ -100,7 +100,7 @@ func New(c Config) (*Double, error) {
 	if c.Start.IsZero() {
 		c.Start = DefaultStart
 	}
-	c.Start = c.Start.Round(0).UTC()
+	c.Start = c.Start.UTC()
 	if c.Start.Year() < 1 || c.Start.Year() > 9999 {
 		return nil, fmt.Errorf("the clock must start in the years 1 to 9999, not at %v", c.Start)
 	}
