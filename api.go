@@ -237,8 +237,12 @@ func (a *api) postRecords(w http.ResponseWriter, r httpapi.Request) error {
 	}
 	args := []any{"records", done.records, "unchanged", done.unchanged}
 	for _, kind := range []string{"user", "key", "event", "guest", "delete"} {
-		if done.ids[kind] != nil {
-			args = append(args, kind+"s", joinFirst(done.ids[kind]))
+		ids := strings.Join(done.ids[kind], " ")
+		if rest := done.changed[kind] - maxListed; rest > 0 {
+			ids += " and " + strconv.Itoa(rest) + " more"
+		}
+		if ids != "" {
+			args = append(args, kind+"s", ids)
 		}
 	}
 	a.logChange("records applied", args...)
@@ -249,17 +253,6 @@ func (a *api) postRecords(w http.ResponseWriter, r httpapi.Request) error {
 // logChange logs a change by an operator.
 func (a *api) logChange(message string, args ...any) {
 	a.store.cfg.Logger.Log(context.Background(), a.changeLevel, message, args...)
-}
-
-const maxListed = 10 // IDs in a log message
-
-// joinFirst returns the first IDs and the number of the others.
-func joinFirst(ids []string) string {
-	rest := len(ids) - maxListed
-	if rest <= 0 {
-		return strings.Join(ids, " ")
-	}
-	return strings.Join(ids[:maxListed], " ") + " and " + strconv.Itoa(rest) + " more"
 }
 
 // hostedEvent returns the event that the path of a request names by ID or slug, or nil if the caller hosts no

@@ -433,15 +433,18 @@ func (s *Store) ApplyJSON(records []byte) error {
 
 func (s *Store) apply(records []byte) (applied, error) { return s.applyAll(strict.ParseArray(records)) }
 
+const maxListed = 10 // IDs in a log message
+
 // applied describes what applying an array did.
 type applied struct {
 	records, unchanged int
-	ids                map[string][]string // IDs of the rows that were changed, by the kind of record
+	changed            map[string]int      // number of records that changed something, by kind
+	ids                map[string][]string // IDs in the first maxListed of them
 }
 
 // applyAll applies records and stops at the first mistake.
 func (s *Store) applyAll(records iter.Seq2[strict.Value, error]) (applied, error) {
-	done := applied{ids: map[string][]string{}}
+	done := applied{changed: map[string]int{}, ids: map[string][]string{}}
 	err := s.db.Update(func(tx *jsondb.Tx) error {
 		for record, err := range records {
 			if err != nil {
@@ -455,7 +458,10 @@ func (s *Store) applyAll(records iter.Seq2[strict.Value, error]) (applied, error
 			}
 			if tx.Changes() == before {
 				done.unchanged++
-			} else {
+				continue
+			}
+			done.changed[kind]++
+			if done.changed[kind] <= maxListed {
 				done.ids[kind] = append(done.ids[kind], id)
 			}
 		}
