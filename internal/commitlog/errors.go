@@ -48,7 +48,7 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed",
+	return fmt.Sprintf("%s is damaged at line %d, byte %d: %s; nothing was changed: restore a backup",
 		e.File, e.Line, e.Offset, e.Reason)
 }
 
