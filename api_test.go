@@ -850,6 +850,19 @@ func TestOperatorRoutes(t *testing.T) {
 	})
 }
 
+// An operator sees the cause of a 500, and the log has it as well.
+func TestOperatorError(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := newService(t, inMemory, &events.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s.store.Close()
+	log.Reset()
+	wantError(t, operate(s.handler, "POST", "/keys", `{"user_id":"usr_ada"}`), 500, "the database is closed")
+	if !strings.Contains(log.String(), `msg="operator request failed" error="the database is closed"`) {
+		t.Errorf("log = %s, want the cause", &log)
+	}
+}
+
 func TestKeyRequestsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, inMemory, nil)

@@ -192,7 +192,7 @@ func (s *Store) revokeKey(keyID string) (changed bool, err error) {
 		}
 		decode(row, &k)
 		if k.RevokedAt == nil {
-			k.RevokedAt = new(latest(s.now(), k.CreatedAt))
+			k.RevokedAt = new(s.now())
 			tx.Put(strict.Encode(&k))
 			changed = true
 		}

@@ -446,6 +446,19 @@ func TestNewID(t *testing.T) {
 	if !slices.Equal(calls, want) {
 		t.Errorf("calls of NewID = %q, want %q", calls, want)
 	}
+
+	s.apply(`[{"key":{"id":"key_x","user_id":"usr_bob","secret":"svc_live_1"}}]`)
+	calls = nil
+	secret, key, err := s.store.IssueKey("usr_ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secret != "svc_live_2" {
+		t.Errorf("secret = %s, want svc_live_2 because svc_live_1 is in use", secret)
+	}
+	if key.ID != "key_3" {
+		t.Errorf("id = %s, want key_3", key.ID)
+	}
 }
 
 // created_at increases even if the clock was ahead or a record is from the future.
@@ -456,6 +469,7 @@ func TestCreatedAtAfterFuture(t *testing.T) {
 		future := time.Now().UTC().Add(48 * time.Hour).Truncate(time.Second)
 		s.apply(`[{"event":{"id":"evt_9","host_id":"usr_ada","title":"T",` + onMayDay +
 			`,"created_at":"` + future.Format(time.RFC3339) + `"}}]`)
+		s.apply(`[{"guest":{"event_id":"evt_9","name":"G","created_at":"2026-01-01T00:00:00Z"}}]`)
 		e := decode[events.Event](t, s.create(newEvent))
 		if !e.CreatedAt.After(future) {
 			t.Errorf("created_at = %v, want a time after %v", e.CreatedAt, future)
