@@ -370,13 +370,14 @@ func concrete(path string) string { return strings.ReplaceAll(path, "{id}", "evt
 // The document has the operations of the server, which serves it.
 func TestOpenAPIOperations(t *testing.T) {
 	t.Parallel()
-	s := newDescribedService(t)
 	for _, name := range operations() {
 		method, path, _ := strings.Cut(name, " ")
-		if r := s.do(method, concrete(path), ""); r.status == 404 || r.status == 405 {
+		r := newDescribedService(t).do(method, concrete(path), "")
+		if r.status == 404 || r.status == 405 {
 			t.Errorf("%s, but it is described", r)
 		}
 	}
+	s := newDescribedService(t)
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 		for path := range openAPI()["paths"].(object) {
 			r := s.do(method, concrete(path), "")
@@ -445,6 +446,7 @@ func TestOpenAPIResponses(t *testing.T) {
 	}
 	try := func(method, path, body string, headers ...string) { see(s.do(method, path, body, headers...)) }
 	for _, name := range operations() {
+		s = newDescribedService(t) // the operation may delete the event
 		method, path, _ := strings.Cut(name, " ")
 		body := ""
 		if method == "POST" {
