@@ -466,3 +466,38 @@ func TestIdempotencyLifetime(t *testing.T) {
 		t.Errorf("the file has %d idempotency keys, want 1: the others have expired", got)
 	}
 }
+
+// TestRollbackOfKeys lets a call fail that changed two rows with the same idempotency key, of which one has
+// expired. The key leads to the row that it led to before.
+func TestRollbackOfKeys(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	o := testOptions()
+	o.Now = func() time.Time { return now }
+	db := New(o)
+	create := func(id string) func(*Tx) error {
+		return func(tx *Tx) error {
+			tx.PutIdempotent([]byte(row{id: id, parent: "usr_1"}.json()), "key", "digest")
+			return nil
+		}
+	}
+	mustBatch(t, db, put(row{id: "usr_1"}))
+	mustBatch(t, db, create("evt_old"))
+	now = now.Add(keyLifetime)
+	mustBatch(t, db, create("evt_new"))
+	db.commitAll(newCalls(t,
+		func(tx *Tx) error {
+			tx.Delete("evt_new")
+			tx.Put([]byte(row{id: "evt_old", parent: "usr_1", version: 2}.json()))
+			create("evt_other")(tx)
+			return errTest
+		},
+		put(row{id: "usr_2"}),
+	))
+	db.View(func(tx *Tx) {
+		r, _ := tx.Idempotent("usr_1", "key")
+		if r == nil || r.ID != "evt_new" {
+			t.Errorf("after a rollback, the key leads to %v, want evt_new", r)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package jsondb
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 )
@@ -21,6 +22,7 @@ type Tx struct {
 // change is a change of one row.
 type change struct {
 	old, new *Row // nil: there was none, or there is none now
+	keyed    *Row // row that the idempotency key of the row led to before, or nil
 	implied  bool // the row was deleted with its parent
 }
 
@@ -107,41 +109,45 @@ func (tx *Tx) put(r *Row) (*Row, error) {
 	if old == nil {
 		key := r.listKey()
 		tx.pending.lists[key] = append(tx.pending.lists[key], r)
-		if r.idempotency != nil { // the key may have been that of another row before it expired
-			tx.pending.names[r.idempotencyName()] = nil
-		}
 	} else {
 		if old.JSON == r.JSON {
 			return old, nil
 		}
 		r.idempotency = old.idempotency
-		tx.unname(old)
 	}
-	tx.name(r)
-	tx.changes = append(tx.changes, change{old: old, new: r})
+	tx.change(change{old: old, new: r})
 	return r, nil
 }
 
-// name makes the names of a row lead to it. An idempotency key that leads to another row by now has expired.
-func (tx *Tx) name(r *Row) {
-	names := tx.pending.names
-	names[r.ID] = r
-	if r.Key != "" {
-		names[r.Key] = r
+// change makes the names of a row lead to its new version, and adds the change to the others.
+func (tx *Tx) change(c change) {
+	tx.rename(c.old, c.new)
+	r := cmp.Or(c.new, c.old)
+	if r.idempotency != nil {
+		name := r.idempotencyName()
+		c.keyed = tx.Find(name)
+		// A new row takes the key from the row that had it before it expired.
+		if c.old == nil || c.keyed == c.old {
+			tx.pending.names[name] = c.new
+		}
 	}
-	if r.idempotency != nil && tx.Find(r.idempotencyName()) == nil {
-		names[r.idempotencyName()] = r
-	}
+	tx.changes = append(tx.changes, c)
 }
 
-// unname makes the names that lead to a row lead to no row.
-func (tx *Tx) unname(r *Row) {
-	tx.pending.names[r.ID] = nil
-	if r.Key != "" {
-		tx.pending.names[r.Key] = nil
+// rename makes the ID and the unique key of a row lead to another version of it. Each may be nil.
+func (tx *Tx) rename(from, to *Row) {
+	names := tx.pending.names
+	if from != nil {
+		names[from.ID] = nil
+		if from.Key != "" {
+			names[from.Key] = nil
+		}
 	}
-	if r.idempotency != nil && tx.Find(r.idempotencyName()) == r {
-		tx.pending.names[r.idempotencyName()] = nil
+	if to != nil {
+		names[to.ID] = to
+		if to.Key != "" {
+			names[to.Key] = to
+		}
 	}
 }
 
@@ -152,11 +158,10 @@ func (r *Row) listKey() listKey { return listKey{r.Parent, r.Table} }
 // them any more, so they are in no list.
 func (tx *Tx) rollback() {
 	for _, c := range slices.Backward(tx.changes[tx.savepoint:]) {
-		if c.new != nil {
-			tx.unname(c.new)
-		}
-		if c.old != nil {
-			tx.name(c.old)
+		tx.rename(c.new, c.old)
+		r := cmp.Or(c.new, c.old)
+		if r.idempotency != nil {
+			tx.pending.names[r.idempotencyName()] = c.keyed
 		}
 	}
 	tx.changes = tx.changes[:tx.savepoint]
@@ -165,8 +170,7 @@ func (tx *Tx) rollback() {
 // Delete deletes the row with an ID, if there is one, and all that belongs to it.
 func (tx *Tx) Delete(id string) {
 	for i, r := range slices.Collect(tx.Tree(id)) {
-		tx.unname(r)
-		tx.changes = append(tx.changes, change{old: r, implied: i > 0})
+		tx.change(change{old: r, implied: i > 0})
 		if i > 0 {
 			tx.implied++
 		}
