@@ -452,6 +452,12 @@ func TestIdempotencyLifetime(t *testing.T) {
 		}, "evt_5 evt_4 "},
 		{"delete the row that had the key", remove("evt_1"), "evt_5 evt_4 "},
 		{"open again, which rewrites", reopen, "evt_5 evt_4 "},
+		{"rewrite by a clock in 1970", func() {
+			now = time.Unix(0, 0)
+			rewrite()
+			now = start.Add(24 * time.Hour)
+		}, "evt_5 evt_4 "},
+		{"open again", reopen, "evt_5 evt_4 "},
 		{"25 h after the first", after(25 * time.Hour), "evt_5 "},
 		{"rewrite", rewrite, "evt_5 "},
 		{"open again", reopen, "evt_5 "},

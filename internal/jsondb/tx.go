@@ -60,9 +60,10 @@ func (tx *Tx) Idempotent(owner, key string) (r *Row, body string) {
 	return r, r.idempotency.Body
 }
 
-// valid reports whether an idempotency key has not expired.
+// valid reports whether an idempotency key has not expired. A key from the future hasn't: the clock was set
+// back, or is wrong until it is synchronized.
 func (db *DB) valid(k *idempotency) bool {
-	return k != nil && db.now().Sub(k.At).Abs() < keyLifetime
+	return k != nil && db.now().Sub(k.At) < keyLifetime
 }
 
 // idempotencyName returns the name by which the row that was created with an idempotency key is found. No ID
