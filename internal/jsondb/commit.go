@@ -205,13 +205,14 @@ func (s *state) setList(key listKey, rows []*Row) {
 	}
 }
 
-// compact rewrites the file if it has doubled since the last rewrite, and notes its size.
+// compact rewrites the file if it has reached rewriteAt, and notes its size. If the rewrite fails, the old
+// file stays in use.
 func (db *DB) compact() {
 	if db.log == nil {
 		return
 	}
 	if db.log.Size() >= db.rewriteAt && db.log.Err() == nil {
-		err := db.rewrite(&db.view, "it had doubled")
+		err := db.rewrite(&db.view, "it held stale records")
 		if err != nil {
 			db.logger.Error("data file not rewritten", "error", err)
 			db.rewriteAt = 2 * db.log.Size()

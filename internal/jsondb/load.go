@@ -25,12 +25,12 @@ func Open(path string, o Options) (*DB, error) {
 	switch {
 	case l.old:
 		err = db.rewrite(&db.view, "it had an older format")
+		if err != nil {
+			log.Close()
+			return nil, err
+		}
 	case l.deletes:
-		err = db.rewrite(&db.view, "it held deletes")
-	}
-	if err != nil {
-		log.Close()
-		return nil, err
+		db.rewriteAt = 0 // compact rewrites the file
 	}
 	db.compact()
 	return db, nil

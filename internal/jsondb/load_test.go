@@ -118,6 +118,36 @@ func TestOpenRewritesDeletes(t *testing.T) {
 	}
 }
 
+// TestOpenWithoutRewrite opens a file that holds deletes and can't be rewritten, as on a full disk.
+func TestOpenWithoutRewrite(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	db := openDB(t, path, testOptions())
+	mustBatch(t, db, put(row{id: "usr_1"}, row{id: "usr_2"}))
+	mustBatch(t, db, func(tx *Tx) error { tx.Delete("usr_1"); return nil })
+	db.Close()
+	err := os.MkdirAll(path+".tmp/obstacle", 0o700) // where the rewrite needs a file
+	if err != nil {
+		t.Fatal(err)
+	}
+	db = openDB(t, path, testOptions())
+	mustBatch(t, db, put(row{id: "usr_3"}))
+	want := row{id: "usr_2"}.json() + "\n" + row{id: "usr_3"}.json() + "\n"
+	for _, name := range []string{"not rewritten", "opened again"} {
+		var got string
+		db.View(func(tx *Tx) {
+			for r := range tx.All() {
+				got += r.JSON + "\n"
+			}
+		})
+		if got != want {
+			t.Errorf("%s: the rows are\n%s\nwant\n%s", name, got, want)
+		}
+		db.Close()
+		db = openDB(t, path, testOptions())
+	}
+}
+
 func TestOlderFormat(t *testing.T) {
 	t.Parallel()
 	path := newFile(t)
