@@ -80,34 +80,22 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 	return rest
 }
 
-// run runs one call and appends the records of its changes to db.records, to one more than fit into a line.
+// run runs one call and appends the records of its changes to db.records.
 func (db *DB) run(tx *Tx, c *call) {
 	c.dependent = len(tx.changes) > 0
 	tx.savepoint = len(tx.changes)
 	tx.implied = 0
+	before := len(db.records)
 	c.err = db.try(tx, c)
 	if c.err != nil {
 		tx.rollback()
-		return
+		db.records = db.records[:before]
 	}
-	changes := tx.changes[tx.savepoint:]
-	if len(changes) == 0 {
-		return
-	}
-	c.dependent = true
-	if db.log == nil {
-		return
-	}
-	for _, change := range changes {
-		db.records = db.appendChange(db.records, change)
-		if len(db.records) > commitlog.MaxCommit {
-			return
-		}
-	}
+	c.dependent = c.dependent || len(tx.changes) > tx.savepoint
 }
 
-// try calls the function of a call. It returns a panic as an error, because the goroutine may belong to
-// another call.
+// try calls the function of a call and appends its records. It returns a panic as an error, because the
+// goroutine may belong to another call.
 func (db *DB) try(tx *Tx, c *call) (err error) {
 	defer func() {
 		p := recover()
@@ -121,7 +109,21 @@ func (db *DB) try(tx *Tx, c *call) (err error) {
 	if c.ctx.Err() != nil {
 		return c.ctx.Err()
 	}
-	return c.f(tx)
+	err = c.f(tx)
+	if err == nil && db.log != nil {
+		db.appendChanges(tx.changes[tx.savepoint:])
+	}
+	return err
+}
+
+// appendChanges appends the records of changes to db.records, to one more than fit into a line.
+func (db *DB) appendChanges(changes []change) {
+	for _, c := range changes {
+		db.records = db.appendChange(db.records, c)
+		if len(db.records) > commitlog.MaxCommit {
+			return
+		}
+	}
 }
 
 // write makes the pending changes durable, if there is a file.
