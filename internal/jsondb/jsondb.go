@@ -187,7 +187,8 @@ func New(o Options) *DB {
 	return db
 }
 
-// View calls f with a transaction that reads the committed rows. Commits wait for f to return.
+// View calls f with a transaction that reads the committed rows. Commits wait for f to return, so f must not
+// call methods of db.
 func (db *DB) View(f func(*Tx)) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -268,6 +269,9 @@ func (db *DB) table(prefix string) *Table {
 // f runs once, on any goroutine, unless ctx is done before its turn: then Batch returns the error of ctx.
 // Later, ctx has no effect. If the commit fails, Batch returns [ErrNotWritten], also if f had an error of its
 // own that may be due to pending changes of other calls.
+//
+// f must not call Batch, Update or Close, and must not exit the goroutine as [testing.T.FailNow] does: the
+// other calls of the commit wait for it.
 func (db *DB) Batch(ctx context.Context, f func(*Tx) error) error {
 	c := &call{ctx: ctx, f: f, done: make(chan struct{})}
 	if db.log == nil {
