@@ -1,10 +1,12 @@
 package jsondb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"example.com/events/internal/commitlog"
@@ -161,30 +163,33 @@ func (db *DB) report(err error) {
 	}
 }
 
-// publish makes the pending changes of a transaction visible. A row that is newer than all others of its
-// list, as nearly every new row is, is appended to the list. Lists with other changes are built again.
+// publish makes the pending changes of a transaction visible. A new version of a row replaces the old one in
+// its list. A new row that is newer than all others of its list, as nearly all are, is appended. Lists with
+// other changes are built again.
 func (db *DB) publish(tx *Tx) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	stale := map[listKey]bool{}
 	for _, c := range tx.changes {
-		if c.old != nil {
-			stale[c.old.listKey()] = true
-			db.count[c.old.Table]--
-		}
-		if c.new == nil {
-			continue
-		}
-		db.count[c.new.Table]++
-		if c.new.Created.After(db.newest) {
-			db.newest = c.new.Created
-		}
-		key := c.new.listKey()
+		r := cmp.Or(c.new, c.old)
+		key := r.listKey()
 		rows := db.lists[key]
-		if len(rows) == 0 || rows[len(rows)-1].compare(c.new.Position) < 0 {
-			db.lists[key] = append(rows, c.new)
-		} else {
+		i, found := slices.BinarySearchFunc(rows, r.Position, (*Row).compare)
+		switch {
+		case c.new == nil:
+			db.count[r.Table]--
 			stale[key] = true
+		case c.old != nil && found:
+			rows[i] = r
+		case c.old == nil && i == len(rows):
+			db.count[r.Table]++
+			db.lists[key] = append(rows, r)
+		case c.old == nil:
+			db.count[r.Table]++
+			stale[key] = true
+		}
+		if c.new != nil && r.Created.After(db.newest) {
+			db.newest = r.Created
 		}
 	}
 	for key := range stale {

@@ -161,12 +161,11 @@ func (l *loader) recode(name, json string) (string, error) {
 func (l *loader) finish() {
 	db := l.db
 	s := &l.tx.pending
-	if l.stale {
-		maps.DeleteFunc(s.names, func(_ string, r *Row) bool { return r == nil })
-	}
 	for key, rows := range s.lists {
 		if l.stale {
-			rows = l.tx.appendCurrent(rows[:0], key, rows)
+			current := l.tx.appendCurrent(rows[:0], key, rows)
+			clear(rows[len(current):])
+			rows = current
 		}
 		rows = sortRows(rows)
 		s.setList(key, rows)
@@ -174,6 +173,9 @@ func (l *loader) finish() {
 		if len(rows) > 0 && rows[len(rows)-1].Created.After(db.newest) {
 			db.newest = rows[len(rows)-1].Created
 		}
+	}
+	if l.stale {
+		maps.DeleteFunc(s.names, func(_ string, r *Row) bool { return r == nil })
 	}
 	db.state = *s
 }

@@ -194,7 +194,10 @@ func (tx *Tx) rows(key listKey) []*Row {
 // appendCurrent appends the current versions of rows that are still in a list.
 func (tx *Tx) appendCurrent(list []*Row, key listKey, rows []*Row) []*Row {
 	for _, r := range rows {
-		r = tx.Find(r.ID)
+		pending, changed := tx.pending.names[r.ID]
+		if changed {
+			r = pending
+		}
 		if r != nil && r.listKey() == key {
 			list = append(list, r)
 		}
@@ -227,7 +230,7 @@ func (tx *Tx) All() iter.Seq[*Row] {
 func (tx *Tx) Tree(id string) iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
 		r := tx.Find(id)
-		if r != nil && yield(r) {
+		if r != nil && r.ID == id && yield(r) {
 			tx.walk(r.ID, r.Table.Prefix, yield)
 		}
 	}
