@@ -66,8 +66,10 @@
 //
 // The tests simulate a disk that loses power: any blocks of 512 or 4,096 bytes that were written since the
 // last sync are lost, and the others kept. They can't show that a disk keeps what it reports as flushed, that
-// it leaves the bytes around a write alone, or what a network file system does. Whole lines that are missing
-// at the end, after the snapshot, leave no trace.
+// it leaves the bytes around a write alone, or what a network file system does. A file system that shows
+// blocks of deleted files after a crash may show part of a rewrite that failed, with numbers that look like
+// damage: the file is refused then, and nothing is lost. Whole lines that are missing at the end, after the
+// snapshot, leave no trace.
 //
 // # Files
 //
@@ -134,7 +136,6 @@ type Log struct {
 	lock    io.Closer
 	dir     file // the directory, kept open so that a rewrite needs no descriptor after its rename
 	file    file
-	format  string
 	closed  bool
 	broken  atomic.Pointer[error] // nil while the log can be written
 
@@ -187,7 +188,7 @@ func (l *Log) open(path string, replay func(Commit) error) (err error) {
 	if err != nil {
 		return err
 	}
-	err = l.recover(&r)
+	err = l.repair(&r)
 	if err != nil {
 		return fmt.Errorf("recover %s: %w", l.path, err)
 	}
@@ -214,10 +215,6 @@ func (l *Log) Size() int64 { return l.offset + int64(len(closing)) }
 
 // SnapshotSize returns the length in bytes that the file had after its last rewrite.
 func (l *Log) SnapshotSize() int64 { return l.snapEnd + int64(len(closing)) }
-
-// Format returns the format of the file. If it is not the last of [Options], the caller must rewrite the file
-// before it appends to it.
-func (l *Log) Format() string { return l.format }
 
 // Err returns the error that broke the log, which wraps [ErrBroken], or nil.
 func (l *Log) Err() error {

@@ -18,8 +18,6 @@ import (
 // to.
 type Commit struct {
 	Format  string // format of the file
-	Line    int    // number of the line in the file, counted from 1
-	Offset  int64  // where the line begins, in bytes
 	Records []byte // JSON objects separated by commas; empty in an empty commit
 }
 
@@ -189,7 +187,7 @@ func (r *reader) accept(line []byte) (ok bool, err error) {
 	if !ok || n != r.n+1 {
 		return false, r.damage(fmt.Sprintf("the checksum is valid, but this is not commit %d", r.n+1))
 	}
-	err = r.replay(Commit{Format: r.format, Line: r.line, Offset: r.offset, Records: records})
+	err = r.replay(Commit{Format: r.format, Records: records})
 	if err != nil {
 		return false, r.damage(err.Error())
 	}

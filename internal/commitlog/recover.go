@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// recover makes everything that was read durable and the end of the file clean. A crash within it leaves
+// repair makes everything that was read durable and the end of the file clean. A crash within it leaves
 // a file that recovers to the same commits.
-func (l *Log) recover(r *reader) error {
-	l.format, l.tail, l.snapEnd = r.format, r.tail, r.snapEnd
+func (l *Log) repair(r *reader) error {
+	l.tail, l.snapEnd = r.tail, r.snapEnd
 	l.options.fs.Remove(l.path + tmpSuffix)
 	if !strings.HasPrefix(closing, string(r.rest)) {
 		err := l.saveTornWrite(r.rest)

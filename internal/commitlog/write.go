@@ -131,7 +131,7 @@ func (l *Log) rewrite(commits iter.Seq[[]byte], n int) error {
 	if err != nil {
 		return l.fail("sync the directory", err)
 	}
-	l.format, l.tail, l.snapEnd = head.format, next, next.offset
+	l.tail, l.snapEnd = next, next.offset
 	return nil
 }
 
