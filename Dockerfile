@@ -1,5 +1,5 @@
-# The full name of the image, as Podman and Buildah may know no registry for a short one. For them,
-# build with --format docker, or the health check is left out.
+# Podman and Buildah may need the full name of the image. Build with --format docker there, or the health check
+# is left out.
 FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build
 ARG TARGETOS TARGETARCH VERSION=""
 WORKDIR /src
