@@ -33,8 +33,8 @@
 //
 // A commit whose records don't fit into a line replaces the file by a snapshot of all rows instead: the file
 // is rewritten. That also removes stale records: records of rows that were changed or deleted since. So the
-// file is also rewritten when it has doubled, and by [Open] if it holds deletes or has an older format. If the
-// rewrite of a file of the current format fails, this is logged, and the old file stays in use.
+// file is also rewritten when it has doubled, and by [Open] if it holds deletes or has an older format. If
+// the rewrite of a file of the current format fails, this is logged, and the old file stays in use.
 package jsondb
 
 import (
