@@ -16,15 +16,15 @@
 // [Server.Fail] makes requests go wrong:
 //
 //	const create, list = "POST /events/create", "GET /events"
-//	srv.Fail(create, eventstest.Fault{Status: 503, Times: 2})         // two errors, then it works
-//	srv.Fail(create, eventstest.Fault{Lose: true, Times: 1})          // created, but no response
-//	srv.Fail(create, eventstest.Fault{Lose: true, Status: 504})       // created, but a gateway gives up
-//	srv.Fail(create, eventstest.Fault{Delay: time.Minute, Times: 1})  // created, but the client gives up
-//	srv.Fail(create, eventstest.Fault{Drop: true})                    // no response, and not created
-//	srv.Fail(list, eventstest.Fault{Status: 500, After: 1, Times: 1}) // only the second page fails
-//	srv.Fail(list, eventstest.Fault{Status: 502, Body: "<html>…"})    // a proxy's error page
+//	srv.Fail(create, eventstest.Fault{Status: 503, Times: 2})          // two errors, then it works
+//	srv.Fail(create, eventstest.Fault{Lose: true, Times: 1})           // created, but no response
+//	srv.Fail(create, eventstest.Fault{Lose: true, Status: 504})        // created, but a gateway gives up
+//	srv.Fail(create, eventstest.Fault{Delay: time.Minute, Times: 1})   // created, but the client gives up
+//	srv.Fail(create, eventstest.Fault{Drop: true})                     // no response, and not created
+//	srv.Fail(list, eventstest.Fault{Status: 500, After: 1, Times: 1})  // only the second page fails
+//	srv.Fail(list, eventstest.Fault{Status: 502, Body: "<html>…"})     // a proxy's error page
 //	srv.Fail(list, eventstest.Fault{Patch: `{"data":{"title":null}}`}) // an unexpected response
-//	srv.Fail(list, eventstest.Fault{Cut: true, Times: 1})             // half a response
+//	srv.Fail(list, eventstest.Fault{Cut: true, Times: 1})              // half a response
 //
 // [Server.Requests] returns the requests that arrived, and [Server.Await] waits for them. A request to
 // an unknown route fails the test. So does an operation that doesn't exist, or a fault that makes no
