@@ -10,8 +10,8 @@ import (
 	"example.com/events"
 )
 
-// ballast counts as memory in use, so garbage is collected when there are 32 MiB of it, instead of 4 MiB, while
-// the store is small. Reads then take 15 % less CPU. It is never written and takes no memory itself.
+// ballast counts as memory in use, so while the store is small, garbage is collected when there are 32 MiB of
+// it instead of 4 MiB. Reads then take 15 % less CPU. It is never written and takes no memory itself.
 var ballast = make([]byte, 32<<20)
 
 func main() {
