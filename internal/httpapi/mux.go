@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -239,5 +240,6 @@ func (m *Mux) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	if cause == http.ErrAbortHandler {
 		panic(cause)
 	}
+	r = r.WithContext(context.WithoutCancel(r.Context())) // a bug is logged even if the client is gone
 	m.writeError(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 }

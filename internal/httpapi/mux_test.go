@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -333,5 +334,21 @@ func TestAbort(t *testing.T) {
 				t.Errorf("log = %s, want nothing", &log)
 			}
 		})
+	}
+}
+
+// TestMuxPanicWithoutClient tests that a panic is logged even if the client is gone.
+func TestMuxPanicWithoutClient(t *testing.T) {
+	var log strings.Builder
+	m := NewMux("", []Route{{
+		Operation: "GET /x",
+		Handle:    func(http.ResponseWriter, Request) error { panic("the cause") },
+	}})
+	m.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/x", nil))
+	if !strings.Contains(log.String(), "panic: the cause") {
+		t.Errorf("log = %q, want the panic", log.String())
 	}
 }
