@@ -58,10 +58,10 @@ type api struct {
 func (a *api) routes() []httpapi.Route {
 	return []httpapi.Route{
 		{Operation: "GET /users/me", Handle: a.getMe},
-		{Operation: "GET /events", HasQuery: true, Handle: a.listEvents},
+		{Operation: "GET /events", Query: true, Handle: a.listEvents},
 		{Operation: "POST /events/create", Handle: httpapi.WithBody(maxBody, a.createEvent)},
 		{Operation: "GET /events/{id}", Handle: a.getEvent},
-		{Operation: "GET /events/{id}/guests", HasQuery: true, Handle: a.listGuests},
+		{Operation: "GET /events/{id}/guests", Query: true, Handle: a.listGuests},
 		{Operation: "GET /openapi", Handle: a.getOpenAPI},
 	}
 }
@@ -71,7 +71,7 @@ func (a *api) operatorRoutes() []httpapi.Route {
 		{Operation: "POST /keys", Handle: a.postKey},
 		{Operation: "GET /keys", Handle: a.getKeys},
 		{Operation: "DELETE /keys/{id}", Handle: a.deleteKey},
-		{Operation: "GET /records", HasQuery: true, Handle: a.getRecords},
+		{Operation: "GET /records", Query: true, Handle: a.getRecords},
 		{Operation: "POST /records", Handle: a.postRecords},
 	}
 }

@@ -20,7 +20,7 @@ func BenchmarkMux(b *testing.B) {
 	m := NewMux("/api/public/v1", []Route{
 		{
 			Operation: "GET /events",
-			HasQuery:  true,
+			Query:     true,
 			Handle: func(w http.ResponseWriter, r Request) error {
 				q := ReadQuery(r)
 				q.OneOf("status", "draft", "published")

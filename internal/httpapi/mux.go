@@ -28,15 +28,14 @@ type Route struct {
 	// Operation is a method and a path below the base path of the [Mux], with the wildcards of
 	// [http.ServeMux]: "GET /events/{id}". A GET route also serves HEAD.
 	Operation string
-	// HasQuery is true if Handle reads the query with [ReadQuery]. Otherwise the Mux refuses any
-	// query parameter.
-	HasQuery bool
+	// Query is true if Handle reads the query with [ReadQuery]. Otherwise the Mux refuses any query
+	// parameter.
+	Query bool
 	// Handle writes the response or returns an error, which the Mux writes.
 	Handle func(http.ResponseWriter, Request) error
 }
 
-// Intercept serves a request instead of its handler. It may call next, once, to serve the request
-// as usual.
+// Intercept serves a request instead of its handler. It may call next once to run the handler.
 type Intercept func(w http.ResponseWriter, r Request, next http.HandlerFunc)
 
 // Mux serves a list of routes. Its fields must be set before it serves. It sets the Pattern of a
@@ -55,9 +54,9 @@ type Mux struct {
 	// method are right.
 	Intercept Intercept
 	// ToError returns the response to an error that doesn't wrap an [*Error], or nil if its cause
-	// is to be logged and hidden behind a 500. If ToError is nil, all other errors are.
+	// is to be logged and hidden behind a 500. A nil ToError means that all these causes are.
 	ToError func(error) *Error
-	// Logger receives the cause of each such 500, with the X-Request-Id of the response. If nil,
+	// Logger receives each hidden cause, with the X-Request-Id of the response. If nil,
 	// nothing is logged.
 	Logger *slog.Logger
 
@@ -138,7 +137,7 @@ func (m *Mux) serve(w http.ResponseWriter, r Request, route *Route) {
 }
 
 func (route *Route) serve(w http.ResponseWriter, r Request) error {
-	if !route.HasQuery {
+	if !route.Query {
 		q := ReadQuery(r)
 		if err := q.Err(); err != nil {
 			return err
@@ -168,7 +167,7 @@ func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request) {
 }
 
 // allowed returns the path of the first route that matches the path of a request, and the methods
-// of all that do as the value of an Allow header. Both are empty if none does.
+// of all such routes as the value of an Allow header. Both are empty if no route matches.
 func (m *Mux) allowed(r *http.Request) (routePath, allow string) {
 	if !isCanonical(r.URL) {
 		return "", ""

@@ -54,7 +54,7 @@ func (q *Query) take(name string) (value string, given bool) {
 }
 
 // Func passes the value of a parameter to parse, which reports whether it is valid. An empty or
-// repeated parameter never is. The rule completes a sentence that begins with the name, as in
+// repeated parameter is never valid. The rule completes a sentence that begins with the name, as in
 // "must be …, given once". If the parameter isn't given, Func does nothing.
 func (q *Query) Func(name, rule string, parse func(value string) bool) {
 	value, given := q.take(name)
@@ -90,8 +90,8 @@ func (q *Query) OneOf(name string, words ...string) string {
 
 const maxProblems = 20 // problems of a query that a message names
 
-// Err returns an [Error] with all problems of the query, or nil. A parameter that was not read is
-// one of them.
+// Err returns an [Error] with all problems of the query, or nil. Each parameter that was not read is
+// a problem.
 func (q *Query) Err() error {
 	if q.problems == nil && len(q.values) == 0 {
 		return nil
@@ -147,7 +147,7 @@ func tooLarge(max int64) *Error {
 	return NewError(413, "the body must have at most "+formatSize(max))
 }
 
-// formatSize formats a number of bytes, in MiB if it is a multiple of that.
+// formatSize formats a number of bytes, in MiB if they are a multiple of 1 MiB.
 func formatSize(n int64) string {
 	if n%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", n>>20)
@@ -160,7 +160,7 @@ func formatSize(n int64) string {
 // is identity or absent (RFC 9110, sections 8.3 and 8.4).
 func CheckJSON(h http.Header) error {
 	contentType := strings.Join(h["Content-Type"], ", ")
-	if contentType != "" && contentType != "application/json" && !isJSON(contentType) {
+	if contentType != "" && !isJSON(contentType) {
 		return NewError(415, "Content-Type must be application/json, in UTF-8; "+
 			"with curl, add -H 'Content-Type: application/json'",
 			"Accept", "application/json")

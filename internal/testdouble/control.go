@@ -37,7 +37,7 @@ func (d *Double) Control(token string) http.Handler {
 		reply("POST /faults", 201, d.postFault),
 		reply("DELETE /faults", 204, d.deleteFaults),
 		reply("DELETE /faults/{id}", 204, d.deleteFault),
-		{Operation: "GET /requests", HasQuery: true, Handle: d.getRequests},
+		{Operation: "GET /requests", Query: true, Handle: d.getRequests},
 		reply("DELETE /requests", 204, d.deleteRequests),
 		reply("GET /clock", 200, d.getClock),
 		reply("PUT /clock", 200, d.putClock),
