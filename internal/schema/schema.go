@@ -200,7 +200,7 @@ func (f *field) decode(target reflect.Value, v strict.Value, mode Mode) (problem
 		return "is required and must not be null"
 	}
 	before := ""
-	if unchangeable {
+	if unchangeable && !target.IsZero() {
 		before = encode(target).Text
 	}
 	problem = f.set(target, v)

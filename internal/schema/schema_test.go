@@ -482,3 +482,21 @@ func TestOfPanics(t *testing.T) {
 		})
 	}
 }
+
+// TestDecodeFixedZero tests that a fixed field with its zero value can be set, once.
+func TestDecodeFixedZero(t *testing.T) {
+	var object struct {
+		Made time.Time `json:"made" schema:"fixed"`
+		Size int       `json:"size" schema:"fixed"`
+	}
+	s := Of(&object, nil)
+	got := s.Unmarshal([]byte(`{"made":"2027-03-01T18:00:00Z","size":3}`), &object, Merge)
+	if got != nil {
+		t.Errorf("Unmarshal into zero fields = %q, want no problems", got)
+	}
+	got = s.Unmarshal([]byte(`{"size":4}`), &object, Merge)
+	want := []string{"size never changes: it is 3"}
+	if !slices.Equal(got, want) {
+		t.Errorf("Unmarshal into fields with values = %q, want %q", got, want)
+	}
+}
