@@ -11,14 +11,14 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// A Rule returns what is wrong with a string, or "". The problem completes a sentence that begins
-// with the name of the field, as in "must have 1 to 100 characters, not 101".
+// A Rule returns the problem of a string, or "" if the string is valid. The problem completes a
+// sentence that begins with the name of the field, as in "must have 1 to 100 characters, not 101".
 type Rule func(s string) (problem string)
 
 // Rules maps the names in tags to rules.
 type Rules map[string]Rule
 
-// commonRules are the rules that every schema has.
+// commonRules are the rules that every schema has. They precede the caller's own.
 var commonRules = Rules{
 	"title": Title,
 	"email": Email,

@@ -18,7 +18,7 @@
 // and [Slug], and the caller's own. A rule applies to strings. The flags are:
 //
 //	required       a new object must have the field
-//	fixed          it never changes once it is set
+//	fixed          it never changes once it is set; not for bool
 //	server         a client must not set it
 //	empty_is_null  an empty string means null
 //	json           any JSON value, which Decode leaves to its caller
@@ -137,8 +137,8 @@ const (
 )
 
 // Decode stores the fields of v, which should be a JSON object, in the struct that object points
-// to, and returns what is wrong with them. Absent fields are left unchanged. If there are
-// problems, the contents of the struct are unspecified.
+// to, and returns their problems. Absent fields are left unchanged. If there are problems, the
+// contents of the struct are unspecified.
 func (s Schema) Decode(object any, v strict.Value, mode Mode) *Problems {
 	if v.Kind != strict.Object {
 		return &Problems{others: []string{"must be a JSON object, not " + v.Kind.String()}}
@@ -186,7 +186,7 @@ func (f *field) has(flag flags) bool { return f.flags&flag != 0 }
 // refused reports whether the sender of an object must not set the field.
 func (f *field) refused(mode Mode) bool { return mode == FromClient && f.has(server) }
 
-// decode sets the field of a struct to v, and returns what is wrong with v, or "".
+// decode sets the field of a struct to v. It returns the problem of v, or "".
 func (f *field) decode(target reflect.Value, v strict.Value, mode Mode) (problem string) {
 	if f.has(emptyIsNull) && v.Kind == strict.String && v.Text == "" {
 		v = strict.Value{}
@@ -210,8 +210,7 @@ func (f *field) decode(target reflect.Value, v strict.Value, mode Mode) (problem
 	return problem
 }
 
-// set stores v in the field of a struct, and returns what is wrong with its type or its string, or
-// "".
+// set stores v in the field of a struct. It returns the problem of its type or its string, or "".
 func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
 	if v.Kind == strict.Null || f.has(anyJSON) {
 		target.SetZero()
@@ -252,7 +251,7 @@ func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
 	return ""
 }
 
-// checkString returns what is wrong with v as a string that follows the rule, or "".
+// checkString returns the problem of v as a string that follows the rule, or "".
 func (f *field) checkString(v strict.Value) string {
 	switch {
 	case v.Kind != strict.String:
@@ -299,8 +298,8 @@ func encode(source reflect.Value) strict.Value {
 	return v
 }
 
-// Parse reads the body of a request, which must be a JSON object. It returns what is wrong with
-// the body, or "".
+// Parse parses the body of a request, which must be a JSON object. It returns the problem of the
+// body, or "".
 func Parse(body []byte) (v strict.Value, problem string) {
 	if len(body) == 0 {
 		return v, "the body is empty: send a JSON object"
@@ -325,16 +324,16 @@ func (s Schema) Unmarshal(text []byte, object any, mode Mode) (problems []string
 	return s.Decode(object, v, mode).All()
 }
 
-// Problems is a list of what is wrong with an object: at most one problem for each field, and
-// fields that must not be there.
+// Problems are the problems of an object: at most one for each field of the schema, and one for each
+// field that must not be there.
 type Problems struct {
 	schema Schema
-	fields map[string]string // the problem of a field by its name
-	others []string          // about fields that must not be there
+	fields map[string]string // problems of fields, by the name of the field
+	others []string          // of the object, or of fields that must not be there
 }
 
-// Add adds a problem of a field of the schema, unless the field has a problem already. The problem
-// completes a sentence that begins with the name. An empty problem is ignored.
+// Add adds a problem of a field, which completes a sentence that begins with the name. It does
+// nothing if the problem is empty, the schema has no such field, or the field has a problem already.
 func (p *Problems) Add(name, problem string) {
 	if problem == "" || p.Has(name) || p.schema.index(name) < 0 {
 		return
@@ -348,8 +347,8 @@ func (p *Problems) Add(name, problem string) {
 // Has reports whether the field has a problem.
 func (p *Problems) Has(name string) bool { return p.fields[name] != "" }
 
-// All returns the problems of fields in the order of the schema, and then the fields that must not
-// be there. It returns nil if there are none.
+// All returns the problems in the order of the schema, and then the problems of fields that must not be
+// there. It returns nil if there are no problems.
 func (p *Problems) All() []string {
 	var all []string
 	for _, f := range p.schema {
