@@ -48,11 +48,10 @@ func (k Kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
-// Value is a JSON value. Its Kind determines which of the other fields are used. The others are
-// zero.
+// Value is a JSON value. Its Kind determines which other field is used. Unused fields are zero.
 //
 // A Value shares no memory with the text that it was parsed from. All its strings are parts of one
-// string, so use strings.Clone to keep one of them for long.
+// string, so use strings.Clone to keep a single string for long.
 type Value struct {
 	Kind    Kind
 	Bool    bool     // value of a Bool
@@ -211,7 +210,7 @@ func (p *parser) skip(word string) bool {
 func (p *parser) value() Value {
 	p.count++
 	if p.count > MaxValues {
-		p.fail(p.pos, fmt.Sprintf("there are more than %d values in one: send fewer", MaxValues))
+		p.fail(p.pos, fmt.Sprintf("a value contains more than %d values: send fewer", MaxValues))
 	}
 	c := p.next()
 	switch {

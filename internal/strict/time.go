@@ -30,9 +30,9 @@ func Time(s string) (time.Time, error) {
 	if end < len("2027-03-01T18:00") {
 		return time.Time{}, errDateTime
 	}
-	minute, second, offset := s[:16], s[16:end], s[end:]
+	minute, second, offset := s[:16], s[16:end], s[end:] // 2027-03-01T18:00, :00.5 and +02:00
 
-	// The shorter forms become 2027-03-01T18:00:00 and +02:00.
+	// Expand the shorter forms to :00 and +02:00.
 	if second == "" {
 		second = ":00"
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // webURL is the grammar of RFC 3986, appendix A, for a URI with the scheme http or https, a host and
-// no user info. Its first group is the address in brackets, which need not be a valid one.
+// no user info. Its first group is the IPv6 address in brackets, which may be invalid.
 var webURL = regexp.MustCompile(`^[Hh][Tt][Tt][Pp][Ss]?://` +
 	`(?:\[(?:([0-9A-Fa-f:.]+)|[Vv][0-9A-Fa-f]+\.[` + plain + `:]+)\]` +
 	`|(?:[` + plain + `]+|` + escaped + `)+)(?::[0-9]*)?(?:[/?]` + path + `)?(?:#` + path + `)?$`)
