@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// A Program is a program with everything that it sees of its process. All fields must be set.
+// A Program is a program with its environment and streams. All fields must be set.
 type Program struct {
 	Name    string   // such as eventsd, whose variables begin with EVENTSD_
 	About   string   // one sentence for the help
@@ -25,15 +25,16 @@ type Program struct {
 	Stderr  io.Writer // for errors, messages and the log
 }
 
-// A Command is one thing that a program does.
+// A Command is a subcommand of a program.
 type Command struct {
 	Name    string // one word or two
 	Summary string // for the help
 	Run     func(ctx context.Context, args []string) error
 }
 
-// Run runs the command that args begin with, with the other args, and returns the exit status. Without one,
-// it runs the first command. The command help is added to the list.
+// Run runs the command that args begin with, with the other args, and returns the exit status. If args begin
+// with no command, it runs the first one. The command help is added to the list. The flag -help means help,
+// and -version means the command version.
 func (p *Program) Run(ctx context.Context, commands []Command, args []string) (status int) {
 	help := Command{Name: "help", Summary: "explain " + p.Name + " or a subcommand"}
 	help.Run = func(ctx context.Context, args []string) error { return p.help(ctx, commands, args) }
@@ -47,7 +48,7 @@ func (p *Program) Run(ctx context.Context, commands []Command, args []string) (s
 
 // find returns the command that args begin with, and the other args.
 func (p *Program) find(commands []Command, args []string) (c Command, rest []string, err error) {
-	words := append(slices.Clone(args), "", "")
+	words := append(slices.Clone(args), "", "") // at least two
 	switch words[0] {
 	case "-h", "-help", "--help":
 		words[0] = "help"
@@ -90,7 +91,7 @@ func (p *Program) help(ctx context.Context, commands []Command, args []string) e
 // An ExitError ends a program with a status other than 1.
 type ExitError struct {
 	Status int
-	Err    error // printed; nil if there is nothing to say
+	Err    error // printed, unless it is nil
 }
 
 func (e *ExitError) Error() string {
@@ -106,7 +107,7 @@ func (e *ExitError) Unwrap() error { return e.Err }
 func Usagef(format string, args ...any) error { return &ExitError{2, fmt.Errorf(format, args...)} }
 
 // exit returns the exit status for an error, and prints its message as one line on stderr. The status is 0 if
-// err is nil or [flag.ErrHelp], that of an [ExitError], or 1.
+// err is nil or [flag.ErrHelp], the Status of an [ExitError], or 1.
 func (p *Program) exit(err error) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return 0

@@ -12,11 +12,11 @@ import (
 type Flags struct {
 	*flag.FlagSet
 	program  *Program
-	operands string // what may follow the flags, for the help; empty if nothing may
-	env      bool   // all flags are read from the environment
+	operands string // arguments that may follow the flags, for the help
 }
 
-// NewFlags returns an empty set of flags.
+// NewFlags returns an empty set of flags. The operands describe the arguments that may follow the flags, as
+// in "[FILE|-]". If empty, there may be none.
 func (p *Program) NewFlags(subcommand, operands string) *Flags {
 	set := flag.NewFlagSet(subcommand, flag.ContinueOnError)
 	set.SetOutput(io.Discard) // Run prints errors
@@ -42,8 +42,11 @@ func (f *Flags) Parse(args []string) error {
 // ParseEnv parses the arguments like Parse. Flags that aren't given are read from the environment:
 // -new-event-status of eventsd from EVENTSD_NEW_EVENT_STATUS. An empty variable counts as unset.
 func (f *Flags) ParseEnv(args []string) error {
-	f.env = true
 	err := f.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(f.program.Stdout,
+			"\nFlags that aren't given are read from the environment: -addr from %s.\n", f.program.variable("addr"))
+	}
 	f.VisitAll(func(fl *flag.Flag) {
 		if err != nil || f.Given(fl.Name) {
 			return
@@ -68,14 +71,9 @@ func (f *Flags) Given(name string) (given bool) {
 
 func (f *Flags) printHelp() {
 	usage := strings.TrimSpace(f.program.Name + " " + f.Name() + " [FLAGS] " + f.operands)
-	out := f.program.Stdout
-	fmt.Fprintf(out, "Usage: %s\n", usage)
-	f.SetOutput(out)
+	fmt.Fprintf(f.program.Stdout, "Usage: %s\n", usage)
+	f.SetOutput(f.program.Stdout)
 	f.PrintDefaults()
-	if f.env {
-		fmt.Fprintf(out, "\nFlags that aren't given are read from the environment: -addr from %s.\n",
-			f.program.variable("addr"))
-	}
 }
 
 // DataFlag declares -data, the path of the data file. It is read from its variable by every subcommand.

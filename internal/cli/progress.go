@@ -9,8 +9,8 @@ import (
 
 const eraseLine = "\r\x1b[K"
 
-// Progress shows on stderr how long some work takes, as one line from the first second on, if stderr is a
-// terminal. The caller must call stop, which erases the line.
+// Progress shows on stderr the seconds that some work has taken, if stderr is a terminal. The line appears
+// after one second. The caller must call stop, which erases it.
 func (p *Program) Progress(work string) (stop func()) {
 	if !isTerminal(p.Stderr) {
 		return func() {}
