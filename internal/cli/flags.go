@@ -45,7 +45,8 @@ func (f *Flags) ParseEnv(args []string) error {
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(f.program.Stdout,
-			"\nFlags that aren't given are read from the environment: -addr from %s.\n", f.program.variable("addr"))
+			"\nFlags that aren't given are read from the environment: -addr from %s.\n",
+			f.program.variable("addr"))
 	}
 	f.VisitAll(func(fl *flag.Flag) {
 		if err != nil || f.Given(fl.Name) {
