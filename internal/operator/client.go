@@ -13,8 +13,8 @@ import (
 	"example.com/events/internal/httpapi"
 )
 
-// call sends a request to the server of a data file, or serves it from the file. It decodes the response into
-// result, unless that is nil. When call returns, the file is closed.
+// call sends a request to the server of a data file or, if none is running, serves it from the file. It
+// decodes the response into result, unless result is nil.
 func (c *Commands) call(ctx context.Context, data, method, path string, body io.Reader, result any) error {
 	client, err := c.dial(data, method == "GET")
 	if err != nil {
@@ -28,12 +28,12 @@ func (c *Commands) call(ctx context.Context, data, method, path string, body io.
 // A client sends one request to the routes of a data file.
 type client struct {
 	conn net.Conn
-	file io.Closer // data file that this process has open, or nil
+	file io.Closer // data file to close, or nil
 }
 
 // dial connects to the server that has a data file open. If none is running, it opens the file and serves
-// its routes in this process. To read, the file is closed at once, because the store is in memory: nobody
-// has to wait for the lock while the output is printed.
+// its routes in this process. For a request that only reads, it closes the file at once, so other processes
+// don't wait for its lock while the output is printed.
 func (c *Commands) dial(data string, readOnly bool) (*client, error) {
 	conn, err := dialSocket(data)
 	if err == nil {
@@ -67,7 +67,7 @@ func (c *client) Close() error {
 	return c.file.Close()
 }
 
-// send sends a request and returns the body of the response, or the error that the response has.
+// send sends a request and returns the body of the response, or the error in it.
 func (c *client) send(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
 	r, err := http.NewRequestWithContext(ctx, method, "http://operator"+path, body)
 	if err != nil {
@@ -88,12 +88,12 @@ func (c *client) send(ctx context.Context, method, path string, body io.Reader) 
 	var e struct{ Error struct{ Message string } }
 	err = json.NewDecoder(response.Body).Decode(&e)
 	if err != nil {
-		return nil, fmt.Errorf("the server isn't one of this program: it responded with %s", response.Status)
+		return nil, fmt.Errorf("the socket belongs to another program: it responded with %s", response.Status)
 	}
 	return nil, errors.New(e.Error.Message)
 }
 
-// call sends a request and decodes the response into result, unless that is nil.
+// call sends a request and decodes the response into result, unless result is nil.
 func (c *client) call(ctx context.Context, method, path string, body io.Reader, result any) error {
 	response, err := c.send(ctx, method, path, body)
 	if err != nil {

@@ -8,7 +8,7 @@
 //	POST /records       an array of records               200 {"applied","unchanged"}
 //	GET /status                                           200 a [Status]
 //
-// If no server runs, a subcommand opens the data file and serves the same routes to itself, except status.
+// If no server runs, every subcommand except status opens the data file and serves the routes to itself.
 package operator
 
 import (
@@ -92,12 +92,12 @@ func (c *Commands) KeyList(ctx context.Context, args []string) error {
 	return c.Printf("%s", table(keys, "id", "user_id", "name", "email", "hint", "created_at", "revoked_at"))
 }
 
-// table returns a table of objects: the fields without _id and _at as heads, and a row for each object.
+// table returns a table with a column for each field and a row for each object. Headings omit _id and _at.
 func table(objects []map[string]string, fields ...string) string {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	heads := strings.NewReplacer("_id", "", "_at", "").Replace(strings.Join(fields, "\t"))
-	fmt.Fprintln(w, strings.ToUpper(heads))
+	headings := strings.NewReplacer("_id", "", "_at", "").Replace(strings.Join(fields, "\t"))
+	fmt.Fprintln(w, strings.ToUpper(headings))
 	cells := make([]string, len(fields))
 	for _, object := range objects {
 		for i, field := range fields {
@@ -162,7 +162,7 @@ func (c *Commands) Apply(ctx context.Context, args []string) error {
 	return nil
 }
 
-// Dump prints all records, or those of one user.
+// Dump prints all records, or the records of one user.
 func (c *Commands) Dump(ctx context.Context, args []string) error {
 	flags := c.NewFlags("dump", "")
 	data := flags.DataFlag()
@@ -236,10 +236,10 @@ func (c *Commands) Status(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	client := &client{conn: conn}
-	defer client.Close()
+	server := &client{conn: conn}
+	defer server.Close()
 	var s Status
-	err = client.call(ctx, "GET", "/status", nil, &s)
+	err = server.call(ctx, "GET", "/status", nil, &s)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func TestNoResponse(t *testing.T) {
 		{"closed", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 			"no response from the server: "},
 		{"another program", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 404) },
-			"the server isn't one of this program: it responded with 404 Not Found"},
+			"the socket belongs to another program: it responded with 404 Not Found"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, data, _ := commands(t, &file{}, tt.handler)

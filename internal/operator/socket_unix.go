@@ -37,7 +37,7 @@ func Listen(data string) (net.Listener, error) {
 }
 
 // dialSocket connects to the server of a data file. The socket must belong to root, the caller or the owner
-// of the data file, because it is sent records and keys.
+// of the data file, because records and keys are sent to it.
 func dialSocket(data string) (net.Conn, error) {
 	path := socketPath(data)
 	noServer := fmt.Errorf("%w: nobody listens on %s", errNoServer, path)
