@@ -244,7 +244,7 @@ type Store struct {
 	cfg Config
 	db  *jsondb.DB
 
-	// lastCreated is the latest created_at so far. Only transactions use it, and they run one at a time.
+	// lastCreated is the latest created_at that the store has set. Only transactions use it, and they run one at a time.
 	lastCreated time.Time
 }
 
@@ -266,7 +266,6 @@ func Open(path string, cfg *Config) (*Store, error) {
 		return nil, err
 	}
 	s.db = db
-	s.lastCreated = db.Stats().Newest
 	return s, nil
 }
 
@@ -349,7 +348,7 @@ func (s *Store) completeEvent(tx *jsondb.Tx, e *Event) {
 	e.Timezone = cmp.Or(e.Timezone, tx.Get("usr", e.HostID).Value("timezone"), "UTC")
 	e.Visibility = cmp.Or(e.Visibility, "public")
 	e.Status = cmp.Or(e.Status, s.cfg.NewEventStatus)
-	s.setCreatedAt(&e.CreatedAt)
+	s.setCreatedAt(tx, &e.CreatedAt)
 	s.setID(tx, &e.ID, "evt", e.HostID)
 	if e.UpdatedAt.IsZero() {
 		e.UpdatedAt = e.CreatedAt
@@ -383,16 +382,21 @@ func randomID(kind, _ string) string {
 }
 
 // setCreatedAt sets the time of creation of a row unless it is given. By the system clock, it is later than
-// all before.
-func (s *Store) setCreatedAt(created *time.Time) {
-	if created.IsZero() {
-		*created = s.now()
-		next := s.lastCreated.Truncate(time.Microsecond).Add(time.Microsecond)
-		if s.cfg.Now == nil && created.Before(next) && next.Year() <= 9999 {
-			*created = next
-		}
+// that of every row that was committed and that the store has set before. A record from the future counts
+// once it is committed.
+func (s *Store) setCreatedAt(tx *jsondb.Tx, created *time.Time) {
+	if !created.IsZero() {
+		return
 	}
-	s.lastCreated = latest(s.lastCreated, *created)
+	*created = s.now()
+	if s.cfg.Now != nil {
+		return
+	}
+	next := latest(s.lastCreated, tx.Newest()).Truncate(time.Microsecond).Add(time.Microsecond)
+	if created.Before(next) && next.Year() <= 9999 {
+		*created = next
+	}
+	s.lastCreated = *created
 }
 
 func (s *Store) now() time.Time {
@@ -502,7 +506,7 @@ func (s *Store) applyUser(tx *jsondb.Tx, v strict.Value) (id string, problems []
 	if problems != nil {
 		return "", problems
 	}
-	s.setCreatedAt(&u.CreatedAt)
+	s.setCreatedAt(tx, &u.CreatedAt)
 	s.setID(tx, &u.ID, "usr", u.Name)
 	tx.Put(strict.Encode(&u))
 	return u.ID, nil
@@ -535,7 +539,7 @@ func (s *Store) applyKey(tx *jsondb.Tx, v strict.Value) (id string, problems []s
 	if problems != nil {
 		return "", problems
 	}
-	s.setCreatedAt(&k.CreatedAt)
+	s.setCreatedAt(tx, &k.CreatedAt)
 	s.setID(tx, &k.ID, "key", k.UserID)
 	tx.Put(strict.Encode(&k))
 	return k.ID, nil
@@ -613,7 +617,7 @@ func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (id string, problems [
 			g.Status = "pending"
 		}
 	}
-	s.setCreatedAt(&g.CreatedAt)
+	s.setCreatedAt(tx, &g.CreatedAt)
 	if g.RegisteredAt == nil {
 		g.RegisteredAt = &g.CreatedAt
 	}

@@ -486,6 +486,19 @@ func TestCreatedAtAfterFuture(t *testing.T) {
 	})
 }
 
+// Records that are refused don't move the clock.
+func TestCreatedAtAfterRefusedFuture(t *testing.T) {
+	t.Parallel()
+	s := newService(t, inMemory, nil)
+	wantError(t, operate(s.handler, "POST", "/records",
+		`[{"user":{"name":"N","email":"n@example.com","created_at":"9990-01-01T00:00:00Z"}},{"user":{}}]`),
+		400, "record 2: user: name is required; email is required")
+	e := decode[events.Event](t, s.create(newEvent))
+	if e.CreatedAt.Year() == 9990 {
+		t.Errorf("created_at = %v, want the time of the clock", e.CreatedAt)
+	}
+}
+
 // A clock that shows no date-time of RFC 3339 fails a change, which then changes nothing.
 func TestClockOutOfRange(t *testing.T) {
 	t.Parallel()

@@ -227,7 +227,6 @@ func (db *DB) Close() error {
 type Stats struct {
 	Rows    map[string]int // by the name of the table
 	Bytes   int64          // size of the data file
-	Newest  time.Time      // latest Created of a row, also of one that was deleted since startup
 	LastErr error          // why the last commit was not written; nil if it was
 	Stalled bool           // an append has been under way for over 10 s
 }
@@ -247,7 +246,6 @@ func (db *DB) Stats() Stats {
 	for i := range db.tables {
 		s.Rows[db.tables[i].Name] = db.count[&db.tables[i]]
 	}
-	s.Newest = db.newest
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"time"
 )
 
 // A Tx is a transaction: it reads the committed rows with pending changes on top of them. In [DB.View] there
@@ -71,6 +72,9 @@ func (db *DB) valid(k *idempotency) bool {
 func idempotencyName(owner, key string) string { return "\x00" + owner + "\x00" + key }
 
 func (r *Row) idempotencyName() string { return idempotencyName(r.Parent, r.idempotency.Key) }
+
+// Newest returns the latest time of creation of a committed row, also of one that was deleted since startup.
+func (tx *Tx) Newest() time.Time { return tx.db.newest }
 
 // Changes returns the number of rows that this transaction has put or deleted so far. A deleted row counts
 // once, whatever was deleted with it.
