@@ -581,7 +581,7 @@ func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (id string, problems [
 	s.completeEvent(tx, &e)
 	text := strict.Encode(&e)
 	if old != nil && string(text) != old.JSON && e.UpdatedAt.Equal(before) {
-		e.UpdatedAt = latest(s.now(), e.CreatedAt)
+		e.UpdatedAt = latest(s.now(), before)
 		text = strict.Encode(&e)
 	}
 	tx.Put(text)
