@@ -244,7 +244,8 @@ type Store struct {
 	cfg Config
 	db  *jsondb.DB
 
-	// lastCreated is the latest created_at that the store has set. Only transactions use it, and they run one at a time.
+	// lastCreated is the latest created_at that the store has set. Only transactions use it, and they run one
+	// at a time.
 	lastCreated time.Time
 }
 
