@@ -227,7 +227,7 @@ func (s *Server) NewKey(name string) (key string, owner events.User) {
 
 // Fault says what goes wrong with a request whose key, route and method are right. Set exactly one of
 // Status, Patch, Drop, Lose and Cut, or Lose with Status, or none of them and Header or Delay. Header
-// and Delay also go with each that sends a response. The fields are:
+// and Delay can be added to any fault that sends a response. The fields are:
 //
 //	// Status responds with this status, 400 to 599, in the API's error form. The request isn't
 //	// carried out.
@@ -251,7 +251,7 @@ func (s *Server) NewKey(name string) (key string, owner events.User) {
 //	Cut bool
 //	// After is the number of requests to skip. They go on to the next fault.
 //	After int
-//	// Times is the number of requests that the fault applies to after that. If 0, to all.
+//	// Times is the number of requests that the fault applies to after that. 0 means all.
 //	Times int
 //	// User is the ID of a user. If set, the fault applies only to requests with that user's keys.
 //	User string

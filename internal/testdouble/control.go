@@ -92,7 +92,7 @@ func authorize(r *http.Request, token string) error {
 
 // IsLocal reports whether a host, with or without a port, is an IP address or a name without a dot,
 // such as localhost. The owner of any other name can let it point to this machine, and a browser then
-// takes what is served here for a page of that name (DNS rebinding).
+// treats a page of this server as a page of that name (DNS rebinding).
 func IsLocal(host string) bool {
 	u := url.URL{Host: host}
 	return net.ParseIP(u.Hostname()) != nil || !strings.Contains(host, ".")
@@ -262,7 +262,7 @@ func (d *Double) putClock(r httpapi.Request, body []byte) (any, error) {
 
 func (d *Double) postReset(_ httpapi.Request, body []byte) (any, error) {
 	if len(body) > 0 {
-		return nil, httpapi.BadRequest("the body must be empty: a reset is of everything")
+		return nil, httpapi.BadRequest("the body must be empty, because everything is reset")
 	}
 	return nil, d.Reset()
 }

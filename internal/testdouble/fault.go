@@ -79,7 +79,7 @@ var (
 	framingField = regexp.MustCompile("(?i)^(connection|content-length|trailer|transfer-encoding):")
 )
 
-// problems returns all reasons for which the fault makes no sense, whatever the API is.
+// problems returns all problems of the fault that don't depend on the API.
 func (f *Fault) problems() (problems []string) {
 	refuseIf := func(condition bool, problem string, args ...any) {
 		if condition {
@@ -102,7 +102,7 @@ func (f *Fault) problems() (problems []string) {
 	bodiless := slices.Contains([]int{204, 205, 304}, f.Status) // RFC 9110, section 6.4.1
 	refuseIf(f.Status != 0 && (f.Status < minStatus || f.Status > 599 || bodiless),
 		"status must be 400 to 599, or with body 200 to 599, but not 204, 205 or 304")
-	refuseIf(f.Body != "" && f.Status == 0, "body needs status: set status, too")
+	refuseIf(f.Body != "" && f.Status == 0, "body needs status: also set status")
 	refuseIf(f.Patch != "" && !isObject(f.Patch), `patch must be a JSON object, such as {"title":null}`)
 	for _, name := range slices.Sorted(maps.Keys(f.Header)) {
 		field := name + ": " + strings.Join(f.Header[name], ", ")
@@ -126,7 +126,7 @@ type ActiveFault struct {
 	operation string
 
 	// The session's mutex guards the fields below.
-	matches int                  // number of requests that matched, with those that After skips
+	matches int                  // number of requests that matched, including skipped ones
 	hits    int                  // number of requests that the fault was applied to
 	removed bool                 // whether the fault was removed
 	release []context.CancelFunc // end the delays of requests
@@ -146,8 +146,8 @@ func (d *Double) AddFault(operation string, f Fault) (*ActiveFault, error) {
 // ClearFaults removes all faults. Requests that are delayed get their responses.
 func (d *Double) ClearFaults() { d.session.Load().setFaults(nil) }
 
-// Hits returns the number of requests that the fault was applied to. They are in the journal, and
-// what they do in the store is done.
+// Hits returns the number of requests that the fault was applied to. They are in the journal, and their
+// changes are in the store.
 func (f *ActiveFault) Hits() int {
 	f.session.mu.Lock()
 	defer f.session.mu.Unlock()
@@ -157,7 +157,7 @@ func (f *ActiveFault) Hits() int {
 // Clear removes the fault. Requests that it delays get their responses.
 func (f *ActiveFault) Clear() { f.session.removeFault(f.id) }
 
-// newFault returns a fault, or an error with all reasons for which it makes no sense.
+// newFault returns a fault, or an error with all its problems.
 func (s *session) newFault(operation string, f Fault) (*ActiveFault, error) {
 	problems := f.problems()
 	unknown := s.checkOperation(operation)
@@ -273,8 +273,8 @@ func (f *ActiveFault) encodeLocked() json.RawMessage {
 	})
 }
 
-// decodeFault decodes a fault of the control API. It ignores id and hits, which faults have that the
-// control API has returned.
+// decodeFault decodes a fault of the control API. It ignores id and hits, so clients can send faults
+// that the control API has returned.
 func (s *session) decodeFault(text []byte) (*ActiveFault, error) {
 	var in faultJSON
 	problems := faultSchema.Unmarshal(text, &in, schema.New)

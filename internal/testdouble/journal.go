@@ -114,7 +114,7 @@ func (d *Double) Requests(q Query) []Request {
 	return found
 }
 
-// pollInterval is the time between two looks of [Double.Await] into the journal.
+// pollInterval is the time between two reads of the journal by [Double.Await].
 const pollInterval = time.Millisecond
 
 // Await returns the requests that the query selects as soon as there are n of them, or when ctx is

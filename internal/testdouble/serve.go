@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -33,9 +32,9 @@ var extraPaths = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
 type exchange struct {
 	response
 	session *session
-	request Request // journal entry
-	arrived bool    // whether the body was read without an error
-	fault   *ActiveFault
+	request Request      // journal entry
+	arrived bool         // whether the body was read without an error
+	fault   *ActiveFault // fault that applies, or nil
 }
 
 // ServeHTTP serves the API. Each connection serves one request. Otherwise clients resend a request by
@@ -185,12 +184,12 @@ func (d *Double) record(x *exchange, pattern string) {
 	if known || !refused || x.request.Method == "OPTIONS" || d.config.AllowUnknownRoutes {
 		return
 	}
-	problem := fmt.Sprint("request ", x.request)
-	d.config.Logger.Warn("request to an unknown route", "request", x.request.String())
+	text := x.request.String()
+	d.config.Logger.Warn("request to an unknown route", "request", text)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.problems) < maxProblems {
-		d.problems = append(d.problems, problem)
+		d.problems = append(d.problems, "request "+text)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package testdouble turns the real server into a test double: its clock stands still, its IDs and
 // keys are the same on every run, faults make requests fail, and a journal keeps the requests. The
-// control API makes all of that available to tests in any language.
+// control API makes these features available to tests in any language.
 //
 // A request is served in five steps:
 //
@@ -84,7 +84,7 @@ type session struct {
 	basePath string
 	server   Server
 	operator http.Handler
-	key      string // the first user's
+	key      string // API key of the first user
 
 	mu       sync.Mutex // guards the fields below; not held while the server is called
 	now      time.Time
@@ -109,8 +109,11 @@ func New(c Config) (*Double, error) {
 	}
 	d := &Double{config: c}
 	s, err := newSession(c)
+	if err != nil {
+		return nil, err
+	}
 	d.session.Store(s)
-	return d, err
+	return d, nil
 }
 
 // Reset returns to the state after [New]. Requests that are delayed get their responses.
@@ -255,15 +258,15 @@ func (s *session) newKey(name string) (issued issuedKey, err error) {
 func (d *Double) Now() time.Time { return d.session.Load().time() }
 
 // Advance moves the clock forward.
-func (d *Double) Advance(by time.Duration) error { return d.session.Load().setClock(nil, by) }
+func (d *Double) Advance(step time.Duration) error { return d.session.Load().setClock(nil, step) }
 
-// setClock moves the clock to a time or, if that is nil, forward by a duration.
-func (s *session) setClock(to *time.Time, by time.Duration) error {
+// setClock moves the clock to now or, if now is nil, forward by a step.
+func (s *session) setClock(now *time.Time, step time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := s.now.Add(by)
-	if to != nil {
-		next = *to
+	next := s.now.Add(step)
+	if now != nil {
+		next = *now
 	}
 	if next.Before(s.now) || next.Year() > 9999 {
 		return httpapi.BadRequest("the clock is at " + s.now.Format(time.RFC3339Nano) +
@@ -273,7 +276,7 @@ func (s *session) setClock(to *time.Time, by time.Duration) error {
 	return nil
 }
 
-// maxProblems is the number of problems that [Double.Problems] returns at most.
+// maxProblems is the maximum number of problems that [Double.Problems] returns.
 const maxProblems = 100
 
 // Problems returns a sentence for each request to an unknown route, also from before a reset.
