@@ -126,10 +126,10 @@ type ActiveFault struct {
 	operation string
 
 	// The session's mutex guards the fields below.
-	matches int                  // number of requests that matched, including skipped ones
-	hits    int                  // number of requests that the fault was applied to
-	removed bool                 // whether the fault was removed
-	release []context.CancelFunc // end the delays of requests
+	matches int                              // number of requests that matched, including skipped ones
+	hits    int                              // number of requests that the fault was applied to
+	removed bool                             // whether the fault was removed
+	delayed map[*exchange]context.CancelFunc // ends the delay of each delayed request
 }
 
 // AddFault adds a fault for an operation after all others.
@@ -180,7 +180,12 @@ func (s *session) newFault(operation string, f Fault) (*ActiveFault, error) {
 		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
 	}
 	f.Header = f.Header.Clone() // the caller may change it later
-	return &ActiveFault{Fault: f, session: s, operation: operation}, nil
+	return &ActiveFault{
+		Fault:     f,
+		session:   s,
+		operation: operation,
+		delayed:   map[*exchange]context.CancelFunc{},
+	}, nil
 }
 
 // addFault adds a fault after all others.
@@ -225,8 +230,8 @@ func (s *session) removeFault(id string) bool {
 // removeLocked ends the delays of requests.
 func (f *ActiveFault) removeLocked() {
 	f.removed = true
-	for _, release := range f.release {
-		release()
+	for _, cancel := range f.delayed {
+		cancel()
 	}
 }
 

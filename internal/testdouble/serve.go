@@ -48,9 +48,7 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := receive(d.session.Load(), r)
 	x.session.server.ServeHTTP(x, r) // calls intercept
 	d.record(x, r.Pattern)
-	if x.fault != nil {
-		x.fault.wait(w, r)
-	}
+	x.wait(w, r)
 	x.send(w)
 }
 
@@ -193,21 +191,27 @@ func (d *Double) record(x *exchange, pattern string) {
 	}
 }
 
-// wait waits until the delay is over, the fault is removed or the client is gone.
-func (f *ActiveFault) wait(w http.ResponseWriter, r *http.Request) {
-	if f.Delay == 0 {
+// wait waits until the delay of the fault is over, the fault is removed or the client is gone.
+func (x *exchange) wait(w http.ResponseWriter, r *http.Request) {
+	f := x.fault
+	if f == nil || f.Delay == 0 {
 		return
 	}
-	ctx, release := context.WithTimeout(r.Context(), f.Delay)
-	defer release()
-	f.session.mu.Lock()
+	ctx, cancel := context.WithTimeout(r.Context(), f.Delay)
+	defer cancel()
+	x.session.mu.Lock()
 	if f.removed {
-		release()
+		cancel()
 	}
-	f.release = append(f.release, release)
-	f.session.mu.Unlock()
+	f.delayed[x] = cancel
+	x.session.mu.Unlock()
+
 	httpapi.DisableWriteTimeout(w)
 	<-ctx.Done()
+
+	x.session.mu.Lock()
+	delete(f.delayed, x)
+	x.session.mu.Unlock()
 }
 
 // send sends the response, unless a fault says not to.
