@@ -26,7 +26,7 @@ var (
 )
 
 // Reference returns the handler of the reference. Note is a sentence about the server, in HTML. The page is
-// prefilled with the key, unless that is empty.
+// prefilled with the key, unless the key is empty.
 func Reference(note, key string) http.Handler {
 	return page(referenceHTML,
 		"{{note}}", note,
@@ -59,7 +59,7 @@ func page(file string, values ...string) http.Handler {
 	})
 }
 
-// hash returns the hash of the text inside an element, as a Content-Security-Policy has it.
+// hash returns the hash of the text inside an element, in the form of a Content-Security-Policy.
 func hash(file, element string) string {
 	_, text, _ := strings.Cut(file, "<"+element+">")
 	text, _, _ = strings.Cut(text, "</"+element+">")
