@@ -222,7 +222,11 @@ func (a *api) getRecords(w http.ResponseWriter, r httpapi.Request) error {
 	}
 	httpapi.DisableWriteTimeout(w) // the client may be slow
 	httpapi.StartStream(w)
-	return writeRecords(w, rows)
+	err = writeRecords(w, rows)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client is gone, which is no failure of the server
+	}
+	return nil
 }
 
 func (a *api) postRecords(w http.ResponseWriter, r httpapi.Request) error {

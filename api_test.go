@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -861,6 +862,29 @@ func TestOperatorError(t *testing.T) {
 	if !strings.Contains(log.String(), `msg="operator request failed" error="the database is closed"`) {
 		t.Errorf("log = %s, want the cause", &log)
 	}
+}
+
+// brokenWriter is the response to a client that is gone.
+type brokenWriter struct{ http.ResponseWriter }
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// A client may close the connection while records are sent, as dump | head -1 does. That isn't logged.
+func TestRecordsWithoutClient(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := newService(t, inMemory, &events.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	log.Reset()
+	defer func() {
+		if got := recover(); got != http.ErrAbortHandler {
+			t.Errorf("panic: %v, want ErrAbortHandler", got)
+		}
+		if log.Len() > 0 {
+			t.Errorf("log = %s, want nothing", &log)
+		}
+	}()
+	w := brokenWriter{httptest.NewRecorder()}
+	s.handler.Operator().ServeHTTP(w, httptest.NewRequest("GET", "/records", nil))
 }
 
 func TestKeyRequestsRefused(t *testing.T) {
