@@ -374,12 +374,12 @@ func toError(err error) *httpapi.Error {
 	switch {
 	case ok:
 		return httpapi.BadRequest(refused.Error())
-	case errors.Is(err, ErrNotFound):
-		return httpapi.NotFound(err.Error())
 	case errors.Is(err, errUserDeleted):
 		return unauthorized("invalid API key: its user was deleted")
 	case errors.Is(err, errIdempotencyMismatch):
 		return errMismatch
+	case errors.Is(err, ErrClosed):
+		return httpapi.NewError(503, "the server is stopping; try again", "Retry-After", "1") // seconds
 	case errors.Is(err, ErrNotWritten): // logged by the database, once until it can write again
 		return httpapi.NewError(500, "the server can't write at present; try again, and give the operator "+
 			"the X-Request-Id if it happens again", "X-Request-Id", rand.Text())
@@ -387,8 +387,11 @@ func toError(err error) *httpapi.Error {
 	return nil
 }
 
-// toOperatorError is toError with the cause in a 500.
+// toOperatorError is toError with 404 for [ErrNotFound], and with the cause in a 500.
 func (a *api) toOperatorError(err error) *httpapi.Error {
+	if errors.Is(err, ErrNotFound) {
+		return httpapi.NotFound(err.Error())
+	}
 	e := toError(err)
 	if e == nil {
 		a.store.cfg.Logger.Error("operator request failed", "error", err)

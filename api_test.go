@@ -855,11 +855,15 @@ func TestOperatorRoutes(t *testing.T) {
 func TestOperatorError(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	s := newService(t, inMemory, &events.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	s.store.Close()
+	now := time.Now()
+	s := newService(t, inMemory, &events.Config{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Now:    func() time.Time { return now },
+	})
+	now = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 	log.Reset()
-	wantError(t, operate(s.handler, "POST", "/keys", `{"user_id":"usr_ada"}`), 500, "the database is closed")
-	if !strings.Contains(log.String(), `msg="operator request failed" error="the database is closed"`) {
+	wantError(t, operate(s.handler, "POST", "/keys", `{"user_id":"usr_ada"}`), 500, "year outside of range")
+	if !strings.Contains(log.String(), `msg="operator request failed" error="panic: `) {
 		t.Errorf("log = %s, want the cause", &log)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -604,6 +605,11 @@ func TestClose(t *testing.T) {
 		err := s.store.ApplyJSON([]byte(`[{"delete":{"user":"usr_ada"}}]`))
 		if !errors.Is(err, events.ErrClosed) {
 			t.Errorf("%s: ApplyJSON after Close = %v, want ErrClosed", mode, err)
+		}
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, newRequest("POST", base+"/events/create", strings.NewReader(newEvent)))
+		if w.Code != 503 {
+			t.Errorf("%s: a create after Close = %d, want 503", mode, w.Code)
 		}
 		if got := s.dump(); got != want {
 			t.Errorf("%s: records after Close = %s, want %s", mode, got, want)
