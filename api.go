@@ -18,6 +18,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -26,6 +27,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -33,6 +35,7 @@ import (
 
 	"example.com/events/internal/httpapi"
 	"example.com/events/internal/jsondb"
+	"example.com/events/internal/operator"
 )
 
 // BasePath is the path that every endpoint is below.
@@ -51,8 +54,11 @@ var openAPI string
 type api struct {
 	store *Store
 	mux   *httpapi.Mux
-	// changeLevel is the level at which changes by an operator are logged. It must be set before serving.
-	changeLevel slog.Level
+	started time.Time
+
+	// The fields below must be set before serving.
+	baseURL     string     // in the status, which only a server with a data file has
+	changeLevel slog.Level // of the log of changes by an operator
 }
 
 func (a *api) routes() []httpapi.Route {
@@ -73,6 +79,7 @@ func (a *api) operatorRoutes() []httpapi.Route {
 		{Operation: "DELETE /keys/{id}", Handle: a.deleteKey},
 		{Operation: "GET /records", Query: true, Handle: a.getRecords},
 		{Operation: "POST /records", Handle: a.postRecords},
+		{Operation: "GET /status", Handle: a.getStatus},
 	}
 }
 
@@ -86,7 +93,7 @@ func New(store *Store) http.Handler {
 }
 
 func newAPI(store *Store) *api {
-	a := &api{store: store}
+	a := &api{store: store, started: time.Now().UTC()}
 	a.mux = httpapi.NewMux(BasePath, a.routes())
 	a.mux.Authenticate = store.authenticate
 	a.mux.ToError = toError
@@ -106,7 +113,10 @@ func (a *api) Intercept(f httpapi.Intercept) { a.mux.Intercept = f }
 func (a *api) Operator() http.Handler {
 	mux := httpapi.NewMux("", a.operatorRoutes())
 	mux.ToError = a.toOperatorError
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpapi.DisableWriteTimeout(w) // applying may be slow, and so may be a client that dumps
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // ServeHTTP serves what needs no key, and leaves the rest to the mux.
@@ -220,7 +230,6 @@ func (a *api) getRecords(w http.ResponseWriter, r httpapi.Request) error {
 	if err != nil {
 		return err
 	}
-	httpapi.DisableWriteTimeout(w) // the client may be slow
 	httpapi.StartStream(w)
 	err = writeRecords(w, rows)
 	if err != nil {
@@ -230,7 +239,6 @@ func (a *api) getRecords(w http.ResponseWriter, r httpapi.Request) error {
 }
 
 func (a *api) postRecords(w http.ResponseWriter, r httpapi.Request) error {
-	httpapi.DisableWriteTimeout(w) // applying may be slow
 	records, err := httpapi.ReadBody(w, r, math.MaxInt64)
 	if err != nil {
 		return err
@@ -251,6 +259,28 @@ func (a *api) postRecords(w http.ResponseWriter, r httpapi.Request) error {
 	}
 	a.logChange("records applied", args...)
 	httpapi.WriteValue(w, 200, map[string]int{"applied": done.records, "unchanged": done.unchanged})
+	return nil
+}
+
+func (a *api) getStatus(w http.ResponseWriter, _ httpapi.Request) error {
+	stats := a.store.db.Stats()
+	s := operator.Status{
+		Version:   buildVersion(),
+		PID:       os.Getpid(),
+		StartedAt: a.started.Format(time.RFC3339),
+		BaseURL:   a.baseURL,
+		Data:      a.store.db.Path(),
+		Bytes:     stats.Bytes,
+		Users:     stats.Rows["user"],
+		Keys:      stats.Rows["key"],
+		Events:    stats.Rows["event"],
+		Guests:    stats.Rows["guest"],
+	}
+	err := cmp.Or(a.store.Err(), stats.LastErr, a.health())
+	if err != nil {
+		s.Error = new(err.Error())
+	}
+	httpapi.WriteValue(w, 200, s)
 	return nil
 }
 

@@ -848,6 +848,8 @@ func TestOperatorRoutes(t *testing.T) {
 		}
 		send("GET", "/records?user=usr_none", "", 404)
 		send("GET", "/records?user=", "", 400)
+		send("POST", "/status", "", 405)
+		send("GET", "//keys", "", 404)
 	})
 }
 

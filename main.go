@@ -208,15 +208,15 @@ func (c *command) serveStore(
 	}
 	servers := []*server{newServer(listener, handler, logger)}
 	root := baseURL(listener.Addr().String(), "localhost")
+	a.baseURL = root + BasePath
 	path := store.db.Path()
 	if path != "" {
 		socket, err := operator.Listen(path)
 		if err != nil {
 			logger.Warn("operator subcommands can't reach this server", "error", err)
 		} else {
-			s := newServer(socket, a.operatorWithStatus(root+BasePath), logger)
-			s.ReadTimeout = 0 // records may take long to arrive, and to be applied
-			s.WriteTimeout = 0
+			s := newServer(socket, a.Operator(), logger)
+			s.ReadTimeout = 0 // records may take long to arrive
 			servers = append(servers, s)
 		}
 	}
@@ -236,34 +236,6 @@ func (c *command) serveStore(
 		logger.Info("stopped")
 	}
 	return err
-}
-
-// operatorWithStatus returns the handler of the operator's routes of a running server.
-func (a *api) operatorWithStatus(baseURL string) http.Handler {
-	started := time.Now().UTC().Format(time.RFC3339)
-	mux := http.NewServeMux()
-	mux.Handle("/", a.Operator())
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		stats := a.store.db.Stats()
-		s := operator.Status{
-			Version:   buildVersion(),
-			PID:       os.Getpid(),
-			StartedAt: started,
-			BaseURL:   baseURL,
-			Data:      a.store.db.Path(),
-			Bytes:     stats.Bytes,
-			Users:     stats.Rows["user"],
-			Keys:      stats.Rows["key"],
-			Events:    stats.Rows["event"],
-			Guests:    stats.Rows["guest"],
-		}
-		err := cmp.Or(a.store.Err(), stats.LastErr, a.health())
-		if err != nil {
-			s.Error = new(err.Error())
-		}
-		httpapi.WriteValue(w, 200, s)
-	})
-	return mux
 }
 
 // double serves a test double, alone or while a command runs.
