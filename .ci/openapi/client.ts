@@ -1,0 +1,34 @@
+// Creates an event and lists events with the types that openapi-typescript generated.
+import createClient from 'openapi-fetch';
+import type { components, paths } from './api.js';
+
+declare const process: { env: Record<string, string> };
+
+const client = createClient<paths>({
+	baseUrl: process.env.EVENTS_BASE_URL,
+	headers: { 'x-service-api-key': process.env.EVENTS_API_KEY },
+});
+
+function check(ok: boolean, response: unknown): asserts ok {
+	if (!ok) throw new Error(`got ${JSON.stringify(response)}`);
+}
+
+const body: components['schemas']['NewEvent'] = {
+	title: 'Launch party',
+	start_at: '2030-07-01T16:00:00Z',
+	end_at: '2030-07-01T21:00:00Z',
+	location_type: 'virtual',
+	description: null,
+};
+const created = await client.POST('/events/create', { body, params: { header: { 'Idempotency-Key': 'once' } } });
+check(created.data !== undefined, created);
+const city: string | null = created.data.location_city;
+check(city === null && created.data.start_at === body.start_at, created);
+
+const list = await client.GET('/events', { params: { query: { limit: 1 } } });
+check(list.data?.data[0]?.id === created.data.id && list.data.has_more, list);
+const guests = await client.GET('/events/{id}/guests', { params: { path: { id: 'evt_engines' } } });
+check(guests.data?.data[0]?.event_id === 'evt_engines', guests);
+const refused = await client.POST('/events/create', { body: { ...body, title: ' ' } });
+check(refused.error?.error.code === 'bad_request', refused);
+console.log('openapi-typescript: created and listed', created.data.id);
