@@ -52,8 +52,8 @@ const (
 var openAPI string
 
 type api struct {
-	store *Store
-	mux   *httpapi.Mux
+	store   *Store
+	mux     *httpapi.Mux
 	started time.Time
 
 	// The fields below must be set before serving.
