@@ -443,3 +443,37 @@ func (a *api) health() error {
 	}
 	return nil
 }
+
+// withPages returns a handler that serves pages by their path, without a key, and all other paths by h.
+func withPages(h http.Handler, pages map[string]http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page := pages[r.URL.Path]
+		if page == nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+		setHeaders(w, r)
+		if r.Method != "GET" && r.Method != "HEAD" {
+			httpapi.NewError(405, "this method is not allowed on "+r.URL.Path+"; use GET or HEAD",
+				"Allow", "GET, HEAD").Write(w)
+			return
+		}
+		page.ServeHTTP(w, r)
+	})
+}
+
+const healthy = `{"status":"ok"}`
+
+func (a *api) serveHealth(w http.ResponseWriter, r *http.Request) {
+	err := a.health()
+	if err != nil {
+		httpapi.NewError(503, err.Error()).Write(w)
+		return
+	}
+	httpapi.WriteJSON(w, 200, healthy)
+}
+
+// jsonPage returns the handler of a constant JSON text.
+func jsonPage(text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { httpapi.WriteJSON(w, 200, text) })
+}

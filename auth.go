@@ -157,8 +157,8 @@ func (s *Store) newSecret(tx *jsondb.Tx, owner string) string {
 }
 
 // firstKey creates the first key of a store that has none, if create is true or a secret is chosen, and
-// returns its secret. The key belongs to the oldest user or, if there is none, to a new one. If the store has
-// keys, firstKey changes nothing and returns "".
+// returns its secret unless it was chosen. The key belongs to the oldest user or, if there is none, to a new
+// one. If the store has keys, firstKey changes nothing.
 func (s *Store) firstKey(chosen string, create bool) (secret string, err error) {
 	stats := s.db.Stats()
 	if stats.Rows["key"] > 0 || chosen == "" && !create {
@@ -172,6 +172,9 @@ func (s *Store) firstKey(chosen string, create bool) (secret string, err error) 
 		}
 	})
 	secret, _, err = s.issueKey(r, chosen)
+	if chosen != "" {
+		return "", err
+	}
 	return secret, err
 }
 

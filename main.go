@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,12 +12,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"example.com/events/internal/cli"
@@ -30,7 +26,13 @@ import (
 	"example.com/events/internal/webui"
 )
 
-const drainTimeout = 8 * time.Second // for requests in flight at shutdown; Docker kills after 10 s
+const defaultAddr = "127.0.0.1:8080"
+
+// Times for requests in flight at shutdown.
+const (
+	drainTimeout      = 8 * time.Second // Docker kills after 10 s
+	childDrainTimeout = time.Second     // requests of processes that the command left running
+)
 
 // Run runs the command eventsd with args, which exclude the name of the program, and returns the exit status:
 // 0 on success, 1 if something failed or was refused, and 2 for wrong arguments. After "double -- COMMAND" it
@@ -63,7 +65,7 @@ func Run(
 		{Name: "dump", Summary: "print the store as an array of records", Run: o.Dump},
 		{Name: "status", Summary: "print what the running server holds", Run: o.Status},
 		{Name: "check", Summary: "read the data file and report what is in it", Run: c.check},
-		{Name: "health", Summary: "exit with 0 if the server at an address is healthy", Run: c.health},
+		{Name: "health", Summary: "exit with 0 if the server at an address is healthy", Run: o.Health},
 		{Name: "version", Summary: "print the version", Run: c.version},
 	}, args)
 }
@@ -71,89 +73,137 @@ func Run(
 // command is one run of eventsd.
 type command struct{ cli.Program }
 
-// serve serves the store in a data file, or one in memory.
-func (c *command) serve(ctx context.Context, args []string) error {
-	flags := c.NewFlags("serve", "")
-	addr := flags.String("addr", "127.0.0.1:8080", "`HOST:PORT` to listen on; port 0 is any free port")
-	data := flags.DataFlag()
-	memory := flags.Bool("memory", false, "keep everything in memory, without a data file")
-	seedFile := flags.String("seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
-	apiKey := flags.String("api-key", "", "`SECRET` of the first key")
-	status := flags.String("new-event-status", "published", "`STATUS` of new events: draft or published")
-	firstKey := flags.Bool("first-key", true, "if the store has no key, create one and print it")
-	logFormat := flags.String("log", "text", "`FORMAT` of the log on stderr: text or json")
-	verbose := flags.Bool("v", false, "log every request")
-	if err := flags.ParseEnv(args); err != nil {
-		return err
-	}
-	if err := checkStoreFlags(flags, *apiKey, *status); err != nil {
-		return err
-	}
-	logger, err := c.logger(*logFormat, *verbose)
-	if err != nil {
-		return err
-	}
-	listener, err := listen(*addr) // first: a server that can't serve creates no key
-	if err != nil {
-		return err
-	}
-	defer listener.Close()
-	config := &Config{Logger: logger, NewEventStatus: *status}
-	store := NewStore(config)
-	if !*memory {
-		store, err = Open(*data, config)
-		if err != nil {
-			return err
-		}
-	}
-	defer store.Close()
-	err = c.applySeed(store, *seedFile)
-	if err != nil {
-		return err
-	}
-	key, err := store.firstKey(*apiKey, *firstKey)
-	if err != nil {
-		return err
-	}
-	if *apiKey != "" {
-		key = "" // not printed, because it was chosen
-		_, _, valid := store.lookupKey(*apiKey)
-		if !valid {
-			logger.Warn("-api-key ignored: the store has keys, and this isn't a valid one")
-		}
-	}
-	reference := webui.Reference("The operator of this server issues keys.", "")
-	return c.serveStore(ctx, listener, store, *verbose, reference, key)
+// serverFlags are the flags of all servers.
+type serverFlags struct {
+	*cli.Flags
+	addr    *string
+	log     *string
+	verbose *bool
 }
 
-// checkStoreFlags checks the flags of a server whose store isn't built in.
-func checkStoreFlags(flags *cli.Flags, apiKey, newEventStatus string) error {
-	problem := secretRule(apiKey)
-	if flags.Given("api-key") && problem != "" { // the secret isn't repeated
-		return cli.Usagef("-api-key %s", problem)
+func (c *command) newServerFlags(subcommand, operands, addr string) serverFlags {
+	flags := c.NewFlags(subcommand, operands)
+	return serverFlags{
+		Flags:   flags,
+		addr:    flags.String("addr", addr, "`HOST:PORT` to listen on; port 0 is any free port"),
+		log:     flags.OneOf("log", "`FORMAT` of the log on stderr: text or json", "text", "json"),
+		verbose: flags.Bool("v", false, "log every request"),
 	}
-	if newEventStatus != "draft" && newEventStatus != "published" {
-		return cli.Usagef("-new-event-status must be draft or published, not %q", newEventStatus)
+}
+
+// storeFlags are the flags of servers whose store isn't built in.
+type storeFlags struct {
+	*cli.Flags
+	seed           *string
+	apiKey         *string
+	newEventStatus *string
+}
+
+func newStoreFlags(flags *cli.Flags) storeFlags {
+	return storeFlags{
+		Flags: flags,
+		seed: flags.String("seed", "",
+			"`FILE` with an array of records for an empty store, or - for stdin"),
+		apiKey:         flags.String("api-key", "", "`SECRET` of the first key"),
+		newEventStatus: newEventStatusFlag(flags),
+	}
+}
+
+func newEventStatusFlag(flags *cli.Flags) *string {
+	return flags.OneOf("new-event-status", "`STATUS` of new events: draft or published", "published", "draft")
+}
+
+// parse parses all flags.
+func (f storeFlags) parse(args []string) error {
+	err := f.ParseEnv(args)
+	if err != nil {
+		return err
+	}
+	problem := secretRule(*f.apiKey)
+	if f.Given("api-key") && problem != "" { // the secret isn't repeated
+		return cli.Usagef("-api-key %s", problem)
 	}
 	return nil
 }
 
+// serve serves the store in a data file, or one in memory.
+func (c *command) serve(ctx context.Context, args []string) error {
+	server := c.newServerFlags("serve", "", defaultAddr)
+	flags := newStoreFlags(server.Flags)
+	data := flags.DataFlag()
+	memory := flags.Bool("memory", false, "keep everything in memory, without a data file")
+	createKey := flags.Bool("first-key", true, "if the store has no key, create one and print it")
+	if err := flags.parse(args); err != nil {
+		return err
+	}
+	listener, err := cli.Listen(*server.addr) // first: a server that can't serve creates no key
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	logger := c.Logger(*server.log, *server.verbose)
+	config := &Config{Logger: logger, NewEventStatus: *flags.newEventStatus}
+	var store *Store
+	if *memory {
+		store = NewStore(config)
+	} else {
+		store, err = Open(*data, config)
+	}
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	err = c.applySeed(store, *flags.seed)
+	if err != nil {
+		return err
+	}
+	key, err := store.firstKey(*flags.apiKey, *createKey)
+	if err != nil {
+		return err
+	}
+	_, _, valid := store.lookupKey(*flags.apiKey)
+	if *flags.apiKey != "" && !valid {
+		logger.Warn("-api-key ignored: the store has keys, and this isn't a valid one")
+	}
+	reference := webui.Reference("The operator of this server issues keys.", "")
+	return c.serveStore(ctx, listener, store, *server.verbose, reference, key)
+}
+
 // applySeed applies the records in a file, if one is given, to an empty store.
 func (c *command) applySeed(store *Store, file string) error {
-	if file == "" {
-		return nil
-	}
-	if store.db.Stats().Rows["user"] > 0 { // all other rows belong to a user
+	if file != "" && store.db.Stats().Rows["user"] > 0 { // all other rows belong to a user
 		store.cfg.Logger.Warn("seed skipped: the store isn't empty", "seed", file)
 		return nil
 	}
+	s, err := c.readSeed(file)
+	if err != nil {
+		return err
+	}
+	return s.apply(store)
+}
+
+// seed is an array of records from a file.
+type seed struct {
+	file    string
+	records []byte
+}
+
+// readSeed reads a seed. Without a file, it is empty.
+func (c *command) readSeed(file string) (seed, error) {
+	if file == "" {
+		return seed{records: []byte("[]")}, nil
+	}
 	records, err := c.ReadInput(file)
 	if err != nil {
-		return fmt.Errorf("seed: %w", err)
+		return seed{}, fmt.Errorf("seed: %w", err)
 	}
-	_, err = store.apply(records)
+	return seed{file, records}, nil
+}
+
+func (s seed) apply(store *Store) error {
+	err := store.ApplyJSON(s.records)
 	if err != nil {
-		return fmt.Errorf("seed %s: %w", file, err)
+		return fmt.Errorf("seed %s: %w", s.file, err)
 	}
 	return nil
 }
@@ -163,23 +213,16 @@ var demoSeed []byte
 
 // demo serves the built-in example.
 func (c *command) demo(ctx context.Context, args []string) error {
-	flags := c.NewFlags("demo", "")
-	addr := flags.String("addr", "127.0.0.1:8080", "`HOST:PORT` to listen on; port 0 is any free port")
-	logFormat := flags.String("log", "text", "`FORMAT` of the log on stderr: text or json")
-	verbose := flags.Bool("v", false, "log every request")
+	flags := c.newServerFlags("demo", "", defaultAddr)
 	if err := flags.ParseEnv(args); err != nil {
 		return err
 	}
-	logger, err := c.logger(*logFormat, *verbose)
-	if err != nil {
-		return err
-	}
-	listener, err := listen(*addr)
+	listener, err := cli.Listen(*flags.addr)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	store := NewStore(&Config{Logger: logger})
+	store := NewStore(&Config{Logger: c.Logger(*flags.log, *flags.verbose)})
 	err = store.ApplyJSON(demoSeed)
 	if err != nil {
 		return err
@@ -187,7 +230,7 @@ func (c *command) demo(ctx context.Context, args []string) error {
 	const key = "svc_live_demo" // of the first user in demoSeed
 	const note = `<span id="demo">This is a demo: everyone knows its key, and when it stops it forgets ` +
 		`everything.</span>`
-	return c.serveStore(ctx, listener, store, *verbose, webui.Reference(note, key), key)
+	return c.serveStore(ctx, listener, store, *flags.verbose, webui.Reference(note, key), key)
 }
 
 // serveStore serves the API of a store until a signal, and closes the store. If the store has a data file, it
@@ -206,8 +249,8 @@ func (c *command) serveStore(
 	if verbose {
 		handler = httpapi.LogRequests(handler, logger, store.authenticate)
 	}
-	servers := []*server{newServer(listener, handler, logger)}
-	root := baseURL(listener.Addr().String(), "localhost")
+	servers := []*httpapi.Server{newServer(listener, handler, logger)}
+	root := cli.BaseURL(listener.Addr().String(), "localhost")
 	a.baseURL = root + BasePath
 	path := store.db.Path()
 	if path != "" {
@@ -240,62 +283,51 @@ func (c *command) serveStore(
 
 // double serves a test double, alone or while a command runs.
 func (c *command) double(ctx context.Context, args []string) error {
-	flags := c.NewFlags("double", "[-- COMMAND ARGS]")
-	addr := flags.String("addr", "127.0.0.1:0", "`HOST:PORT` to listen on; port 0 is any free port")
-	seedFile := flags.String("seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
-	apiKey := flags.String("api-key", "", "`SECRET` of the first key")
-	status := flags.String("new-event-status", "published", "`STATUS` of new events: draft or published")
+	server := c.newServerFlags("double", "[-- COMMAND ARGS]", "127.0.0.1:0")
+	flags := newStoreFlags(server.Flags)
 	var start time.Time
 	flags.TextVar(&start, "time", testdouble.DefaultStart, "initial `TIME` of the clock")
 	token := flags.String("control-token", "", "`TOKEN` of the control API, instead of a random one")
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")
 	allowUnknown := flags.Bool("allow-unknown-routes", false,
 		"let the command request routes that the API doesn't have")
-	logFormat := flags.String("log", "text", "`FORMAT` of the log on stderr: text or json")
-	verbose := flags.Bool("v", false, "log every request")
-	if err := flags.ParseEnv(args); err != nil {
+	if err := flags.parse(args); err != nil {
 		return err
-	}
-	if err := checkStoreFlags(flags, *apiKey, *status); err != nil {
-		return err
-	}
-	if *token != url.QueryEscape(*token) {
-		return cli.Usagef("-control-token must consist of A-Z a-z 0-9 - . _ ~")
 	}
 	child := flags.Args()
-	if slices.Contains(args[:len(args)-len(child)], "--") != (len(child) > 0) {
+	switch {
+	case *token != url.QueryEscape(*token):
+		return cli.Usagef("-control-token must consist of A-Z a-z 0-9 - . _ ~")
+	case slices.Contains(args[:len(args)-len(child)], "--") != (len(child) > 0):
 		return cli.Usagef("double needs a command after --, as in eventsd double -- npm test, or neither")
 	}
-	logger, err := c.logger(*logFormat, *verbose)
-	if err != nil {
-		return err
-	}
-	listener, err := listen(*addr)
+	listener, err := cli.Listen(*server.addr)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	config := testdouble.Config{Start: start, Key: *apiKey, AllowUnknownRoutes: *allowUnknown}
+	logger := c.Logger(*server.log, *server.verbose)
+	config := testdouble.Config{Start: start, Key: *flags.apiKey, AllowUnknownRoutes: *allowUnknown}
 	if len(child) == 0 { // otherwise the problems are printed when the command has ended
 		config.Logger = logger
 	}
-	d, err := c.newDouble(config, *seedFile, &Config{Logger: logger, NewEventStatus: *status})
+	d, err := c.newDouble(config, *flags.seed, &Config{Logger: logger, NewEventStatus: *flags.newEventStatus})
 	if err != nil {
 		return err
 	}
 	*token = cmp.Or(*token, rand.Text())
 	handler := doubleHandler(d, *token)
-	if *verbose {
+	if *server.verbose {
 		handler = httpapi.LogRequests(handler, logger, func(r *http.Request) (httpapi.Caller, error) {
 			return d.Server().(*api).store.authenticate(r)
 		})
 	}
-	server := newServer(listener, handler, logger)
-	server.SetKeepAlivesEnabled(false) // clients resend dropped requests on connections that were used before
-	root := baseURL(listener.Addr().String(), "localhost")
+	s := newServer(listener, handler, logger)
+	s.SetKeepAlivesEnabled(false) // clients resend dropped requests on connections that were used before
+	root := cli.BaseURL(listener.Addr().String(), "localhost")
 	control := root + testdouble.ControlPath
 	if len(child) > 0 {
-		return c.serveChild(ctx, server, d, child,
+		return c.serveChild(ctx, s, d, child,
 			"EVENTS_BASE_URL="+root+BasePath,
 			"EVENTS_API_KEY="+d.Key(),
 			"EVENTS_CONTROL_URL="+control,
@@ -303,7 +335,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	}
 	if *untilEOF {
 		var stop context.CancelFunc
-		ctx, stop = contextUntilEOF(ctx, c.Stdin)
+		ctx, stop = cli.UntilEOF(ctx, c.Stdin)
 		defer stop()
 	}
 	lines := "base_url: " + root + BasePath + "\n" +
@@ -313,7 +345,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 		"reference: " + root + "/\n" +
 		"inspector: " + control + "/#token=" + *token + "\n" +
 		"ready: curl -H 'Authorization: Bearer " + *token + `' -d '{"name":"Grace"}' '` + control + "/keys'\n"
-	return c.serveUntilSignal(ctx, 0, lines, server)
+	return c.serveUntilSignal(ctx, 0, lines, s)
 }
 
 // newDouble returns a double whose stores are configured by storeConfig, except for Now and NewID. They begin
@@ -321,13 +353,9 @@ func (c *command) double(ctx context.Context, args []string) error {
 func (c *command) newDouble(
 	config testdouble.Config, seedFile string, storeConfig *Config,
 ) (*testdouble.Double, error) {
-	seed := []byte("[]")
-	if seedFile != "" {
-		var err error
-		seed, err = c.ReadInput(seedFile)
-		if err != nil {
-			return nil, fmt.Errorf("seed: %w", err)
-		}
+	seed, err := c.readSeed(seedFile)
+	if err != nil {
+		return nil, err
 	}
 	config.BasePath = BasePath
 	config.NewServer = func(now func() time.Time, newID func(kind, owner string) string) testdouble.Server {
@@ -338,24 +366,8 @@ func (c *command) newDouble(
 		a.changeLevel = slog.LevelDebug
 		return a
 	}
-	config.Seed = func(s testdouble.Server) error {
-		err := s.(*api).store.ApplyJSON(seed)
-		if err != nil {
-			return fmt.Errorf("seed %s: %w", seedFile, err)
-		}
-		return nil
-	}
+	config.Seed = func(s testdouble.Server) error { return seed.apply(s.(*api).store) }
 	return testdouble.New(config)
-}
-
-// contextUntilEOF returns a context that is done when r ends.
-func contextUntilEOF(ctx context.Context, r io.Reader) (context.Context, context.CancelFunc) {
-	ctx, stop := context.WithCancel(ctx)
-	go func() {
-		io.Copy(io.Discard, r)
-		stop()
-	}()
-	return ctx, stop
 }
 
 // doubleHandler returns the handler of a double with its control API and its pages.
@@ -380,13 +392,15 @@ func doubleHandler(d *testdouble.Double, token string) http.Handler {
 // serveChild serves a double while a command runs, and ends with the status of the command. If the command
 // succeeded but requested unknown routes, the status is 1.
 func (c *command) serveChild(
-	ctx context.Context, s *server, d *testdouble.Double, child []string, variables ...string,
+	ctx context.Context, s *httpapi.Server, d *testdouble.Double, child []string, variables ...string,
 ) error {
-	var serving sync.WaitGroup
-	serving.Go(func() { s.Serve(s.listener) })
+	serving, stop := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() { ended <- httpapi.Serve(serving, childDrainTimeout, s) }()
 	status, err := c.RunCommand(ctx, child, variables)
-	s.Close()
-	serving.Wait()
+	stop()
+	serveErr := <-ended
+	err = cmp.Or(err, serveErr)
 	if err != nil {
 		return err
 	}
@@ -400,124 +414,24 @@ func (c *command) serveChild(
 	return &cli.ExitError{Status: status}
 }
 
-// A server is an HTTP server with its listener.
-type server struct {
-	*http.Server
-	listener net.Listener
-}
-
-func newServer(l net.Listener, h http.Handler, logger *slog.Logger) *server {
+func newServer(l net.Listener, h http.Handler, logger *slog.Logger) *httpapi.Server {
 	s := httpapi.NewServer(h)
 	s.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
-	return &server{s, l}
-}
-
-func listen(addr string) (net.Listener, error) {
-	if addr == "" { // for net.Listen, that is any port of all interfaces
-		return nil, cli.Usagef("-addr is empty: want HOST:PORT")
-	}
-	l, err := net.Listen("tcp", addr)
-	if _, malformed := errors.AsType[*net.AddrError](err); malformed {
-		return nil, cli.Usagef("-addr: %w: want HOST:PORT", err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("-addr: %w: want HOST:PORT of this machine, with a free port", err)
-	}
-	return l, nil
-}
-
-// baseURL returns the URL of a server at an address. A wildcard is replaced by the local host.
-func baseURL(addr, local string) string {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "http://" + addr
-	}
-	if host == "" || net.ParseIP(host).IsUnspecified() {
-		host = local
-	}
-	return "http://" + net.JoinHostPort(host, port)
+	return &httpapi.Server{Server: s, Listener: l}
 }
 
 // serveUntilSignal prints the lines of servers that listen, and serves until ctx is done, a signal arrives
-// or a server fails. Requests in flight then have the drain time to finish. A second signal ends the
-// process at once.
+// or a server fails.
 func (c *command) serveUntilSignal(
-	ctx context.Context, drain time.Duration, lines string, servers ...*server,
+	ctx context.Context, drain time.Duration, lines string, servers ...*httpapi.Server,
 ) error {
-	ctx, stop := signal.NotifyContext(ctx, cli.StopSignals()...)
+	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop)
 	err := c.Printf("%s", lines)
 	if err != nil {
 		return err
 	}
-	failed := make(chan error, len(servers))
-	var serving sync.WaitGroup
-	for _, s := range servers {
-		serving.Go(func() { failed <- s.Serve(s.listener) })
-	}
-	select {
-	case err = <-failed:
-	case <-ctx.Done():
-	}
-	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-	defer cancel()
-	for _, s := range servers {
-		if s.Shutdown(draining) != nil {
-			s.Close()
-		}
-	}
-	serving.Wait()
-	return err
-}
-
-// withPages returns a handler that serves pages by their path, without a key, and all other paths by h.
-func withPages(h http.Handler, pages map[string]http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		page := pages[r.URL.Path]
-		if page == nil {
-			h.ServeHTTP(w, r)
-			return
-		}
-		setHeaders(w, r)
-		if r.Method != "GET" && r.Method != "HEAD" {
-			httpapi.NewError(405, "this method is not allowed on "+r.URL.Path+"; use GET or HEAD",
-				"Allow", "GET, HEAD").Write(w)
-			return
-		}
-		page.ServeHTTP(w, r)
-	})
-}
-
-const healthy = `{"status":"ok"}`
-
-func (a *api) serveHealth(w http.ResponseWriter, r *http.Request) {
-	err := a.health()
-	if err != nil {
-		httpapi.NewError(503, err.Error()).Write(w)
-		return
-	}
-	httpapi.WriteJSON(w, 200, healthy)
-}
-
-// jsonPage returns the handler of a constant JSON text.
-func jsonPage(text string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { httpapi.WriteJSON(w, 200, text) })
-}
-
-// logger returns a logger that writes to stderr.
-func (c *command) logger(format string, verbose bool) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{}
-	if verbose {
-		options.Level = slog.LevelDebug
-	}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(c.Stderr, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(c.Stderr, options)), nil
-	}
-	return nil, cli.Usagef("-log must be text or json, not %q", format)
+	return httpapi.Serve(ctx, drain, servers...)
 }
 
 // openForOperator opens a data file for the operator's subcommands.
@@ -527,7 +441,8 @@ func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) 
 		return nil, nil, fmt.Errorf("%w: give the -data of the server; a server in memory has none", err)
 	}
 	options := &slog.HandlerOptions{Level: slog.LevelWarn}
-	store, err := Open(data, &Config{Logger: slog.New(slog.NewTextHandler(c.Stderr, options))})
+	logger := slog.New(slog.NewTextHandler(c.Stderr, options))
+	store, err := Open(data, &Config{Logger: logger})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -549,29 +464,6 @@ func (c *command) check(_ context.Context, args []string) error {
 		"users: %d\nkeys: %d\nevents: %d\nguests: %d\nfound: %s\n",
 		*data, r.Format, r.Size, r.Commits,
 		r.Rows["user"], r.Rows["key"], r.Rows["event"], r.Rows["guest"], cmp.Or(r.Torn, "clean"))
-}
-
-// health asks the server at an address.
-func (c *command) health(ctx context.Context, args []string) error {
-	flags := c.NewFlags("health", "")
-	addr := flags.String("addr", "127.0.0.1:8080", "`HOST:PORT` of the server")
-	if err := flags.ParseEnv(args); err != nil {
-		return err
-	}
-	root := baseURL(*addr, "127.0.0.1")
-	// The transport uses no proxy, whatever the environment says, and leaves no connection behind.
-	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get(root + "/healthz")
-	if err != nil {
-		return fmt.Errorf("no response: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode == 200 {
-		return c.Printf("ok: %s\n", root)
-	}
-	var e struct{ Error struct{ Message string } }
-	json.NewDecoder(response.Body).Decode(&e)
-	return fmt.Errorf("%s: %s: %s", root, response.Status, cmp.Or(e.Error.Message, "it is another program"))
 }
 
 // version is set by the linker if the build knows no tag: -ldflags "-X example.com/events.version=v1.2.3".

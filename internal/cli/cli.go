@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -132,6 +133,19 @@ func (p *Program) Printf(format string, args ...any) error {
 func (p *Program) Notify(format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
 	fmt.Fprintf(p.Stderr, "%s: %s\n", p.Name, Printable(text))
+}
+
+// Logger returns a logger that writes to stderr, in the format text or json. If verbose, it has the level
+// [slog.LevelDebug].
+func (p *Program) Logger(format string, verbose bool) *slog.Logger {
+	options := &slog.HandlerOptions{}
+	if verbose {
+		options.Level = slog.LevelDebug
+	}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(p.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(p.Stderr, options))
 }
 
 // Printable returns s with a question mark for every character that [unicode.IsPrint] excludes, except tabs

@@ -21,7 +21,7 @@ const orphanDelay = 100 * time.Millisecond
 // program doesn't exist, the error is an [ExitError] with status 127; if it can't be run, with 126.
 func (p *Program) RunCommand(ctx context.Context, args, variables []string) (status int, err error) {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, append(StopSignals(), syscall.SIGQUIT)...)
+	signal.Notify(signals, append(stopSignals(), syscall.SIGQUIT)...)
 	defer close(signals)
 	defer signal.Stop(signals)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -50,14 +50,4 @@ func (p *Program) RunCommand(ctx context.Context, args, variables []string) (sta
 		return 128 + int(wait.Signal()), nil
 	}
 	return wait.ExitStatus(), nil
-}
-
-// StopSignals returns the signals that ask a program to stop. SIGHUP is excluded if it was ignored when the
-// program started, as by nohup.
-func StopSignals() []os.Signal {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		signals = append(signals, syscall.SIGHUP)
-	}
-	return signals
 }

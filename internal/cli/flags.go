@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -62,6 +63,29 @@ func (f *Flags) ParseEnv(args []string) error {
 		}
 	})
 	return err
+}
+
+// OneOf declares a flag whose value must be one of the words. The first is the default.
+func (f *Flags) OneOf(name, usage string, words ...string) *string {
+	w := &word{words[0], words}
+	f.Var(w, name, usage)
+	return &w.value
+}
+
+// word is the value of a flag that OneOf declares.
+type word struct {
+	value string
+	words []string
+}
+
+func (w *word) String() string { return w.value }
+
+func (w *word) Set(value string) error {
+	if !slices.Contains(w.words, value) {
+		return errors.New("must be " + strings.Join(w.words, " or "))
+	}
+	w.value = value
+	return nil
 }
 
 // Given reports whether a flag was set, even to its default.

@@ -23,6 +23,7 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"example.com/events/internal/cli"
 	"example.com/events/internal/strict"
@@ -254,6 +255,29 @@ func (c *Commands) Status(ctx context.Context, args []string) error {
 		"users: %d\nkeys: %d\nevents: %d\nguests: %d\nerror: %s\n",
 		s.Version, s.PID, s.StartedAt, s.BaseURL, s.Data, s.Bytes,
 		s.Users, s.Keys, s.Events, s.Guests, problem)
+}
+
+// Health asks the server at an address whether it is healthy.
+func (c *Commands) Health(ctx context.Context, args []string) error {
+	flags := c.NewFlags("health", "")
+	addr := flags.String("addr", "127.0.0.1:8080", "`HOST:PORT` of the server")
+	if err := flags.ParseEnv(args); err != nil {
+		return err
+	}
+	root := cli.BaseURL(*addr, "127.0.0.1")
+	// The transport uses no proxy, whatever the environment says, and leaves no connection behind.
+	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(root + "/healthz")
+	if err != nil {
+		return fmt.Errorf("no response: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode == 200 {
+		return c.Printf("ok: %s\n", root)
+	}
+	var e struct{ Error struct{ Message string } }
+	json.NewDecoder(response.Body).Decode(&e)
+	return fmt.Errorf("%s: %s: %s", root, response.Status, cmp.Or(e.Error.Message, "it is another program"))
 }
 
 // printJSON prints JSON in which control characters are escaped.

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// UntilSignal returns a context that is done when a signal asks the program to stop. A second signal ends the
+// process at once.
+func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// stopSignals returns the signals that ask a program to stop. SIGHUP is excluded if it was ignored when the
+// program started, as by nohup.
+func stopSignals() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
+}
+
+// UntilEOF returns a context that is done when r ends.
+func UntilEOF(ctx context.Context, r io.Reader) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		io.Copy(io.Discard, r)
+		stop()
+	}()
+	return ctx, stop
+}
