@@ -440,9 +440,15 @@ func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: give the -data of the server; a server in memory has none", err)
 	}
+	flags := c.NewFlags("serve", "")
+	status := newEventStatusFlag(flags)
+	err = flags.ParseEnv(nil) // records are applied as the server would apply them
+	if err != nil {
+		return nil, nil, err
+	}
 	options := &slog.HandlerOptions{Level: slog.LevelWarn}
 	logger := slog.New(slog.NewTextHandler(c.Stderr, options))
-	store, err := Open(data, &Config{Logger: logger})
+	store, err := Open(data, &Config{Logger: logger, NewEventStatus: *status})
 	if err != nil {
 		return nil, nil, err
 	}
