@@ -296,10 +296,12 @@ func (c *command) double(ctx context.Context, args []string) error {
 	}
 	child := flags.Args()
 	switch {
-	case *token != url.QueryEscape(*token):
+	case *token != url.QueryEscape(*token) || *token == "--":
 		return cli.Usagef("-control-token must consist of A-Z a-z 0-9 - . _ ~")
 	case slices.Contains(args[:len(args)-len(child)], "--") != (len(child) > 0):
 		return cli.Usagef("double needs a command after --, as in eventsd double -- npm test, or neither")
+	case *untilEOF && (len(child) > 0 || *flags.seed == "-"):
+		return cli.Usagef("-until-eof excludes a command and -seed -: stdin is theirs")
 	}
 	listener, err := cli.Listen(*server.addr)
 	if err != nil {
