@@ -44,6 +44,10 @@ func (c *Commands) dial(data string, readOnly bool) (*client, error) {
 	}
 	handler, file, err := c.Open(data)
 	if err != nil {
+		conn, dialErr := dialSocket(data) // a server that was starting holds the lock, and listens now
+		if dialErr == nil {
+			return &client{conn: conn}, nil
+		}
 		return nil, err
 	}
 	if readOnly {
