@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -73,39 +72,22 @@ func Run(
 // command is one run of eventsd.
 type command struct{ cli.Program }
 
-// serverFlags are the flags of all servers.
-type serverFlags struct {
-	*cli.Flags
-	addr    *string
-	log     *string
-	verbose *bool
-}
-
-func (c *command) newServerFlags(subcommand, operands, addr string) serverFlags {
-	flags := c.NewFlags(subcommand, operands)
-	return serverFlags{
-		Flags:   flags,
-		addr:    flags.String("addr", addr, "`HOST:PORT` to listen on; port 0 is any free port"),
-		log:     flags.OneOf("log", "`FORMAT` of the log on stderr: text or json", "text", "json"),
-		verbose: flags.Bool("v", false, "log every request"),
-	}
-}
-
 // storeFlags are the flags of servers whose store isn't built in.
 type storeFlags struct {
-	*cli.Flags
+	*cli.ServerFlags
 	seed           *string
 	apiKey         *string
 	newEventStatus *string
 }
 
-func newStoreFlags(flags *cli.Flags) storeFlags {
+func (c *command) newStoreFlags(subcommand, operands, addr string) storeFlags {
+	flags := c.NewServerFlags(subcommand, operands, addr)
 	return storeFlags{
-		Flags: flags,
+		ServerFlags: flags,
 		seed: flags.String("seed", "",
 			"`FILE` with an array of records for an empty store, or - for stdin"),
 		apiKey:         flags.String("api-key", "", "`SECRET` of the first key"),
-		newEventStatus: newEventStatusFlag(flags),
+		newEventStatus: newEventStatusFlag(flags.Flags),
 	}
 }
 
@@ -128,20 +110,19 @@ func (f storeFlags) parse(args []string) error {
 
 // serve serves the store in a data file, or one in memory.
 func (c *command) serve(ctx context.Context, args []string) error {
-	server := c.newServerFlags("serve", "", defaultAddr)
-	flags := newStoreFlags(server.Flags)
+	flags := c.newStoreFlags("serve", "", defaultAddr)
 	data := flags.DataFlag()
 	memory := flags.Bool("memory", false, "keep everything in memory, without a data file")
 	createKey := flags.Bool("first-key", true, "if the store has no key, create one and print it")
 	if err := flags.parse(args); err != nil {
 		return err
 	}
-	listener, err := cli.Listen(*server.addr) // first: a server that can't serve creates no key
+	listener, err := flags.Listen() // first: a server that can't serve creates no key
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	logger := c.Logger(*server.log, *server.verbose)
+	logger := flags.Logger()
 	config := &Config{Logger: logger, NewEventStatus: *flags.newEventStatus}
 	var store *Store
 	if *memory {
@@ -166,7 +147,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 		logger.Warn("-api-key ignored: the store has keys, and this isn't a valid one")
 	}
 	reference := webui.Reference("The operator of this server issues keys.", "")
-	return c.serveStore(ctx, listener, store, *server.verbose, reference, key)
+	return c.serveStore(ctx, listener, store, *flags.Verbose, reference, key)
 }
 
 // applySeed applies the records in a file, if one is given, to an empty store.
@@ -213,16 +194,16 @@ var demoSeed []byte
 
 // demo serves the built-in example.
 func (c *command) demo(ctx context.Context, args []string) error {
-	flags := c.newServerFlags("demo", "", defaultAddr)
+	flags := c.NewServerFlags("demo", "", defaultAddr)
 	if err := flags.ParseEnv(args); err != nil {
 		return err
 	}
-	listener, err := cli.Listen(*flags.addr)
+	listener, err := flags.Listen()
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	store := NewStore(&Config{Logger: c.Logger(*flags.log, *flags.verbose)})
+	store := NewStore(&Config{Logger: flags.Logger()})
 	err = store.ApplyJSON(demoSeed)
 	if err != nil {
 		return err
@@ -230,7 +211,7 @@ func (c *command) demo(ctx context.Context, args []string) error {
 	const key = "svc_live_demo" // of the first user in demoSeed
 	const note = `<span id="demo">This is a demo: everyone knows its key, and when it stops it forgets ` +
 		`everything.</span>`
-	return c.serveStore(ctx, listener, store, *flags.verbose, webui.Reference(note, key), key)
+	return c.serveStore(ctx, listener, store, *flags.Verbose, webui.Reference(note, key), key)
 }
 
 // serveStore serves the API of a store until a signal, and closes the store. If the store has a data file, it
@@ -271,7 +252,7 @@ func (c *command) serveStore(
 		"reference: " + root + "/\n" +
 		`ready: curl -H "x-service-api-key: ` + cmp.Or(key, "<API_KEY>") + `" ` +
 		"'" + root + BasePath + "/events'\n"
-	logger.Info("ready", "version", buildVersion(), "bytes", store.db.Stats().Bytes)
+	logger.Info("ready", "version", cli.BuildVersion(version), "bytes", store.db.Stats().Bytes)
 	err := c.serveUntilSignal(ctx, drainTimeout, lines, servers...)
 	closeErr := store.Close() // the error that stopped writes, if there was one
 	err = cmp.Or(err, closeErr)
@@ -283,8 +264,7 @@ func (c *command) serveStore(
 
 // double serves a test double, alone or while a command runs.
 func (c *command) double(ctx context.Context, args []string) error {
-	server := c.newServerFlags("double", "[-- COMMAND ARGS]", "127.0.0.1:0")
-	flags := newStoreFlags(server.Flags)
+	flags := c.newStoreFlags("double", "[-- COMMAND ARGS]", "127.0.0.1:0")
 	var start time.Time
 	flags.TextVar(&start, "time", testdouble.DefaultStart, "initial `TIME` of the clock")
 	token := flags.String("control-token", "", "`TOKEN` of the control API, instead of a random one")
@@ -303,12 +283,12 @@ func (c *command) double(ctx context.Context, args []string) error {
 	case *untilEOF && (len(child) > 0 || *flags.seed == "-"):
 		return cli.Usagef("-until-eof excludes a command and -seed -: stdin is theirs")
 	}
-	listener, err := cli.Listen(*server.addr)
+	listener, err := flags.Listen()
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	logger := c.Logger(*server.log, *server.verbose)
+	logger := flags.Logger()
 	config := testdouble.Config{Start: start, Key: *flags.apiKey, AllowUnknownRoutes: *allowUnknown}
 	if len(child) == 0 { // otherwise the problems are printed when the command has ended
 		config.Logger = logger
@@ -319,7 +299,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	}
 	*token = cmp.Or(*token, rand.Text())
 	handler := doubleHandler(d, *token)
-	if *server.verbose {
+	if *flags.Verbose {
 		handler = httpapi.LogRequests(handler, logger, func(r *http.Request) (httpapi.Caller, error) {
 			return d.Server().(*api).store.authenticate(r)
 		})
@@ -477,19 +457,11 @@ func (c *command) check(_ context.Context, args []string) error {
 // version is set by the linker if the build knows no tag: -ldflags "-X example.com/events.version=v1.2.3".
 var version string
 
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
-	}
-	return cmp.Or(version, info.Main.Version, "(devel)")
-}
-
 func (c *command) version(_ context.Context, args []string) error {
 	flags := c.NewFlags("version", "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	return c.Printf("eventsd %s %s %s/%s\nformat: %s\n",
-		buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, formats[len(formats)-1])
+		cli.BuildVersion(version), runtime.Version(), runtime.GOOS, runtime.GOARCH, formats[len(formats)-1])
 }

@@ -4,13 +4,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"unicode"
@@ -135,19 +136,6 @@ func (p *Program) Notify(format string, args ...any) {
 	fmt.Fprintf(p.Stderr, "%s: %s\n", p.Name, Printable(text))
 }
 
-// Logger returns a logger that writes to stderr, in the format text or json. If verbose, it has the level
-// [slog.LevelDebug].
-func (p *Program) Logger(format string, verbose bool) *slog.Logger {
-	options := &slog.HandlerOptions{}
-	if verbose {
-		options.Level = slog.LevelDebug
-	}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(p.Stderr, options))
-	}
-	return slog.New(slog.NewTextHandler(p.Stderr, options))
-}
-
 // Printable returns s with a question mark for every character that [unicode.IsPrint] excludes, except tabs
 // and line feeds. Text from records could otherwise steer a terminal.
 func Printable(s string) string {
@@ -157,6 +145,16 @@ func Printable(s string) string {
 		}
 		return '?'
 	}, s)
+}
+
+// BuildVersion returns the version of the program: the one that the linker has set or, if that is empty, the
+// tag that it was built from.
+func BuildVersion(linked string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return cmp.Or(linked, info.Main.Version, "(devel)")
 }
 
 // isTerminal reports whether a stream is a terminal: a character device other than os.DevNull, which often
