@@ -128,7 +128,7 @@ var conversation = []step{
 }
 
 // afterClose is sent after the store was closed.
-var afterClose = step{key: "ada", request: "POST /events/create", body: launch, status: 500,
+var afterClose = step{key: "ada", request: "POST /events/create", body: launch, status: 503,
 	code: "server_error"}
 
 // errorCodes are the codes of the API. Two more come from faults and from the control API only:
