@@ -28,7 +28,6 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +36,8 @@ import (
 	"example.com/events/internal/httpapi"
 	"example.com/events/internal/jsondb"
 	"example.com/events/internal/operator"
+	"example.com/events/internal/schema"
+	"example.com/events/internal/strict"
 )
 
 // BasePath is the path that every endpoint is below.
@@ -93,6 +94,10 @@ func New(store *Store) http.Handler {
 	return newAPI(store)
 }
 
+// newAPI returns the API over a store. The mux checks a request in this order: the key (401), the path (404),
+// the method (405) and the query (400), so nobody learns without a key which routes there are. Handlers check
+// the rest: that the caller hosts the event (404), and that the body is JSON (415), not too large (413),
+// complete (408) and right (400).
 func newAPI(store *Store) *api {
 	a := &api{store: store, started: time.Now().UTC()}
 	a.mux = httpapi.NewMux(BasePath, a.routes())
@@ -101,6 +106,8 @@ func newAPI(store *Store) *api {
 	a.mux.Logger = store.cfg.Logger
 	return a
 }
+
+// Operations, Intercept and Operator are for the test double, which serves the API as well.
 
 // Operations returns the operations of the API.
 func (a *api) Operations() []string { return a.mux.Operations() }
@@ -149,8 +156,8 @@ func (a *api) getMe(w http.ResponseWriter, r httpapi.Request) error {
 func (a *api) listEvents(w http.ResponseWriter, r httpapi.Request) error {
 	q := httpapi.ReadQuery(r)
 	status := q.OneOf("status", "draft", "published")
-	limit, after, err := readPage(&q, maxEvents)
-	if err != nil {
+	limit, after := readPage(&q, maxEvents)
+	if err := q.Err(); err != nil {
 		return err
 	}
 	match := func(event *jsondb.Row) bool { return status == "" || event.Status == status }
@@ -164,7 +171,7 @@ func (a *api) listEvents(w http.ResponseWriter, r httpapi.Request) error {
 }
 
 func (a *api) createEvent(w http.ResponseWriter, r httpapi.Request, body []byte) error {
-	key, err := idempotencyKey(r.Header["Idempotency-Key"])
+	key, err := httpapi.IdempotencyKey(r.Header)
 	if err != nil {
 		return err
 	}
@@ -193,13 +200,14 @@ func (a *api) getEvent(w http.ResponseWriter, r httpapi.Request) error {
 
 func (a *api) listGuests(w http.ResponseWriter, r httpapi.Request) error {
 	q := httpapi.ReadQuery(r)
-	limit, after, err := readPage(&q, maxGuests)
+	limit, after := readPage(&q, maxGuests)
+	err := q.Err()
 	if err != nil {
 		return err
 	}
 	var guests []*jsondb.Row
 	var next *jsondb.Position
-	a.store.db.View(func(tx *jsondb.Tx) { // one view, because the ID may be another host's event soon
+	a.store.db.View(func(tx *jsondb.Tx) { // one view, because the event may be deleted and its ID used again
 		event := hostedEvent(tx, r)
 		if event == nil {
 			err = errNoEvent
@@ -219,6 +227,43 @@ func (a *api) getOpenAPI(w http.ResponseWriter, _ httpapi.Request) error {
 	return nil
 }
 
+func (a *api) postKey(w http.ResponseWriter, r httpapi.Request) error {
+	body, err := httpapi.ReadBody(w, r, maxBody)
+	if err != nil {
+		return err
+	}
+	var request keyRequest
+	problems := keyRequestSchema.Unmarshal(body, &request, schema.New)
+	if problems != nil {
+		return keyError(problems...)
+	}
+	secret, key, err := a.store.issueKey(request, "")
+	if err != nil {
+		return err
+	}
+	a.logChange("key issued", "key", key.ID, "user", key.UserID)
+	httpapi.WriteValue(w, 201, map[string]string{"id": key.ID, "key": secret, "user": key.UserID})
+	return nil
+}
+
+func (a *api) getKeys(w http.ResponseWriter, _ httpapi.Request) error {
+	httpapi.WriteValue(w, 200, map[string]any{"data": a.store.listKeys()})
+	return nil
+}
+
+func (a *api) deleteKey(w http.ResponseWriter, r httpapi.Request) error {
+	id := r.PathValue("id")
+	changed, err := a.store.revokeKey(id)
+	if err != nil {
+		return err
+	}
+	if changed {
+		a.logChange("key revoked", "key", id)
+	}
+	w.WriteHeader(204)
+	return nil
+}
+
 func (a *api) getRecords(w http.ResponseWriter, r httpapi.Request) error {
 	q := httpapi.ReadQuery(r)
 	userID := ""
@@ -232,7 +277,7 @@ func (a *api) getRecords(w http.ResponseWriter, r httpapi.Request) error {
 		return err
 	}
 	httpapi.StartStream(w)
-	err = writeRecords(w, rows)
+	err = jsondb.WriteRecords(w, rows)
 	if err != nil {
 		panic(http.ErrAbortHandler) // the client is gone, which is no failure of the server
 	}
@@ -244,7 +289,7 @@ func (a *api) postRecords(w http.ResponseWriter, r httpapi.Request) error {
 	if err != nil {
 		return err
 	}
-	done, err := a.store.apply(records)
+	done, err := a.store.applyRecords(strict.ParseArray(records))
 	if err != nil {
 		return err
 	}
@@ -277,7 +322,7 @@ func (a *api) getStatus(w http.ResponseWriter, _ httpapi.Request) error {
 		Events:    stats.Rows["event"],
 		Guests:    stats.Rows["guest"],
 	}
-	err := cmp.Or(a.store.Err(), stats.LastErr, a.health())
+	err := cmp.Or(a.store.Err(), stats.LastErr, a.writeProblem())
 	if err != nil {
 		s.Error = new(err.Error())
 	}
@@ -300,26 +345,6 @@ func hostedEvent(tx *jsondb.Tx, r httpapi.Request) *jsondb.Row {
 	return event
 }
 
-// idempotencyForm is the form of an Idempotency-Key: 1 to 255 visible ASCII characters, bare or as a string
-// of RFC 8941, in which quotes and backslashes are escaped by a backslash.
-var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$`)
-
-// idempotencyKey returns the key in the values of the header Idempotency-Key, or "" if there are none. A bare
-// key and the same key in quotes are equal.
-func idempotencyKey(values []string) (key string, err error) {
-	if values == nil {
-		return "", nil
-	}
-	key = strings.Join(values, " ") // the form has no space, so it refuses two values
-	if !idempotencyForm.MatchString(key) {
-		return "", errIdempotencyKey
-	}
-	if strings.HasPrefix(key, `"`) {
-		return strconv.Unquote(key) // allows more escapes, which the form has refused
-	}
-	return key, nil
-}
-
 // writePage writes a page of a list. next is the position of its last item if more follow, otherwise nil.
 func writePage(w http.ResponseWriter, rows []*jsondb.Row, next *jsondb.Position) {
 	end := `],"has_more":false,"next_cursor":null}`
@@ -330,9 +355,8 @@ func writePage(w http.ResponseWriter, rows []*jsondb.Row, next *jsondb.Position)
 	httpapi.WriteList(w, `{"data":[`, rows, text, end)
 }
 
-// readPage returns the limit of a page and the position before it, which is nil for the first page. It must
-// be the last to read the query.
-func readPage(q *httpapi.Query, maxLimit int) (limit int, after *jsondb.Position, err error) {
+// readPage returns the limit of a page and the position before it, which is nil for the first page.
+func readPage(q *httpapi.Query, maxLimit int) (limit int, after *jsondb.Position) {
 	limit = q.Int("limit", defaultLimit, 1, maxLimit)
 	q.Func("cursor", "must be the next_cursor of a page, unchanged and given once; leave it out to begin",
 		func(value string) bool {
@@ -340,7 +364,7 @@ func readPage(q *httpapi.Query, maxLimit int) (limit int, after *jsondb.Position
 			after = &p
 			return ok
 		})
-	return limit, after, q.Err()
+	return limit, after
 }
 
 // formatCursor returns a position as a cursor: base64url of "2027-01-02T03:04:05Z evt_1".
@@ -393,8 +417,6 @@ var (
 	errOutside = httpapi.NotFound("there is nothing here; the API is under " + BasePath)
 	errNoEvent = httpapi.NotFound("you host no event with this id or slug; GET " + BasePath +
 		"/events lists yours")
-	errIdempotencyKey = httpapi.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
-		"characters, bare or in double quotes")
 	errMismatch = httpapi.NewError(422,
 		"this Idempotency-Key was used with another body; use a new key for a new event")
 )
@@ -434,8 +456,8 @@ func (a *api) toOperatorError(err error) *httpapi.Error {
 	return e
 }
 
-// health returns why nothing can be written, if that needs a restart or if an append takes very long.
-func (a *api) health() error {
+// writeProblem returns why nothing can be written, if that needs a restart or if an append takes very long.
+func (a *api) writeProblem() error {
 	switch {
 	case a.store.Err() != nil:
 		return errors.New("the data file cannot be written; the log says why")
@@ -466,7 +488,7 @@ func withPages(h http.Handler, pages map[string]http.Handler) http.Handler {
 const healthy = `{"status":"ok"}`
 
 func (a *api) serveHealth(w http.ResponseWriter, r *http.Request) {
-	err := a.health()
+	err := a.writeProblem()
 	if err != nil {
 		httpapi.NewError(503, err.Error()).Write(w)
 		return

@@ -71,11 +71,14 @@ func (s *Store) lookupKey(secret string) (userID, keyID string, valid bool) {
 		row := tx.Find(string(key))
 		if row != nil {
 			userID, keyID = row.Parent, row.ID
-			valid = row.Status == "" // revoked_at
+			valid = !revoked(row)
 		}
 	})
 	return userID, keyID, valid
 }
+
+// revoked reports whether a key is revoked.
+func revoked(key *jsondb.Row) bool { return key.Status != "" } // the Status is revoked_at
 
 func unauthorized(problem string) *httpapi.Error {
 	return httpapi.Unauthorized("events", problem+
@@ -139,7 +142,10 @@ func (s *Store) findOrCreateUser(tx *jsondb.Tx, r keyRequest) (id string, err er
 	}
 	id, problems := s.applyUser(tx, userSchema.Value(&User{Name: r.Name, Email: r.Email}))
 	if problems != nil {
-		return "", &RecordError{Kind: "user", Problems: append(problems, "no user has this email yet")}
+		if r.Email != "" {
+			problems = append(problems, "no user has this email yet")
+		}
+		return "", &RecordError{Kind: "user", Problems: problems}
 	}
 	return id, nil
 }
@@ -228,41 +234,4 @@ func (s *Store) listKeys() []listedKey {
 		}
 	})
 	return keys
-}
-
-func (a *api) postKey(w http.ResponseWriter, r httpapi.Request) error {
-	body, err := httpapi.ReadBody(w, r, maxBody)
-	if err != nil {
-		return err
-	}
-	var request keyRequest
-	problems := keyRequestSchema.Unmarshal(body, &request, schema.New)
-	if problems != nil {
-		return keyError(problems...)
-	}
-	secret, key, err := a.store.issueKey(request, "")
-	if err != nil {
-		return err
-	}
-	a.logChange("key issued", "key", key.ID, "user", key.UserID)
-	httpapi.WriteValue(w, 201, map[string]string{"id": key.ID, "key": secret, "user": key.UserID})
-	return nil
-}
-
-func (a *api) getKeys(w http.ResponseWriter, _ httpapi.Request) error {
-	httpapi.WriteValue(w, 200, map[string]any{"data": a.store.listKeys()})
-	return nil
-}
-
-func (a *api) deleteKey(w http.ResponseWriter, r httpapi.Request) error {
-	id := r.PathValue("id")
-	changed, err := a.store.revokeKey(id)
-	if err != nil {
-		return err
-	}
-	if changed {
-		a.logChange("key revoked", "key", id)
-	}
-	w.WriteHeader(204)
-	return nil
 }

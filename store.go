@@ -1,7 +1,6 @@
 package events
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -11,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"reflect"
@@ -303,6 +301,8 @@ func (s *Store) addEvent(
 	e.HostID = host
 	sum := digest(body)
 	err = s.db.Batch(ctx, func(tx *jsondb.Tx) error {
+		// The key comes before the problems, because a body that is wrong is also another body than that of
+		// the first request.
 		var firstSum string
 		event, firstSum = tx.Idempotent(host, idempotencyKey)
 		switch {
@@ -419,7 +419,7 @@ func latest(a, b time.Time) time.Time {
 // default, except for IDs, slugs, parents and times of creation, which never change. The error is a
 // [*RecordError] if a record is refused.
 func (s *Store) Apply(records ...Record) error {
-	_, err := s.applyAll(func(yield func(strict.Value, error) bool) {
+	_, err := s.applyRecords(func(yield func(strict.Value, error) bool) {
 		for _, r := range records {
 			if !yield(r.value(), nil) {
 				return
@@ -432,11 +432,9 @@ func (s *Store) Apply(records ...Record) error {
 // ApplyJSON is like [Store.Apply] for a JSON array of records, but merges them: a field that isn't given
 // keeps its value, and null resets it. So applying an array twice changes nothing.
 func (s *Store) ApplyJSON(records []byte) error {
-	_, err := s.apply(records)
+	_, err := s.applyRecords(strict.ParseArray(records))
 	return err
 }
-
-func (s *Store) apply(records []byte) (applied, error) { return s.applyAll(strict.ParseArray(records)) }
 
 const maxListed = 10 // IDs in a log message
 
@@ -447,8 +445,8 @@ type applied struct {
 	ids                map[string][]string // IDs in the first maxListed of them
 }
 
-// applyAll applies records and stops at the first mistake.
-func (s *Store) applyAll(records iter.Seq2[strict.Value, error]) (applied, error) {
+// applyRecords applies records and stops at the first mistake.
+func (s *Store) applyRecords(records iter.Seq2[strict.Value, error]) (applied, error) {
 	done := applied{changed: map[string]int{}, ids: map[string][]string{}}
 	err := s.db.Update(func(tx *jsondb.Tx) error {
 		for record, err := range records {
@@ -713,7 +711,7 @@ func (r Record) value() strict.Value {
 func (s *Store) Records() []Record {
 	rows, _ := s.rows("")
 	var all bytes.Buffer
-	writeRecords(&all, rows)
+	jsondb.WriteRecords(&all, rows)
 	var records []Record
 	err := json.Unmarshal(all.Bytes(), &records)
 	if err != nil {
@@ -739,17 +737,3 @@ func (s *Store) rows(userID string) (rows []*jsondb.Row, err error) {
 }
 
 func notFound(kind, id string) error { return fmt.Errorf("%s %q: %w", kind, id, ErrNotFound) }
-
-// writeRecords writes rows as an array of records, one a line. Rows never change, so w may be slow.
-func writeRecords(w io.Writer, rows []*jsondb.Row) error {
-	out := bufio.NewWriterSize(w, 128<<10) // bytes
-	out.WriteString("[\n")
-	for i, row := range rows {
-		if i > 0 {
-			out.WriteString(",\n")
-		}
-		out.Write(row.AppendRecord(out.AvailableBuffer()))
-	}
-	out.WriteString("\n]\n")
-	return out.Flush() // also returns the errors of the writes above
-}

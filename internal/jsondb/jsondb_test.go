@@ -93,7 +93,7 @@ func dump(db *DB) string {
 	var b []byte
 	db.View(func(tx *Tx) {
 		for r := range tx.All() {
-			b = append(r.AppendRecord(b), '\n')
+			b = append(r.appendRecord(b), '\n')
 		}
 	})
 	return string(b)

@@ -1,10 +1,12 @@
 package jsondb
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 )
@@ -28,8 +30,8 @@ const (
 
 var errRecord = errors.New("a record is not in the form that this program writes")
 
-// AppendRecord appends the record of the row, {"event":{…}}, as dumps have it: without its idempotency key.
-func (r *Row) AppendRecord(b []byte) []byte {
+// appendRecord appends the record of the row, {"event":{…}}, as dumps have it: without its idempotency key.
+func (r *Row) appendRecord(b []byte) []byte {
 	b = append(b, `{"`...)
 	b = append(b, r.Table.Name...)
 	b = append(b, `":`...)
@@ -37,9 +39,23 @@ func (r *Row) AppendRecord(b []byte) []byte {
 	return append(b, '}')
 }
 
+// WriteRecords writes rows as an array of records, one a line. Rows never change, so w may be slow.
+func WriteRecords(w io.Writer, rows []*Row) error {
+	out := bufio.NewWriterSize(w, 128<<10) // bytes
+	out.WriteString("[\n")
+	for i, row := range rows {
+		if i > 0 {
+			out.WriteString(",\n")
+		}
+		out.Write(row.appendRecord(out.AvailableBuffer()))
+	}
+	out.WriteString("\n]\n")
+	return out.Flush() // also returns the errors of the writes above
+}
+
 // appendRow appends the record of the row as the data file has it.
 func (db *DB) appendRow(b []byte, r *Row) []byte {
-	b = r.AppendRecord(b)
+	b = r.appendRecord(b)
 	if !db.valid(r.idempotency) {
 		return b
 	}
