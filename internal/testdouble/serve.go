@@ -63,8 +63,7 @@ func receive(s *session, r *http.Request) *exchange {
 		Header:   httpapi.RedactHeader(r.Header),
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRead))
-	request.Body = httpapi.Redact(string(body))
-	request.Body = request.Body[:min(len(request.Body), maxBody)]
+	request.Body = httpapi.Redact(string(body[:min(len(body), maxBody)]))
 	var rest io.Reader = r.Body
 	if err != nil {
 		rest = failingReader{err}
