@@ -33,9 +33,10 @@ const (
 	childDrainTimeout = time.Second     // requests of processes that the command left running
 )
 
-// Run runs the command eventsd with args, which exclude the name of the program, and returns the exit status:
-// 0 on success, 1 if something failed or was refused, and 2 for wrong arguments. After "double -- COMMAND" it
-// is the status of that command. The cause of a failure is one line on stderr.
+// Run runs the command eventsd, whose package main is cmd/eventsd, with args, which exclude the name of the
+// program. It returns the exit status: 0 on success, 1 if something failed or was refused, and 2 for wrong
+// arguments. After "double -- COMMAND" it is the status of that command. The cause of a failure is one line on
+// stderr.
 //
 // Flags that aren't given are read from environ, which has the form of [os.Environ]: -new-event-status from
 // EVENTSD_NEW_EVENT_STATUS. A server runs until ctx is done or the process gets SIGINT, SIGTERM or SIGHUP.
@@ -276,7 +277,9 @@ func (c *command) double(ctx context.Context, args []string) error {
 	}
 	child := flags.Args()
 	switch {
-	case *token != url.QueryEscape(*token) || *token == "--":
+	case *token == "--":
+		return cli.Usagef("-control-token needs a TOKEN")
+	case *token != url.QueryEscape(*token):
 		return cli.Usagef("-control-token must consist of A-Z a-z 0-9 - . _ ~")
 	case slices.Contains(args[:len(args)-len(child)], "--") != (len(child) > 0):
 		return cli.Usagef("double needs a command after --, as in eventsd double -- npm test, or neither")
