@@ -35,8 +35,8 @@ const (
 
 // Run runs the command eventsd, whose package main is cmd/eventsd, with args, which exclude the name of the
 // program. It returns the exit status: 0 on success, 1 if something failed or was refused, and 2 for wrong
-// arguments. After "double -- COMMAND" it is the status of that command. The cause of a failure is one line on
-// stderr.
+// arguments. After "double -- COMMAND" it is the status of that command. The cause of a failure is one line
+// on stderr.
 //
 // Flags that aren't given are read from environ, which has the form of [os.Environ]: -new-event-status from
 // EVENTSD_NEW_EVENT_STATUS. A server runs until ctx is done or the process gets SIGINT, SIGTERM or SIGHUP.

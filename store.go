@@ -162,9 +162,9 @@ func emailKey(email string) string          { return "email:" + strings.ToLower(
 func digestKey(digest string) string        { return "key:" + digest }
 func guestKey(eventID, email string) string { return "guest:" + eventID + ":" + strings.ToLower(email) }
 
-// tables describe the rows of a database. A row is the struct of its kind in JSON, and the API serves it as it
-// is. So a new field needs a new format, in which all rows have it. It belongs at the end of the struct, because
-// a row is searched for Fields from its beginning, in their order.
+// tables describe the rows of a database. A row is the struct of its kind in JSON, and the API serves it as
+// it is. So a new field needs a new format, in which all rows have it. It belongs at the end of the struct,
+// because a row is searched for Fields from its beginning, in their order.
 var tables = []jsondb.Table{
 	{
 		Name:   "user",
