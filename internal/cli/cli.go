@@ -1,6 +1,6 @@
 // Package cli has the parts of a program with subcommands that don't depend on what they do: flags that can
 // be set in the environment, exit statuses, text that is safe to print, files that are written whole or not
-// at all, progress on a terminal, and running another program.
+// at all, progress on a terminal, signals, running another program, and the flags of a server.
 package cli
 
 import (

@@ -1,5 +1,5 @@
 // Package httpapi has the parts that the API, the operator's handler and the control API share:
-// a [Mux] with its routes, the query and the body of a request, the limits of a server, and one
+// a [Mux] with its routes, the query and the body of a request, servers with their limits, and one
 // form of responses. Every response with a body is JSON and has a Content-Length, except after
 // [StartStream]. Errors look like this:
 //
