@@ -42,10 +42,11 @@ async function start(...args) {
   return server;
 }
 
-// shell runs a curl line as a person would who pastes it, and returns the status and the body of the response.
+// shell runs a curl line as a person would who pastes it. It returns the status and the body of the response.
 function shell(line) {
   const script = `curl() { command curl -s -w '\\n%{http_code}' "$@"; }\n${line}`;
-  const [, body, status] = execFileSync('sh', ['-c', script], {cwd: directory, encoding: 'utf8'}).match(/([^]*)\n(.*)$/);
+  const printed = execFileSync('sh', ['-c', script], {cwd: directory, encoding: 'utf8'});
+  const [, body, status] = printed.match(/([^]*)\n(.*)$/);
   return {status: Number(status), body};
 }
 
@@ -107,7 +108,8 @@ async function looks(page) {
     backgrounds.add(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor));
   }
   assert.equal(backgrounds.size, 2, 'background colors in the light and in the dark');
-  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, 'scrolls sideways');
+  const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.equal(wider, 0, 'pixels by which the page is wider than the screen');
   const count = await page.evaluate(() => {
     document.body.tabIndex = -1; // to begin at the top
     document.body.focus();
@@ -120,8 +122,8 @@ async function looks(page) {
   for (let i = 0; i < count; i++) {
     await page.keyboard.press('Tab');
     const focused = await page.evaluate(() => {
-      const {outlineStyle} = getComputedStyle(document.activeElement);
-      return [controls.indexOf(document.activeElement), outlineStyle, document.activeElement.outerHTML].join(' ');
+      const element = document.activeElement;
+      return `${controls.indexOf(element)} ${getComputedStyle(element).outlineStyle} ${element.outerHTML}`;
     });
     assert.match(focused, new RegExp(`^${i} solid `), `focus after ${i + 1} times Tab`);
   }
@@ -214,7 +216,9 @@ check('the reference of the demo', ['demo', '-addr', '127.0.0.1:0'], async (serv
     const heading = page.locator('section:last-of-type ~ .group h2', {hasText: new RegExp(`^${name}$`)});
     await until(async () => (await heading.boundingBox()).y >= 0, true);
   }
-  await page.evaluate(() => document.querySelectorAll('#createEvent details').forEach(each => { each.open = true; }));
+  for (const details of await page.locator('#createEvent .details details').all()) {
+    await details.locator('summary').click();
+  }
   await looks(page);
   quiet(page);
 });
@@ -245,21 +249,29 @@ check('the reference of a server with a chosen key', ['-memory', '-addr', '127.0
 // The reference shows what it has never seen, and sends it: headers, types, keywords.
 check('the reference of another description', ['demo', '-addr', '127.0.0.1:0'], async (server, width) => {
   const description = await (await fetch(`${server.root}/openapi.json`)).json();
+  const herd = {type: 'array', maxItems: 3, items: {properties: {foal: {type: 'object'}}}};
+  const side = {enum: ['left'], default: 'left'};
+  const gait = {type: ['string', 'null'], minLength: 2, 'x-zebra': '<i>keyword</i>'};
   description.paths['/zebras/{stripe}'] = {get: {
-    operationId: 'getZebra', deprecated: true,
+    operationId: 'getZebra',
+    deprecated: true,
     parameters: [
       {name: 'stripe', in: 'path', required: true, schema: {type: 'integer', exclusiveMinimum: 7}},
-      {name: 'Side', in: 'header', description: "A zebra's **own** header.", schema: {enum: ['left'], default: 'left'}},
-      {name: 'gait', in: 'query', schema: {type: ['string', 'null'], minLength: 2, 'x-zebra': '<i>keyword</i>'}}],
-    responses: {200: {description: 'A zebra.', headers: {Age: {schema: {const: 12}}}, content: {'application/json': {
-      schema: {properties: {herd: {type: 'array', maxItems: 3, items: {properties: {foal: {type: 'object'}}}}}}}}}},
+      {name: 'Side', in: 'header', description: "A zebra's **own** header.", schema: side},
+      {name: 'gait', in: 'query', schema: gait},
+    ],
+    responses: {200: {
+      description: 'A zebra.',
+      headers: {Age: {schema: {const: 12}}},
+      content: {'application/json': {schema: {properties: {herd}}}},
+    }},
   }};
   const page = await open(server, '/', width, {description});
   const section = page.locator('#getZebra');
   const text = await section.textContent();
-  for (const want of ['/zebras/{stripe}', 'deprecated true', 'exclusiveMinimum 7', "A zebra's own header.", 'default left',
-    'one of left', 'string or null', 'at least 2 characters', 'x-zebra <i>keyword</i>', 'A zebra.', 'Age', 'always 12',
-    'herd', 'at most 3 items', 'herd[].foal']) {
+  for (const want of ['/zebras/{stripe}', 'deprecated true', 'exclusiveMinimum 7', "A zebra's own header.",
+    'default left', 'one of left', 'string or null', 'at least 2 characters', 'x-zebra <i>keyword</i>',
+    'A zebra.', 'Age', 'always 12', 'at most 3 items', 'herd[].foal']) {
     assert.ok(text.includes(want), `the page lacks ${want}`);
   }
   await section.getByLabel('stripe').fill("a/b'c");
@@ -279,7 +291,7 @@ check('the inspector', ['double', '-control-token', 'a.b-c_d~e'], async (server,
   await locked.locator('main').waitFor();
   quiet(locked);
 
-  const page = await open(server, new URL(server.inspector).pathname + new URL(server.inspector).hash, width);
+  const page = await open(server, server.inspector.slice(server.root.length), width);
   await page.locator('main').waitFor();
   assert.equal(page.url(), `${server.root}/_control/`);
   assert.ok(!(await kept(page) + await page.content()).includes(server.control_token), 'the token is kept');
@@ -290,7 +302,7 @@ check('the inspector', ['double', '-control-token', 'a.b-c_d~e'], async (server,
   assert.equal((await call(server, '/events/create', event(attack), {'X-Attack': attack})).status, 201);
   await call(server, '/events?limit=0');
   await until(() => rows.count(), 3);
-  await until(() => rows.first().textContent(), /400.*|limit must be/);
+  await until(() => rows.first().textContent(), /limit must be/);
   await rows.nth(1).locator('summary').click();
   const line = await rows.nth(1).locator('.curl').textContent();
   const details = await rows.nth(1).textContent();
@@ -321,8 +333,10 @@ check('the inspector', ['double', '-control-token', 'a.b-c_d~e'], async (server,
   await field('header').fill('{"X-Zebra": ["7"]}');
   await press('Set');
   await until(() => faults.count(), 1);
-  const response = await call(server, '/events/create', event('Fails'));
-  assert.deepEqual([response.status, response.headers.get('X-Zebra'), await response.text()], [503, '7', '<html>']);
+  const failed = await call(server, '/events/create', event('Fails'));
+  assert.equal(failed.status, 503);
+  assert.equal(failed.headers.get('X-Zebra'), '7');
+  assert.equal(await failed.text(), '<html>');
   await until(() => rows.first().textContent(), /status 503/);
   await until(() => faults.first().textContent(), /status 503.*hits: 1/);
 
@@ -366,13 +380,14 @@ test('pictures of README.md', {skip: !PICTURES}, async () => {
   await reference.screenshot({path: `${PICTURES}/reference.png`});
   demo.stop();
   const double = await start('double', '-addr', '127.0.0.1:8081');
-  await control(double, 'PUT', '/faults', [{operation: 'POST /events/create', status: 503, after: 1, times: 1}]);
+  await control(double, 'POST', '/faults',
+    {operation: 'POST /events/create', status: 503, after: 1, times: 1});
   await call(double, '/events/create', event('Launch party'));
   await call(double, '/users/me');
   await call(double, '/events?limit=1000');
   await call(double, '/events/create', event('After the party'));
   await call(double, '/events/create', event('After the party'));
-  const inspector = await open(double, new URL(double.inspector).pathname + new URL(double.inspector).hash, 1280);
+  const inspector = await open(double, double.inspector.slice(double.root.length), 1280);
   await until(() => inspector.locator('#requests > *').count(), 5);
   await inspector.locator('#requests summary').last().click();
   await inspector.locator('#requests .curl').waitFor();

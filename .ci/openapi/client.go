@@ -90,8 +90,10 @@ func main() {
 	check(true, "client", nil, err)
 
 	start := time.Date(2030, 7, 1, 18, 0, 0, 0, time.FixedZone("", 2*60*60))
-	event := api.NewEvent{Title: "Launch party", StartAt: start, EndAt: start.Add(time.Hour), Description: new("")}
-	created, err := client.CreateEventWithResponse(ctx, &api.CreateEventParams{IdempotencyKey: new("once")}, event)
+	end := start.Add(time.Hour)
+	once := &api.CreateEventParams{IdempotencyKey: new("once")}
+	created, err := client.CreateEventWithResponse(ctx, once,
+		api.NewEvent{Title: "Launch party", StartAt: start, EndAt: end, Description: new("")})
 	check(err == nil && created.JSON201 != nil && created.JSON201.StartAt.Equal(start) &&
 		created.JSON201.LocationCity == nil, "create", created, err)
 	list, err := client.ListEventsWithResponse(ctx, &api.ListEventsParams{Limit: new(1)})
@@ -116,7 +118,8 @@ func main() {
 		`{"title":"T","visibility":"secret",` + rest: 400,
 		`{"title":"T","seats":7,` + rest:             400,
 	} {
-		response, err := client.CreateEventWithBodyWithResponse(ctx, nil, "application/json", strings.NewReader(body))
+		response, err := client.CreateEventWithBodyWithResponse(ctx, nil, "application/json",
+			strings.NewReader(body))
 		check(err == nil && response.StatusCode() == status, body, response, err)
 	}
 	fmt.Println("oapi-codegen and kin-openapi: created and listed", created.JSON201.Id)

@@ -20,7 +20,8 @@ const body: components['schemas']['NewEvent'] = {
 	location_type: 'virtual',
 	description: null,
 };
-const created = await client.POST('/events/create', { body, params: { header: { 'Idempotency-Key': 'once' } } });
+const header = { 'Idempotency-Key': 'once' };
+const created = await client.POST('/events/create', { body, params: { header } });
 check(created.data !== undefined, created);
 const city: string | null = created.data.location_city;
 check(city === null && created.data.start_at === body.start_at, created);
