@@ -107,7 +107,7 @@ func newAPI(store *Store) *api {
 	return a
 }
 
-// Operations, Intercept and Operator are for the test double, which serves the API as well.
+// Operations, Intercept and Operator are for package testdouble, whose Server is an api.
 
 // Operations returns the operations of the API.
 func (a *api) Operations() []string { return a.mux.Operations() }

@@ -384,8 +384,8 @@ func randomID(kind, _ string) string {
 }
 
 // setCreatedAt sets the time of creation of a row unless it is given. By the system clock, it is later than
-// that of every row that was committed and that the store has set before. A record from the future counts
-// once it is committed.
+// every time that the store has set before and every created_at that is committed. So a record from the
+// future counts only if it is not refused.
 func (s *Store) setCreatedAt(tx *jsondb.Tx, created *time.Time) {
 	if !created.IsZero() {
 		return
