@@ -240,6 +240,7 @@ func (c *command) serveStore(
 		if err != nil {
 			logger.Warn("operator subcommands can't reach this server", "error", err)
 		} else {
+			defer socket.Close()
 			s := newServer(socket, a.Operator(), logger)
 			s.ReadTimeout = 0 // records may take long to arrive
 			servers = append(servers, s)

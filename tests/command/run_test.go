@@ -102,6 +102,9 @@ func TestClosedStdout(t *testing.T) {
 			t.Errorf("eventsd %q with stdout closed = %d %s, want 1", args, status, &stderr)
 		}
 	}
+	if _, err := os.Stat(data + ".sock"); err == nil {
+		t.Error("a server that couldn't print has left its socket")
+	}
 }
 
 // Outside the base path there are a few pages, without a key.
