@@ -28,6 +28,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -171,7 +172,7 @@ func (a *api) listEvents(w http.ResponseWriter, r httpapi.Request) error {
 }
 
 func (a *api) createEvent(w http.ResponseWriter, r httpapi.Request, body []byte) error {
-	key, err := httpapi.IdempotencyKey(r.Header)
+	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return err
 	}
@@ -343,6 +344,28 @@ func hostedEvent(tx *jsondb.Tx, r httpapi.Request) *jsondb.Row {
 		return nil
 	}
 	return event
+}
+
+// idempotencyForm is the form of an Idempotency-Key: 1 to 255 visible ASCII characters, bare or as a string
+// of RFC 8941, in which quotes and backslashes are escaped by a backslash.
+var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$`)
+
+// idempotencyKey returns the value of the header Idempotency-Key, or "" if there is none. A bare key and the
+// same key in quotes are equal. The error is a 400.
+func idempotencyKey(h http.Header) (key string, err error) {
+	values := h["Idempotency-Key"]
+	if values == nil {
+		return "", nil
+	}
+	key = strings.Join(values, " ") // the form has no space, so it refuses two values
+	if !idempotencyForm.MatchString(key) {
+		return "", httpapi.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
+			"characters, bare or in double quotes")
+	}
+	if strings.HasPrefix(key, `"`) {
+		return strconv.Unquote(key) // allows more escapes, which the form has refused
+	}
+	return key, nil
 }
 
 // writePage writes a page of a list. next is the position of its last item if more follow, otherwise nil.

@@ -9,7 +9,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -183,26 +182,4 @@ func isJSON(contentType string) bool {
 		}
 	}
 	return err == nil && mediaType == "application/json"
-}
-
-// idempotencyForm is the form of an Idempotency-Key: 1 to 255 visible ASCII characters, bare or as a string
-// of RFC 8941, in which quotes and backslashes are escaped by a backslash.
-var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$`)
-
-// IdempotencyKey returns the value of the header Idempotency-Key, or "" if there is none. A bare key and the
-// same key in quotes are equal. The error is a 400.
-func IdempotencyKey(h http.Header) (key string, err error) {
-	values := h["Idempotency-Key"]
-	if values == nil {
-		return "", nil
-	}
-	key = strings.Join(values, " ") // the form has no space, so it refuses two values
-	if !idempotencyForm.MatchString(key) {
-		return "", BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII characters, " +
-			"bare or in double quotes")
-	}
-	if strings.HasPrefix(key, `"`) {
-		return strconv.Unquote(key) // allows more escapes, which the form has refused
-	}
-	return key, nil
 }
