@@ -61,7 +61,7 @@ type api struct {
 
 	// The fields below must be set before serving.
 	baseURL     string     // in the status, which only a server with a data file has
-	changeLevel slog.Level // of the log of changes by an operator
+	changeLevel slog.Level // level at which changes by an operator are logged
 }
 
 func (a *api) routes() []httpapi.Route {

@@ -28,7 +28,7 @@ func (s *Store) authenticate(r *http.Request) (httpapi.Caller, error) {
 	return caller, nil
 }
 
-// credential returns the API key of a request, or what is wrong with how it is sent. The header
+// credential returns the API key of a request, or the problem with its header. The header
 // x-service-api-key decides if it is present, even if it is wrong; otherwise Authorization does.
 func credential(h http.Header) (secret, problem string) {
 	values := h["X-Service-Api-Key"]
