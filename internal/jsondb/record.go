@@ -114,13 +114,13 @@ func splitRecord(record []byte) (name, row, key []byte) {
 // parseRow returns the row that a text stands for. It searches the text for the fields of the table, and for
 // the quote that ends each value. That is as safe as the search for separators: a row has no objects inside,
 // so only the name of a field is between a quote before a letter and a quote before a colon.
-func (db *DB) parseRow(text string) (*Row, error) {
+func (db *DB) parseRow(text string) (Row, error) {
 	id, found := strings.CutPrefix(text, `{"id":"`)
 	t := db.table(id)
 	if !found || t == nil || !strings.HasSuffix(text, "}") {
-		return nil, errRecord
+		return Row{}, errRecord
 	}
-	r := &Row{Table: t, JSON: text}
+	r := Row{Table: t, JSON: text}
 	values := append(db.values[:0], t.Fields...)
 	db.values = values
 	rest := text
@@ -135,7 +135,7 @@ func (db *DB) parseRow(text string) (*Row, error) {
 			r.Status = values[i]
 		}
 		if err != nil {
-			return nil, errRecord
+			return Row{}, errRecord
 		}
 	}
 	r.ID = values[0]

@@ -93,11 +93,12 @@ func (tx *Tx) PutIdempotent(json []byte, key, body string) *Row {
 }
 
 func (tx *Tx) mustPut(json []byte, k *idempotency) *Row {
-	r, err := tx.db.parseRow(string(json))
-	if err == nil {
-		r.idempotency = k
-		r, err = tx.put(r)
+	row, err := tx.db.parseRow(string(json))
+	if err != nil {
+		panic(err)
 	}
+	row.idempotency = k
+	r, err := tx.put(&row)
 	if err != nil {
 		panic(err)
 	}
