@@ -124,12 +124,12 @@ type ActiveFault struct {
 	session   *session
 	id        string // such as flt_1
 	operation string
+	active    context.Context // done when the fault is removed
+	remove    context.CancelFunc
 
 	// The session's mutex guards the fields below.
-	matches int                              // number of requests that matched, including skipped ones
-	hits    int                              // number of requests that the fault was applied to
-	removed bool                             // whether the fault was removed
-	delayed map[*exchange]context.CancelFunc // ends the delay of each delayed request
+	matches int // number of requests that matched, including skipped ones
+	hits    int // number of requests that the fault was applied to
 }
 
 // AddFault adds a fault for an operation after all others.
@@ -180,12 +180,9 @@ func (s *session) newFault(operation string, f Fault) (*ActiveFault, error) {
 		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
 	}
 	f.Header = f.Header.Clone() // the caller may change it later
-	return &ActiveFault{
-		Fault:     f,
-		session:   s,
-		operation: operation,
-		delayed:   map[*exchange]context.CancelFunc{},
-	}, nil
+	active, remove := context.WithCancel(context.Background())
+	active.Done() // creates its channel here, not in the synctest bubble of a request
+	return &ActiveFault{Fault: f, session: s, operation: operation, active: active, remove: remove}, nil
 }
 
 // addFault adds a fault after all others.
@@ -206,7 +203,7 @@ func (s *session) setFaults(faults []*ActiveFault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.faults {
-		f.removeLocked()
+		f.remove()
 	}
 	s.faults = nil
 	for _, f := range faults {
@@ -222,17 +219,9 @@ func (s *session) removeFault(id string) bool {
 	if i < 0 {
 		return false
 	}
-	s.faults[i].removeLocked()
+	s.faults[i].remove()
 	s.faults = slices.Delete(s.faults, i, i+1)
 	return true
-}
-
-// removeLocked ends the delays of requests.
-func (f *ActiveFault) removeLocked() {
-	f.removed = true
-	for _, cancel := range f.delayed {
-		cancel()
-	}
 }
 
 // takeFault returns the first fault that applies to a request, or nil. It counts the request.

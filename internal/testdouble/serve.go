@@ -192,25 +192,15 @@ func (d *Double) record(x *exchange, pattern string) {
 
 // wait waits until the delay of the fault is over, the fault is removed or the client is gone.
 func (x *exchange) wait(w http.ResponseWriter, r *http.Request) {
-	f := x.fault
-	if f == nil || f.Delay == 0 {
+	if x.fault == nil || x.fault.Delay == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), f.Delay)
-	defer cancel()
-	x.session.mu.Lock()
-	if f.removed {
-		cancel()
-	}
-	f.delayed[x] = cancel
-	x.session.mu.Unlock()
-
 	httpapi.DisableWriteTimeout(w)
+	ctx, cancel := context.WithTimeout(r.Context(), x.fault.Delay)
+	defer cancel()
+	stop := context.AfterFunc(x.fault.active, cancel)
+	defer stop()
 	<-ctx.Done()
-
-	x.session.mu.Lock()
-	delete(f.delayed, x)
-	x.session.mu.Unlock()
 }
 
 // send sends the response, unless a fault says not to.
