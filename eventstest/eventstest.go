@@ -271,7 +271,7 @@ func (s *Server) Fail(operation string, f Fault) *Injected {
 	return &Injected{active}
 }
 
-// Hits returns the number of requests that the fault was applied to. They are in the journal.
+// Hits returns the number of requests that the fault was applied to. To wait for them, use [Server.Await].
 func (i *Injected) Hits() int { return i.active.Hits() }
 
 // Clear removes the fault. Requests that it delays get their responses.

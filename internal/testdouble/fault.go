@@ -127,9 +127,7 @@ type ActiveFault struct {
 	active    context.Context // done when the fault is removed
 	remove    context.CancelFunc
 
-	// The session's mutex guards the fields below.
-	matches int // number of requests that matched, including skipped ones
-	hits    int // number of requests that the fault was applied to
+	matches int // number of requests that matched, including skipped ones; the session's mutex guards it
 }
 
 // AddFault adds a fault for an operation after all others.
@@ -146,13 +144,14 @@ func (d *Double) AddFault(operation string, f Fault) (*ActiveFault, error) {
 // ClearFaults removes all faults. Requests that are delayed get their responses.
 func (d *Double) ClearFaults() { d.session.Load().setFaults(nil) }
 
-// Hits returns the number of requests that the fault was applied to. They are in the journal, and their
-// changes are in the store.
+// Hits returns the number of requests that the fault was applied to.
 func (f *ActiveFault) Hits() int {
 	f.session.mu.Lock()
 	defer f.session.mu.Unlock()
-	return f.hits
+	return f.hitsLocked()
 }
+
+func (f *ActiveFault) hitsLocked() int { return max(0, f.matches-f.After) }
 
 // Clear removes the fault. Requests that it delays get their responses.
 func (f *ActiveFault) Clear() { f.session.removeFault(f.id) }
@@ -261,7 +260,7 @@ func (f *ActiveFault) encodeLocked() json.RawMessage {
 		Patch json.RawMessage `json:"patch"`
 		Delay string          `json:"delay"`
 	}{
-		faultJSON: faultJSON{ID: f.id, Operation: f.operation, Fault: f.Fault, Hits: f.hits},
+		faultJSON: faultJSON{ID: f.id, Operation: f.operation, Fault: f.Fault, Hits: f.hitsLocked()},
 		Patch:     json.RawMessage(cmp.Or(f.Patch, "null")),
 		Delay:     f.Delay.String(),
 	})

@@ -49,13 +49,10 @@ func (r Request) String() string {
 	return text
 }
 
-// addRequest adds a request to the journal. A fault that was applied to it counts it.
-func (s *session) addRequest(r *Request, applied *ActiveFault) {
+// addRequest adds a request to the journal.
+func (s *session) addRequest(r *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if applied != nil {
-		applied.hits++
-	}
 	s.seq++
 	r.Seq = s.seq
 	if len(s.requests) == maxRequests {

@@ -176,7 +176,7 @@ func (d *Double) record(x *exchange, pattern string) {
 	if x.fault != nil {
 		x.request.Fault = x.fault.String()
 	}
-	x.session.addRequest(&x.request, x.fault)
+	x.session.addRequest(&x.request)
 	refused := x.status == 404 || x.status == 405
 	if known || !refused || x.request.Method == "OPTIONS" || d.config.AllowUnknownRoutes {
 		return
