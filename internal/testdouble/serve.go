@@ -20,9 +20,9 @@ import (
 // [Fault.String].
 const FaultHeader = "X-Eventsd-Fault"
 
-// maxRead is the number of bytes of a body that are read before the request is served. The API
-// accepts one less.
-const maxRead = 1<<20 + 1
+// maxUnread is the number of bytes of a body that are read although the server didn't read them. It is
+// the size of the largest body that the API accepts, because a client may first send all of it.
+const maxUnread = 1 << 20
 
 // extraPaths are paths that browsers and probes request. They aren't part of the API, so these
 // requests are neither in the journal nor a problem.
@@ -33,7 +33,6 @@ type exchange struct {
 	response
 	session *session
 	request Request      // journal entry
-	arrived bool         // whether the body was read without an error
 	fault   *ActiveFault // fault that applies, or nil
 }
 
@@ -45,51 +44,38 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.session.Load().server.ServeHTTP(w, r)
 		return
 	}
-	x := receive(d.session.Load(), r)
+	x := newExchange(d.session.Load(), r)
+	var body bytes.Buffer
+	r.Body = io.NopCloser(io.TeeReader(r.Body, &body))
 	x.session.server.ServeHTTP(x, r) // calls intercept
+	io.CopyN(io.Discard, r.Body, maxUnread)
+	x.request.Body = httpapi.Redact(string(body.Next(maxBody)))
 	d.record(x, r.Pattern)
 	x.wait(w, r)
 	x.send(w)
 }
 
-// receive reads the body of a request, and puts it back for the server.
-func receive(s *session, r *http.Request) *exchange {
-	request := Request{
-		Time:     s.time(),
-		Received: time.Now().UTC(),
-		Method:   r.Method,
-		Path:     httpapi.Redact(r.URL.EscapedPath()),
-		Query:    httpapi.Redact(r.URL.RawQuery),
-		Header:   httpapi.RedactHeader(r.Header),
-	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxRead))
-	request.Body = httpapi.Redact(string(body[:min(len(body), maxBody)]))
-	var rest io.Reader = r.Body
-	if err != nil {
-		rest = failingReader{err}
-	}
-	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), rest))
+func newExchange(s *session, r *http.Request) *exchange {
 	return &exchange{
 		response: response{header: http.Header{}},
 		session:  s,
-		request:  request,
-		arrived:  err == nil,
+		request: Request{
+			Time:     s.time(),
+			Received: time.Now().UTC(),
+			Method:   r.Method,
+			Path:     httpapi.Redact(r.URL.EscapedPath()),
+			Query:    httpapi.Redact(r.URL.RawQuery),
+			Header:   httpapi.RedactHeader(r.Header),
+		},
 	}
 }
-
-// failingReader is the rest of a body that didn't arrive.
-type failingReader struct{ err error }
-
-func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
 
 // intercept carries out a request whose key, route and method are right, and writes its response, as
 // the first matching fault says.
 func intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
 	x := w.(*exchange)
 	x.request.User = r.Caller.UserID
-	if x.arrived {
-		x.fault = x.session.takeFault(r)
-	}
+	x.fault = x.session.takeFault(r)
 	carryOut := func(w http.ResponseWriter) {
 		next(w, r.WithContext(context.WithoutCancel(r.Context())))
 	}

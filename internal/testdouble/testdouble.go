@@ -2,14 +2,13 @@
 // keys are the same on every run, faults make requests fail, and a journal keeps the requests. The
 // control API makes these features available to tests in any language.
 //
-// A request is served in five steps:
+// A request is served in four steps:
 //
-//  1. Read the body.
-//  2. Let the server check the key, route and method, and take the first fault that matches.
-//  3. Carry the request out, unless the fault says not to, and keep the response in memory. Change
+//  1. Let the server check the key, route and method, and take the first fault that matches.
+//  2. Carry the request out, unless the fault says not to, and keep the response in memory. Change
 //     the response as the fault says.
-//  4. Add the request to the journal, and wait for the delay of the fault.
-//  5. Send the response, or close the connection.
+//  3. Add the request to the journal, and wait for the delay of the fault.
+//  4. Send the response, or close the connection.
 //
 // The request is carried out whether or not its client waits. So a client that gives up during a
 // delay has created its event, as with a real server.

@@ -2,8 +2,6 @@ package testdouble
 
 import (
 	"net/http"
-	"net/http/httptest"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -33,28 +31,6 @@ func TestIDs(t *testing.T) {
 			t.Errorf("next(%q, %q) = %q, want %q", tt.kind, tt.owner, got, tt.want)
 		}
 	}
-}
-
-// The journal of a suite with large bodies must not fill the memory.
-func TestJournalMemory(t *testing.T) {
-	const n = 32
-	heap := func() int64 {
-		var stats runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&stats)
-		return int64(stats.HeapAlloc)
-	}
-	body := strings.Repeat("x", maxRead)
-	before := heap()
-	var requests []Request
-	for range n {
-		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
-		requests = append(requests, receive(&session{}, r).request)
-	}
-	if got, max := heap()-before, int64(n*2*maxBody); got > max {
-		t.Errorf("%d requests of 1 MiB take %d bytes, want at most %d", n, got, max)
-	}
-	runtime.KeepAlive(requests)
 }
 
 func TestFaultProblems(t *testing.T) {
