@@ -176,7 +176,7 @@ func (s *Server) finish() {
 		s.t.Errorf("eventstest: %s; use eventstest.AllowUnknownRoutes if that is intended", problem)
 	}
 	if s.t.Failed() {
-		newest := s.double.Requests(testdouble.Query{})
+		newest, _ := s.double.Requests(context.Background(), 0, testdouble.Query{})
 		newest = newest[max(0, len(newest)-maxLogged):]
 		s.t.Logf("eventstest: the newest requests:%s", list(newest))
 	}
@@ -300,8 +300,9 @@ type Request = testdouble.Request
 func (s *Server) Requests(operation string, userIDs ...string) []Request {
 	s.t.Helper()
 	q := testdouble.Query{Operation: operation, Users: userIDs}
-	s.check("Requests", s.double.CheckQuery(q))
-	return s.double.Requests(q)
+	found, err := s.double.Requests(context.Background(), 0, q)
+	s.check("Requests", err)
+	return found
 }
 
 // Await waits until there are n requests, and then returns the same as [Server.Requests]. It fails the
@@ -309,14 +310,13 @@ func (s *Server) Requests(operation string, userIDs ...string) []Request {
 func (s *Server) Await(n int, operation string, userIDs ...string) []Request {
 	s.t.Helper()
 	q := testdouble.Query{Operation: operation, Users: userIDs}
-	s.check("Await", s.double.CheckQuery(q))
 	ctx, cancel := context.WithTimeout(context.Background(), awaitTimeout)
 	defer cancel()
-	found, ok := s.double.Await(ctx, n, q)
-	if !ok {
-		args := fmt.Sprintf("%d, %q", n, append([]string{operation}, userIDs...))
-		s.t.Fatalf("eventstest: Await(%s): %d of %d requests arrived in %v:%s",
-			args, len(found), n, awaitTimeout, list(found))
+	found, err := s.double.Requests(ctx, n, q)
+	s.check("Await", err)
+	if len(found) < n {
+		s.t.Fatalf("eventstest: Await: %d of %d requests arrived in %v:%s",
+			len(found), n, awaitTimeout, list(found))
 	}
 	return found
 }

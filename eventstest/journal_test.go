@@ -221,7 +221,7 @@ func TestAwaitTimeout(t *testing.T) {
 			}()
 			srv.Await(2, getMe)
 		})
-		want := `Await(2, ["GET /users/me"]): 1 of 2 requests arrived in 10s:` +
+		const want = "Await: 1 of 2 requests arrived in 10s:" +
 			"\n  1: GET /api/public/v1/users/me of usr_owner: 200"
 		if !strings.HasSuffix(fake.fatal, want) {
 			t.Errorf("fatal error %q, want %q", fake.fatal, want)

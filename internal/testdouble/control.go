@@ -213,18 +213,17 @@ func (d *Double) getRequests(w http.ResponseWriter, r httpapi.Request) error {
 	if (count < 0) != (wait < 0) {
 		return httpapi.BadRequest("count and wait go together: ?count=3&wait=5s")
 	}
-	err = d.CheckQuery(q)
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	defer cancel()
+	httpapi.DisableWriteTimeout(w)
+	found, err := d.Requests(ctx, count, q)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), max(wait, 0))
-	defer cancel()
-	httpapi.DisableWriteTimeout(w)
-	found, ok := d.Await(ctx, max(count, 0), q)
 	httpapi.WriteValue(w, 200, struct {
 		Data     []Request `json:"data"`
 		TimedOut bool      `json:"timed_out"`
-	}{found, !ok})
+	}{found, len(found) < count})
 	return nil
 }
 

@@ -76,9 +76,26 @@ type Query struct {
 	After     int      // least Seq, exclusive
 }
 
-// CheckQuery returns an error if the query has an unknown operation or user.
-func (d *Double) CheckQuery(q Query) error {
-	s := d.session.Load()
+// pollInterval is the time between two reads of the journal by [Double.Requests].
+const pollInterval = time.Millisecond
+
+// Requests returns the requests that the query selects, oldest first, as soon as there are n of them, or
+// when ctx is done. It returns an error if the query has an unknown operation or user.
+func (d *Double) Requests(ctx context.Context, n int, q Query) ([]Request, error) {
+	err := d.session.Load().checkQuery(q)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		found := d.session.Load().find(q) // also after a reset
+		if len(found) >= n || ctx.Err() != nil {
+			return found, nil
+		}
+		time.Sleep(pollInterval)
+	}
+}
+
+func (s *session) checkQuery(q Query) error {
 	if q.Operation != "" {
 		err := s.checkOperation(q.Operation)
 		if err != nil {
@@ -94,9 +111,7 @@ func (d *Double) CheckQuery(q Query) error {
 	return nil
 }
 
-// Requests returns the requests that the query selects, oldest first.
-func (d *Double) Requests(q Query) []Request {
-	s := d.session.Load()
+func (s *session) find(q Query) []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := []Request{}
@@ -109,19 +124,4 @@ func (d *Double) Requests(q Query) []Request {
 		}
 	}
 	return found
-}
-
-// pollInterval is the time between two reads of the journal by [Double.Await].
-const pollInterval = time.Millisecond
-
-// Await returns the requests that the query selects as soon as there are n of them, or when ctx is
-// done. It reports whether there are n.
-func (d *Double) Await(ctx context.Context, n int, q Query) (found []Request, ok bool) {
-	for {
-		found = d.Requests(q)
-		if len(found) >= n || ctx.Err() != nil {
-			return found, len(found) >= n
-		}
-		time.Sleep(pollInterval)
-	}
 }
