@@ -108,14 +108,8 @@ func newAPI(store *Store) *api {
 	return a
 }
 
-// Operations, Intercept and Operator are for package testdouble, whose Server is an api.
-
-// Operations returns the operations of the API.
-func (a *api) Operations() []string { return a.mux.Operations() }
-
-// Intercept sets a function that serves requests in place of their handlers. It must be called before the
-// handler serves.
-func (a *api) Intercept(f httpapi.Intercept) { a.mux.Intercept = f }
+// Mux returns the handler of the operations. It makes an api a Server of package testdouble.
+func (a *api) Mux() *httpapi.Mux { return a.mux }
 
 // Operator returns the handler of the operator's routes. Its senders may do everything, and a 500 tells them
 // the cause.

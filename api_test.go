@@ -417,10 +417,10 @@ func TestKeys(t *testing.T) {
 func TestDeletedCaller(t *testing.T) {
 	t.Parallel()
 	s := newService(t, inMemory, nil)
-	s.handler.Intercept(func(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
+	s.handler.Mux().Intercept = func(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
 		s.apply(`[{"delete":{"user":"` + r.Caller.UserID + `"}}]`)
 		next(w, r.Request)
-	})
+	}
 	wantError(t, s.create(newEvent), 401, "its user was deleted")
 	wantError(t, s.get("/users/me", asBob), 401, "its user was deleted")
 	if got := s.dump(); strings.Contains(got, "evt_") {
@@ -511,10 +511,10 @@ func TestIntercept(t *testing.T) {
 	t.Parallel()
 	s := newService(t, inMemory, nil)
 	var seen []string
-	s.handler.Intercept(func(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
+	s.handler.Mux().Intercept = func(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
 		seen = append(seen, r.Operation+" "+r.Caller.UserID)
 		next(w, r.Request)
-	})
+	}
 	for _, path := range []string{"/events?nonsense", "/events/one", "/nothing"} {
 		s.do("HEAD", path, "")
 	}
@@ -662,7 +662,9 @@ func TestServerError(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	s := newService(t, inMemory, &events.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	s.handler.Intercept(func(http.ResponseWriter, httpapi.Request, http.HandlerFunc) { panic("the cause") })
+	s.handler.Mux().Intercept = func(http.ResponseWriter, httpapi.Request, http.HandlerFunc) {
+		panic("the cause")
+	}
 	log.Reset()
 	r := s.get("/events/one")
 	wantStatus(t, r, 500)

@@ -436,7 +436,9 @@ func jsonOf(message any) any { return lookup(message, "content", "application/js
 func TestOpenAPIResponses(t *testing.T) {
 	t.Parallel()
 	s, broken := newDescribedService(t), newDescribedService(t)
-	broken.handler.Intercept(func(http.ResponseWriter, httpapi.Request, http.HandlerFunc) { panic("broken") })
+	broken.handler.Mux().Intercept = func(http.ResponseWriter, httpapi.Request, http.HandlerFunc) {
+		panic("broken")
+	}
 	seen := map[string]bool{}
 	see := func(r response) {
 		method, target, _ := strings.Cut(r.request, " ")

@@ -40,11 +40,8 @@ var DefaultStart = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 // Server is the handler of the API: events.New returns one.
 type Server interface {
 	http.Handler
-	// Intercept sets the function that is called for each request whose key, route and method are
-	// right. It must be called before the first request.
-	Intercept(httpapi.Intercept)
-	// Operations returns the operations of the API, such as "GET /events/{id}".
-	Operations() []string
+	// Mux returns the handler of the API's operations.
+	Mux() *httpapi.Mux
 	// Operator returns the handler of the operator's routes for keys and records.
 	Operator() http.Handler
 }
@@ -128,7 +125,7 @@ func (d *Double) Reset() error {
 func newSession(c Config) (*session, error) {
 	s := &session{basePath: c.BasePath, now: c.Start, ids: counters{}}
 	s.server = c.NewServer(s.time, s.newID)
-	s.server.Intercept(intercept)
+	s.server.Mux().Intercept = intercept
 	s.operator = s.server.Operator()
 	err := s.addUser(OwnerID, "Test Owner", "owner"+mailDomain)
 	if err != nil {
@@ -216,7 +213,7 @@ func (s *session) checkUser(id string) error {
 
 // checkOperation returns an error unless the API has the operation.
 func (s *session) checkOperation(operation string) error {
-	operations := s.server.Operations()
+	operations := s.server.Mux().Operations()
 	if !slices.Contains(operations, operation) {
 		return httpapi.BadRequest(fmt.Sprintf("operation %.80q is not known: it must be one of %s",
 			operation, strings.Join(operations, ", ")))
