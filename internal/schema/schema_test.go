@@ -252,7 +252,7 @@ func TestUnmarshal(t *testing.T) {
 		{`{}`, []string{"x is required"}},
 		{``, []string{"the body is empty: send a JSON object"}},
 		{`[7]`, []string{"the body must be a JSON object, not an array"}},
-		{`{"x":7,}`, []string{"the body is not a JSON object: line 1, column 8: a member's name in double " +
+		{`{"x":7,}`, []string{"the body is not a JSON object: line 1, column 8: a field's name in double " +
 			"quotes is needed here; leave out a comma at the end"}},
 	} {
 		var p point

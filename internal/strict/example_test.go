@@ -22,7 +22,7 @@ func ExampleParse() {
 	// title is a string Tea
 	// seats is a number 12
 	// title is a string Coffee
-	// line 3, column 1: a member's name in double quotes is needed here; leave out a comma at the end
+	// line 3, column 1: a field's name in double quotes is needed here; leave out a comma at the end
 }
 
 func ExampleParseArray() {

@@ -275,12 +275,12 @@ func (p *parser) more(first bool, end byte) bool {
 // name parses the name of a member and the colon after it.
 func (p *parser) name() string {
 	if p.next() != '"' {
-		p.fail(p.pos, "a member's name in double quotes is needed here; leave out a comma at the end")
+		p.fail(p.pos, "a field's name in double quotes is needed here; leave out a comma at the end")
 	}
 	name := p.chars()
 	p.next()
 	if !p.skip(":") {
-		p.fail(p.pos, "a colon and a value are needed after a member's name")
+		p.fail(p.pos, "a colon and a value are needed after a field's name")
 	}
 	return name
 }
