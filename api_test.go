@@ -476,7 +476,7 @@ func TestRoutes(t *testing.T) {
 	for _, path := range []string{"/", "/healthz", "/api/public/v1x", "/api/public/v2/events"} {
 		wantError(t, s.send("GET", path, nil, keyless), 404, "the API is under "+base)
 	}
-	wantError(t, s.do("POST", "/events", newEvent), 405, "use GET, HEAD, OPTIONS, or POST /events/create")
+	wantError(t, s.do("POST", "/events", newEvent), 405, "use GET, HEAD, OPTIONS; the routes are ")
 }
 
 // Another host's event, and anything else that has a key in the database, looks like a missing event.

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -149,28 +148,28 @@ func (route *Route) serve(w http.ResponseWriter, r Request) error {
 // serveUnknown serves a request that no route matches.
 func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request) {
 	r.Pattern = ""
-	path, allow := m.allowed(r)
+	allow := m.allowed(r)
+	routes := "; the routes are " + strings.Join(m.Operations(), ", ")
 	_, err := m.authenticate(r)
 	switch {
 	case err != nil:
 	case allow == "":
-		err = NotFound("there is no such route below " + m.base + "/; the routes are " +
-			strings.Join(m.Operations(), ", "))
+		err = NotFound("there is no such route below " + m.base + "/" + routes)
 	case r.Method == "OPTIONS":
 		w.Header().Set("Allow", allow)
 		w.WriteHeader(204)
 		return
 	default:
-		err = m.methodNotAllowed(r.Method, path, allow)
+		err = NewError(405, "this method is not allowed here; use "+allow+routes, "Allow", allow)
 	}
 	m.writeError(w, r, err)
 }
 
-// allowed returns the path of the first route that matches the path of a request, and the methods
-// of all such routes as the value of an Allow header. Both are empty if no route matches.
-func (m *Mux) allowed(r *http.Request) (routePath, allow string) {
+// allowed returns the methods of all routes that match the path of a request, as the value of an Allow
+// header. It returns "" if there are none.
+func (m *Mux) allowed(r *http.Request) string {
 	if !isCanonical(r.URL) {
-		return "", ""
+		return ""
 	}
 	var methods []string
 	for _, operation := range m.Operations() {
@@ -179,30 +178,15 @@ func (m *Mux) allowed(r *http.Request) (routePath, allow string) {
 		if pattern != method+" "+m.base+path {
 			continue
 		}
-		if methods == nil {
-			routePath = path
-		}
 		methods = append(methods, method)
 		if method == "GET" {
 			methods = append(methods, "HEAD")
 		}
 	}
 	if methods == nil {
-		return "", ""
+		return ""
 	}
-	return routePath, strings.Join(append(methods, "OPTIONS"), ", ")
-}
-
-// methodNotAllowed returns a 405. It names the operations below the path that have the method,
-// because POST /events probably means POST /events/create.
-func (m *Mux) methodNotAllowed(method, path, allow string) *Error {
-	message := "this method is not allowed on " + path + "; use " + allow
-	for _, operation := range m.Operations() {
-		if strings.HasPrefix(operation, method+" "+path+"/") {
-			message += ", or " + operation
-		}
-	}
-	return NewError(405, message, "Allow", allow)
+	return strings.Join(append(methods, "OPTIONS"), ", ")
 }
 
 // writeError writes the response to an error, or closes the connection if another response has
@@ -212,7 +196,7 @@ func (m *Mux) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if !ok && m.ToError != nil {
 		e = m.ToError(err)
 	}
-	if e == nil && r.Context().Err() != nil { // the client is gone
+	if e == nil && errors.Is(err, r.Context().Err()) { // the client is gone
 		panic(http.ErrAbortHandler)
 	}
 	if e == nil {
@@ -239,6 +223,5 @@ func (m *Mux) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	if cause == http.ErrAbortHandler {
 		panic(cause)
 	}
-	r = r.WithContext(context.WithoutCancel(r.Context())) // a bug is logged even if the client is gone
 	m.writeError(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 }

@@ -46,9 +46,12 @@ func eventsMux() *Mux {
 func TestMux(t *testing.T) {
 	t.Parallel()
 	m := eventsMux()
-	const unknown = "there is no such route below /v1/; the routes are GET /events, POST /events/create, " +
-		"GET /events/{id}, DELETE /events/{id}, GET /events/{id}/guests"
 	const (
+		routes = "; the routes are GET /events, POST /events/create, GET /events/{id}, DELETE /events/{id}, " +
+			"GET /events/{id}/guests"
+		unknown = "there is no such route below /v1/" + routes
+		refused = "this method is not allowed here; use "
+
 		list  = "GET, HEAD, OPTIONS"
 		one   = "GET, HEAD, DELETE, OPTIONS"
 		named = "POST, GET, HEAD, DELETE, OPTIONS"
@@ -69,15 +72,12 @@ func TestMux(t *testing.T) {
 		{"POST", "/v1/events/create", 200, "POST /events/create  ada", "POST /v1/events/create", ""},
 		{"GET", "/v1/events/create", 200, "GET /events/{id} create ada", "GET /v1/events/{id}", ""},
 
-		{"PUT", "/v1/events/create", 405,
-			"this method is not allowed on /events/create; use " + named, "", named},
-		{"POST", "/v1/events", 405, "this method is not allowed on /events; use " + list +
-			", or POST /events/create", "", list},
-		{"DELETE", "/v1/events", 405, "this method is not allowed on /events; use " + list +
-			", or DELETE /events/{id}", "", list},
-		{"BREW", "/v1/events", 405, "this method is not allowed on /events; use " + list, "", list},
-		{"POST", "/v1/events/one", 405, "this method is not allowed on /events/{id}; use " + one, "", one},
-		{"CONNECT", "/v1/events/one", 405, "this method is not allowed on /events/{id}; use " + one, "", one},
+		{"PUT", "/v1/events/create", 405, refused + named + routes, "", named},
+		{"POST", "/v1/events", 405, refused + list + routes, "", list},
+		{"DELETE", "/v1/events", 405, refused + list + routes, "", list},
+		{"BREW", "/v1/events", 405, refused + list + routes, "", list},
+		{"POST", "/v1/events/one", 405, refused + one + routes, "", one},
+		{"CONNECT", "/v1/events/one", 405, refused + one + routes, "", one},
 		{"OPTIONS", "/v1/events/one", 204, "", "", one},
 		{"OPTIONS", "/v1/events/create", 204, "", "", named},
 
