@@ -123,7 +123,6 @@ func WriteList[T any](w http.ResponseWriter, begin string, items []T, text func(
 	}
 	out.WriteString(end)
 	out.Flush()
-	out.Reset(nil)
 }
 
 const joinSize = 128 << 10 // bytes that WriteList joins before they are written

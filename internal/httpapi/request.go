@@ -88,33 +88,28 @@ func (q *Query) OneOf(name string, words ...string) string {
 	return value
 }
 
-const maxProblems = 20 // problems of a query that a message names
-
 // Err returns an [Error] with all problems of the query, or nil. Each parameter that was not read is
 // a problem.
 func (q *Query) Err() error {
-	if q.problems == nil && len(q.values) == 0 {
-		return nil
-	}
 	problems := q.problems
 	for _, name := range slices.Sorted(maps.Keys(q.values)) {
 		takes := cmp.Or(strings.Join(q.names, ", "), "none")
 		problems = append(problems, fmt.Sprintf("%.60q is not a query parameter of %s: it takes %s",
 			name, q.operation, takes))
 	}
-	if rest := len(problems) - maxProblems; rest > 0 {
-		problems = append(problems[:maxProblems], fmt.Sprintf("and %d more problems", rest))
+	if problems == nil {
+		return nil
 	}
 	return BadRequest(strings.Join(problems, "; "))
 }
 
 // WithBody returns the Handle of a [Route] that calls handle with the body of a request, which
-// [CheckJSON] and [ReadBody] accept.
+// checkJSON and [ReadBody] accept.
 func WithBody(
 	max int64, handle func(w http.ResponseWriter, r Request, body []byte) error,
 ) func(http.ResponseWriter, Request) error {
 	return func(w http.ResponseWriter, r Request) error {
-		err := CheckJSON(r.Header)
+		err := checkJSON(r.Header)
 		if err != nil {
 			return err
 		}
@@ -155,10 +150,10 @@ func formatSize(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// CheckJSON returns an error with status 415 unless the headers of a request allow a JSON body:
+// checkJSON returns an error with status 415 unless the headers of a request allow a JSON body:
 // Content-Type is application/json, in UTF-8 if it has a charset, or absent, and Content-Encoding
 // is identity or absent (RFC 9110, sections 8.3 and 8.4).
-func CheckJSON(h http.Header) error {
+func checkJSON(h http.Header) error {
 	contentType := strings.Join(h["Content-Type"], ", ")
 	if contentType != "" && !isJSON(contentType) {
 		return NewError(415, "Content-Type must be application/json, in UTF-8; "+

@@ -80,23 +80,6 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestManyProblems tests that the message of a long query is short.
-func TestManyProblems(t *testing.T) {
-	t.Parallel()
-	r := httptest.NewRequest("GET", "/x", nil)
-	for i := range 1000 {
-		r.URL.RawQuery += fmt.Sprintf("&%d", i)
-	}
-	q := ReadQuery(Request{Request: r, Operation: "GET /x"})
-	message := q.Err().Error()
-	if !strings.HasSuffix(message, "; and 980 more problems") {
-		t.Errorf("Err() = %s, want and 980 more problems at the end", message)
-	}
-	if len(message) > 2000 {
-		t.Errorf("Err() has %d bytes, want at most 2000", len(message))
-	}
-}
-
 // failingBody is a body that can't be read.
 type failingBody struct{ err error }
 
@@ -196,7 +179,7 @@ func TestCheckJSON(t *testing.T) {
 		{"Content-Encoding", []string{"gzip"}, "Accept-Encoding: identity"},
 		{"Content-Encoding", []string{"identity", "gzip"}, "Accept-Encoding: identity"},
 	} {
-		err := CheckJSON(http.Header{tt.name: tt.values})
+		err := checkJSON(http.Header{tt.name: tt.values})
 		if tt.required == "" {
 			if err != nil {
 				t.Errorf("%s %q: %v, want nil", tt.name, tt.values, err)
