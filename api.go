@@ -228,7 +228,7 @@ func (a *api) postKey(w http.ResponseWriter, r httpapi.Request) error {
 		return err
 	}
 	var request keyRequest
-	problems := keyRequestSchema.Unmarshal(body, &request, schema.New)
+	problems := keyRequestSchema.Unmarshal(body, &request, schema.New).All()
 	if problems != nil {
 		return keyError(problems...)
 	}

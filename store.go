@@ -71,12 +71,14 @@ type Event struct {
 
 // Guest is an entry of an event's guest list. It has an Email, a Name or both.
 type Guest struct {
-	ID           string     `json:"id" schema:"id=gst fixed"`
-	EventID      string     `json:"event_id" schema:"required fixed"`
-	CreatedAt    time.Time  `json:"created_at" schema:"fixed"`
-	Email        *string    `json:"email" schema:"email"` // unique within an event, ignoring case
-	Name         *string    `json:"name" schema:"chars=1-255"`
-	Status       string     `json:"status" schema:"guest_status"`
+	ID        string    `json:"id" schema:"id=gst fixed"`
+	EventID   string    `json:"event_id" schema:"required fixed"`
+	CreatedAt time.Time `json:"created_at" schema:"fixed"`
+	Email     *string   `json:"email" schema:"email"` // unique within an event, ignoring case
+	Name      *string   `json:"name" schema:"chars=1-255"`
+
+	Status string `json:"status" schema:"one_of=invited|pending|approved|declined|waitlist|cancelled"`
+
 	RegisteredAt *time.Time `json:"registered_at"` // nil while invited
 	CheckedInAt  *time.Time `json:"checked_in_at"` // nil until the guest is checked in
 }
@@ -139,20 +141,16 @@ var (
 var secretRule = schema.Match(httpapi.KeyPrefix+`[A-Za-z0-9._~-]{1,246}`,
 	"must be "+httpapi.KeyPrefix+" and 1 to 246 of A-Z a-z 0-9 . _ ~ -")
 
-var rules = schema.Rules{
-	"guest_status": schema.OneOf("invited|pending|approved|declined|waitlist|cancelled"),
-
-	"secret": secretRule,
-	"digest": schema.Match(`[0-9a-f]{64}`, "must be a SHA-256 as 64 hexadecimal digits in lower case"),
-	"hint":   schema.Match(`[!-~]{4}`, "must be the last four characters of the secret, visible ASCII"),
-}
-
 var (
-	userSchema  = schema.Of(User{}, rules)
-	keySchema   = schema.Of(Key{}, rules)
-	eventSchema = schema.Of(Event{}, rules)
-	guestSchema = schema.Of(Guest{}, rules)
-	refSchema   = schema.Of(Ref{}, rules)
+	userSchema = schema.Of(User{}, nil)
+	keySchema  = schema.Of(Key{}, schema.Rules{
+		"secret": secretRule,
+		"digest": schema.Match(`[0-9a-f]{64}`, "must be a SHA-256 as 64 hexadecimal digits in lower case"),
+		"hint":   schema.Match(`[!-~]{4}`, "must be the last four characters of the secret, visible ASCII"),
+	})
+	eventSchema = schema.Of(Event{}, nil)
+	guestSchema = schema.Of(Guest{}, nil)
+	refSchema   = schema.Of(Ref{}, nil)
 )
 
 // The functions below return unique keys of rows. The unique key of an event is its slug. The others contain
@@ -298,8 +296,10 @@ func (s *Store) Err() error { return s.db.Err() }
 func (s *Store) addEvent(
 	ctx context.Context, host string, body []byte, idempotencyKey string,
 ) (event *jsondb.Row, replayed bool, err error) {
-	e, problems := decodeNewEvent(body)
-	e.HostID = host
+	e := Event{HostID: host}
+	p := eventSchema.Unmarshal(body, &e, schema.FromClient)
+	checkTimes(&e, p)
+	problems := p.All()
 	sum := digest(body)
 	err = s.db.Batch(ctx, func(tx *jsondb.Tx) error {
 		// The key comes before the problems, because a body that is wrong is also another body than that of
@@ -326,17 +326,6 @@ func (s *Store) addEvent(
 		return nil
 	})
 	return event, replayed, err
-}
-
-// decodeNewEvent returns the event in the body of a request, or everything that is wrong with it.
-func decodeNewEvent(body []byte) (e Event, problems []string) {
-	v, problem := schema.Parse(body)
-	if problem != "" {
-		return e, []string{problem}
-	}
-	p := eventSchema.Decode(&e, v, schema.FromClient)
-	checkTimes(&e, p)
-	return e, p.All()
 }
 
 func checkTimes(e *Event, p *schema.Problems) {

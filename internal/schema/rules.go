@@ -20,18 +20,18 @@ type Rules map[string]Rule
 
 // commonRules are the rules that every schema has. They precede the caller's own.
 var commonRules = Rules{
-	"title": Title,
-	"email": Email,
-	"url":   URL,
-	"zone":  Zone,
-	"slug":  Slug,
+	"title": title,
+	"email": email,
+	"url":   url,
+	"zone":  zone,
+	"slug":  slug,
 }
 
 // ruleConstructors are the rules with a parameter, by their names in tags.
 var ruleConstructors = map[string]func(parameter string) Rule{
-	"id":     ID,
-	"chars":  Chars,
-	"one_of": OneOf,
+	"id":     id,
+	"chars":  chars,
+	"one_of": oneOf,
 }
 
 // Match returns a rule for strings that match a regular expression as a whole.
@@ -45,22 +45,11 @@ func Match(pattern, problem string) Rule {
 	}
 }
 
-// OneOf returns a rule for a list of words: "public|private".
-func OneOf(list string) Rule {
-	words := strings.Split(list, "|")
-	last := len(words) - 1
-	problem := "must be " + strings.Join(words[:last], ", ") + " or " + words[last]
-	return func(s string) string {
-		if slices.Contains(words, s) {
-			return ""
-		}
-		return problem
-	}
+func id(kind string) Rule {
+	return Match(kind+`_[A-Za-z0-9_-]{1,64}`, "must be "+kind+"_ and 1 to 64 of A-Z a-z 0-9 _ -")
 }
 
-// Chars returns a rule for the least and the greatest number of characters (Unicode code points):
-// "1-255".
-func Chars(bounds string) Rule {
+func chars(bounds string) Rule {
 	var min, max int
 	fmt.Sscanf(bounds, "%d-%d", &min, &max)
 	return func(s string) string {
@@ -72,15 +61,21 @@ func Chars(bounds string) Rule {
 	}
 }
 
-// ID returns a rule for the IDs of a kind: usr_… for "usr".
-func ID(kind string) Rule {
-	return Match(kind+`_[A-Za-z0-9_-]{1,64}`, "must be "+kind+"_ and 1 to 64 of A-Z a-z 0-9 _ -")
+func oneOf(list string) Rule {
+	words := strings.Split(list, "|")
+	last := len(words) - 1
+	problem := "must be " + strings.Join(words[:last], ", ") + " or " + words[last]
+	return func(s string) string {
+		if slices.Contains(words, s) {
+			return ""
+		}
+		return problem
+	}
 }
 
-var titleChars = Chars("1-255")
+var titleChars = chars("1-255")
 
-// Title is the rule title: 1 to 255 characters, not only white space.
-func Title(s string) string {
+func title(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return "must have 1 to 255 characters, not only white space"
 	}
@@ -90,17 +85,14 @@ func Title(s string) string {
 var (
 	emailForm = Match(`[^@\pZ\p{Cc}]+@[^@\pZ\p{Cc}]+`,
 		"must be an address with one @ and no white space, such as ada@example.com")
-	emailChars = Chars("3-254")
+	emailChars = chars("3-254")
 )
 
-// Email is the rule email: one @ with something on both sides, no white space or control
-// characters, and at most 254 characters.
-func Email(s string) string { return cmp.Or(emailForm(s), emailChars(s)) }
+func email(s string) string { return cmp.Or(emailForm(s), emailChars(s)) }
 
 const maxURL = 2048 // characters, all of them ASCII
 
-// URL is the rule url: a web address of at most 2,048 characters, as [strict.URL] defines it.
-func URL(s string) string {
+func url(s string) string {
 	if len(s) <= maxURL && strict.URL(s) {
 		return ""
 	}
@@ -108,8 +100,7 @@ func URL(s string) string {
 		"characters, no user info, and what a URL cannot hold percent-encoded, a space as %20"
 }
 
-// Zone is the rule zone: a time zone name, as [strict.Zone] defines it.
-func Zone(s string) string {
+func zone(s string) string {
 	if strict.Zone(s) {
 		return ""
 	}
@@ -121,9 +112,7 @@ const maxSlug = 100 // characters
 
 var hyphenated = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString
 
-// Slug is the rule slug: words of [a-z0-9] with single hyphens between them, at most 100 characters
-// in all.
-func Slug(s string) string {
+func slug(s string) string {
 	if len(s) <= maxSlug && hyphenated(s) {
 		return ""
 	}

@@ -14,24 +14,34 @@
 //
 //	var guestSchema = schema.Of(Guest{}, nil)
 //
-// The rules are [ID], [Chars] and [OneOf], which have a parameter, [Title], [Email], [URL], [Zone]
-// and [Slug], and the caller's own. A rule applies to strings. The flags are:
+// The rules are
 //
-//	required       a new object must have the field
-//	fixed          it never changes once it is set; not for bool
-//	server         a client must not set it
-//	empty_is_null  an empty string means null
-//	json           any JSON value, which Decode leaves to its caller
+//	id=usr           the ID of a user: usr_ and 1 to 64 of A-Z a-z 0-9 _ -
+//	chars=1-255      1 to 255 characters (Unicode code points)
+//	one_of=a|b       one of these words
+//	title            1 to 255 characters, not only white space
+//	email            one @, and at most 254 characters
+//	url              a web address of at most 2,048 characters; see [strict.URL]
+//	zone             a name of a time zone; see [strict.Zone]
+//	slug             at most 100 of a-z 0-9, with single hyphens between them
+//
+// and the caller's own. A rule applies to strings. The flags are
+//
+//	required         a new object must have the field
+//	fixed            it never changes once it is set; not for bool
+//	server           a client must not set it
+//	empty_is_null    an empty string means null
+//	json             any JSON value, which Decode leaves to its caller
 //
 // The type of a field is one of
 //
-//	string         a string; "" stands for null
-//	*string        a string or null, which differs from ""
-//	bool           true or false; null is false
-//	int            a whole number; null is 0
-//	time.Duration  a string in Go's form, such as "1.5s"; null is 0
-//	time.Time      a date-time, decoded into UTC; the zero time stands for null
-//	*time.Time     a date-time or null
+//	string           a string; "" stands for null
+//	*string          a string or null, which differs from ""
+//	bool             true or false; null is false
+//	int              a whole number; null is 0
+//	time.Duration    a string in Go's form, such as "1.5s"; null is 0
+//	time.Time        a date-time, decoded into UTC; the zero time stands for null
+//	*time.Time       a date-time or null
 //
 // or, with the flag json, any type.
 //
@@ -298,30 +308,19 @@ func encode(source reflect.Value) strict.Value {
 	return v
 }
 
-// Parse parses the body of a request, which must be a JSON object. It returns the problem of the
-// body, or "".
-func Parse(body []byte) (v strict.Value, problem string) {
-	if len(body) == 0 {
-		return v, "the body is empty: send a JSON object"
+// Unmarshal parses a JSON object, such as the body of a request, and decodes it like [Schema.Decode].
+func (s Schema) Unmarshal(text []byte, object any, mode Mode) *Problems {
+	if len(text) == 0 {
+		return &Problems{others: []string{"the body is empty: send a JSON object"}}
 	}
-	v, err := strict.Parse(body)
+	v, err := strict.Parse(text)
 	if err != nil {
-		return v, "the body is not a JSON object: " + err.Error()
+		return &Problems{others: []string{"the body is not a JSON object: " + err.Error()}}
 	}
 	if v.Kind != strict.Object {
-		return v, "the body must be a JSON object, not " + v.Kind.String()
+		return &Problems{others: []string{"the body must be a JSON object, not " + v.Kind.String()}}
 	}
-	return v, ""
-}
-
-// Unmarshal parses a JSON object and decodes it into the struct that object points to. It returns
-// all problems, or nil.
-func (s Schema) Unmarshal(text []byte, object any, mode Mode) (problems []string) {
-	v, problem := Parse(text)
-	if problem != "" {
-		return []string{problem}
-	}
-	return s.Decode(object, v, mode).All()
+	return s.Decode(object, v, mode)
 }
 
 // Problems are the problems of an object: at most one for each field of the schema, and one for each
@@ -359,21 +358,15 @@ func (p *Problems) All() []string {
 	return append(all, p.others...)
 }
 
-const maxUnknown = 20 // unknown fields that a message names
-
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
 
-// addUnknown adds the first unknown fields, cut to 40 characters, and lists the known ones.
+// addUnknown adds the unknown fields, cut to 40 characters, and lists the known ones.
 func (p *Problems) addUnknown(names []string, mode Mode) {
-	for _, name := range names[:min(len(names), maxUnknown)] {
+	for _, name := range names {
 		if !plainName.MatchString(name) {
 			name = fmt.Sprintf("%.40q", name)
 		}
 		p.others = append(p.others, name+" is not known")
-	}
-	last := &p.others[len(p.others)-1]
-	if rest := len(names) - maxUnknown; rest > 0 {
-		*last += fmt.Sprintf(", nor are %d more", rest)
 	}
 	var known []string
 	for _, f := range p.schema {
@@ -381,5 +374,5 @@ func (p *Problems) addUnknown(names []string, mode Mode) {
 			known = append(known, f.name)
 		}
 	}
-	*last += " (the fields are " + strings.Join(known, ", ") + ")"
+	p.others[len(p.others)-1] += " (the fields are " + strings.Join(known, ", ") + ")"
 }

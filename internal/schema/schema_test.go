@@ -213,9 +213,7 @@ func TestDecodeProblems(t *testing.T) {
 			"x is not known (the fields are made, title, secret, " +
 				"from, size, note, open, count, wait, till, zone)",
 		}},
-		{"20 unknown", Merge, `{` + strings.Join(many[:20], ",") + `}`, append(each[:19:19], each[19]+known)},
-		{"23 unknown", Merge, `{` + strings.Join(many, ",") + `}`,
-			append(each[:19:19], each[19]+", nor are 3 more"+known)},
+		{"many unknown", Merge, `{` + strings.Join(many, ",") + `}`, append(each[:22:22], each[22]+known)},
 		{"odd names", Merge, `{"":1,"a\"\n\u202e":1,"` + wide + `":1,"` + wide + `é":1,"` +
 			long + `":1,"` + long + `a":1}`,
 			[]string{
@@ -256,7 +254,7 @@ func TestUnmarshal(t *testing.T) {
 			"quotes is needed here; leave out a comma at the end"}},
 	} {
 		var p point
-		problems := points.Unmarshal([]byte(tt.text), &p, New)
+		problems := points.Unmarshal([]byte(tt.text), &p, New).All()
 		if !slices.Equal(problems, tt.want) {
 			t.Errorf("Unmarshal(%s) = %q, want %q", tt.text, problems, tt.want)
 		}
@@ -378,32 +376,32 @@ func TestRules(t *testing.T) {
 		problem string // beginning of the problem of the invalid strings
 		invalid []string
 	}{
-		{"Chars 2-3", Chars("2-3"), []string{"ab", "éèê", "\U0001f600\U0001f600"},
+		{"Chars 2-3", chars("2-3"), []string{"ab", "éèê", "\U0001f600\U0001f600"},
 			"must have 2 to 3 characters, not 1", []string{"a", "\U0001f600"}},
-		{"Chars 2-3", Chars("2-3"), nil, "must have 2 to 3 characters, not 4", []string{"abcd", "éééé"}},
-		{"Chars 0-3", Chars("0-3"), []string{"", "abc"},
+		{"Chars 2-3", chars("2-3"), nil, "must have 2 to 3 characters, not 4", []string{"abcd", "éééé"}},
+		{"Chars 0-3", chars("0-3"), []string{"", "abc"},
 			"must have 0 to 3 characters, not 4", []string{"abcd"}},
-		{"OneOf", OneOf("a|b|c"), []string{"a", "b", "c"},
+		{"OneOf", oneOf("a|b|c"), []string{"a", "b", "c"},
 			"must be a, b or c", []string{"", "A", "ab", "a ", "a, b, c"}},
-		{"ID", ID("usr"), []string{"usr_1", "usr__-", "usr_usr_aZ09", "usr_" + rep("a", 64)},
+		{"ID", id("usr"), []string{"usr_1", "usr__-", "usr_usr_aZ09", "usr_" + rep("a", 64)},
 			"must be usr_ and 1 to 64 of A-Z a-z 0-9 _ -",
 			[]string{"", "usr", "usr_", "usr1", "usr_" + rep("a", 65), "evt_1", " usr_1", "USR_1", "usr_a.b",
 				"usr_a b", "usr_é", "usr_a\n", "usr_\x00"}},
-		{"Title", Title, []string{"a", " a", rep("é", 255)},
+		{"Title", title, []string{"a", " a", rep("é", 255)},
 			"must have 1 to 255 characters, not only white space",
 			[]string{"", " ", "\t\r\n\u00a0\u2003\u3000"}},
-		{"Title", Title, nil, "must have 1 to 255 characters, not 256", []string{rep("é", 256)}},
-		{"Email", Email, []string{"a@b", "é@ü", rep("a", 252) + "@b", rep("é", 252) + "@b"},
+		{"Title", title, nil, "must have 1 to 255 characters, not 256", []string{rep("é", 256)}},
+		{"Email", email, []string{"a@b", "é@ü", rep("a", 252) + "@b", rep("é", 252) + "@b"},
 			"must be an address with one @", []string{"", "@", "a", "a@", "@b", "a@b@c", "a@@b",
 				"a@b\n", "a\r\n@b", "a b@c", "a@\x00b", "a\u0085@b", "a@b\u00a0", "a@b\x7f", "\u2028a@b"}},
-		{"Email", Email, nil, "must have 3 to 254 characters, not 255", []string{rep("a", 253) + "@b"}},
-		{"URL", URL, []string{"HTTP://a", "https://example.com/" + rep("a", 2028)},
+		{"Email", email, nil, "must have 3 to 254 characters, not 255", []string{rep("a", 253) + "@b"}},
+		{"URL", url, []string{"HTTP://a", "https://example.com/" + rep("a", 2028)},
 			"must be an http or https URL with a host",
 			[]string{"", "ftp://a", "a", "https://", "https://example.com/" + rep("a", 2029)}},
-		{"Zone", Zone, []string{"UTC", "Europe/Paris", "America/Argentina/Ushuaia"},
+		{"Zone", zone, []string{"UTC", "Europe/Paris", "America/Argentina/Ushuaia"},
 			"must be a time zone name",
 			[]string{"", "utc", "europe/paris", "Paris", "Europe/", "+02:00", "Europe/Paris "}},
-		{"Slug", Slug, []string{"a", "0", "a-b-9", "create", rep("a", 100)},
+		{"Slug", slug, []string{"a", "0", "a-b-9", "create", rep("a", 100)},
 			"must be at most 100 of a-z 0-9 with single hyphens",
 			[]string{"", "-", "-a", "a-", "a--b", "A", "a_b", "a b", "aéb", rep("a", 101)}},
 	} {
@@ -435,7 +433,7 @@ func TestOf(t *testing.T) {
 		weight int             // unexported, so it is no field of the object
 	}
 	_ = pot{}.weight
-	pots := Of(&pot{}, Rules{"lid": OneOf("glass|tin")})
+	pots := Of(&pot{}, Rules{"lid": oneOf("glass|tin")})
 	const text = `{"secret":1,"lid":"wood","made":1,"spouts":[1,{}],"hidden":"","weight":1}`
 	want := []string{
 		"secret must be a string, not a number",
@@ -445,7 +443,7 @@ func TestOf(t *testing.T) {
 		"weight is not known (the fields are secret, lid, made, spouts)",
 	}
 	var p pot
-	got := pots.Unmarshal([]byte(text), &p, New)
+	got := pots.Unmarshal([]byte(text), &p, New).All()
 	if !slices.Equal(got, want) {
 		t.Errorf("Unmarshal(%s):\n%s\nwant\n%s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -490,11 +488,11 @@ func TestDecodeFixedZero(t *testing.T) {
 		Size int       `json:"size" schema:"fixed"`
 	}
 	s := Of(&object, nil)
-	got := s.Unmarshal([]byte(`{"made":"2027-03-01T18:00:00Z","size":3}`), &object, Merge)
+	got := s.Unmarshal([]byte(`{"made":"2027-03-01T18:00:00Z","size":3}`), &object, Merge).All()
 	if got != nil {
 		t.Errorf("Unmarshal into zero fields = %q, want no problems", got)
 	}
-	got = s.Unmarshal([]byte(`{"size":4}`), &object, Merge)
+	got = s.Unmarshal([]byte(`{"size":4}`), &object, Merge).All()
 	want := []string{"size never changes: it is 3"}
 	if !slices.Equal(got, want) {
 		t.Errorf("Unmarshal into fields with values = %q, want %q", got, want)

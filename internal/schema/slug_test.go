@@ -22,6 +22,7 @@ func TestSlugify(t *testing.T) {
 		"日本語 v2":                       "v2",
 		"🎉":                            "event",
 		"a_b":                          "a-b",
+		"Quiz 09":                      "quiz-09",
 		strings.Repeat("x", 60):        strings.Repeat("x", 48),
 		strings.Repeat("ab ", 30):      strings.Repeat("ab-", 15) + "ab",
 		strings.Repeat("x", 47) + " y": strings.Repeat("x", 47),

@@ -113,7 +113,7 @@ var keySchema = schema.Of(keyRequest{}, nil)
 
 func (d *Double) postKey(r httpapi.Request, body []byte) (any, error) {
 	var in keyRequest
-	problems := keySchema.Unmarshal(body, &in, schema.New)
+	problems := keySchema.Unmarshal(body, &in, schema.New).All()
 	if problems != nil {
 		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
 	}
@@ -245,7 +245,7 @@ var clockSchema = schema.Of(clockRequest{}, nil)
 
 func (d *Double) putClock(r httpapi.Request, body []byte) (any, error) {
 	var in clockRequest
-	problems := clockSchema.Unmarshal(body, &in, schema.New)
+	problems := clockSchema.Unmarshal(body, &in, schema.New).All()
 	if problems != nil {
 		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
 	}

@@ -270,7 +270,7 @@ func (f *ActiveFault) encodeLocked() json.RawMessage {
 // that the control API has returned.
 func (s *session) decodeFault(text []byte) (*ActiveFault, error) {
 	var in faultJSON
-	problems := faultSchema.Unmarshal(text, &in, schema.New)
+	problems := faultSchema.Unmarshal(text, &in, schema.New).All()
 	if problems != nil {
 		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
 	}
