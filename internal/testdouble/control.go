@@ -237,8 +237,8 @@ func (d *Double) getClock(httpapi.Request, []byte) (any, error) {
 }
 
 type clockRequest struct {
-	Now     *time.Time    `json:"now"`
-	Advance time.Duration `json:"advance"`
+	Now     *time.Time     `json:"now"`
+	Advance *time.Duration `json:"advance"`
 }
 
 var clockSchema = schema.Of(clockRequest{}, nil)
@@ -249,10 +249,16 @@ func (d *Double) putClock(r httpapi.Request, body []byte) (any, error) {
 	if problems != nil {
 		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
 	}
-	if (in.Now != nil) == (in.Advance != 0) {
-		return nil, httpapi.BadRequest(`set either now, a date-time, or advance, such as "1h"`)
+	var err error
+	s := d.session.Load()
+	switch {
+	case in.Now != nil && in.Advance == nil:
+		err = s.setClock(*in.Now)
+	case in.Advance != nil && in.Now == nil:
+		err = s.advance(*in.Advance)
+	default:
+		err = httpapi.BadRequest(`set either now, a date-time, or advance, such as "1h"`)
 	}
-	err := d.session.Load().setClock(in.Now, in.Advance)
 	if err != nil {
 		return nil, err
 	}

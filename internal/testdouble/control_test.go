@@ -296,6 +296,7 @@ func TestControlClock(t *testing.T) {
 	for _, tt := range []struct{ request, body, want string }{
 		{"GET /clock", "", "2030-01-01T00:00:00Z"},
 		{"PUT /clock", `{"advance":"1h30m"}`, "2030-01-01T01:30:00Z"},
+		{"PUT /clock", `{"advance":"0s"}`, "2030-01-01T01:30:00Z"},
 		{"PUT /clock", `{"now":"2400-01-01T00:00:00.5+01:00"}`, "2399-12-31T23:00:00.5Z"},
 		{"GET /clock", "", "2399-12-31T23:00:00.5Z"},
 	} {

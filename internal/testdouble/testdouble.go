@@ -254,21 +254,26 @@ func (s *session) newKey(name string) (issued issuedKey, err error) {
 func (d *Double) Now() time.Time { return d.session.Load().time() }
 
 // Advance moves the clock forward.
-func (d *Double) Advance(step time.Duration) error { return d.session.Load().setClock(nil, step) }
+func (d *Double) Advance(step time.Duration) error { return d.session.Load().advance(step) }
 
-// setClock moves the clock to now or, if now is nil, forward by a step.
-func (s *session) setClock(now *time.Time, step time.Duration) error {
+func (s *session) advance(step time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := s.now.Add(step)
-	if now != nil {
-		next = *now
-	}
-	if next.Before(s.now) || next.Year() > 9999 {
+	return s.setClockLocked(s.now.Add(step))
+}
+
+func (s *session) setClock(now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.setClockLocked(now)
+}
+
+func (s *session) setClockLocked(now time.Time) error {
+	if now.Before(s.now) || now.Year() > 9999 {
 		return httpapi.BadRequest("the clock is at " + s.now.Format(time.RFC3339Nano) +
 			" and goes forward only, up to the year 9999")
 	}
-	s.now = next
+	s.now = now
 	return nil
 }
 
