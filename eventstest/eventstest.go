@@ -247,7 +247,8 @@ func (s *Server) NewKey(name string) (key string, owner events.User) {
 //	Drop bool
 //	// Lose carries the request out, and closes the connection or responds with Status.
 //	Lose bool
-//	// Cut carries the request out, and closes the connection after half of the response's body.
+//	// Cut carries the request out, and closes the connection after half of the response's body. It
+//	// doesn't apply to a HEAD, whose response has no body.
 //	Cut bool
 //	// After is the number of requests to skip. They go on to the next fault.
 //	After int

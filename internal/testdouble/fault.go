@@ -223,7 +223,8 @@ func (s *session) removeFault(id string) bool {
 	return true
 }
 
-// takeFault returns the first fault that applies to a request, or nil. It counts the request.
+// takeFault returns the first fault that applies to a request, or nil. It counts the request. The response
+// to a HEAD has no body to cut.
 func (s *session) takeFault(r httpapi.Request) *ActiveFault {
 	requestPath := strings.TrimPrefix(r.URL.Path, s.basePath)
 	s.mu.Lock()
@@ -232,6 +233,7 @@ func (s *session) takeFault(r httpapi.Request) *ActiveFault {
 		if f.operation != r.Operation ||
 			f.User != "" && f.User != r.Caller.UserID ||
 			f.Path != "" && f.Path != requestPath ||
+			f.Cut && r.Method == "HEAD" ||
 			f.Times > 0 && f.matches == f.After+f.Times {
 			continue
 		}
