@@ -16,10 +16,6 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// FaultHeader is the header of a response that a fault made or changed. Its value is the result of
-// [Fault.String].
-const FaultHeader = "X-Eventsd-Fault"
-
 // maxUnread is the number of bytes of a body that are read although the server didn't read them. It is
 // the size of the largest body that the API accepts, because a client may first send all of it.
 const maxUnread = 1 << 20
@@ -98,7 +94,11 @@ func intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) 
 		x.body = merge(x.body, f.Patch)
 		x.header.Set("Content-Length", strconv.Itoa(len(x.body)))
 	}
-	x.setHeader(f)
+	x.header.Set("X-Eventsd-Fault", f.String())
+	for name, values := range f.Header {
+		// If values is empty, net/http leaves the header out, even Date.
+		x.header[http.CanonicalHeaderKey(name)] = values
+	}
 }
 
 // requiredHeaders are the headers that openapi.json requires for a status.
@@ -136,19 +136,6 @@ func (x *exchange) write(f *Fault) {
 	x.header.Set("Content-Length", strconv.Itoa(len(f.Body)))
 	x.status = f.Status
 	x.body = []byte(f.Body)
-}
-
-// setHeader sets the headers of a response that a fault made or changed. Scripts of web pages may
-// read them.
-func (x *exchange) setHeader(f *Fault) {
-	const expose = "Access-Control-Expose-Headers"
-	names := append(slices.Sorted(maps.Keys(f.Header)), FaultHeader)
-	x.header.Set(expose, x.header.Get(expose)+", "+strings.Join(names, ", "))
-	x.header.Set(FaultHeader, f.String())
-	for name, values := range f.Header {
-		// If values is empty, net/http leaves the header out, even Date.
-		x.header[http.CanonicalHeaderKey(name)] = values
-	}
 }
 
 // record adds a request, whose route has a pattern, to the journal. An unknown route is a problem.
