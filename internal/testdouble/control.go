@@ -76,7 +76,7 @@ func reply(
 // authorize returns an error unless a request may use the control API.
 func authorize(r *http.Request, token string) error {
 	// The inspector sends the address that the request was sent to as its Origin.
-	inspector := IsLocal(r.Host) && slices.Equal(r.Header["Origin"], []string{"http://" + r.Host})
+	inspector := isLocal(r.Host) && slices.Equal(r.Header["Origin"], []string{"http://" + r.Host})
 	if r.Header["Origin"] != nil && !inspector {
 		return httpapi.NewError(403,
 			"a request with an Origin must come from the inspector, at a local address; leave Origin out")
@@ -90,10 +90,10 @@ func authorize(r *http.Request, token string) error {
 	return nil
 }
 
-// IsLocal reports whether a host, with or without a port, is an IP address or a name without a dot,
+// isLocal reports whether a host, with or without a port, is an IP address or a name without a dot,
 // such as localhost. The owner of any other name can let it point to this machine, and a browser then
 // treats a page of this server as a page of that name (DNS rebinding).
-func IsLocal(host string) bool {
+func isLocal(host string) bool {
 	u := url.URL{Host: host}
 	return net.ParseIP(u.Hostname()) != nil || !strings.Contains(host, ".")
 }
@@ -269,5 +269,5 @@ func (d *Double) postReset(_ httpapi.Request, body []byte) (any, error) {
 	if len(body) > 0 {
 		return nil, httpapi.BadRequest("the body must be empty, because everything is reset")
 	}
-	return nil, d.Reset()
+	return nil, d.reset()
 }

@@ -112,8 +112,8 @@ func New(c Config) (*Double, error) {
 	return d, nil
 }
 
-// Reset returns to the state after [New]. Requests that are delayed get their responses.
-func (d *Double) Reset() error {
+// reset returns to the state after [New]. Requests that are delayed get their responses.
+func (d *Double) reset() error {
 	s, err := newSession(d.config)
 	if err != nil {
 		return err
