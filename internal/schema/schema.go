@@ -40,6 +40,7 @@
 //	bool             true or false; null is false
 //	int              a whole number; null is 0
 //	time.Duration    a string in Go's form, such as "1.5s"; null is 0
+//	*time.Duration   a duration or null
 //	time.Time        a date-time, decoded into UTC; the zero time stands for null
 //	*time.Time       a date-time or null
 //

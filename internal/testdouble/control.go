@@ -233,9 +233,14 @@ func (d *Double) deleteRequests(httpapi.Request, []byte) (any, error) {
 }
 
 func (d *Double) getClock(httpapi.Request, []byte) (any, error) {
-	return map[string]time.Time{"now": d.Now()}, nil
+	return clock{d.Now()}, nil
 }
 
+type clock struct {
+	Now time.Time `json:"now"`
+}
+
+// clockRequest has a time to set or a step to take.
 type clockRequest struct {
 	Now     *time.Time     `json:"now"`
 	Advance *time.Duration `json:"advance"`
@@ -243,26 +248,24 @@ type clockRequest struct {
 
 var clockSchema = schema.Of(clockRequest{}, nil)
 
-func (d *Double) putClock(r httpapi.Request, body []byte) (any, error) {
+func (d *Double) putClock(_ httpapi.Request, body []byte) (any, error) {
 	var in clockRequest
 	problems := clockSchema.Unmarshal(body, &in, schema.New).All()
 	if problems != nil {
 		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
 	}
-	var err error
+	if (in.Now == nil) == (in.Advance == nil) {
+		return nil, httpapi.BadRequest(`set either now, a date-time, or advance, such as "1h"`)
+	}
 	s := d.session.Load()
-	switch {
-	case in.Now != nil && in.Advance == nil:
-		err = s.setClock(*in.Now)
-	case in.Advance != nil && in.Now == nil:
-		err = s.advance(*in.Advance)
-	default:
-		err = httpapi.BadRequest(`set either now, a date-time, or advance, such as "1h"`)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := in.Now
+	if in.Advance != nil {
+		next = new(s.now.Add(*in.Advance))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return d.getClock(r, nil)
+	err := s.setClockLocked(*next)
+	return clock{s.now}, err
 }
 
 func (d *Double) postReset(_ httpapi.Request, body []byte) (any, error) {

@@ -254,18 +254,11 @@ func (s *session) newKey(name string) (issued issuedKey, err error) {
 func (d *Double) Now() time.Time { return d.session.Load().time() }
 
 // Advance moves the clock forward.
-func (d *Double) Advance(step time.Duration) error { return d.session.Load().advance(step) }
-
-func (s *session) advance(step time.Duration) error {
+func (d *Double) Advance(step time.Duration) error {
+	s := d.session.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.setClockLocked(s.now.Add(step))
-}
-
-func (s *session) setClock(now time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.setClockLocked(now)
 }
 
 func (s *session) setClockLocked(now time.Time) error {
