@@ -5,9 +5,7 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -75,11 +73,10 @@ func reply(
 
 // authorize returns an error unless a request may use the control API.
 func authorize(r *http.Request, token string) error {
-	// The inspector sends the address that the request was sent to as its Origin.
-	inspector := isLocal(r.Host) && slices.Equal(r.Header["Origin"], []string{"http://" + r.Host})
-	if r.Header["Origin"] != nil && !inspector {
-		return httpapi.NewError(403,
-			"a request with an Origin must come from the inspector, at a local address; leave Origin out")
+	origin := r.Header["Origin"] // of the web page that sends the request
+	inspector := []string{"http://" + r.Host}
+	if origin != nil && !slices.Equal(origin, inspector) {
+		return httpapi.NewError(403, "a web page other than the inspector must not use the control API")
 	}
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	match := subtle.ConstantTimeCompare([]byte(secret), []byte(token)) == 1
@@ -88,14 +85,6 @@ func authorize(r *http.Request, token string) error {
 			"missing or invalid control token; send it as Authorization: Bearer <TOKEN>")
 	}
 	return nil
-}
-
-// isLocal reports whether a host, with or without a port, is an IP address or a name without a dot,
-// such as localhost. The owner of any other name can let it point to this machine, and a browser then
-// treats a page of this server as a page of that name (DNS rebinding).
-func isLocal(host string) bool {
-	u := url.URL{Host: host}
-	return net.ParseIP(u.Hostname()) != nil || !strings.Contains(host, ".")
 }
 
 // serveOperator passes a request on to the operator's routes.

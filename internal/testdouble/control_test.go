@@ -403,15 +403,10 @@ func TestControlAccess(t *testing.T) {
 		{"wrong token", "localhost", "Bearer token", "", 401},
 		{"wrong scheme", "localhost", "Basic TOKEN", "", 401},
 		{"inspector", "127.0.0.1:8080", "Bearer TOKEN", "http://127.0.0.1:8080", 200},
-		{"inspector, IPv6", "[::1]:8080", "Bearer TOKEN", "http://[::1]:8080", 200},
-		{"inspector, in a network of containers", "double:8080", "Bearer TOKEN", "http://double:8080", 200},
 		{"another port", "127.0.0.1:8080", "Bearer TOKEN", "http://127.0.0.1:8081", 403},
 		{"another scheme", "127.0.0.1:8080", "Bearer TOKEN", "https://127.0.0.1:8080", 403},
 		{"another host", "127.0.0.1:8080", "Bearer TOKEN", "http://events.example", 403},
 		{"no origin that can be named", "127.0.0.1:8080", "Bearer TOKEN", "null", 403},
-		{"a domain that points here", "events.example", "Bearer TOKEN", "http://events.example", 403},
-		{"a domain that looks like an address", "127.0.0.1.example", "Bearer TOKEN",
-			"http://127.0.0.1.example", 403},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := httptest.NewRequest("GET", testdouble.ControlPath+"/clock", nil)
