@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -13,14 +14,20 @@ import (
 	"time"
 
 	"example.com/events"
+	"example.com/events/internal/apitest"
 )
+
+// inStores runs a test of the store. A double has a store in memory.
+func inStores(t *testing.T, test func(t *testing.T, mode apitest.Mode)) {
+	apitest.Run(t, test, apitest.Memory, apitest.Reopened)
+}
 
 const digestOfAda = "b1aaff9b6c5215975360b40d0350bbf0c1807c59b46979f03edbed2d747a118c" // of svc_live_ada
 
 func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
-	s := newService(t, inMemory, nil)
-	before := s.dump()
+	s := apitest.New(t, apitest.Memory, nil)
+	before := s.Dump()
 	for _, tt := range []struct{ name, records, want string }{
 		{"not JSON", `[{"user":`, "the records are not a JSON array: line 1, column 10"},
 		{"not an array", `{"user":{}}`, "the records are not a JSON array: line 1, column 1"},
@@ -94,14 +101,14 @@ func TestApplyRefuses(t *testing.T) {
 			`record 3: guest: event_id "evt_n" is not known`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := s.store.ApplyJSON([]byte(tt.records))
+			err := s.Store.ApplyJSON([]byte(tt.records))
 			if _, ok := errors.AsType[*events.RecordError](err); !ok {
 				t.Fatalf("ApplyJSON(%s) = %v, want a RecordError", tt.records, err)
 			}
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("ApplyJSON(%s) = %v, want %s", tt.records, err, tt.want)
 			}
-			if got := s.dump(); got != before {
+			if got := s.Dump(); got != before {
 				t.Errorf("ApplyJSON(%s): records = %s, want %s", tt.records, got, before)
 			}
 		})
@@ -109,9 +116,9 @@ func TestApplyRefuses(t *testing.T) {
 }
 
 // getEvent returns an event of Ada.
-func getEvent(s *service, ref string) events.Event {
-	s.t.Helper()
-	return decode[events.Event](s.t, s.get("/events/"+ref))
+func getEvent(t *testing.T, s *apitest.Service, ref string) events.Event {
+	t.Helper()
+	return apitest.Decode[events.Event](t, s.Get("/events/"+ref))
 }
 
 func asJSON(x any) string { b, _ := json.Marshal(x); return string(b) }
@@ -119,11 +126,11 @@ func asJSON(x any) string { b, _ := json.Marshal(x); return string(b) }
 // A record changes the fields that it has, and null resets a field.
 func TestApplyMerges(t *testing.T) {
 	t.Parallel()
-	eachMode(t, func(t *testing.T, mode string) {
-		s := newService(t, mode, nil)
-		want := getEvent(s, "evt_1")
-		s.apply(`[{"event":{"id":"evt_1","status":"published","description":"New","timezone":"Asia/Tokyo"}}]`)
-		got := getEvent(s, "evt_1")
+	inStores(t, func(t *testing.T, mode apitest.Mode) {
+		s := apitest.New(t, mode, nil)
+		want := getEvent(t, s, "evt_1")
+		s.Apply(`[{"event":{"id":"evt_1","status":"published","description":"New","timezone":"Asia/Tokyo"}}]`)
+		got := getEvent(t, s, "evt_1")
 		if !got.UpdatedAt.After(want.UpdatedAt) {
 			t.Errorf("updated_at = %v, want a time after %v", got.UpdatedAt, want.UpdatedAt)
 		}
@@ -133,8 +140,8 @@ func TestApplyMerges(t *testing.T) {
 			t.Errorf("merged = %s, want %s", asJSON(got), asJSON(want))
 		}
 
-		s.apply(`[{"event":{"id":"evt_1","status":null,"description":null,"timezone":null}}]`)
-		got = getEvent(s, "evt_1")
+		s.Apply(`[{"event":{"id":"evt_1","status":null,"description":null,"timezone":null}}]`)
+		got = getEvent(t, s, "evt_1")
 		want.Status, want.Description, want.Timezone = "published", nil, "Europe/London"
 		want.UpdatedAt = got.UpdatedAt
 		if asJSON(got) != asJSON(want) {
@@ -146,26 +153,27 @@ func TestApplyMerges(t *testing.T) {
 func TestUpdatedAt(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := newService(t, inMemory, &events.Config{Now: func() time.Time { return now }})
-	s.apply(`[{"event":{"id":"evt_1","updated_at":"2027-01-01T00:00:00Z"}}]`)
+	s := apitest.New(t, apitest.Memory, &events.Config{Now: func() time.Time { return now }})
+	s.Apply(`[{"event":{"id":"evt_1","updated_at":"2027-01-01T00:00:00Z"}}]`)
 	for _, tt := range []struct{ name, fields, want string }{
 		{"unchanged", `"title":"One"`, "2027-01-01T00:00:00Z"},
 		{"changed", `"title":"Uno"`, "2027-01-01T02:00:00Z"},
 		{"given", `"updated_at":"2026-03-01T01:00:00Z"`, "2026-03-01T01:00:00Z"},
 		{"given and changed", `"title":"Une","updated_at":"2026-03-01T01:30:00Z"`, "2026-03-01T01:30:00Z"},
-		{"given as it was and changed", `"title":"Ein","updated_at":"2026-03-01T01:30:00Z"`, "2027-01-01T05:00:00Z"},
+		{"given as it was and changed", `"title":"Ein","updated_at":"2026-03-01T01:30:00Z"`,
+			"2027-01-01T05:00:00Z"},
 		{"null", `"updated_at":null`, "2027-01-01T05:00:00Z"},
 	} {
 		now = now.Add(time.Hour)
-		s.apply(`[{"event":{"id":"evt_1",` + tt.fields + `}}]`)
-		got := getEvent(s, "evt_1").UpdatedAt.Format(time.RFC3339)
+		s.Apply(`[{"event":{"id":"evt_1",` + tt.fields + `}}]`)
+		got := getEvent(t, s, "evt_1").UpdatedAt.Format(time.RFC3339)
 		if got != tt.want {
 			t.Errorf("%s: updated_at = %s, want %s", tt.name, got, tt.want)
 		}
 	}
 	now = now.Add(-10 * 365 * 24 * time.Hour) // the clock may be set back
-	s.apply(`[{"event":{"id":"evt_1","title":"Yksi"}}]`)
-	got := getEvent(s, "evt_1").UpdatedAt.Format(time.RFC3339)
+	s.Apply(`[{"event":{"id":"evt_1","title":"Yksi"}}]`)
+	got := getEvent(t, s, "evt_1").UpdatedAt.Format(time.RFC3339)
 	if want := "2027-01-01T05:00:00Z"; got != want {
 		t.Errorf("changed when the clock is behind: updated_at = %s, want %s as before", got, want)
 	}
@@ -174,9 +182,9 @@ func TestUpdatedAt(t *testing.T) {
 // Applying an array twice changes nothing. A row is found by its ID or by its unique key.
 func TestApplyAgain(t *testing.T) {
 	t.Parallel()
-	eachMode(t, func(t *testing.T, mode string) {
-		s := newService(t, mode, nil)
-		want := s.dump()
+	inStores(t, func(t *testing.T, mode apitest.Mode) {
+		s := apitest.New(t, mode, nil)
+		want := s.Dump()
 		for _, records := range []string{
 			want,
 			`[{"event":{"id":"evt_1","description":null,"status":"draft"}}]`,
@@ -187,27 +195,27 @@ func TestApplyAgain(t *testing.T) {
 			`[{"guest":{"event_id":"evt_1","email":"grace@example.com"}}]`,
 			`[{"delete":{"guest":"gst_none"}}]`,
 		} {
-			s.apply(records)
-			if got := s.dump(); got != want {
+			s.Apply(records)
+			if got := s.Dump(); got != want {
 				t.Errorf("ApplyJSON(%s): records = %s, want %s", records, got, want)
 			}
 		}
-		wantStatus(t, s.get("/users/me", "x-service-api-key: svc_live_old"), 401)
+		s.Get("/users/me", "x-service-api-key: svc_live_old").WantStatus(t, 401)
 	})
 }
 
 // Within an array, a unique key can go from one row to another.
 func TestApplySwapsEmails(t *testing.T) {
 	t.Parallel()
-	eachMode(t, func(t *testing.T, mode string) {
-		s := newService(t, mode, nil)
-		s.apply(`[{"user":{"id":"usr_ada","email":"new@example.com"}},
+	inStores(t, func(t *testing.T, mode apitest.Mode) {
+		s := apitest.New(t, mode, nil)
+		s.Apply(`[{"user":{"id":"usr_ada","email":"new@example.com"}},
 			{"user":{"id":"usr_bob","email":"ada@example.com"}},
 			{"user":{"id":"usr_ada","email":"bob@example.com"}}]`)
 		for header, want := range map[string]string{
 			"x-service-api-key: svc_live_ada": "bob@example.com", asBob: "ada@example.com",
 		} {
-			got := decode[events.User](t, s.get("/users/me", header)).Email
+			got := apitest.Decode[events.User](t, s.Get("/users/me", header)).Email
 			if got != want {
 				t.Errorf("email with %s = %s, want %s", header, got, want)
 			}
@@ -218,16 +226,16 @@ func TestApplySwapsEmails(t *testing.T) {
 // Apply replaces a row: a field with its zero value is reset.
 func TestApply(t *testing.T) {
 	t.Parallel()
-	s := newService(t, inMemory, nil)
-	s.apply(`[{"event":{"id":"evt_1","description":"D"}}]`)
-	want := getEvent(s, "evt_1")
-	err := s.store.Apply(events.Record{Event: &events.Event{
+	s := apitest.New(t, apitest.Memory, nil)
+	s.Apply(`[{"event":{"id":"evt_1","description":"D"}}]`)
+	want := getEvent(t, s, "evt_1")
+	err := s.Store.Apply(events.Record{Event: &events.Event{
 		ID: "evt_1", HostID: "usr_ada", Title: "T", StartAt: want.StartAt, EndAt: want.EndAt, RequiresApproval: true,
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := getEvent(s, "evt_1")
+	got := getEvent(t, s, "evt_1")
 	want.Title, want.Status, want.RequiresApproval, want.Description = "T", "published", true, nil
 	want.UpdatedAt = got.UpdatedAt
 	if asJSON(got) != asJSON(want) {
@@ -241,8 +249,8 @@ func TestApply(t *testing.T) {
 		{events.Record{Event: &events.Event{ID: "evt_1"}}, "title is required and must not be null; start_at is req"},
 		{events.Record{User: &events.User{Name: "\xff", Email: "x@example.com"}}, "name must be valid UTF-8"},
 	} {
-		err := s.store.Apply(tt.record)
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
+		err := s.Store.Apply(tt.record)
+		if !strings.Contains(fmt.Sprint(err), tt.want) {
 			t.Errorf("Apply(%+v) = %v, want %s", tt.record, err, tt.want)
 		}
 	}
@@ -250,9 +258,9 @@ func TestApply(t *testing.T) {
 
 func TestGuestDefaults(t *testing.T) {
 	t.Parallel()
-	eachMode(t, func(t *testing.T, mode string) {
-		s := newService(t, mode, nil)
-		s.apply(`[{"event":{"id":"evt_2","requires_approval":true}},
+	inStores(t, func(t *testing.T, mode apitest.Mode) {
+		s := apitest.New(t, mode, nil)
+		s.Apply(`[{"event":{"id":"evt_2","requires_approval":true}},
 			{"guest":{"id":"gst_a","event_id":"evt_2","name":"A"}},
 			{"guest":{"id":"gst_b","event_id":"evt_3","name":"B"}},
 			{"guest":{"id":"gst_c","event_id":"evt_3","name":"C","status":"invited"}},
@@ -260,7 +268,7 @@ func TestGuestDefaults(t *testing.T) {
 				"registered_at":"2026-01-01T00:00:00Z"}}]`)
 		check := func(id, status, registered string) {
 			t.Helper()
-			for _, r := range s.store.Records() {
+			for _, r := range s.Store.Records() {
 				if r.Guest == nil || r.Guest.ID != id {
 					continue
 				}
@@ -280,7 +288,7 @@ func TestGuestDefaults(t *testing.T) {
 		check("gst_b", "approved", "created_at")
 		check("gst_c", "invited", "null")
 		check("gst_d", "waitlist", `"2026-01-01T00:00:00Z"`)
-		s.apply(`[{"guest":{"id":"gst_d","status":"invited"}},{"guest":{"id":"gst_c","status":"approved"}}]`)
+		s.Apply(`[{"guest":{"id":"gst_d","status":"invited"}},{"guest":{"id":"gst_c","status":"approved"}}]`)
 		check("gst_d", "invited", "null")
 		check("gst_c", "approved", "created_at")
 	})
@@ -307,7 +315,7 @@ func recordIDs(store *events.Store) string {
 // What belongs to a row is deleted with it.
 func TestDelete(t *testing.T) {
 	t.Parallel()
-	eachMode(t, func(t *testing.T, mode string) {
+	inStores(t, func(t *testing.T, mode apitest.Mode) {
 		for _, tt := range []struct{ ref, want string }{
 			{`{"guest":"gst_1"}`,
 				"usr_ada key_ada key_old evt_1 gst_2 gst_3 evt_2 evt_3 usr_bob key_bob evt_bob"},
@@ -316,13 +324,13 @@ func TestDelete(t *testing.T) {
 				"usr_ada key_old evt_1 gst_1 gst_2 gst_3 evt_2 evt_3 usr_bob key_bob evt_bob"},
 			{`{"user":"usr_ada"}`, "usr_bob key_bob evt_bob"},
 		} {
-			s := newService(t, mode, nil)
-			s.apply(`[{"delete":` + tt.ref + `}]`)
-			s.get("/events") // reopens the file
-			if got := recordIDs(s.store); got != tt.want {
+			s := apitest.New(t, mode, nil)
+			s.Apply(`[{"delete":` + tt.ref + `}]`)
+			s.Get("/events") // reopens the file
+			if got := recordIDs(s.Store); got != tt.want {
 				t.Errorf("delete %s leaves %s, want %s", tt.ref, got, tt.want)
 			}
-			s.apply(seed) // the unique keys are free again
+			s.Apply(apitest.Seed) // the unique keys are free again
 		}
 	})
 }
@@ -330,46 +338,48 @@ func TestDelete(t *testing.T) {
 // A dump creates the same store, keys included, and has no secret.
 func TestDumpIsSeed(t *testing.T) {
 	t.Parallel()
-	s := newService(t, inMemory, nil)
-	secret, _, err := s.store.IssueKey("usr_bob")
+	s := apitest.New(t, apitest.Memory, nil)
+	secret, _, err := s.Store.IssueKey("usr_bob")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := s.dump()
+	want := s.Dump()
 	if strings.Contains(want, "svc_live_") {
 		t.Errorf("records = %s, want no secret", want)
 	}
 	for name, fill := range map[string]func(*events.Store) error{
 		"ApplyJSON": func(store *events.Store) error { return store.ApplyJSON([]byte(want)) },
-		"Apply":     func(store *events.Store) error { return store.Apply(s.store.Records()...) },
+		"Apply":     func(store *events.Store) error { return store.Apply(s.Store.Records()...) },
 	} {
-		copied := &service{t, &testStore{mode: inMemory}}
-		copied.use(events.NewStore(nil))
-		err := fill(copied.store)
+		copied := apitest.NewOver(t, events.NewStore(nil))
+		err := fill(copied.Store)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got := copied.dump(); got != want {
+		if got := copied.Dump(); got != want {
 			t.Errorf("%s: records = %s, want %s", name, got, want)
 		}
-		wantStatus(t, copied.get("/users/me", "x-service-api-key: "+secret), 200)
+		copied.Get("/users/me", "x-service-api-key: "+secret).WantStatus(t, 200)
 	}
-	if got := dump(events.NewStore(nil)); got != "[\n\n]\n" {
+	if got := apitest.Dump(events.NewStore(nil)); got != "[\n\n]\n" {
 		t.Errorf("records of an empty store = %q, want an empty array", got)
 	}
 }
 
 func TestIssueAndRevokeKey(t *testing.T) {
 	t.Parallel()
-	eachMode(t, func(t *testing.T, mode string) {
-		s := newService(t, mode, nil)
-		secret, key, err := s.store.IssueKey("usr_ada")
+	inStores(t, func(t *testing.T, mode apitest.Mode) {
+		s := apitest.New(t, mode, nil)
+		secret, key, err := s.Store.IssueKey("usr_ada")
 		if err != nil {
 			t.Fatal(err)
 		}
 		random, found := strings.CutPrefix(secret, "svc_live_")
-		if !found || len(random) < 26 { // 128 bits
-			t.Errorf("secret = %s, want svc_live_ and 26 characters", secret)
+		if !found {
+			t.Errorf("secret = %s, want svc_live_ at its beginning", secret)
+		}
+		if len(random) < 26 { // 128 bits
+			t.Errorf("secret = %s, want 26 characters after svc_live_", secret)
 		}
 		if key.UserID != "usr_ada" {
 			t.Errorf("user_id = %s, want usr_ada", key.UserID)
@@ -378,30 +388,30 @@ func TestIssueAndRevokeKey(t *testing.T) {
 			t.Errorf("hint of %s = %s, want its last four characters", secret, got)
 		}
 		header := "x-service-api-key: " + secret
-		wantStatus(t, s.get("/users/me", header), 200)
-		err = s.store.RevokeKey(key.ID)
+		s.Get("/users/me", header).WantStatus(t, 200)
+		err = s.Store.RevokeKey(key.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantStatus(t, s.get("/users/me", header), 401)
-		want := s.dump()
-		err = s.store.RevokeKey(key.ID)
+		s.Get("/users/me", header).WantStatus(t, 401)
+		want := s.Dump()
+		err = s.Store.RevokeKey(key.ID)
 		if err != nil {
 			t.Errorf("RevokeKey again = %v", err)
 		}
-		if got := s.dump(); got != want {
+		if got := s.Dump(); got != want {
 			t.Errorf("RevokeKey again: records = %s, want %s", got, want)
 		}
 	})
-	s := newService(t, inMemory, nil)
+	s := apitest.New(t, apitest.Memory, nil)
 	for _, id := range []string{"key_none", "usr_ada", ""} {
-		err := s.store.RevokeKey(id)
+		err := s.Store.RevokeKey(id)
 		if !errors.Is(err, events.ErrNotFound) {
 			t.Errorf("RevokeKey(%q) = %v, want ErrNotFound", id, err)
 		}
 	}
 	for _, id := range []string{"usr_none", "evt_1", "email:ada@example.com", ""} {
-		_, _, err := s.store.IssueKey(id)
+		_, _, err := s.Store.IssueKey(id)
 		if !errors.Is(err, events.ErrNotFound) {
 			t.Errorf("IssueKey(%q) = %v, want ErrNotFound", id, err)
 		}
@@ -411,17 +421,17 @@ func TestIssueAndRevokeKey(t *testing.T) {
 // The end of a short secret would give away too much of it.
 func TestHints(t *testing.T) {
 	t.Parallel()
-	s := newService(t, inMemory, nil)
+	s := apitest.New(t, apitest.Memory, nil)
 	for secret, want := range map[string]string{
 		"svc_live_0123456789abcde": `null`, "svc_live_0123456789abcdef": `"cdef"`,
 	} {
-		s.apply(`[{"key":{"id":"key_new","user_id":"usr_bob","secret":"` + secret + `"}}]`)
-		records := s.dump()
+		s.Apply(`[{"key":{"id":"key_new","user_id":"usr_bob","secret":"` + secret + `"}}]`)
+		records := s.Dump()
 		_, record, _ := strings.Cut(records, `"id":"key_new"`)
 		if !strings.Contains(record[:200], `"hint":`+want) {
 			t.Errorf("records with %s = %s, want the hint %s", secret, records, want)
 		}
-		s.apply(`[{"delete":{"key":"key_new"}}]`)
+		s.Apply(`[{"delete":{"key":"key_new"}}]`)
 	}
 }
 
@@ -429,14 +439,14 @@ func TestHints(t *testing.T) {
 func TestNewID(t *testing.T) {
 	t.Parallel()
 	var calls []string
-	s := newService(t, inMemory, &events.Config{NewID: func(kind, owner string) string {
+	s := apitest.New(t, apitest.Memory, &events.Config{NewID: func(kind, owner string) string {
 		calls = append(calls, kind+" "+owner)
 		return []string{"1", "2", "3", "4"}[len(calls)-1]
 	}})
-	s.apply(`[{"event":{"id":"evt_x","host_id":"usr_bob","slug":"launch-3","title":"X",` + onMayDay + `}}]`)
+	s.Apply(`[{"event":{"id":"evt_x","host_id":"usr_bob","slug":"launch-3","title":"X",` + onMayDay + `}}]`)
 	calls = nil
-	s.apply(`[{"delete":{"event":"evt_2"}}]`)
-	e := decode[events.Event](t, s.create(newEvent))
+	s.Apply(`[{"delete":{"event":"evt_2"}}]`)
+	e := apitest.Decode[events.Event](t, s.Create(newEvent))
 	if e.ID != "evt_2" {
 		t.Errorf("id = %s, want evt_2 because evt_1 is in use", e.ID)
 	}
@@ -448,9 +458,9 @@ func TestNewID(t *testing.T) {
 		t.Errorf("calls of NewID = %q, want %q", calls, want)
 	}
 
-	s.apply(`[{"key":{"id":"key_x","user_id":"usr_bob","secret":"svc_live_1"}}]`)
+	s.Apply(`[{"key":{"id":"key_x","user_id":"usr_bob","secret":"svc_live_1"}}]`)
 	calls = nil
-	secret, key, err := s.store.IssueKey("usr_ada")
+	secret, key, err := s.Store.IssueKey("usr_ada")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -465,36 +475,36 @@ func TestNewID(t *testing.T) {
 // created_at increases even if the clock was ahead or a record is from the future.
 func TestCreatedAtAfterFuture(t *testing.T) {
 	t.Parallel()
-	eachMode(t, func(t *testing.T, mode string) {
-		s := newService(t, mode, nil)
+	inStores(t, func(t *testing.T, mode apitest.Mode) {
+		s := apitest.New(t, mode, nil)
 		future := time.Now().UTC().Add(48 * time.Hour).Truncate(time.Second)
-		s.apply(`[{"event":{"id":"evt_9","host_id":"usr_ada","title":"T",` + onMayDay +
+		s.Apply(`[{"event":{"id":"evt_9","host_id":"usr_ada","title":"T",` + onMayDay +
 			`,"created_at":"` + future.Format(time.RFC3339) + `"}}]`)
-		s.apply(`[{"guest":{"event_id":"evt_9","name":"G","created_at":"2026-01-01T00:00:00Z"}}]`)
-		e := decode[events.Event](t, s.create(newEvent))
+		s.Apply(`[{"guest":{"event_id":"evt_9","name":"G","created_at":"2026-01-01T00:00:00Z"}}]`)
+		e := apitest.Decode[events.Event](t, s.Create(newEvent))
 		if !e.CreatedAt.After(future) {
 			t.Errorf("created_at = %v, want a time after %v", e.CreatedAt, future)
 		}
-		s.apply(`[{"event":{"id":"evt_9","title":"U"}}]`)
-		e = getEvent(s, "evt_9")
+		s.Apply(`[{"event":{"id":"evt_9","title":"U"}}]`)
+		e = getEvent(t, s, "evt_9")
 		if e.UpdatedAt.Before(e.CreatedAt) {
 			t.Errorf("updated_at = %v, want no time before created_at, %v", e.UpdatedAt, e.CreatedAt)
 		}
 
-		s.apply(`[{"event":{"id":"evt_8","host_id":"usr_ada","title":"T",` + onMayDay +
+		s.Apply(`[{"event":{"id":"evt_8","host_id":"usr_ada","title":"T",` + onMayDay +
 			`,"created_at":"9999-12-31T23:59:59.999999Z"}}]`) // there is no later date-time
-		wantStatus(t, s.create(newEvent), 201)
+		s.Create(newEvent).WantStatus(t, 201)
 	})
 }
 
 // Records that are refused don't move the clock.
 func TestCreatedAtAfterRefusedFuture(t *testing.T) {
 	t.Parallel()
-	s := newService(t, inMemory, nil)
-	wantError(t, operate(s.handler, "POST", "/records",
-		`[{"user":{"name":"N","email":"n@example.com","created_at":"9990-01-01T00:00:00Z"}},{"user":{}}]`),
+	s := apitest.New(t, apitest.Memory, nil)
+	s.Operate("POST", "/records",
+		`[{"user":{"name":"N","email":"n@example.com","created_at":"9990-01-01T00:00:00Z"}},{"user":{}}]`).WantError(t,
 		400, "record 2: user: name is required; email is required")
-	e := decode[events.Event](t, s.create(newEvent))
+	e := apitest.Decode[events.Event](t, s.Create(newEvent))
 	if e.CreatedAt.Year() == 9990 {
 		t.Errorf("created_at = %v, want the time of the clock", e.CreatedAt)
 	}
@@ -504,11 +514,11 @@ func TestCreatedAtAfterRefusedFuture(t *testing.T) {
 func TestClockOutOfRange(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := newService(t, inMemory, &events.Config{Now: func() time.Time { return now }})
-	before := s.dump()
+	s := apitest.New(t, apitest.Memory, &events.Config{Now: func() time.Time { return now }})
+	before := s.Dump()
 	now = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
-	wantStatus(t, s.create(newEvent, "Idempotency-Key: k"), 500)
-	if got := s.dump(); got != before {
+	s.Create(newEvent, "Idempotency-Key: k").WantStatus(t, 500)
+	if got := s.Dump(); got != before {
 		t.Errorf("records = %s, want %s", got, before)
 	}
 }
@@ -516,16 +526,16 @@ func TestClockOutOfRange(t *testing.T) {
 // The zero time of Go is a time like any other where null is possible.
 func TestZeroTime(t *testing.T) {
 	t.Parallel()
-	s := newService(t, inMemory, nil)
-	s.apply(`[{"key":{"id":"key_ada","revoked_at":"0001-01-01T00:00:00Z"}},
+	s := apitest.New(t, apitest.Memory, nil)
+	s.Apply(`[{"key":{"id":"key_ada","revoked_at":"0001-01-01T00:00:00Z"}},
 		{"guest":{"id":"gst_1","registered_at":"0001-01-01T00:00:00Z"}}]`)
-	wantStatus(t, s.get("/users/me"), 401)
-	want := s.dump()
+	s.Get("/users/me").WantStatus(t, 401)
+	want := s.Dump()
 	if !strings.Contains(want, `"registered_at":"0001-01-01T00:00:00Z"`) {
 		t.Errorf("records = %s, want the zero time", want)
 	}
-	s.apply(want)
-	if got := s.dump(); got != want {
+	s.Apply(want)
+	if got := s.Dump(); got != want {
 		t.Errorf("records = %s, want %s", got, want)
 	}
 }
@@ -533,10 +543,10 @@ func TestZeroTime(t *testing.T) {
 // The data file is JSON of mode 0600, without secrets and, after a startup, without what was deleted.
 func TestDataFile(t *testing.T) {
 	t.Parallel()
-	s := newService(t, onFile, nil)
-	s.apply(`[{"delete":{"event":"evt_2"}}]`)
-	s.reopen()
-	file, err := os.ReadFile(s.path)
+	s := apitest.New(t, apitest.File, nil)
+	s.Apply(`[{"delete":{"event":"evt_2"}}]`)
+	s.Reopen()
+	file, err := os.ReadFile(s.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -548,7 +558,7 @@ func TestDataFile(t *testing.T) {
 			t.Errorf("the file has %s: %s", stale, file)
 		}
 	}
-	info, err := os.Stat(s.path)
+	info, err := os.Stat(s.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -559,9 +569,9 @@ func TestDataFile(t *testing.T) {
 
 func TestOpenErrors(t *testing.T) {
 	t.Parallel()
-	s := newService(t, onFile, nil)
-	s.store.Close()
-	file, err := os.ReadFile(s.path)
+	s := apitest.New(t, apitest.File, nil)
+	s.Store.Close()
+	file, err := os.ReadFile(s.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -570,7 +580,7 @@ func TestOpenErrors(t *testing.T) {
 		want       error
 	}{
 		{"damaged", strings.Replace(string(file), "Lovelace", "lovelace", 1), events.ErrDamaged},
-		{"records", seed, events.ErrFormat},
+		{"records", apitest.Seed, events.ErrFormat},
 		{"empty", "", events.ErrFormat},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -593,25 +603,25 @@ func TestOpenErrors(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{inMemory, onFile} {
-		s := newService(t, mode, nil)
-		want := s.dump()
+	for _, mode := range []apitest.Mode{apitest.Memory, apitest.File} {
+		s := apitest.New(t, mode, nil)
+		want := s.Dump()
 		for range 2 {
-			err := s.store.Close()
+			err := s.Store.Close()
 			if err != nil {
 				t.Errorf("%s: Close = %v", mode, err)
 			}
 		}
-		err := s.store.ApplyJSON([]byte(`[{"delete":{"user":"usr_ada"}}]`))
+		err := s.Store.ApplyJSON([]byte(`[{"delete":{"user":"usr_ada"}}]`))
 		if !errors.Is(err, events.ErrClosed) {
 			t.Errorf("%s: ApplyJSON after Close = %v, want ErrClosed", mode, err)
 		}
 		w := httptest.NewRecorder()
-		s.handler.ServeHTTP(w, newRequest("POST", base+"/events/create", strings.NewReader(newEvent)))
+		s.Handler.ServeHTTP(w, apitest.NewRequest("POST", base+"/events/create", strings.NewReader(newEvent)))
 		if w.Code != 503 {
 			t.Errorf("%s: a create after Close = %d, want 503", mode, w.Code)
 		}
-		if got := s.dump(); got != want {
+		if got := s.Dump(); got != want {
 			t.Errorf("%s: records after Close = %s, want %s", mode, got, want)
 		}
 	}
@@ -625,8 +635,11 @@ func TestGoldenDataFile(t *testing.T) {
 		writeGoldenDataFile(t)
 	}
 	files, err := filepath.Glob("testdata/events-*.json")
-	if err != nil || files == nil {
-		t.Fatalf("no data file in testdata: %v", err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatal("testdata has no data file, want one for each format")
 	}
 	for _, golden := range files {
 		t.Run(filepath.Base(golden), func(t *testing.T) {
@@ -650,7 +663,7 @@ func TestGoldenDataFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, want := dump(store), dump(again)
+			got, want := apitest.Dump(store), apitest.Dump(again)
 			if got != want {
 				t.Errorf("the rows of the file are\n%s\nand are written today as\n%s", got, want)
 			}
@@ -699,7 +712,7 @@ func writeGoldenDataFile(t *testing.T) {
 
 // No array of records panics or is applied in part. The dump of an accepted one creates the same store.
 func FuzzRecords(f *testing.F) {
-	f.Add(seed)
+	f.Add(apitest.Seed)
 	for _, records := range []string{
 		"[]", "[{}]", `[{"delete":{"user":"usr_ada"}}]`,
 		`[{"event":{"id":"evt_1","status":"published","title":null}}]`,
@@ -711,11 +724,11 @@ func FuzzRecords(f *testing.F) {
 		f.Add(records)
 	}
 	f.Fuzz(func(t *testing.T, records string) {
-		s := newService(t, inMemory, nil)
-		before := s.dump()
-		err := s.store.ApplyJSON([]byte(records))
+		s := apitest.New(t, apitest.Memory, nil)
+		before := s.Dump()
+		err := s.Store.ApplyJSON([]byte(records))
 		if err != nil {
-			if got := s.dump(); got != before {
+			if got := s.Dump(); got != before {
 				t.Errorf("ApplyJSON = %v: records = %s, want %s", err, got, before)
 			}
 			if strings.Contains(err.Error(), "\n") {
@@ -723,13 +736,13 @@ func FuzzRecords(f *testing.F) {
 			}
 			return
 		}
-		want := s.dump()
+		want := s.Dump()
 		copied := events.NewStore(nil)
 		err = copied.ApplyJSON([]byte(want))
 		if err != nil {
 			t.Errorf("ApplyJSON of the dump %s = %v", want, err)
 		}
-		if got := dump(copied); got != want {
+		if got := apitest.Dump(copied); got != want {
 			t.Errorf("records of the dump = %s, want %s", got, want)
 		}
 	})

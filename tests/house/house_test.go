@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,8 @@ import (
 
 var tree = os.DirFS("../..")
 
-// isProgram reports whether a file is part of the program: Go, but no test, example or check.
+// isProgram reports whether a file is part of the program or a package of its own for tests, but no test,
+// example or check.
 func isProgram(name string) bool {
 	return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") &&
 		!strings.HasPrefix(name, "examples/") && !strings.HasPrefix(name, ".ci/")
@@ -29,7 +29,7 @@ func isProgram(name string) bool {
 // with.
 func TestImports(t *testing.T) {
 	const module = "example.com/events"
-	standard := []string{"flag", "net/http", "net/http/httptest", "os", "testing"}
+	restricted := []string{"flag", "net/http", "net/http/httptest", "os", "testing"}
 	allowed := map[string]string{
 		"cmd/":                 "events os",
 		"main.go":              "cli httpapi jsondb operator testdouble webui net/http os",
@@ -37,6 +37,7 @@ func TestImports(t *testing.T) {
 		"auth.go":              "httpapi jsondb schema strict net/http",
 		"store.go":             "httpapi jsondb schema strict",
 		"eventstest/":          "events httpapi testdouble net/http testing",
+		"internal/apitest/":    "events eventstest httpapi strict testdouble net/http net/http/httptest testing",
 		"internal/operator/":   "cli httpapi strict net/http os",
 		"internal/testdouble/": "httpapi schema strict net/http",
 		"internal/cli/":        "flag os",
@@ -74,18 +75,14 @@ func TestImports(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			first, _, _ := strings.Cut(imported, "/")
-			own := imported == module || strings.HasPrefix(imported, module+"/")
-			if strings.Contains(first, ".") && !own {
-				t.Errorf("%s imports %s, which isn't in the standard library", name, imported)
-			}
 			short := imported
-			if own {
+			if strings.HasPrefix(imported+"/", module+"/") {
 				short = path.Base(imported)
+			} else if !slices.Contains(restricted, imported) && isStandard(imported) {
+				continue
 			}
-			if (own || slices.Contains(standard, imported)) &&
-				!slices.Contains(strings.Fields(allowed[room]), short) {
-				t.Errorf("%s imports %s, which isn't in its list", name, imported)
+			if !slices.Contains(strings.Fields(allowed[room]), short) {
+				t.Errorf("%s imports %s, want only %s and the rest of the standard library", name, imported, allowed[room])
 			}
 		}
 		return nil
@@ -95,20 +92,33 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// isStandard reports whether a package is in the standard library.
+func isStandard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".") // not a domain
+}
+
 const maxColumns = 110 // of a line; a tab counts as four
+
+// isDocument reports whether a file is a document.
+func isDocument(name string) bool {
+	return strings.HasSuffix(name, ".md") && !strings.Contains(name, "node_modules/")
+}
 
 // TestWidth checks the width of the lines of the program and the documents. Rows of tables may be wider.
 func TestWidth(t *testing.T) {
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
-		document := strings.HasSuffix(name, ".md") && !strings.Contains(name, "node_modules/")
-		if err != nil || !isProgram(name) && !document {
+		if err != nil || !isProgram(name) && !isDocument(name) {
 			return err
 		}
 		text, err := fs.ReadFile(tree, name)
 		for i, line := range strings.Split(string(text), "\n") {
+			if isDocument(name) && strings.HasPrefix(line, "|") {
+				continue
+			}
 			columns := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
-			if columns > maxColumns && !(document && strings.HasPrefix(line, "|")) {
-				t.Errorf("%s:%d has %d columns, want at most %d", name, i+1, columns, maxColumns)
+			if columns > maxColumns {
+				t.Errorf("%s:%d: got %d columns, want at most %d", name, i+1, columns, maxColumns)
 			}
 		}
 		return err
@@ -118,42 +128,83 @@ func TestWidth(t *testing.T) {
 	}
 }
 
+// document is what TestLinks looks at in a document.
+type document struct {
+	anchors []string // of the headings
+	links   []string // targets, with anchors
+}
+
+// readDocument reads a document without its code blocks.
+func readDocument(text string) (d document) {
+	code := false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
+			code = !code
+		}
+		if code {
+			continue
+		}
+		heading := strings.TrimLeft(line, "#")
+		if heading != line {
+			d.anchors = append(d.anchors, anchor(strings.TrimSpace(heading)))
+		}
+		_, rest, found := strings.Cut(line, "](")
+		for found {
+			target, _, _ := strings.Cut(rest, ")")
+			d.links = append(d.links, target)
+			_, rest, found = strings.Cut(rest, "](")
+		}
+	}
+	return d
+}
+
+// anchor returns the anchor of a heading: in lower case, with dashes for spaces and without punctuation.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return -1
+	}, strings.ToLower(heading))
+}
+
 // TestLinks: each link of a document to a file or to a heading leads there.
 func TestLinks(t *testing.T) {
-	code := regexp.MustCompile("(?s)```.*?```")
-	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
-	noAnchor := regexp.MustCompile("[^a-z0-9 _-]")
-	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
-	texts := map[string]string{}            // of the documents, without their code
-	anchors := map[string]map[string]bool{} // of the headings of each
+	documents := map[string]document{}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(name, ".md") || strings.Contains(name, "node_modules/") {
+		if err != nil || !isDocument(name) {
 			return err
 		}
 		text, err := fs.ReadFile(tree, name)
-		texts[name] = code.ReplaceAllString(string(text), "")
-		anchors[name] = map[string]bool{"": true}
-		for _, found := range heading.FindAllStringSubmatch(texts[name], -1) {
-			anchor := noAnchor.ReplaceAllString(strings.ToLower(found[1]), "")
-			anchors[name][strings.ReplaceAll(anchor, " ", "-")] = true
-		}
+		documents[name] = readDocument(string(text))
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range texts {
-		for _, found := range link.FindAllStringSubmatch(text, -1) {
-			file, anchor := name, found[2]
-			if found[1] != "" {
-				file = path.Join(path.Dir(name), found[1])
-			}
-			if strings.Contains(found[1], "://") {
+	for name, d := range documents {
+		for _, link := range d.links {
+			if strings.Contains(link, "://") {
 				continue
 			}
-			_, err := fs.Stat(tree, file)
-			if err != nil || anchor != "" && !anchors[file][anchor] {
-				t.Errorf("%s links to %s#%s, which is not there", name, found[1], anchor)
+			file, heading, _ := strings.Cut(link, "#")
+			target := name
+			if file != "" {
+				target = path.Join(path.Dir(name), file)
+			}
+			_, err := fs.Stat(tree, target)
+			if err != nil {
+				t.Errorf("%s: link to %s: got %v, want a file", name, link, err)
+				continue
+			}
+			if heading == "" {
+				continue
+			}
+			if !slices.Contains(documents[target].anchors, heading) {
+				t.Errorf("%s: link to %s: got headings %q, want that one", name, link, documents[target].anchors)
 			}
 		}
 	}

@@ -1,4 +1,5 @@
-package events_test
+// Package speed has benchmarks of the API and the store, without the network.
+package speed
 
 import (
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"example.com/events"
+	"example.com/events/internal/apitest"
 )
 
 // discard is a ResponseWriter that costs nothing.
@@ -23,9 +25,9 @@ func (d *discard) Write(p []byte) (int, error)       { return len(p), nil }
 func (d *discard) WriteString(p string) (int, error) { return len(p), nil }
 
 // newBenchmark returns a service with n events of Ada, a tenth of them drafts.
-func newBenchmark(b *testing.B, mode string, n int) *service {
+func newBenchmark(b *testing.B, mode apitest.Mode, n int) *apitest.Service {
 	b.Helper()
-	s := newService(b, mode, nil)
+	s := apitest.New(b, mode, nil)
 	start := time.Date(2027, 1, 2, 18, 0, 0, 0, time.UTC)
 	records := make([]events.Record, n)
 	for i := range records {
@@ -41,7 +43,7 @@ func newBenchmark(b *testing.B, mode string, n int) *service {
 			LocationType: new("in_person"), LocationCity: new("Lisbon"), LocationCountry: new("PT"),
 		}
 	}
-	err := s.store.Apply(records...)
+	err := s.Store.Apply(records...)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -51,23 +53,23 @@ func newBenchmark(b *testing.B, mode string, n int) *service {
 // BenchmarkRead measures handlers without net/http. Each read does more than the one before.
 func BenchmarkRead(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
-		s := newBenchmark(b, inMemory, n)
+		s := newBenchmark(b, apitest.Memory, n)
 		for _, read := range []struct{ name, path string }{
 			{"me", "/users/me"},
 			{"one", "/events/evt_000000000777"},
 			{"list1", "/events?limit=1"},
-			{"cursor", "/events?limit=1&" + s.get("/events?limit=1").next()},
+			{"cursor", "/events?limit=1&" + s.Get("/events?limit=1").Next()},
 			{"list50", "/events?limit=50"},
 			{"list100", "/events?limit=100"},
 			{"drafts50", "/events?limit=50&status=draft"},
 		} {
 			b.Run(fmt.Sprintf("%s/%d", read.name, n), func(b *testing.B) {
 				b.ReportAllocs()
-				r := newRequest("GET", base+read.path, nil)
+				r := apitest.NewRequest("GET", events.BasePath+read.path, nil)
 				w := &discard{header: http.Header{}}
 				for b.Loop() {
 					clear(w.header)
-					s.handler.ServeHTTP(w, r)
+					s.Handler.ServeHTTP(w, r)
 				}
 				if w.status != 200 {
 					b.Fatalf("status = %d, want 200", w.status)
@@ -78,11 +80,11 @@ func BenchmarkRead(b *testing.B) {
 }
 
 func BenchmarkCreate(b *testing.B) {
-	for _, mode := range []string{inMemory, onFile} {
+	for _, mode := range []apitest.Mode{apitest.Memory, apitest.File} {
 		for _, n := range []int{1_000, 100_000} {
 			b.Run(fmt.Sprintf("%s/%d", mode, n), func(b *testing.B) {
 				s := newBenchmark(b, mode, n)
-				request := newRequest("POST", base+"/events/create", strings.NewReader(newEvent))
+				request := apitest.NewRequest("POST", events.BasePath+"/events/create", strings.NewReader(apitest.NewEvent))
 				b.ReportAllocs()
 				b.SetParallelism(32)
 				b.ResetTimer()
@@ -91,8 +93,8 @@ func BenchmarkCreate(b *testing.B) {
 					for pb.Next() {
 						clear(w.header)
 						r := *request
-						r.Body = io.NopCloser(strings.NewReader(newEvent))
-						s.handler.ServeHTTP(w, &r)
+						r.Body = io.NopCloser(strings.NewReader(apitest.NewEvent))
+						s.Handler.ServeHTTP(w, &r)
 						if w.status != 201 {
 							b.Errorf("status = %d, want 201", w.status)
 						}
@@ -105,16 +107,16 @@ func BenchmarkCreate(b *testing.B) {
 
 // BenchmarkOpen measures a startup with 100,000 events.
 func BenchmarkOpen(b *testing.B) {
-	s := newBenchmark(b, onFile, 100_000)
-	s.store.Close()
+	s := newBenchmark(b, apitest.File, 100_000)
+	s.Store.Close()
 	for b.Loop() {
-		s.reopen()
+		s.Reopen()
 	}
 }
 
 // BenchmarkApply merges a thousand records at a time into events that exist.
 func BenchmarkApply(b *testing.B) {
-	s := newBenchmark(b, inMemory, 100_000)
+	s := newBenchmark(b, apitest.Memory, 100_000)
 	const n = 1000
 	var arrays [2]string
 	for i, status := range []string{"draft", "published"} {
@@ -127,7 +129,7 @@ func BenchmarkApply(b *testing.B) {
 	b.ReportAllocs()
 	round := 0
 	for b.Loop() {
-		s.apply(arrays[round%2])
+		s.Apply(arrays[round%2])
 		round++
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/record")

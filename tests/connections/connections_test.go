@@ -1,4 +1,5 @@
-package events_test
+// Package connections tests what happens on a connection: malformed requests, HEAD, Expect and slow commits.
+package connections
 
 import (
 	"bufio"
@@ -15,21 +16,11 @@ import (
 	"time"
 
 	"example.com/events"
+	"example.com/events/internal/apitest"
 	"example.com/events/internal/httpapi"
 )
 
-// startServer starts a server as the program runs it, and returns its address.
-func startServer(t *testing.T, handler http.Handler) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httpapi.NewServer(handler)
-	go srv.Serve(listener)
-	t.Cleanup(func() { srv.Close() })
-	return listener.Addr().String()
-}
+const base = events.BasePath
 
 // readResponses returns the responses on a connection until it ends.
 func readResponses(t *testing.T, conn net.Conn, method string) []*http.Response {
@@ -44,7 +35,7 @@ func readResponses(t *testing.T, conn net.Conn, method string) []*http.Response 
 		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			t.Errorf("%s: body: %v", r.Status, err)
+			t.Errorf("%s: body: got %v, want all of it", r.Status, err)
 		}
 		r.Body = io.NopCloser(strings.NewReader(string(body)))
 		all = append(all, r)
@@ -54,7 +45,7 @@ func readResponses(t *testing.T, conn net.Conn, method string) []*http.Response 
 // These requests reach us, or are refused by net/http in its own words.
 func TestRawHTTP(t *testing.T) {
 	t.Parallel()
-	addr := startServer(t, newService(t, inMemory, nil).handler)
+	addr := apitest.Listen(t, apitest.New(t, apitest.Memory, nil).Handler)
 	const (
 		host   = "Host: x\r\n"
 		key    = "x-service-api-key: svc_live_ada\r\n"
@@ -67,8 +58,8 @@ func TestRawHTTP(t *testing.T) {
 		end    = "\r\n"
 		second = get + end // another request on the same connection
 	)
-	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(newEvent), newEvent)
-	length := fmt.Sprintf("Content-Length: %d\r\n", len(newEvent))
+	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(apitest.NewEvent), apitest.NewEvent)
+	length := fmt.Sprintf("Content-Length: %d\r\n", len(apitest.NewEvent))
 	for _, tt := range []struct {
 		name, request string
 		want          string // statuses
@@ -91,11 +82,12 @@ func TestRawHTTP(t *testing.T) {
 		{"GET with a body", get + "Content-Length: 3\r\n" + end + "abc" + second, "200 200"},
 		{"chunked body", post + chunks + end + chunked + second, "201"},
 		{"length and chunks", post + "Content-Length: 5\r\n" + chunks + end + chunked + second, "201"},
-		{"length and chunks of a GET", get + "Content-Length: 5\r\n" + chunks + end + "0\r\n\r\n" + second, "200"},
+		{"length and chunks of a GET",
+			get + "Content-Length: 5\r\n" + chunks + end + "0\r\n\r\n" + second, "200"},
 		{"length and chunks without a key",
 			me + "Content-Length: 5\r\n" + chunks + end + "0\r\n\r\n" + second, "401"},
-		{"the same length twice", post + length + length + end + newEvent, "201"},
-		{"body cut short", post + "Content-Length: 5000\r\n" + end + newEvent, "408"},
+		{"the same length twice", post + length + length + end + apitest.NewEvent, "201"},
+		{"body cut short", post + "Content-Length: 5000\r\n" + end + apitest.NewEvent, "408"},
 		{"two lengths", post + "Content-Length: 5\r\nContent-Length: 6\r\n" + end + "abcdef", "400"},
 		{"length with a sign", post + "Content-Length: +3\r\n" + end + "abc", "400"},
 		{"negative length", post + "Content-Length: -3\r\n" + end + "abc", "400"},
@@ -126,12 +118,13 @@ func TestRawHTTP(t *testing.T) {
 			for _, r := range readResponses(t, conn, method) {
 				got = append(got, fmt.Sprint(r.StatusCode))
 				ours := r.Header.Get("Cache-Control") == "no-store"
-				if isJSON := r.Header.Get("Content-Type") == "application/json"; isJSON != ours {
-					t.Errorf("%s: header = %v, want JSON with our headers, or neither", r.Status, r.Header)
+				isJSON := r.Header.Get("Content-Type") == "application/json"
+				if isJSON != ours {
+					t.Errorf("%s: header: got %v, want JSON with our headers, or neither", r.Status, r.Header)
 				}
 			}
 			if strings.Join(got, " ") != tt.want {
-				t.Errorf("%.200q: statuses = %s, want %s", tt.request, got, tt.want)
+				t.Errorf("%.200q: statuses: got %s, want %s", tt.request, got, tt.want)
 			}
 		})
 	}
@@ -140,7 +133,7 @@ func TestRawHTTP(t *testing.T) {
 // A client that sends Expect learns that its body is too large before it sends it.
 func TestExpectContinue(t *testing.T) {
 	t.Parallel()
-	conn, err := net.Dial("tcp", startServer(t, newService(t, inMemory, nil).handler))
+	conn, err := net.Dial("tcp", apitest.Listen(t, apitest.New(t, apitest.Memory, nil).Handler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,14 +141,17 @@ func TestExpectContinue(t *testing.T) {
 	fmt.Fprintf(conn, "POST %s/events/create HTTP/1.1\r\nHost: x\r\nx-service-api-key: svc_live_ada\r\n"+
 		"Expect: 100-continue\r\nContent-Length: 2000000\r\n\r\n", base)
 	responses := readResponses(t, conn, "POST")
-	if len(responses) != 1 || responses[0].StatusCode != 413 {
-		t.Errorf("responses = %v, want 413 and the end of the connection", responses)
+	if len(responses) != 1 {
+		t.Fatalf("responses: got %v, want one and the end of the connection", responses)
+	}
+	if got := responses[0].StatusCode; got != 413 {
+		t.Errorf("status: got %d, want 413", got)
 	}
 }
 
 func TestHEAD(t *testing.T) {
 	t.Parallel()
-	url := "http://" + startServer(t, newService(t, inMemory, nil).handler) + base
+	url := "http://" + apitest.Listen(t, apitest.New(t, apitest.Memory, nil).Handler) + base
 	for _, path := range []string{"/events", "/events/one", "/events/nowhere", "/openapi"} {
 		var header [2]http.Header
 		for i, method := range []string{"GET", "HEAD"} {
@@ -170,7 +166,7 @@ func TestHEAD(t *testing.T) {
 			header[i] = resp.Header
 		}
 		if !maps.EqualFunc(header[0], header[1], slices.Equal) {
-			t.Errorf("HEAD %s: header = %v, want that of GET, %v", path, header[1], header[0])
+			t.Errorf("HEAD %s: header: got %v, want as for GET %v", path, header[1], header[0])
 		}
 	}
 }
@@ -180,7 +176,7 @@ func TestSlowCommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slow := false
-		s := newService(t, inMemory, &events.Config{Now: func() time.Time {
+		s := apitest.New(t, apitest.Memory, &events.Config{Now: func() time.Time {
 			if slow {
 				time.Sleep(40 * time.Second) // within the transaction
 			}
@@ -188,15 +184,15 @@ func TestSlowCommit(t *testing.T) {
 		}})
 		slow = true
 		client, server := net.Pipe()
-		srv := httpapi.NewServer(s.handler)
+		srv := httpapi.NewServer(s.Handler)
 		httpapi.ServeConn(srv, server)
 		defer srv.Close()
-		r := httptest.NewRequest("POST", base+"/events/create", strings.NewReader(newEvent))
+		r := httptest.NewRequest("POST", base+"/events/create", strings.NewReader(apitest.NewEvent))
 		r.Header.Set("x-service-api-key", "svc_live_ada")
 		go r.Write(client)
 		resp, err := http.ReadResponse(bufio.NewReader(client), r)
 		if err != nil {
-			t.Fatalf("a create with a slow commit: %v", err)
+			t.Fatalf("a create with a slow commit: got %v, want a response", err)
 		}
 		if resp.StatusCode != 201 {
 			t.Errorf("a create with a slow commit = %s, want 201", resp.Status)

@@ -1,0 +1,384 @@
+// Package apitest has what the tests of the API share: a seed, services over each kind of store, and
+// responses that are compared with openapi.json.
+package apitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/events"
+	"example.com/events/eventstest"
+	"example.com/events/internal/httpapi"
+	"example.com/events/internal/testdouble"
+)
+
+const base = events.BasePath
+
+// Seed has two hosts. Ada has events of both statuses, and one of them has guests.
+const Seed = `[
+{"user":{"id":"usr_ada","name":"Ada Lovelace","email":"ada@example.com","timezone":"Europe/London",
+	"created_at":"2026-01-01T00:00:00Z"}},
+{"user":{"id":"usr_bob","name":"Bob","email":"bob@example.com","created_at":"2026-01-02T00:00:00Z"}},
+{"key":{"id":"key_ada","user_id":"usr_ada","secret":"svc_live_ada"}},
+{"key":{"id":"key_old","user_id":"usr_ada","secret":"svc_live_old","revoked_at":"2026-02-01T00:00:00Z"}},
+{"key":{"id":"key_bob","user_id":"usr_bob","secret":"svc_live_bob"}},
+{"event":{"id":"evt_1","slug":"one","host_id":"usr_ada","title":"One","start_at":"2027-03-01T10:00:00Z",
+	"end_at":"2027-03-01T12:00:00Z","status":"draft","created_at":"2026-03-01T00:00:00Z"}},
+{"event":{"id":"evt_2","slug":"two","host_id":"usr_ada","title":"Two","start_at":"2027-03-02T10:00:00Z",
+	"end_at":"2027-03-02T12:00:00Z","created_at":"2026-03-02T00:00:00Z"}},
+{"event":{"id":"evt_3","slug":"three","host_id":"usr_ada","title":"Three","start_at":"2027-03-03T10:00:00Z",
+	"end_at":"2027-03-03T12:00:00Z","created_at":"2026-03-03T00:00:00.5Z"}},
+{"event":{"id":"evt_bob","slug":"bobs","host_id":"usr_bob","title":"Bob's","start_at":"2027-03-01T10:00:00Z",
+	"end_at":"2027-03-01T12:00:00Z","created_at":"2026-03-04T00:00:00Z"}},
+{"guest":{"id":"gst_1","event_id":"evt_1","name":"Grace Hopper","email":"grace@example.com",
+	"created_at":"2026-04-01T00:00:00Z"}},
+{"guest":{"id":"gst_2","event_id":"evt_1","email":"alan@example.com","status":"invited",
+	"created_at":"2026-04-02T00:00:00Z"}},
+{"guest":{"id":"gst_3","event_id":"evt_1","name":"Kurt","status":"declined",
+	"created_at":"2026-04-03T00:00:00Z"}}
+]`
+
+// MayDay has the fields of an event that a create needs in addition to a title.
+const MayDay = `"start_at":"2027-05-01T18:00:00Z","end_at":"2027-05-01T20:00:00Z"`
+
+// NewEvent is the body of a create.
+const NewEvent = `{"title":"Launch",` + MayDay + `}`
+
+const (
+	AsBob   = "x-service-api-key: svc_live_bob"
+	Keyless = "keyless" // instead of a header: send no key
+)
+
+// EmptyIsNull are the fields of a create in which an empty string means null.
+var EmptyIsNull = []string{"timezone", "location_type", "visibility", "cover_image_url", "meeting_url"}
+
+// Mode is the kind of server that a service is.
+type Mode string
+
+const (
+	Memory   Mode = "memory"
+	File     Mode = "file"
+	Reopened Mode = "reopened file" // the store is closed and opened again before each request
+	Double   Mode = "double"        // a test double, with a clock and IDs of its own
+)
+
+// Run runs a test in some modes or, if none are given, in Memory, Reopened and Double.
+func Run(t *testing.T, test func(t *testing.T, mode Mode), modes ...Mode) {
+	if modes == nil {
+		modes = []Mode{Memory, Reopened, Double}
+	}
+	for _, mode := range modes {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			test(t, mode)
+		})
+	}
+}
+
+// Service is the API over a store with the seed. Its requests have Ada's key.
+type Service struct {
+	Path    string // of the data file
+	Store   *events.Store
+	Handler http.Handler
+
+	t    testing.TB
+	mode Mode
+	cfg  *events.Config
+}
+
+// New returns a service, which is closed when the test ends. A double takes no config.
+func New(t testing.TB, mode Mode, cfg *events.Config) *Service {
+	t.Helper()
+	s := &Service{t: t, mode: mode, cfg: cfg}
+	switch mode {
+	case Memory:
+		s.use(events.NewStore(cfg))
+	case Double:
+		srv := eventstest.New(t, eventstest.NoListener(), eventstest.AllowUnknownRoutes())
+		s.Store = srv.Store
+		s.Handler = srv.Handler()
+	default:
+		s.Path = filepath.Join(t.TempDir(), "events.json")
+		s.open()
+		t.Cleanup(func() { s.Store.Close() })
+	}
+	s.Apply(Seed)
+	return s
+}
+
+// NewOver returns a service over a store, without the seed.
+func NewOver(t testing.TB, store *events.Store) *Service {
+	s := &Service{t: t, mode: Memory}
+	s.use(store)
+	return s
+}
+
+// With returns a service in memory for another test, over the same store.
+func (s *Service) With(t testing.TB) *Service {
+	other := *s
+	other.t = t
+	return &other
+}
+
+func (s *Service) use(store *events.Store) {
+	s.Store = store
+	s.Handler = events.New(store)
+}
+
+func (s *Service) open() {
+	s.t.Helper()
+	store, err := events.Open(s.Path, s.cfg)
+	if err != nil {
+		s.t.Fatalf("Open: got %v, want a store", err)
+	}
+	s.use(store)
+}
+
+// Reopen closes the store and opens it again.
+func (s *Service) Reopen() {
+	s.t.Helper()
+	err := s.Store.Close()
+	if err != nil {
+		s.t.Fatalf("Close: got %v, want no error", err)
+	}
+	s.open()
+}
+
+// Apply applies an array of records.
+func (s *Service) Apply(records string) {
+	s.t.Helper()
+	err := s.Store.ApplyJSON([]byte(records))
+	if err != nil {
+		s.t.Fatalf("ApplyJSON(%s): got %v, want no error", records, err)
+	}
+}
+
+// Intercept sets a function that serves requests in place of their handlers.
+func (s *Service) Intercept(f httpapi.Intercept) { s.Handler.(testdouble.Server).Mux().Intercept = f }
+
+// Dump returns all records, one a line.
+func (s *Service) Dump() string { return Dump(s.Store) }
+
+// Dump returns all records of a store, one a line.
+func Dump(store *events.Store) string {
+	return operate(events.New(store), "GET", "/records", "").Body
+}
+
+// Operator returns the handler of the operator's routes.
+func (s *Service) Operator() http.Handler { return s.Handler.(testdouble.Server).Operator() }
+
+// Operate sends a request to the operator's routes.
+func (s *Service) Operate(method, target, body string) Response {
+	return operate(s.Handler, method, target, body)
+}
+
+func operate(handler http.Handler, method, target, body string) Response {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded") // as curl -d sends it
+	return serve(handler.(testdouble.Server).Operator(), r)
+}
+
+func serve(handler http.Handler, r *http.Request) Response {
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return Response{r.Method + " " + r.RequestURI, w.Code, w.Result().Header, w.Body.String()}
+}
+
+// Serve serves a request and checks that openapi.json describes the response.
+func (s *Service) Serve(r *http.Request) Response {
+	s.t.Helper()
+	if s.mode == Reopened {
+		s.Reopen()
+	}
+	response := serve(s.Handler, r)
+	for _, problem := range describe(r.Method, r.URL.Path, response) {
+		s.t.Errorf("%s, want a response as in openapi.json: %s", response, problem)
+	}
+	return response
+}
+
+// Send sends a request. A header is "Name: value".
+func (s *Service) Send(method, target string, body io.Reader, headers ...string) Response {
+	s.t.Helper()
+	return s.Serve(NewRequest(method, target, body, headers...))
+}
+
+// Do is Send for a path below the base path.
+func (s *Service) Do(method, path, body string, headers ...string) Response {
+	s.t.Helper()
+	return s.Send(method, base+path, strings.NewReader(body), headers...)
+}
+
+// Get sends a GET for a path below the base path.
+func (s *Service) Get(path string, headers ...string) Response {
+	s.t.Helper()
+	return s.Do("GET", path, "", headers...)
+}
+
+// Create sends a request to create an event.
+func (s *Service) Create(body string, headers ...string) Response {
+	s.t.Helper()
+	return s.Do("POST", "/events/create", body, headers...)
+}
+
+// NewRequest returns a request with Ada's key, unless the headers have a key or are keyless.
+func NewRequest(method, target string, body io.Reader, headers ...string) *http.Request {
+	r := httptest.NewRequest(method, target, body)
+	r.Header.Set("x-service-api-key", "svc_live_ada")
+	for _, header := range headers {
+		name, _, _ := strings.Cut(header, ": ")
+		if name == Keyless || strings.EqualFold(name, "x-service-api-key") {
+			r.Header.Del("x-service-api-key")
+		}
+	}
+	for _, header := range headers {
+		name, value, found := strings.Cut(header, ": ")
+		if found {
+			r.Header.Add(name, value)
+		}
+	}
+	return r
+}
+
+// Listen serves a handler as the program does, until the test ends, and returns the address.
+func Listen(t testing.TB, handler http.Handler) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httpapi.NewServer(handler)
+	go srv.Serve(listener)
+	t.Cleanup(func() { srv.Close() })
+	return listener.Addr().String()
+}
+
+// Fetch sends a request over the network. A header is "Name: value".
+func Fetch(client *http.Client, method, url, body string, headers ...string) (Response, error) {
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		return Response{}, err
+	}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Set(name, value)
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return Response{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return Response{method + " " + r.URL.RequestURI(), resp.StatusCode, resp.Header, string(text)}, err
+}
+
+// Response is the response to a request.
+type Response struct {
+	Request string // method and target
+	Status  int
+	Header  http.Header
+	Body    string
+}
+
+// String returns what a failed test needs: method, target, status and body.
+func (r Response) String() string {
+	return fmt.Sprintf("%.200s: got %d %.1000s", r.Request, r.Status, r.Body)
+}
+
+// Message returns the message of an error.
+func (r Response) Message() string {
+	var e struct{ Error struct{ Message string } }
+	json.Unmarshal([]byte(r.Body), &e)
+	return e.Error.Message
+}
+
+// ID returns the ID of the object in a response.
+func (r Response) ID() string {
+	var object struct{ ID string }
+	json.Unmarshal([]byte(r.Body), &object)
+	return object.ID
+}
+
+// IDs returns the IDs of the objects in a list, separated by spaces.
+func (r Response) IDs() string {
+	var list struct{ Data []struct{ ID string } }
+	json.Unmarshal([]byte(r.Body), &list)
+	var ids []string
+	for _, object := range list.Data {
+		ids = append(ids, object.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+// Next returns the query parameter for the page after a list, or "" if there is none.
+func (r Response) Next() string {
+	var list struct {
+		HasMore    bool    `json:"has_more"`
+		NextCursor *string `json:"next_cursor"`
+	}
+	json.Unmarshal([]byte(r.Body), &list)
+	if list.NextCursor == nil {
+		return ""
+	}
+	return "cursor=" + *list.NextCursor
+}
+
+// WantStatus fails the test unless the response has a status.
+func (r Response) WantStatus(t testing.TB, status int) {
+	t.Helper()
+	if r.Status != status {
+		t.Errorf("%s, want %d", r, status)
+	}
+}
+
+// WantError fails the test unless the response is an error with a status and a text in its message.
+func (r Response) WantError(t testing.TB, status int, text string) {
+	t.Helper()
+	r.WantStatus(t, status)
+	if !strings.Contains(r.Message(), text) {
+		t.Errorf("%s, want a message with %q", r, text)
+	}
+}
+
+// WantHeader fails the test unless a header of the response has a value.
+func (r Response) WantHeader(t testing.TB, name, want string) {
+	t.Helper()
+	got := r.Header.Get(name)
+	if got != want {
+		t.Errorf("%s: header %s: got %q, want %q", r.Request, name, got, want)
+	}
+}
+
+// WantBody fails the test unless the response has a body.
+func (r Response) WantBody(t testing.TB, want string) {
+	t.Helper()
+	if r.Body != want {
+		t.Errorf("%s, want %s", r, want)
+	}
+}
+
+// WantIDs fails the test unless the response is a list of the objects with these IDs.
+func (r Response) WantIDs(t testing.TB, want string) {
+	t.Helper()
+	got := r.IDs()
+	if got != want {
+		t.Errorf("%s: IDs: got %s, want %s", r.Request, got, want)
+	}
+}
+
+// Decode decodes the body of a response.
+func Decode[T any](t testing.TB, r Response) (object T) {
+	t.Helper()
+	err := json.Unmarshal([]byte(r.Body), &object)
+	if err != nil {
+		t.Fatalf("%s, want JSON: %v", r, err)
+	}
+	return object
+}

@@ -1,0 +1,346 @@
+package apitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"example.com/events"
+	"example.com/events/internal/strict"
+)
+
+type object = map[string]any
+
+// Document returns openapi.json, as the API serves it.
+var Document = sync.OnceValue(func() object {
+	store := events.NewStore(nil)
+	var document object
+	err := store.ApplyJSON([]byte(Seed))
+	if err == nil {
+		r := serve(events.New(store), NewRequest("GET", base+"/openapi", nil))
+		err = json.Unmarshal([]byte(r.Body), &document)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return document
+})
+
+// Lookup returns the value at a path of names in an object of the document, or nil. It follows references.
+func Lookup(value any, names ...string) any {
+	for _, name := range names {
+		o, _ := resolve(value).(object)
+		value = o[name]
+	}
+	return resolve(value)
+}
+
+// resolve returns the component that a reference names, or the value itself.
+func resolve(value any) any {
+	o, _ := value.(object)
+	ref, ok := o["$ref"].(string)
+	if !ok {
+		return value
+	}
+	return Lookup(Document(), strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
+}
+
+// Operations returns the operations of the document, such as "GET /events/{id}".
+func Operations() []string {
+	var all []string
+	for path, methods := range Document()["paths"].(object) {
+		for method := range methods.(object) {
+			all = append(all, strings.ToUpper(method)+" "+path)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Operation returns the description of an operation.
+func Operation(name string) any {
+	method, path, _ := strings.Cut(name, " ")
+	return Lookup(Document(), "paths", path, strings.ToLower(method))
+}
+
+// FindOperation returns the operation of a request, or "". It takes a HEAD for a GET.
+func FindOperation(method, path string) string {
+	path, found := strings.CutPrefix(path, base)
+	if !found {
+		return ""
+	}
+	name := strings.Replace(method, "HEAD", "GET", 1) + " " + path
+	if slices.Contains(Operations(), name) {
+		return name
+	}
+	for _, operation := range Operations() {
+		pattern := strings.ReplaceAll(operation, "{id}", "[^/]+")
+		if matches("^"+pattern+"$", name) {
+			return operation
+		}
+	}
+	return ""
+}
+
+// commonHeaders are the headers of every response.
+var commonHeaders = map[string]string{
+	"Access-Control-Allow-Origin": "*",
+	"Access-Control-Expose-Headers": "location, idempotency-replayed, retry-after, www-authenticate, " +
+		"x-request-id",
+	"Cache-Control":          "no-store",
+	"X-Content-Type-Options": "nosniff",
+}
+
+// undescribedHeaders are the headers of responses that the document has in words only: those of net/http, of
+// an OPTIONS and of a 405.
+const undescribedHeaders = "^(Content-Type|Content-Length|Connection|Date|Allow|" +
+	"Access-Control-(Allow-(Methods|Headers)|Max-Age))$"
+
+// describe returns how the response to a request differs from its description.
+func describe(method, path string, r Response) (problems []string) {
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	for name, want := range commonHeaders {
+		if got := strings.Join(r.Header[name], "; "); got != want {
+			add("%s = %q, want %q", name, got, want)
+		}
+	}
+	if r.Status == 204 {
+		if r.Body != "" {
+			add("a 204 has a body")
+		}
+		return problems
+	}
+	description := descriptionOf(method, path, r.Status)
+	if description == nil {
+		add("the status is not described")
+		return problems
+	}
+	headers, _ := Lookup(description, "headers").(object)
+	for name, header := range headers {
+		value, given := r.Header[http.CanonicalHeaderKey(name)]
+		if required, _ := Lookup(header, "required").(bool); required && !given {
+			add("%s is missing", name)
+		}
+		if given {
+			problems = append(problems, Validate(Lookup(header, "schema"), value[0], name, false)...)
+		}
+	}
+	for name := range r.Header {
+		described := slices.ContainsFunc(slices.Collect(maps.Keys(headers)), func(known string) bool {
+			return strings.EqualFold(known, name)
+		})
+		if commonHeaders[name] == "" && !described && !matches(undescribedHeaders, name) {
+			add("%s is not described", name)
+		}
+	}
+	if got := r.Header.Get("Content-Type"); got != "application/json" {
+		add("Content-Type = %q, want application/json", got)
+	}
+	if got := r.Header.Get("Content-Length"); got != strconv.Itoa(len(r.Body)) && method != "HEAD" {
+		add("Content-Length = %s, want %d", got, len(r.Body))
+	}
+	if method == "HEAD" {
+		return problems
+	}
+	var value any
+	err := json.Unmarshal([]byte(r.Body), &value)
+	if err != nil {
+		add("%v", err)
+	}
+	schema := Lookup(description, "content", "application/json", "schema")
+	problems = append(problems, Validate(schema, value, "body", true)...)
+	if r.Status < 400 {
+		return problems
+	}
+	code, _ := Lookup(value, "error", "code").(string)
+	text, _ := Lookup(description, "description").(string)
+	if !strings.HasPrefix(text, "`"+code+"`:") {
+		add("code = %s, want the one that its description begins with: %s", code, text)
+	}
+	if !matches(`^([^A-Z]|Content-|Idempotency-|"|[\w-]+ is not known).*[^.]$`, r.Message()) {
+		add("the message must be in lower case, without a full stop")
+	}
+	return problems
+}
+
+// descriptionOf returns the description of a response, or nil. A request without an operation has the
+// errors of those that exist. A 405 is described in words only.
+func descriptionOf(method, path string, status int) any {
+	name := FindOperation(method, path)
+	if name != "" && status != 405 {
+		return Lookup(Operation(name), "responses", strconv.Itoa(status))
+	}
+	for _, name := range Operations() {
+		description := Lookup(Operation(name), "responses", strconv.Itoa(status))
+		if status >= 400 && description != nil {
+			return description
+		}
+	}
+	if status == 405 {
+		schema := object{"schema": Lookup(Document(), "components", "schemas", "Error")}
+		return object{"description": "`method_not_allowed`:", "content": object{"application/json": schema}}
+	}
+	return nil
+}
+
+// patternsInWords are rules that a schema has in its description only, because the pattern would break the
+// clients that are generated from it.
+var patternsInWords = map[string]string{
+	"Title":   `[^\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]`,
+	"Email":   `^[^\pZ\p{Cc}]*$`,
+	"Instant": `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{0,8}[1-9])?Z$`,
+	"WebUrl":  `^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@:][^/?#@]*([/?#]|$)`,
+}
+
+// Validate returns what is wrong with a value by a JSON Schema, in the part of that language that
+// openapi.json uses. If closed, an object must not have fields that its schema doesn't have.
+func Validate(schema, value any, place string, closed bool) (problems []string) {
+	add := func(format string, args ...any) {
+		problems = append(problems, place+" "+fmt.Sprintf(format, args...))
+	}
+	valid := func(schema any) bool { return Validate(schema, value, place, closed) == nil }
+	text, isText := value.(string)
+	number, isNumber := value.(float64)
+	list, _ := value.([]any)
+	fields, isObject := value.(object)
+	length := float64(utf8.RuneCountInString(text))
+	keywords := schema.(object)
+	for keyword, argument := range keywords {
+		bound, _ := argument.(float64)
+		words, _ := argument.(string)
+		switch keyword {
+		case "description", "default", "additionalProperties":
+		case "$ref":
+			problems = append(problems, Validate(resolve(schema), value, place, closed)...)
+			pattern := patternsInWords[path.Base(words)]
+			if isText && !matches(pattern, text) {
+				add("doesn't match %s", pattern)
+			}
+		case "type":
+			if typeOf(value) != words {
+				add("is of type %s, want %s", typeOf(value), words)
+			}
+		case "const":
+			if value != argument {
+				add("= %v, want %v", value, argument)
+			}
+		case "enum":
+			if !slices.Contains(argument.([]any), value) {
+				add("= %v, want one of %v", value, argument)
+			}
+		case "anyOf":
+			if !slices.ContainsFunc(argument.([]any), valid) {
+				add("= %v is none of the alternatives", value)
+			}
+		case "not":
+			if Validate(argument, value, place, false) == nil {
+				add("is excluded")
+			}
+		case "format":
+			if isText && !formats[words](text) {
+				add("= %q is no %s", text, words)
+			}
+		case "pattern":
+			if isText && !matches(words, text) {
+				add("= %q doesn't match %s", text, words)
+			}
+		case "minLength":
+			if isText && length < bound {
+				add("has %v characters, want at least %v", length, bound)
+			}
+		case "maxLength":
+			if isText && length > bound {
+				add("has %v characters, want at most %v", length, bound)
+			}
+		case "minimum":
+			if isNumber && number < bound {
+				add("= %v, want at least %v", number, bound)
+			}
+		case "maximum":
+			if isNumber && number > bound {
+				add("= %v, want at most %v", number, bound)
+			}
+		case "maxItems":
+			if float64(len(list)) > bound {
+				add("has %d items, want at most %v", len(list), bound)
+			}
+		case "items":
+			for i, item := range list {
+				problems = append(problems, Validate(argument, item, fmt.Sprint(place, "/", i), closed)...)
+			}
+		case "required":
+			for _, name := range argument.([]any) {
+				if _, given := fields[name.(string)]; isObject && !given {
+					add("lacks %s", name)
+				}
+			}
+		case "properties":
+			open, isSet := keywords["additionalProperties"].(bool)
+			for name, field := range fields {
+				part := argument.(object)[name]
+				switch {
+				case part != nil:
+					problems = append(problems, Validate(part, field, place+"/"+name, closed)...)
+				case isSet && !open, !isSet && closed:
+					add("has the field %s, which is not described", name)
+				}
+			}
+		default:
+			add("has a schema with the unknown keyword %s", keyword)
+		}
+	}
+	return problems
+}
+
+func typeOf(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case float64:
+		if value == float64(int64(value)) {
+			return "integer"
+		}
+		return "number"
+	}
+	return "object"
+}
+
+var formats = map[string]func(string) bool{
+	"date-time": isDateTime,
+	"uri":       strict.URL,
+}
+
+// isDateTime reports whether s is a date-time of RFC 3339. The server also accepts shorter forms, and not all
+// years. Package time knows no leap seconds.
+func isDateTime(s string) bool {
+	_, err := time.Parse(time.RFC3339, strings.ToUpper(s))
+	if err != nil {
+		_, err = strict.Time(s)
+	}
+	return err == nil && matches(`^.{10}[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):\d\d)$`, s)
+}
+
+var patterns sync.Map // compiled regular expressions
+
+func matches(pattern, s string) bool {
+	compiled, ok := patterns.Load(pattern)
+	if !ok {
+		compiled, _ = patterns.LoadOrStore(pattern, regexp.MustCompile(pattern))
+	}
+	return compiled.(*regexp.Regexp).MatchString(s)
+}

@@ -1,0 +1,390 @@
+// Package openapi compares openapi.json with the server. The requests of the tests at the top level do so as
+// well, because package apitest reports what a response has that the document lacks.
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"example.com/events"
+	"example.com/events/internal/apitest"
+	"example.com/events/internal/httpapi"
+	"example.com/events/internal/strict"
+)
+
+const base = events.BasePath
+
+type object = map[string]any
+
+// newService returns a service whose records have every value that a response can have.
+func newService(t *testing.T) *apitest.Service {
+	t.Helper()
+	records, err := os.ReadFile("testdata/seed.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := apitest.NewOver(t, events.NewStore(nil))
+	s.Apply(string(records))
+	return s
+}
+
+// concrete returns the path of an operation that can be requested.
+func concrete(path string) string { return strings.ReplaceAll(path, "{id}", "evt_1") }
+
+// The document has the operations of the server, which serves it.
+func TestOperations(t *testing.T) {
+	t.Parallel()
+	for _, name := range apitest.Operations() {
+		method, path, _ := strings.Cut(name, " ")
+		r := newService(t).Do(method, concrete(path), "")
+		if slices.Contains([]int{404, 405}, r.Status) {
+			t.Errorf("%s, want what is described", r)
+		}
+	}
+	s := newService(t)
+	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+		for path := range apitest.Document()["paths"].(object) {
+			if apitest.FindOperation(method, base+concrete(path)) == "" {
+				s.Do(method, concrete(path), "").WantStatus(t, 405)
+			}
+		}
+	}
+	file, err := os.ReadFile("../../openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Get("/openapi").Body; got != string(file) {
+		t.Errorf("GET /openapi: got %.100s…, want openapi.json", got)
+	}
+}
+
+// The limits of pages are as described.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	event := `{"event":{"host_id":"usr_ada","title":"T",` + apitest.MayDay + `}},`
+	guest := `{"guest":{"event_id":"evt_1","name":"G"}},`
+	s.Apply("[" + strings.Repeat(event+guest, 200) + `{"delete":{"user":"usr_none"}}]`)
+	for path, limit := range map[string]string{"/events": "EventLimit", "/events/evt_1/guests": "GuestLimit"} {
+		schema := apitest.Lookup(apitest.Document(), "components", "parameters", limit, "schema")
+		for query, want := range map[string]any{
+			"": apitest.Lookup(schema, "default"),
+			fmt.Sprint("?limit=", apitest.Lookup(schema, "maximum")): apitest.Lookup(schema, "maximum"),
+		} {
+			got := float64(len(strings.Fields(s.Get(path + query).IDs())))
+			if got != want {
+				t.Errorf("GET %s: got %v items, want %v", path+query, got, want)
+			}
+		}
+	}
+}
+
+// examples returns the examples of a media type: one, or several by name.
+func examples(media any) map[string]any {
+	all := map[string]any{}
+	if example := apitest.Lookup(media, "example"); example != nil {
+		all[""] = example
+	}
+	named, _ := apitest.Lookup(media, "examples").(object)
+	for name, example := range named {
+		all[name] = apitest.Lookup(example, "value")
+	}
+	return all
+}
+
+func jsonOf(message any) any { return apitest.Lookup(message, "content", "application/json") }
+
+// Every described status is a response to some request, and every example of an error is one, character for
+// character.
+func TestResponses(t *testing.T) {
+	t.Parallel()
+	s, broken := newService(t), newService(t)
+	broken.Intercept(func(http.ResponseWriter, httpapi.Request, http.HandlerFunc) { panic("broken") })
+	seen := map[string]bool{}
+	see := func(r apitest.Response) {
+		method, target, _ := strings.Cut(r.Request, " ")
+		path, _, _ := strings.Cut(target, "?")
+		name := fmt.Sprint(apitest.FindOperation(method, path), " ", r.Status)
+		seen[name] = true
+		seen[name+" "+r.Body] = true
+	}
+	try := func(method, path, body string, headers ...string) { see(s.Do(method, path, body, headers...)) }
+	for _, name := range apitest.Operations() {
+		s = newService(t) // the operation may delete the event
+		method, path, _ := strings.Cut(name, " ")
+		body := ""
+		if method == "POST" {
+			body = apitest.NewEvent
+		}
+		target := concrete(path)
+		try(method, target, body)
+		try(method, target, body, apitest.Keyless)
+		try(method, target, body, apitest.Keyless, "Authorization: Bearer ")
+		try(method, target, body, "x-service-api-key: svc_live_nobody")
+		try(method, target+"?nope=1", body)
+		try(method, strings.ReplaceAll(path, "{id}", "evt_none"), body)
+		see(broken.Do(method, target, body))
+	}
+	for _, path := range []string{
+		"/users/me?fields=id", "/events/evt_1?fields=id", "/openapi?format=yaml", "/events?page=2",
+		"/events?limit=101", "/events?status=cancelled", "/events?cursor=x", "/events/evt_1/guests?cursor=x",
+		"/events/evt_1/guests?status=approved", "/events/evt_1/guests?limit=201",
+	} {
+		try("GET", path, "")
+	}
+	const create = "/events/create"
+	for _, example := range examples(jsonOf(apitest.Lookup(apitest.Operation("POST "+create), "requestBody"))) {
+		try("POST", create, string(strict.Encode(example)))
+	}
+	for _, body := range []string{
+		`{"title": "T",}`, `{"start_at":"2027-03-01T10:00:00Z","end_at":"2027-03-01T10:00:00Z"}`,
+		`{"timezone":"Berlin",` + apitest.NewEvent[1:], strings.Repeat(" ", 1<<20) + apitest.NewEvent,
+	} {
+		try("POST", create, body)
+	}
+	try("POST", create+"?draft=true", apitest.NewEvent)
+	try("POST", create, apitest.NewEvent, "Content-Type: text/plain")
+	try("POST", create, apitest.NewEvent, "Content-Encoding: gzip")
+	try("POST", create, apitest.NewEvent, "Idempotency-Key: launch party")
+	try("POST", create, apitest.NewEvent, "Idempotency-Key: k")
+	try("POST", create, apitest.NewEvent+" ", "Idempotency-Key: k")
+	see(s.Send("POST", base+create, iotest.ErrReader(io.ErrUnexpectedEOF)))
+
+	for _, name := range apitest.Operations() {
+		for status, description := range apitest.Lookup(apitest.Operation(name), "responses").(object) {
+			if !seen[name+" "+status] {
+				t.Errorf("%s: got no response %s, want one because it is described", name, status)
+			}
+			if status < "400" {
+				continue // TestGoldenExamples has these examples
+			}
+			for _, example := range examples(jsonOf(description)) {
+				text := string(strict.Encode(example))
+				if !seen[name+" "+status+" "+text] {
+					t.Errorf("%s: got no response %s %s, want one because it is an example", name, status, text)
+				}
+			}
+		}
+	}
+}
+
+// samples are texts for a schema.
+type samples struct {
+	Taken, Refused []string // by the schema and the server
+	OnlyServer     []string `json:"only_server"`
+	OnlySchema     []string `json:"only_schema"`
+}
+
+// readSamples returns samples by the place of their schema, such as "schemas/Title".
+func readSamples(t *testing.T) map[string]samples {
+	t.Helper()
+	file, err := os.ReadFile("testdata/texts.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]samples
+	err = json.Unmarshal(file, &all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// The server accepts a value of a field exactly if its schema does, or as texts.json says otherwise.
+func TestRequestBody(t *testing.T) {
+	t.Parallel()
+	texts := readSamples(t)
+	s := newService(t)
+	fields := apitest.Lookup(apitest.Document(), "components", "schemas", "NewEvent", "properties").(object)
+	long := strings.Repeat("é", 50_000)
+	for name, field := range fields {
+		check := func(value any, byServer, bySchema bool) {
+			t.Helper()
+			body := object{"title": "T", "start_at": "0001-01-01T00:00:00Z", "end_at": "9999-12-31T23:59:59Z"}
+			body[name] = value
+			r := s.Create(string(strict.Encode(body)))
+			if byServer != (r.Status == 201) {
+				t.Errorf("%s %.100q: %s, want accepted: %v", name, value, r, byServer)
+			}
+			problems := apitest.Validate(field, value, name, true)
+			if bySchema != (problems == nil) {
+				t.Errorf("%s %.100q: by the schema: got %q, want accepted: %v", name, value, problems, bySchema)
+			}
+		}
+		for place, samples := range texts {
+			if !bytes.Contains(strict.Encode(field), []byte("#/components/"+place+`"`)) {
+				continue
+			}
+			for _, text := range samples.Taken {
+				check(text, true, true)
+			}
+			for _, text := range samples.Refused {
+				check(text, text == "" && slices.Contains(apitest.EmptyIsNull, name), false)
+			}
+			for _, text := range samples.OnlyServer {
+				check(text, true, false)
+			}
+			for _, text := range samples.OnlySchema {
+				check(text, false, true)
+			}
+		}
+		for _, value := range []any{nil, true, 1.0, "x", "", "virtual", "private", []any{}, object{}} {
+			valid := apitest.Validate(field, value, name, true) == nil
+			check(value, valid || value == "" && slices.Contains(apitest.EmptyIsNull, name), valid)
+		}
+		for _, n := range []int{0, 1, 100, 101, 255, 256, 50_000, 50_001} {
+			text := (long + "é")[:n*len("é")]
+			valid := apitest.Validate(field, text, name, true) == nil
+			check(text, valid || n == 0 && slices.Contains(apitest.EmptyIsNull, name), valid)
+		}
+	}
+	for _, name := range []string{"", "id", "slug", "status", "Title", "title "} {
+		s.Create(`{`+string(strict.Encode(name))+`:"x",`+apitest.NewEvent[1:]).WantStatus(t, 400)
+	}
+}
+
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	texts := readSamples(t)
+	zones, err := os.ReadFile("../../internal/strict/zones.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts["schemas/Timezone"] = samples{Taken: strings.Fields(string(zones))}
+	for place, samples := range texts {
+		schema := any(object{"$ref": "#/components/" + place})
+		if strings.HasPrefix(place, "parameters/") {
+			schema = apitest.Lookup(schema, "schema")
+		}
+		check := func(text string, want bool) {
+			value := any(text)
+			if number, err := strconv.ParseUint(text, 10, 64); err == nil && apitest.Lookup(schema, "minimum") != nil {
+				value = float64(number)
+			}
+			problems := apitest.Validate(schema, value, place, true)
+			if want != (problems == nil) {
+				t.Errorf("%s %q: got %q, want accepted: %v", place, text, problems, want)
+			}
+		}
+		for _, text := range slices.Concat(samples.Taken, samples.OnlySchema) {
+			check(text, true)
+		}
+		for _, text := range slices.Concat(samples.Refused, samples.OnlyServer) {
+			check(text, false)
+		}
+	}
+}
+
+// The examples of openapi.json that show a user, an event or a guest are what a server with the records of the
+// demo sends. UPDATE=1 writes them again.
+func TestGoldenExamples(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("../../openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo, err := os.ReadFile("../../internal/demo/seed.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := []string{"n4tz7hk2wqd5xvb3yjf6mrpcea", "b5w3t7hn", "k5rw3tq7ynb2hd6zxm4jfvcaue", "x7k2m4qz"}
+	cfg := &events.Config{
+		Now: func() time.Time { return time.Date(2026, 1, 15, 9, 31, 0, 123456000, time.UTC) },
+		NewID: func(string, string) string {
+			id := made[0]
+			made = made[1:]
+			return id
+		},
+	}
+	s := apitest.NewOver(t, events.NewStore(cfg))
+	s.Apply(string(demo))
+
+	// golden compares an example, which is the text after some others in the file, with a JSON text.
+	golden := func(want string, path ...string) {
+		t.Helper()
+		at := 0
+		for _, name := range path {
+			i := bytes.Index(file[at:], []byte(strconv.Quote(name)+":"))
+			if i < 0 {
+				t.Fatalf("openapi.json: got no %q, want an example there", path)
+			}
+			at += i + len(name) + len(`"":`)
+		}
+		at += bytes.IndexAny(file[at:], `{"`)
+		line := file[bytes.LastIndexByte(file[:at], '\n')+1 : at]
+		indent := line[:bytes.IndexByte(line, '"')]
+		var text bytes.Buffer
+		err := json.Indent(&text, []byte(want), string(indent), "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.HasPrefix(file[at:], text.Bytes()) {
+			return
+		}
+		if os.Getenv("UPDATE") == "" {
+			t.Errorf("the example %q: got\n%.1000s…\nwant\n%s\nUPDATE=1 go test -run TestGolden ./tests/openapi writes it",
+				path, file[at:], &text)
+			return
+		}
+		var old json.RawMessage
+		err = json.NewDecoder(bytes.NewReader(file[at:])).Decode(&old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file = slices.Concat(file[:at], text.Bytes(), file[at+len(old):])
+	}
+	const asGrace = "x-service-api-key: svc_live_demo_2"
+	const asAda = "x-service-api-key: svc_live_demo"
+	engines := s.Get("/events/evt_engines", asAda)
+	all := requestOf(t, engines.Body)
+	least := string(strict.Encode(examples(jsonOf(apitest.Lookup(apitest.Operation("POST /events/create"), "requestBody")))["least"]))
+
+	golden(s.Get("/users/me", asAda).Body, "/users/me", "200", "example")
+	golden(s.Get("/events?status=published&limit=1", asAda).Body, "/events", "200", "more", "value")
+	golden(s.Get("/events?status=draft", asGrace).Body, "/events", "200", "none", "value")
+	golden(engines.Body, "/events/{id}", "200", "example")
+	golden(s.Get("/events/evt_engines/guests", asAda).Body, "/events/{id}/guests", "200", "example")
+	golden(all, "/events/create", "requestBody", "all", "value")
+	for _, create := range []struct{ name, body string }{{"least", least}, {"all", all}} {
+		r := s.Create(create.body, asAda)
+		golden(r.Body, "/events/create", "201", create.name, "value")
+		golden(strconv.Quote(r.Header.Get("Location")),
+			"CreateEventServerError", "example", "headers", "Location", create.name, "value")
+	}
+	if os.Getenv("UPDATE") != "" {
+		err := os.WriteFile("../../openapi.json", file, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// requestOf returns the body that creates an event, with all its fields in their order.
+func requestOf(t *testing.T, event string) string {
+	t.Helper()
+	fields := apitest.Lookup(apitest.Document(), "components", "schemas", "NewEvent", "properties").(object)
+	parsed, err := strict.Parse([]byte(event))
+	var values map[string]json.RawMessage
+	err = errors.Join(err, json.Unmarshal([]byte(event), &values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []string
+	for _, field := range parsed.Members {
+		if fields[field.Name] != nil {
+			parts = append(parts, strconv.Quote(field.Name)+":"+string(values[field.Name]))
+		}
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
