@@ -21,13 +21,21 @@ import (
 	"time"
 
 	"example.com/events"
+	"example.com/events/internal/apitest"
 )
 
-const base = "/api/public/v1"
-
-const newEvent = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
+const base = events.BasePath
 
 const timeout = 20 * time.Second // for a process to be ready or to end, on a busy machine
+
+// running is a pipe that ends with the tests, however they end. Commands read it as file 3.
+var running struct{ read, write *os.File }
+
+// endWithTests kills a command and all that belongs to it when the tests have ended.
+func endWithTests() {
+	os.NewFile(3, "running").Read(make([]byte, 1))
+	syscall.Kill(0, syscall.SIGKILL) // its process group
+}
 
 // programs has links to this test binary: as eventsd it is the command, as http a small HTTP client.
 var programs string
@@ -35,6 +43,7 @@ var programs string
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "eventsd":
+		go endWithTests()
 		os.Exit(events.Run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 	case "http":
 		os.Exit(request(os.Args[1:]))
@@ -52,6 +61,10 @@ func runTests(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(programs)
+	running.read, running.write, err = os.Pipe()
+	if err != nil {
+		panic(err)
+	}
 	for _, name := range []string{"eventsd", "http"} {
 		err := os.Symlink(binary, filepath.Join(programs, name))
 		if err != nil {
@@ -75,20 +88,9 @@ func request(args []string) int {
 
 // call sends a request with an API key, and returns the status and the body of the response.
 func call(method, url, key, body string) (status int, text string, err error) {
-	r, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	r.Header.Set("x-service-api-key", key)
-	r.Header.Set("Authorization", "Bearer "+key)
-	client := http.Client{Timeout: timeout}
-	response, err := client.Do(r)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close()
-	b, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(b), err
+	r, err := apitest.Fetch(&http.Client{Timeout: timeout}, method, url, body,
+		"x-service-api-key: "+key, "Authorization: Bearer "+key)
+	return r.Status, r.Body, err
 }
 
 // tempDir returns a new directory. Its path is short, because that of a socket must be.
@@ -144,6 +146,7 @@ func shell(t *testing.T, dir, script string, variables ...string) *exec.Cmd {
 		"GORACE=atexit_sleep_ms=0",
 		"EVENTSD_ADDR=127.0.0.1:0",
 	}, variables...)
+	cmd.ExtraFiles = []*os.File{running.read}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that all it starts can be killed
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second

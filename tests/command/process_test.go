@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/events/internal/apitest"
 )
 
 // skipIfIgnored skips a test of SIGHUP under nohup, because processes inherit that it is ignored.
@@ -37,7 +39,7 @@ func beginCreate(t *testing.T, p *process) (net.Conn, *bufio.Reader) {
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(timeout))
 	fmt.Fprintf(conn, "POST %s/events/create HTTP/1.1\r\nHost: x\r\nx-service-api-key: %s\r\n"+
-		"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n", base, p.line("api_key"), len(newEvent))
+		"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n", base, p.line("api_key"), len(apitest.NewEvent))
 	in := bufio.NewReader(conn)
 	line, err := in.ReadString('\n')
 	if !strings.Contains(line, "100 Continue") {
@@ -82,7 +84,7 @@ func TestSignals(t *testing.T) {
 			p.Process.Signal(tt.signal)
 			waitUntilClosed(t, p.addr())
 			if tt.finishes {
-				io.WriteString(conn, newEvent)
+				io.WriteString(conn, apitest.NewEvent)
 			}
 			response, _ := io.ReadAll(in)
 			if got := strings.Contains(string(response), " 201 Created"); got != tt.finishes {
@@ -149,6 +151,29 @@ func TestDoublePassesSignals(t *testing.T) {
 	}
 }
 
+// No client resends a request that a double dropped, because no connection is used twice.
+func TestDoubleDrops(t *testing.T) {
+	t.Parallel()
+	p := start(t, tempDir(t), "exec eventsd double -control-token T")
+	client := &http.Client{Transport: &http.Transport{}, Timeout: timeout}
+	key := "x-service-api-key: " + p.line("api_key")
+	me := p.line("base_url") + "/users/me"
+	r, err := apitest.Fetch(client, "GET", me, "", key)
+	if err != nil {
+		t.Fatalf("GET /users/me: got %v, want a response", err)
+	}
+	r.WantStatus(t, 200)
+	status, body, err := call("PUT", p.line("control_url")+"/faults", "T",
+		`[{"operation":"GET /users/me","drop":true,"times":1}]`)
+	if status/100 != 2 {
+		t.Fatalf("PUT /faults: got %d %s %v, want success", status, body, err)
+	}
+	r, err = apitest.Fetch(client, "GET", me, "", key)
+	if err == nil {
+		t.Errorf("%s, want no response", r)
+	}
+}
+
 // A server under load that gets SIGTERM keeps what it has confirmed.
 func TestSignalUnderLoad(t *testing.T) {
 	t.Parallel()
@@ -171,13 +196,18 @@ func testRestart(t *testing.T, sig syscall.Signal) {
 	for range 4 {
 		clients.Go(func() {
 			for {
-				status, body, err := p.create(newEvent)
+				status, body, err := p.create(apitest.NewEvent)
 				if err != nil {
 					return
 				}
 				var event struct{ ID string }
-				if err := json.Unmarshal([]byte(body), &event); status != 201 || err != nil {
-					t.Errorf("create = %d %s, want 201", status, body)
+				err = json.Unmarshal([]byte(body), &event)
+				if err != nil {
+					t.Errorf("create: got %d %s, want an event: %v", status, body, err)
+					return
+				}
+				if status != 201 {
+					t.Errorf("create: got %d %s, want 201", status, body)
 					return
 				}
 				mu.Lock()
@@ -215,7 +245,7 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
 	p := start(t, dir, "ulimit -f 40; exec eventsd") // 40 times 512 or 1,024 bytes in a file
-	large := `{"description":"` + strings.Repeat("x", 8_000) + `",` + newEvent[1:]
+	large := `{"description":"` + strings.Repeat("x", 8_000) + `",` + apitest.NewEvent[1:]
 	creates := func(body string) (status int, response string) {
 		t.Helper()
 		status, response, err := p.create(body)
@@ -244,7 +274,7 @@ func TestFullDisk(t *testing.T) {
 	if out, _, _ := run(t, dir, "eventsd status"); !strings.Contains(out, "file too large") {
 		t.Errorf("status on a full disk = %s, want the cause", out)
 	}
-	if status, response := creates(newEvent); status != 201 { // this one fits
+	if status, response := creates(apitest.NewEvent); status != 201 { // this one fits
 		t.Errorf("a create with room again = %d %s, want 201", status, response)
 	}
 	if out, _, _ := run(t, dir, "eventsd status"); !strings.HasSuffix(out, "\nerror: none\n") {

@@ -32,8 +32,11 @@ import (
 // next line after a backslash.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatal("testdata/script has no scripts, want some")
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
@@ -153,19 +156,34 @@ func (s *script) match(c *scriptCommand, stream, output string, want []string) {
 			skip = true
 			continue
 		}
-		for skip && len(got) > 0 && !s.matchLine(line, got[0]) {
-			got = got[1:]
-		}
-		if len(got) == 0 || !s.matchLine(line, got[0]) {
-			s.t.Fatalf("%s:%d: %s\n$ %s\n%s is\n%s\nwant a line\n%s\nand in all\n%s\nwith %v", s.file, c.line,
+		rest, found := s.find(line, got, skip)
+		if !found {
+			s.t.Fatalf("%s:%d: %s\n$ %s\n%s: got\n%s\nwant a line\n%s\nand in all\n%s\nwith %v", s.file, c.line,
 				c.comment, c.text, stream, output, line, strings.Join(want, "\n"), s.variables)
 		}
-		got, skip = got[1:], false
+		got, skip = rest, false
 	}
-	if len(got) > 0 && !skip {
-		s.t.Fatalf("%s:%d: %s\n$ %s\n%s is\n%s\nwant only\n%s",
+	if skip {
+		return
+	}
+	if len(got) > 0 {
+		s.t.Fatalf("%s:%d: %s\n$ %s\n%s: got\n%s\nwant only\n%s",
 			s.file, c.line, c.comment, c.text, stream, output, strings.Join(want, "\n"))
 	}
+}
+
+// find looks for a line at the beginning of an output or, if skip is true, anywhere in it. It returns the lines
+// after it.
+func (s *script) find(want string, output []string, skip bool) (rest []string, found bool) {
+	for i, line := range output {
+		if s.matchLine(want, line) {
+			return output[i+1:], true
+		}
+		if !skip {
+			break
+		}
+	}
+	return nil, false
 }
 
 var (
