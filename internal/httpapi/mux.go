@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Caller identifies the sender of a request. Its fields are empty if a [Mux] has no Authenticate.
+// Caller identifies the sender of a request. Its fields may be empty.
 type Caller struct{ UserID, KeyID string }
 
 // Request is a request whose caller and route are known.
@@ -46,17 +46,17 @@ type Intercept func(w http.ResponseWriter, r Request, next http.HandlerFunc)
 // the end, %2F or %00: a Mux never redirects. A panic in a handler is a 500. If a handler panics
 // or fails after the response started, the connection is closed.
 type Mux struct {
-	// Authenticate returns the caller of a request, or the error that refuses it. If nil, every
+	// Authenticate returns the caller of a request, or the error that refuses it. By default, every
 	// request is accepted.
 	Authenticate func(*http.Request) (Caller, error)
 	// Intercept, if not nil, is called instead of the handler of a request whose caller, path and
 	// method are right.
 	Intercept Intercept
 	// ToError returns the response to an error that doesn't wrap an [*Error], or nil if its cause
-	// is to be logged and hidden behind a 500. A nil ToError means that all these causes are.
+	// is to be logged and hidden behind a 500. By default, all these causes are.
 	ToError func(error) *Error
-	// Logger receives each hidden cause, with the X-Request-Id of the response. If nil,
-	// nothing is logged.
+	// Logger receives each hidden cause, with the X-Request-Id of the response. By default, nothing is
+	// logged.
 	Logger *slog.Logger
 
 	base   string
@@ -67,7 +67,14 @@ type Mux struct {
 // NewMux returns a Mux that serves routes below a base path, which may be empty. It panics if two
 // routes conflict.
 func NewMux(base string, routes []Route) *Mux {
-	m := &Mux{base: base, routes: routes, mux: http.NewServeMux()}
+	m := &Mux{
+		Authenticate: func(*http.Request) (Caller, error) { return Caller{}, nil },
+		ToError:      func(error) *Error { return nil },
+		Logger:       slog.New(slog.DiscardHandler),
+		base:         base,
+		routes:       routes,
+		mux:          http.NewServeMux(),
+	}
 	for i := range routes {
 		method, path, _ := strings.Cut(routes[i].Operation, " ")
 		m.mux.HandleFunc(method+" "+base+path, m.handler(&routes[i]))
@@ -104,16 +111,9 @@ func isCanonical(u *url.URL) bool {
 		!strings.Contains(strings.ToUpper(u.RawPath), "%2F")
 }
 
-func (m *Mux) authenticate(r *http.Request) (Caller, error) {
-	if m.Authenticate == nil {
-		return Caller{}, nil
-	}
-	return m.Authenticate(r)
-}
-
 func (m *Mux) handler(route *Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		caller, err := m.authenticate(r)
+		caller, err := m.Authenticate(r)
 		request := Request{r, caller, route.Operation}
 		switch {
 		case err != nil:
@@ -129,20 +129,17 @@ func (m *Mux) handler(route *Route) http.HandlerFunc {
 }
 
 func (m *Mux) serve(w http.ResponseWriter, r Request, route *Route) {
-	err := route.serve(w, r)
+	var err error
+	if !route.Query {
+		q := ReadQuery(r)
+		err = q.Err()
+	}
+	if err == nil {
+		err = route.Handle(w, r)
+	}
 	if err != nil {
 		m.writeError(w, r.Request, err)
 	}
-}
-
-func (route *Route) serve(w http.ResponseWriter, r Request) error {
-	if !route.Query {
-		q := ReadQuery(r)
-		if err := q.Err(); err != nil {
-			return err
-		}
-	}
-	return route.Handle(w, r)
 }
 
 // serveUnknown serves a request that no route matches.
@@ -150,7 +147,7 @@ func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request) {
 	r.Pattern = ""
 	allow := m.allowed(r)
 	routes := "; the routes are " + strings.Join(m.Operations(), ", ")
-	_, err := m.authenticate(r)
+	_, err := m.Authenticate(r)
 	switch {
 	case err != nil:
 	case allow == "":
@@ -193,7 +190,7 @@ func (m *Mux) allowed(r *http.Request) string {
 // started.
 func (m *Mux) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e, ok := errors.AsType[*Error](err)
-	if !ok && m.ToError != nil {
+	if !ok {
 		e = m.ToError(err)
 	}
 	if e == nil && errors.Is(err, r.Context().Err()) { // the client is gone
@@ -201,9 +198,7 @@ func (m *Mux) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if e == nil {
 		id := rand.Text()
-		if m.Logger != nil {
-			m.Logger.Error("request failed", "id", id, "route", r.Pattern, "error", err)
-		}
+		m.Logger.Error("request failed", "id", id, "route", r.Pattern, "error", err)
 		e = NewError(500, "something went wrong on our side; try again, and give the operator the "+
 			"X-Request-Id if it happens again", "X-Request-Id", id)
 	}
