@@ -68,29 +68,12 @@ type Schema []field
 
 type field struct {
 	name  string
-	rule  Rule // or nil
-	flags flags
-	index []int // see [reflect.Value.FieldByIndex]
+	rule  Rule     // or nil
+	flags []string // see flagNames
+	index []int    // see [reflect.Value.FieldByIndex]
 }
 
-type flags uint8
-
-const (
-	required flags = 1 << iota
-	fixed
-	server
-	emptyIsNull
-	anyJSON
-)
-
-// flagNames maps the names in tags to flags.
-var flagNames = map[string]flags{
-	"required":      required,
-	"fixed":         fixed,
-	"server":        server,
-	"empty_is_null": emptyIsNull,
-	"json":          anyJSON,
-}
+var flagNames = []string{"required", "fixed", "server", "empty_is_null", "json"}
 
 // Of returns the schema of a struct, or of the struct that a pointer points to, with the caller's
 // own rules, which may be nil. Fields that are promoted from embedded structs are included. A field
@@ -121,8 +104,8 @@ func Of(object any, rules Rules) Schema {
 func (f *field) addWord(word string, rules Rules) {
 	name, parameter, _ := strings.Cut(word, "=")
 	switch {
-	case flagNames[name] != 0:
-		f.flags |= flagNames[name]
+	case slices.Contains(flagNames, name):
+		f.flags = append(f.flags, name)
 	case ruleConstructors[name] != nil:
 		f.rule = ruleConstructors[name](parameter)
 	case commonRules[name] != nil:
@@ -177,7 +160,7 @@ func (s Schema) Decode(object any, v strict.Value, mode Mode) *Problems {
 	}
 	for i := range s {
 		f := &s[i]
-		if mode != Merge && f.has(required) && !f.refused(mode) && !given[i] {
+		if mode != Merge && f.has("required") && !f.refused(mode) && !given[i] {
 			p.Add(f.name, "is required")
 		}
 	}
@@ -192,22 +175,22 @@ func (s Schema) index(name string) int {
 	return slices.IndexFunc(s, func(f field) bool { return f.name == name })
 }
 
-func (f *field) has(flag flags) bool { return f.flags&flag != 0 }
+func (f *field) has(flag string) bool { return slices.Contains(f.flags, flag) }
 
 // refused reports whether the sender of an object must not set the field.
-func (f *field) refused(mode Mode) bool { return mode == FromClient && f.has(server) }
+func (f *field) refused(mode Mode) bool { return mode == FromClient && f.has("server") }
 
 // decode sets the field of a struct to v. It returns the problem of v, or "".
 func (f *field) decode(target reflect.Value, v strict.Value, mode Mode) (problem string) {
-	if f.has(emptyIsNull) && v.Kind == strict.String && v.Text == "" {
+	if f.has("empty_is_null") && v.Kind == strict.String && v.Text == "" {
 		v = strict.Value{}
 	}
-	unchangeable := f.has(fixed) && mode == Merge
+	unchangeable := f.has("fixed") && mode == Merge
 	switch {
 	case v.Kind != strict.Null:
 	case unchangeable:
 		return "" // the same as leaving it out
-	case f.has(required):
+	case f.has("required"):
 		return "is required and must not be null"
 	}
 	before := ""
@@ -223,7 +206,7 @@ func (f *field) decode(target reflect.Value, v strict.Value, mode Mode) (problem
 
 // set stores v in the field of a struct. It returns the problem of its type or its string, or "".
 func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
-	if v.Kind == strict.Null || f.has(anyJSON) {
+	if v.Kind == strict.Null || f.has("json") {
 		target.SetZero()
 		return ""
 	}
