@@ -54,6 +54,10 @@ const (
 //go:embed openapi.json
 var openAPI string
 
+// New returns the handler of everything below [BasePath]. For other paths its response is a 404. The handler
+// is safe for concurrent use.
+func New(store *Store) http.Handler { return newAPI(store) }
+
 type api struct {
 	store   *Store
 	mux     *httpapi.Mux
@@ -62,37 +66,6 @@ type api struct {
 	// The fields below must be set before serving.
 	baseURL     string     // in the status, which only a server with a data file has
 	changeLevel slog.Level // level at which changes by an operator are logged
-}
-
-func (a *api) routes() []httpapi.Route {
-	return []httpapi.Route{
-		{Operation: "GET /users/me", Handle: a.getMe},
-		{Operation: "GET /events", Query: true, Handle: a.listEvents},
-		{Operation: "POST /events/create", Handle: httpapi.WithBody(maxBody, a.createEvent)},
-		{Operation: "GET /events/{id}", Handle: a.getEvent},
-		{Operation: "GET /events/{id}/guests", Query: true, Handle: a.listGuests},
-		{Operation: "GET /openapi", Handle: a.getOpenAPI},
-	}
-}
-
-func (a *api) operatorRoutes() []httpapi.Route {
-	return []httpapi.Route{
-		{Operation: "POST /keys", Handle: a.postKey},
-		{Operation: "GET /keys", Handle: a.getKeys},
-		{Operation: "DELETE /keys/{id}", Handle: a.deleteKey},
-		{Operation: "GET /records", Query: true, Handle: a.getRecords},
-		{Operation: "POST /records", Handle: a.postRecords},
-		{Operation: "GET /status", Handle: a.getStatus},
-	}
-}
-
-// New returns the handler of everything below [BasePath]. For other paths its response is a 404. A nil store
-// is an empty one. The handler is safe for concurrent use.
-func New(store *Store) http.Handler {
-	if store == nil {
-		store = NewStore(nil)
-	}
-	return newAPI(store)
 }
 
 // newAPI returns the API over a store. The mux checks a request in this order: the key (401), the path (404),
@@ -111,17 +84,6 @@ func newAPI(store *Store) *api {
 // Mux returns the handler of the operations. It makes an api a Server of package testdouble.
 func (a *api) Mux() *httpapi.Mux { return a.mux }
 
-// Operator returns the handler of the operator's routes. Its senders may do everything, and a 500 tells them
-// the cause.
-func (a *api) Operator() http.Handler {
-	mux := httpapi.NewMux("", a.operatorRoutes())
-	mux.ToError = a.toOperatorError
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		httpapi.DisableWriteTimeout(w) // applying may be slow, and so may be a client that dumps
-		mux.ServeHTTP(w, r)
-	})
-}
-
 // ServeHTTP serves what needs no key, and leaves the rest to the mux.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w, r)
@@ -135,6 +97,48 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writePreflight(w)
 	default:
 		a.mux.ServeHTTP(w, r)
+	}
+}
+
+// Header values that are never modified, so all responses share them.
+var (
+	anyOrigin      = []string{"*"}
+	exposedHeaders = []string{"location, idempotency-replayed, retry-after, www-authenticate, x-request-id"}
+	closing        = []string{"close"}
+)
+
+// setHeaders sets the headers that every response has.
+func setHeaders(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	httpapi.SetHeaders(h)
+	h["Access-Control-Allow-Origin"] = anyOrigin
+	h["Access-Control-Expose-Headers"] = exposedHeaders
+	// A request with both a length and chunks may hide a second one behind its body. net/http doesn't show
+	// the length then, nor the chunks of HTTP/1.0, so the connection is closed after any such request.
+	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
+		h["Connection"] = closing
+	}
+}
+
+// writePreflight tells a browser which requests a page of another origin may send (Fetch, section 4.8). The
+// star allows the headers that tracing scripts add. It is valid because credentials are not allowed.
+func writePreflight(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
+	h.Set("Access-Control-Allow-Headers",
+		"authorization, content-type, idempotency-key, x-service-api-key, *")
+	h.Set("Access-Control-Max-Age", "7200") // seconds
+	w.WriteHeader(204)
+}
+
+func (a *api) routes() []httpapi.Route {
+	return []httpapi.Route{
+		{Operation: "GET /users/me", Handle: a.getMe},
+		{Operation: "GET /events", Query: true, Handle: a.listEvents},
+		{Operation: "POST /events/create", Handle: httpapi.WithBody(maxBody, a.createEvent)},
+		{Operation: "GET /events/{id}", Handle: a.getEvent},
+		{Operation: "GET /events/{id}/guests", Query: true, Handle: a.listGuests},
+		{Operation: "GET /openapi", Handle: a.getOpenAPI},
 	}
 }
 
@@ -220,6 +224,124 @@ func (a *api) listGuests(w http.ResponseWriter, r httpapi.Request) error {
 func (a *api) getOpenAPI(w http.ResponseWriter, _ httpapi.Request) error {
 	httpapi.WriteJSON(w, 200, openAPI)
 	return nil
+}
+
+// hostedEvent returns the event that the path of a request names by ID or slug, or nil if the caller hosts no
+// such event.
+func hostedEvent(tx *jsondb.Tx, r httpapi.Request) *jsondb.Row {
+	event := tx.Find(r.PathValue("id"))
+	if event == nil || event.Table.Prefix != "evt" || event.Parent != r.Caller.UserID {
+		return nil
+	}
+	return event
+}
+
+// idempotencyForm is the form of an Idempotency-Key: 1 to 255 visible ASCII characters, bare or as a string
+// of RFC 8941, in which quotes and backslashes are escaped by a backslash.
+var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$`)
+
+// idempotencyKey returns the value of the header Idempotency-Key, or "" if there is none. A bare key and the
+// same key in quotes are equal. The error is a 400.
+func idempotencyKey(h http.Header) (key string, err error) {
+	values := h["Idempotency-Key"]
+	if values == nil {
+		return "", nil
+	}
+	key = strings.Join(values, " ") // the form has no space, so it refuses two values
+	if !idempotencyForm.MatchString(key) {
+		return "", httpapi.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
+			"characters, bare or in double quotes")
+	}
+	if strings.HasPrefix(key, `"`) {
+		return strconv.Unquote(key) // allows more escapes, which the form has refused
+	}
+	return key, nil
+}
+
+// readPage returns the limit of a page and the position before it, which is nil for the first page.
+func readPage(q *httpapi.Query, maxLimit int) (limit int, after *jsondb.Position) {
+	limit = q.Int("limit", defaultLimit, 1, maxLimit)
+	q.Func("cursor", "must be the next_cursor of a page, unchanged and given once; leave it out to begin",
+		func(value string) bool {
+			p, ok := parseCursor(value)
+			after = &p
+			return ok
+		})
+	return limit, after
+}
+
+// writePage writes a page of a list. next is the position of its last item if more follow, otherwise nil.
+func writePage(w http.ResponseWriter, rows []*jsondb.Row, next *jsondb.Position) {
+	end := `],"has_more":false,"next_cursor":null}`
+	if next != nil {
+		end = `],"has_more":true,"next_cursor":"` + formatCursor(*next) + `"}`
+	}
+	text := func(row *jsondb.Row) string { return row.JSON }
+	httpapi.WriteList(w, `{"data":[`, rows, text, end)
+}
+
+// formatCursor returns a position as a cursor: base64url of "2027-01-02T03:04:05Z evt_1".
+func formatCursor(p jsondb.Position) string {
+	text := p.Created.UTC().AppendFormat(nil, time.RFC3339Nano)
+	text = append(text, " "+p.ID...)
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+func parseCursor(cursor string) (p jsondb.Position, ok bool) {
+	text, _ := base64.RawURLEncoding.DecodeString(cursor)
+	created, id, _ := strings.Cut(string(text), " ")
+	t, err := time.Parse(time.RFC3339Nano, created)
+	p = jsondb.Position{Created: t, ID: id}
+	return p, err == nil && id != "" && formatCursor(p) == cursor
+}
+
+var (
+	errOutside = httpapi.NotFound("there is nothing here; the API is under " + BasePath)
+	errNoEvent = httpapi.NotFound("you host no event with this id or slug; GET " + BasePath +
+		"/events lists yours")
+	errMismatch = httpapi.NewError(422,
+		"this Idempotency-Key was used with another body; use a new key for a new event")
+)
+
+// toError returns the response to an error of the store, or nil if its cause is to be logged and hidden.
+func toError(err error) *httpapi.Error {
+	refused, ok := errors.AsType[*RecordError](err)
+	switch {
+	case ok:
+		return httpapi.BadRequest(refused.Error())
+	case errors.Is(err, errUserDeleted):
+		return unauthorized("invalid API key: its user was deleted")
+	case errors.Is(err, errIdempotencyMismatch):
+		return errMismatch
+	case errors.Is(err, ErrClosed):
+		return httpapi.NewError(503, "the server is stopping; try again", "Retry-After", "1") // seconds
+	case errors.Is(err, ErrNotWritten): // logged by the database, once until it can write again
+		return httpapi.NewError(500, "the server can't write at present; try again, and give the operator "+
+			"the X-Request-Id if it happens again", "X-Request-Id", rand.Text())
+	}
+	return nil
+}
+
+// Operator returns the handler of the operator's routes. Its senders may do everything, and a 500 tells them
+// the cause.
+func (a *api) Operator() http.Handler {
+	mux := httpapi.NewMux("", a.operatorRoutes())
+	mux.ToError = a.toOperatorError
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpapi.DisableWriteTimeout(w) // applying may be slow, and so may be a client that dumps
+		mux.ServeHTTP(w, r)
+	})
+}
+
+func (a *api) operatorRoutes() []httpapi.Route {
+	return []httpapi.Route{
+		{Operation: "POST /keys", Handle: a.postKey},
+		{Operation: "GET /keys", Handle: a.getKeys},
+		{Operation: "DELETE /keys/{id}", Handle: a.deleteKey},
+		{Operation: "GET /records", Query: true, Handle: a.getRecords},
+		{Operation: "POST /records", Handle: a.postRecords},
+		{Operation: "GET /status", Handle: a.getStatus},
+	}
 }
 
 func (a *api) postKey(w http.ResponseWriter, r httpapi.Request) error {
@@ -330,133 +452,6 @@ func (a *api) logChange(message string, args ...any) {
 	a.store.cfg.Logger.Log(context.Background(), a.changeLevel, message, args...)
 }
 
-// hostedEvent returns the event that the path of a request names by ID or slug, or nil if the caller hosts no
-// such event.
-func hostedEvent(tx *jsondb.Tx, r httpapi.Request) *jsondb.Row {
-	event := tx.Find(r.PathValue("id"))
-	if event == nil || event.Table.Prefix != "evt" || event.Parent != r.Caller.UserID {
-		return nil
-	}
-	return event
-}
-
-// idempotencyForm is the form of an Idempotency-Key: 1 to 255 visible ASCII characters, bare or as a string
-// of RFC 8941, in which quotes and backslashes are escaped by a backslash.
-var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$`)
-
-// idempotencyKey returns the value of the header Idempotency-Key, or "" if there is none. A bare key and the
-// same key in quotes are equal. The error is a 400.
-func idempotencyKey(h http.Header) (key string, err error) {
-	values := h["Idempotency-Key"]
-	if values == nil {
-		return "", nil
-	}
-	key = strings.Join(values, " ") // the form has no space, so it refuses two values
-	if !idempotencyForm.MatchString(key) {
-		return "", httpapi.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
-			"characters, bare or in double quotes")
-	}
-	if strings.HasPrefix(key, `"`) {
-		return strconv.Unquote(key) // allows more escapes, which the form has refused
-	}
-	return key, nil
-}
-
-// writePage writes a page of a list. next is the position of its last item if more follow, otherwise nil.
-func writePage(w http.ResponseWriter, rows []*jsondb.Row, next *jsondb.Position) {
-	end := `],"has_more":false,"next_cursor":null}`
-	if next != nil {
-		end = `],"has_more":true,"next_cursor":"` + formatCursor(*next) + `"}`
-	}
-	text := func(row *jsondb.Row) string { return row.JSON }
-	httpapi.WriteList(w, `{"data":[`, rows, text, end)
-}
-
-// readPage returns the limit of a page and the position before it, which is nil for the first page.
-func readPage(q *httpapi.Query, maxLimit int) (limit int, after *jsondb.Position) {
-	limit = q.Int("limit", defaultLimit, 1, maxLimit)
-	q.Func("cursor", "must be the next_cursor of a page, unchanged and given once; leave it out to begin",
-		func(value string) bool {
-			p, ok := parseCursor(value)
-			after = &p
-			return ok
-		})
-	return limit, after
-}
-
-// formatCursor returns a position as a cursor: base64url of "2027-01-02T03:04:05Z evt_1".
-func formatCursor(p jsondb.Position) string {
-	text := p.Created.UTC().AppendFormat(nil, time.RFC3339Nano)
-	text = append(text, " "+p.ID...)
-	return base64.RawURLEncoding.EncodeToString(text)
-}
-
-func parseCursor(cursor string) (p jsondb.Position, ok bool) {
-	text, _ := base64.RawURLEncoding.DecodeString(cursor)
-	created, id, _ := strings.Cut(string(text), " ")
-	t, err := time.Parse(time.RFC3339Nano, created)
-	p = jsondb.Position{Created: t, ID: id}
-	return p, err == nil && id != "" && formatCursor(p) == cursor
-}
-
-// Header values that are never modified, so all responses share them.
-var (
-	anyOrigin      = []string{"*"}
-	exposedHeaders = []string{"location, idempotency-replayed, retry-after, www-authenticate, x-request-id"}
-	closing        = []string{"close"}
-)
-
-// setHeaders sets the headers that every response has.
-func setHeaders(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	httpapi.SetHeaders(h)
-	h["Access-Control-Allow-Origin"] = anyOrigin
-	h["Access-Control-Expose-Headers"] = exposedHeaders
-	// A request with both a length and chunks may hide a second one behind its body. net/http doesn't show
-	// the length then, nor the chunks of HTTP/1.0, so the connection is closed after any such request.
-	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
-		h["Connection"] = closing
-	}
-}
-
-// writePreflight tells a browser which requests a page of another origin may send (Fetch, section 4.8). The
-// star allows the headers that tracing scripts add. It is valid because credentials are not allowed.
-func writePreflight(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
-	h.Set("Access-Control-Allow-Headers",
-		"authorization, content-type, idempotency-key, x-service-api-key, *")
-	h.Set("Access-Control-Max-Age", "7200") // seconds
-	w.WriteHeader(204)
-}
-
-var (
-	errOutside = httpapi.NotFound("there is nothing here; the API is under " + BasePath)
-	errNoEvent = httpapi.NotFound("you host no event with this id or slug; GET " + BasePath +
-		"/events lists yours")
-	errMismatch = httpapi.NewError(422,
-		"this Idempotency-Key was used with another body; use a new key for a new event")
-)
-
-// toError returns the response to an error of the store, or nil if its cause is to be logged and hidden.
-func toError(err error) *httpapi.Error {
-	refused, ok := errors.AsType[*RecordError](err)
-	switch {
-	case ok:
-		return httpapi.BadRequest(refused.Error())
-	case errors.Is(err, errUserDeleted):
-		return unauthorized("invalid API key: its user was deleted")
-	case errors.Is(err, errIdempotencyMismatch):
-		return errMismatch
-	case errors.Is(err, ErrClosed):
-		return httpapi.NewError(503, "the server is stopping; try again", "Retry-After", "1") // seconds
-	case errors.Is(err, ErrNotWritten): // logged by the database, once until it can write again
-		return httpapi.NewError(500, "the server can't write at present; try again, and give the operator "+
-			"the X-Request-Id if it happens again", "X-Request-Id", rand.Text())
-	}
-	return nil
-}
-
 // toOperatorError is toError with 404 for [ErrNotFound], and with the cause in a 500.
 func (a *api) toOperatorError(err error) *httpapi.Error {
 	if errors.Is(err, ErrNotFound) {
@@ -471,17 +466,6 @@ func (a *api) toOperatorError(err error) *httpapi.Error {
 		e = httpapi.NewError(500, cause)
 	}
 	return e
-}
-
-// writeProblem returns why nothing can be written, if that needs a restart or if an append takes very long.
-func (a *api) writeProblem() error {
-	switch {
-	case a.store.Err() != nil:
-		return errors.New("the data file cannot be written; the log says why")
-	case a.store.db.Stats().Stalled:
-		return errors.New("the disk has been writing to the data file for more than 10 s, and changes wait")
-	}
-	return nil
 }
 
 // withPages returns a handler that serves pages by their path, without a key, and all other paths by h.
@@ -502,6 +486,11 @@ func withPages(h http.Handler, pages map[string]http.Handler) http.Handler {
 	})
 }
 
+// jsonPage returns the handler of a constant JSON text.
+func jsonPage(text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { httpapi.WriteJSON(w, 200, text) })
+}
+
 const healthy = `{"status":"ok"}`
 
 func (a *api) serveHealth(w http.ResponseWriter, r *http.Request) {
@@ -513,7 +502,13 @@ func (a *api) serveHealth(w http.ResponseWriter, r *http.Request) {
 	httpapi.WriteJSON(w, 200, healthy)
 }
 
-// jsonPage returns the handler of a constant JSON text.
-func jsonPage(text string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { httpapi.WriteJSON(w, 200, text) })
+// writeProblem returns why nothing can be written, if that needs a restart or if an append takes very long.
+func (a *api) writeProblem() error {
+	switch {
+	case a.store.Err() != nil:
+		return errors.New("the data file cannot be written; the log says why")
+	case a.store.db.Stats().Stalled:
+		return errors.New("the disk has been writing to the data file for more than 10 s, and changes wait")
+	}
+	return nil
 }

@@ -179,7 +179,7 @@ func TestConformanceComplete(t *testing.T) {
 			succeeded[r.Operation] = true
 		}
 	}
-	for _, operation := range events.New(nil).(testdouble.Server).Mux().Operations() {
+	for _, operation := range events.New(events.NewStore(nil)).(testdouble.Server).Mux().Operations() {
 		if !succeeded[operation] {
 			t.Errorf("the conversation has no success of %s", operation)
 		}
