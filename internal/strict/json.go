@@ -92,8 +92,6 @@ func Parse(data []byte) (Value, error) {
 	return v, p.finish()
 }
 
-const elementSize = 1 << 10 // bytes of the names and strings of a typical element
-
 // ParseArray parses data, which must be one JSON array, as [Parse] does, and yields its elements.
 // MaxValues limits each element. The first mistake ends the sequence with an error, after the
 // elements before it.
@@ -107,7 +105,6 @@ func ParseArray(data []byte) iter.Seq2[Value, error] {
 		for first := true; p.more(first, ']'); first = false {
 			p.count = 0
 			p.text.Reset()
-			p.text.Grow(elementSize)
 			v := p.value()
 			if p.err != nil {
 				break
@@ -134,14 +131,14 @@ func Encode(x any) []byte {
 		panic(err)
 	}
 	text := bytes.TrimSpace(b.Bytes()) // without the line break that Encode adds
-	if bytes.IndexByte(text, 0x7f) >= 0 || bytes.IndexByte(text, 0xc2) >= 0 {
+	if bytes.ContainsFunc(text, unicode.IsControl) {
 		text = escapeControls(text)
 	}
 	return text
 }
 
 // escapeControls escapes the control characters that encoding/json doesn't escape: U+007F to
-// U+009F. In UTF-8 they begin with the byte 7F or C2.
+// U+009F.
 func escapeControls(text []byte) []byte {
 	var escaped []byte
 	for _, r := range string(text) {

@@ -112,6 +112,12 @@ func TestTooManyValues(t *testing.T) {
 	// list returns an array of n values.
 	list := func(n int, value string) string { return "[" + strings.Repeat(value+",", n-1) + value + "]" }
 	refused := func(err error) bool { return err != nil && strings.Contains(err.Error(), "send fewer") }
+	most := "[" + list(strict.MaxValues-1, "0") + "]"
+	for _, err := range strict.ParseArray([]byte(most)) {
+		if err != nil {
+			t.Errorf("ParseArray of an element with %d values: %v", strict.MaxValues, err)
+		}
+	}
 	for _, value := range []string{`0`, `"x"`, `{}`, `[]`, `true`, `-1`} {
 		text := list(strict.MaxValues, value) // the array itself is one value more
 		_, err := strict.Parse([]byte(text))
@@ -273,6 +279,7 @@ func TestParseRefuses(t *testing.T) {
 		{`"\u"`, 1, 2, escape},
 		{`"\u12`, 1, 2, escape},
 		{`"\u123"`, 1, 2, escape},
+		{`"\u1234`, 1, 1, open},
 		{`"\u12G4"`, 1, 2, escape},
 		{`"\u+123"`, 1, 2, escape},
 		{`"\u-123"`, 1, 2, escape},
