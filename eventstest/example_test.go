@@ -143,6 +143,7 @@ func ExampleAllowUnknownRoutes() {
 	defer t.end()
 
 	srv := eventstest.New(t, eventstest.NoListener())
-	srv.Client().Get(srv.URL + "/event/evt_1")
-	// Output: eventstest: request 1: GET /api/public/v1/event/evt_1: 404: there is no such route below /api/public/v1/
+	srv.Client().Get(srv.URL + "/event/1")
+	// Output:
+	// eventstest: request 1: GET /api/public/v1/event/1: 404: there is no such route below /api/public/v1/
 }

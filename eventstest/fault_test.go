@@ -254,7 +254,7 @@ func TestDelay(t *testing.T) {
 func TestDelayOverTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := eventstest.New(t, eventstest.NoListener())
-		srv.Fail(create, eventstest.Fault{Delay: time.Hour})
+		srv.Fail(create, eventstest.Fault{Delay: time.Minute})
 		if got := send(t, srv, create); got.status != 201 {
 			t.Errorf("status = %d (%v), want 201", got.status, got.err)
 		}

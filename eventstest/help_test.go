@@ -1,6 +1,7 @@
 package eventstest_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"example.com/events/eventstest"
 )
@@ -17,6 +19,9 @@ const (
 	list   = "GET /events"
 	create = "POST /events/create"
 )
+
+// sendTimeout is the time that a client waits for a response. It is longer than every delay.
+const sendTimeout = 2 * time.Minute
 
 // launch is the body of a create.
 const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
@@ -45,7 +50,9 @@ func sendWith(
 	if operation == create {
 		body = strings.NewReader(launch)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, body)
+	ctx, cancel := context.WithTimeout(t.Context(), sendTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, srv.URL+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +125,10 @@ func runTest(t testing.TB, f func(t *fakeT)) *fakeT {
 		}()
 		f(fake)
 	}()
-	<-done
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("the test of a test still runs after a minute")
+	}
 	return fake
 }
