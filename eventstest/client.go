@@ -8,6 +8,8 @@ import (
 	"example.com/events/internal/httpapi"
 )
 
+// This file has the client of a server, and the connections in memory of a server without a port.
+
 // Client returns a client that adds [Server.Key] to requests without a key.
 func (s *Server) Client() *http.Client {
 	return &http.Client{Transport: keyTransport{s.Key, s.transport}}

@@ -14,6 +14,8 @@ import (
 	"example.com/events/eventstest"
 )
 
+// This file shows that the faults find mistakes: it has clients that are wrong on purpose.
+
 // client creates events. The zero value is right. Each field makes one mistake.
 type client struct {
 	noRetry    bool // doesn't try again

@@ -21,6 +21,9 @@ import (
 	"example.com/events/internal/testdouble"
 )
 
+// This file sends one conversation to a server in memory, to one on a file and to a test double, and compares
+// their responses.
+
 // conformanceSeed has three hosts. Its times are before the clock of every server.
 const conformanceSeed = `[
 {"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com","timezone":"Europe/London",

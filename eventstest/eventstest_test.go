@@ -16,6 +16,8 @@ import (
 	"example.com/events/eventstest"
 )
 
+// These tests cover New and its options, what fails a test, and the end of a test.
+
 func TestNew(t *testing.T) {
 	for name, opts := range map[string][]eventstest.Option{
 		"listener":    nil,
@@ -42,12 +44,25 @@ func TestNew(t *testing.T) {
 }
 
 func TestClientKeepsKeys(t *testing.T) {
-	srv := eventstest.New(t)
-	for _, header := range []string{"x-service-api-key: svc_live_x", "Authorization: Bearer svc_live_x"} {
-		got := send(t, srv, getMe, header)
-		if got.status != 401 {
-			t.Errorf("with %q: status = %d, want 401", header, got.status)
+	srv := eventstest.New(t, eventstest.NoListener())
+	for _, name := range []string{"X-Service-Api-Key", "x-service-api-key", "Authorization"} {
+		r, err := http.NewRequest("GET", srv.URL+"/users/me", nil)
+		if err != nil {
+			t.Fatal(err)
 		}
+		r.Header[name] = []string{"Bearer svc_live_x"}
+		resp, err := srv.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 401 {
+			t.Errorf("with a wrong key in %s: status = %d, want 401", name, resp.StatusCode)
+		}
+		if got := srv.Requests("")[0].Header; len(got["X-Service-Api-Key"])+len(got["Authorization"]) != 1 {
+			t.Errorf("with a wrong key in %s: header = %v, want one key", name, got)
+		}
+		srv.ClearRequests()
 	}
 }
 

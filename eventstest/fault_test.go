@@ -15,6 +15,8 @@ import (
 	"example.com/events/eventstest"
 )
 
+// These tests show what each fault does to a client, to the store and to the journal.
+
 // TestFaults tests the effect of each fault on a client, on the store and on the journal.
 func TestFaults(t *testing.T) {
 	const (

@@ -13,6 +13,8 @@ import (
 	"example.com/events/eventstest"
 )
 
+// These tests show which requests the journal has, and how a test waits for them.
+
 // dial opens a connection to a server that is closed when the test ends, and sends a text.
 func dial(t testing.TB, srv *eventstest.Server, text string) net.Conn {
 	t.Helper()

@@ -14,6 +14,8 @@ import (
 	"example.com/events/internal/schema"
 )
 
+// This file has the control API, with which tests in other languages do what package eventstest does in Go.
+
 // ControlPath is the beginning of the path of every control route.
 const ControlPath = "/_control"
 

@@ -19,6 +19,9 @@ import (
 	"example.com/events/internal/testdouble"
 )
 
+// These tests use the double as a test suite in another language does: over HTTP, with the control API. What
+// faults do to a client is tested by package eventstest.
+
 const (
 	launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
 

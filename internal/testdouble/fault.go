@@ -18,6 +18,9 @@ import (
 	"example.com/events/internal/strict"
 )
 
+// This file has the faults: which are refused, which one a request takes, and their form in JSON. What a
+// fault does to a request is in serve.go.
+
 // Fault says what goes wrong with a request whose key, route and method are right. Package eventstest
 // documents its fields. In JSON, Patch is an object and Delay a string such as "200ms".
 type Fault struct {

@@ -10,6 +10,8 @@ import (
 	"example.com/events/internal/schema"
 )
 
+// This file replaces random IDs, slugs and keys by ones that are the same on every run.
+
 // mailDomain is the domain of the email addresses of users that the double creates.
 const mailDomain = "@double.example"
 

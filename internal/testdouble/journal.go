@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// This file has the journal, which keeps the newest requests with their responses, so that a test can check
+// what its client sent.
+
 // The limits of the journal.
 const (
 	maxRequests = 1000

@@ -16,6 +16,8 @@ import (
 	"example.com/events/internal/strict"
 )
 
+// This file serves a request in the steps that the package comment lists.
+
 // maxUnread is the number of bytes of a body that are read although the server didn't read them. It is
 // the size of the largest body that the API accepts, because a client may first send all of it.
 const maxUnread = 1 << 20

@@ -7,6 +7,8 @@ import (
 	"testing"
 )
 
+// These tests need no server: IDs, the check of a fault, and patches.
+
 func TestIDs(t *testing.T) {
 	long := "usr_" + strings.Repeat("x", 64)
 	ids := counters{}
