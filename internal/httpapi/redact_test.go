@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 )
 
@@ -46,7 +47,7 @@ func TestRedactHeader(t *testing.T) {
 	} {
 		h := http.Header{tt.name: {tt.value, tt.value}}
 		got := RedactHeader(h)[tt.name]
-		if len(got) != 2 || got[0] != tt.want || got[1] != tt.want {
+		if !slices.Equal(got, []string{tt.want, tt.want}) {
 			t.Errorf("RedactHeader(%s: %s) = %q, want %q twice", tt.name, tt.value, got, tt.want)
 		}
 		if h[tt.name][0] != tt.value {
