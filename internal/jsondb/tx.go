@@ -23,7 +23,6 @@ type Tx struct {
 // change is a change of one row.
 type change struct {
 	old, new *Row // nil: there was none, or there is none now
-	keyed    *Row // row that the idempotency key of the row led to before, or nil
 	implied  bool // the row was deleted with its parent
 }
 
@@ -112,10 +111,7 @@ func (tx *Tx) put(r *Row) (*Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if old == nil {
-		key := r.listKey()
-		tx.pending.lists[key] = append(tx.pending.lists[key], r)
-	} else {
+	if old != nil {
 		if old.JSON == r.JSON {
 			return old, nil
 		}
@@ -125,15 +121,18 @@ func (tx *Tx) put(r *Row) (*Row, error) {
 	return r, nil
 }
 
-// change makes the names of a row lead to its new version, and adds the change to the others.
+// change makes a change pending.
 func (tx *Tx) change(c change) {
 	tx.rename(c.old, c.new)
 	r := cmp.Or(c.new, c.old)
+	if c.old == nil {
+		key := r.listKey()
+		tx.pending.lists[key] = append(tx.pending.lists[key], r)
+	}
 	if r.idempotency != nil {
 		name := r.idempotencyName()
-		c.keyed = tx.Find(name)
 		// A new row takes the key from the row that had it before it expired.
-		if c.old == nil || c.keyed == c.old {
+		if c.old == nil || c.old == tx.Find(name) {
 			tx.pending.names[name] = c.new
 		}
 	}
@@ -160,17 +159,16 @@ func (tx *Tx) rename(from, to *Row) {
 // listKey returns the key of the list that the row is in.
 func (r *Row) listKey() listKey { return listKey{r.Parent, r.Table} }
 
-// rollback drops all changes since the savepoint. The new rows stay in pending.lists: their IDs don't lead to
-// them any more, so they are in no list.
+// rollback drops all changes since the savepoint: it makes the changes before it again, from the beginning.
 func (tx *Tx) rollback() {
-	for _, c := range slices.Backward(tx.changes[tx.savepoint:]) {
-		tx.rename(c.new, c.old)
-		r := cmp.Or(c.new, c.old)
-		if r.idempotency != nil {
-			tx.pending.names[r.idempotencyName()] = c.keyed
-		}
+	if len(tx.changes) == tx.savepoint {
+		return
 	}
-	tx.changes = tx.changes[:tx.savepoint]
+	kept := tx.changes[:tx.savepoint]
+	tx.pending, tx.changes = newState(), nil
+	for _, c := range kept {
+		tx.change(c)
+	}
 }
 
 // Delete deletes the row with an ID, if there is one, and all that belongs to it.
