@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +22,6 @@ type Commit struct {
 
 // A Report describes a file that [Check] has read.
 type Report struct {
-	Path    string // absolute, symbolic links followed
 	Format  string
 	Size    int64  // bytes
 	Commits int    // number of valid commits, including empty ones
@@ -56,7 +54,6 @@ func Check(path string, o Options, replay func(Commit) error) (Report, error) {
 		return Report{}, err
 	}
 	return Report{
-		Path:    r.path,
 		Format:  r.format,
 		Size:    r.offset + int64(len(r.rest)),
 		Commits: r.line - firstCommit,
@@ -89,7 +86,6 @@ type reader struct {
 	snapEnd int64  // offset of the end of the snapshot
 	rest    []byte // everything after them, up to maxTornWrite+1 bytes
 	torn    string // what is wrong with the rest; empty if it is the closing bracket
-	buf     []byte // a line that is longer than the buffer of the file
 }
 
 // read reads the valid lines and judges the rest. When it is called again, it goes on after the valid lines.
@@ -100,46 +96,35 @@ func (r *reader) read() error {
 			return err
 		}
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(r.file, r.offset, math.MaxInt64-r.offset), 32<<10)
-	for {
-		line, err := r.readLine(in)
-		if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
+	lines := bufio.NewScanner(io.NewSectionReader(r.file, r.offset, math.MaxInt64-r.offset))
+	lines.Buffer(make([]byte, 32<<10), maxTornWrite)
+	lines.Split(splitLine)
+	valid := true
+	for valid && lines.Scan() {
+		var err error
+		valid, err = r.accept(lines.Bytes())
+		if err != nil {
 			return err
 		}
-		valid := false
-		if err == nil {
-			valid, err = r.accept(line)
-			if err != nil {
-				return err
-			}
-		}
-		if !valid {
-			r.rest = slices.Clone(line)
-			break
-		}
 	}
-	more, err := io.ReadAll(io.LimitReader(in, int64(max(0, maxTornWrite+1-len(r.rest)))))
+	err := lines.Err()
+	if err != nil && err != bufio.ErrTooLong {
+		return err
+	}
+	r.rest, err = io.ReadAll(io.NewSectionReader(r.file, r.offset, maxTornWrite+1))
 	if err != nil {
 		return err
 	}
-	r.rest = append(r.rest, more...)
 	return r.judgeRest()
 }
 
-// readLine returns the next line, which is valid until the next call. It returns bufio.ErrBufferFull if that
-// has more than maxTornWrite bytes, and io.EOF with the bytes after the last line feed.
-func (r *reader) readLine(in *bufio.Reader) ([]byte, error) {
-	part, err := in.ReadSlice('\n')
-	if err != bufio.ErrBufferFull {
-		return part, err
+// splitLine is a [bufio.SplitFunc] for lines with their line feeds. It leaves bytes after the last line feed.
+func splitLine(data []byte, _ bool) (advance int, line []byte, err error) {
+	end := bytes.IndexByte(data, '\n') + 1
+	if end == 0 {
+		return 0, nil, nil
 	}
-	r.buf = r.buf[:0]
-	for err == bufio.ErrBufferFull && len(r.buf)+len(part) <= maxTornWrite {
-		r.buf = append(r.buf, part...)
-		part, err = in.ReadSlice('\n')
-	}
-	r.buf = append(r.buf, part...)
-	return r.buf, err
+	return end, data[:end], nil
 }
 
 // readHeader reads the header, or returns the error for a file without one.

@@ -246,7 +246,7 @@ func TestCheckReport(t *testing.T) {
 	check(t, os.Remove(path+".lock"))
 	report, err := Check(path, options, ignore)
 	check(t, err)
-	want := Report{Path: path, Format: "events/1", Size: int64(len(text)), Commits: 5}
+	want := Report{Format: "events/1", Size: int64(len(text)), Commits: 5}
 	if report != want {
 		t.Errorf("Check = %+v, want %+v", report, want)
 	}
