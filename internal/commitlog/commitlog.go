@@ -86,7 +86,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 )
@@ -134,7 +133,6 @@ type Log struct {
 	options Options
 	path    string
 	lock    io.Closer
-	dir     file // the directory, kept open so that a rewrite needs no descriptor after its rename
 	file    file
 	closed  bool
 	broken  atomic.Pointer[error] // nil while the log can be written
@@ -169,10 +167,6 @@ func (l *Log) open(path string, replay func(Commit) error) (err error) {
 		return err
 	}
 	l.lock, err = lockFile(disk, l.path)
-	if err != nil {
-		return err
-	}
-	l.dir, err = disk.Open(filepath.Dir(l.path), os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -253,9 +247,6 @@ func (l *Log) Close() error {
 func (l *Log) release() (err error) {
 	if l.file != nil {
 		err = l.file.Close()
-	}
-	if l.dir != nil {
-		err = errors.Join(err, l.dir.Close())
 	}
 	if l.lock != nil {
 		err = errors.Join(err, l.lock.Close())

@@ -17,7 +17,7 @@ type fileSystem interface {
 	Lock(path string) (io.Closer, error)              // locks path.lock, or returns a LockedError
 	Open(path string, flag int) (file, error)         // os.O_RDONLY or os.O_RDWR
 	Create(path string, like file) (file, error)      // with the owner and mode of like; 0600 if that is nil
-	SyncDir(dir file) error                           // makes the names in a directory durable
+	SyncDir(path string) error                        // makes the names in the directory of a file durable
 	Size(path string, f file) (int64, error)          // length of f; -1 if f is not the file at path
 	Remove(path string)                               // if possible
 	Replace(tmp, old file, path string) (file, error) // see osFS
@@ -122,8 +122,13 @@ func (osFS) Create(path string, like file) (file, error) {
 
 // SyncDir returns no errors where directories can't be synced: on Windows, where NTFS logs changes of names,
 // and on file systems that return EINVAL.
-func (osFS) SyncDir(dir file) error {
-	err := dir.Sync()
+func (osFS) SyncDir(path string) error {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = dir.Sync()
 	if runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) {
 		return nil
 	}

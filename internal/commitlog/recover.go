@@ -29,7 +29,7 @@ func (l *Log) repair(r *reader) error {
 	if err != nil {
 		return err
 	}
-	err = l.options.fs.SyncDir(l.dir) // for a rename by a process that died before its own
+	err = l.options.fs.SyncDir(l.path) // for a rename by a process that died before its own
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (l *Log) saveTornWrite(rest []byte) error {
 		return err
 	}
 	f.Close()
-	return l.options.fs.SyncDir(l.dir)
+	return l.options.fs.SyncDir(l.path)
 }
 
 // terminate writes the closing bracket after the last commit, ends the file there and syncs it.

@@ -127,7 +127,7 @@ func (l *Log) rewrite(commits iter.Seq[[]byte], n int) error {
 		}
 		return fmt.Errorf("rewrite %s: %w", l.path, err)
 	}
-	err = disk.SyncDir(l.dir)
+	err = disk.SyncDir(l.path)
 	if err != nil {
 		return l.fail("sync the directory", err)
 	}
