@@ -54,26 +54,26 @@ func TestCreate(t *testing.T) {
 		s.Get("/events/"+e.ID, asBob).WantStatus(t, 404)
 
 		if e.HostID != "usr_ada" {
-			t.Errorf("host_id = %s, want usr_ada", e.HostID)
+			t.Errorf("host_id: got %s, want usr_ada", e.HostID)
 		}
 		if e.Status != "published" {
-			t.Errorf("status = %s, want published", e.Status)
+			t.Errorf("status: got %s, want published", e.Status)
 		}
 		if e.Timezone != "Europe/London" {
-			t.Errorf("timezone = %s, want the host's", e.Timezone)
+			t.Errorf("timezone: got %s, want the host's", e.Timezone)
 		}
 		if !e.UpdatedAt.Equal(e.CreatedAt) {
-			t.Errorf("updated_at = %v, want created_at, %v", e.UpdatedAt, e.CreatedAt)
+			t.Errorf("updated_at: got %v, want created_at, %v", e.UpdatedAt, e.CreatedAt)
 		}
 		if time.Since(e.CreatedAt) > time.Minute {
-			t.Errorf("created_at = %v, want the current time", e.CreatedAt)
+			t.Errorf("created_at: got %v, want the current time", e.CreatedAt)
 		}
 		if !strings.HasPrefix(e.Slug, "launch-") {
-			t.Errorf("slug = %s, want launch- at the beginning", e.Slug)
+			t.Errorf("slug: got %s, want launch- at the beginning", e.Slug)
 		}
 		bobs := apitest.Decode[events.Event](t, s.Create(newEvent, asBob))
 		if bobs.Timezone != "UTC" {
-			t.Errorf("timezone = %s, want UTC for a host without one", bobs.Timezone)
+			t.Errorf("timezone: got %s, want UTC for a host without one", bobs.Timezone)
 		}
 	})
 }
@@ -89,7 +89,7 @@ func TestNewEventStatus(t *testing.T) {
 		s := apitest.New(t, apitest.Memory, &events.Config{NewEventStatus: configured})
 		got := apitest.Decode[events.Event](t, s.Create(newEvent)).Status
 		if got != want {
-			t.Errorf("status of a new event with NewEventStatus %q = %s, want %s", configured, got, want)
+			t.Errorf("status of a new event with NewEventStatus %q: got %s, want %s", configured, got, want)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestBodiesRefused(t *testing.T) {
 			t.Run(tt.name, func(t *testing.T) { s.Create(tt.body).WantError(t, 400, tt.want) })
 		}
 		if got := s.Dump(); got != before {
-			t.Errorf("records = %s, want %s", got, before)
+			t.Errorf("records: got %s, want %s", got, before)
 		}
 	})
 }
@@ -210,7 +210,7 @@ func TestLists(t *testing.T) {
 
 		empty := s.Get("/events?status=draft", asBob)
 		if empty.Body != `{"data":[],"has_more":false,"next_cursor":null}` {
-			t.Errorf("an empty list: %s", empty)
+			t.Errorf("%s, want an empty list", empty)
 		}
 
 		guests := s.Get("/events/evt_1/guests?limit=2")
@@ -293,7 +293,7 @@ func TestPages(t *testing.T) {
 				t.Errorf("GET %s has %d items, want %d", path, got, want)
 			}
 			if r.Next() == "" {
-				t.Errorf("GET %s has no next page", path)
+				t.Errorf("%s, want a next_cursor", r)
 			}
 		}
 		for _, path := range []string{"/events?limit=7", "/events?limit=50&status=published", "/events?limit=100"} {
@@ -302,7 +302,7 @@ func TestPages(t *testing.T) {
 			for {
 				for id := range strings.FieldsSeq(page.IDs()) {
 					if seen[id] {
-						t.Fatalf("GET %s: %s is on two pages", path, id)
+						t.Fatalf("GET %s: got %s on two pages, want it on one", path, id)
 					}
 					seen[id] = true
 				}
@@ -312,7 +312,7 @@ func TestPages(t *testing.T) {
 				page = s.Get(path+"&"+page.Next(), asBob)
 			}
 			if len(seen) != 251 {
-				t.Errorf("GET %s: %d events on all pages, want 251", path, len(seen))
+				t.Errorf("GET %s: got %d events on all pages, want 251", path, len(seen))
 			}
 		}
 	})
@@ -326,10 +326,10 @@ func TestCreatedAtIncreases(t *testing.T) {
 		for range 20 {
 			created := apitest.Decode[events.Event](t, s.Create(newEvent)).CreatedAt
 			if !created.After(last) {
-				t.Fatalf("created_at = %v, want a time after %v", created, last)
+				t.Fatalf("created_at: got %v, want a time after %v", created, last)
 			}
 			if !created.Equal(created.Truncate(time.Microsecond)) {
-				t.Fatalf("created_at = %v, want whole microseconds", created)
+				t.Fatalf("created_at: got %v, want whole microseconds", created)
 			}
 			last = created
 		}
@@ -446,7 +446,7 @@ func TestDeletedCaller(t *testing.T) {
 	s.Create(newEvent).WantError(t, 401, "its user was deleted")
 	s.Get("/users/me", asBob).WantError(t, 401, "its user was deleted")
 	if got := s.Dump(); strings.Contains(got, "evt_") {
-		t.Errorf("records = %s, want no event", got)
+		t.Errorf("records: got %s, want no event", got)
 	}
 }
 
@@ -525,7 +525,7 @@ func TestOthersEventsAreMissing(t *testing.T) {
 					t.Errorf("%s, want %s", r, missing)
 				}
 				if !maps.EqualFunc(r.Header, missing.Header, slices.Equal) {
-					t.Errorf("GET %s: header = %v, want %v", path, r.Header, missing.Header)
+					t.Errorf("GET %s: header: got %v, want %v", path, r.Header, missing.Header)
 				}
 			}
 		}
@@ -548,7 +548,7 @@ func TestIntercept(t *testing.T) {
 	s.Do("POST", "/events", "")
 	want := []string{"GET /events usr_ada", "GET /events/{id} usr_ada"}
 	if !slices.Equal(seen, want) {
-		t.Errorf("intercepted = %q, want %q", seen, want)
+		t.Errorf("intercepted: got %q, want %q", seen, want)
 	}
 }
 
@@ -645,7 +645,7 @@ func TestIdempotencyKeyExpires(t *testing.T) {
 		wantReplay(t, s.Create(newEvent, "Idempotency-Key: k"), first)
 		now = now.Add(time.Nanosecond)
 		wantCreated(t, s.Create(newEvent, "Idempotency-Key: k"))
-	}, apitest.Memory, apitest.Reopened) // package eventstest tests it with the clock of a double
+	}, apitest.Memory, apitest.Reopened) // the clock of a double stands still
 }
 
 func TestIdempotencyKeyForm(t *testing.T) {
@@ -691,7 +691,7 @@ func TestIdempotencyConcurrent(t *testing.T) {
 		}
 	}
 	if created != 1 {
-		t.Errorf("%d of the responses are not replays, want 1", created)
+		t.Errorf("responses that are not replays: got %d, want 1", created)
 	}
 }
 
@@ -710,11 +710,11 @@ func TestServerError(t *testing.T) {
 	id := r.Header.Get("X-Request-Id")
 	for _, want := range []string{"level=ERROR", "id=" + id, "the cause", "/events/{id}"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("log = %s, want %s", &log, want)
+			t.Errorf("log: got %s, want %s", &log, want)
 		}
 	}
 	if strings.Contains(log.String(), "svc_live_ada") {
-		t.Errorf("log = %s, want no key", &log)
+		t.Errorf("log: got %s, want no key", &log)
 	}
 }
 
@@ -742,11 +742,11 @@ func TestFailedWrite(t *testing.T) {
 	}
 	s.Get("/events/evt_1").WantStatus(t, 200)
 	if got := s.Dump(); got != before {
-		t.Errorf("records = %s, want %s", got, before)
+		t.Errorf("records: got %s, want %s", got, before)
 	}
 	err = s.Store.Err()
 	if err == nil {
-		t.Error("Err = nil, want why nothing can be written")
+		t.Error("Err: got nil, want why nothing can be written")
 	}
 }
 
@@ -823,7 +823,7 @@ func TestOperatorRoutes(t *testing.T) {
 			t.Helper()
 			_, got, _ := strings.Cut(strings.TrimSpace(log.String()), "level=INFO ")
 			if got != want {
-				t.Errorf("log = %q, want %q", got, want)
+				t.Errorf("log: got %q, want %q", got, want)
 			}
 		}
 		type issued struct{ ID, Key, User string }
@@ -835,7 +835,7 @@ func TestOperatorRoutes(t *testing.T) {
 		r = send("POST", "/keys", `{"email":"Eve@example.com"}`, 201)
 		second := apitest.Decode[issued](t, r)
 		if second.User != first.User {
-			t.Errorf("user = %s, want %s because of the email", second.User, first.User)
+			t.Errorf("user: got %s, want %s because of the email", second.User, first.User)
 		}
 
 		send("DELETE", "/keys/"+first.ID, "", 204)
@@ -851,13 +851,13 @@ func TestOperatorRoutes(t *testing.T) {
 		}
 		keys := apitest.Decode[struct{ Data []key }](t, send("GET", "/keys", "", 200)).Data
 		if len(keys) != 5 {
-			t.Fatalf("%d keys, want 5", len(keys))
+			t.Fatalf("keys: got %d, want 5", len(keys))
 		}
 		if last := keys[4]; last != (key{second.ID, "Eve", "eve@example.com", nil}) {
-			t.Errorf("last key = %+v, want %s", last, second.ID)
+			t.Errorf("last key: got %+v, want %s", last, second.ID)
 		}
 		if keys[3].RevokedAt == nil {
-			t.Errorf("%s has no revoked_at", keys[3].ID)
+			t.Errorf("revoked_at of %s: got null, want a time", keys[3].ID)
 		}
 
 		r = send("POST", "/records", `[{"user":{"id":"usr_ada"}},{"event":{"id":"evt_1","title":"Uno"}},
@@ -882,10 +882,10 @@ func TestOperatorRoutes(t *testing.T) {
 		var kinds []map[string]json.RawMessage
 		err := json.Unmarshal([]byte(records), &kinds)
 		if err != nil {
-			t.Errorf("GET /records: %v", err)
+			t.Errorf("GET /records: got %v, want JSON", err)
 		}
 		if len(kinds) != 3 {
-			t.Errorf("GET /records?user=usr_bob = %s, want a user, a key and an event", records)
+			t.Errorf("GET /records?user=usr_bob: got %s, want a user, a key and an event", records)
 		}
 		send("GET", "/records?user=usr_none", "", 404)
 		send("GET", "/records?user=", "", 400)
@@ -907,7 +907,7 @@ func TestOperatorError(t *testing.T) {
 	log.Reset()
 	s.Operate("POST", "/keys", `{"user_id":"usr_ada"}`).WantError(t, 500, "year outside of range")
 	if !strings.Contains(log.String(), `msg="operator request failed" error="panic: `) {
-		t.Errorf("log = %s, want the cause", &log)
+		t.Errorf("log: got %s, want the cause", &log)
 	}
 }
 
@@ -927,7 +927,7 @@ func TestRecordsWithoutClient(t *testing.T) {
 			t.Errorf("panic: %v, want ErrAbortHandler", got)
 		}
 		if log.Len() > 0 {
-			t.Errorf("log = %s, want nothing", &log)
+			t.Errorf("log: got %s, want nothing", &log)
 		}
 	}()
 	w := brokenWriter{httptest.NewRecorder()}
@@ -973,7 +973,7 @@ func checkKept(body, created string) error {
 			continue
 		}
 		if got[name] != value {
-			return fmt.Errorf("%s = %#v, want %#v", name, got[name], value)
+			return fmt.Errorf("%s: got %#v, want %#v", name, got[name], value)
 		}
 	}
 	return nil
@@ -1000,7 +1000,7 @@ func FuzzBody(f *testing.F) {
 		case 201:
 			err := checkKept(body, r.Body)
 			if err != nil {
-				t.Errorf("POST %q: %v", body, err)
+				t.Errorf("POST %q: got %v, want the fields as they were sent", body, err)
 			}
 			s.Apply(`[{"delete":{"event":"` + r.ID() + `"}}]`)
 		case 400, 413:
@@ -1008,7 +1008,7 @@ func FuzzBody(f *testing.F) {
 			t.Errorf("POST %q: %s, want 201, 400 or 413", body, r)
 		}
 		if got := s.Dump(); got != before {
-			t.Errorf("POST %q: records = %s, want %s", body, got, before)
+			t.Errorf("POST %q: records: got %s, want %s", body, got, before)
 		}
 	})
 }

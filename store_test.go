@@ -103,13 +103,13 @@ func TestApplyRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			err := s.Store.ApplyJSON([]byte(tt.records))
 			if _, ok := errors.AsType[*events.RecordError](err); !ok {
-				t.Fatalf("ApplyJSON(%s) = %v, want a RecordError", tt.records, err)
+				t.Fatalf("ApplyJSON(%s): got %v, want a RecordError", tt.records, err)
 			}
 			if !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("ApplyJSON(%s) = %v, want %s", tt.records, err, tt.want)
+				t.Errorf("ApplyJSON(%s): got %v, want %s", tt.records, err, tt.want)
 			}
 			if got := s.Dump(); got != before {
-				t.Errorf("ApplyJSON(%s): records = %s, want %s", tt.records, got, before)
+				t.Errorf("ApplyJSON(%s): records: got %s, want %s", tt.records, got, before)
 			}
 		})
 	}
@@ -132,12 +132,12 @@ func TestApplyMerges(t *testing.T) {
 		s.Apply(`[{"event":{"id":"evt_1","status":"published","description":"New","timezone":"Asia/Tokyo"}}]`)
 		got := getEvent(t, s, "evt_1")
 		if !got.UpdatedAt.After(want.UpdatedAt) {
-			t.Errorf("updated_at = %v, want a time after %v", got.UpdatedAt, want.UpdatedAt)
+			t.Errorf("updated_at: got %v, want a time after %v", got.UpdatedAt, want.UpdatedAt)
 		}
 		want.Status, want.Description, want.Timezone = "published", new("New"), "Asia/Tokyo"
 		want.UpdatedAt = got.UpdatedAt
 		if asJSON(got) != asJSON(want) {
-			t.Errorf("merged = %s, want %s", asJSON(got), asJSON(want))
+			t.Errorf("merged: got %s, want %s", asJSON(got), asJSON(want))
 		}
 
 		s.Apply(`[{"event":{"id":"evt_1","status":null,"description":null,"timezone":null}}]`)
@@ -145,7 +145,7 @@ func TestApplyMerges(t *testing.T) {
 		want.Status, want.Description, want.Timezone = "published", nil, "Europe/London"
 		want.UpdatedAt = got.UpdatedAt
 		if asJSON(got) != asJSON(want) {
-			t.Errorf("reset = %s, want %s", asJSON(got), asJSON(want))
+			t.Errorf("reset: got %s, want %s", asJSON(got), asJSON(want))
 		}
 	})
 }
@@ -168,14 +168,14 @@ func TestUpdatedAt(t *testing.T) {
 		s.Apply(`[{"event":{"id":"evt_1",` + tt.fields + `}}]`)
 		got := getEvent(t, s, "evt_1").UpdatedAt.Format(time.RFC3339)
 		if got != tt.want {
-			t.Errorf("%s: updated_at = %s, want %s", tt.name, got, tt.want)
+			t.Errorf("%s: updated_at: got %s, want %s", tt.name, got, tt.want)
 		}
 	}
 	now = now.Add(-10 * 365 * 24 * time.Hour) // the clock may be set back
 	s.Apply(`[{"event":{"id":"evt_1","title":"Yksi"}}]`)
 	got := getEvent(t, s, "evt_1").UpdatedAt.Format(time.RFC3339)
 	if want := "2027-01-01T05:00:00Z"; got != want {
-		t.Errorf("changed when the clock is behind: updated_at = %s, want %s as before", got, want)
+		t.Errorf("changed when the clock is behind: updated_at: got %s, want %s as before", got, want)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestApplyAgain(t *testing.T) {
 		} {
 			s.Apply(records)
 			if got := s.Dump(); got != want {
-				t.Errorf("ApplyJSON(%s): records = %s, want %s", records, got, want)
+				t.Errorf("ApplyJSON(%s): records: got %s, want %s", records, got, want)
 			}
 		}
 		s.Get("/users/me", "x-service-api-key: svc_live_old").WantStatus(t, 401)
@@ -217,7 +217,7 @@ func TestApplySwapsEmails(t *testing.T) {
 		} {
 			got := apitest.Decode[events.User](t, s.Get("/users/me", header)).Email
 			if got != want {
-				t.Errorf("email with %s = %s, want %s", header, got, want)
+				t.Errorf("email with %s: got %s, want %s", header, got, want)
 			}
 		}
 	})
@@ -239,7 +239,7 @@ func TestApply(t *testing.T) {
 	want.Title, want.Status, want.RequiresApproval, want.Description = "T", "published", true, nil
 	want.UpdatedAt = got.UpdatedAt
 	if asJSON(got) != asJSON(want) {
-		t.Errorf("replaced = %s, want %s", asJSON(got), asJSON(want))
+		t.Errorf("replaced: got %s, want %s", asJSON(got), asJSON(want))
 	}
 	for _, tt := range []struct {
 		record events.Record
@@ -251,7 +251,7 @@ func TestApply(t *testing.T) {
 	} {
 		err := s.Store.Apply(tt.record)
 		if !strings.Contains(fmt.Sprint(err), tt.want) {
-			t.Errorf("Apply(%+v) = %v, want %s", tt.record, err, tt.want)
+			t.Errorf("Apply(%+v): got %v, want %s", tt.record, err, tt.want)
 		}
 	}
 }
@@ -273,14 +273,14 @@ func TestGuestDefaults(t *testing.T) {
 					continue
 				}
 				if r.Guest.Status != status {
-					t.Errorf("%s: status = %s, want %s", id, r.Guest.Status, status)
+					t.Errorf("%s: status: got %s, want %s", id, r.Guest.Status, status)
 				}
 				want := registered
 				if registered == "created_at" {
 					want = asJSON(r.Guest.CreatedAt)
 				}
 				if got := asJSON(r.Guest.RegisteredAt); got != want {
-					t.Errorf("%s: registered_at = %s, want %s", id, got, want)
+					t.Errorf("%s: registered_at: got %s, want %s", id, got, want)
 				}
 			}
 		}
@@ -345,7 +345,7 @@ func TestDumpIsSeed(t *testing.T) {
 	}
 	want := s.Dump()
 	if strings.Contains(want, "svc_live_") {
-		t.Errorf("records = %s, want no secret", want)
+		t.Errorf("records: got %s, want no secret", want)
 	}
 	for name, fill := range map[string]func(*events.Store) error{
 		"ApplyJSON": func(store *events.Store) error { return store.ApplyJSON([]byte(want)) },
@@ -354,15 +354,15 @@ func TestDumpIsSeed(t *testing.T) {
 		copied := apitest.NewOver(t, events.NewStore(nil))
 		err := fill(copied.Store)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want no error", name, err)
 		}
 		if got := copied.Dump(); got != want {
-			t.Errorf("%s: records = %s, want %s", name, got, want)
+			t.Errorf("%s: records: got %s, want %s", name, got, want)
 		}
 		copied.Get("/users/me", "x-service-api-key: "+secret).WantStatus(t, 200)
 	}
 	if got := apitest.Dump(events.NewStore(nil)); got != "[\n\n]\n" {
-		t.Errorf("records of an empty store = %q, want an empty array", got)
+		t.Errorf("records of an empty store: got %q, want an empty array", got)
 	}
 }
 
@@ -376,16 +376,16 @@ func TestIssueAndRevokeKey(t *testing.T) {
 		}
 		random, found := strings.CutPrefix(secret, "svc_live_")
 		if !found {
-			t.Errorf("secret = %s, want svc_live_ at its beginning", secret)
+			t.Errorf("secret: got %s, want svc_live_ at its beginning", secret)
 		}
 		if len(random) < 26 { // 128 bits
-			t.Errorf("secret = %s, want 26 characters after svc_live_", secret)
+			t.Errorf("secret: got %s, want 26 characters after svc_live_", secret)
 		}
 		if key.UserID != "usr_ada" {
-			t.Errorf("user_id = %s, want usr_ada", key.UserID)
+			t.Errorf("user_id: got %s, want usr_ada", key.UserID)
 		}
 		if got := asJSON(key.Hint); got != asJSON(secret[len(secret)-4:]) {
-			t.Errorf("hint of %s = %s, want its last four characters", secret, got)
+			t.Errorf("hint of %s: got %s, want its last four characters", secret, got)
 		}
 		header := "x-service-api-key: " + secret
 		s.Get("/users/me", header).WantStatus(t, 200)
@@ -397,23 +397,23 @@ func TestIssueAndRevokeKey(t *testing.T) {
 		want := s.Dump()
 		err = s.Store.RevokeKey(key.ID)
 		if err != nil {
-			t.Errorf("RevokeKey again = %v", err)
+			t.Errorf("RevokeKey again: got %v, want no error", err)
 		}
 		if got := s.Dump(); got != want {
-			t.Errorf("RevokeKey again: records = %s, want %s", got, want)
+			t.Errorf("RevokeKey again: records: got %s, want %s", got, want)
 		}
 	})
 	s := apitest.New(t, apitest.Memory, nil)
 	for _, id := range []string{"key_none", "usr_ada", ""} {
 		err := s.Store.RevokeKey(id)
 		if !errors.Is(err, events.ErrNotFound) {
-			t.Errorf("RevokeKey(%q) = %v, want ErrNotFound", id, err)
+			t.Errorf("RevokeKey(%q): got %v, want ErrNotFound", id, err)
 		}
 	}
 	for _, id := range []string{"usr_none", "evt_1", "email:ada@example.com", ""} {
 		_, _, err := s.Store.IssueKey(id)
 		if !errors.Is(err, events.ErrNotFound) {
-			t.Errorf("IssueKey(%q) = %v, want ErrNotFound", id, err)
+			t.Errorf("IssueKey(%q): got %v, want ErrNotFound", id, err)
 		}
 	}
 }
@@ -429,7 +429,7 @@ func TestHints(t *testing.T) {
 		records := s.Dump()
 		_, record, _ := strings.Cut(records, `"id":"key_new"`)
 		if !strings.Contains(record[:200], `"hint":`+want) {
-			t.Errorf("records with %s = %s, want the hint %s", secret, records, want)
+			t.Errorf("records with %s: got %s, want the hint %s", secret, records, want)
 		}
 		s.Apply(`[{"delete":{"key":"key_new"}}]`)
 	}
@@ -448,14 +448,14 @@ func TestNewID(t *testing.T) {
 	s.Apply(`[{"delete":{"event":"evt_2"}}]`)
 	e := apitest.Decode[events.Event](t, s.Create(newEvent))
 	if e.ID != "evt_2" {
-		t.Errorf("id = %s, want evt_2 because evt_1 is in use", e.ID)
+		t.Errorf("id: got %s, want evt_2 because evt_1 is in use", e.ID)
 	}
 	if e.Slug != "launch-4" {
-		t.Errorf("slug = %s, want launch-4 because launch-3 is in use", e.Slug)
+		t.Errorf("slug: got %s, want launch-4 because launch-3 is in use", e.Slug)
 	}
 	want := []string{"evt usr_ada", "evt usr_ada", "slug usr_ada", "slug usr_ada"}
 	if !slices.Equal(calls, want) {
-		t.Errorf("calls of NewID = %q, want %q", calls, want)
+		t.Errorf("calls of NewID: got %q, want %q", calls, want)
 	}
 
 	s.Apply(`[{"key":{"id":"key_x","user_id":"usr_bob","secret":"svc_live_1"}}]`)
@@ -465,10 +465,10 @@ func TestNewID(t *testing.T) {
 		t.Fatal(err)
 	}
 	if secret != "svc_live_2" {
-		t.Errorf("secret = %s, want svc_live_2 because svc_live_1 is in use", secret)
+		t.Errorf("secret: got %s, want svc_live_2 because svc_live_1 is in use", secret)
 	}
 	if key.ID != "key_3" {
-		t.Errorf("id = %s, want key_3", key.ID)
+		t.Errorf("id: got %s, want key_3", key.ID)
 	}
 }
 
@@ -483,12 +483,12 @@ func TestCreatedAtAfterFuture(t *testing.T) {
 		s.Apply(`[{"guest":{"event_id":"evt_9","name":"G","created_at":"2026-01-01T00:00:00Z"}}]`)
 		e := apitest.Decode[events.Event](t, s.Create(newEvent))
 		if !e.CreatedAt.After(future) {
-			t.Errorf("created_at = %v, want a time after %v", e.CreatedAt, future)
+			t.Errorf("created_at: got %v, want a time after %v", e.CreatedAt, future)
 		}
 		s.Apply(`[{"event":{"id":"evt_9","title":"U"}}]`)
 		e = getEvent(t, s, "evt_9")
 		if e.UpdatedAt.Before(e.CreatedAt) {
-			t.Errorf("updated_at = %v, want no time before created_at, %v", e.UpdatedAt, e.CreatedAt)
+			t.Errorf("updated_at: got %v, want no time before created_at, %v", e.UpdatedAt, e.CreatedAt)
 		}
 
 		s.Apply(`[{"event":{"id":"evt_8","host_id":"usr_ada","title":"T",` + onMayDay +
@@ -506,7 +506,7 @@ func TestCreatedAtAfterRefusedFuture(t *testing.T) {
 		400, "record 2: user: name is required; email is required")
 	e := apitest.Decode[events.Event](t, s.Create(newEvent))
 	if e.CreatedAt.Year() == 9990 {
-		t.Errorf("created_at = %v, want the time of the clock", e.CreatedAt)
+		t.Errorf("created_at: got %v, want the time of the clock", e.CreatedAt)
 	}
 }
 
@@ -519,7 +519,7 @@ func TestClockOutOfRange(t *testing.T) {
 	now = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 	s.Create(newEvent, "Idempotency-Key: k").WantStatus(t, 500)
 	if got := s.Dump(); got != before {
-		t.Errorf("records = %s, want %s", got, before)
+		t.Errorf("records: got %s, want %s", got, before)
 	}
 }
 
@@ -532,11 +532,11 @@ func TestZeroTime(t *testing.T) {
 	s.Get("/users/me").WantStatus(t, 401)
 	want := s.Dump()
 	if !strings.Contains(want, `"registered_at":"0001-01-01T00:00:00Z"`) {
-		t.Errorf("records = %s, want the zero time", want)
+		t.Errorf("records: got %s, want the zero time", want)
 	}
 	s.Apply(want)
 	if got := s.Dump(); got != want {
-		t.Errorf("records = %s, want %s", got, want)
+		t.Errorf("records: got %s, want %s", got, want)
 	}
 }
 
@@ -551,11 +551,11 @@ func TestDataFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !json.Valid(file) {
-		t.Errorf("the file is not JSON: %s", file)
+		t.Errorf("file: got %s, want JSON", file)
 	}
 	for _, stale := range []string{`"evt_2"`, "svc_live_"} {
 		if bytes.Contains(file, []byte(stale)) {
-			t.Errorf("the file has %s: %s", stale, file)
+			t.Errorf("file: got %s, want no %s in it", file, stale)
 		}
 	}
 	info, err := os.Stat(s.Path)
@@ -563,7 +563,7 @@ func TestDataFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := info.Mode().Perm(); got != 0o600 {
-		t.Errorf("mode = %o, want 600", got)
+		t.Errorf("mode: got %o, want 600", got)
 	}
 }
 
@@ -592,10 +592,10 @@ func TestOpenErrors(t *testing.T) {
 			}
 			_, err = events.Open(path, nil)
 			if !errors.Is(err, tt.want) {
-				t.Errorf("Open = %v, want %v", err, tt.want)
+				t.Errorf("Open: got %v, want %v", err, tt.want)
 			}
 			if got, _ := os.ReadFile(path); string(got) != tt.text {
-				t.Errorf("Open changed the file to %s", got)
+				t.Errorf("file after Open: got %s, want it unchanged", got)
 			}
 		})
 	}
@@ -609,20 +609,20 @@ func TestClose(t *testing.T) {
 		for range 2 {
 			err := s.Store.Close()
 			if err != nil {
-				t.Errorf("%s: Close = %v", mode, err)
+				t.Errorf("%s: Close: got %v, want no error", mode, err)
 			}
 		}
 		err := s.Store.ApplyJSON([]byte(`[{"delete":{"user":"usr_ada"}}]`))
 		if !errors.Is(err, events.ErrClosed) {
-			t.Errorf("%s: ApplyJSON after Close = %v, want ErrClosed", mode, err)
+			t.Errorf("%s: ApplyJSON after Close: got %v, want ErrClosed", mode, err)
 		}
 		w := httptest.NewRecorder()
 		s.Handler.ServeHTTP(w, apitest.NewRequest("POST", base+"/events/create", strings.NewReader(newEvent)))
 		if w.Code != 503 {
-			t.Errorf("%s: a create after Close = %d, want 503", mode, w.Code)
+			t.Errorf("%s: a create after Close: got %d, want 503", mode, w.Code)
 		}
 		if got := s.Dump(); got != want {
-			t.Errorf("%s: records after Close = %s, want %s", mode, got, want)
+			t.Errorf("%s: records after Close: got %s, want %s", mode, got, want)
 		}
 	}
 }
@@ -639,7 +639,7 @@ func TestGoldenDataFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(files) == 0 {
-		t.Fatal("testdata has no data file, want one for each format")
+		t.Fatal("data files in testdata: got none, want one for each format")
 	}
 	for _, golden := range files {
 		t.Run(filepath.Base(golden), func(t *testing.T) {
@@ -665,11 +665,11 @@ func TestGoldenDataFile(t *testing.T) {
 			}
 			got, want := apitest.Dump(store), apitest.Dump(again)
 			if got != want {
-				t.Errorf("the rows of the file are\n%s\nand are written today as\n%s", got, want)
+				t.Errorf("records of the file: got\n%s\nwant as they are written today\n%s", got, want)
 			}
 			for _, kind := range []string{"user", "key", "event", "guest"} {
 				if !strings.Contains(got, `{"`+kind+`":`) {
-					t.Errorf("the file has no %s", kind)
+					t.Errorf("records of the file: got no %s, want one", kind)
 				}
 			}
 		})
@@ -729,10 +729,10 @@ func FuzzRecords(f *testing.F) {
 		err := s.Store.ApplyJSON([]byte(records))
 		if err != nil {
 			if got := s.Dump(); got != before {
-				t.Errorf("ApplyJSON = %v: records = %s, want %s", err, got, before)
+				t.Errorf("ApplyJSON: got %v: records = %s, want %s", err, got, before)
 			}
 			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("ApplyJSON = %q, want one line", err)
+				t.Errorf("ApplyJSON: got %q, want one line", err)
 			}
 			return
 		}
@@ -740,10 +740,10 @@ func FuzzRecords(f *testing.F) {
 		copied := events.NewStore(nil)
 		err = copied.ApplyJSON([]byte(want))
 		if err != nil {
-			t.Errorf("ApplyJSON of the dump %s = %v", want, err)
+			t.Errorf("ApplyJSON of the dump %s: got %v, want no error", want, err)
 		}
 		if got := apitest.Dump(copied); got != want {
-			t.Errorf("records of the dump = %s, want %s", got, want)
+			t.Errorf("records of the dump: got %s, want %s", got, want)
 		}
 	})
 }

@@ -179,7 +179,7 @@ func start(t *testing.T, dir, script string, variables ...string) *process {
 		<-p.ended
 	})
 	if !strings.Contains(p.stdout, "\nready: ") {
-		t.Fatalf("%s was not ready: stdout %s, stderr %s", script, p.stdout, &p.stderr)
+		t.Fatalf("%s: got stdout %s, stderr %s, want a line ready:", script, p.stdout, &p.stderr)
 	}
 	return p
 }
@@ -218,7 +218,7 @@ func (p *process) wait() (status int) {
 	select {
 	case <-p.ended:
 	case <-time.After(timeout):
-		p.t.Fatalf("%q did not end", p.Args)
+		p.t.Fatalf("%q: got no end in %v, want one", p.Args, timeout)
 	}
 	return p.ProcessState.ExitCode()
 }

@@ -43,7 +43,7 @@ func beginCreate(t *testing.T, p *process) (net.Conn, *bufio.Reader) {
 	in := bufio.NewReader(conn)
 	line, err := in.ReadString('\n')
 	if !strings.Contains(line, "100 Continue") {
-		t.Fatalf("the server responds %q, %v, want 100 Continue", line, err)
+		t.Fatalf("create with Expect: got %q, %v, want 100 Continue", line, err)
 	}
 	return conn, in
 }
@@ -58,7 +58,7 @@ func waitUntilClosed(t *testing.T, addr string) {
 		}
 		conn.Close()
 	}
-	t.Fatalf("the server still listens at %s", addr)
+	t.Fatalf("connection to %s: got one after %v, want none", addr, timeout)
 }
 
 // A signal ends every server with status 0. The request in flight gets its response, except from a double,
@@ -91,7 +91,7 @@ func TestSignals(t *testing.T) {
 				t.Errorf("the request in flight finished: %v, want %v: %q", got, tt.finishes, response)
 			}
 			if status := p.wait(); status != 0 {
-				t.Errorf("status %d, want 0: %s", status, &p.stderr)
+				t.Errorf("status: got %d, want 0: %s", status, &p.stderr)
 			}
 		})
 	}
@@ -109,13 +109,13 @@ func TestSecondSignal(t *testing.T) {
 		select {
 		case <-p.ended:
 			if status := p.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() {
-				t.Errorf("%v, want the end by the signal", p.ProcessState)
+				t.Errorf("end: got %v, want the end by the signal", p.ProcessState)
 			}
 			return
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	t.Error("the second signal did not end the server")
+	t.Error("end after the second signal: got none, want one")
 }
 
 // A SIGHUP that was ignored at startup, as under nohup, ends neither a server nor the command beside a
@@ -127,11 +127,11 @@ func TestIgnoredHangup(t *testing.T) {
 	time.Sleep(20 * time.Millisecond) // in which it would end
 	status, body, err := call("GET", p.line("base_url")+"/users/me", p.line("api_key"), "")
 	if status != 200 {
-		t.Errorf("GET /users/me after an ignored SIGHUP = %d %s %v, want 200", status, body, err)
+		t.Errorf("GET /users/me after an ignored SIGHUP: got %d %s %v, want 200", status, body, err)
 	}
 	const beside = `trap "" HUP; eventsd double -- sh -c 'kill -HUP $PPID; sleep 0.1; echo alive'`
 	if stdout, stderr, _ := run(t, tempDir(t), beside); stdout != "alive\n" {
-		t.Errorf("the command beside a double printed %q %s, want %q", stdout, stderr, "alive\n")
+		t.Errorf("output of the command beside a double: got %q %s, want %q", stdout, stderr, "alive\n")
 	}
 }
 
@@ -145,7 +145,7 @@ func TestDoublePassesSignals(t *testing.T) {
 			skipIfIgnored(t, sig)
 			p := start(t, tempDir(t), `exec eventsd double -- sh -c "$SCRIPT"`, "SCRIPT="+script)
 			if status := p.stop(sig); status != 7 {
-				t.Errorf("status %d, want 7: %s", status, &p.stderr)
+				t.Errorf("status: got %d, want 7: %s", status, &p.stderr)
 			}
 		})
 	}
@@ -224,7 +224,7 @@ func testRestart(t *testing.T, sig syscall.Signal) {
 	}
 	for deadline := time.Now().Add(timeout); count() < enough; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d creates were confirmed, want %d: %s", count(), enough, &p.stderr)
+			t.Fatalf("confirmed creates: got %d, want %d: %s", count(), enough, &p.stderr)
 		}
 	}
 	p.stop(sig)
@@ -234,7 +234,7 @@ func testRestart(t *testing.T, sig syscall.Signal) {
 	for _, id := range confirmed {
 		status, body, err := call("GET", p.line("base_url")+"/events/"+id, key, "")
 		if status != 200 {
-			t.Errorf("the confirmed event %s = %d %s %v, want 200", id, status, body, err)
+			t.Errorf("the confirmed event %s: got %d %s %v, want 200", id, status, body, err)
 		}
 	}
 }
@@ -261,36 +261,36 @@ func TestFullDisk(t *testing.T) {
 	for range 2 {
 		status, response := creates(large)
 		if status != 500 {
-			t.Errorf("a create on a full disk = %d %s, want 500", status, response)
+			t.Errorf("a create on a full disk: got %d %s, want 500", status, response)
 		}
 		if strings.Contains(response, "large") {
-			t.Errorf("the response has the cause: %s", response)
+			t.Errorf("response: got %s, want no cause", response)
 		}
 	}
 	root := strings.TrimSuffix(p.line("base_url"), base)
 	if status, body, _ := call("GET", root+"/healthz", "", ""); status != 200 {
-		t.Errorf("GET /healthz on a full disk = %d %s, want 200, because it heals", status, body)
+		t.Errorf("GET /healthz on a full disk: got %d %s, want 200, because it heals", status, body)
 	}
 	if out, _, _ := run(t, dir, "eventsd status"); !strings.Contains(out, "file too large") {
-		t.Errorf("status on a full disk = %s, want the cause", out)
+		t.Errorf("status on a full disk: got %s, want the cause", out)
 	}
 	if status, response := creates(apitest.NewEvent); status != 201 { // this one fits
-		t.Errorf("a create with room again = %d %s, want 201", status, response)
+		t.Errorf("a create with room again: got %d %s, want 201", status, response)
 	}
 	if out, _, _ := run(t, dir, "eventsd status"); !strings.HasSuffix(out, "\nerror: none\n") {
-		t.Errorf("status with room again = %s, want no error", out)
+		t.Errorf("status with room again: got %s, want no error", out)
 	}
 	if status := p.stop(syscall.SIGTERM); status != 0 {
-		t.Errorf("status %d, want 0: %s", status, &p.stderr)
+		t.Errorf("status: got %d, want 0: %s", status, &p.stderr)
 	}
 	if n := strings.Count(p.stderr.String(), "file too large"); n != 1 {
-		t.Errorf("the log has %d lines with the cause, want 1: %s", n, &p.stderr)
+		t.Errorf("lines with the cause in the log: got %d, want 1: %s", n, &p.stderr)
 	}
 	key := p.line("api_key")
 	p = start(t, dir, "exec eventsd")
 	_, body, _ := call("GET", p.line("base_url")+"/events", key, "")
 	if got, want := strings.Count(body, `"id":"evt_`), confirmed+1; got != want {
-		t.Errorf("%d events after a restart, want %d", got, want)
+		t.Errorf("events after a restart: got %d, want %d", got, want)
 	}
 }
 
@@ -306,13 +306,13 @@ func TestReadOnlyDirectory(t *testing.T) {
 	}
 	stdout, stderr, status := run(t, dir, "eventsd")
 	if status != 1 {
-		t.Errorf("status %d, want 1", status)
+		t.Errorf("status: got %d, want 1", status)
 	}
 	if stdout != "" {
-		t.Errorf("stdout %q, want nothing", stdout)
+		t.Errorf("stdout: got %q, want nothing", stdout)
 	}
 	if !strings.Contains(stderr, filepath.Join(dir, "events.json")) {
-		t.Errorf("stderr %q, want the path of the data file", stderr)
+		t.Errorf("stderr: got %q, want the path of the data file", stderr)
 	}
 }
 
@@ -330,6 +330,6 @@ func TestLimits(t *testing.T) {
 	}
 	response.Body.Close()
 	if response.StatusCode != 431 {
-		t.Errorf("GET with 24 KiB of headers = %d, want 431", response.StatusCode)
+		t.Errorf("GET with 24 KiB of headers: got %d, want 431", response.StatusCode)
 	}
 }

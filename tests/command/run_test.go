@@ -38,7 +38,7 @@ func runServer(t *testing.T, environ []string, args ...string) (lines map[string
 	}
 	if lines["ready"] == "" {
 		cancel()
-		t.Fatalf("eventsd %q was not ready: status %d, %s", args, <-status, &stderr)
+		t.Fatalf("eventsd %q: got status %d %s, want a line ready:", args, <-status, &stderr)
 	}
 	return lines, func() int {
 		cancel()
@@ -58,29 +58,29 @@ func TestRun(t *testing.T) {
 	for _, lines := range []map[string]string{a, b, double} {
 		status, body, err := call("GET", lines["base_url"]+"/users/me", lines["api_key"], "")
 		if status != 200 {
-			t.Errorf("GET /users/me of %v = %d %s %v, want 200", lines, status, body, err)
+			t.Errorf("GET /users/me of %v: got %d %s %v, want 200", lines, status, body, err)
 		}
 	}
 	if status, _, _ := call("GET", b["base_url"]+"/users/me", a["api_key"], ""); status != 401 {
-		t.Errorf("GET /users/me with the key of another server = %d, want 401", status)
+		t.Errorf("GET /users/me with the key of another server: got %d, want 401", status)
 	}
 	var stdout, stderr buffer
 	if status := events.Run(t.Context(), []string{"dump"}, environ, nil, &stdout, &stderr); status != 0 {
-		t.Errorf("dump = %d %s, want 0", status, &stderr)
+		t.Errorf("dump: got %d %s, want 0", status, &stderr)
 	}
 	for _, stop := range []func() int{stopA, stopB, stopDouble} {
 		if status := stop(); status != 0 {
-			t.Errorf("a server ended with status %d, want 0", status)
+			t.Errorf("status of a server: got %d, want 0", status)
 		}
 	}
 	if status := events.Run(t.Context(), []string{"dump"}, environ, nil, &stdout, &stderr); status != 0 {
-		t.Errorf("dump without a server = %d %s, want 0", status, &stderr)
+		t.Errorf("dump without a server: got %d %s, want 0", status, &stderr)
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	for deadline := time.Now().Add(timeout); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			stacks := make([]byte, 64<<10)
-			t.Fatalf("%d goroutines, want %d:\n%s",
+			t.Fatalf("goroutines: got %d, want %d:\n%s",
 				runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
 		}
 	}
@@ -99,11 +99,11 @@ func TestClosedStdout(t *testing.T) {
 		var stderr buffer
 		status := events.Run(t.Context(), args, environ, strings.NewReader(""), stdout, &stderr)
 		if status != 1 {
-			t.Errorf("eventsd %q with stdout closed = %d %s, want 1", args, status, &stderr)
+			t.Errorf("eventsd %q with stdout closed: got %d %s, want 1", args, status, &stderr)
 		}
 	}
 	if _, err := os.Stat(data + ".sock"); err == nil {
-		t.Error("a server that couldn't print has left its socket")
+		t.Error("socket of a server that couldn't print: got one, want none")
 	}
 }
 
@@ -141,7 +141,7 @@ func TestPages(t *testing.T) {
 				t.Fatal(err)
 			}
 			if response.StatusCode != tt.status {
-				t.Errorf("status %d, want %d", response.StatusCode, tt.status)
+				t.Errorf("status: got %d, want %d", response.StatusCode, tt.status)
 			}
 			if got := response.Header.Get("Content-Type"); got != tt.contentType {
 				t.Errorf("Content-Type: %s, want %s", got, tt.contentType)
@@ -153,7 +153,7 @@ func TestPages(t *testing.T) {
 				t.Errorf("Cache-Control: %s, want no-store", got)
 			}
 			if !strings.Contains(string(body), tt.body) {
-				t.Errorf("the body lacks %s: %.300s", tt.body, body)
+				t.Errorf("body: got %.300s, want %s in it", body, tt.body)
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func TestPages(t *testing.T) {
 	}
 	response.Body.Close()
 	if response.StatusCode != 405 {
-		t.Errorf("POST /healthz = %d, want 405", response.StatusCode)
+		t.Errorf("POST /healthz: got %d, want 405", response.StatusCode)
 	}
 	if got := response.Header.Get("Allow"); got != "GET, HEAD" {
 		t.Errorf("POST /healthz: Allow: %s, want GET, HEAD", got)

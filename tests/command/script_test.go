@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(files) == 0 {
-		t.Fatal("testdata/script has no scripts, want some")
+		t.Fatal("testdata/script: got no scripts, want some")
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
@@ -108,7 +108,7 @@ func (s *script) parse(text string) (commands []scriptCommand) {
 		case prefix == "?" && c != nil:
 			c.status = rest
 		case prefix != "":
-			s.t.Fatalf("%s:%d: a line must begin with #, $, >, ! or ?: %s", s.file, number, line)
+			s.t.Fatalf("%s:%d: got %s, want #, $, >, ! or ? at the beginning of a line", s.file, number, line)
 		}
 		number += strings.Count(line, "\x00")
 	}
@@ -139,7 +139,7 @@ func (s *script) run(c *scriptCommand) {
 	s.match(c, "stderr", stderr, c.stderr)
 	s.match(c, "status", strconv.Itoa(status)+"\n", []string{c.status})
 	if secret.MatchString(stderr) {
-		s.t.Errorf("%s:%d: there is a key on stderr: %s", s.file, c.line, stderr)
+		s.t.Errorf("%s:%d: stderr: got %s, want no key in it", s.file, c.line, stderr)
 	}
 }
 

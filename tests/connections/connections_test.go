@@ -195,7 +195,7 @@ func TestSlowCommit(t *testing.T) {
 			t.Fatalf("a create with a slow commit: got %v, want a response", err)
 		}
 		if resp.StatusCode != 201 {
-			t.Errorf("a create with a slow commit = %s, want 201", resp.Status)
+			t.Errorf("a create with a slow commit: got %s, want 201", resp.Status)
 		}
 	})
 }

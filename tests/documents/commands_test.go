@@ -42,7 +42,7 @@ func TestCommands(t *testing.T) {
 			dir := t.TempDir()
 			clone := filepath.Join(dir, "events")
 			if out, err := exec.Command("git", "clone", "-q", "../..", clone).CombinedOutput(); err != nil {
-				t.Fatalf("git clone: %v\n%s", err, out)
+				t.Fatalf("git clone: got %v, want a clone\n%s", err, out)
 			}
 			text, err := os.ReadFile(filepath.Join(clone, document))
 			if err != nil {
@@ -61,7 +61,7 @@ func TestCommands(t *testing.T) {
 			out, err := cmd.CombinedOutput()
 			t.Logf("%s", out)
 			if err != nil {
-				t.Fatalf("the last command above: %v", err)
+				t.Fatalf("the last command above: got %v, want no error", err)
 			}
 			compare(t, document, dir, blocks)
 		})
@@ -171,7 +171,7 @@ func compare(t *testing.T, document, dir string, blocks []block) {
 			t.Error(err)
 		}
 		if !matches(b.text, string(out)) {
-			t.Errorf("%s:%d: the commands above print\n%s\nwant\n%s", document, b.line, out, b.text)
+			t.Errorf("%s:%d: the commands above: got\n%s\nwant\n%s", document, b.line, out, b.text)
 		}
 	}
 }

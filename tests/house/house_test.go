@@ -59,7 +59,7 @@ func TestImports(t *testing.T) {
 			}
 		}
 		if room == "" {
-			t.Errorf("%s has no list of imports", name)
+			t.Errorf("%s: got no list of imports, want one above", name)
 			return nil
 		}
 		text, err := fs.ReadFile(tree, name)
@@ -82,7 +82,7 @@ func TestImports(t *testing.T) {
 				continue
 			}
 			if !slices.Contains(strings.Fields(allowed[room]), short) {
-				t.Errorf("%s imports %s, want only %s and the rest of the standard library", name, imported, allowed[room])
+				t.Errorf("%s: got import %s, want only %s and other standard packages", name, imported, allowed[room])
 			}
 		}
 		return nil

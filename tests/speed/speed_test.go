@@ -72,7 +72,7 @@ func BenchmarkRead(b *testing.B) {
 					s.Handler.ServeHTTP(w, r)
 				}
 				if w.status != 200 {
-					b.Fatalf("status = %d, want 200", w.status)
+					b.Fatalf("status: got %d, want 200", w.status)
 				}
 			})
 		}
@@ -96,7 +96,7 @@ func BenchmarkCreate(b *testing.B) {
 						r.Body = io.NopCloser(strings.NewReader(apitest.NewEvent))
 						s.Handler.ServeHTTP(w, &r)
 						if w.status != 201 {
-							b.Errorf("status = %d, want 201", w.status)
+							b.Errorf("status: got %d, want 201", w.status)
 						}
 					}
 				})
