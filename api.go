@@ -33,7 +33,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/events/internal/cli"
 	"example.com/events/internal/httpapi"
 	"example.com/events/internal/jsondb"
 	"example.com/events/internal/operator"
@@ -428,7 +427,7 @@ func (a *api) postRecords(w http.ResponseWriter, r httpapi.Request) error {
 func (a *api) getStatus(w http.ResponseWriter, _ httpapi.Request) error {
 	stats := a.store.db.Stats()
 	s := operator.Status{
-		Version:   cli.BuildVersion(version),
+		Version:   buildVersion(),
 		PID:       os.Getpid(),
 		StartedAt: a.started.Format(time.RFC3339),
 		BaseURL:   a.baseURL,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -45,65 +47,146 @@ const (
 func Run(
 	ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {
-	c := &command{cli.Program{
-		Name:    "eventsd",
-		About:   "eventsd serves the public REST API of an events networking service.",
-		Environ: environ,
-		Stdin:   stdin,
-		Stdout:  stdout,
-		Stderr:  stderr,
-	}}
-	o := &operator.Commands{Program: &c.Program, Open: c.openForOperator}
-	return c.Program.Run(ctx, []cli.Command{
-		{Name: "serve", Summary: "serve the API; also without a subcommand", Run: c.serve},
-		{Name: "demo", Summary: "serve a built-in example from memory", Run: c.demo},
-		{Name: "double", Summary: "serve a test double, alone or while a command runs", Run: c.double},
-		{Name: "key issue", Summary: "create an API key for a user and print it", Run: o.KeyIssue},
-		{Name: "key list", Summary: "list the keys, without their secrets", Run: o.KeyList},
-		{Name: "key revoke", Summary: "revoke a key", Run: o.KeyRevoke},
-		{Name: "apply", Summary: "put an array of records into the store, all or none", Run: o.Apply},
-		{Name: "dump", Summary: "print the store as an array of records", Run: o.Dump},
-		{Name: "status", Summary: "print what the running server holds", Run: o.Status},
-		{Name: "check", Summary: "read the data file and report what is in it", Run: c.check},
-		{Name: "health", Summary: "exit with 0 if the server at an address is healthy", Run: o.Health},
-		{Name: "version", Summary: "print the version", Run: c.version},
-	}, args)
+	c := &command{cli.Program{Environ: environ, Stdin: stdin, Stdout: stdout, Stderr: stderr}}
+	return c.Exit(c.run(ctx, args))
 }
 
 // command is one run of eventsd.
 type command struct{ cli.Program }
 
+type subcommand struct {
+	name    string // one word or two
+	summary string
+	run     func(ctx context.Context, args []string) error // args follow the name
+}
+
+func (c *command) subcommands() []subcommand {
+	o := &operator.Commands{Program: &c.Program, Open: c.openForOperator}
+	return []subcommand{
+		{"serve", "serve the API; also without a subcommand", c.serve},
+		{"demo", "serve a built-in example from memory", c.demo},
+		{"double", "serve a test double, alone or while a command runs", c.double},
+		{"key issue", "create an API key for a user and print it", o.KeyIssue},
+		{"key list", "list the keys, without their secrets", o.KeyList},
+		{"key revoke", "revoke a key", o.KeyRevoke},
+		{"apply", "put an array of records into the store, all or none", o.Apply},
+		{"dump", "print the store as an array of records", o.Dump},
+		{"status", "print what the running server holds", o.Status},
+		{"check", "read the data file and report what is in it", c.check},
+		{"health", "exit with 0 if the server at an address is healthy", o.Health},
+		{"version", "print the version", c.version},
+		{"help", "explain eventsd or a subcommand", c.help},
+	}
+}
+
+// run runs the subcommand that args begin with, or serve.
+func (c *command) run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return c.serve(ctx, args)
+	}
+	switch args[0] {
+	case "-h", "-help", "--help":
+		return c.help(ctx, args[1:])
+	case "-version", "--version":
+		return c.version(ctx, args[1:])
+	}
+	if strings.HasPrefix(args[0], "-") {
+		return c.serve(ctx, args)
+	}
+	for _, s := range c.subcommands() {
+		words := strings.Fields(s.name)
+		if slices.Equal(words, args[:min(len(words), len(args))]) {
+			return s.run(ctx, args[len(words):])
+		}
+	}
+	if args[0] == "key" {
+		return cli.Usagef("key must be followed by issue, list or revoke; see eventsd help key")
+	}
+	return cli.Usagef("unknown subcommand %q; see eventsd help", args[0])
+}
+
+// help explains the subcommand that args name, or lists the subcommands that begin with them.
+func (c *command) help(ctx context.Context, args []string) error {
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		args = nil
+	}
+	prefix := strings.Join(args, " ")
+	list := ""
+	for _, s := range c.subcommands() {
+		if s.name == prefix {
+			return s.run(ctx, []string{"-h"})
+		}
+		if prefix == "" || strings.HasPrefix(s.name, prefix+" ") {
+			list += fmt.Sprintf("  %-10s  %s\n", s.name, s.summary)
+		}
+	}
+	if list == "" {
+		return cli.Usagef("unknown subcommand %q; see eventsd help", prefix)
+	}
+	return c.Printf("eventsd serves the public REST API of an events networking service.\n\n"+
+		"Usage: eventsd [SUBCOMMAND] [FLAGS]\n\n%s\nSee eventsd help SUBCOMMAND for its flags.\n", list)
+}
+
+// serverFlags are the flags that servers have in common.
+type serverFlags struct {
+	*flag.FlagSet
+	addr    *string
+	log     *string
+	verbose *bool
+}
+
+func newServerFlags(subcommand, addr string) serverFlags {
+	flags := cli.NewFlags(subcommand)
+	return serverFlags{
+		FlagSet: flags,
+		addr:    flags.String("addr", addr, "`HOST:PORT` to listen on; port 0 is any free port"),
+		log:     cli.OneOf(flags, "log", "`FORMAT` of the log on stderr: text or json", "text", "json"),
+		verbose: flags.Bool("v", false, "log every request"),
+	}
+}
+
+func (c *command) newLogger(flags serverFlags) *slog.Logger {
+	options := &slog.HandlerOptions{}
+	if *flags.verbose {
+		options.Level = slog.LevelDebug
+	}
+	if *flags.log == "json" {
+		return slog.New(slog.NewJSONHandler(c.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(c.Stderr, options))
+}
+
 // storeFlags are the flags of servers whose store isn't built in.
 type storeFlags struct {
-	*cli.ServerFlags
+	serverFlags
 	seed           *string
 	apiKey         *string
 	newEventStatus *string
 }
 
-func (c *command) newStoreFlags(subcommand, operands, addr string) storeFlags {
-	flags := c.NewServerFlags(subcommand, operands, addr)
+func newStoreFlags(subcommand, addr string) storeFlags {
+	flags := newServerFlags(subcommand, addr)
 	return storeFlags{
-		ServerFlags: flags,
+		serverFlags: flags,
 		seed: flags.String("seed", "",
 			"`FILE` with an array of records for an empty store, or - for stdin"),
 		apiKey:         flags.String("api-key", "", "`SECRET` of the first key"),
-		newEventStatus: newEventStatusFlag(flags.Flags),
+		newEventStatus: newEventStatusFlag(flags.FlagSet),
 	}
 }
 
-func newEventStatusFlag(flags *cli.Flags) *string {
-	return flags.OneOf("new-event-status", "`STATUS` of new events: draft or published", "published", "draft")
+func newEventStatusFlag(flags *flag.FlagSet) *string {
+	const usage = "`STATUS` of new events: draft or published"
+	return cli.OneOf(flags, "new-event-status", usage, "published", "draft")
 }
 
-// parse parses all flags.
-func (f storeFlags) parse(args []string) error {
-	err := f.ParseEnv(args)
+func (c *command) parseStoreFlags(flags storeFlags, operands string, args []string) error {
+	err := c.ParseEnv(flags.FlagSet, operands, args)
 	if err != nil {
 		return err
 	}
-	problem := secretRule(*f.apiKey)
-	if f.Given("api-key") && problem != "" { // the secret isn't repeated
+	problem := secretRule(*flags.apiKey)
+	if cli.Given(flags.FlagSet, "api-key") && problem != "" { // the secret isn't repeated
 		return cli.Usagef("-api-key %s", problem)
 	}
 	return nil
@@ -111,19 +194,21 @@ func (f storeFlags) parse(args []string) error {
 
 // serve serves the store in a data file, or one in memory.
 func (c *command) serve(ctx context.Context, args []string) error {
-	flags := c.newStoreFlags("serve", "", defaultAddr)
-	data := flags.DataFlag()
+	flags := newStoreFlags("serve", defaultAddr)
+	data := cli.DataFlag(flags.FlagSet)
 	memory := flags.Bool("memory", false, "keep everything in memory, without a data file")
 	createKey := flags.Bool("first-key", true, "if the store has no key, create one and print it")
-	if err := flags.parse(args); err != nil {
+	if err := c.parseStoreFlags(flags, "", args); err != nil {
 		return err
 	}
-	listener, err := flags.Listen() // first: a server that can't serve creates no key
+	ctx, stop := cli.UntilSignal(ctx)
+	defer stop()
+	listener, err := cli.Listen(*flags.addr) // first: a server that can't serve creates no key
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	logger := flags.Logger()
+	logger := c.newLogger(flags.serverFlags)
 	config := &Config{Logger: logger, NewEventStatus: *flags.newEventStatus}
 	var store *Store
 	if *memory {
@@ -135,9 +220,16 @@ func (c *command) serve(ctx context.Context, args []string) error {
 		return err
 	}
 	defer store.Close()
-	err = c.applySeed(store, *flags.seed)
-	if err != nil {
-		return err
+	if *flags.seed != "" && store.db.Stats().Rows["user"] > 0 { // all other rows belong to a user
+		logger.Warn("seed skipped: the store isn't empty", "seed", *flags.seed)
+	} else {
+		seed, err := c.readSeed(*flags.seed)
+		if err == nil {
+			err = seed(store)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	key, err := store.firstKey(*flags.apiKey, *createKey)
 	if err != nil {
@@ -148,46 +240,25 @@ func (c *command) serve(ctx context.Context, args []string) error {
 		logger.Warn("-api-key ignored: the store has keys, and this isn't a valid one")
 	}
 	reference := webui.Reference("The operator of this server issues keys.", "")
-	return c.serveStore(ctx, listener, store, *flags.Verbose, reference, key)
+	return c.serveStore(ctx, listener, store, *flags.verbose, reference, key)
 }
 
-// applySeed applies the records in a file, if one is given, to an empty store.
-func (c *command) applySeed(store *Store, file string) error {
-	if file != "" && store.db.Stats().Rows["user"] > 0 { // all other rows belong to a user
-		store.cfg.Logger.Warn("seed skipped: the store isn't empty", "seed", file)
-		return nil
-	}
-	s, err := c.readSeed(file)
-	if err != nil {
-		return err
-	}
-	return s.apply(store)
-}
-
-// seed is an array of records from a file.
-type seed struct {
-	file    string
-	records []byte
-}
-
-// readSeed reads a seed. Without a file, it is empty.
-func (c *command) readSeed(file string) (seed, error) {
+// readSeed returns a function that applies the records in a file. Without a file, there are none.
+func (c *command) readSeed(file string) (apply func(*Store) error, err error) {
 	if file == "" {
-		return seed{records: []byte("[]")}, nil
+		return func(*Store) error { return nil }, nil
 	}
 	records, err := c.ReadInput(file)
 	if err != nil {
-		return seed{}, fmt.Errorf("seed: %w", err)
+		return nil, fmt.Errorf("seed: %w", err)
 	}
-	return seed{file, records}, nil
-}
-
-func (s seed) apply(store *Store) error {
-	err := store.ApplyJSON(s.records)
-	if err != nil {
-		return fmt.Errorf("seed %s: %w", s.file, err)
-	}
-	return nil
+	return func(store *Store) error {
+		err := store.ApplyJSON(records)
+		if err != nil {
+			return fmt.Errorf("seed %s: %w", file, err)
+		}
+		return nil
+	}, nil
 }
 
 //go:embed internal/demo/seed.json
@@ -195,16 +266,18 @@ var demoSeed []byte
 
 // demo serves the built-in example.
 func (c *command) demo(ctx context.Context, args []string) error {
-	flags := c.NewServerFlags("demo", "", defaultAddr)
-	if err := flags.ParseEnv(args); err != nil {
+	flags := newServerFlags("demo", defaultAddr)
+	if err := c.ParseEnv(flags.FlagSet, "", args); err != nil {
 		return err
 	}
-	listener, err := flags.Listen()
+	ctx, stop := cli.UntilSignal(ctx)
+	defer stop()
+	listener, err := cli.Listen(*flags.addr)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	store := NewStore(&Config{Logger: flags.Logger()})
+	store := NewStore(&Config{Logger: c.newLogger(flags)})
 	err = store.ApplyJSON(demoSeed)
 	if err != nil {
 		return err
@@ -212,7 +285,7 @@ func (c *command) demo(ctx context.Context, args []string) error {
 	const key = "svc_live_demo" // of the first user in demoSeed
 	const note = `<span id="demo">This is a demo: everyone knows its key, and when it stops it forgets ` +
 		`everything.</span>`
-	return c.serveStore(ctx, listener, store, *flags.Verbose, webui.Reference(note, key), key)
+	return c.serveStore(ctx, listener, store, *flags.verbose, webui.Reference(note, key), key)
 }
 
 // serveStore serves the API of a store until a signal, and closes the store. If the store has a data file, it
@@ -254,8 +327,11 @@ func (c *command) serveStore(
 		"reference: " + root + "/\n" +
 		`ready: curl -H "x-service-api-key: ` + cmp.Or(key, "<API_KEY>") + `" ` +
 		"'" + root + BasePath + "/events'\n"
-	logger.Info("ready", "version", cli.BuildVersion(version), "bytes", store.db.Stats().Bytes)
-	err := c.serveUntilSignal(ctx, drainTimeout, lines, servers...)
+	logger.Info("ready", "version", buildVersion(), "bytes", store.db.Stats().Bytes)
+	err := c.Printf("%s", lines)
+	if err == nil {
+		err = httpapi.Serve(ctx, drainTimeout, servers...)
+	}
 	closeErr := store.Close() // the error that stopped writes, if there was one
 	err = cmp.Or(err, closeErr)
 	if err == nil {
@@ -266,14 +342,14 @@ func (c *command) serveStore(
 
 // double serves a test double, alone or while a command runs.
 func (c *command) double(ctx context.Context, args []string) error {
-	flags := c.newStoreFlags("double", "[-- COMMAND ARGS]", "127.0.0.1:0")
+	flags := newStoreFlags("double", "127.0.0.1:0")
 	var start time.Time
 	flags.TextVar(&start, "time", testdouble.DefaultStart, "initial `TIME` of the clock")
 	token := flags.String("control-token", "", "`TOKEN` of the control API, instead of a random one")
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")
 	allowUnknown := flags.Bool("allow-unknown-routes", false,
 		"let the command request routes that the API doesn't have")
-	if err := flags.parse(args); err != nil {
+	if err := c.parseStoreFlags(flags, "[-- COMMAND ARGS]", args); err != nil {
 		return err
 	}
 	child := flags.Args()
@@ -287,12 +363,12 @@ func (c *command) double(ctx context.Context, args []string) error {
 	case *untilEOF && (len(child) > 0 || *flags.seed == "-"):
 		return cli.Usagef("-until-eof excludes a command and -seed -: stdin is theirs")
 	}
-	listener, err := flags.Listen()
+	listener, err := cli.Listen(*flags.addr)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	logger := flags.Logger()
+	logger := c.newLogger(flags.serverFlags)
 	config := testdouble.Config{Start: start, Key: *flags.apiKey, AllowUnknownRoutes: *allowUnknown}
 	if len(child) == 0 { // otherwise the problems are printed when the command has ended
 		config.Logger = logger
@@ -303,7 +379,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	}
 	*token = cmp.Or(*token, rand.Text())
 	handler := doubleHandler(d, *token)
-	if *flags.Verbose {
+	if *flags.verbose {
 		handler = httpapi.LogRequests(handler, logger, func(r *http.Request) (httpapi.Caller, error) {
 			return d.Server().(*api).store.authenticate(r)
 		})
@@ -319,10 +395,13 @@ func (c *command) double(ctx context.Context, args []string) error {
 			"EVENTS_CONTROL_URL="+control,
 			"EVENTS_CONTROL_TOKEN="+*token)
 	}
+	ctx, stop := cli.UntilSignal(ctx)
+	defer stop()
 	if *untilEOF {
-		var stop context.CancelFunc
-		ctx, stop = cli.UntilEOF(ctx, c.Stdin)
-		defer stop()
+		go func() {
+			io.Copy(io.Discard, c.Stdin)
+			stop()
+		}()
 	}
 	lines := "base_url: " + root + BasePath + "\n" +
 		"api_key: " + d.Key() + "\n" +
@@ -331,7 +410,11 @@ func (c *command) double(ctx context.Context, args []string) error {
 		"reference: " + root + "/\n" +
 		"inspector: " + control + "/#token=" + *token + "\n" +
 		"ready: curl -H 'Authorization: Bearer " + *token + `' -d '{"name":"Grace"}' '` + control + "/keys'\n"
-	return c.serveUntilSignal(ctx, 0, lines, s)
+	err = c.Printf("%s", lines)
+	if err != nil {
+		return err
+	}
+	return httpapi.Serve(ctx, 0, s)
 }
 
 // newDouble returns a double whose stores are configured by storeConfig, except for Now and NewID. They begin
@@ -352,7 +435,7 @@ func (c *command) newDouble(
 		a.changeLevel = slog.LevelDebug
 		return a
 	}
-	config.Seed = func(s testdouble.Server) error { return seed.apply(s.(*api).store) }
+	config.Seed = func(s testdouble.Server) error { return seed(s.(*api).store) }
 	return testdouble.New(config)
 }
 
@@ -406,29 +489,15 @@ func newServer(l net.Listener, h http.Handler, logger *slog.Logger) *httpapi.Ser
 	return &httpapi.Server{Server: s, Listener: l}
 }
 
-// serveUntilSignal prints the lines of servers that listen, and serves until ctx is done, a signal arrives
-// or a server fails.
-func (c *command) serveUntilSignal(
-	ctx context.Context, drain time.Duration, lines string, servers ...*httpapi.Server,
-) error {
-	ctx, stop := cli.UntilSignal(ctx)
-	defer stop()
-	err := c.Printf("%s", lines)
-	if err != nil {
-		return err
-	}
-	return httpapi.Serve(ctx, drain, servers...)
-}
-
 // openForOperator opens a data file for the operator's subcommands.
 func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) {
 	_, err := os.Stat(data)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: give the -data of the server; a server in memory has none", err)
 	}
-	flags := c.NewFlags("serve", "")
+	flags := cli.NewFlags("serve")
 	status := newEventStatusFlag(flags)
-	err = flags.ParseEnv(nil) // records are applied as the server would apply them
+	err = c.ParseEnv(flags, "", nil) // records are applied as the server would apply them
 	if err != nil {
 		return nil, nil, err
 	}
@@ -443,9 +512,9 @@ func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) 
 
 // check reads the data file and prints what is in it.
 func (c *command) check(_ context.Context, args []string) error {
-	flags := c.NewFlags("check", "")
-	data := flags.DataFlag()
-	if err := flags.Parse(args); err != nil {
+	flags := cli.NewFlags("check")
+	data := cli.DataFlag(flags)
+	if err := c.Parse(flags, "", args); err != nil {
 		return err
 	}
 	r, err := jsondb.Check(*data, newStore(nil).options())
@@ -461,11 +530,19 @@ func (c *command) check(_ context.Context, args []string) error {
 // version is set by the linker if the build knows no tag: -ldflags "-X example.com/events.version=v1.2.3".
 var version string
 
+// buildVersion returns the version that the linker has set or, without one, the tag that was built.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return cmp.Or(version, info.Main.Version, "(devel)")
+}
+
 func (c *command) version(_ context.Context, args []string) error {
-	flags := c.NewFlags("version", "")
-	if err := flags.Parse(args); err != nil {
+	if err := c.Parse(cli.NewFlags("version"), "", args); err != nil {
 		return err
 	}
 	return c.Printf("eventsd %s %s %s/%s\nformat: %s\n",
-		cli.BuildVersion(version), runtime.Version(), runtime.GOOS, runtime.GOARCH, formats[len(formats)-1])
+		buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, formats[len(formats)-1])
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,21 +21,21 @@ func TestExit(t *testing.T) {
 	}{
 		{"success", nil, 0, ""},
 		{"help", flag.ErrHelp, 0, ""},
-		{"failure", errDisk, 1, "tool: disk full\n"},
-		{"usage", Usagef("-o: %w", errDisk), 2, "tool: -o: disk full\n"},
-		{"wrapped", fmt.Errorf("write: %w", Usagef("bad")), 2, "tool: write: bad\n"},
+		{"failure", errDisk, 1, "eventsd: disk full\n"},
+		{"usage", Usagef("-o: %v", errDisk), 2, "eventsd: -o: disk full\n"},
+		{"wrapped", fmt.Errorf("write: %w", Usagef("bad")), 2, "eventsd: write: bad\n"},
 		{"status", &ExitError{Status: 3}, 3, ""},
-		{"two errors", errors.Join(errDisk, errors.New("100%d")), 1, "tool: disk full; 100%d\n"},
-		{"control characters", errors.New("a\x1b[2J\rb"), 1, "tool: a?[2J?b\n"},
+		{"two errors", errors.Join(errDisk, errors.New("100%d")), 1, "eventsd: disk full; 100%d\n"},
+		{"control characters", errors.New("a\x1b[2J\rb"), 1, "eventsd: a?[2J?b\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			p := &Program{Name: "tool", Stderr: &stderr}
-			if got := p.exit(tt.err); got != tt.status {
-				t.Errorf("exit(%v) = %d, want %d", tt.err, got, tt.status)
+			p := &Program{Stderr: &stderr}
+			if got := p.Exit(tt.err); got != tt.status {
+				t.Errorf("Exit(%v) = %d, want %d", tt.err, got, tt.status)
 			}
 			if got := stderr.String(); got != tt.stderr {
-				t.Errorf("exit(%v) printed %q, want %q", tt.err, got, tt.stderr)
+				t.Errorf("Exit(%v) printed %q, want %q", tt.err, got, tt.stderr)
 			}
 		})
 	}
@@ -65,26 +64,26 @@ func TestFlags(t *testing.T) {
 	}{
 		{"defaults", nil, nil, "addr=:80 dry-run=false"},
 		{"arguments", nil, []string{"-addr", ":1", "-dry-run"}, "addr=:1 dry-run=true"},
-		{"environment", []string{"TOOL_ADDR=:2", "TOOL_DRY_RUN=1"}, nil, "addr=:2 dry-run=true"},
-		{"the last variable counts", []string{"TOOL_ADDR=:2", "TOOL_ADDR=:3"}, nil, "addr=:3 dry-run=false"},
-		{"empty variables", []string{"TOOL_ADDR=", "TOOL_DRY_RUN="}, nil, "addr=:80 dry-run=false"},
-		{"both", []string{"TOOL_ADDR=:2", "TOOL_DRY_RUN=x"}, []string{"-addr=", "-dry-run=false"},
+		{"environment", []string{"EVENTSD_ADDR=:2", "EVENTSD_DRY_RUN=1"}, nil, "addr=:2 dry-run=true"},
+		{"the last variable counts", []string{"EVENTSD_ADDR=:2", "EVENTSD_ADDR=:3"}, nil, "addr=:3 dry-run=false"},
+		{"empty variables", []string{"EVENTSD_ADDR=", "EVENTSD_DRY_RUN="}, nil, "addr=:80 dry-run=false"},
+		{"both", []string{"EVENTSD_ADDR=:2", "EVENTSD_DRY_RUN=x"}, []string{"-addr=", "-dry-run=false"},
 			"addr= dry-run=false"},
-		{"bad variable", []string{"TOOL_DRY_RUN=x"}, nil, `invalid value "x" of TOOL_DRY_RUN: parse error`},
+		{"bad variable", []string{"EVENTSD_DRY_RUN=x"}, nil, `invalid value "x" of EVENTSD_DRY_RUN: parse error`},
 		{"bad value", nil, []string{"-dry-run=x"},
-			`invalid boolean value "x" for -dry-run: parse error; see tool help run`},
+			`invalid boolean value "x" for -dry-run: parse error; see eventsd help run`},
 		{"unknown flag", nil, []string{"-port", "80"},
-			"flag provided but not defined: -port; see tool help run"},
-		{"operand", nil, []string{"secret"}, "nothing may follow the flags of run; see tool help run"},
+			"flag provided but not defined: -port; see eventsd help run"},
+		{"operand", nil, []string{"secret"}, "nothing may follow the flags of run; see eventsd help run"},
 		{"operand after --", nil, []string{"--", "secret"},
-			"nothing may follow the flags of run; see tool help run"},
+			"nothing may follow the flags of run; see eventsd help run"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := &Program{Name: "tool", Environ: tt.environ}
-			f := p.NewFlags("run", "")
-			addr := f.String("addr", ":80", "`HOST:PORT` to listen on")
-			dryRun := f.Bool("dry-run", false, "change nothing")
-			err := f.ParseEnv(tt.args)
+			p := &Program{Environ: tt.environ}
+			flags := NewFlags("run")
+			addr := flags.String("addr", ":80", "`HOST:PORT` to listen on")
+			dryRun := flags.Bool("dry-run", false, "change nothing")
+			err := p.ParseEnv(flags, "", tt.args)
 			got := fmt.Sprintf("addr=%s dry-run=%v", *addr, *dryRun)
 			if err != nil {
 				got = err.Error()
@@ -109,97 +108,85 @@ func errorStatus(err error) int {
 
 // Without ParseEnv, only -data is read from the environment.
 func TestDataFlag(t *testing.T) {
-	p := &Program{Name: "tool", Environ: []string{"TOOL_DATA=other.json", "TOOL_USER=usr_1"}}
-	f := p.NewFlags("dump", "")
-	data := f.DataFlag()
-	user := f.String("user", "", "`ID` of a user")
-	if err := f.Parse(nil); err != nil {
-		t.Fatal(err)
-	}
-	if *data != "other.json" {
-		t.Errorf("-data = %q, want %q", *data, "other.json")
-	}
-	if *user != "" {
-		t.Errorf("-user = %q, want none", *user)
-	}
-	if f.Given("user") {
-		t.Error("-user is given, want not given")
+	p := &Program{Environ: []string{"EVENTSD_DATA=other.json", "EVENTSD_USER=usr_1"}}
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"environment", nil, "other.json"},
+		{"argument", []string{"-data", "mine.json"}, "mine.json"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			flags := NewFlags("dump")
+			data := DataFlag(flags)
+			user := flags.String("user", "", "`ID` of a user")
+			if err := p.Parse(flags, "", tt.args); err != nil {
+				t.Fatal(err)
+			}
+			if *data != tt.want {
+				t.Errorf("-data = %q, want %q", *data, tt.want)
+			}
+			if *user != "" {
+				t.Errorf("-user = %q, want none", *user)
+			}
+			if Given(flags, "user") {
+				t.Error("-user is given, want not given")
+			}
+		})
 	}
 }
 
-func TestFlagsHelp(t *testing.T) {
-	const want = `Usage: tool key show [FLAGS] [ID]
+func TestOneOf(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string // the value, or the error
+	}{
+		{"default", nil, "text"},
+		{"another word", []string{"-log", "json"}, "json"},
+		{"no word", []string{"-log", "xml"},
+			`invalid value "xml" for flag -log: must be text or json; see eventsd help run`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			flags := NewFlags("run")
+			log := OneOf(flags, "log", "`FORMAT`", "text", "json")
+			err := new(Program).Parse(flags, "", tt.args)
+			got := *log
+			if err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("Parse(%q): %s, want %s", tt.args, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	const help = `Usage: eventsd key show [FLAGS] [ID]
   -addr HOST:PORT
     	HOST:PORT to listen on (default ":80")
 `
-	const env = "\nFlags that aren't given are read from the environment: -addr from TOOL_ADDR.\n"
+	const env = "\nFlags that aren't given are read from the environment: -addr from EVENTSD_ADDR.\n"
 	var stdout bytes.Buffer
-	p := &Program{Name: "tool", Stdout: &stdout}
-	f := p.NewFlags("key show", "[ID]")
-	f.String("addr", ":80", "`HOST:PORT` to listen on")
+	p := &Program{Stdout: &stdout}
 	for _, tt := range []struct {
-		parse func([]string) error
+		name  string
+		parse func(flags *flag.FlagSet, operands string, args []string) error
 		want  string
-	}{{f.Parse, want}, {f.ParseEnv, want + env}} {
+	}{
+		{"Parse", p.Parse, help},
+		{"ParseEnv", p.ParseEnv, help + env},
+	} {
 		stdout.Reset()
-		if err := tt.parse([]string{"-h"}); err != flag.ErrHelp {
-			t.Errorf("Parse(-h) = %v, want %v", err, flag.ErrHelp)
+		flags := NewFlags("key show")
+		flags.String("addr", ":80", "`HOST:PORT` to listen on")
+		if err := tt.parse(flags, "[ID]", []string{"-h"}); err != flag.ErrHelp {
+			t.Errorf("%s(-h) = %v, want %v", tt.name, err, flag.ErrHelp)
 		}
 		if got := stdout.String(); got != tt.want {
-			t.Errorf("Parse(-h) printed\n%s\nwant\n%s", got, tt.want)
-		}
-	}
-}
-
-func TestRun(t *testing.T) {
-	const help = `A tool.
-
-Usage: tool [SUBCOMMAND] [FLAGS]
-
-  serve       serve
-  key list    list the keys
-  version     print the version
-  help        explain tool or a subcommand
-
-See tool help SUBCOMMAND for its flags.
-`
-	const unknown = ": it must be one of serve, key list, version, help; see tool help\n"
-	for _, tt := range []struct {
-		args   []string
-		status int
-		want   string // printed
-	}{
-		{nil, 0, "serve []"},
-		{[]string{"-a", "b"}, 0, "serve [-a b]"},
-		{[]string{"serve", "-a"}, 0, "serve [-a]"},
-		{[]string{"key", "list", "a"}, 0, "key list [a]"},
-		{[]string{"-version"}, 0, "version []"},
-		{[]string{"--version"}, 0, "version []"},
-		{[]string{"key"}, 2, `tool: unknown subcommand "key"` + unknown},
-		{[]string{"key", "lost"}, 2, `tool: unknown subcommand "key"` + unknown},
-		{[]string{"server"}, 2, `tool: unknown subcommand "server"` + unknown},
-		{[]string{"help"}, 0, help},
-		{[]string{"-h"}, 0, help},
-		{[]string{"--help"}, 0, help},
-		{[]string{"help", "help"}, 0, help},
-		{[]string{"help", "key", "list"}, 0, "key list [-h]"},
-		{[]string{"help", "me"}, 2, `tool: unknown subcommand "me"` + unknown},
-	} {
-		var out bytes.Buffer
-		p := &Program{Name: "tool", About: "A tool.", Stdout: &out, Stderr: &out}
-		var commands []Command
-		add := func(name, summary string) {
-			run := func(_ context.Context, args []string) error { return p.Printf("%s %s", name, args) }
-			commands = append(commands, Command{name, summary, run})
-		}
-		add("serve", "serve")
-		add("key list", "list the keys")
-		add("version", "print the version")
-		if got := p.Run(t.Context(), commands, tt.args); got != tt.status {
-			t.Errorf("tool %q: status %d, want %d", tt.args, got, tt.status)
-		}
-		if got := out.String(); got != tt.want {
-			t.Errorf("tool %q printed\n%s\nwant\n%s", tt.args, got, tt.want)
+			t.Errorf("%s(-h) printed\n%s\nwant\n%s", tt.name, got, tt.want)
 		}
 	}
 }
@@ -225,7 +212,7 @@ func TestProgress(t *testing.T) {
 func TestProgressWithoutTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stderr bytes.Buffer
-		p := &Program{Name: "tool", Stderr: &stderr}
+		p := &Program{Stderr: &stderr}
 		stop := p.Progress("apply")
 		time.Sleep(3 * time.Second)
 		stop()
@@ -237,16 +224,15 @@ func TestProgressWithoutTerminal(t *testing.T) {
 
 func TestRunCommand(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		script string
-		status int
-		stdout string
-		stderr string
+		name, script   string
+		status         int
+		stdout, stderr string
 	}{
-		{"streams and variables", "cat; echo $A $B; echo oops >&2", 0, "input\nold new\n", "oops\n"},
-		{"status", "exit 3", 3, "", ""},
-		{"signal", "kill -KILL $$", 128 + 9, "", ""},
-		{"background process", "sleep 60 & echo done", 0, "done\n", ""},
+		{name: "streams and variables", script: "cat; echo $A $B; echo oops >&2",
+			stdout: "input\nold new\n", stderr: "oops\n"},
+		{name: "status", script: "exit 3", status: 3},
+		{name: "signal", script: "kill -KILL $$", status: 128 + 9},
+		{name: "background process", script: "sleep 60 & echo done", stdout: "done\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -30,10 +30,10 @@ func (p *Program) RunCommand(ctx context.Context, args, variables []string) (sta
 	cmd.WaitDelay = orphanDelay
 	err = cmd.Start()
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return 0, &ExitError{127, err}
+		return 0, &ExitError{127, err.Error()}
 	}
 	if err != nil {
-		return 0, &ExitError{126, err}
+		return 0, &ExitError{126, err.Error()}
 	}
 	terminal := isTerminal(p.Stdin)
 	go func() {

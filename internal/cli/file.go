@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,14 +38,7 @@ func WriteFile(path string, write func(io.Writer) error) error {
 		return fmt.Errorf("%s was not written: %w", path, err)
 	}
 	defer os.Remove(tmp.Name()) // has no effect after the rename
-	err = write(tmp)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	closeErr := tmp.Close()
-	if err == nil {
-		err = closeErr
-	}
+	err = errors.Join(write(tmp), tmp.Sync(), tmp.Close())
 	if err == nil {
 		err = os.Rename(tmp.Name(), path)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 )
@@ -40,4 +41,19 @@ func showProgress(w io.Writer, work string) (stop func()) {
 		close(done)
 		showing.Wait()
 	}
+}
+
+// isTerminal reports whether a stream is a terminal: a character device other than os.DevNull, which often
+// stands in for a stream.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }

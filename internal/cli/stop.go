@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -24,14 +23,4 @@ func stopSignals() []os.Signal {
 		signals = append(signals, syscall.SIGHUP)
 	}
 	return signals
-}
-
-// UntilEOF returns a context that is done when r ends.
-func UntilEOF(ctx context.Context, r io.Reader) (context.Context, context.CancelFunc) {
-	ctx, stop := context.WithCancel(ctx)
-	go func() {
-		io.Copy(io.Discard, r)
-		stop()
-	}()
-	return ctx, stop
 }

@@ -13,99 +13,85 @@ import (
 	"example.com/events/internal/httpapi"
 )
 
-// call sends a request to the server of a data file or, if none is running, serves it from the file. It
-// decodes the response into result, unless result is nil.
-func (c *Commands) call(ctx context.Context, data, method, path string, body io.Reader, result any) error {
-	client, err := c.dial(data, method == "GET")
-	if err != nil {
+// A reader reads the body of a response.
+type reader func(body io.Reader) error
+
+// decode returns a reader that decodes JSON into a value.
+func decode(value any) reader {
+	return func(body io.Reader) error { return json.NewDecoder(body).Decode(value) }
+}
+
+// copyTo returns a reader that copies the body to w.
+func copyTo(w io.Writer) reader {
+	return func(body io.Reader) error {
+		_, err := io.Copy(w, body)
 		return err
 	}
-	err = client.call(ctx, method, path, body, result)
-	closeErr := client.Close()
-	return cmp.Or(err, closeErr)
 }
 
-// A client sends one request to the routes of a data file.
-type client struct {
-	conn net.Conn
-	file io.Closer // data file to close, or nil
-}
-
-// dial connects to the server that has a data file open. If none is running, it opens the file and serves
-// its routes in this process. For a request that only reads, it closes the file at once, so other processes
-// don't wait for its lock while the output is printed.
-func (c *Commands) dial(data string, readOnly bool) (*client, error) {
+// call sends a request to the server of a data file, and reads the response. If no server is running, it
+// opens the file and serves its routes to itself.
+func (c *Commands) call(ctx context.Context, data, method, path string, body io.Reader, read reader) error {
 	conn, err := dialSocket(data)
 	if err == nil {
-		return &client{conn: conn}, nil
+		return exchange(ctx, conn, method, path, body, read)
 	}
 	if !errors.Is(err, errNoServer) {
-		return nil, err
+		return err
 	}
 	handler, file, err := c.Open(data)
 	if err != nil {
 		conn, dialErr := dialSocket(data) // a server that was starting holds the lock, and listens now
 		if dialErr == nil {
-			return &client{conn: conn}, nil
+			return exchange(ctx, conn, method, path, body, read)
 		}
-		return nil, err
+		return err
 	}
-	if readOnly {
+	if method == "GET" { // others needn't wait for the lock while the response is printed
 		err := file.Close()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		file = nil
 	}
 	conn, server := net.Pipe()
 	httpapi.ServeConn(&http.Server{Handler: handler}, server)
-	return &client{conn, file}, nil
+	err = exchange(ctx, conn, method, path, body, read)
+	closeErr := file.Close()
+	return cmp.Or(err, closeErr)
 }
 
-// Close closes the connection and the file.
-func (c *client) Close() error {
-	c.conn.Close()
-	if c.file == nil {
-		return nil
-	}
-	return c.file.Close()
-}
-
-// send sends a request and returns the body of the response, or the error in it.
-func (c *client) send(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
+// exchange sends one request on a connection, reads the response and closes the connection. If the response
+// is an error, it returns the message.
+func exchange(
+	ctx context.Context, conn net.Conn, method, path string, body io.Reader, read reader,
+) error {
+	defer conn.Close()
 	r, err := http.NewRequestWithContext(ctx, method, "http://operator"+path, body)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	transport := &http.Transport{
-		DialContext:       func(context.Context, string, string) (net.Conn, error) { return c.conn, nil },
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
 		DisableKeepAlives: true,
 	}
 	response, err := transport.RoundTrip(r)
 	if err != nil {
-		return nil, fmt.Errorf("no response from the server: %w", err)
-	}
-	if response.StatusCode < 300 {
-		return response.Body, nil
+		return fmt.Errorf("no response from the server: %w", err)
 	}
 	defer response.Body.Close()
-	var e struct{ Error struct{ Message string } }
-	err = json.NewDecoder(response.Body).Decode(&e)
-	if err != nil {
-		return nil, fmt.Errorf("the socket belongs to another program: it responded with %s", response.Status)
+	if response.StatusCode < 300 {
+		return read(response.Body)
 	}
-	return nil, errors.New(e.Error.Message)
+	message := errorMessage(response)
+	if message == "" {
+		return fmt.Errorf("the socket belongs to another program: it responded with %s", response.Status)
+	}
+	return errors.New(message)
 }
 
-// call sends a request and decodes the response into result, unless result is nil.
-func (c *client) call(ctx context.Context, method, path string, body io.Reader, result any) error {
-	response, err := c.send(ctx, method, path, body)
-	if err != nil {
-		return err
-	}
-	defer response.Close()
-	if result == nil {
-		return nil
-	}
-	return json.NewDecoder(response).Decode(result)
+// errorMessage returns the message in a response with an error, or "" if another program sent it.
+func errorMessage(response *http.Response) string {
+	var e struct{ Error struct{ Message string } }
+	json.NewDecoder(response.Body).Decode(&e) // fails if there is no message
+	return e.Error.Message
 }

@@ -34,19 +34,19 @@ type Commands struct {
 	*cli.Program
 
 	// Open opens a data file, which must exist, and returns the handler of its routes. The handler must be
-	// able to read after the file is closed.
+	// able to read after the file is closed. Closing the file again must have no effect.
 	Open func(data string) (http.Handler, io.Closer, error)
 }
 
 // KeyIssue creates a key for a user and prints its secret.
 func (c *Commands) KeyIssue(ctx context.Context, args []string) error {
-	flags := c.NewFlags("key issue", "")
-	data := flags.DataFlag()
+	flags := cli.NewFlags("key issue")
+	data := cli.DataFlag(flags)
 	email := flags.String("email", "", "`EMAIL` of the user, who is created if there is none")
 	name := flags.String("name", "", "`NAME` of a new user")
 	user := flags.String("user", "", "`ID` of an existing user, instead of an email")
 	asJSON := flags.Bool("json", false, `print {"id","key","user"}`)
-	if err := flags.Parse(args); err != nil {
+	if err := c.Parse(flags, "", args); err != nil {
 		return err
 	}
 	if *user == "" && *email == "" {
@@ -58,7 +58,7 @@ func (c *Commands) KeyIssue(ctx context.Context, args []string) error {
 		Key  string `json:"key"`
 		User string `json:"user"`
 	}
-	err := c.call(ctx, *data, "POST", "/keys", bytes.NewReader(request), &issued)
+	err := c.call(ctx, *data, "POST", "/keys", bytes.NewReader(request), decode(&issued))
 	if err != nil {
 		return err
 	}
@@ -71,14 +71,14 @@ func (c *Commands) KeyIssue(ctx context.Context, args []string) error {
 
 // KeyList prints all keys.
 func (c *Commands) KeyList(ctx context.Context, args []string) error {
-	flags := c.NewFlags("key list", "")
-	data := flags.DataFlag()
+	flags := cli.NewFlags("key list")
+	data := cli.DataFlag(flags)
 	asJSON := flags.Bool("json", false, "print JSON")
-	if err := flags.Parse(args); err != nil {
+	if err := c.Parse(flags, "", args); err != nil {
 		return err
 	}
 	var list struct{ Data json.RawMessage }
-	err := c.call(ctx, *data, "GET", "/keys", nil, &list)
+	err := c.call(ctx, *data, "GET", "/keys", nil, decode(&list))
 	if err != nil {
 		return err
 	}
@@ -90,22 +90,17 @@ func (c *Commands) KeyList(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return c.Printf("%s", table(keys, "id", "user_id", "name", "email", "hint", "created_at", "revoked_at"))
+	return c.Printf("%s", keyTable(keys))
 }
 
-// table returns a table with a column for each field and a row for each object. Headings omit _id and _at.
-func table(objects []map[string]string, fields ...string) string {
+func keyTable(keys []map[string]string) string {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	headings := strings.NewReplacer("_id", "", "_at", "").Replace(strings.Join(fields, "\t"))
-	fmt.Fprintln(w, strings.ToUpper(headings))
-	cells := make([]string, len(fields))
-	for _, object := range objects {
-		for i, field := range fields {
-			words := strings.Fields(object[field]) // a name may have line feeds
-			cells[i] = cmp.Or(strings.Join(words, " "), "-")
-		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	fmt.Fprintln(w, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tREVOKED")
+	for _, key := range keys {
+		name := strings.Join(strings.Fields(key["name"]), " ") // without line feeds
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key["id"], key["user_id"], name, key["email"],
+			cmp.Or(key["hint"], "-"), key["created_at"], cmp.Or(key["revoked_at"], "-"))
 	}
 	w.Flush()
 	return table.String()
@@ -113,16 +108,16 @@ func table(objects []map[string]string, fields ...string) string {
 
 // KeyRevoke revokes a key.
 func (c *Commands) KeyRevoke(ctx context.Context, args []string) error {
-	flags := c.NewFlags("key revoke", "ID")
-	data := flags.DataFlag()
-	if err := flags.Parse(args); err != nil {
+	flags := cli.NewFlags("key revoke")
+	data := cli.DataFlag(flags)
+	if err := c.Parse(flags, "ID", args); err != nil {
 		return err
 	}
 	id := flags.Arg(0)
 	if flags.NArg() != 1 || !strings.HasPrefix(id, "key_") {
 		return cli.Usagef("key revoke needs one ID after its flags: key_…, as key list shows it")
 	}
-	err := c.call(ctx, *data, "DELETE", "/keys/"+url.PathEscape(id), nil, nil)
+	err := c.call(ctx, *data, "DELETE", "/keys/"+url.PathEscape(id), nil, copyTo(io.Discard))
 	if err != nil {
 		return err
 	}
@@ -132,9 +127,9 @@ func (c *Commands) KeyRevoke(ctx context.Context, args []string) error {
 
 // Apply puts records from a file or from stdin into the store.
 func (c *Commands) Apply(ctx context.Context, args []string) error {
-	flags := c.NewFlags("apply", "[FILE|-]")
-	data := flags.DataFlag()
-	if err := flags.Parse(args); err != nil {
+	flags := cli.NewFlags("apply")
+	data := cli.DataFlag(flags)
+	if err := c.Parse(flags, "[FILE|-]", args); err != nil {
 		return err
 	}
 	if flags.NArg() > 1 {
@@ -147,7 +142,7 @@ func (c *Commands) Apply(ctx context.Context, args []string) error {
 	defer records.Close()
 	var count struct{ Applied, Unchanged int }
 	stop := c.Progress("apply")
-	err = c.call(ctx, *data, "POST", "/records", records, &count)
+	err = c.call(ctx, *data, "POST", "/records", records, decode(&count))
 	stop()
 	if err != nil {
 		return err
@@ -165,49 +160,35 @@ func (c *Commands) Apply(ctx context.Context, args []string) error {
 
 // Dump prints all records, or the records of one user.
 func (c *Commands) Dump(ctx context.Context, args []string) error {
-	flags := c.NewFlags("dump", "")
-	data := flags.DataFlag()
+	flags := cli.NewFlags("dump")
+	data := cli.DataFlag(flags)
 	output := flags.String("o", "-", "`FILE` to write, whole or not at all, or - for stdout")
 	user := flags.String("user", "", "`ID` of the only user whose records are printed")
-	if err := flags.Parse(args); err != nil {
+	if err := c.Parse(flags, "", args); err != nil {
 		return err
 	}
 	path := "/records"
 	if *user != "" {
 		path += "?user=" + url.QueryEscape(*user)
-	} else if flags.Given("user") {
+	} else if cli.Given(flags, "user") {
 		return cli.Usagef("-user is empty: give an ID, or leave -user out for all records")
 	}
 	if sameFile(*output, *data) {
 		return cli.Usagef("-o %s is the data file: give another FILE", *output)
 	}
 	if *output == "-" {
-		return c.dump(ctx, *data, path, c.Stdout)
+		return c.call(ctx, *data, "GET", path, nil, copyTo(c.Stdout))
 	}
 	defer c.Progress("dump")()
-	return cli.WriteFile(*output, func(w io.Writer) error { return c.dump(ctx, *data, path, w) })
+	return cli.WriteFile(*output, func(w io.Writer) error {
+		return c.call(ctx, *data, "GET", path, nil, copyTo(w))
+	})
 }
 
 func sameFile(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
-}
-
-// dump writes records to w.
-func (c *Commands) dump(ctx context.Context, data, path string, w io.Writer) error {
-	client, err := c.dial(data, true)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	records, err := client.send(ctx, "GET", path, nil)
-	if err != nil {
-		return err
-	}
-	defer records.Close()
-	_, err = io.Copy(w, records)
-	return err
 }
 
 // A Status describes a running server.
@@ -227,20 +208,18 @@ type Status struct {
 
 // Status prints the [Status] of the running server.
 func (c *Commands) Status(ctx context.Context, args []string) error {
-	flags := c.NewFlags("status", "")
-	data := flags.DataFlag()
+	flags := cli.NewFlags("status")
+	data := cli.DataFlag(flags)
 	asJSON := flags.Bool("json", false, "print JSON")
-	if err := flags.Parse(args); err != nil {
+	if err := c.Parse(flags, "", args); err != nil {
 		return err
 	}
 	conn, err := dialSocket(*data)
 	if err != nil {
 		return err
 	}
-	server := &client{conn: conn}
-	defer server.Close()
 	var s Status
-	err = server.call(ctx, "GET", "/status", nil, &s)
+	err = exchange(ctx, conn, "GET", "/status", nil, decode(&s))
 	if err != nil {
 		return err
 	}
@@ -259,9 +238,9 @@ func (c *Commands) Status(ctx context.Context, args []string) error {
 
 // Health asks the server at an address whether it is healthy.
 func (c *Commands) Health(ctx context.Context, args []string) error {
-	flags := c.NewFlags("health", "")
+	flags := cli.NewFlags("health")
 	addr := flags.String("addr", "127.0.0.1:8080", "`HOST:PORT` of the server")
-	if err := flags.ParseEnv(args); err != nil {
+	if err := c.ParseEnv(flags, "", args); err != nil {
 		return err
 	}
 	root := cli.BaseURL(*addr, "127.0.0.1")
@@ -275,9 +254,8 @@ func (c *Commands) Health(ctx context.Context, args []string) error {
 	if response.StatusCode == 200 {
 		return c.Printf("ok: %s\n", root)
 	}
-	var e struct{ Error struct{ Message string } }
-	json.NewDecoder(response.Body).Decode(&e)
-	return fmt.Errorf("%s: %s: %s", root, response.Status, cmp.Or(e.Error.Message, "it is another program"))
+	message := cmp.Or(errorMessage(response), "it is another program")
+	return fmt.Errorf("%s: %s: %s", root, response.Status, message)
 }
 
 // printJSON prints JSON in which control characters are escaped.

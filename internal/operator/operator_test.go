@@ -27,7 +27,7 @@ func (f *file) Close() error {
 func commands(t *testing.T, f *file, h http.HandlerFunc) (c *Commands, data string, stdout *bytes.Buffer) {
 	stdout = &bytes.Buffer{}
 	c = &Commands{
-		Program: &cli.Program{Name: "eventsd", Stdout: stdout, Stderr: io.Discard},
+		Program: &cli.Program{Stdout: stdout, Stderr: io.Discard},
 		Open:    func(string) (http.Handler, io.Closer, error) { return h, f, nil },
 	}
 	return c, filepath.Join(t.TempDir(), "events.json"), stdout

@@ -32,8 +32,8 @@ func TestImports(t *testing.T) {
 	restricted := []string{"flag", "net/http", "net/http/httptest", "os", "testing"}
 	allowed := map[string]string{
 		"cmd/":                 "events os",
-		"main.go":              "cli httpapi jsondb operator testdouble webui net/http os",
-		"api.go":               "cli httpapi jsondb operator schema strict net/http os",
+		"main.go":              "cli httpapi jsondb operator testdouble webui flag net/http os",
+		"api.go":               "httpapi jsondb operator schema strict net/http os",
 		"auth.go":              "httpapi jsondb schema strict net/http",
 		"store.go":             "httpapi jsondb schema strict",
 		"eventstest/":          "events httpapi testdouble net/http testing",

@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+)
+
+// Listen listens on the address in a flag -addr.
+func Listen(addr string) (net.Listener, error) {
+	if addr == "" { // for net.Listen, that is any port of all interfaces
+		return nil, Usagef("-addr is empty: want HOST:PORT")
+	}
+	l, err := net.Listen("tcp", addr)
+	if _, malformed := errors.AsType[*net.AddrError](err); malformed {
+		return nil, Usagef("-addr: %v: want HOST:PORT", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("-addr: %w: want HOST:PORT of this machine, with a free port", err)
+	}
+	return l, nil
+}
+
+// BaseURL returns the URL of a server at an address. A wildcard is replaced by the local host.
+func BaseURL(addr, local string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "http://" + addr
+	}
+	if host == "" || net.ParseIP(host).IsUnspecified() {
+		host = local
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
