@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// errNoServer is wrapped by errors of dialSocket if no server can be running.
-var errNoServer = errors.New("no server is running")
+// errNoServer is wrapped by errors of dialSocket if the data file has no socket that a server listens on.
+var errNoServer = errors.New("no server can be reached")
 
 // socketPath returns the path of the socket of a data file, whose symbolic links are followed.
 func socketPath(data string) string {

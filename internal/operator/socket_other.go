@@ -14,5 +14,5 @@ func Listen(string) (net.Listener, error) {
 }
 
 func dialSocket(string) (net.Conn, error) {
-	return nil, fmt.Errorf("%w that can be reached on %s", errNoServer, runtime.GOOS)
+	return nil, fmt.Errorf("%w on %s", errNoServer, runtime.GOOS)
 }

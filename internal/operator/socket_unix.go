@@ -40,7 +40,7 @@ func Listen(data string) (net.Listener, error) {
 // of the data file, because records and keys are sent to it.
 func dialSocket(data string) (net.Conn, error) {
 	path := socketPath(data)
-	noServer := fmt.Errorf("%w: nobody listens on %s", errNoServer, path)
+	noServer := fmt.Errorf("%w at %s", errNoServer, path)
 	socket, err := os.Lstat(path)
 	if err != nil {
 		return nil, noServer
