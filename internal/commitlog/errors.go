@@ -33,7 +33,7 @@ func (e *LockedError) Error() string {
 	if e.PID != 0 {
 		process = fmt.Sprintf("process %d", e.PID)
 	}
-	return fmt.Sprintf("%s is in use by %s: stop it first", e.File, process)
+	return fmt.Sprintf("%s is in use by %s: stop it first, or try again if it is starting", e.File, process)
 }
 
 func (e *LockedError) Unwrap() error { return ErrLocked }
