@@ -8,22 +8,12 @@ import (
 	"path/filepath"
 )
 
-// OpenInput opens a file to read, or stdin if the path is "-".
-func (p *Program) OpenInput(path string) (io.ReadCloser, error) {
-	if path == "-" {
-		return io.NopCloser(p.Stdin), nil
-	}
-	return os.Open(path)
-}
-
 // ReadInput reads a file, or stdin if the path is "-".
 func (p *Program) ReadInput(path string) ([]byte, error) {
-	input, err := p.OpenInput(path)
-	if err != nil {
-		return nil, err
+	if path == "-" {
+		return io.ReadAll(p.Stdin)
 	}
-	defer input.Close()
-	return io.ReadAll(input)
+	return os.ReadFile(path)
 }
 
 // WriteFile writes a file with mode 0600, whole or not at all: under a temporary name, which becomes its name

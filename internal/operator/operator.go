@@ -135,14 +135,13 @@ func (c *Commands) Apply(ctx context.Context, args []string) error {
 	if flags.NArg() > 1 {
 		return cli.Usagef("apply needs one FILE after its flags, or - for stdin")
 	}
-	records, err := c.OpenInput(cmp.Or(flags.Arg(0), "-"))
+	records, err := c.ReadInput(cmp.Or(flags.Arg(0), "-"))
 	if err != nil {
 		return err
 	}
-	defer records.Close()
 	var count struct{ Applied, Unchanged int }
 	stop := c.Progress("apply")
-	err = c.call(ctx, *data, "POST", "/records", records, decode(&count))
+	err = c.call(ctx, *data, "POST", "/records", bytes.NewReader(records), decode(&count))
 	stop()
 	if err != nil {
 		return err
