@@ -127,25 +127,51 @@ func (c *command) help(ctx context.Context, args []string) error {
 		"Usage: eventsd [SUBCOMMAND] [FLAGS]\n\n%s\nSee eventsd help SUBCOMMAND for its flags.\n", list)
 }
 
-// serverFlags are the flags that servers have in common.
+// serverFlags are the flags of a server.
 type serverFlags struct {
 	*flag.FlagSet
-	addr    *string
-	log     *string
-	verbose *bool
+	addr, log *string
+	verbose   *bool
+
+	// The flags below are nil if the store is built in.
+	seed, apiKey, newEventStatus *string
 }
 
-func newServerFlags(subcommand, addr string) serverFlags {
-	flags := cli.NewFlags(subcommand)
-	return serverFlags{
-		FlagSet: flags,
-		addr:    flags.String("addr", addr, "`HOST:PORT` to listen on; port 0 is any free port"),
-		log:     cli.OneOf(flags, "log", "`FORMAT` of the log on stderr: text or json", "text", "json"),
-		verbose: flags.Bool("v", false, "log every request"),
+func newServerFlags(subcommand, addr string) *serverFlags {
+	f := &serverFlags{FlagSet: cli.NewFlags(subcommand)}
+	f.addr = f.String("addr", addr, "`HOST:PORT` to listen on; port 0 is any free port")
+	f.log = cli.OneOf(f.FlagSet, "log", "`FORMAT` of the log on stderr: text or json", "text", "json")
+	f.verbose = f.Bool("v", false, "log every request")
+	return f
+}
+
+func newStoreFlags(subcommand, addr string) *serverFlags {
+	f := newServerFlags(subcommand, addr)
+	f.seed = f.String("seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
+	f.apiKey = f.String("api-key", "", "`SECRET` of the first key")
+	f.newEventStatus = newEventStatusFlag(f.FlagSet)
+	return f
+}
+
+func newEventStatusFlag(flags *flag.FlagSet) *string {
+	const usage = "`STATUS` of new events: draft or published"
+	return cli.OneOf(flags, "new-event-status", usage, "published", "draft")
+}
+
+// parse parses the flags of a server. Operands are those of [cli.Program.Parse].
+func (c *command) parse(flags *serverFlags, operands string, args []string) error {
+	err := c.ParseEnv(flags.FlagSet, operands, args)
+	if err != nil || !cli.Given(flags.FlagSet, "api-key") {
+		return err
 	}
+	problem := secretRule(*flags.apiKey)
+	if problem != "" {
+		return cli.Usagef("-api-key %s", problem) // the secret isn't repeated
+	}
+	return nil
 }
 
-func (c *command) newLogger(flags serverFlags) *slog.Logger {
+func (c *command) newLogger(flags *serverFlags) *slog.Logger {
 	options := &slog.HandlerOptions{}
 	if *flags.verbose {
 		options.Level = slog.LevelDebug
@@ -156,49 +182,13 @@ func (c *command) newLogger(flags serverFlags) *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.Stderr, options))
 }
 
-// storeFlags are the flags of servers whose store isn't built in.
-type storeFlags struct {
-	serverFlags
-	seed           *string
-	apiKey         *string
-	newEventStatus *string
-}
-
-func newStoreFlags(subcommand, addr string) storeFlags {
-	flags := newServerFlags(subcommand, addr)
-	return storeFlags{
-		serverFlags: flags,
-		seed: flags.String("seed", "",
-			"`FILE` with an array of records for an empty store, or - for stdin"),
-		apiKey:         flags.String("api-key", "", "`SECRET` of the first key"),
-		newEventStatus: newEventStatusFlag(flags.FlagSet),
-	}
-}
-
-func newEventStatusFlag(flags *flag.FlagSet) *string {
-	const usage = "`STATUS` of new events: draft or published"
-	return cli.OneOf(flags, "new-event-status", usage, "published", "draft")
-}
-
-func (c *command) parseStoreFlags(flags storeFlags, operands string, args []string) error {
-	err := c.ParseEnv(flags.FlagSet, operands, args)
-	if err != nil {
-		return err
-	}
-	problem := secretRule(*flags.apiKey)
-	if cli.Given(flags.FlagSet, "api-key") && problem != "" { // the secret isn't repeated
-		return cli.Usagef("-api-key %s", problem)
-	}
-	return nil
-}
-
 // serve serves the store in a data file, or one in memory.
 func (c *command) serve(ctx context.Context, args []string) error {
 	flags := newStoreFlags("serve", defaultAddr)
 	data := cli.DataFlag(flags.FlagSet)
 	memory := flags.Bool("memory", false, "keep everything in memory, without a data file")
 	createKey := flags.Bool("first-key", true, "if the store has no key, create one and print it")
-	if err := c.parseStoreFlags(flags, "", args); err != nil {
+	if err := c.parse(flags, "", args); err != nil {
 		return err
 	}
 	ctx, stop := cli.UntilSignal(ctx)
@@ -208,7 +198,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 		return err
 	}
 	defer listener.Close()
-	logger := c.newLogger(flags.serverFlags)
+	logger := c.newLogger(flags)
 	config := &Config{Logger: logger, NewEventStatus: *flags.newEventStatus}
 	var store *Store
 	if *memory {
@@ -267,7 +257,7 @@ var demoSeed []byte
 // demo serves the built-in example.
 func (c *command) demo(ctx context.Context, args []string) error {
 	flags := newServerFlags("demo", defaultAddr)
-	if err := c.ParseEnv(flags.FlagSet, "", args); err != nil {
+	if err := c.parse(flags, "", args); err != nil {
 		return err
 	}
 	ctx, stop := cli.UntilSignal(ctx)
@@ -349,7 +339,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")
 	allowUnknown := flags.Bool("allow-unknown-routes", false,
 		"let the command request routes that the API doesn't have")
-	if err := c.parseStoreFlags(flags, "[-- COMMAND ARGS]", args); err != nil {
+	if err := c.parse(flags, "[-- COMMAND ARGS]", args); err != nil {
 		return err
 	}
 	child := flags.Args()
@@ -368,7 +358,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 		return err
 	}
 	defer listener.Close()
-	logger := c.newLogger(flags.serverFlags)
+	logger := c.newLogger(flags)
 	config := testdouble.Config{Start: start, Key: *flags.apiKey, AllowUnknownRoutes: *allowUnknown}
 	if len(child) == 0 { // otherwise the problems are printed when the command has ended
 		config.Logger = logger
