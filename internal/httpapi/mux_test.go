@@ -35,97 +35,133 @@ func eventsMux() *Mux {
 		{Operation: "DELETE /events/{id}", Handle: echo},
 		{Operation: "GET /events/{id}/guests", Handle: echo},
 	})
-	m.Authenticate = func(r *http.Request) (Caller, error) {
-		if r.Header["X-Refused"] != nil {
-			return Caller{}, NewError(403, "refused")
-		}
-		return Caller{UserID: "ada"}, nil
-	}
+	m.Authenticate = func(*http.Request) (Caller, error) { return Caller{UserID: "ada"}, nil }
 	return m
+}
+
+// eventsRoutes is the end of the message of a 404 or 405.
+const eventsRoutes = "; the routes are GET /events, POST /events/create, GET /events/{id}, " +
+	"DELETE /events/{id}, GET /events/{id}/guests"
+
+// do returns the response to a request such as "GET /v1/events", and the request.
+func do(h http.Handler, request string) (*httptest.ResponseRecorder, *http.Request) {
+	method, path, _ := strings.Cut(request, " ")
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(method, path, nil)
+	h.ServeHTTP(w, r)
+	return w, r
 }
 
 func TestMux(t *testing.T) {
 	t.Parallel()
-	m := eventsMux()
-	const (
-		routes = "; the routes are GET /events, POST /events/create, GET /events/{id}, DELETE /events/{id}, " +
-			"GET /events/{id}/guests"
-		unknown = "there is no such route below /v1/" + routes
-		refused = "this method is not allowed here; use "
+	for _, tt := range []struct{ request, body, pattern string }{
+		{"GET /v1/events", "GET /events  ada", "GET /v1/events"},
+		{"GET /v1/events/one", "GET /events/{id} one ada", "GET /v1/events/{id}"},
+		{"HEAD /v1/events/one", "GET /events/{id} one ada", "GET /v1/events/{id}"},
+		{"DELETE /v1/events/one", "DELETE /events/{id} one ada", "DELETE /v1/events/{id}"},
+		{"GET /v1/events/one/guests", "GET /events/{id}/guests one ada", "GET /v1/events/{id}/guests"},
+		{"POST /v1/events/create", "POST /events/create  ada", "POST /v1/events/create"},
+		{"GET /v1/events/create", "GET /events/{id} create ada", "GET /v1/events/{id}"},
+	} {
+		t.Run(tt.request, func(t *testing.T) {
+			t.Parallel()
+			w, r := do(eventsMux(), tt.request)
+			if w.Code != 200 {
+				t.Errorf("status = %d, want 200", w.Code)
+			}
+			if got := w.Body.String(); got != tt.body {
+				t.Errorf("body = %s, want %s", got, tt.body)
+			}
+			if r.Pattern != tt.pattern {
+				t.Errorf("pattern = %q, want %q", r.Pattern, tt.pattern)
+			}
+			if got := w.Header().Get("Cache-Control"); got != "no-store" {
+				t.Errorf("Cache-Control = %q, want no-store", got)
+			}
+		})
+	}
+}
 
+// TestMuxAllow tests requests with a method that the path doesn't have.
+func TestMuxAllow(t *testing.T) {
+	t.Parallel()
+	const (
 		list  = "GET, HEAD, OPTIONS"
 		one   = "GET, HEAD, DELETE, OPTIONS"
 		named = "POST, GET, HEAD, DELETE, OPTIONS"
 	)
 	for _, tt := range []struct {
-		method, path string
-		status       int
-		want         string // the body, or the message of an error
-		pattern      string
-		allow        string
+		request string
+		status  int
+		allow   string
 	}{
-		{"GET", "/v1/events", 200, "GET /events  ada", "GET /v1/events", ""},
-		{"GET", "/v1/events/one", 200, "GET /events/{id} one ada", "GET /v1/events/{id}", ""},
-		{"HEAD", "/v1/events/one", 200, "GET /events/{id} one ada", "GET /v1/events/{id}", ""},
-		{"DELETE", "/v1/events/one", 200, "DELETE /events/{id} one ada", "DELETE /v1/events/{id}", ""},
-		{"GET", "/v1/events/one/guests", 200, "GET /events/{id}/guests one ada",
-			"GET /v1/events/{id}/guests", ""},
-		{"POST", "/v1/events/create", 200, "POST /events/create  ada", "POST /v1/events/create", ""},
-		{"GET", "/v1/events/create", 200, "GET /events/{id} create ada", "GET /v1/events/{id}", ""},
-
-		{"PUT", "/v1/events/create", 405, refused + named + routes, "", named},
-		{"POST", "/v1/events", 405, refused + list + routes, "", list},
-		{"DELETE", "/v1/events", 405, refused + list + routes, "", list},
-		{"BREW", "/v1/events", 405, refused + list + routes, "", list},
-		{"POST", "/v1/events/one", 405, refused + one + routes, "", one},
-		{"CONNECT", "/v1/events/one", 405, refused + one + routes, "", one},
-		{"OPTIONS", "/v1/events/one", 204, "", "", one},
-		{"OPTIONS", "/v1/events/create", 204, "", "", named},
-
-		{"GET", "/", 404, unknown, "", ""},
-		{"GET", "/events", 404, unknown, "", ""},
-		{"OPTIONS", "/v1", 404, unknown, "", ""},
-		{"OPTIONS", "*", 404, unknown, "", ""},
-		{"GET", "/v1/events/", 404, unknown, "", ""},
-		{"GET", "/v1//events", 404, unknown, "", ""},
-		{"GET", "/v1/./events", 404, unknown, "", ""},
-		{"GET", "/v1/x/../events", 404, unknown, "", ""},
-		{"GET", "/v1/events/a%2fb", 404, unknown, "", ""},
-		{"GET", "/v1/events/%2F", 404, unknown, "", ""},
-		{"GET", "/v1/events/a%00", 404, unknown, "", ""},
-		{"CONNECT", "/v1//events", 404, unknown, "", ""},
-		{"POST", "/v1/nothing", 404, unknown, "", ""},
+		{"PUT /v1/events/create", 405, named},
+		{"POST /v1/events", 405, list},
+		{"DELETE /v1/events", 405, list},
+		{"BREW /v1/events", 405, list},
+		{"POST /v1/events/one", 405, one},
+		{"CONNECT /v1/events/one", 405, one},
+		{"OPTIONS /v1/events/one", 204, one},
+		{"OPTIONS /v1/events/create", 204, named},
 	} {
-		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
+		t.Run(tt.request, func(t *testing.T) {
 			t.Parallel()
-			w := httptest.NewRecorder()
-			r := httptest.NewRequest(tt.method, tt.path, nil)
-			m.ServeHTTP(w, r)
+			w, r := do(eventsMux(), tt.request)
 			if w.Code != tt.status {
 				t.Errorf("status = %d, want %d", w.Code, tt.status)
-			}
-			if got := message(w); got != tt.want {
-				t.Errorf("body = %s, want %s", got, tt.want)
-			}
-			if r.Pattern != tt.pattern {
-				t.Errorf("pattern = %q, want %q", r.Pattern, tt.pattern)
 			}
 			if got := w.Header().Get("Allow"); got != tt.allow {
 				t.Errorf("Allow = %q, want %q", got, tt.allow)
 			}
-			if got := w.Header().Get("Cache-Control"); got != "no-store" {
-				t.Errorf("Cache-Control = %q, want no-store", got)
+			want := ""
+			if tt.status == 405 {
+				want = "this method is not allowed here; use " + tt.allow + eventsRoutes
 			}
-
-			// Without a caller, all responses are the same.
-			w = httptest.NewRecorder()
-			r = httptest.NewRequest(tt.method, tt.path, nil)
-			r.Header.Set("X-Refused", "1")
-			m.ServeHTTP(w, r)
-			if got := message(w); got != "refused" {
-				t.Errorf("without a caller: %s, want refused", got)
+			if got := message(w); got != want {
+				t.Errorf("message = %s, want %s", got, want)
+			}
+			if r.Pattern != "" {
+				t.Errorf("pattern = %q, want none", r.Pattern)
 			}
 		})
+	}
+}
+
+func TestMuxUnknownRoute(t *testing.T) {
+	t.Parallel()
+	for _, request := range []string{
+		"GET /", "GET /events", "OPTIONS /v1", "OPTIONS *", "POST /v1/nothing",
+		"GET /v1/events/", "GET /v1//events", "CONNECT /v1//events", "GET /v1/./events",
+		"GET /v1/x/../events", "GET /v1/events/a%2fb", "GET /v1/events/%2F", "GET /v1/events/a%00",
+	} {
+		t.Run(request, func(t *testing.T) {
+			t.Parallel()
+			w, r := do(eventsMux(), request)
+			if w.Code != 404 {
+				t.Errorf("status = %d, want 404", w.Code)
+			}
+			want := "there is no such route below /v1/" + eventsRoutes
+			if got := message(w); got != want {
+				t.Errorf("message = %s, want %s", got, want)
+			}
+			if r.Pattern != "" {
+				t.Errorf("pattern = %q, want none", r.Pattern)
+			}
+		})
+	}
+}
+
+// TestMuxRefused tests that a sender who is refused doesn't learn which routes there are.
+func TestMuxRefused(t *testing.T) {
+	t.Parallel()
+	m := eventsMux()
+	m.Authenticate = func(*http.Request) (Caller, error) { return Caller{}, NewError(403, "refused") }
+	for _, request := range []string{"GET /v1/events", "PUT /v1/events", "OPTIONS /v1/events", "GET /v1/x",
+		"GET /v1//events"} {
+		w, _ := do(m, request)
+		if got := message(w); got != "refused" {
+			t.Errorf("%s: %s, want refused", request, got)
+		}
 	}
 }
 
@@ -213,21 +249,20 @@ func TestOperations(t *testing.T) {
 // TestMuxErrors tests the responses to the errors and panics of a handler, and what is logged.
 func TestMuxErrors(t *testing.T) {
 	t.Parallel()
-	const hidden = "something went wrong on our side; try again, and give the operator the " +
+	const hidden = "500 something went wrong on our side; try again, and give the operator the " +
 		"X-Request-Id if it happens again"
 	known := errors.New("known")
 	for _, tt := range []struct {
 		name   string
 		handle func() error
-		status int
-		want   string // message
+		want   string // status and message
 		log    string // a part of the log; empty if nothing is logged
 	}{
-		{"an Error", func() error { return NotFound("gone") }, 404, "gone", ""},
-		{"a wrapped Error", func() error { return fmt.Errorf("x: %w", NotFound("gone")) }, 404, "gone", ""},
-		{"an error that ToError knows", func() error { return known }, 503, "try later", ""},
-		{"another error", func() error { return errors.New("the cause") }, 500, hidden, `error="the cause"`},
-		{"a panic", func() error { panic("the cause") }, 500, hidden, `error="panic: the cause\n`},
+		{"an Error", func() error { return NotFound("gone") }, "404 gone", ""},
+		{"a wrapped Error", func() error { return fmt.Errorf("x: %w", NotFound("gone")) }, "404 gone", ""},
+		{"an error that ToError knows", func() error { return known }, "503 try later", ""},
+		{"another error", func() error { return errors.New("the cause") }, hidden, `error="the cause"`},
+		{"a panic", func() error { panic("the cause") }, hidden, `error="panic: the cause\n`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -245,11 +280,8 @@ func TestMuxErrors(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			m.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
-			if w.Code != tt.status {
-				t.Errorf("status = %d, want %d", w.Code, tt.status)
-			}
-			if got := message(w); got != tt.want {
-				t.Errorf("message = %s, want %s", got, tt.want)
+			if got := fmt.Sprint(w.Code, " ", message(w)); got != tt.want {
+				t.Errorf("response = %s, want %s", got, tt.want)
 			}
 			want := "^$"
 			if tt.log != "" {
@@ -329,18 +361,35 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestMuxPanicWithoutClient tests that a panic is logged even if the client is gone.
-func TestMuxPanicWithoutClient(t *testing.T) {
-	var log strings.Builder
-	m := NewMux("", []Route{{
-		Operation: "GET /x",
-		Handle:    func(http.ResponseWriter, Request) error { panic("the cause") },
-	}})
-	m.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	m.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/x", nil))
-	if !strings.Contains(log.String(), "panic: the cause") {
-		t.Errorf("log = %q, want the panic", log.String())
+// TestMuxWithoutClient tests that a request that is given up is not logged, but a bug in its handler is.
+func TestMuxWithoutClient(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		handle func(Request) error
+		log    string // a regular expression
+	}{
+		{"the error of the context", func(r Request) error { return r.Context().Err() }, "^$"},
+		{"another error", func(Request) error { return errors.New("the cause") }, "the cause"},
+		{"a panic", func(Request) error { panic("the cause") }, "panic: the cause"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			m := NewMux("", []Route{{
+				Operation: "GET /x",
+				Handle:    func(_ http.ResponseWriter, r Request) error { return tt.handle(r) },
+			}})
+			m.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			defer func() {
+				recover() // http.ErrAbortHandler
+				if !regexp.MustCompile(tt.log).MatchString(log.String()) {
+					t.Errorf("log = %s, want %s", &log, tt.log)
+				}
+			}()
+			m.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/x", nil))
+		})
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Each server has the whole drain time: a request that takes all of it on one server doesn't cut off a request
-// on another.
+// Each server has the whole drain time: a request that takes all of it on one server doesn't cut off a
+// request on another.
 func TestServeDrains(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
