@@ -3,8 +3,10 @@ package testdouble_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -233,6 +235,7 @@ func TestControlRequests(t *testing.T) {
 		{"?after=3", "", false},
 		{"?count=3&wait=60s", "1 2 3", false},
 		{"?count=0&wait=60s", "1 2 3", false},
+		{"?count=3&wait=0s", "1 2 3", false},
 		{"?count=2&wait=10ms&user=usr_ada", "3", true},
 	} {
 		var got struct {
@@ -338,6 +341,42 @@ func TestReset(t *testing.T) {
 	s.call("POST /events/create")
 	if got := s.control("GET /records", "", 200); !strings.Contains(got, `"id":"evt_owner_000001"`) {
 		t.Errorf("after a reset and a create: GET /records = %s, want evt_owner_000001", got)
+	}
+}
+
+// TestResetFails tests that a double whose seed can't be applied again stays as it is.
+func TestResetFails(t *testing.T) {
+	var log strings.Builder
+	seeds := 0
+	d, err := testdouble.New(testdouble.Config{
+		NewServer: func(now func() time.Time, newID func(kind, owner string) string) testdouble.Server {
+			return events.New(events.NewStore(&events.Config{Now: now, NewID: newID})).(testdouble.Server)
+		},
+		Seed: func(testdouble.Server) error {
+			seeds++
+			if seeds > 1 {
+				return errors.New("the seed is gone")
+			}
+			return nil
+		},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := d.Server()
+	r := httptest.NewRequest("POST", testdouble.ControlPath+"/reset", nil)
+	r.Header.Set("Authorization", "Bearer TOKEN")
+	w := httptest.NewRecorder()
+	d.Control("TOKEN").ServeHTTP(w, r)
+	if w.Code != 500 {
+		t.Errorf("status = %d, want 500", w.Code)
+	}
+	if d.Server() != want {
+		t.Error("a reset that failed replaced the server")
+	}
+	if got := log.String(); !strings.Contains(got, "the seed is gone") {
+		t.Errorf("log = %s, want the cause", got)
 	}
 }
 

@@ -59,10 +59,27 @@ func TestHeaders(t *testing.T) {
 				"X-Frame-Options": "DENY",
 			} {
 				if got := w.Header().Get(name); got != want {
-					t.Errorf("%s: %s\nwant %s", name, got, want)
+					t.Errorf("%s: got %s\nwant %s", name, got, want)
 				}
 			}
 		})
+	}
+}
+
+// A page of another origin must not read a page, which may have a key.
+func TestNoCORS(t *testing.T) {
+	for name, h := range handlers {
+		w := httptest.NewRecorder()
+		names := []string{"Access-Control-Allow-Origin", "Access-Control-Expose-Headers"}
+		for _, header := range names { // the API sets them for all of its paths
+			w.Header().Set(header, "*")
+		}
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		for _, header := range names {
+			if got := w.Header().Get(header); got != "" {
+				t.Errorf("the %s has %s: %s, want none", name, header, got)
+			}
+		}
 	}
 }
 
