@@ -162,9 +162,9 @@ func (s *Server) listen() (host string) {
 	var serving sync.WaitGroup
 	serving.Go(func() { srv.Serve(l) })
 	s.t.Cleanup(func() {
-		srv.Close() // doesn't wait for requests
-		serving.Wait()
-		srv.Close() // closes a connection that was accepted during the first call
+		l.Close()
+		serving.Wait() // no connection is accepted from now on
+		srv.Close()    // doesn't wait for requests
 	})
 	return l.Addr().String()
 }

@@ -66,6 +66,22 @@ func TestClientKeepsKeys(t *testing.T) {
 	}
 }
 
+func TestClientChangesNoRequest(t *testing.T) {
+	srv := eventstest.New(t, eventstest.NoListener())
+	r, err := http.NewRequest("GET", srv.URL+"/users/me", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := srv.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if len(r.Header) > 0 {
+		t.Errorf("the header is now %v, want none", r.Header)
+	}
+}
+
 func TestHandler(t *testing.T) {
 	srv := eventstest.New(t, eventstest.NoListener())
 	proxy := httptest.NewServer(srv.Handler())
@@ -144,6 +160,9 @@ func TestFatal(t *testing.T) {
 			fake := runTest(t, tt.call)
 			if !strings.Contains(fake.fatal, tt.want) {
 				t.Errorf("fatal error %q, want %q", fake.fatal, tt.want)
+			}
+			if want := "eventstest_test.go"; fake.file != want {
+				t.Errorf("the error is reported in %s, want %s", fake.file, want)
 			}
 		})
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -87,10 +89,13 @@ type fakeT struct {
 	mu     sync.Mutex
 	errors []string
 	fatal  string
+	file   string // in which Fatalf reports fatal
 	log    string
+
+	helpers []string // functions that have called Helper
 }
 
-func (t *fakeT) Helper()          {}
+func (t *fakeT) Helper()          { t.helpers = append(t.helpers, callers()[1].Function) }
 func (t *fakeT) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
 
 func (t *fakeT) Errorf(format string, args ...any) {
@@ -101,7 +106,26 @@ func (t *fakeT) Errorf(format string, args ...any) {
 
 func (t *fakeT) Fatalf(format string, args ...any) {
 	t.fatal = fmt.Sprintf(format, args...)
+	for _, caller := range callers()[1:] {
+		if !slices.Contains(t.helpers, caller.Function) {
+			t.file = filepath.Base(caller.File)
+			break
+		}
+	}
 	runtime.Goexit()
+}
+
+// callers returns the functions on the stack, beginning with the one that calls it.
+func callers() (frames []runtime.Frame) {
+	counters := make([]uintptr, 50)
+	found := runtime.CallersFrames(counters[:runtime.Callers(2, counters)])
+	for {
+		frame, more := found.Next()
+		frames = append(frames, frame)
+		if !more {
+			return frames
+		}
+	}
 }
 
 func (t *fakeT) Logf(format string, args ...any) { t.log += fmt.Sprintf(format, args...) }
