@@ -124,8 +124,8 @@ func TestCreateKeepsValues(t *testing.T) {
 	})
 }
 
-// One message has all problems of a body: of the fields in the order of openapi.json, and then of other fields
-// in the order of the body.
+// One message has all problems of a body: of the fields in the order of openapi.json, and then of other
+// fields in the order of the body.
 func TestEveryProblem(t *testing.T) {
 	t.Parallel()
 	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
@@ -133,8 +133,8 @@ func TestEveryProblem(t *testing.T) {
 			"a day and time that exist, with a T between them and Z or an offset from UTC at the end"
 		const zone = "must be a time zone name of the form Area/City from the IANA list in its exact case, " +
 			"such as Europe/Paris, or UTC"
-		const link = "must be an http or https URL with a host, such as https://example.com/x: at most 2048 " +
-			"characters, no user info, and what a URL cannot hold percent-encoded, a space as %20"
+		const link = "must be an http or https URL with a host, such as https://example.com/x: at most " +
+			"2048 characters, no user info, and what a URL cannot hold percent-encoded, a space as %20"
 		body, want := "", ""
 		for _, field := range []struct{ name, value, problem string }{
 			{"title", `" "`, "must have 1 to 255 characters, not only white space"},
@@ -183,7 +183,8 @@ func TestBodiesRefused(t *testing.T) {
 				"title must have 1 to 255 characters, not 256"},
 			{"set by the server", `{"id":"evt_x","status":"draft",` + newEvent[1:],
 				"id is set by the server, so leave it out; status is set by the server, so leave it out"},
-			{"end before start", `{"title":"x","start_at":"2027-05-01T18:00:00+02:00","end_at":"2027-05-01T16:00:00Z"}`,
+			{"end before start",
+				`{"title":"x","start_at":"2027-05-01T18:00:00+02:00","end_at":"2027-05-01T16:00:00Z"}`,
 				"end_at must be after start_at"},
 		} {
 			t.Run(tt.name, func(t *testing.T) { s.Create(tt.body).WantError(t, 400, tt.want) })
@@ -296,7 +297,9 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s, want a next_cursor", r)
 			}
 		}
-		for _, path := range []string{"/events?limit=7", "/events?limit=50&status=published", "/events?limit=100"} {
+		for _, path := range []string{
+			"/events?limit=7", "/events?limit=50&status=published", "/events?limit=100",
+		} {
 			seen := map[string]bool{}
 			page := s.Get(path, asBob)
 			for {
@@ -428,7 +431,8 @@ func TestKeys(t *testing.T) {
 					return
 				}
 				r.WantError(t, 401, tt.message)
-				r.WantError(t, 401, "; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
+				r.WantError(t, 401,
+					"; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
 				r.WantHeader(t, "WWW-Authenticate", `Bearer realm="events"`)
 			})
 		})
@@ -569,7 +573,8 @@ func TestQueriesRefused(t *testing.T) {
 			{"/events?cursor=abc", "cursor must be the next_cursor of a page, unchanged and given once"},
 			{"/events?cursor=a&limit=0&status=b&x=", "status must be draft or published, given once; " +
 				"limit must be a whole number from 1 to 100, in digits, given once; cursor must be"},
-			{"/events?offset=10", `"offset" is not a query parameter of GET /events: it takes status, limit, cursor`},
+			{"/events?offset=10",
+				`"offset" is not a query parameter of GET /events: it takes status, limit, cursor`},
 			{"/events/evt_1/guests?status=approved",
 				`"status" is not a query parameter of GET /events/{id}/guests: it takes limit, cursor`},
 			{"/events/evt_1?x", "it takes none"},
@@ -872,7 +877,8 @@ func TestOperatorRoutes(t *testing.T) {
 
 		var many strings.Builder
 		for i := range 12 {
-			fmt.Fprintf(&many, `,{"delete":{"user":"usr_none"}},{"user":{"id":"usr_%d","name":"N","email":"%[1]d@x"}}`, i)
+			fmt.Fprintf(&many, `,{"delete":{"user":"usr_none"}},
+				{"user":{"id":"usr_%d","name":"N","email":"%[1]d@x"}}`, i)
 		}
 		send("POST", "/records", "["+many.String()[1:]+"]", 200)
 		wantLog(`msg="records applied" records=24 unchanged=12 ` +

@@ -15,7 +15,8 @@ import (
 // A server in memory, with a user and a key made in Go.
 func Example() {
 	store := events.NewStore(nil)
-	err := store.Apply(events.Record{User: &events.User{ID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com"}})
+	ada := events.User{ID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com"}
+	err := store.Apply(events.Record{User: &ada})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -80,7 +81,8 @@ func ExampleOpen() {
 
 // Records that merge: only the status changes.
 func ExampleStore_ApplyJSON() {
-	store := events.NewStore(&events.Config{Now: func() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }})
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	store := events.NewStore(&events.Config{Now: func() time.Time { return now }})
 	err := store.ApplyJSON([]byte(`[
 		{"user":{"id":"usr_ada","name":"Ada Lovelace","email":"ada@example.com"}},
 		{"event":{"id":"evt_1","host_id":"usr_ada","title":"Engines","status":"draft",
@@ -104,7 +106,8 @@ func ExampleStore_ApplyJSON() {
 
 func ExampleStore_RevokeKey() {
 	store := events.NewStore(nil)
-	store.Apply(events.Record{User: &events.User{ID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com"}})
+	ada := events.User{ID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com"}
+	store.Apply(events.Record{User: &ada})
 	secret, key, err := store.IssueKey("usr_ada")
 	fmt.Println(len(secret) > 30, key.UserID, err)
 	fmt.Println(store.RevokeKey(key.ID))

@@ -158,8 +158,9 @@ func (s *script) match(c *scriptCommand, stream, output string, want []string) {
 		}
 		rest, found := s.find(line, got, skip)
 		if !found {
-			s.t.Fatalf("%s:%d: %s\n$ %s\n%s: got\n%s\nwant a line\n%s\nand in all\n%s\nwith %v", s.file, c.line,
-				c.comment, c.text, stream, output, line, strings.Join(want, "\n"), s.variables)
+			s.t.Fatalf("%s:%d: %s\n$ %s\n%s: got\n%s\nwant a line\n%s\nand in all\n%s\nwith %v",
+				s.file, c.line, c.comment, c.text, stream, output, line, strings.Join(want, "\n"),
+				s.variables)
 		}
 		got, skip = rest, false
 	}
@@ -172,8 +173,8 @@ func (s *script) match(c *scriptCommand, stream, output string, want []string) {
 	}
 }
 
-// find looks for a line at the beginning of an output or, if skip is true, anywhere in it. It returns the lines
-// after it.
+// find looks for a line at the beginning of an output or, if skip is true, anywhere in it. It returns the
+// lines after it.
 func (s *script) find(want string, output []string, skip bool) (rest []string, found bool) {
 	for i, line := range output {
 		if s.matchLine(want, line) {

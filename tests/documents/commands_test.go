@@ -16,12 +16,14 @@ import (
 	"time"
 )
 
-var runCommands = flag.Bool("commands", false, "run the commands of the documents, on the ports that they name")
+var runCommands = flag.Bool("commands", false,
+	"run the commands of the documents, on the ports that they name")
 
 // TestCommands runs the commands of each document as its reader would, from top to bottom in one shell, in
 // a fresh clone:
 //
-//	```sh            commands. A json or text block right after them has what they print, where … is any text
+//	```sh            commands. A json or text block right after them has what they print, where … is any
+//	                 text
 //	```sh fails      commands of which the last one fails
 //	```sh serve      a server, which runs until the next one or the end. It is ready once it prints a line
 //	                 that begins with "ready: "
@@ -57,7 +59,8 @@ func TestCommands(t *testing.T) {
 				cmd.Dir = dir // its reader creates a module next to the clone
 			}
 			cmd.Env = append(os.Environ(), "OUT="+dir)
-			cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // bash then stops its server
+			cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // bash stops its server
+			cmd.WaitDelay = 10 * time.Second
 			out, err := cmd.CombinedOutput()
 			t.Logf("%s", out)
 			if err != nil {
@@ -135,7 +138,8 @@ func script(document string, blocks []block) string {
 		file, mark, inside := strings.Cut(rest, " before ")
 		switch {
 		case kind == "go" && inside:
-			fmt.Fprintf(&s, "insert_block %s %s <<'END OF BLOCK'\n%sEND OF BLOCK\n", file, quote(mark), b.text)
+			fmt.Fprintf(&s, "insert_block %s %s <<'END OF BLOCK'\n%sEND OF BLOCK\n",
+				file, quote(mark), b.text)
 		case kind == "go":
 			fmt.Fprintf(&s, "cat >%s <<'END OF BLOCK'\n%sEND OF BLOCK\n", file, b.text)
 		case rest == "":
@@ -147,7 +151,8 @@ func script(document string, blocks []block) string {
 		case rest == "stopped":
 			fmt.Fprintf(&s, "stop_server\n{\n%s} >%s\n", b.text, output)
 		case rest == "docker":
-			fmt.Fprintf(&s, "if [ -n \"${CI-}\" ] && docker info >/dev/null 2>&1; then\nstop_server; docker=1\n%s"+
+			fmt.Fprintf(&s, "if [ -n \"${CI-}\" ] && docker info >/dev/null 2>&1; then\n"+
+				"stop_server; docker=1\n%s"+
 				"else echo skipped: Docker; fi\n", b.text)
 		default:
 			fmt.Fprintf(&s, "echo unknown kind of block: %s; exit 1\n", b.info)

@@ -31,13 +31,14 @@ func TestImports(t *testing.T) {
 	const module = "example.com/events"
 	restricted := []string{"flag", "net/http", "net/http/httptest", "os", "testing"}
 	allowed := map[string]string{
-		"cmd/":                 "events os",
-		"main.go":              "cli httpapi jsondb operator testdouble webui flag net/http os",
-		"api.go":               "httpapi jsondb operator schema strict net/http os",
-		"auth.go":              "httpapi jsondb schema strict net/http",
-		"store.go":             "httpapi jsondb schema strict",
-		"eventstest/":          "events httpapi testdouble net/http testing",
-		"internal/apitest/":    "events eventstest httpapi strict testdouble net/http net/http/httptest testing",
+		"cmd/":        "events os",
+		"main.go":     "cli httpapi jsondb operator testdouble webui flag net/http os",
+		"api.go":      "httpapi jsondb operator schema strict net/http os",
+		"auth.go":     "httpapi jsondb schema strict net/http",
+		"store.go":    "httpapi jsondb schema strict",
+		"eventstest/": "events httpapi testdouble net/http testing",
+		"internal/apitest/": "events eventstest httpapi strict testdouble " +
+			"net/http net/http/httptest testing",
 		"internal/operator/":   "cli httpapi strict net/http os",
 		"internal/testdouble/": "httpapi schema strict net/http",
 		"internal/cli/":        "flag os",
@@ -82,7 +83,8 @@ func TestImports(t *testing.T) {
 				continue
 			}
 			if !slices.Contains(strings.Fields(allowed[room]), short) {
-				t.Errorf("%s: got import %s, want only %s and other standard packages", name, imported, allowed[room])
+				t.Errorf("%s: got import %s, want only %s and other standard packages",
+					name, imported, allowed[room])
 			}
 		}
 		return nil
@@ -204,7 +206,8 @@ func TestLinks(t *testing.T) {
 				continue
 			}
 			if !slices.Contains(documents[target].anchors, heading) {
-				t.Errorf("%s: link to %s: got headings %q, want that one", name, link, documents[target].anchors)
+				t.Errorf("%s: link to %s: got headings %q, want that one",
+					name, link, documents[target].anchors)
 			}
 		}
 	}

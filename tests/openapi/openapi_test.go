@@ -76,7 +76,9 @@ func TestLimits(t *testing.T) {
 	event := `{"event":{"host_id":"usr_ada","title":"T",` + apitest.MayDay + `}},`
 	guest := `{"guest":{"event_id":"evt_1","name":"G"}},`
 	s.Apply("[" + strings.Repeat(event+guest, 200) + `{"delete":{"user":"usr_none"}}]`)
-	for path, limit := range map[string]string{"/events": "EventLimit", "/events/evt_1/guests": "GuestLimit"} {
+	for path, limit := range map[string]string{
+		"/events": "EventLimit", "/events/evt_1/guests": "GuestLimit",
+	} {
 		schema := apitest.Lookup(apitest.Document(), "components", "parameters", limit, "schema")
 		for query, want := range map[string]any{
 			"": apitest.Lookup(schema, "default"),
@@ -104,6 +106,11 @@ func examples(media any) map[string]any {
 }
 
 func jsonOf(message any) any { return apitest.Lookup(message, "content", "application/json") }
+
+// createExamples returns the examples of the body of a create.
+func createExamples() map[string]any {
+	return examples(jsonOf(apitest.Lookup(apitest.Operation("POST /events/create"), "requestBody")))
+}
 
 // Every described status is a response to some request, and every example of an error is one, character for
 // character.
@@ -144,7 +151,7 @@ func TestResponses(t *testing.T) {
 		try("GET", path, "")
 	}
 	const create = "/events/create"
-	for _, example := range examples(jsonOf(apitest.Lookup(apitest.Operation("POST "+create), "requestBody"))) {
+	for _, example := range createExamples() {
 		try("POST", create, string(strict.Encode(example)))
 	}
 	for _, body := range []string{
@@ -172,7 +179,8 @@ func TestResponses(t *testing.T) {
 			for _, example := range examples(jsonOf(description)) {
 				text := string(strict.Encode(example))
 				if !seen[name+" "+status+" "+text] {
-					t.Errorf("%s: got no response %s %s, want one because it is an example", name, status, text)
+					t.Errorf("%s: got no response %s %s, want one because it is an example",
+						name, status, text)
 				}
 			}
 		}
@@ -219,7 +227,8 @@ func TestRequestBody(t *testing.T) {
 			}
 			problems := apitest.Validate(field, value, name, true)
 			if bySchema != (problems == nil) {
-				t.Errorf("%s %.100q: by the schema: got %q, want accepted: %v", name, value, problems, bySchema)
+				t.Errorf("%s %.100q: by the schema: got %q, want accepted: %v",
+					name, value, problems, bySchema)
 			}
 		}
 		for place, samples := range texts {
@@ -269,7 +278,8 @@ func TestSchemas(t *testing.T) {
 		}
 		check := func(text string, want bool) {
 			value := any(text)
-			if number, err := strconv.ParseUint(text, 10, 64); err == nil && apitest.Lookup(schema, "minimum") != nil {
+			number, err := strconv.ParseUint(text, 10, 64)
+			if err == nil && apitest.Lookup(schema, "minimum") != nil {
 				value = float64(number)
 			}
 			problems := apitest.Validate(schema, value, place, true)
@@ -286,8 +296,8 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// The examples of openapi.json that show a user, an event or a guest are what a server with the records of the
-// demo sends. UPDATE=1 writes them again.
+// The examples of openapi.json that show a user, an event or a guest are what a server with the records of
+// the demo sends. UPDATE=1 writes them again.
 func TestGoldenExamples(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("../../openapi.json")
@@ -333,7 +343,8 @@ func TestGoldenExamples(t *testing.T) {
 			return
 		}
 		if os.Getenv("UPDATE") == "" {
-			t.Errorf("the example %q: got\n%.1000s…\nwant\n%s\nUPDATE=1 go test -run TestGolden ./tests/openapi writes it",
+			t.Errorf("the example %q: got\n%.1000s…\nwant\n%s\n"+
+				"UPDATE=1 go test -run TestGolden ./tests/openapi writes it",
 				path, file[at:], &text)
 			return
 		}
@@ -348,7 +359,7 @@ func TestGoldenExamples(t *testing.T) {
 	const asAda = "x-service-api-key: svc_live_demo"
 	engines := s.Get("/events/evt_engines", asAda)
 	all := requestOf(t, engines.Body)
-	least := string(strict.Encode(examples(jsonOf(apitest.Lookup(apitest.Operation("POST /events/create"), "requestBody")))["least"]))
+	least := string(strict.Encode(createExamples()["least"]))
 
 	golden(s.Get("/users/me", asAda).Body, "/users/me", "200", "example")
 	golden(s.Get("/events?status=published&limit=1", asAda).Body, "/events", "200", "more", "value")
