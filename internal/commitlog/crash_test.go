@@ -504,8 +504,8 @@ func (s *session) run() {
 	}
 }
 
-// TestEverySync leaves out each sync of a session in turn, and the writes of a recovery. The crash states must
-// show it.
+// TestEverySync leaves out each sync of a session in turn, and the writes of a recovery. The crash states
+// must show it.
 func TestEverySync(t *testing.T) {
 	t.Parallel()
 	var syncs []string

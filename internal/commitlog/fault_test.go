@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestFaults lets every call of every kind fail in turn, before it has its effect, after it, or in the middle;
-// after each change the crash states are looked at as well. A failure must be reported, and the file must work
-// when it is opened again.
+// TestFaults lets every call of every kind fail in turn, before it has its effect, after it, or in the
+// middle; after each change the crash states are looked at as well. A failure must be reported, and the file
+// must work when it is opened again.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	before, after := fault{err: errIO}, fault{err: errIO, after: true}

@@ -119,10 +119,11 @@ func TestRefused(t *testing.T) {
 		"CR LF":            {strings.ReplaceAll(good, "\n", "\r\n"), 1, 0, "was overwritten or reformatted"},
 		"reformatted":      {strings.ReplaceAll(good, `":`, `": `), 1, 0, "was overwritten or reformatted"},
 
-		"header cut":          {good[:40], 2, 2, "the header is invalid"},
-		"header changed":      {strings.Replace(good, "snap", "snaq", 1), 2, 2, "the header is invalid"},
-		"snapshot too early":  {headed(header{6, "events/1", salt, 6}), 2, 2, "the header is invalid"},
-		"a huge number":       {headed(header{1 << 54, "events/1", salt, 1 << 55}), 2, 2, "header is invalid"},
+		"header cut":         {good[:40], 2, 2, "the header is invalid"},
+		"header changed":     {strings.Replace(good, "snap", "snaq", 1), 2, 2, "the header is invalid"},
+		"snapshot too early": {headed(header{6, "events/1", salt, 6}), 2, 2, "the header is invalid"},
+		"a huge number": {headed(header{1 << 54, "events/1", salt, 1 << 55}), 2, 2,
+			"header is invalid"},
 		"a short salt":        {headed(header{3, "events/1", salt[1:], 6}), 2, 2, "the header is invalid"},
 		"another file's salt": {headed(header{3, "events/1", zeros, 6}), 3, at(2), "later commits follow"},
 

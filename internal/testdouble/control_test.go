@@ -171,7 +171,8 @@ func TestControlFaults(t *testing.T) {
 	s := start(t)
 	const (
 		first = `"operation":"GET /events/{id}","status":200,"body":"[]",` +
-			`"header":{"Date":[],"X-A":["b","c"]},"drop":false,"lose":false,"cut":false,"after":1,"times":2,"user":"usr_ada",` +
+			`"header":{"Date":[],"X-A":["b","c"]},"drop":false,"lose":false,"cut":false,` +
+			`"after":1,"times":2,"user":"usr_ada",` +
 			`"path":"/events/evt_7","hits":0,"patch":null,"delay":"1ms"}`
 		second = `"operation":"GET /events","status":0,"body":"","header":null,` +
 			`"drop":false,"lose":false,"cut":false,"after":0,"times":0,"user":"",` +

@@ -107,10 +107,10 @@ func isDocument(name string) bool {
 	return strings.HasSuffix(name, ".md") && !strings.Contains(name, "node_modules/")
 }
 
-// TestWidth checks the width of the lines of the program and the documents. Rows of tables may be wider.
+// TestWidth checks the width of the lines of all Go files and documents. Rows of tables may be wider.
 func TestWidth(t *testing.T) {
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !isProgram(name) && !isDocument(name) {
+		if err != nil || !strings.HasSuffix(name, ".go") && !isDocument(name) {
 			return err
 		}
 		text, err := fs.ReadFile(tree, name)
