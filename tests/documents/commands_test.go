@@ -30,8 +30,6 @@ var runCommands = flag.Bool("commands", false,
 //	```sh stopped    commands for when that server is stopped
 //	```sh docker     the same with Docker. They are skipped unless CI is set and a Docker daemon runs
 //	```go FILE       a file that later commands need
-//	```go FILE before TEXT
-//	                 what the reader puts before the line of that file that has this text
 //
 // Other blocks are not run.
 func TestCommands(t *testing.T) {
@@ -39,7 +37,7 @@ func TestCommands(t *testing.T) {
 		t.Skip("needs -commands")
 	}
 	for _, document := range []string{"README.md", "docs/double.md", "docs/operate.md", "docs/records.md",
-		"docs/speed.md", "examples/README.md", "eventstest/README.md"} {
+		"docs/speed.md", "examples/README.md"} {
 		t.Run(document, func(t *testing.T) {
 			dir := t.TempDir()
 			clone := filepath.Join(dir, "events")
@@ -55,9 +53,6 @@ func TestCommands(t *testing.T) {
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "bash", "-c", script(document, blocks))
 			cmd.Dir = clone
-			if document == "eventstest/README.md" {
-				cmd.Dir = dir // its reader creates a module next to the clone
-			}
 			cmd.Env = append(os.Environ(), "OUT="+dir)
 			cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // bash stops its server
 			cmd.WaitDelay = 10 * time.Second
@@ -116,12 +111,6 @@ start_server() {
 	set +m
 	until grep -qs '^ready: ' "$OUT/server"; do kill -0 "$server"; sleep 0.1; done
 }
-insert_block() { # FILE TEXT, with what to insert on stdin
-	awk -v text="$2" 'FNR == NR { lines = lines $0 "\n"; next } index($0, text) { printf "%s", lines } 1' \
-		- "$1" >"$OUT/inserted"
-	if cmp -s "$1" "$OUT/inserted"; then echo "$1 has no line with $2"; exit 1; fi
-	mv "$OUT/inserted" "$1"
-}
 `
 
 // script returns the blocks as a script. The output of each goes to the file $OUT/LINE.
@@ -135,13 +124,9 @@ func script(document string, blocks []block) string {
 		}
 		fmt.Fprintf(&s, "echo %s:%d\n", document, b.line)
 		output := fmt.Sprintf(`"$OUT/%d"`, b.line)
-		file, mark, inside := strings.Cut(rest, " before ")
 		switch {
-		case kind == "go" && inside:
-			fmt.Fprintf(&s, "insert_block %s %s <<'END OF BLOCK'\n%sEND OF BLOCK\n",
-				file, quote(mark), b.text)
 		case kind == "go":
-			fmt.Fprintf(&s, "cat >%s <<'END OF BLOCK'\n%sEND OF BLOCK\n", file, b.text)
+			fmt.Fprintf(&s, "cat >%s <<'END OF BLOCK'\n%sEND OF BLOCK\n", rest, b.text)
 		case rest == "":
 			fmt.Fprintf(&s, "{\n%s} >%s\n", b.text, output)
 		case rest == "fails":
