@@ -36,9 +36,14 @@ func TestCommands(t *testing.T) {
 	if !*runCommands {
 		t.Skip("needs -commands")
 	}
-	for _, document := range []string{"README.md", "docs/double.md", "docs/operate.md", "docs/records.md",
-		"docs/speed.md", "examples/README.md"} {
+	for _, document := range []string{"README.md", "docs/double.md", "docs/instances.md", "docs/operate.md",
+		"docs/records.md", "docs/speed.md", "examples/README.md"} {
 		t.Run(document, func(t *testing.T) {
+			if document == "docs/instances.md" {
+				if _, err := exec.LookPath("nginx"); err != nil {
+					t.Skip("skipped: there is no nginx")
+				}
+			}
 			dir := t.TempDir()
 			clone := filepath.Join(dir, "events")
 			if out, err := exec.Command("git", "clone", "-q", "../..", clone).CombinedOutput(); err != nil {
