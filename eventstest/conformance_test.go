@@ -17,7 +17,7 @@ import (
 
 	"example.com/events"
 	"example.com/events/eventstest"
-	"example.com/events/internal/httpapi"
+	"example.com/events/internal/apitest"
 	"example.com/events/internal/testdouble"
 )
 
@@ -159,8 +159,8 @@ func TestConformance(t *testing.T) {
 	seed := eventstest.SeedJSON([]byte(conformanceSeed))
 	double := eventstest.New(t, seed, eventstest.AllowUnknownRoutes())
 	transcripts := map[string][]string{
-		"memory": converse(t, serve(t, memory), memory),
-		"file":   converse(t, serve(t, file), file),
+		"memory": converse(t, apitest.Listen(t, events.New(memory)), memory),
+		"file":   converse(t, apitest.Listen(t, events.New(file)), file),
 		"double": converse(t, strings.Split(double.URL, "/")[2], double.Store),
 	}
 	for i, step := range append(conversation, afterClose) {
@@ -197,18 +197,6 @@ func TestConformanceComplete(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(codes)); !slices.Equal(got, errorCodes) {
 		t.Errorf("the conversation has the errors %q, want %q", got, errorCodes)
 	}
-}
-
-// serve serves a store until the test ends, and returns the address.
-func serve(t *testing.T, store *events.Store) (address string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httpapi.NewServer(events.New(store))
-	go srv.Serve(l)
-	t.Cleanup(func() { srv.Close() })
-	return l.Addr().String()
 }
 
 // different matches the values that differ between servers, except for those that steps keep.

@@ -331,17 +331,10 @@ func TestReadOnlyDirectory(t *testing.T) {
 // The server has the limits of package httpapi: it refuses more than 16 KiB of headers.
 func TestLimits(t *testing.T) {
 	p := start(t, tempDir(t), "exec eventsd demo")
-	r, err := http.NewRequest("GET", p.line("base_url")+"/users/me", nil)
+	r, err := apitest.Fetch(&http.Client{Timeout: timeout}, "GET", p.line("base_url")+"/users/me", "",
+		"X-Large: "+strings.Repeat("x", 24<<10))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("X-Large", strings.Repeat("x", 24<<10))
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	if response.StatusCode != 431 {
-		t.Errorf("GET with 24 KiB of headers: got %d, want 431", response.StatusCode)
-	}
+	r.WantStatus(t, 431)
 }

@@ -4,6 +4,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"example.com/events"
+	"example.com/events/internal/apitest"
 )
 
 // runServer runs a server in this process, and returns its lines on stdout and a function that stops it and
@@ -109,63 +111,48 @@ func TestClosedStdout(t *testing.T) {
 
 // Outside the base path there are a few pages, without a key.
 func TestPages(t *testing.T) {
-	p := start(t, tempDir(t), "exec eventsd demo")
+	demo := start(t, tempDir(t), "exec eventsd demo")
 	double := start(t, tempDir(t), "exec eventsd double")
+	client := &http.Client{Timeout: timeout}
+	html := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
+	json := http.Header{"Content-Type": {"application/json"}, "Access-Control-Allow-Origin": {"*"}}
 	for _, tt := range []struct {
-		server      *process
-		path        string
-		status      int
-		contentType string
-		origin      string // Access-Control-Allow-Origin
-		body        string // contained in the response
+		server *process
+		path   string
+		status int // 200 if it isn't given
+		header http.Header
+		body   string // contained in the response
 	}{
-		{p, "/", 200, "text/html; charset=utf-8", "", `<input id="key" value="svc_live_demo"`},
-		{p, "/healthz", 200, "application/json", "*", `{"status":"ok"}`},
-		{p, "/openapi.json", 200, "application/json", "*", `"openapi": "3.1.`},
-		{p, "/_control/", 404, "application/json", "*", `"not_found"`},
-		{p, "/keys", 404, "application/json", "*", `"not_found"`},
-		{p, "/healthz/", 404, "application/json", "*", `"not_found"`},
-		{double, "/", 200, "text/html; charset=utf-8", "", double.line("api_key")},
-		{double, "/_control/", 200, "text/html; charset=utf-8", "", "Inspector"},
-		{double, "/healthz", 200, "application/json", "*", `{"status":"ok"}`},
-		{double, "/openapi.json", 200, "application/json", "*", `"openapi": "3.1.`},
+		{server: demo, path: "/", header: html, body: `<input id="key" value="svc_live_demo"`},
+		{server: demo, path: "/healthz", header: json, body: `{"status":"ok"}`},
+		{server: demo, path: "/openapi.json", header: json, body: `"openapi": "3.1.`},
+		{server: demo, path: "/_control/", status: 404, header: json, body: `"not_found"`},
+		{server: demo, path: "/keys", status: 404, header: json, body: `"not_found"`},
+		{server: demo, path: "/healthz/", status: 404, header: json, body: `"not_found"`},
+		{server: double, path: "/", header: html, body: double.line("api_key")},
+		{server: double, path: "/_control/", header: html, body: "Inspector"},
+		{server: double, path: "/healthz", header: json, body: `{"status":"ok"}`},
+		{server: double, path: "/openapi.json", header: json, body: `"openapi": "3.1.`},
 	} {
 		t.Run(tt.server.Args[2]+tt.path, func(t *testing.T) {
-			response, err := http.Get("http://" + tt.server.addr() + tt.path)
+			r, err := apitest.Fetch(client, "GET", "http://"+tt.server.addr()+tt.path, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer response.Body.Close()
-			body, err := io.ReadAll(response.Body)
-			if err != nil {
-				t.Fatal(err)
+			r.WantStatus(t, cmp.Or(tt.status, 200))
+			r.WantHeader(t, "Cache-Control", "no-store")
+			for _, name := range []string{"Content-Type", "Access-Control-Allow-Origin"} {
+				r.WantHeader(t, name, tt.header.Get(name))
 			}
-			if response.StatusCode != tt.status {
-				t.Errorf("status: got %d, want %d", response.StatusCode, tt.status)
-			}
-			if got := response.Header.Get("Content-Type"); got != tt.contentType {
-				t.Errorf("Content-Type: %s, want %s", got, tt.contentType)
-			}
-			if got := response.Header.Get("Access-Control-Allow-Origin"); got != tt.origin {
-				t.Errorf("Access-Control-Allow-Origin: %s, want %s", got, tt.origin)
-			}
-			if got := response.Header.Get("Cache-Control"); got != "no-store" {
-				t.Errorf("Cache-Control: %s, want no-store", got)
-			}
-			if !strings.Contains(string(body), tt.body) {
-				t.Errorf("body: got %.300s, want %s in it", body, tt.body)
+			if !strings.Contains(r.Body, tt.body) {
+				t.Errorf("%s, want %s in it", r, tt.body)
 			}
 		})
 	}
-	response, err := http.Post("http://"+p.addr()+"/healthz", "", nil)
+	r, err := apitest.Fetch(client, "POST", "http://"+demo.addr()+"/healthz", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	response.Body.Close()
-	if response.StatusCode != 405 {
-		t.Errorf("POST /healthz: got %d, want 405", response.StatusCode)
-	}
-	if got := response.Header.Get("Allow"); got != "GET, HEAD" {
-		t.Errorf("POST /healthz: Allow: %s, want GET, HEAD", got)
-	}
+	r.WantStatus(t, 405)
+	r.WantHeader(t, "Allow", "GET, HEAD")
 }
