@@ -36,6 +36,30 @@ func check(t *testing.T, err error) {
 	}
 }
 
+// checkIs checks what kind of error a call returned.
+func checkIs(t *testing.T, call string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s = %v, want %v", call, err, want)
+	}
+}
+
+// checkSays checks the text of the error of a call.
+func checkSays(t *testing.T, call string, err error, want string) {
+	t.Helper()
+	if !strings.Contains(fmt.Sprint(err), want) {
+		t.Errorf("%s = %v, want %q", call, err, want)
+	}
+}
+
+// checkSize checks one of the lengths that a log reports.
+func checkSize(t *testing.T, call string, got, want int64) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s = %d, want %d", call, got, want)
+	}
+}
+
 // open opens a file of the real disk and returns its commits.
 func open(t *testing.T, path string) (*Log, []string) {
 	t.Helper()
@@ -137,22 +161,19 @@ func TestNewFile(t *testing.T) {
 	if len(commits) != 0 {
 		t.Errorf("commits of a new file = %q", commits)
 	}
-	text := readFile(t, path)
-	if l.Size() != int64(len(text)) || l.SnapshotSize() != l.Size() || l.Path() != path {
-		t.Errorf("Size, SnapshotSize, Path = %d, %d, %s", l.Size(), l.SnapshotSize(), l.Path())
+	if l.Path() != path {
+		t.Errorf("Path = %s, want %s", l.Path(), path)
 	}
+	snapshot := int64(len(readFile(t, path)))
+	checkSize(t, "Size", l.Size(), snapshot)
+	checkSize(t, "SnapshotSize", l.SnapshotSize(), snapshot)
 	check(t, l.Append([]byte("{}")))
-	if got := int64(len(readFile(t, path))); l.Size() != got || l.SnapshotSize() != int64(len(text)) {
-		t.Errorf("after Append: Size, SnapshotSize = %d, %d, want %d, %d",
-			l.Size(), l.SnapshotSize(), got, len(text))
-	}
+	checkSize(t, "Size after Append", l.Size(), int64(len(readFile(t, path))))
+	checkSize(t, "SnapshotSize after Append", l.SnapshotSize(), snapshot)
 	check(t, l.Close())
 	check(t, l.Close())
-	for name, err := range map[string]error{"Append": l.Append(nil), "Rewrite": l.Rewrite(seq(), 0)} {
-		if !errors.Is(err, ErrClosed) {
-			t.Errorf("%s after Close = %v", name, err)
-		}
-	}
+	checkIs(t, "Append after Close", l.Append(nil), ErrClosed)
+	checkIs(t, "Rewrite after Close", l.Rewrite(seq(), 0), ErrClosed)
 	if runtime.GOOS == "windows" {
 		return
 	}
@@ -181,9 +202,14 @@ func TestEmptyCommit(t *testing.T) {
 			l, _ := open(t, path)
 			check(t, l.Close())
 			got := readFile(t, path)
-			same := strings.HasPrefix(got, killed[:len(killed)-2])
-			if !same || strings.Count(got, `"w":[]`) != 2 || len(got) != len(clean) {
-				t.Errorf("%s: the file is\n%s", name, got)
+			if !strings.HasPrefix(got, killed[:len(killed)-2]) {
+				t.Errorf("%s: commits are missing:\n%s", name, got)
+			}
+			if n := strings.Count(got, `"w":[]`); n != 2 {
+				t.Errorf("%s: %d empty commits, want one after the snapshot and one at the end:\n%s", name, n, got)
+			}
+			if len(got) != len(clean) {
+				t.Errorf("%s: %d bytes, want %d:\n%s", name, len(got), len(clean), got)
 			}
 		}
 	}
@@ -203,8 +229,10 @@ func TestRewrite(t *testing.T) {
 	if salt := regexp.MustCompile(`"salt":"\w+"`).FindString(before); strings.Contains(after, salt) {
 		t.Error("the salt is the same after a rewrite")
 	}
-	if !strings.Contains(after, `"n":9,"format"`) || !strings.Contains(after, `"snap":13}`) {
-		t.Errorf("the numbers don't continue after 8:\n%s", after)
+	for _, want := range []string{`"n":9,"format"`, `"snap":13}`} {
+		if !strings.Contains(after, want) {
+			t.Errorf("the numbers don't continue after 8: no %s in\n%s", want, after)
+		}
 	}
 	l, commits := open(t, path)
 	if want := []string{"a", "b", "c", "", "d", ""}; !slices.Equal(commits, want) {
@@ -220,10 +248,7 @@ func TestRewrite(t *testing.T) {
 		"fewer":     {seq("x"), 2, "has 1 commits, 2 were announced"},
 		"more":      {seq("x", "y"), 1, "has 2 commits, 1 were announced"},
 	} {
-		err := l.Rewrite(test.commits, test.n)
-		if err == nil || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s: Rewrite = %v, want %q", name, err, test.says)
-		}
+		checkSays(t, name+": Rewrite", l.Rewrite(test.commits, test.n), test.says)
 	}
 	if readFile(t, path) != after {
 		t.Error("a refused Rewrite changed the file")
@@ -236,10 +261,9 @@ func TestAppendLimits(t *testing.T) {
 	l, _ := open(t, path)
 	before := readFile(t, path)
 	for _, records := range []string{strings.Repeat("x", MaxCommit+1), "{\n}"} {
-		err := l.Append([]byte(records))
-		if err == nil || !strings.Contains(err.Error(), path) || l.Err() != nil {
-			t.Errorf("Append of %d bytes = %v, Err = %v", len(records), err, l.Err())
-		}
+		call := fmt.Sprintf("Append of %d bytes", len(records))
+		checkSays(t, call, l.Append([]byte(records)), path)
+		check(t, l.Err())
 	}
 	if readFile(t, path) != before {
 		t.Error("a refused Append changed the file")
@@ -272,9 +296,8 @@ func TestOlderFormat(t *testing.T) {
 	check(t, l.Rewrite(seq("1+", "2+"), 2))
 	check(t, l.Close())
 	_, err = Open(path, options, ignore)
-	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "use a newer program") {
-		t.Errorf("Open by an older program = %v", err)
-	}
+	checkIs(t, "Open by an older program", err, ErrFormat)
+	checkSays(t, "Open by an older program", err, "use a newer program")
 }
 
 // A file that was removed or replaced while it was open gets no more commits.
@@ -308,9 +331,7 @@ func TestReplaced(t *testing.T) {
 			"Err":     l.Err(),
 			"Close":   l.Close(),
 		} {
-			if !errors.Is(err, ErrBroken) {
-				t.Errorf("%s: %s = %v, want ErrBroken", how, name, err)
-			}
+			checkIs(t, how+": "+name, err, ErrBroken)
 		}
 		after, _ := os.ReadFile(path)
 		if string(after) != string(before) {
@@ -324,10 +345,8 @@ func TestLocked(t *testing.T) {
 	open(t, path)
 	synctest.Test(t, func(t *testing.T) { // Open retries for five seconds
 		_, err := Open(path, options, ignore)
-		locked, ok := errors.AsType[*LockedError](err)
-		if !ok || locked.PID != os.Getpid() || !errors.Is(err, ErrLocked) {
-			t.Errorf("Open = %v, want a LockedError with this process", err)
-		}
+		checkIs(t, "Open", err, ErrLocked)
+		checkSays(t, "Open", err, fmt.Sprintf("%s is in use by process %d", path, os.Getpid()))
 	})
 	_, err := Check(path, options, ignore)
 	check(t, err)
@@ -341,14 +360,10 @@ func TestPaths(t *testing.T) {
 		"no directory": {filepath.Join(dir, "none", "events.json"), "create the directory"},
 	} {
 		_, err := Open(test.path, options, ignore)
-		if err == nil || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s: Open = %v, want %q", name, err, test.says)
-		}
+		checkSays(t, name+": Open", err, test.says)
 	}
 	_, err := Check(filepath.Join(dir, "none.json"), options, ignore)
-	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Check of a missing file = %v", err)
-	}
+	checkIs(t, "Check of a missing file", err, fs.ErrNotExist)
 	check(t, os.WriteFile(path+tmpSuffix, []byte("unfinished"), 0o600))
 	l, _ := open(t, path)
 	if _, err := os.Stat(path + tmpSuffix); !errors.Is(err, fs.ErrNotExist) {
@@ -372,9 +387,7 @@ func TestPaths(t *testing.T) {
 	dangling := filepath.Join(t.TempDir(), "link.json")
 	check(t, os.Symlink(filepath.Join(dir, "none.json"), dangling))
 	_, err = Open(dangling, options, ignore)
-	if err == nil || !strings.Contains(err.Error(), "link to a missing file") {
-		t.Errorf("Open of a link to a missing file = %v", err)
-	}
+	checkSays(t, "Open", err, "link to a missing file")
 }
 
 // Lines of all lengths around the size of the read buffer.

@@ -4,7 +4,6 @@ package commitlog
 
 import (
 	"bufio"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -88,8 +87,11 @@ func TestKill(t *testing.T) {
 			check(t, l.Close())
 			found := withRecords(commits)
 			want, _ := strconv.Atoi(durable)
-			if len(found) != want && len(found) != want+1 {
+			if len(found) < want {
 				t.Fatalf("%d commits, %d were durable", len(found), want)
+			}
+			if len(found) > want+1 {
+				t.Fatalf("%d commits, at most one more than the %d durable ones was begun", len(found), want)
 			}
 			for i, commit := range found {
 				if commit != numbered(i, size) {
@@ -128,11 +130,13 @@ func TestFileSizeLimit(t *testing.T) {
 		appendErr := l.Append(commit)
 		rewriteErr := l.Rewrite(seq(strings.Repeat("x", int(size)+room)), 1)
 		check(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
-		if !errors.Is(appendErr, syscall.EFBIG) || !errors.Is(rewriteErr, syscall.EFBIG) || l.Err() != nil {
-			t.Fatalf("room for %d: Append = %v, Rewrite = %v, Err = %v", room, appendErr, rewriteErr, l.Err())
-		}
-		if text := readFile(t, path); int64(len(text)) != size || !strings.HasSuffix(text, "}\n]\n") {
-			t.Fatalf("room for %d: %d bytes left, want %d", room, len(text), size)
+		checkIs(t, "Append", appendErr, syscall.EFBIG)
+		checkIs(t, "Rewrite", rewriteErr, syscall.EFBIG)
+		check(t, l.Err())
+		text := readFile(t, path)
+		checkSize(t, fmt.Sprintf("file after a write with room for %d bytes", room), int64(len(text)), size)
+		if !strings.HasSuffix(text, "}\n]\n") {
+			t.Fatalf("room for %d bytes: the closing bracket is missing", room)
 		}
 		check(t, l.Append(commit))
 		check(t, l.Close())
@@ -158,9 +162,11 @@ func TestOwner(t *testing.T) {
 	for _, name := range append(saved, path) {
 		info, err := os.Stat(name)
 		check(t, err)
-		if info.Mode().Perm() != 0o640 || info.Sys().(*syscall.Stat_t).Uid != uint32(uid) {
-			t.Errorf("%s has mode %v and owner %d, want 0640 and %d", name, info.Mode(),
-				info.Sys().(*syscall.Stat_t).Uid, uid)
+		if got := info.Mode().Perm(); got != 0o640 {
+			t.Errorf("%s has mode %v, want 0640", name, got)
+		}
+		if got := info.Sys().(*syscall.Stat_t).Uid; got != uint32(uid) {
+			t.Errorf("%s has owner %d, want %d", name, got, uid)
 		}
 	}
 	if len(saved) != 1 {
@@ -172,7 +178,5 @@ func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.json")
 	check(t, syscall.Mkfifo(path, 0o600))
 	_, err := Check(path, options, ignore)
-	if !errors.Is(err, ErrFormat) {
-		t.Errorf("Check of a pipe = %v", err)
-	}
+	checkIs(t, "Check of a pipe", err, ErrFormat)
 }

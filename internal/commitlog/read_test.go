@@ -49,19 +49,25 @@ func TestTornWrite(t *testing.T) {
 			path := writeFile(t, test.text)
 			report, err := Check(path, options, ignore)
 			check(t, err)
-			if (report.Torn == "") != (test.text == whole) || report.Commits != test.commits {
-				t.Errorf("Check = %+v", report)
+			if clean := test.text == whole; (report.Torn == "") != clean {
+				t.Errorf("Check reports %q, want clean = %t", report.Torn, clean)
 			}
-			if got := readFile(t, path); got != test.text || report.Size != int64(len(got)) {
-				t.Errorf("Check reports %d bytes and left %d", report.Size, len(got))
+			if report.Commits != test.commits {
+				t.Errorf("Check reports %d commits, want %d", report.Commits, test.commits)
+			}
+			checkSize(t, "Check: Size", report.Size, int64(len(test.text)))
+			if got := readFile(t, path); got != test.text {
+				t.Errorf("Check changed the file to\n%s", got)
 			}
 			l, commits := open(t, path)
 			if want := []string{"1", "", "2", "3"}[:test.commits]; !slices.Equal(commits, want) {
 				t.Errorf("commits = %q, want %q", commits, want)
 			}
-			if text := readFile(t, path); !json.Valid([]byte(text)) || int64(len(text)) != l.Size() {
-				t.Errorf("Size = %d, and the file is\n%s", l.Size(), text)
+			text := readFile(t, path)
+			if !json.Valid([]byte(text)) {
+				t.Errorf("the file is not JSON:\n%s", text)
 			}
+			checkSize(t, "Size", l.Size(), int64(len(text)))
 			saved, _ := filepath.Glob(path + tornSuffix + "*")
 			if (len(saved) == 1) != test.torn {
 				t.Fatalf("saved torn writes: %q", saved)
@@ -78,8 +84,9 @@ func TestTornWrite(t *testing.T) {
 			check(t, l.Append([]byte("4")))
 			check(t, l.Close())
 			_, commits = open(t, path)
-			if got := withRecords(commits); got[len(got)-1] != "4" || len(commits) != test.commits+3 {
-				t.Errorf("commits after one more = %q", commits)
+			want := slices.Concat([]string{"1", "", "2", "3"}[:test.commits], []string{"", "4", ""})
+			if !slices.Equal(commits, want) {
+				t.Errorf("commits after one more = %q, want %q", commits, want)
 			}
 		})
 	}
@@ -148,17 +155,13 @@ func TestRefused(t *testing.T) {
 			_, checkErr := Check(path, options, ignore)
 			_, openErr := Open(path, options, ignore)
 			for call, err := range map[string]error{"Check": checkErr, "Open": openErr} {
-				for _, want := range []string{test.says, path} {
-					if err == nil || !strings.Contains(err.Error(), want) {
-						t.Errorf("%s = %v, want %q", call, err, want)
-					}
-				}
-				damage, ok := errors.AsType[*DamageError](err)
-				if ok && (damage.Line != test.line || damage.Offset != test.offset) {
-					t.Errorf("%s = %v, want line %d, byte %d", call, err, test.line, test.offset)
-				}
-				if !ok && (test.line != 0 || !errors.Is(err, ErrFormat)) {
-					t.Errorf("%s = %v, want line %d", call, err, test.line)
+				checkSays(t, call, err, test.says)
+				checkSays(t, call, err, path)
+				if test.line == 0 {
+					checkIs(t, call, err, ErrFormat)
+				} else {
+					checkIs(t, call, err, ErrDamaged)
+					checkSays(t, call, err, fmt.Sprintf("at line %d, byte %d:", test.line, test.offset))
 				}
 			}
 			if readFile(t, path) != test.text {
@@ -187,7 +190,10 @@ func TestReplayRefuses(t *testing.T) {
 		offset := int64(strings.Index(text, strings.Split(text, "\n")[4]))
 		want := DamageError{File: path, Line: 5, Offset: offset, Reason: "title is missing"}
 		damage, ok := errors.AsType[*DamageError](err)
-		if !ok || *damage != want {
+		if !ok {
+			t.Fatalf("%s = %v, want a DamageError", call, err)
+		}
+		if *damage != want {
 			t.Errorf("%s = %v, want %v", call, err, &want)
 		}
 	}
@@ -235,8 +241,11 @@ func openImage(t *testing.T, image []byte) []string {
 	if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrFormat) {
 		t.Fatal(err)
 	}
-	if d.text(memPath) != string(image) || len(d.names) != 1 {
-		t.Fatalf("refused and changed: %v", err)
+	if d.text(memPath) != string(image) {
+		t.Fatalf("the file was refused and changed: %v", err)
+	}
+	if len(d.names) != 1 {
+		t.Fatalf("the file was refused, and %d files are on the disk: %v", len(d.names), err)
 	}
 	return nil
 }
@@ -289,8 +298,11 @@ func TestCheckWhileWriting(t *testing.T) {
 				if errors.Is(err, ErrDamaged) != (test.commits == 0) {
 					t.Fatalf("Check = %v", err)
 				}
-				if report.Commits != test.commits || (report.Torn != "") != test.torn {
-					t.Errorf("Check = %+v", report)
+				if report.Commits != test.commits {
+					t.Errorf("Check reports %d commits, want %d", report.Commits, test.commits)
+				}
+				if got := report.Torn != ""; got != test.torn {
+					t.Errorf("Check reports %q, want torn = %t", report.Torn, test.torn)
 				}
 			})
 		})

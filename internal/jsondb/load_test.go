@@ -173,9 +173,9 @@ func TestOlderFormat(t *testing.T) {
 			for r := range tx.All() {
 				got += r.JSON + "\n"
 			}
-			r, body := tx.Idempotent("usr_1", "key")
-			if r == nil || body != "digest" {
-				t.Errorf("%s: Idempotent = %v, %q", name, r, body)
+			_, body := tx.Idempotent("usr_1", "key")
+			if body != "digest" {
+				t.Errorf("%s: Idempotent returns body %q, want digest", name, body)
 			}
 		})
 		if got != want {
@@ -304,9 +304,9 @@ func TestCheck(t *testing.T) {
 }
 
 // checkRecords writes rows with a text in their names as the data file has them, and reads them.
-func checkRecords(t *testing.T, text string) {
+func checkRecords(t *testing.T, note string) {
 	t.Helper()
-	quoted, err := json.Marshal(text)
+	quoted, err := json.Marshal(note)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func checkRecords(t *testing.T, text string) {
 		json := fmt.Sprintf(`{"id":"usr_%d","name":%s,"created_at":"2027-01-01T09:00:00Z","note":%s}`,
 			i, plain, plain)
 		if i == 1 {
-			tx.PutIdempotent([]byte(json), text, text)
+			tx.PutIdempotent([]byte(json), note, note)
 		} else {
 			tx.Put([]byte(json))
 		}
@@ -339,8 +339,8 @@ func checkRecords(t *testing.T, text string) {
 	l.finish()
 	for i, json := range want[:2] {
 		r := find(l.db, fmt.Sprint("usr_", i))
-		if r == nil || r.JSON != json {
-			t.Fatalf("%s was read as %v", json, r)
+		if got := text(r); got != json {
+			t.Fatalf("%s was read as %s", json, got)
 		}
 		var decoded string
 		unquote(t, quoted, &decoded)
@@ -348,9 +348,12 @@ func checkRecords(t *testing.T, text string) {
 			t.Errorf("Value = %q, want %q", got, decoded)
 		}
 	}
-	keyed := find(l.db, "usr_1").idempotency
-	if keyed == nil || keyed.Body != find(l.db, "usr_1").Value("note") {
-		t.Errorf("idempotency key of %q was read as %v", text, keyed)
+	keyed := find(l.db, "usr_1")
+	if keyed.idempotency == nil {
+		t.Fatalf("the idempotency key of %s is missing", keyed.JSON)
+	}
+	if got, want := keyed.idempotency.Body, keyed.Value("note"); got != want {
+		t.Errorf("the idempotency key of %s has body %q, want %q", keyed.JSON, got, want)
 	}
 	if find(l.db, "usr_2") != nil {
 		t.Error("the deleted row was found")
