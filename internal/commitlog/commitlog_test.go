@@ -206,7 +206,7 @@ func TestEmptyCommit(t *testing.T) {
 				t.Errorf("%s: commits are missing:\n%s", name, got)
 			}
 			if n := strings.Count(got, `"w":[]`); n != 2 {
-				t.Errorf("%s: %d empty commits, want one after the snapshot and one at the end:\n%s", name, n, got)
+				t.Errorf("%s: %d empty commits, want 2, of the snapshot and at the end:\n%s", name, n, got)
 			}
 			if len(got) != len(clean) {
 				t.Errorf("%s: %d bytes, want %d:\n%s", name, len(got), len(clean), got)
