@@ -86,16 +86,20 @@ type fakeT struct {
 	testing.TB
 	cleanups []func()
 
-	mu     sync.Mutex
-	errors []string
-	fatal  string
-	file   string // in which Fatalf reports fatal
-	log    string
-
+	mu      sync.Mutex // guards the fields below while the test runs
+	errors  []string
+	fatal   string
+	file    string // in which Fatalf reports fatal
+	log     string
 	helpers []string // functions that have called Helper
 }
 
-func (t *fakeT) Helper()          { t.helpers = append(t.helpers, callers()[1].Function) }
+func (t *fakeT) Helper() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.helpers = append(t.helpers, callers()[1].Function)
+}
+
 func (t *fakeT) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
 
 func (t *fakeT) Errorf(format string, args ...any) {
@@ -105,6 +109,8 @@ func (t *fakeT) Errorf(format string, args ...any) {
 }
 
 func (t *fakeT) Fatalf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.fatal = fmt.Sprintf(format, args...)
 	for _, caller := range callers()[1:] {
 		if !slices.Contains(t.helpers, caller.Function) {
