@@ -296,10 +296,11 @@ func (s *Store) Err() error { return s.db.Err() }
 func (s *Store) addEvent(
 	ctx context.Context, host string, body []byte, idempotencyKey string,
 ) (event *jsondb.Row, replayed bool, err error) {
-	e := Event{HostID: host}
+	var e Event
 	p := eventSchema.Unmarshal(body, &e, schema.FromClient)
 	checkTimes(&e, p)
 	problems := p.All()
+	e.HostID = host
 	sum := digest(body)
 	err = s.db.Batch(ctx, func(tx *jsondb.Tx) error {
 		// The key comes before the problems, because a body that is wrong is also another body than that of
