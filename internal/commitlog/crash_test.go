@@ -32,7 +32,7 @@ import (
 
 const memPath = memDir + "events.json"
 
-var crashStates = flag.Int("crash.states", 30_000, "minimum number of crash states that TestCrash looks at")
+var crashStates = flag.Int("crash.states", 15_000, "minimum number of crash states that TestCrash looks at")
 
 func TestOneCrash(t *testing.T) {
 	d := newMemDisk(512)
@@ -350,7 +350,7 @@ func TestCrash(t *testing.T) {
 	start := time.Now()
 	states, torn := 0, 0
 	for round := 0; states < *crashStates && !t.Failed(); round++ {
-		const step = 4                 // a round has every fourth offset of a write within a block
+		const step = 8                 // a round has every eighth offset of a write within a block
 		crashers := make([]crasher, 4) // which share the offsets
 		var wg sync.WaitGroup
 		for i := range crashers {
