@@ -2,9 +2,12 @@ package eventstest_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -304,13 +307,14 @@ func TestFailureLog(t *testing.T) {
 func TestCleanup(t *testing.T) {
 	var clients sync.WaitGroup
 	var end time.Time
-	fake := runTest(t, func(t *fakeT) {
-		srv := eventstest.New(t)
+	var unfinished net.Conn
+	fake := runTest(t, func(inner *fakeT) {
+		srv := eventstest.New(inner)
 		srv.Fail(list, eventstest.Fault{Delay: time.Hour})
-		clients.Go(func() { send(t, srv, list) })
+		clients.Go(func() { send(inner, srv, list) })
 		srv.Await(1, list)
 		dial(t, srv, "")
-		dial(t, srv, "GET ")
+		unfinished = dial(t, srv, "GET ")
 		dial(t, srv, "POST "+events.BasePath+"/events/create HTTP/1.1\r\nHost: x\r\n"+
 			"x-service-api-key: "+srv.Key+"\r\nContent-Length: 10\r\n\r\n{")
 		end = time.Now()
@@ -318,6 +322,10 @@ func TestCleanup(t *testing.T) {
 	clients.Wait()
 	if took := time.Since(end); took > 3*time.Second { // net/http waits 5 s for a new connection
 		t.Errorf("cleanup took %v, want at most 3s", took)
+	}
+	unfinished.SetReadDeadline(time.Now().Add(time.Second))
+	if _, err := unfinished.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("a connection is still open after the cleanup")
 	}
 	if fake.Failed() {
 		t.Errorf("fatal error %q and errors %q, want none", fake.fatal, fake.errors)
