@@ -91,14 +91,14 @@ func (q *Query) OneOf(name string, words ...string) string {
 // Err returns an [Error] with all problems of the query, or nil. Each parameter that was not read is
 // a problem.
 func (q *Query) Err() error {
+	if q.problems == nil && len(q.values) == 0 {
+		return nil
+	}
 	problems := q.problems
 	for _, name := range slices.Sorted(maps.Keys(q.values)) {
 		takes := cmp.Or(strings.Join(q.names, ", "), "none")
 		problems = append(problems, fmt.Sprintf("%.60q is not a query parameter of %s: it takes %s",
 			name, q.operation, takes))
-	}
-	if problems == nil {
-		return nil
 	}
 	return BadRequest(strings.Join(problems, "; "))
 }
