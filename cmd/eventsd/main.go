@@ -5,16 +5,17 @@ package main
 import (
 	"context"
 	"os"
-	"runtime"
 
 	"example.com/events"
 )
 
 // ballast counts as memory in use, so while the store is small, garbage is collected when there are 32 MiB of
-// it instead of 4 MiB. Reads then take 15 % less CPU. It is never written and takes no memory itself.
-var ballast = make([]byte, 32<<20)
+// it instead of 4 MiB. Reads then take 6 % less CPU. It is never written and takes no memory itself.
+var ballast []byte
 
 func main() {
-	defer runtime.KeepAlive(ballast)
+	if os.Getenv("GOMEMLIMIT") == "" { // a limit would count the ballast as well
+		ballast = make([]byte, 32<<20)
+	}
 	os.Exit(events.Run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
