@@ -58,7 +58,7 @@
 //   - Killed within a rewrite: FILE is the old file or the new one, whole. Open deletes FILE.tmp, and syncs
 //     the directory because the rename may not be durable yet.
 //   - Anything else, such as a wrong byte with valid commits after it, is damage. No crash leaves it, but
-//     hardware, defects and editors do. Open returns a [DamageError] and changes nothing, because truncating
+//     hardware, defects and editors do. Open returns [ErrDamaged] and changes nothing, because truncating
 //     could delete commits that were acknowledged.
 //
 // Open decides all this before it changes anything, and then appends an empty commit unless the file ends
@@ -149,7 +149,7 @@ type Log struct {
 // If replay returns an error, the file is refused as damaged at that line. A file that is refused is not
 // changed. When Open has returned, everything passed to replay is durable.
 //
-// The error is a [*LockedError], a [*DamageError], wraps [ErrFormat], or is the file system's.
+// The error wraps [ErrLocked], [ErrDamaged] or [ErrFormat], or is the file system's.
 func Open(path string, o Options, replay func(Commit) error) (*Log, error) {
 	l := &Log{options: o.withDefaults()}
 	err := l.open(path, replay)

@@ -14,7 +14,7 @@ import (
 // fileSystem is everything that this package does to a disk. Tests implement it by a disk that crashes.
 type fileSystem interface {
 	Resolve(path string) (string, error)              // absolute, symbolic links followed; regular or missing
-	Lock(path string) (io.Closer, error)              // locks path.lock, or returns a LockedError
+	Lock(path string) (io.Closer, error)              // locks path.lock, or returns ErrLocked
 	Open(path string, flag int) (file, error)         // os.O_RDONLY or os.O_RDWR
 	Create(path string, like file) (file, error)      // with the owner and mode of like; 0600 if that is nil
 	SyncDir(path string) error                        // makes the names in the directory of a file durable
@@ -79,9 +79,12 @@ func (osFS) Lock(path string) (io.Closer, error) {
 	}
 	err = lock(f)
 	if errors.Is(err, ErrLocked) {
-		locked := &LockedError{File: path}
-		fmt.Fscan(f, &locked.PID)
-		err = locked
+		process, pid := "another process", 0
+		_, scanErr := fmt.Fscan(f, &pid)
+		if scanErr == nil {
+			process = fmt.Sprintf("process %d", pid)
+		}
+		err = fmt.Errorf("%s %w by %s: stop it first, or try again if it is starting", path, err, process)
 	}
 	if err != nil {
 		f.Close()

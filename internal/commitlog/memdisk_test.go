@@ -168,7 +168,7 @@ func (d *memDisk) Lock(path string) (io.Closer, error) {
 		return nil, f.err
 	}
 	if d.locked[path] {
-		return nil, &LockedError{File: path, PID: 1}
+		return nil, ErrLocked
 	}
 	d.locked[path] = true
 	return memLock{d, path}, nil

@@ -246,6 +246,7 @@ func (r *reader) judgeRest() error {
 }
 
 // damage returns the error for the first line that isn't valid.
-func (r *reader) damage(reason string) *DamageError {
-	return &DamageError{File: r.path, Line: r.line, Offset: r.offset, Reason: reason}
+func (r *reader) damage(reason string) error {
+	return fmt.Errorf("%s %w at line %d, byte %d: %s; nothing was changed: restore a backup",
+		r.path, ErrDamaged, r.line, r.offset, reason)
 }

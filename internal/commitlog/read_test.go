@@ -110,7 +110,7 @@ func TestRefused(t *testing.T) {
 	swapped := strings.Join(slices.Concat(lines[:5], []string{lines[6], lines[5]}, lines[7:]), "")
 	for name, test := range map[string]struct {
 		text   string
-		line   int // of a DamageError; 0 for ErrFormat
+		line   int // for ErrDamaged; 0 for ErrFormat
 		offset int64
 		says   string
 	}{
@@ -187,15 +187,11 @@ func TestReplayRefuses(t *testing.T) {
 	_, openErr := Open(path, options, refuse)
 	_, checkErr := Check(path, options, refuse)
 	for call, err := range map[string]error{"Open": openErr, "Check": checkErr} {
-		offset := int64(strings.Index(text, strings.Split(text, "\n")[4]))
-		want := DamageError{File: path, Line: 5, Offset: offset, Reason: "title is missing"}
-		damage, ok := errors.AsType[*DamageError](err)
-		if !ok {
-			t.Fatalf("%s = %v, want a DamageError", call, err)
-		}
-		if *damage != want {
-			t.Errorf("%s = %v, want %v", call, err, &want)
-		}
+		offset := strings.Index(text, strings.Split(text, "\n")[4])
+		checkIs(t, call, err, ErrDamaged)
+		checkSays(t, call, err, fmt.Sprintf(
+			"%s is damaged at line 5, byte %d: title is missing; nothing was changed: restore a backup",
+			path, offset))
 	}
 	if readFile(t, path) != text {
 		t.Error("the file was changed")
