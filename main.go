@@ -191,8 +191,6 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	if err := c.parse(flags, "", args); err != nil {
 		return err
 	}
-	ctx, stop := cli.UntilSignal(ctx)
-	defer stop()
 	listener, err := cli.Listen(*flags.addr) // first: a server that can't serve creates no key
 	if err != nil {
 		return err
@@ -260,8 +258,6 @@ func (c *command) demo(ctx context.Context, args []string) error {
 	if err := c.parse(flags, "", args); err != nil {
 		return err
 	}
-	ctx, stop := cli.UntilSignal(ctx)
-	defer stop()
 	listener, err := cli.Listen(*flags.addr)
 	if err != nil {
 		return err
@@ -317,6 +313,8 @@ func (c *command) serveStore(
 		"reference: " + root + "/\n" +
 		`ready: curl -H "x-service-api-key: ` + cmp.Or(key, "<API_KEY>") + `" ` +
 		"'" + root + BasePath + "/events'\n"
+	ctx, stop := cli.UntilSignal(ctx)
+	defer stop()
 	logger.Info("ready", "version", buildVersion(), "bytes", store.db.Stats().Bytes)
 	err := c.Printf("%s", lines)
 	if err == nil {
