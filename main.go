@@ -342,8 +342,6 @@ func (c *command) double(ctx context.Context, args []string) error {
 	}
 	child := flags.Args()
 	switch {
-	case *token == "--":
-		return cli.Usagef("-control-token needs a TOKEN")
 	case *token != url.QueryEscape(*token):
 		return cli.Usagef("-control-token must consist of A-Z a-z 0-9 - . _ ~")
 	case slices.Contains(args[:len(args)-len(child)], "--") != (len(child) > 0):
