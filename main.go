@@ -149,13 +149,9 @@ func newStoreFlags(subcommand, addr string) *serverFlags {
 	f := newServerFlags(subcommand, addr)
 	f.seed = f.String("seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
 	f.apiKey = f.String("api-key", "", "`SECRET` of the first key")
-	f.newEventStatus = newEventStatusFlag(f.FlagSet)
+	f.newEventStatus = cli.OneOf(f.FlagSet, "new-event-status",
+		"`STATUS` of new events: draft or published", "published", "draft")
 	return f
-}
-
-func newEventStatusFlag(flags *flag.FlagSet) *string {
-	const usage = "`STATUS` of new events: draft or published"
-	return cli.OneOf(flags, "new-event-status", usage, "published", "draft")
 }
 
 // parse parses the flags of a server. Operands are those of [cli.Program.Parse].
@@ -481,15 +477,11 @@ func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: give the -data of the server; a server in memory has none", err)
 	}
-	flags := cli.NewFlags("serve")
-	status := newEventStatusFlag(flags)
-	err = c.ParseEnv(flags, "", nil) // records are applied as the server would apply them
-	if err != nil {
-		return nil, nil, err
-	}
 	options := &slog.HandlerOptions{Level: slog.LevelWarn}
-	logger := slog.New(slog.NewTextHandler(c.Stderr, options))
-	store, err := Open(data, &Config{Logger: logger, NewEventStatus: *status})
+	store, err := Open(data, &Config{
+		Logger:         slog.New(slog.NewTextHandler(c.Stderr, options)),
+		NewEventStatus: c.Getenv("EVENTSD_NEW_EVENT_STATUS"),
+	})
 	if err != nil {
 		return nil, nil, err
 	}

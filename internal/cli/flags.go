@@ -53,7 +53,7 @@ func (p *Program) parse(flags *flag.FlagSet, operands string, args []string, nam
 	}
 	for _, name := range names {
 		variable := "EVENTSD_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		value := p.getenv(variable)
+		value := p.Getenv(variable)
 		if value == "" || Given(flags, name) || flags.Lookup(name) == nil {
 			continue
 		}
@@ -65,8 +65,8 @@ func (p *Program) parse(flags *flag.FlagSet, operands string, args []string, nam
 	return nil
 }
 
-// getenv returns the value of a variable, or "". If there are several, the last counts, as for a process.
-func (p *Program) getenv(name string) string {
+// Getenv returns the value of a variable, or "". If there are several, the last counts, as for a process.
+func (p *Program) Getenv(name string) string {
 	for _, variable := range slices.Backward(p.Environ) {
 		value, found := strings.CutPrefix(variable, name+"=")
 		if found {
