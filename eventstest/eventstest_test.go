@@ -332,6 +332,30 @@ func TestCleanup(t *testing.T) {
 	}
 }
 
+// Without a listener, no connection can be closed: a delayed request ends because its fault does.
+func TestCleanupWithoutListener(t *testing.T) {
+	var ended sync.WaitGroup
+	response := httptest.NewRecorder()
+	runTest(t, func(inner *fakeT) {
+		srv := eventstest.New(inner, eventstest.NoListener())
+		srv.Fail(getMe, eventstest.Fault{Delay: sendTimeout})
+		r := httptest.NewRequest("GET", events.BasePath+"/users/me", nil)
+		r.Header.Set("x-service-api-key", srv.Key)
+		ended.Go(func() { srv.Handler().ServeHTTP(response, r) })
+		srv.Await(1, getMe)
+	})
+	done := make(chan bool)
+	go func() { ended.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(5 * time.Second):
+		t.Fatal("a delayed request goes on after the test")
+	}
+	if response.Code != 200 {
+		t.Errorf("the delayed response has status %d, want 200", response.Code)
+	}
+}
+
 // TestBubble tests a server inside a bubble, and one that was created outside.
 func TestBubble(t *testing.T) {
 	outside := eventstest.New(t, eventstest.NoListener())
