@@ -127,14 +127,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Log is an open file of commits. It is open until [Log.Close], or broken (see [Log.Err]).
+// A Log is an open file of commits. It can be written until [Log.Close], or until it breaks (see [Log.Err]).
 // Only Err is safe for concurrent use; callers must serialize the other methods.
 type Log struct {
 	options Options
 	path    string
 	lock    io.Closer
 	file    file
-	closed  bool
 	broken  atomic.Pointer[error] // nil while the log can be written
 
 	tail
@@ -227,15 +226,11 @@ func (l *Log) fail(action string, cause error) error {
 }
 
 // Close appends an empty commit unless the file ends with one, and unlocks the file. It returns the error
-// that broke the log, if any. Closing a closed log does nothing.
+// that broke the log, if any. After Close, only Path, Size, SnapshotSize and Err may be called.
 func (l *Log) Close() error {
-	if l.closed {
-		return nil
-	}
 	if l.Err() == nil {
 		l.appendEmpty()
 	}
-	l.closed = true
 	err := l.release()
 	if l.Err() != nil {
 		return l.Err()

@@ -171,9 +171,6 @@ func TestNewFile(t *testing.T) {
 	checkSize(t, "Size after Append", l.Size(), int64(len(readFile(t, path))))
 	checkSize(t, "SnapshotSize after Append", l.SnapshotSize(), snapshot)
 	check(t, l.Close())
-	check(t, l.Close())
-	checkIs(t, "Append after Close", l.Append(nil), ErrClosed)
-	checkIs(t, "Rewrite after Close", l.Rewrite(seq(), 0), ErrClosed)
 	if runtime.GOOS == "windows" {
 		return
 	}

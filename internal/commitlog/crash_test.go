@@ -436,7 +436,7 @@ func (s *session) note(err error) {
 		return
 	}
 	expected := func(target error) bool { return errors.Is(err, target) }
-	if !slices.ContainsFunc([]error{errIO, errFull, ErrBroken, ErrClosed}, expected) {
+	if !slices.ContainsFunc([]error{errIO, errFull, ErrBroken}, expected) {
 		s.c.fail("%s: not the injected error: %v", s.step, err)
 	}
 	s.report(err)

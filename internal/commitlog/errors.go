@@ -16,8 +16,6 @@ var (
 	ErrFormat = errors.New("not a data file of this program")
 	// ErrBroken is wrapped by errors of a log that can't be written until the file is opened again.
 	ErrBroken = errors.New("nothing can be written until a restart")
-	// ErrClosed is returned by methods of a closed log.
-	ErrClosed = errors.New("the data file is closed")
 
 	errReplaced = errors.New("another program removed, replaced or changed it")
 )

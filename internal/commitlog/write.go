@@ -72,9 +72,6 @@ func (l *Log) appendEmpty() {
 // writable returns the error that keeps the log from being written, or nil. The file at the path must be
 // the open one, with the length that the last write left.
 func (l *Log) writable() error {
-	if l.closed {
-		return ErrClosed
-	}
 	if l.Err() != nil {
 		return l.Err()
 	}

@@ -216,8 +216,9 @@ func (db *DB) Err() error {
 func (db *DB) Close() error {
 	db.writer.Lock()
 	defer db.writer.Unlock()
+	closed := db.closed
 	db.closed = true
-	if db.log == nil {
+	if closed || db.log == nil {
 		return nil
 	}
 	return db.log.Close()
