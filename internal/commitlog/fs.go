@@ -63,17 +63,9 @@ func (osFS) Resolve(path string) (string, error) {
 }
 
 // Lock leaves the lock file when it is unlocked: if it were deleted, two processes could each lock a file of
-// that name. A new lock file belongs to the owner of the data file, so that root can't lock out a service.
+// that name.
 func (osFS) Lock(path string) (io.Closer, error) {
-	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		data, statErr := os.Stat(path)
-		if statErr == nil {
-			copyOwner(f, data) // if it fails, this process is not root and locks out nobody
-		}
-	} else if errors.Is(err, fs.ErrExist) {
-		f, err = os.OpenFile(path+".lock", os.O_RDWR, 0)
-	}
+	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
