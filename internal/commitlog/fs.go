@@ -104,14 +104,12 @@ func (osFS) Create(path string, like file) (file, error) {
 		return f, nil
 	}
 	info, err := like.(*os.File).Stat()
-	if err == nil {
-		err = copyOwner(f, info)
-	}
 	if err != nil {
 		f.Close()
 		os.Remove(path)
 		return nil, err
 	}
+	copyOwner(f, info)
 	return f, nil
 }
 
