@@ -195,11 +195,11 @@ func (db *DB) publish(tx *Tx) {
 	for key := range stale {
 		db.setList(key, tx.rows(key))
 	}
-	for name, r := range tx.pending.names {
+	for key, r := range tx.pending.index {
 		if r != nil {
-			db.names[name] = r
+			db.index[key] = r
 		} else {
-			delete(db.names, name)
+			delete(db.index, key)
 		}
 	}
 }

@@ -157,7 +157,7 @@ type DB struct {
 
 // state is the committed rows or, in a transaction, the pending changes.
 type state struct {
-	names map[string]*Row    // rows by ID, unique key and idempotency key; nil is a pending delete
+	index map[string]*Row    // rows by ID, unique key and idempotency key; nil is a pending delete
 	lists map[listKey][]*Row // in order; pending ones only have new rows, in the order of their Put
 }
 
@@ -168,7 +168,7 @@ type listKey struct {
 }
 
 func newState() state {
-	return state{names: map[string]*Row{}, lists: map[listKey][]*Row{}}
+	return state{index: map[string]*Row{}, lists: map[listKey][]*Row{}}
 }
 
 // New returns an empty database in memory.

@@ -365,19 +365,19 @@ func testModel(t *testing.T, seed uint64) {
 func (m model) checkStats(t *testing.T, db *DB) {
 	t.Helper()
 	want := map[string]int{"user": 0, "event": 0, "guest": 0}
-	names := len(m.rows) + len(m.keys)
+	keys := len(m.rows) + len(m.keys)
 	for id, r := range m.rows {
 		want[db.table(id).Name]++
 		if r.name != "" {
-			names++
+			keys++
 		}
 	}
 	got := db.Stats().Rows
 	if !maps.Equal(got, want) {
 		t.Errorf("Stats().Rows = %v, want %v", got, want)
 	}
-	if len(db.names) != names {
-		t.Errorf("the database has %d names, want %d", len(db.names), names)
+	if len(db.index) != keys {
+		t.Errorf("the database has %d keys in its index, want %d", len(db.index), keys)
 	}
 	lists := map[listKey]bool{}
 	for id, r := range m.rows {

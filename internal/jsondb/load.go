@@ -57,8 +57,8 @@ func (o Options) forLog() commitlog.Options {
 }
 
 const (
-	bytesPerName = 300     // bytes of a data file per name, about: an event has an ID and a slug
-	maxNames     = 1 << 23 // room for more isn't made in advance, whatever the size of the file
+	bytesPerKey = 300     // bytes of a data file per key of the index, about: an event has an ID and a slug
+	maxKeys     = 1 << 23 // room for more isn't made in advance, whatever the size of the file
 
 	textBlock = 64 << 10 // bytes
 	rowBlock  = 128      // rows
@@ -85,7 +85,7 @@ func newLoader(path string, o Options) *loader {
 	tx := &Tx{db: db, base: &state{}, pending: newState()}
 	info, err := os.Stat(path)
 	if err == nil { // growing the map would take another 20 % of the time
-		tx.pending.names = make(map[string]*Row, min(info.Size()/bytesPerName, maxNames))
+		tx.pending.index = make(map[string]*Row, min(info.Size()/bytesPerKey, maxKeys))
 	}
 	return &loader{db: db, tx: tx, format: o.Formats[len(o.Formats)-1]}
 }
@@ -206,7 +206,7 @@ func (l *loader) finish() {
 		}
 	}
 	if l.stale {
-		maps.DeleteFunc(s.names, func(_ string, r *Row) bool { return r == nil })
+		maps.DeleteFunc(s.index, func(_ string, r *Row) bool { return r == nil })
 	}
 	db.state = *s
 }

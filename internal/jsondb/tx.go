@@ -33,11 +33,11 @@ func (db *DB) begin() *Tx {
 
 // Find returns the row with an ID or a unique key, or nil.
 func (tx *Tx) Find(key string) *Row {
-	r, changed := tx.pending.names[key]
+	r, changed := tx.pending.index[key]
 	if changed {
 		return r
 	}
-	return tx.base.names[key]
+	return tx.base.index[key]
 }
 
 // Get returns the row with an ID if it is in the table with this prefix, or nil.
@@ -53,7 +53,7 @@ func (tx *Tx) Get(prefix, id string) *Row {
 // within the last 24 hours, and the digest of the body of that request. It returns nil if there is no such
 // row, or if it was deleted.
 func (tx *Tx) Idempotent(owner, key string) (r *Row, body string) {
-	r = tx.Find(idempotencyName(owner, key))
+	r = tx.Find(idempotencyIndexKey(owner, key))
 	if r == nil || !tx.db.valid(r.idempotency) {
 		return nil, ""
 	}
@@ -66,11 +66,11 @@ func (db *DB) valid(k *idempotency) bool {
 	return k != nil && db.now().Sub(k.At) < keyLifetime
 }
 
-// idempotencyName returns the name by which the row that was created with an idempotency key is found. No ID
-// or unique key begins with a NUL.
-func idempotencyName(owner, key string) string { return "\x00" + owner + "\x00" + key }
+// idempotencyIndexKey returns the key in the index of the row that was created with an idempotency key.
+// No ID or unique key begins with a NUL.
+func idempotencyIndexKey(owner, key string) string { return "\x00" + owner + "\x00" + key }
 
-func (r *Row) idempotencyName() string { return idempotencyName(r.Parent, r.idempotency.Key) }
+func (r *Row) idempotencyIndexKey() string { return idempotencyIndexKey(r.Parent, r.idempotency.Key) }
 
 // Newest returns the latest time of creation of a committed row, also of one that was deleted since startup.
 func (tx *Tx) Newest() time.Time { return tx.db.newest }
@@ -123,35 +123,35 @@ func (tx *Tx) put(r *Row) (*Row, error) {
 
 // change makes a change pending.
 func (tx *Tx) change(c change) {
-	tx.rename(c.old, c.new)
+	tx.reindex(c.old, c.new)
 	r := cmp.Or(c.new, c.old)
 	if c.old == nil {
 		key := r.listKey()
 		tx.pending.lists[key] = append(tx.pending.lists[key], r)
 	}
 	if r.idempotency != nil {
-		name := r.idempotencyName()
+		key := r.idempotencyIndexKey()
 		// A new row takes the key from the row that had it before it expired.
-		if c.old == nil || c.old == tx.Find(name) {
-			tx.pending.names[name] = c.new
+		if c.old == nil || c.old == tx.Find(key) {
+			tx.pending.index[key] = c.new
 		}
 	}
 	tx.changes = append(tx.changes, c)
 }
 
-// rename makes the ID and the unique key of a row lead to another version of it. Each may be nil.
-func (tx *Tx) rename(from, to *Row) {
-	names := tx.pending.names
+// reindex makes the ID and the unique key of a row lead to another version of it. Each may be nil.
+func (tx *Tx) reindex(from, to *Row) {
+	index := tx.pending.index
 	if from != nil {
-		names[from.ID] = nil
+		index[from.ID] = nil
 		if from.Key != "" {
-			names[from.Key] = nil
+			index[from.Key] = nil
 		}
 	}
 	if to != nil {
-		names[to.ID] = to
+		index[to.ID] = to
 		if to.Key != "" {
-			names[to.Key] = to
+			index[to.Key] = to
 		}
 	}
 }
@@ -184,7 +184,7 @@ func (tx *Tx) Delete(id string) {
 // rows returns the rows of a list, the oldest first. The caller must not change the slice.
 func (tx *Tx) rows(key listKey) []*Row {
 	committed := tx.base.lists[key]
-	if len(tx.pending.names) == 0 {
+	if len(tx.pending.index) == 0 {
 		return committed
 	}
 	added := tx.pending.lists[key]
@@ -197,7 +197,7 @@ func (tx *Tx) rows(key listKey) []*Row {
 // appendCurrent appends the current versions of rows that are still in a list.
 func (tx *Tx) appendCurrent(list []*Row, key listKey, rows []*Row) []*Row {
 	for _, r := range rows {
-		pending, changed := tx.pending.names[r.ID]
+		pending, changed := tx.pending.index[r.ID]
 		if changed {
 			r = pending
 		}
