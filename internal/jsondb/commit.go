@@ -86,7 +86,6 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 func (db *DB) run(tx *Tx, c *call) {
 	c.dependent = len(tx.changes) > 0
 	tx.savepoint = len(tx.changes)
-	tx.implied = 0
 	before := len(db.records)
 	c.err = db.try(tx, c)
 	if c.err != nil {

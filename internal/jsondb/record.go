@@ -70,7 +70,7 @@ func (db *DB) appendRow(b []byte, r *Row) []byte {
 
 // appendChange appends the record of a change, after a comma if it is not the first.
 func (db *DB) appendChange(b []byte, c change) []byte {
-	if c.implied {
+	if c.cascaded {
 		return b
 	}
 	if len(b) > 0 {

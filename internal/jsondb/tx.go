@@ -17,13 +17,12 @@ type Tx struct {
 
 	changes   []change // the same, in order
 	savepoint int      // number of changes before this call
-	implied   int      // number of changes of this call that Delete made to children
 }
 
 // change is a change of one row.
 type change struct {
 	old, new *Row // nil: there was none, or there is none now
-	implied  bool // the row was deleted with its parent
+	cascaded bool // the row was deleted with its parent
 }
 
 // begin returns a transaction that can write.
@@ -75,9 +74,9 @@ func (r *Row) idempotencyIndexKey() string { return idempotencyIndexKey(r.Parent
 // Newest returns the latest time of creation of a committed row, also of one that was deleted since startup.
 func (tx *Tx) Newest() time.Time { return tx.db.newest }
 
-// Changes returns the number of rows that this transaction has put or deleted so far. A deleted row counts
-// once, whatever was deleted with it.
-func (tx *Tx) Changes() int { return len(tx.changes) - tx.savepoint - tx.implied }
+// Changes returns the number of rows that this transaction has put or deleted so far, including the
+// rows that were deleted with their parents.
+func (tx *Tx) Changes() int { return len(tx.changes) - tx.savepoint }
 
 // Put stores the row that a text stands for: a new row, or a new version of the row with its ID. It returns
 // the row, and changes nothing if the row has this text already. Put copies the text. It panics if the text
@@ -174,10 +173,7 @@ func (tx *Tx) rollback() {
 // Delete deletes the row with an ID, if there is one, and all that belongs to it.
 func (tx *Tx) Delete(id string) {
 	for i, r := range slices.Collect(tx.Tree(id)) {
-		tx.change(change{old: r, implied: i > 0})
-		if i > 0 {
-			tx.implied++
-		}
+		tx.change(change{old: r, cascaded: i > 0})
 	}
 }
 
