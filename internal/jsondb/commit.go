@@ -23,10 +23,6 @@ type call struct {
 	f    func(*Tx) error
 	err  error         // result
 	done chan struct{} // closed once err is final
-
-	// dependent means that the call fails if the commit fails: it made changes, or may have seen pending
-	// ones.
-	dependent bool
 }
 
 // commitQueue commits the calls in the queue. The first call that arrives in the meantime runs the next
@@ -74,7 +70,7 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 		db.publish(tx)
 	}
 	for _, c := range calls {
-		if err != nil && c.dependent {
+		if err != nil {
 			c.err = err
 		}
 		close(c.done)
@@ -84,7 +80,6 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 
 // run runs one call and appends the records of its changes to db.records.
 func (db *DB) run(tx *Tx, c *call) {
-	c.dependent = len(tx.changes) > 0
 	tx.savepoint = len(tx.changes)
 	before := len(db.records)
 	c.err = db.try(tx, c)
@@ -92,7 +87,6 @@ func (db *DB) run(tx *Tx, c *call) {
 		tx.rollback()
 		db.records = db.records[:before]
 	}
-	c.dependent = c.dependent || len(tx.changes) > tx.savepoint
 }
 
 // try calls the function of a call and appends its records. It returns a panic as an error, because the

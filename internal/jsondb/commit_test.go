@@ -96,8 +96,8 @@ func TestBatchSplitsCommits(t *testing.T) {
 	}
 }
 
-// TestFailedCommit commits calls to a file that was removed. A call that failed because of pending changes of
-// another one returns ErrNotWritten. A call that failed because of committed rows keeps its error.
+// TestFailedCommit commits calls to a file that was removed. All calls of a commit that can't be written
+// return ErrNotWritten. Calls of a commit without changes keep their results.
 func TestFailedCommit(t *testing.T) {
 	t.Parallel()
 	path := newFile(t)
@@ -116,11 +116,18 @@ func TestFailedCommit(t *testing.T) {
 		}
 	}
 	look := func(*Tx) error { return nil }
+	unchanged := newCalls(t, look, create("usr_1"))
+	db.commitAll(unchanged)
+	for i, want := range []error{nil, errTest} {
+		if unchanged[i].err != want {
+			t.Errorf("call %d of a commit without changes returns %v, want %v", i, unchanged[i].err, want)
+		}
+	}
 	calls := newCalls(t, look, create("usr_1"), create("usr_2"), create("usr_2"), look)
 	db.commitAll(calls)
-	for i, want := range []error{nil, errTest, ErrNotWritten, ErrNotWritten, ErrNotWritten} {
-		if !errors.Is(calls[i].err, want) {
-			t.Errorf("call %d returns %v, want %v", i, calls[i].err, want)
+	for i, c := range calls {
+		if !errors.Is(c.err, ErrNotWritten) {
+			t.Errorf("call %d returns %v, want ErrNotWritten", i, c.err)
 		}
 	}
 	if find(db, "usr_2") != nil {

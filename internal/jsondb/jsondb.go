@@ -266,8 +266,8 @@ func (db *DB) table(prefix string) *Table {
 // returns that error, and nothing that f did is committed.
 //
 // f runs once, on any goroutine, unless ctx is done before its turn: then Batch returns the error of ctx.
-// Later, ctx has no effect. If the commit fails, Batch returns [ErrNotWritten], also if f had an error of its
-// own that may be due to pending changes of other calls.
+// Later, ctx has no effect. If the commit fails, Batch returns [ErrNotWritten], whatever f returned: f may
+// have seen pending changes of other calls.
 //
 // f must not call Batch, Update or Close, and must not exit the goroutine as [testing.T.FailNow] does: the
 // other calls of the commit wait for it.
