@@ -13,8 +13,11 @@ import (
 )
 
 const (
-	sharedCommit = 1 << 20  // bytes of records after which no further call shares a commit
-	minRewrite   = 64 << 20 // bytes: a smaller file isn't rewritten when it has doubled
+	sharedCommit = 1 << 20 // bytes of records after which no further call shares a commit
+
+	// minRewrite is the size in bytes from which on a file is rewritten when it has doubled. A smaller file
+	// is read in a fraction of a second, so its stale records don't matter.
+	minRewrite = 64 << 20
 )
 
 // call is one call of Batch or Update.

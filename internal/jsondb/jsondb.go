@@ -31,10 +31,17 @@
 // A reader therefore sees nothing that is not on disk. Transactions of concurrent calls of Batch share a
 // commit.
 //
-// A commit whose records don't fit into a line replaces the file by a snapshot of all rows instead: the file
-// is rewritten. That also removes stale records: records of rows that were changed or deleted since. So the
-// file is also rewritten when it has doubled, and by [Open] if it holds deletes or has an older format. If
-// the rewrite of a file of the current format fails, this is logged, and the old file stays in use.
+// # When the file is rewritten
+//
+// To rewrite the file is to replace it by a snapshot of all rows. That removes stale records, which are the
+// records of rows that were changed or deleted since. The file is rewritten
+//
+//   - if the records of a commit don't fit into a line. If that fails, so does the commit.
+//   - when it has 64 MiB or more, and twice the size that it had after the last rewrite.
+//   - by [Open] if it holds deletes.
+//   - by [Open] if it has an older format. If that fails, so does Open.
+//
+// If one of the other rewrites fails, this is logged, and the old file stays in use.
 package jsondb
 
 import (
@@ -143,13 +150,16 @@ type DB struct {
 	began   atomic.Pointer[time.Time] // start of the append under way, or nil
 	lastErr atomic.Pointer[error]     // error of the last commit, or nil
 
-	writer    sync.Mutex // held by the commit under way; guards the fields up to mu
+	// writer is held by the commit under way. It guards this group.
+	writer    sync.Mutex
 	closed    bool
 	records   []byte   // records of the commit, without the brackets
-	values    []string // scratch memory of parseRow
+	values    []string // of the fields in parseRow, kept for their memory
 	rewriteAt int64    // size of the file at which it is rewritten
 
-	mu sync.RWMutex // guards the fields below; to change them, writer is held as well
+	// mu guards this group: the committed rows. The commit under way, which also holds writer, locks it to
+	// publish changes, and views lock it to read.
+	mu sync.RWMutex
 	state
 	count  map[*Table]int // number of rows
 	newest time.Time      // latest time of creation so far
