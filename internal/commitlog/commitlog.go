@@ -40,7 +40,7 @@
 // [Log.Rewrite] writes a snapshot to FILE.tmp, syncs it, renames it to FILE and syncs the directory.
 //
 // [Log.Close] appends an empty commit. If the last commit with records is damaged later, the empty commit
-// after it proves that it was durable; without it, the damage would look like an interrupted write.
+// after it proves that it was durable. Without it, the damage would look like a torn write (see below).
 //
 // # Recovering
 //
@@ -52,6 +52,8 @@
 //   - Killed or cut off within a write: the rest is a torn write, some of the bytes of one commit in any
 //     order, because disks write blocks and not lines. The commit was never acknowledged. Open saves the rest
 //     as FILE.torn-TIME and truncates it. If all bytes of the commit are there, it is valid and stays.
+//     Open fails if it can't save the rest, for example on a full disk: after a kill, damage to the last
+//     commit, which was acknowledged, looks like a torn write, and the rest is then all that is left of it.
 //   - Killed between a write and its sync, or restarted after a failed sync: the last lines are valid, but
 //     perhaps only in the page cache. Before Open returns, it copies everything after the snapshot onto
 //     itself, which marks it as unwritten again, and syncs the file.
@@ -94,8 +96,9 @@ const (
 	// MaxCommit is the maximum size of the records of one commit, in bytes.
 	MaxCommit = 4 << 20
 
-	// maxTornWrite is the maximum size of what one write can leave after the last commit, in bytes: a
-	// line with its punctuation and the closing bracket. The slack allows for whole blocks.
+	// maxTornWrite is the maximum size of what one write can leave after the last commit, in bytes. Next to
+	// the records, a line and the closing bracket have under 100 bytes. A file system may round the length
+	// of the file up to a whole block, usually of 4 KiB.
 	maxTornWrite = MaxCommit + 8<<10
 
 	lockTimeout  = 5 * time.Second // for which Open retries to lock the file
