@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"time"
@@ -16,6 +17,9 @@ func LogRequests(
 		counted := &countingWriter{ResponseWriter: w}
 		defer func() { // also if h panics
 			caller, _ := authenticate(r)
+			if r.Method == "HEAD" {
+				counted.bytes = 0 // net/http doesn't send the body
+			}
 			logger.Info("request",
 				"method", r.Method,
 				"path", Redact(r.URL.EscapedPath()),
@@ -34,7 +38,7 @@ func LogRequests(
 // countingWriter is a ResponseWriter that keeps the status and the size of the body.
 type countingWriter struct {
 	http.ResponseWriter
-	status int
+	status int // 0 if no response was sent
 	bytes  int64
 }
 
@@ -44,6 +48,7 @@ func (w *countingWriter) WriteHeader(status int) {
 }
 
 func (w *countingWriter) Write(p []byte) (int, error) {
+	w.status = cmp.Or(w.status, 200)
 	n, err := w.ResponseWriter.Write(p)
 	w.bytes += int64(n)
 	return n, err
