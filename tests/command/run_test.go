@@ -109,6 +109,68 @@ func TestClosedStdout(t *testing.T) {
 	}
 }
 
+// Wrong arguments are status 2. One line says why, and repeats nothing that may be a secret.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // a server ends at once
+	environ := []string{"EVENTSD_DATA=" + filepath.Join(tempDir(t), "events.json")}
+	for _, tt := range []struct{ args, want string }{ // want is the beginning of the line
+		{"server", `unknown subcommand "server"; see eventsd help`},
+		{"key", "key must be followed by issue, list or revoke; see eventsd help key"},
+		{"key isue -user usr_1", "key must be followed by issue, list or revoke; see eventsd help key"},
+		{"help me", `unknown subcommand "me"; see eventsd help`},
+		{"-port 80", "flag provided but not defined: -port; see eventsd help serve"},
+		{"-first-key=no", `invalid boolean value "no" for -first-key: parse error; see eventsd help serve`},
+		{"serve events.json", "nothing may follow the flags of serve; see eventsd help serve"},
+		{"-memory -log xml", `invalid value "xml" for flag -log: must be text or json; see eventsd help`},
+		{"-memory -new-event-status live",
+			`invalid value "live" for flag -new-event-status: must be published or draft; see eventsd help`},
+		{"-memory -addr=", "-addr is empty: want HOST:PORT"},
+		{"-memory -addr nowhere",
+			"-addr: listen tcp: address nowhere: missing port in address: want HOST:PORT"},
+		{"-memory -addr 127.0.0.1:99999",
+			"-addr: listen tcp: address 99999: invalid port: want HOST:PORT"},
+		{"double npm test", "double needs a command after --, as in eventsd double -- npm test, or neither"},
+		{"double --", "double needs a command after --, as in eventsd double -- npm test, or neither"},
+		{"double -time tomorrow", `invalid value "tomorrow" for flag -time: `},
+		{"double -control-token a'b", "-control-token must consist of A-Z a-z 0-9 - . _ ~"},
+		{"double -until-eof -- true", "-until-eof excludes a command and -seed -: stdin is theirs"},
+		{"double -until-eof -seed -", "-until-eof excludes a command and -seed -: stdin is theirs"},
+		{"key issue -name Ada",
+			"key issue needs -user ID, or -email EMAIL and, for a new user, -name NAME"},
+		{"key revoke", "key revoke needs one ID after its flags: key_…, as key list shows it"},
+		{"apply a.json b.json", "apply needs one FILE after its flags, or - for stdin"},
+		{"-memory -api-key hunter2",
+			"-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{"double -api-key=", "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{"-api-key= hunter2", "nothing may follow the flags of serve; see eventsd help serve"},
+		{"-apikey=hunter2", "flag provided but not defined: -apikey; see eventsd help serve"},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			var stdout, stderr buffer
+			args := strings.Fields(tt.args)
+			status := events.Run(ctx, args, environ, strings.NewReader(""), &stdout, &stderr)
+			if status != 2 {
+				t.Errorf("status: got %d, want 2", status)
+			}
+			if got := stdout.String(); got != "" {
+				t.Errorf("stdout: got %q, want nothing", got)
+			}
+			got := stderr.String()
+			if !strings.HasPrefix(got, "eventsd: "+tt.want) {
+				t.Errorf("stderr: got %q, want %q", got, tt.want)
+			}
+			if strings.Count(got, "\n") != 1 {
+				t.Errorf("stderr: got %q, want one line", got)
+			}
+			if strings.Contains(got, "hunter2") {
+				t.Errorf("stderr: got %q, want no secret in it", got)
+			}
+		})
+	}
+}
+
 // Outside the base path there are a few pages, without a key.
 func TestPages(t *testing.T) {
 	demo := start(t, tempDir(t), "exec eventsd demo")
