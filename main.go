@@ -204,15 +204,17 @@ func (c *command) serve(ctx context.Context, args []string) error {
 		return err
 	}
 	defer store.Close()
-	if *flags.seed != "" && store.db.Stats().Rows["user"] > 0 { // all other rows belong to a user
+	switch {
+	case *flags.seed == "":
+	case store.db.Stats().Rows["user"] > 0: // all other rows belong to a user
 		logger.Warn("seed skipped: the store isn't empty", "seed", *flags.seed)
-	} else {
-		seed, err := c.readSeed(*flags.seed)
+	default:
+		seed, err := c.ReadInput(*flags.seed)
 		if err == nil {
-			err = seed(store)
+			err = store.ApplyJSON(seed)
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("seed: %w", err)
 		}
 	}
 	key, err := store.firstKey(*flags.apiKey, *createKey)
@@ -225,24 +227,6 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	}
 	reference := webui.Reference("The operator of this server issues keys.", "")
 	return c.serveStore(ctx, listener, store, *flags.verbose, reference, key)
-}
-
-// readSeed returns a function that applies the records in a file. Without a file, there are none.
-func (c *command) readSeed(file string) (apply func(*Store) error, err error) {
-	if file == "" {
-		return func(*Store) error { return nil }, nil
-	}
-	records, err := c.ReadInput(file)
-	if err != nil {
-		return nil, fmt.Errorf("seed: %w", err)
-	}
-	return func(store *Store) error {
-		err := store.ApplyJSON(records)
-		if err != nil {
-			return fmt.Errorf("seed %s: %w", file, err)
-		}
-		return nil
-	}, nil
 }
 
 //go:embed internal/demo/seed.json
@@ -355,7 +339,14 @@ func (c *command) double(ctx context.Context, args []string) error {
 	if len(child) == 0 { // otherwise the problems are printed when the command has ended
 		config.Logger = logger
 	}
-	d, err := c.newDouble(config, *flags.seed, &Config{Logger: logger, NewEventStatus: *flags.newEventStatus})
+	seed := []byte("[]")
+	if *flags.seed != "" {
+		seed, err = c.ReadInput(*flags.seed)
+		if err != nil {
+			return fmt.Errorf("seed: %w", err)
+		}
+	}
+	d, err := newDouble(config, seed, Config{Logger: logger, NewEventStatus: *flags.newEventStatus})
 	if err != nil {
 		return err
 	}
@@ -400,24 +391,24 @@ func (c *command) double(ctx context.Context, args []string) error {
 }
 
 // newDouble returns a double whose stores are configured by storeConfig, except for Now and NewID. They begin
-// with the records in the seed file, if one is given.
-func (c *command) newDouble(
-	config testdouble.Config, seedFile string, storeConfig *Config,
-) (*testdouble.Double, error) {
-	seed, err := c.readSeed(seedFile)
-	if err != nil {
-		return nil, err
-	}
+// with the records in seed.
+func newDouble(config testdouble.Config, seed []byte, storeConfig Config) (*testdouble.Double, error) {
 	config.BasePath = BasePath
 	config.NewServer = func(now func() time.Time, newID func(kind, owner string) string) testdouble.Server {
-		sc := *storeConfig
+		sc := storeConfig
 		sc.Now = now
 		sc.NewID = newID
 		a := newAPI(NewStore(&sc))
 		a.changeLevel = slog.LevelDebug
 		return a
 	}
-	config.Seed = func(s testdouble.Server) error { return seed(s.(*api).store) }
+	config.Seed = func(s testdouble.Server) error {
+		err := s.(*api).store.ApplyJSON(seed)
+		if err != nil {
+			return fmt.Errorf("seed: %w", err)
+		}
+		return nil
+	}
 	return testdouble.New(config)
 }
 
