@@ -5,7 +5,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,6 +200,7 @@ func TestHelp(t *testing.T) {
 func TestProgress(t *testing.T) {
 	for took, want := range map[time.Duration]string{
 		900 * time.Millisecond:  "",
+		1500 * time.Millisecond: "\r\x1b[Kapply: 1 s\r\x1b[K",
 		2500 * time.Millisecond: "\r\x1b[Kapply: 1 s\r\x1b[Kapply: 2 s\r\x1b[K",
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -222,6 +227,34 @@ func TestProgressWithoutTerminal(t *testing.T) {
 			t.Errorf("progress printed %q, want nothing", got)
 		}
 	})
+}
+
+func TestIsTerminal(t *testing.T) {
+	open := func(path string) *os.File {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Skip(err) // Windows has no /dev/zero
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	closed := open(os.DevNull)
+	closed.Close()
+	for _, tt := range []struct {
+		name   string
+		stream any
+		want   bool
+	}{
+		{"buffer", &bytes.Buffer{}, false},
+		{"file", open(filepath.Join(t.TempDir(), "file")), false},
+		{"closed file", closed, false},
+		{"null device", open(os.DevNull), false},
+		{"character device", open("/dev/zero"), true},
+	} {
+		if got := isTerminal(tt.stream); got != tt.want {
+			t.Errorf("isTerminal(%s) = %v, want %v", tt.name, got, tt.want)
+		}
+	}
 }
 
 func TestRunCommand(t *testing.T) {
@@ -260,6 +293,26 @@ func TestRunCommand(t *testing.T) {
 			}
 		})
 	}
+}
+
+// When RunCommand has returned, it gets no more signals.
+func TestRunCommandStopsSignals(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	_, err := new(Program).RunCommand(t.Context(), shell(t, "exit"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = self.Signal(syscall.SIGTERM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-signals
+	signal.Stop(signals) // waits until others have got the signal
 }
 
 func TestRunCommandFails(t *testing.T) {
