@@ -110,8 +110,8 @@ type allowed struct {
 
 // A process uses the file until it closes it or dies.
 type process struct {
-	c       *crasher
-	d       *memDisk
+	crasher *crasher
+	disk    *memDisk
 	log     *Log
 	content string // acknowledged content
 	allowed
@@ -119,38 +119,38 @@ type process struct {
 	check func(error) // called with errors that no one expects
 }
 
-func (c *crasher) process(d *memDisk, a allowed, depth int) *process {
-	return &process{c: c, d: d, allowed: a, depth: depth, check: c.must}
+func (c *crasher) process(d *memDisk, may allowed, depth int) *process {
+	return &process{crasher: c, disk: d, allowed: may, depth: depth, check: c.must}
 }
 
 var allowedAtFirst = allowed{contents: []string{""}}
 
 // watch makes the crasher look at each crash that can happen from now on.
 func (p *process) watch() {
-	p.d.changed = func() {
-		if len(p.c.failed) > 0 {
+	p.disk.changed = func() {
+		if len(p.crasher.failed) > 0 {
 			return
 		}
-		for disk := range p.d.powerLosses(p.c.limit, p.c.rng) {
-			p.c.look(disk, p.allowed, p.depth)
+		for disk := range p.disk.powerLosses(p.crasher.limit, p.crasher.rng) {
+			p.crasher.look(disk, p.allowed, p.depth)
 		}
-		if p.depth > 0 && (len(p.d.renames) > 0 || p.c.rng.IntN(p.c.follow) == 0) {
-			p.c.next(p.d.clone(), p.allowed, p.depth-1)
+		if p.depth > 0 && (len(p.disk.renames) > 0 || p.crasher.rng.IntN(p.crasher.follow) == 0) {
+			p.crasher.next(p.disk.clone(), p.allowed, p.depth-1)
 		}
 	}
-	p.d.writing = p.kill
+	p.disk.writing = p.kill
 }
 
-func (p *process) unwatch() { p.d.changed, p.d.writing = nil, nil }
+func (p *process) unwatch() { p.disk.changed, p.disk.writing = nil, nil }
 
 // kill looks at the death of the process within a write, after any of its bytes.
 func (p *process) kill(n *inode, offset int64, data []byte) {
-	c, path := p.c, p.d.nameOf(n)
+	c, path := p.crasher, p.disk.nameOf(n)
 	for i := range data {
 		if len(data) > c.limit && c.rng.IntN(len(data)) >= c.limit {
 			continue
 		}
-		killed := p.d.clone()
+		killed := p.disk.clone()
 		killed.names[path].apply(change{offset, slices.Clone(data[:i])})
 		if p.depth > 0 && c.rng.IntN(c.follow) == 0 {
 			c.states++
@@ -163,10 +163,10 @@ func (p *process) kill(n *inode, offset int64, data []byte) {
 
 // open opens the file and reports whether its content is allowed.
 func (p *process) open() bool {
-	before := p.d.text(memPath)
-	l, content, err := openContent(p.d)
+	before := p.disk.text(memPath)
+	l, content, err := openContent(p.disk)
 	if err != nil {
-		p.c.fail("refused: %v\n%s", err, brief(before))
+		p.crasher.fail("refused: %v\n%s", err, brief(before))
 		return false
 	}
 	return p.opened(l, content, before)
@@ -182,7 +182,7 @@ func openContent(d *memDisk) (l *Log, content string, err error) {
 
 func (p *process) opened(l *Log, content, before string) bool {
 	if !slices.Contains(p.contents, content) {
-		p.c.fail("content %s\nallowed %s\nfile %s", brief(content), brief(p.contents...), brief(before))
+		p.crasher.fail("content %s\nallowed %s\nfile %s", brief(content), brief(p.contents...), brief(before))
 		return false
 	}
 	p.log = l
@@ -204,7 +204,7 @@ func (p *process) opened(l *Log, content, before string) bool {
 // acknowledge makes content the only one that is allowed.
 func (p *process) acknowledge(content string) {
 	p.content, p.contents = content, []string{content}
-	p.d.notify()
+	p.disk.notify()
 }
 
 func (p *process) append(commit string) error {
@@ -229,7 +229,7 @@ func (p *process) change(after string, write func() error) error {
 		p.acknowledge(after)
 	} else if broken || p.log.Err() == nil {
 		p.contents = before
-		p.d.notify()
+		p.disk.notify()
 	}
 	return err
 }
@@ -243,19 +243,19 @@ func (p *process) commits() []string {
 }
 
 // look opens what a crash left, and now and then continues with a process that may crash again.
-func (c *crasher) look(d *memDisk, a allowed, depth int) {
+func (c *crasher) look(d *memDisk, may allowed, depth int) {
 	c.states++
 	if len(c.failed) > 0 {
 		return
 	}
-	if !strings.Contains(d.text(memPath)+strings.Join(d.torn(), ""), a.torn) {
+	if !strings.Contains(d.text(memPath)+strings.Join(d.torn(), ""), may.torn) {
 		c.fail("the torn write was not saved: %s", brief(d.text(memPath)))
 	}
 	if depth > 0 && c.rng.IntN(c.follow) == 0 {
-		c.next(d, a, depth-1)
+		c.next(d, may, depth-1)
 		return
 	}
-	p := c.process(d, a, 0)
+	p := c.process(d, may, 0)
 	if !p.open() {
 		return
 	}
@@ -270,8 +270,8 @@ func (c *crasher) look(d *memDisk, a allowed, depth int) {
 }
 
 // next is a process after a crash, with crashes of its own.
-func (c *crasher) next(d *memDisk, a allowed, depth int) {
-	p := c.process(d, a, depth)
+func (c *crasher) next(d *memDisk, may allowed, depth int) {
+	p := c.process(d, may, depth)
 	p.watch()
 	defer p.unwatch()
 	if !p.open() {
@@ -327,20 +327,21 @@ func (c *crasher) processes(block int) {
 		}
 		switch c.rng.IntN(3) {
 		case 0:
-			p.d.fault = once("write", 0, fault{err: errFull, short: c.rng.IntN(block)})
+			p.disk.fault = once("write", 0, fault{err: errFull, short: c.rng.IntN(block)})
 			err := p.append(c.commit(block))
-			if !errors.Is(err, errFull) || p.log.Err() != nil {
-				c.fail("Append to a full disk = %v, then Err = %v", err, p.log.Err())
+			if !errors.Is(err, errFull) {
+				c.fail("Append to a full disk = %v, want %v", err, errFull)
 			}
+			c.must(p.log.Err())
 			c.must(p.append(c.commit(block / 2)))
 		case 1:
-			p.d.fault = once("sync", 0, fault{err: errIO, after: true})
+			p.disk.fault = once("sync", 0, fault{err: errIO, after: true})
 			err := p.append(c.commit(block))
 			if !errors.Is(err, ErrBroken) {
-				c.fail("Append with a failed sync = %v", err)
+				c.fail("Append with a failed sync = %v, want %v", err, ErrBroken)
 			}
 		}
-		p.d.fault = nil
+		p.disk.fault = nil
 		p.log.Close()
 	}
 }
@@ -437,7 +438,7 @@ func (s *session) note(err error) {
 	}
 	expected := func(target error) bool { return errors.Is(err, target) }
 	if !slices.ContainsFunc([]error{errIO, errFull, ErrBroken}, expected) {
-		s.c.fail("%s: not the injected error: %v", s.step, err)
+		s.crasher.fail("%s: not the injected error: %v", s.step, err)
 	}
 	s.report(err)
 }
@@ -445,8 +446,8 @@ func (s *session) note(err error) {
 // start opens the file as the next process and appends two commits.
 func (s *session) start(step string) bool {
 	s.step = step
-	before := s.d.text(memPath)
-	l, content, err := openContent(s.d)
+	before := s.disk.text(memPath)
+	l, content, err := openContent(s.disk)
 	if err != nil {
 		s.note(err)
 		return false
@@ -455,8 +456,8 @@ func (s *session) start(step string) bool {
 		return false
 	}
 	s.step = step + ": append"
-	s.note(s.append(s.c.commit(100)))
-	s.note(s.append(s.c.commit(600)))
+	s.note(s.append(s.crasher.commit(100)))
+	s.note(s.append(s.crasher.commit(600)))
 	return true
 }
 
@@ -468,7 +469,7 @@ func (s *session) end() {
 // watch makes the session look at crashes from now on. Power losses are enough.
 func (s *session) watch() {
 	s.process.watch()
-	s.d.writing = nil
+	s.disk.writing = nil
 }
 
 func (s *session) run() {
@@ -476,22 +477,22 @@ func (s *session) run() {
 	if s.start("create") {
 		s.step = "failed write"
 		written := fault{err: errFull, after: true}
-		s.failing("write", written, func() error { return s.append(s.c.commit(600)) })
-		s.note(s.append(s.c.commit(600)))
+		s.failing("write", written, func() error { return s.append(s.crasher.commit(600)) })
+		s.note(s.append(s.crasher.commit(600)))
 		s.end()
 	}
-	if n := s.d.names[memPath]; n != nil && s.log != nil && s.log.Err() == nil {
+	if n := s.disk.names[memPath]; n != nil && s.log != nil && s.log.Err() == nil {
 		s.torn = ",torn by a kill"
 		n.apply(change{int64(len(n.cache)) - 2, []byte(s.torn)})
-		n.sync(s.d.block)
+		n.sync(s.disk.block)
 	}
 	if s.start("torn") {
 		s.step = "rewrite"
 		s.note(s.rewrite(s.commits()...))
-		s.note(s.append(s.c.commit(600)))
+		s.note(s.append(s.crasher.commit(600)))
 		s.step = "failed sync"
 		lost := fault{err: errIO, after: true}
-		s.failing("sync", lost, func() error { return s.append(s.c.commit(2000)) })
+		s.failing("sync", lost, func() error { return s.append(s.crasher.commit(2000)) })
 		s.end()
 	}
 	if s.start("after a failed sync") {
@@ -510,14 +511,14 @@ func TestEverySync(t *testing.T) {
 	t.Parallel()
 	var syncs []string
 	whole := newSession(newMemDisk(512), func(error) {})
-	whole.d.skipSync = func(call, _ string) bool {
+	whole.disk.skipSync = func(call, _ string) bool {
 		syncs = append(syncs, whole.count(call))
 		return false
 	}
 	whole.watch()
 	whole.run()
-	if len(whole.c.failed) > 0 {
-		t.Fatalf("with all syncs: %s", whole.c.failed[0])
+	if len(whole.crasher.failed) > 0 {
+		t.Fatalf("with all syncs: %s", whole.crasher.failed[0])
 	}
 	// These syncs don't matter in this session. In others they do: the code is the same.
 	harmless := []string{
@@ -538,8 +539,8 @@ func TestEverySync(t *testing.T) {
 		t.Run(skipped, func(t *testing.T) {
 			t.Parallel()
 			s := newSession(newMemDisk(512), func(error) {})
-			s.c.limit = 300
-			s.d.skipSync = func(call, _ string) bool {
+			s.crasher.limit = 300
+			s.disk.skipSync = func(call, _ string) bool {
 				if s.count(call) != skipped {
 					return false
 				}
@@ -547,20 +548,20 @@ func TestEverySync(t *testing.T) {
 				return true
 			}
 			s.run()
-			if len(s.c.failed) == 0 {
-				t.Errorf("%d crash states, and none was found wrong", s.c.states)
+			if len(s.crasher.failed) == 0 {
+				t.Errorf("%d crash states, and none was found wrong", s.crasher.states)
 			}
 		})
 	}
 	t.Run("writes of recovery", func(t *testing.T) {
 		t.Parallel()
 		s := newSession(newMemDisk(512), func(error) {})
-		s.c.limit = 300
-		s.d.skipSame = true
+		s.crasher.limit = 300
+		s.disk.skipSame = true
 		s.watch()
 		s.run()
-		if len(s.c.failed) == 0 {
-			t.Errorf("%d crash states, and none was found wrong", s.c.states)
+		if len(s.crasher.failed) == 0 {
+			t.Errorf("%d crash states, and none was found wrong", s.crasher.states)
 		}
 	})
 }

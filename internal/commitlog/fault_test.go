@@ -66,8 +66,8 @@ func failCall(t *testing.T, call string, k int, f fault) (failed bool) {
 	s.run()
 	d.fault = nil
 	s.start("at the end")
-	if len(s.c.failed) > 0 {
-		t.Fatalf("%s %d fails (%+v): %s", call, k, f, s.c.failed[0])
+	if len(s.crasher.failed) > 0 {
+		t.Fatalf("%s %d fails (%+v): %s", call, k, f, s.crasher.failed[0])
 	}
 	unreported := []string{"remove", "close"} // an unfinished rewrite may stay; files were synced before
 	logged := strings.Contains(d.log.String(), "without an empty commit")

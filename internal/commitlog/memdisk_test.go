@@ -143,6 +143,9 @@ func (d *memDisk) ask(call, path string) fault {
 	return d.fault(call, path)
 }
 
+// skips reports whether a sync does nothing.
+func (d *memDisk) skips(call, path string) bool { return d.skipSync != nil && d.skipSync(call, path) }
+
 func (d *memDisk) notify() {
 	if d.changed != nil {
 		d.changed()
@@ -158,14 +161,14 @@ func (d *memDisk) rename(r rename) {
 func (d *memDisk) Resolve(path string) (string, error) { return path, d.ask("resolve", path).err }
 
 type memLock struct {
-	d    *memDisk
+	disk *memDisk
 	path string
 }
 
 func (d *memDisk) Lock(path string) (io.Closer, error) {
-	f := d.ask("lock", path)
-	if f.err != nil {
-		return nil, f.err
+	injected := d.ask("lock", path)
+	if injected.err != nil {
+		return nil, injected.err
 	}
 	if d.locked[path] {
 		return nil, ErrLocked
@@ -175,52 +178,52 @@ func (d *memDisk) Lock(path string) (io.Closer, error) {
 }
 
 func (l memLock) Close() error {
-	delete(l.d.locked, l.path)
-	return l.d.ask("unlock", l.path).err
+	delete(l.disk.locked, l.path)
+	return l.disk.ask("unlock", l.path).err
 }
 
 const memDir = "/"
 
 func (d *memDisk) Open(path string, flag int) (file, error) {
-	f := d.ask("open", path)
-	if f.err != nil {
-		return nil, f.err
+	injected := d.ask("open", path)
+	if injected.err != nil {
+		return nil, injected.err
 	}
 	n := d.names[path]
 	if n == nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	}
-	return &memFile{d: d, n: n, path: path, writable: flag == os.O_RDWR}, nil
+	return &memFile{disk: d, inode: n, path: path, writable: flag == os.O_RDWR}, nil
 }
 
 func (d *memDisk) Create(path string, _ file) (file, error) {
-	f := d.ask("create", path)
-	if f.err != nil && !f.after {
-		return nil, f.err
+	injected := d.ask("create", path)
+	if injected.err != nil && !injected.after {
+		return nil, injected.err
 	}
 	if d.names[path] != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrExist}
 	}
 	n := &inode{}
 	d.rename(rename{to: path, node: n})
-	if f.err != nil {
-		return nil, f.err
+	if injected.err != nil {
+		return nil, injected.err
 	}
 	if strings.Contains(path, tornSuffix) {
 		d.tornWrites++
 	}
-	return &memFile{d: d, n: n, path: path, writable: true}, nil
+	return &memFile{disk: d, inode: n, path: path, writable: true}, nil
 }
 
 func (d *memDisk) Replace(tmp, old file, path string) (file, error) {
-	f := d.ask("replace", path)
-	if f.err == nil || f.after {
+	injected := d.ask("replace", path)
+	if injected.err == nil || injected.after {
 		from := path + tmpSuffix
 		d.rename(rename{from, path, d.names[from]})
 	}
-	if f.err != nil {
+	if injected.err != nil {
 		tmp.Close()
-		return old, f.err
+		return old, injected.err
 	}
 	if old != nil {
 		old.Close()
@@ -229,18 +232,18 @@ func (d *memDisk) Replace(tmp, old file, path string) (file, error) {
 }
 
 func (d *memDisk) Remove(path string) {
-	f := d.ask("remove", path)
-	if f.err == nil && d.names[path] != nil {
+	injected := d.ask("remove", path)
+	if injected.err == nil && d.names[path] != nil {
 		d.rename(rename{from: path})
 	}
 }
 
 func (d *memDisk) SyncDir(string) error {
-	f := d.ask("syncdir", memDir)
-	if f.err != nil {
-		return f.err
+	injected := d.ask("syncdir", memDir)
+	if injected.err != nil {
+		return injected.err
 	}
-	if d.skipSync == nil || !d.skipSync("syncdir", memDir) {
+	if !d.skips("syncdir", memDir) {
 		d.durable, d.renames = maps.Clone(d.names), nil
 	}
 	d.notify()
@@ -248,11 +251,11 @@ func (d *memDisk) SyncDir(string) error {
 }
 
 func (d *memDisk) Size(path string, f file) (int64, error) {
-	fault := d.ask("size", path)
-	if fault.err != nil {
-		return 0, fault.err
+	injected := d.ask("size", path)
+	if injected.err != nil {
+		return 0, injected.err
 	}
-	if d.names[path] != f.(*memFile).n {
+	if d.names[path] != f.(*memFile).inode {
 		return -1, nil
 	}
 	return int64(len(d.names[path].cache)), nil
@@ -269,8 +272,8 @@ func (d *memDisk) nameOf(n *inode) string {
 }
 
 type memFile struct {
-	d        *memDisk
-	n        *inode
+	disk     *memDisk
+	inode    *inode
 	path     string
 	writable bool
 	closed   bool
@@ -287,15 +290,15 @@ func (f *memFile) check(write bool) error {
 }
 
 func (f *memFile) ReadAt(b []byte, at int64) (int, error) {
-	x := f.d.ask("read", f.path)
-	if x.err != nil {
-		return 0, x.err
+	injected := f.disk.ask("read", f.path)
+	if injected.err != nil {
+		return 0, injected.err
 	}
 	err := f.check(false)
 	if err != nil {
 		return 0, err
 	}
-	n := copy(b, f.n.cache[min(at, int64(len(f.n.cache))):])
+	n := copy(b, f.inode.cache[min(at, int64(len(f.inode.cache))):])
 	if n < len(b) {
 		return n, io.EOF
 	}
@@ -304,69 +307,71 @@ func (f *memFile) ReadAt(b []byte, at int64) (int, error) {
 
 // WriteAt returns 0 with any error, as os.File does, however much it has written.
 func (f *memFile) WriteAt(b []byte, at int64) (int, error) {
-	x := f.d.ask("write", f.path)
+	injected := f.disk.ask("write", f.path)
 	err := f.check(true)
 	if err != nil {
 		return 0, err
 	}
 	data := b
-	if x.err != nil && !x.after {
-		data = b[:min(x.short, len(b))]
+	if injected.err != nil && !injected.after {
+		data = b[:min(injected.short, len(b))]
 	}
-	same := at+int64(len(data)) <= int64(len(f.n.cache)) && bytes.Equal(f.n.cache[at:][:len(data)], data)
-	if len(data) > 0 && !(same && f.d.skipSame) {
-		if f.d.writing != nil {
-			f.d.writing(f.n, at, data)
+	cache := f.inode.cache
+	same := at+int64(len(data)) <= int64(len(cache)) && bytes.Equal(cache[at:][:len(data)], data)
+	if len(data) > 0 && !(same && f.disk.skipSame) {
+		if f.disk.writing != nil {
+			f.disk.writing(f.inode, at, data)
 		}
-		f.n.apply(change{at, slices.Clone(data)})
-		f.d.notify()
+		f.inode.apply(change{at, slices.Clone(data)})
+		f.disk.notify()
 	}
-	if x.err != nil {
-		return 0, x.err
+	if injected.err != nil {
+		return 0, injected.err
 	}
 	return len(b), nil
 }
 
 func (f *memFile) Truncate(size int64) error {
-	x := f.d.ask("truncate", f.path)
-	if x.err != nil && !x.after {
-		return x.err
+	injected := f.disk.ask("truncate", f.path)
+	if injected.err != nil && !injected.after {
+		return injected.err
 	}
 	err := f.check(true)
 	if err != nil {
 		return err
 	}
-	f.n.apply(change{offset: size})
-	f.d.notify()
-	return x.err
+	f.inode.apply(change{offset: size})
+	f.disk.notify()
+	return injected.err
 }
 
 func (f *memFile) Sync() error {
-	x := f.d.ask("sync", f.path)
+	injected := f.disk.ask("sync", f.path)
 	err := f.check(true)
 	if err != nil {
 		return err
 	}
-	if x.after { // as Linux does: the pages count as clean, whatever reached the disk
-		for image := range f.n.images(f.d.block, 1, rand.New(rand.NewPCG(uint64(len(f.n.cache)), 1))) {
-			f.n.durable = slices.Clone(image)
+	if injected.after { // as Linux does: the pages count as clean, whatever reached the disk
+		rng := rand.New(rand.NewPCG(uint64(len(f.inode.cache)), 1))
+		for image := range f.inode.images(f.disk.block, 1, rng) {
+			f.inode.durable = slices.Clone(image)
 		}
-		f.n.pending = nil
-	} else if x.err == nil && (f.d.skipSync == nil || !f.d.skipSync("sync", f.d.nameOf(f.n))) {
-		f.n.sync(f.d.block)
+		f.inode.pending = nil
+	} else if injected.err == nil && !f.disk.skips("sync", f.disk.nameOf(f.inode)) {
+		f.inode.sync(f.disk.block)
 	}
-	f.d.notify()
-	return x.err
+	f.disk.notify()
+	return injected.err
 }
 
 func (f *memFile) Close() error {
-	x := f.d.ask("close", f.path)
+	injected := f.disk.ask("close", f.path)
 	err := f.check(false)
 	if err != nil {
 		return err
 	}
 	f.closed = true
-	return x.err
+	return injected.err
 }
 
 // apply changes what processes see.

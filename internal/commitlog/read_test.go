@@ -234,8 +234,9 @@ func openImage(t *testing.T, image []byte) []string {
 		check(t, l.Close())
 		return withRecords(commits)
 	}
-	if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrFormat) {
-		t.Fatal(err)
+	refused := errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat)
+	if !refused {
+		t.Fatalf("Open = %v, want ErrDamaged or ErrFormat", err)
 	}
 	if d.text(memPath) != string(image) {
 		t.Fatalf("the file was refused and changed: %v", err)
@@ -291,8 +292,9 @@ func TestCheckWhileWriting(t *testing.T) {
 					return fault{}
 				}
 				report, err := Check(memPath, memOptions(d), ignore)
-				if errors.Is(err, ErrDamaged) != (test.commits == 0) {
-					t.Fatalf("Check = %v", err)
+				want := test.commits == 0
+				if got := errors.Is(err, ErrDamaged); got != want {
+					t.Fatalf("Check = %v, is ErrDamaged = %t, want %t", err, got, want)
 				}
 				if report.Commits != test.commits {
 					t.Errorf("Check reports %d commits, want %d", report.Commits, test.commits)
