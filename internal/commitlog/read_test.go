@@ -105,6 +105,8 @@ func TestRefused(t *testing.T) {
 		return with(i, strings.Replace(lines[i], old, replacement, 1))
 	}
 	headed := func(h header) string { return with(1, string(h.text()[len(opening):])) }
+	otherFields := []byte(lineStart + `7,"format":"events/2","tables":4}`)
+	seal(otherFields, 0)
 	zeros := strings.Repeat("0", saltLen)
 	salt := good[strings.Index(good, `"salt":"`)+8:][:saltLen]
 	swapped := strings.Join(slices.Concat(lines[:5], []string{lines[6], lines[5]}, lines[7:]), "")
@@ -120,6 +122,7 @@ func TestRefused(t *testing.T) {
 		"an empty array":   {"[]", 0, 0, "choose another path"},
 		"a seed":           {"[\n{\"user\":{\"id\":\"usr_ada\"}}\n]\n", 0, 0, "choose another path"},
 		"a newer format":   {headed(header{3, "events/2", salt, 6}), 0, 0, `reads up to "events/1"`},
+		"newer fields":     {with(1, string(otherFields)+"\n"), 0, 0, "use a newer program"},
 		"another format":   {headed(header{3, "guests/1", salt, 6}), 0, 0, "use a newer program"},
 		"a block of zeros": {strings.Repeat("\x00", 90) + good[90:], 1, 0, "was overwritten or reformatted"},
 		"no beginning":     {good[at(2):], 1, 0, "was overwritten or reformatted"},
@@ -259,6 +262,20 @@ func TestCheckReport(t *testing.T) {
 	}
 	if files, _ := filepath.Glob(path + "*"); len(files) != 1 {
 		t.Errorf("files after Check: %q", files)
+	}
+}
+
+func TestCheckClosesFile(t *testing.T) {
+	d, _ := filled(t)
+	closed := false
+	d.fault = func(call, _ string) fault {
+		closed = closed || call == "close"
+		return fault{}
+	}
+	_, err := Check(memPath, memOptions(d), ignore)
+	check(t, err)
+	if !closed {
+		t.Error("Check left the file open")
 	}
 }
 
