@@ -13,6 +13,9 @@ import (
 	"example.com/events/internal/httpapi"
 )
 
+// errNoServer is wrapped by errors of dialSocket if the data file has no socket that a server listens on.
+var errNoServer = errors.New("no server can be reached")
+
 // A reader reads the body of a response.
 type reader func(body io.Reader) error
 

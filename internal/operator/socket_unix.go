@@ -8,9 +8,19 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 )
+
+// socketPath returns the path of the socket of a data file, whose symbolic links are followed.
+func socketPath(data string) string {
+	resolved, err := filepath.EvalSymlinks(data)
+	if err == nil {
+		data = resolved
+	}
+	return data + ".sock"
+}
 
 // Listen creates the socket of a data file, with mode 0600. It replaces an old socket, so the caller must
 // have locked the data file.
