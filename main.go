@@ -346,7 +346,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 			return fmt.Errorf("seed: %w", err)
 		}
 	}
-	d, err := newDouble(config, seed, Config{Logger: logger, NewEventStatus: *flags.newEventStatus})
+	d, err := newDouble(config, seed, logger, *flags.newEventStatus)
 	if err != nil {
 		return err
 	}
@@ -390,15 +390,15 @@ func (c *command) double(ctx context.Context, args []string) error {
 	return httpapi.Serve(ctx, 0, s)
 }
 
-// newDouble returns a double whose stores are configured by storeConfig, except for Now and NewID. They begin
-// with the records in seed.
-func newDouble(config testdouble.Config, seed []byte, storeConfig Config) (*testdouble.Double, error) {
+// newDouble returns a double whose stores begin with the records in seed.
+func newDouble(
+	config testdouble.Config, seed []byte, logger *slog.Logger, newEventStatus string,
+) (*testdouble.Double, error) {
 	config.BasePath = BasePath
 	config.NewServer = func(now func() time.Time, newID func(kind, owner string) string) testdouble.Server {
-		sc := storeConfig
-		sc.Now = now
-		sc.NewID = newID
-		a := newAPI(NewStore(&sc))
+		a := newAPI(NewStore(&Config{
+			Now: now, NewID: newID, Logger: logger, NewEventStatus: newEventStatus,
+		}))
 		a.changeLevel = slog.LevelDebug
 		return a
 	}
