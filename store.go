@@ -77,6 +77,7 @@ type Guest struct {
 	Email     *string   `json:"email" schema:"email"` // unique within an event, ignoring case
 	Name      *string   `json:"name" schema:"chars=1-255"`
 
+	// If empty, Status is pending for an event that requires approval, and approved for others.
 	Status string `json:"status" schema:"one_of=invited|pending|approved|declined|waitlist|cancelled"`
 
 	RegisteredAt *time.Time `json:"registered_at"` // nil while invited
