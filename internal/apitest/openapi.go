@@ -226,8 +226,12 @@ func Validate(schema, value any, place string, closed bool) (problems []string) 
 				add("doesn't match %s", pattern)
 			}
 		case "type":
-			if typeOf(value) != words {
-				add("is of type %s, want %s", typeOf(value), words)
+			types, ok := argument.([]any)
+			if !ok {
+				types = []any{argument}
+			}
+			if !slices.Contains(types, any(typeOf(value))) {
+				add("is of type %s, want %v", typeOf(value), argument)
 			}
 		case "const":
 			if value != argument {
