@@ -21,6 +21,7 @@ import (
 	"example.com/events/internal/apitest"
 	"example.com/events/internal/httpapi"
 	"example.com/events/internal/strict"
+	"example.com/events/internal/testdouble"
 )
 
 const base = events.BasePath
@@ -45,21 +46,18 @@ func concrete(path string) string { return strings.ReplaceAll(path, "{id}", "evt
 // The document has the operations of the server, which serves it.
 func TestOperations(t *testing.T) {
 	t.Parallel()
+	served := events.New(events.NewStore(nil)).(testdouble.Server).Mux().Operations()
 	for _, name := range apitest.Operations() {
-		method, path, _ := strings.Cut(name, " ")
-		r := newService(t).Do(method, concrete(path), "")
-		if slices.Contains([]int{404, 405}, r.Status) {
-			t.Errorf("%s, want what is described", r)
+		if !slices.Contains(served, name) {
+			t.Errorf("openapi.json has %s: got no route in api.go, want one", name)
+		}
+	}
+	for _, name := range served {
+		if !slices.Contains(apitest.Operations(), name) {
+			t.Errorf("api.go has a route for %s: got no operation in openapi.json, want one", name)
 		}
 	}
 	s := newService(t)
-	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
-		for path := range apitest.Document()["paths"].(object) {
-			if apitest.FindOperation(method, base+concrete(path)) == "" {
-				s.Do(method, concrete(path), "").WantStatus(t, 405)
-			}
-		}
-	}
 	file, err := os.ReadFile("../../openapi.json")
 	if err != nil {
 		t.Fatal(err)
