@@ -100,16 +100,9 @@ func (osFS) Create(path string, like file) (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if like == nil {
-		return f, nil
+	if like != nil {
+		copyOwner(f, like.(*os.File))
 	}
-	info, err := like.(*os.File).Stat()
-	if err != nil {
-		f.Close()
-		os.Remove(path)
-		return nil, err
-	}
-	copyOwner(f, info)
 	return f, nil
 }
 

@@ -4,7 +4,6 @@ package commitlog
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"syscall"
 )
@@ -38,9 +37,13 @@ func (osFS) Replace(tmp, old file, path string) (file, error) {
 
 // copyOwner gives f the owner, group and mode of another file, so that a rewrite by root doesn't take the
 // file away from its service. Users who may not change the owner become the owner, with mode 0600.
-func copyOwner(f *os.File, info fs.FileInfo) {
+func copyOwner(f, like *os.File) {
+	info, err := like.Stat()
+	if err != nil {
+		return
+	}
 	stat := info.Sys().(*syscall.Stat_t)
-	err := f.Chown(int(stat.Uid), int(stat.Gid))
+	err = f.Chown(int(stat.Uid), int(stat.Gid))
 	if err == nil {
 		f.Chmod(info.Mode().Perm())
 	}

@@ -3,7 +3,6 @@ package commitlog
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"syscall"
 	"unsafe"
@@ -38,4 +37,4 @@ func (o osFS) Replace(tmp, old file, path string) (file, error) {
 }
 
 // copyOwner does nothing: files inherit their permissions from the directory.
-func copyOwner(*os.File, fs.FileInfo) {}
+func copyOwner(_, _ *os.File) {}
