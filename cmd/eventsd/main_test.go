@@ -29,7 +29,7 @@ func TestMainFunction(t *testing.T) {
 	if len(stdout) > 0 {
 		t.Errorf("stdout %q, want nothing", stdout)
 	}
-	const want = "eventsd: seed -: the records are not a JSON array: "
+	const want = "eventsd: seed: the records are not a JSON array: "
 	if got := stderr.String(); !strings.HasPrefix(got, want) {
 		t.Errorf("stderr %q, want %q", got, want)
 	}

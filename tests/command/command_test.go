@@ -7,6 +7,7 @@ package command
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -144,6 +145,7 @@ func shell(t *testing.T, dir, script string, variables ...string) *exec.Cmd {
 	cmd.Env = append([]string{
 		"PATH=" + programs + ":" + os.Getenv("PATH"),
 		"GORACE=atexit_sleep_ms=0",
+		"GOCOVERDIR=" + cmp.Or(os.Getenv("GOCOVERDIR"), programs), // with go test -cover, it must be set
 		"EVENTSD_ADDR=127.0.0.1:0",
 	}, variables...)
 	cmd.ExtraFiles = []*os.File{running.read}
