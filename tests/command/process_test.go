@@ -283,7 +283,7 @@ func TestFullDisk(t *testing.T) {
 	if status := p.stop(syscall.SIGTERM); status != 0 {
 		t.Errorf("status: got %d, want 0: %s", status, &p.stderr)
 	}
-	if n := strings.Count(p.stderr.String(), "file too large"); n != 1 {
+	if n := strings.Count(p.stderr.String(), `file too large"`); n != 1 {
 		t.Errorf("lines with the cause in the log: got %d, want 1: %s", n, &p.stderr)
 	}
 	key := p.line("api_key")
