@@ -22,7 +22,7 @@ func LogRequests(
 			}
 			logger.Info("request",
 				"method", r.Method,
-				"path", Redact(r.URL.EscapedPath()),
+				"path", Redact(r.URL.Path), // decoded, so that no encoding hides a key
 				"route", r.Pattern,
 				"status", counted.status,
 				"duration", time.Since(start),
