@@ -173,7 +173,7 @@ func (a *api) createEvent(w http.ResponseWriter, r httpapi.Request, body []byte)
 	if err != nil {
 		return err
 	}
-	event, replayed, err := a.store.addEvent(r.Context(), r.Caller.UserID, body, key)
+	event, replayed, err := a.store.addEvent(r.Caller.UserID, body, key)
 	httpapi.RestartWriteTimeout(r.Context(), w) // a slow disk takes no time from the response
 	if err != nil {
 		return err

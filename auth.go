@@ -1,7 +1,6 @@
 package events
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -106,7 +105,7 @@ var keyRequestSchema = schema.Of(keyRequest{}, nil)
 
 // issueKey creates a key with the chosen secret or, if that is empty, with a random one.
 func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, err error) {
-	err = s.db.Batch(context.Background(), func(tx *jsondb.Tx) error {
+	err = s.db.Batch(func(tx *jsondb.Tx) error {
 		userID, err := s.findOrCreateUser(tx, r)
 		if err != nil {
 			return err
@@ -193,7 +192,7 @@ func (s *Store) RevokeKey(keyID string) error {
 
 // revokeKey also reports whether it has changed the key.
 func (s *Store) revokeKey(keyID string) (changed bool, err error) {
-	err = s.db.Batch(context.Background(), func(tx *jsondb.Tx) error {
+	err = s.db.Batch(func(tx *jsondb.Tx) error {
 		var k Key
 		row := tx.Get("key", keyID)
 		if row == nil {

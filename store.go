@@ -3,7 +3,6 @@ package events
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -294,16 +293,16 @@ func (s *Store) Err() error { return s.db.Err() }
 
 // addEvent creates an event from the body of a request by its host. If the host has already created one
 // with this idempotency key and body, it returns that event, and replayed is true. The key may be empty.
-func (s *Store) addEvent(
-	ctx context.Context, host string, body []byte, idempotencyKey string,
-) (event *jsondb.Row, replayed bool, err error) {
+func (s *Store) addEvent(host string, body []byte, idempotencyKey string) (
+	event *jsondb.Row, replayed bool, err error,
+) {
 	var e Event
 	p := eventSchema.Unmarshal(body, &e, schema.FromClient)
 	checkTimes(&e, p)
 	problems := p.All()
 	e.HostID = host
 	sum := digest(body)
-	err = s.db.Batch(ctx, func(tx *jsondb.Tx) error {
+	err = s.db.Batch(func(tx *jsondb.Tx) error {
 		// The key comes before the problems, because a body that is wrong is also another body than that of
 		// the first request.
 		var firstSum string

@@ -193,9 +193,6 @@ func (m *Mux) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if !ok {
 		e = m.ToError(err)
 	}
-	if e == nil && errors.Is(err, r.Context().Err()) { // the client is gone
-		panic(http.ErrAbortHandler)
-	}
 	if e == nil {
 		id := rand.Text()
 		m.Logger.Error("request failed", "id", id, "route", r.Pattern, "error", err)

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -357,39 +356,6 @@ func TestAbort(t *testing.T) {
 			if !regexp.MustCompile(tt.log).MatchString(log.String()) {
 				t.Errorf("log = %s, want %s", &log, tt.log)
 			}
-		})
-	}
-}
-
-// TestMuxWithoutClient tests that a request that is given up is not logged, but a bug in its handler is.
-func TestMuxWithoutClient(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name   string
-		handle func(Request) error
-		log    string // a regular expression
-	}{
-		{"the error of the context", func(r Request) error { return r.Context().Err() }, "^$"},
-		{"another error", func(Request) error { return errors.New("the cause") }, "the cause"},
-		{"a panic", func(Request) error { panic("the cause") }, "panic: the cause"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var log bytes.Buffer
-			m := NewMux("", []Route{{
-				Operation: "GET /x",
-				Handle:    func(_ http.ResponseWriter, r Request) error { return tt.handle(r) },
-			}})
-			m.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			defer func() {
-				recover() // http.ErrAbortHandler
-				if !regexp.MustCompile(tt.log).MatchString(log.String()) {
-					t.Errorf("log = %s, want %s", &log, tt.log)
-				}
-			}()
-			m.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/x", nil))
 		})
 	}
 }

@@ -33,7 +33,7 @@ func BenchmarkCreate(b *testing.B) {
 	b.SetParallelism(64 / runtime.GOMAXPROCS(0))
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			err := db.Batch(b.Context(), func(tx *Tx) error {
+			err := db.Batch(func(tx *Tx) error {
 				tx.Put(benchEvent(n.Add(1)))
 				return nil
 			})

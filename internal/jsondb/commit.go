@@ -2,7 +2,6 @@ package jsondb
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -22,7 +21,6 @@ const (
 
 // call is one call of Batch or Update.
 type call struct {
-	ctx  context.Context
 	f    func(*Tx) error
 	err  error         // result
 	done chan struct{} // closed once err is final
@@ -103,9 +101,6 @@ func (db *DB) try(tx *Tx, c *call) (err error) {
 	}()
 	if db.closed {
 		return ErrClosed
-	}
-	if c.ctx.Err() != nil {
-		return c.ctx.Err()
 	}
 	err = c.f(tx)
 	if err == nil && db.log != nil {

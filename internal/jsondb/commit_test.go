@@ -2,7 +2,6 @@ package jsondb
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,10 +13,10 @@ import (
 )
 
 // newCalls returns calls of Batch, to be committed together.
-func newCalls(t *testing.T, fs ...func(*Tx) error) []*call {
+func newCalls(fs ...func(*Tx) error) []*call {
 	var calls []*call
 	for _, f := range fs {
-		calls = append(calls, &call{ctx: t.Context(), f: f, done: make(chan struct{})})
+		calls = append(calls, &call{f: f, done: make(chan struct{})})
 	}
 	return calls
 }
@@ -45,7 +44,7 @@ func TestBatchSharesCommits(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range 20 {
 		wg.Go(func() {
-			err := db.Batch(t.Context(), put(row{id: fmt.Sprint("usr_", n)}))
+			err := db.Batch(put(row{id: fmt.Sprint("usr_", n)}))
 			if err != nil {
 				t.Errorf("Batch: %v", err)
 			}
@@ -81,7 +80,7 @@ func TestBatchSplitsCommits(t *testing.T) {
 		id := fmt.Sprint("usr_", n)
 		fs = append(fs, put(row{id: id, name: strings.Repeat("x", 400_000) + id}))
 	}
-	calls := newCalls(t, fs...)
+	calls := newCalls(fs...)
 	db.commitAll(calls)
 	for _, c := range calls {
 		if c.err != nil {
@@ -116,14 +115,14 @@ func TestFailedCommit(t *testing.T) {
 		}
 	}
 	look := func(*Tx) error { return nil }
-	unchanged := newCalls(t, look, create("usr_1"))
+	unchanged := newCalls(look, create("usr_1"))
 	db.commitAll(unchanged)
 	for i, want := range []error{nil, errTest} {
 		if unchanged[i].err != want {
 			t.Errorf("call %d of a commit without changes returns %v, want %v", i, unchanged[i].err, want)
 		}
 	}
-	calls := newCalls(t, look, create("usr_1"), create("usr_2"), create("usr_2"), look)
+	calls := newCalls(look, create("usr_1"), create("usr_2"), create("usr_2"), look)
 	db.commitAll(calls)
 	for i, c := range calls {
 		if !errors.Is(c.err, ErrNotWritten) {
@@ -150,7 +149,7 @@ func TestFailureIsLoggedOnce(t *testing.T) {
 		return nil
 	}
 	for range 3 {
-		err := db.Batch(t.Context(), fail)
+		err := db.Batch(fail)
 		if !errors.Is(err, ErrNotWritten) {
 			t.Fatalf("Batch = %v, want ErrNotWritten", err)
 		}
@@ -177,7 +176,7 @@ func TestFailureIsLoggedOnce(t *testing.T) {
 func TestPanicIsReturned(t *testing.T) {
 	t.Parallel()
 	db := openDB(t, newFile(t), testOptions())
-	calls := newCalls(t,
+	calls := newCalls(
 		put(row{id: "usr_1"}),
 		func(tx *Tx) error {
 			tx.Delete("usr_1")
@@ -204,7 +203,7 @@ func TestPanicAtKey(t *testing.T) {
 	o := testOptions()
 	o.Now = func() time.Time { return time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) }
 	db := openDB(t, path, o)
-	calls := newCalls(t,
+	calls := newCalls(
 		put(row{id: "usr_1"}),
 		func(tx *Tx) error {
 			tx.Put([]byte(row{id: "usr_2"}.json()))
@@ -229,20 +228,6 @@ func TestPanicAtKey(t *testing.T) {
 	}
 }
 
-func TestBatchAfterContext(t *testing.T) {
-	t.Parallel()
-	db := openDB(t, newFile(t), testOptions())
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	err := db.Batch(ctx, put(row{id: "usr_1"}))
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("Batch = %v, want context.Canceled", err)
-	}
-	if find(db, "usr_1") != nil {
-		t.Error("the call was committed")
-	}
-}
-
 func TestClose(t *testing.T) {
 	t.Parallel()
 	path := newFile(t)
@@ -252,7 +237,7 @@ func TestClose(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Close: %v", err)
 		}
-		err = db.Batch(t.Context(), put(row{id: "usr_2"}))
+		err = db.Batch(put(row{id: "usr_2"}))
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("Batch = %v, want ErrClosed", err)
 		}
@@ -377,7 +362,7 @@ func TestPutPanics(t *testing.T) {
 	mustBatch(t, db, put(row{id: "usr_1"}, row{id: "usr_2"}, first))
 	want := dump(db)
 	for _, test := range tests {
-		err := db.Batch(t.Context(), func(tx *Tx) error {
+		err := db.Batch(func(tx *Tx) error {
 			tx.Put([]byte(test.json))
 			return nil
 		})
@@ -533,7 +518,7 @@ func TestRollbackOfKeys(t *testing.T) {
 	mustBatch(t, db, create("evt_old"))
 	now = now.Add(keyLifetime)
 	mustBatch(t, db, create("evt_new"))
-	db.commitAll(newCalls(t,
+	db.commitAll(newCalls(
 		func(tx *Tx) error {
 			tx.Delete("evt_new")
 			tx.Put([]byte(row{id: "evt_old", parent: "usr_1", version: 2}.json()))

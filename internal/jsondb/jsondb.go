@@ -3,7 +3,7 @@
 //
 //	db, err := jsondb.Open("events.json", jsondb.Options{Tables: tables, Formats: []string{"events/1"}})
 //	…
-//	err = db.Batch(ctx, func(tx *jsondb.Tx) error {
+//	err = db.Batch(func(tx *jsondb.Tx) error {
 //		tx.Put([]byte(`{"id":"usr_1","name":"Ada","created_at":"2027-01-01T09:00:00Z"}`))
 //		return nil
 //	})
@@ -46,7 +46,6 @@ package jsondb
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -275,14 +274,13 @@ func (db *DB) table(prefix string) *Table {
 // concurrent calls. It returns when the changes are durable and visible to View. If f fails or panics, Batch
 // returns that error, and nothing that f did is committed.
 //
-// f runs once, on any goroutine, unless ctx is done before its turn: then Batch returns the error of ctx.
-// Later, ctx has no effect. If the commit fails, Batch returns [ErrNotWritten], whatever f returned: f may
-// have seen pending changes of other calls.
+// f runs once, on any goroutine. If the commit fails, Batch returns [ErrNotWritten], whatever f returned: f
+// may have seen pending changes of other calls.
 //
 // f must not call Batch, Update or Close, and must not exit the goroutine as [testing.T.FailNow] does: the
 // other calls of the commit wait for it.
-func (db *DB) Batch(ctx context.Context, f func(*Tx) error) error {
-	c := &call{ctx: ctx, f: f, done: make(chan struct{})}
+func (db *DB) Batch(f func(*Tx) error) error {
+	c := &call{f: f, done: make(chan struct{})}
 	if db.log == nil {
 		db.commitAll([]*call{c})
 		return c.err
@@ -301,7 +299,7 @@ func (db *DB) Batch(ctx context.Context, f func(*Tx) error) error {
 // Update calls f in a transaction that has a commit of its own and may be of any size. In all else it is like
 // [DB.Batch].
 func (db *DB) Update(f func(*Tx) error) error {
-	c := &call{ctx: context.Background(), f: f, done: make(chan struct{})}
+	c := &call{f: f, done: make(chan struct{})}
 	db.commitAll([]*call{c})
 	return c.err
 }

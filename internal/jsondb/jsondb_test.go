@@ -82,7 +82,7 @@ func newFile(t *testing.T) (path string) { return filepath.Join(t.TempDir(), "ev
 
 func mustBatch(t *testing.T, db *DB, f func(*Tx) error) {
 	t.Helper()
-	err := db.Batch(t.Context(), f)
+	err := db.Batch(f)
 	if err != nil {
 		t.Fatalf("Batch: %v", err)
 	}
@@ -340,7 +340,7 @@ func testModel(t *testing.T, seed uint64) {
 				m = tried
 				return nil
 			}
-			calls = append(calls, &call{ctx: t.Context(), f: f, done: make(chan struct{})})
+			calls = append(calls, &call{f: f, done: make(chan struct{})})
 		}
 		db.commitAll(calls)
 		db.View(func(tx *Tx) {

@@ -2,7 +2,6 @@ package jsondb
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -43,7 +42,7 @@ func createForever(path string) {
 			for i := 0; ; i++ {
 				id := fmt.Sprintf("usr_%d_%d_%d", start, n, i)
 				f := put(row{id: id, name: strings.Repeat("x", i%5000) + id})
-				if db.Batch(context.Background(), f) == nil {
+				if db.Batch(f) == nil {
 					fmt.Println("created", id)
 				}
 			}
