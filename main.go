@@ -40,10 +40,9 @@ const (
 // arguments. After "double -- COMMAND" it is the status of that command. The cause of a failure is one line
 // on stderr.
 //
-// Flags that aren't given are read from environ, which has the form of [os.Environ]: -new-event-status from
-// EVENTSD_NEW_EVENT_STATUS. A server runs until ctx is done or the process gets SIGINT, SIGTERM or SIGHUP.
-// Run looks at nothing else of the process. All goroutines that it started have ended when it returns,
-// except one that reads stdin.
+// Flags of servers that aren't given, and -data, are read from environ, which has the form of [os.Environ]:
+// -new-event-status from EVENTSD_NEW_EVENT_STATUS. A server runs until ctx is done or the process gets
+// SIGINT, SIGTERM or SIGHUP. When Run returns, only a goroutine that reads stdin may be left.
 func Run(
 	ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {

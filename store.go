@@ -374,8 +374,8 @@ func randomID(kind, _ string) string {
 }
 
 // setCreatedAt sets the time of creation of a row unless it is given. By the system clock, it is later than
-// every time that the store has set before and every created_at that is committed. So a record from the
-// future counts only if it is not refused.
+// every time that the store has set before and every created_at that is committed. So an array that
+// is refused doesn't move the time forward.
 func (s *Store) setCreatedAt(tx *jsondb.Tx, created *time.Time) {
 	if !created.IsZero() {
 		return

@@ -26,8 +26,6 @@ const digestOfAda = "b1aaff9b6c5215975360b40d0350bbf0c1807c59b46979f03edbed2d747
 
 func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
-	s := apitest.New(t, apitest.Memory, nil)
-	before := s.Dump()
 	for _, tt := range []struct{ name, records, want string }{
 		{"not JSON", `[{"user":`, "the records are not a JSON array: line 1, column 10"},
 		{"not an array", `{"user":{}}`, "the records are not a JSON array: line 1, column 1"},
@@ -107,6 +105,8 @@ func TestApplyRefuses(t *testing.T) {
 			`record 3: guest: event_id "evt_n" is not known`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			s := apitest.New(t, apitest.Memory, nil)
+			before := s.Dump()
 			err := s.Store.ApplyJSON([]byte(tt.records))
 			if _, ok := errors.AsType[*events.RecordError](err); !ok {
 				t.Fatalf("ApplyJSON(%s): got %v, want a RecordError", tt.records, err)

@@ -103,7 +103,8 @@ func TestWrongClients(t *testing.T) {
 						failed = true // the client has half an event
 					}
 					if failed != red[name] {
-						t.Errorf("%s: error %v, %d events, %d hits", name, err, countEvents(srv), f.Hits())
+						t.Errorf("fault %q: got failure %v, want %v: error %v, %d events, %d hits of %d",
+							name, failed, red[name], err, countEvents(srv), f.Hits(), fault.Times)
 					}
 				})
 			}

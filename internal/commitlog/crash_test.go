@@ -182,7 +182,8 @@ func openContent(d *memDisk) (l *Log, content string, err error) {
 
 func (p *process) opened(l *Log, content, before string) bool {
 	if !slices.Contains(p.contents, content) {
-		p.crasher.fail("content %s\nallowed %s\nfile %s", brief(content), brief(p.contents...), brief(before))
+		p.crasher.fail("content: got %s, want one of %s\nfile %s",
+			brief(content), brief(p.contents...), brief(before))
 		return false
 	}
 	p.log = l

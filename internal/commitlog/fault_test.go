@@ -67,13 +67,13 @@ func failCall(t *testing.T, call string, k int, f fault) (failed bool) {
 	d.fault = nil
 	s.start("at the end")
 	if len(s.crasher.failed) > 0 {
-		t.Fatalf("%s %d fails (%+v): %s", call, k, f, s.crasher.failed[0])
+		t.Fatalf("a crash after %s call %d failed with %v: %s", call, k, f.err, s.crasher.failed[0])
 	}
 	unreported := []string{"remove", "close"} // an unfinished rewrite may stay; files were synced before
 	logged := strings.Contains(d.log.String(), "without an empty commit")
 	silent := failed && !reported && !logged
 	if silent && !slices.Contains(unreported, call) {
-		t.Errorf("%s %d failed (%+v), and nothing reported it", call, k, f)
+		t.Errorf("%s call %d failed with %v, and nothing reported it", call, k, f.err)
 	}
 	return failed
 }

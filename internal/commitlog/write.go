@@ -17,7 +17,7 @@ import (
 // After an error that wraps [ErrBroken], it is unknown whether the commit will be there when the file is
 // opened again, but never a part of it. After any other error it won't be there, and later calls may succeed.
 func (l *Log) Append(records []byte) error {
-	err := l.writable()
+	err := l.checkFile()
 	if err != nil {
 		return err
 	}
@@ -69,9 +69,9 @@ func (l *Log) appendEmpty() {
 	}
 }
 
-// writable returns the error that keeps the log from being written, or nil. The file at the path must be
-// the open one, with the length that the last write left.
-func (l *Log) writable() error {
+// checkFile returns the error that keeps the log from being written, or nil. It breaks the log if the file at
+// the path isn't the open one, or hasn't the length that the last write left.
+func (l *Log) checkFile() error {
 	if l.Err() != nil {
 		return l.Err()
 	}
@@ -89,7 +89,7 @@ func (l *Log) writable() error {
 // until the next one is requested. If Rewrite returns an error that wraps [ErrBroken], it is unknown whether
 // the file was replaced; after any other error, the old file is still in use.
 func (l *Log) Rewrite(commits iter.Seq[[]byte], n int) error {
-	err := l.writable()
+	err := l.checkFile()
 	if err != nil {
 		return err
 	}
