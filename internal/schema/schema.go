@@ -77,14 +77,13 @@ var flagNames = []string{"required", "fixed", "server", "empty_is_null", "json"}
 
 // Of returns the schema of a struct, or of the struct that a pointer points to, with the caller's
 // own rules, which may be nil. Fields that are promoted from embedded structs are included. A field
-// that encoding/json leaves out (json:"-") has the name of the Go field in lower case. A field with
-// the tag schema:"-" is left out. Of panics if a tag has a word that is neither a rule nor a flag.
+// that encoding/json leaves out (json:"-") has the name of the Go field in lower case. Of panics if a tag
+// has a word that is neither a rule nor a flag.
 func Of(object any, rules Rules) Schema {
 	var schema Schema
 	structType := reflect.Indirect(reflect.ValueOf(object)).Type()
 	for _, structField := range reflect.VisibleFields(structType) {
-		tag := structField.Tag.Get("schema")
-		if structField.Anonymous || !structField.IsExported() || tag == "-" {
+		if structField.Anonymous || !structField.IsExported() {
 			continue
 		}
 		f := field{index: structField.Index}
@@ -92,7 +91,7 @@ func Of(object any, rules Rules) Schema {
 		if f.name == "-" {
 			f.name = strings.ToLower(structField.Name)
 		}
-		for word := range strings.FieldsSeq(tag) {
+		for word := range strings.FieldsSeq(structField.Tag.Get("schema")) {
 			f.addWord(word, rules)
 		}
 		schema = append(schema, f)

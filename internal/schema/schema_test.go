@@ -431,7 +431,6 @@ func TestOf(t *testing.T) {
 		Secret string `json:"-"`
 		Clay
 		Spouts json.RawMessage `json:"spouts" schema:"json"`
-		Hidden string          `json:"hidden" schema:"-"`
 		weight int             // unexported, so it is no field of the object
 	}
 	_ = pot{}.weight
