@@ -337,7 +337,7 @@ func TestCreatedAtIncreases(t *testing.T) {
 			}
 			last = created
 		}
-	}, apitest.Memory, apitest.Reopened) // the clock of a double stands still
+	}, apitest.Memory, apitest.Reopened) // the clock of a double doesn't move
 }
 
 // The first check that fails decides the response.
@@ -660,7 +660,7 @@ func TestIdempotencyKeyExpires(t *testing.T) {
 		wantReplay(t, s.Create(newEvent, "Idempotency-Key: k"), first)
 		now = now.Add(time.Nanosecond)
 		wantCreated(t, s.Create(newEvent, "Idempotency-Key: k"))
-	}, apitest.Memory, apitest.Reopened) // the clock of a double stands still
+	}, apitest.Memory, apitest.Reopened) // the clock of a double doesn't move
 }
 
 func TestIdempotencyKeyForm(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package apitest has what the tests of the API share: a seed, services over each kind of store, and
+// Package apitest has helpers for the tests of the API: a seed, services over each kind of store, and
 // responses that are compared with openapi.json.
 package apitest
 
@@ -84,7 +84,7 @@ func Run(t *testing.T, test func(t *testing.T, mode Mode), modes ...Mode) {
 
 // Service is the API over a store with the seed. Its requests have Ada's key.
 type Service struct {
-	Path    string // of the data file
+	Path    string // path of the data file
 	Store   *events.Store
 	Handler http.Handler
 
@@ -287,7 +287,7 @@ type Response struct {
 	Body    string
 }
 
-// String returns what a failed test needs: method, target, status and body.
+// String returns the method, target, status and body, for the message of a failed test.
 func (r Response) String() string {
 	return fmt.Sprintf("%.200s: got %d %.1000s", r.Request, r.Status, r.Body)
 }
