@@ -98,29 +98,21 @@ func (c *command) run(ctx context.Context, args []string) error {
 			return s.run(ctx, args[len(words):])
 		}
 	}
-	if args[0] == "key" {
-		return cli.Usagef("key must be followed by issue, list or revoke; see eventsd help key")
-	}
 	return cli.Usagef("unknown subcommand %q; see eventsd help", args[0])
 }
 
-// help explains the subcommand that args name, or lists the subcommands that begin with them.
+// help explains the subcommand that args name, or lists all subcommands.
 func (c *command) help(ctx context.Context, args []string) error {
-	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		args = nil
-	}
-	prefix := strings.Join(args, " ")
+	name := strings.Join(args, " ")
 	list := ""
 	for _, s := range c.subcommands() {
-		if s.name == prefix {
+		if s.name == name {
 			return s.run(ctx, []string{"-h"})
 		}
-		if prefix == "" || strings.HasPrefix(s.name, prefix+" ") {
-			list += fmt.Sprintf("  %-10s  %s\n", s.name, s.summary)
-		}
+		list += fmt.Sprintf("  %-10s  %s\n", s.name, s.summary)
 	}
-	if list == "" {
-		return cli.Usagef("unknown subcommand %q; see eventsd help", prefix)
+	if name != "" && !strings.HasPrefix(name, "-") {
+		return cli.Usagef("unknown subcommand %q; see eventsd help", name)
 	}
 	return c.Printf("eventsd serves the public REST API of an events networking service.\n\n"+
 		"Usage: eventsd [SUBCOMMAND] [FLAGS]\n\n%s\nSee eventsd help SUBCOMMAND for its flags.\n", list)
