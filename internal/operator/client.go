@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,28 +17,12 @@ import (
 // errNoServer is wrapped by errors of dialSocket if the data file has no socket that a server listens on.
 var errNoServer = errors.New("no server can be reached")
 
-// A reader reads the body of a response.
-type reader func(body io.Reader) error
-
-// decode returns a reader that decodes JSON into a value.
-func decode(value any) reader {
-	return func(body io.Reader) error { return json.NewDecoder(body).Decode(value) }
-}
-
-// copyTo returns a reader that copies the body to w.
-func copyTo(w io.Writer) reader {
-	return func(body io.Reader) error {
-		_, err := io.Copy(w, body)
-		return err
-	}
-}
-
-// call sends a request to the server of a data file, and reads the response. If no server is running, it
-// opens the file and serves its routes to itself.
-func (c *Commands) call(ctx context.Context, data, method, path string, body io.Reader, read reader) error {
+// call sends a request to the server of a data file, and writes the body of the response to w. If no server
+// is running, it opens the file and serves its routes to itself.
+func (c *Commands) call(ctx context.Context, data, method, path string, body io.Reader, w io.Writer) error {
 	conn, err := dialSocket(data)
 	if err == nil {
-		return exchange(ctx, conn, method, path, body, read)
+		return exchange(ctx, conn, method, path, body, w)
 	}
 	if !errors.Is(err, errNoServer) {
 		return err
@@ -46,7 +31,7 @@ func (c *Commands) call(ctx context.Context, data, method, path string, body io.
 	if err != nil {
 		conn, dialErr := dialSocket(data) // a server that was starting holds the lock, and listens now
 		if dialErr == nil {
-			return exchange(ctx, conn, method, path, body, read)
+			return exchange(ctx, conn, method, path, body, w)
 		}
 		return err
 	}
@@ -58,15 +43,27 @@ func (c *Commands) call(ctx context.Context, data, method, path string, body io.
 	}
 	conn, server := net.Pipe()
 	httpapi.ServeConn(&http.Server{Handler: handler}, server)
-	err = exchange(ctx, conn, method, path, body, read)
+	err = exchange(ctx, conn, method, path, body, w)
 	closeErr := file.Close()
 	return cmp.Or(err, closeErr)
 }
 
-// exchange sends one request on a connection, reads the response and closes the connection. If the response
-// is an error, it returns the message.
+// callJSON sends a request like call, decodes the JSON in the response into a value and returns its text.
+func (c *Commands) callJSON(
+	ctx context.Context, data, method, path string, body io.Reader, value any,
+) (text []byte, err error) {
+	var response bytes.Buffer
+	err = c.call(ctx, data, method, path, body, &response)
+	if err != nil {
+		return nil, err
+	}
+	return response.Bytes(), json.Unmarshal(response.Bytes(), value)
+}
+
+// exchange sends one request on a connection, writes the body of the response to w and closes the connection.
+// If the response is an error, it returns the message instead.
 func exchange(
-	ctx context.Context, conn net.Conn, method, path string, body io.Reader, read reader,
+	ctx context.Context, conn net.Conn, method, path string, body io.Reader, w io.Writer,
 ) error {
 	defer conn.Close()
 	r, err := http.NewRequestWithContext(ctx, method, "http://operator"+path, body)
@@ -83,7 +80,8 @@ func exchange(
 	}
 	defer response.Body.Close()
 	if response.StatusCode < 300 {
-		return read(response.Body)
+		_, err := io.Copy(w, response.Body)
+		return err
 	}
 	message := errorMessage(response)
 	if message == "" {

@@ -53,18 +53,14 @@ func (c *Commands) KeyIssue(ctx context.Context, args []string) error {
 		return cli.Usagef("key issue needs -user ID, or -email EMAIL and, for a new user, -name NAME")
 	}
 	request := strict.Encode(map[string]string{"user_id": *user, "email": *email, "name": *name})
-	var issued struct {
-		ID   string `json:"id"`
-		Key  string `json:"key"`
-		User string `json:"user"`
-	}
-	err := c.call(ctx, *data, "POST", "/keys", bytes.NewReader(request), decode(&issued))
+	var issued struct{ ID, Key, User string }
+	text, err := c.callJSON(ctx, *data, "POST", "/keys", bytes.NewReader(request), &issued)
 	if err != nil {
 		return err
 	}
 	c.Notify("issued %s for %s; the secret is shown only this once", issued.ID, issued.User)
 	if *asJSON {
-		return c.printJSON(strict.Encode(issued))
+		return c.printJSON(text)
 	}
 	return c.Printf("%s\n", issued.Key)
 }
@@ -78,7 +74,7 @@ func (c *Commands) KeyList(ctx context.Context, args []string) error {
 		return err
 	}
 	var list struct{ Data json.RawMessage }
-	err := c.call(ctx, *data, "GET", "/keys", nil, decode(&list))
+	_, err := c.callJSON(ctx, *data, "GET", "/keys", nil, &list)
 	if err != nil {
 		return err
 	}
@@ -117,7 +113,7 @@ func (c *Commands) KeyRevoke(ctx context.Context, args []string) error {
 	if flags.NArg() != 1 || !strings.HasPrefix(id, "key_") {
 		return cli.Usagef("key revoke needs one ID after its flags: key_…, as key list shows it")
 	}
-	err := c.call(ctx, *data, "DELETE", "/keys/"+url.PathEscape(id), nil, copyTo(io.Discard))
+	err := c.call(ctx, *data, "DELETE", "/keys/"+url.PathEscape(id), nil, io.Discard)
 	if err != nil {
 		return err
 	}
@@ -141,7 +137,7 @@ func (c *Commands) Apply(ctx context.Context, args []string) error {
 	}
 	var count struct{ Applied, Unchanged int }
 	stop := c.Progress("apply")
-	err = c.call(ctx, *data, "POST", "/records", bytes.NewReader(records), decode(&count))
+	_, err = c.callJSON(ctx, *data, "POST", "/records", bytes.NewReader(records), &count)
 	stop()
 	if err != nil {
 		return err
@@ -176,11 +172,11 @@ func (c *Commands) Dump(ctx context.Context, args []string) error {
 		return cli.Usagef("-o %s is the data file: give another FILE", *output)
 	}
 	if *output == "-" {
-		return c.call(ctx, *data, "GET", path, nil, copyTo(c.Stdout))
+		return c.call(ctx, *data, "GET", path, nil, c.Stdout)
 	}
 	defer c.Progress("dump")()
 	return cli.WriteFile(*output, func(w io.Writer) error {
-		return c.call(ctx, *data, "GET", path, nil, copyTo(w))
+		return c.call(ctx, *data, "GET", path, nil, w)
 	})
 }
 
@@ -217,13 +213,18 @@ func (c *Commands) Status(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	var s Status
-	err = exchange(ctx, conn, "GET", "/status", nil, decode(&s))
+	var response bytes.Buffer
+	err = exchange(ctx, conn, "GET", "/status", nil, &response)
 	if err != nil {
 		return err
 	}
 	if *asJSON {
-		return c.printJSON(strict.Encode(s))
+		return c.printJSON(response.Bytes())
+	}
+	var s Status
+	err = json.Unmarshal(response.Bytes(), &s)
+	if err != nil {
+		return err
 	}
 	problem := "none"
 	if s.Error != nil {
