@@ -27,9 +27,10 @@ func socketPath(data string) string {
 func Listen(data string) (net.Listener, error) {
 	path := socketPath(data)
 	info, err := os.Lstat(path)
-	if err == nil && info.Mode().Type() == os.ModeSocket {
-		os.Remove(path)
+	if err == nil && info.Mode().Type() != os.ModeSocket {
+		return nil, fmt.Errorf("%s is not a socket: remove it, and start the server again", path)
 	}
+	os.Remove(path) // is there after a kill
 	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
 		// On Linux, this sets the mode before others can connect.
 		return conn.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
