@@ -14,7 +14,7 @@
 // Package eventstest has the test double: this server in memory, with a clock and IDs that repeat on every
 // run, and with faults.
 //
-// The package has no TLS, rate limits or sessions: put a proxy in front of it.
+// Put a proxy in front of it for TLS and rate limits.
 package events
 
 import (

@@ -93,8 +93,8 @@ func (s *Store) IssueKey(userID string) (secret string, key Key, err error) {
 	return s.issueKey(keyRequest{UserID: userID}, "")
 }
 
-// keyRequest asks for a key of the user with an ID, or of the user with an email, who is created with the
-// name if there is none.
+// keyRequest asks for a key of the user with an ID, or of the user with an email. If there is no user with
+// the email, one is created with the name.
 type keyRequest struct {
 	UserID string `json:"user_id"`
 	Name   string `json:"name"`

@@ -207,7 +207,7 @@ var tables = []jsondb.Table{
 // formats are the formats of data files that can be read, the oldest first.
 var formats = []string{"events/1"}
 
-// recode returns a row of an older format in the current one: new fields have their zero values.
+// recode returns a row of an older format in the current one, in which new fields have their zero values.
 func recode[T any](text string) (string, error) {
 	var x T
 	err := json.Unmarshal([]byte(text), &x)
@@ -420,7 +420,7 @@ func (s *Store) Apply(records ...Record) error {
 	return err
 }
 
-// ApplyJSON is like [Store.Apply] for a JSON array of records, but merges them: a field that isn't given
+// ApplyJSON is like [Store.Apply] for a JSON array of records, but merges them. A field that isn't given
 // keeps its value, and null resets it. So applying an array twice changes nothing.
 func (s *Store) ApplyJSON(records []byte) error {
 	_, err := s.applyRecords(strict.ParseArray(records))
@@ -634,7 +634,7 @@ func applyDelete(tx *jsondb.Tx, v strict.Value) (id string, problems []string) {
 	return ids[0], nil
 }
 
-// findExisting returns the row that a record changes: the one with its ID or, if it has none, with the unique
+// findExisting returns the row with the ID of a record or, if the record has no ID, the row with the unique
 // key that its fields give it. It returns nil if the record is a new row.
 func findExisting(tx *jsondb.Tx, v strict.Value, prefix, key string) *jsondb.Row {
 	id := v.Member("id")

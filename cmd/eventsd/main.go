@@ -1,5 +1,5 @@
 // Command eventsd serves the public REST API of an events networking service.
-// Run it with help for what it can do.
+// Its subcommand help lists the others.
 package main
 
 import (

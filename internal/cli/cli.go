@@ -1,5 +1,5 @@
-// Package cli has the parts of the command eventsd that don't depend on what it serves: flags that can be set
-// in the environment, exit statuses, text that is safe to print, files that are written whole or not at all,
+// Package cli has the parts of the command eventsd that know nothing of events: flags that can be set in the
+// environment, exit statuses, text that is safe to print, files that are written whole or not at all,
 // progress on a terminal, and running another program.
 package cli
 

@@ -16,8 +16,8 @@ func (p *Program) ReadInput(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// WriteFile writes a file with mode 0600, whole or not at all: under a temporary name, which becomes its name
-// when everything is on disk. It replaces only regular files. If write fails, nothing is changed.
+// WriteFile writes a file with mode 0600, whole or not at all. It writes a temporary file and renames it when
+// everything is on disk. It replaces only regular files. If write fails, nothing is changed.
 func WriteFile(path string, write func(io.Writer) error) error {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {

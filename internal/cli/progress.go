@@ -43,8 +43,7 @@ func showProgress(w io.Writer, work string) (stop func()) {
 	}
 }
 
-// isTerminal reports whether a stream is a terminal: a character device other than os.DevNull, which often
-// stands in for a stream.
+// isTerminal reports whether a stream is a terminal, which is a character device other than os.DevNull.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {
