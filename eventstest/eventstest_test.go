@@ -35,9 +35,9 @@ func TestNew(t *testing.T) {
 				t.Errorf("Owner.Name = %q, want Test Owner", srv.Owner.Name)
 			}
 			var me events.User
-			got := send(t, srv, getMe)
-			if err := json.Unmarshal([]byte(got.body), &me); err != nil {
-				t.Fatalf("%s: %d %s: %v", getMe, got.status, got.body, err)
+			got := send(srv, getMe)
+			if err := json.Unmarshal([]byte(got.Body), &me); err != nil {
+				t.Fatalf("%s: %d %s: %v", getMe, got.Status, got.Body, err)
 			}
 			if me != srv.Owner {
 				t.Errorf("%s = %+v, want %+v", getMe, me, srv.Owner)
@@ -92,9 +92,9 @@ func TestHandler(t *testing.T) {
 	srv.URL = proxy.URL + events.BasePath
 	srv.Fail(list, eventstest.Fault{Status: 503, Times: 1})
 	for _, want := range []int{503, 200} {
-		got := sendWith(t, proxy.Client(), srv, list, "x-service-api-key: "+srv.Key)
-		if got.status != want {
-			t.Errorf("status = %d, want %d", got.status, want)
+		got := sendWith(proxy.Client(), srv, list, "x-service-api-key: "+srv.Key)
+		if got.Status != want {
+			t.Errorf("status = %d, want %d", got.Status, want)
 		}
 	}
 	if n := len(srv.Requests(list)); n != 2 {
@@ -115,19 +115,19 @@ func TestOptions(t *testing.T) {
 	if srv.Now() != start {
 		t.Errorf("Now() = %v, want %v", srv.Now(), start)
 	}
-	if got := send(t, srv, getMe); !strings.Contains(got.body, `"timezone":"Europe/Paris"`) {
-		t.Errorf("%s = %s, want the time zone Europe/Paris", getMe, got.body)
+	if got := send(srv, getMe); !strings.Contains(got.Body, `"timezone":"Europe/Paris"`) {
+		t.Errorf("%s = %s, want the time zone Europe/Paris", getMe, got.Body)
 	}
-	send(t, srv, create)
+	send(srv, create)
 	for query, want := range map[string]string{
 		"?status=published": `"id":"evt_1"`,
 		"?status=draft":     `"created_at":"2031-05-06T07:08:09Z"`,
 	} {
-		got := send(t, srv, list+query)
-		if !strings.Contains(got.body, want) {
-			t.Errorf("%s%s = %s, want %s", list, query, got.body, want)
+		got := send(srv, list+query)
+		if !strings.Contains(got.Body, want) {
+			t.Errorf("%s%s = %s, want %s", list, query, got.Body, want)
 		}
-		if n := strings.Count(got.body, `"id"`); n != 1 {
+		if n := strings.Count(got.Body, `"id"`); n != 1 {
 			t.Errorf("%s%s has %d events, want 1", list, query, n)
 		}
 	}
@@ -177,9 +177,9 @@ func TestDeterministic(t *testing.T) {
 		key, owner := srv.NewKey(name)
 		transcript := fmt.Sprintln(key, owner)
 		for range 5 {
-			transcript += send(t, srv, create, "x-service-api-key: "+key).body + "\n"
+			transcript += send(srv, create, "x-service-api-key: "+key).Body + "\n"
 		}
-		return transcript + send(t, srv, list+"?limit=2", "x-service-api-key: "+key).body
+		return transcript + send(srv, list+"?limit=2", "x-service-api-key: "+key).Body
 	}
 	want := script(eventstest.New(t), "Tester 7")
 	if id := "evt_tester_7_3ga2_000005"; !strings.Contains(want, id) {
@@ -212,9 +212,9 @@ func TestNewKey(t *testing.T) {
 		if owner.Name != tt.name {
 			t.Errorf("NewKey(%q): name %q, want %q", tt.name, owner.Name, tt.name)
 		}
-		got := send(t, srv, create, "x-service-api-key: "+key)
+		got := send(srv, create, "x-service-api-key: "+key)
 		want := strings.Replace(tt.id, "usr_", "/events/evt_", 1) + "_000001"
-		if location := got.header.Get("Location"); !strings.HasSuffix(location, want) {
+		if location := got.Header.Get("Location"); !strings.HasSuffix(location, want) {
 			t.Errorf("first event of %s: %s, want %s", tt.id, location, want)
 		}
 	}
@@ -226,8 +226,8 @@ func TestClock(t *testing.T) {
 		`"created_at":"2030-01-01T00:00:00Z"`,
 		`"created_at":"2030-01-02T00:00:00.000000001Z"`,
 	} {
-		if got := send(t, srv, create); !strings.Contains(got.body, want) {
-			t.Errorf("event = %s, want %s", got.body, want)
+		if got := send(srv, create); !strings.Contains(got.Body, want) {
+			t.Errorf("event = %s, want %s", got.Body, want)
 		}
 		srv.Advance(24*time.Hour + 1)
 	}
@@ -258,7 +258,7 @@ func TestUnknownRoutes(t *testing.T) {
 				return runTest(t, func(t *fakeT) {
 					srv := eventstest.New(t, append(opts, eventstest.NoListener())...)
 					srv.URL = strings.TrimSuffix(srv.URL, events.BasePath)
-					send(t, srv, tt.method+" "+tt.path)
+					send(srv, tt.method+" "+tt.path)
 				}).errors
 			}
 			var want []string // beginnings of errors
@@ -280,10 +280,10 @@ func TestFailureLog(t *testing.T) {
 		return runTest(t, func(t *fakeT) {
 			srv := eventstest.New(t)
 			for range 20 {
-				send(t, srv, getMe)
+				send(srv, getMe)
 			}
 			srv.Fail(list, eventstest.Fault{Status: 503, Header: http.Header{"Retry-After": nil}})
-			send(t, srv, list+"?limit=3")
+			send(srv, list+"?limit=3")
 			if fail {
 				t.Errorf("failed")
 			}
@@ -311,7 +311,7 @@ func TestCleanup(t *testing.T) {
 	fake := runTest(t, func(inner *fakeT) {
 		srv := eventstest.New(inner)
 		srv.Fail(list, eventstest.Fault{Delay: time.Hour})
-		clients.Go(func() { send(inner, srv, list) })
+		clients.Go(func() { send(srv, list) })
 		srv.Await(1, list)
 		dial(t, srv, "")
 		unfinished = dial(t, srv, "GET ")
@@ -365,9 +365,9 @@ func TestBubble(t *testing.T) {
 		inside.Fail(list, eventstest.Fault{Delay: time.Minute})
 		for _, srv := range []*eventstest.Server{inside, outside} {
 			start := time.Now()
-			got := send(t, srv, list)
-			if got.status != 200 {
-				t.Errorf("status = %d (%v), want 200", got.status, got.err)
+			got := send(srv, list)
+			if got.Status != 200 {
+				t.Errorf("status = %d (%v), want 200", got.Status, got.err)
 			}
 			if took := time.Since(start); took != time.Minute {
 				t.Errorf("response after %v, want 1m", took)
@@ -383,15 +383,15 @@ func TestSuite(t *testing.T) {
 			t.Parallel()
 			srv := eventstest.New(t)
 			lost := srv.Fail(create, eventstest.Fault{Lose: true, Times: 1})
-			if got := send(t, srv, create); got.err == nil {
-				t.Errorf("a response that a fault loses has status %d", got.status)
+			if got := send(srv, create); got.err == nil {
+				t.Errorf("a response that a fault loses has status %d", got.Status)
 			}
 			if n := lost.Hits(); n != 1 {
 				t.Errorf("Hits() = %d, want 1", n)
 			}
-			got := send(t, srv, create)
-			if want := `"id":"evt_owner_000002"`; !strings.Contains(got.body, want) {
-				t.Errorf("event = %s, want %s", got.body, want)
+			got := send(srv, create)
+			if want := `"id":"evt_owner_000002"`; !strings.Contains(got.Body, want) {
+				t.Errorf("event = %s, want %s", got.Body, want)
 			}
 			statuses := []int{}
 			for _, r := range srv.Await(2, create) {

@@ -95,7 +95,7 @@ func TestFaults(t *testing.T) {
 			t.Run(tt.journal+" of "+tt.operation+", "+kind, func(t *testing.T) {
 				t.Parallel()
 				srv := eventstest.New(t, opts...)
-				send(t, srv, create)
+				send(srv, create)
 				f := srv.Fail(tt.operation, tt.fault)
 				client := srv.Client()
 				client.CheckRedirect = func(*http.Request, []*http.Request) error {
@@ -105,9 +105,9 @@ func TestFaults(t *testing.T) {
 				if request == "" {
 					request = tt.operation
 				}
-				got := sendWith(t, client, srv, request)
-				if got.status != tt.status {
-					t.Fatalf("status = %d (%v), want %d", got.status, got.err, tt.status)
+				got := sendWith(client, srv, request)
+				if got.Status != tt.status {
+					t.Fatalf("status = %d (%v), want %d", got.Status, got.err, tt.status)
 				}
 				if tt.status != 0 {
 					checkResponse(t, got, tt.body, tt.headers, tt.err, tt.journal)
@@ -128,21 +128,21 @@ func TestFaults(t *testing.T) {
 }
 
 // checkResponse checks a response that a fault made or changed.
-func checkResponse(t *testing.T, got response, body string, headers []string, err error, fault string) {
+func checkResponse(t *testing.T, got result, body string, headers []string, err error, fault string) {
 	t.Helper()
-	gotBody := got.body
+	gotBody := got.Body
 	if start, cut := strings.CutSuffix(body, "…"); cut {
 		gotBody = gotBody[:min(len(gotBody), len(start))] + "…"
 	}
 	if gotBody != body {
-		t.Errorf("body = %s, want %s", got.body, body)
+		t.Errorf("body = %s, want %s", got.Body, body)
 	}
 	if !errors.Is(got.err, err) {
 		t.Errorf("error = %v, want %v", got.err, err)
 	}
 	for _, header := range append(headers, "X-Eventsd-Fault: "+fault) {
 		name, want, _ := strings.Cut(header, ": ")
-		if value := got.header.Get(name); value != want {
+		if value := got.Header.Get(name); value != want {
 			t.Errorf("%s = %q, want %q", name, value, want)
 		}
 	}
@@ -151,14 +151,14 @@ func checkResponse(t *testing.T, got response, body string, headers []string, er
 // TestCutLength tests that half a response has the length of the whole in its header.
 func TestCutLength(t *testing.T) {
 	srv := eventstest.New(t)
-	whole := send(t, srv, getMe)
+	whole := send(srv, getMe)
 	srv.Fail(getMe, eventstest.Fault{Cut: true})
-	half := send(t, srv, getMe)
-	if half.body != whole.body[:len(whole.body)/2] {
-		t.Errorf("body = %s, want half of %s", half.body, whole.body)
+	half := send(srv, getMe)
+	if half.Body != whole.Body[:len(whole.Body)/2] {
+		t.Errorf("body = %s, want half of %s", half.Body, whole.Body)
 	}
-	if n := half.header.Get("Content-Length"); n != fmt.Sprint(len(whole.body)) {
-		t.Errorf("Content-Length = %s, want %d", n, len(whole.body))
+	if n := half.Header.Get("Content-Length"); n != fmt.Sprint(len(whole.Body)) {
+		t.Errorf("Content-Length = %s, want %d", n, len(whole.Body))
 	}
 }
 
@@ -167,7 +167,7 @@ func TestCutLength(t *testing.T) {
 func TestFaultOrder(t *testing.T) {
 	srv := eventstest.New(t)
 	grace, owner := srv.NewKey("Grace")
-	send(t, srv, create)
+	send(srv, create)
 	faults := []*eventstest.Injected{
 		srv.Fail(list, eventstest.Fault{Status: 500, After: 1, Times: 2}),
 		srv.Fail(getMe, eventstest.Fault{Cut: true}),
@@ -191,9 +191,9 @@ func TestFaultOrder(t *testing.T) {
 		{srv.Key, "GET /events/%65vt_owner_000001", 503},
 		{srv.Key, "GET /events/evt_2", 404},
 	} {
-		got := send(t, srv, step.request, "x-service-api-key: "+step.key)
-		if got.status != step.want {
-			t.Errorf("step %d, %s: status = %d, want %d", i, step.request, got.status, step.want)
+		got := send(srv, step.request, "x-service-api-key: "+step.key)
+		if got.Status != step.want {
+			t.Errorf("step %d, %s: status = %d, want %d", i, step.request, got.Status, step.want)
 		}
 	}
 	var hits []int
@@ -204,8 +204,8 @@ func TestFaultOrder(t *testing.T) {
 		t.Errorf("hits = %d, want %d", hits, want)
 	}
 	faults[3].Clear()
-	if got := send(t, srv, list); got.status != 200 {
-		t.Errorf("after Clear: status = %d, want 200", got.status)
+	if got := send(srv, list); got.Status != 200 {
+		t.Errorf("after Clear: status = %d, want 200", got.Status)
 	}
 }
 
@@ -218,28 +218,28 @@ func TestDelay(t *testing.T) {
 		start := time.Now()
 		client := srv.Client()
 		client.Timeout = 5 * time.Second
-		got := sendWith(t, client, srv, create)
+		got := sendWith(client, srv, create)
 		if !errors.Is(got.err, context.DeadlineExceeded) {
 			t.Errorf("error = %v, want a timeout", got.err)
 		}
 		if n := countEvents(srv); n != 1 {
 			t.Errorf("%d events after a timeout, want 1", n)
 		}
-		if got := send(t, srv, create); got.status != 201 {
-			t.Errorf("status = %d, want 201", got.status)
+		if got := send(srv, create); got.Status != 201 {
+			t.Errorf("status = %d, want 201", got.Status)
 		}
 		if took := time.Since(start); took != time.Minute+5*time.Second {
 			t.Errorf("responses after %v, want 1m5s", took)
 		}
-		done := make(chan response)
-		go func() { done <- send(t, srv, create) }()
+		done := make(chan result)
+		go func() { done <- send(srv, create) }()
 		synctest.Wait()
 		if n := delayed.Hits(); n != 3 {
 			t.Errorf("Hits() = %d during a delay, want 3", n)
 		}
 		delayed.Clear()
-		if got := <-done; got.status != 201 {
-			t.Errorf("after Clear: status = %d, want 201", got.status)
+		if got := <-done; got.Status != 201 {
+			t.Errorf("after Clear: status = %d, want 201", got.Status)
 		}
 		if took := time.Since(start); took != time.Minute+5*time.Second {
 			t.Errorf("a response after Clear came %v after the start, want 1m5s", took)
@@ -252,8 +252,8 @@ func TestDelayOverTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := eventstest.New(t, eventstest.NoListener())
 		srv.Fail(create, eventstest.Fault{Delay: time.Minute})
-		if got := send(t, srv, create); got.status != 201 {
-			t.Errorf("status = %d (%v), want 201", got.status, got.err)
+		if got := send(srv, create); got.Status != 201 {
+			t.Errorf("status = %d (%v), want 201", got.Status, got.err)
 		}
 	})
 }
@@ -265,16 +265,16 @@ func TestDroppedOnce(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	key := "x-service-api-key: " + srv.Key
 	for range 3 {
-		if got := sendWith(t, client, srv, getMe, key); got.status != 200 {
-			t.Fatalf("status = %d (%v), want 200", got.status, got.err)
+		if got := sendWith(client, srv, getMe, key); got.Status != 200 {
+			t.Fatalf("status = %d (%v), want 200", got.Status, got.err)
 		}
 	}
 	for _, fault := range []eventstest.Fault{{Drop: true, Times: 1}, {Lose: true, Times: 1}} {
 		for _, operation := range []string{create, list} {
 			srv.Fail(operation, fault)
-			got := sendWith(t, client, srv, operation, key, "Idempotency-Key: k")
+			got := sendWith(client, srv, operation, key, "Idempotency-Key: k")
 			if got.err == nil {
-				t.Errorf("%s with %v: status = %d, want an error", operation, fault, got.status)
+				t.Errorf("%s with %v: status = %d, want an error", operation, fault, got.Status)
 			}
 		}
 	}

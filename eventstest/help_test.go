@@ -1,9 +1,8 @@
 package eventstest_test
 
 import (
-	"context"
+	"cmp"
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"runtime"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"example.com/events/eventstest"
+	"example.com/events/internal/apitest"
 )
 
 const (
@@ -25,50 +25,29 @@ const (
 // sendTimeout is the time that a client waits for a response. It is longer than every delay.
 const sendTimeout = 2 * time.Minute
 
-// launch is the body of a create.
-const launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
+const launch = apitest.NewEvent
 
-// response is the response to a request. Its status is 0 if there is none.
-type response struct {
-	status int
-	header http.Header
-	body   string
-	err    error
+// result is a response, or the error of sending the request. A response that was cut has both.
+type result struct {
+	apitest.Response
+	err error
 }
 
 // send sends a request for an operation with Server.Key, or with the key in a header such as
 // "x-service-api-key: KEY". A create gets a body.
-func send(t testing.TB, srv *eventstest.Server, operation string, headers ...string) response {
-	t.Helper()
-	return sendWith(t, srv.Client(), srv, operation, headers...)
+func send(srv *eventstest.Server, operation string, headers ...string) result {
+	return sendWith(srv.Client(), srv, operation, headers...)
 }
 
-func sendWith(
-	t testing.TB, c *http.Client, srv *eventstest.Server, operation string, headers ...string,
-) response {
-	t.Helper()
+func sendWith(c *http.Client, srv *eventstest.Server, operation string, headers ...string) result {
+	c.Timeout = cmp.Or(c.Timeout, sendTimeout)
 	method, path, _ := strings.Cut(operation, " ")
-	var body io.Reader
+	body := ""
 	if operation == create {
-		body = strings.NewReader(launch)
+		body = launch
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), sendTimeout)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, srv.URL+path, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
-	resp, err := c.Do(r)
-	if err != nil {
-		return response{err: err}
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	return response{resp.StatusCode, resp.Header, string(text), err}
+	r, err := apitest.Fetch(c, method, srv.URL+path, body, headers...)
+	return result{r, err}
 }
 
 // countEvents returns the number of events in the store.

@@ -36,7 +36,7 @@ func TestRequests(t *testing.T) {
 	srv.Fail(create, eventstest.Fault{Status: 503, Delay: time.Nanosecond, Times: 1})
 	before := time.Now()
 	for range 2 {
-		send(t, srv, create, "X-A: b")
+		send(srv, create, "X-A: b")
 	}
 	after := time.Now()
 	got := srv.Requests(create)
@@ -81,13 +81,13 @@ func TestRequests(t *testing.T) {
 func TestRequestsOf(t *testing.T) {
 	srv := eventstest.New(t, eventstest.AllowUnknownRoutes())
 	grace, owner := srv.NewKey("Grace")
-	send(t, srv, getMe)
-	send(t, srv, "HEAD /users/me", "x-service-api-key: "+grace)
-	send(t, srv, list+"?limit=3", "x-service-api-key: "+grace)
-	send(t, srv, list, "x-service-api-key: svc_live_wrong")
-	send(t, srv, "GET /event")
-	send(t, srv, "DELETE /events")
-	send(t, srv, "OPTIONS /events")
+	send(srv, getMe)
+	send(srv, "HEAD /users/me", "x-service-api-key: "+grace)
+	send(srv, list+"?limit=3", "x-service-api-key: "+grace)
+	send(srv, list, "x-service-api-key: svc_live_wrong")
+	send(srv, "GET /event")
+	send(srv, "DELETE /events")
+	send(srv, "OPTIONS /events")
 	for _, tt := range []struct {
 		name string
 		got  []eventstest.Request
@@ -120,7 +120,7 @@ func TestRequestsOf(t *testing.T) {
 		t.Errorf("Query = %q, want limit=3", query)
 	}
 	srv.ClearRequests()
-	send(t, srv, getMe)
+	send(srv, getMe)
 	const want = "[8: GET /api/public/v1/users/me of usr_owner: 200]"
 	if got := fmt.Sprint(srv.Requests("")); got != want {
 		t.Errorf("after ClearRequests and a request: %s, want %s", got, want)
@@ -130,7 +130,7 @@ func TestRequestsOf(t *testing.T) {
 func TestJournalLimits(t *testing.T) {
 	srv := eventstest.New(t, eventstest.NoListener())
 	for i := range 1001 {
-		send(t, srv, getMe+"?x="+fmt.Sprint(i))
+		send(srv, getMe+"?x="+fmt.Sprint(i))
 	}
 	got := srv.Requests("")
 	if len(got) != 1000 {
@@ -151,7 +151,7 @@ func TestJournalLimits(t *testing.T) {
 func TestJournalHasNoKeys(t *testing.T) {
 	const key = "svc_live_0123456789abcdef"
 	srv := eventstest.New(t, eventstest.AllowUnknownRoutes())
-	send(t, srv, "GET /"+key+"?a="+key,
+	send(srv, "GET /"+key+"?a="+key,
 		"x-service-api-key: "+key, "Authorization: Bearer "+key, "Cookie: a="+key)
 	body := strings.NewReader(`{"` + key + `":1}`)
 	if _, err := srv.Client().Post(srv.URL+"/events/create", "", body); err != nil {
@@ -194,12 +194,12 @@ func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := eventstest.New(t, eventstest.NoListener())
 		grace, owner := srv.NewKey("Grace")
-		send(t, srv, create)
+		send(srv, create)
 		srv.Fail(create, eventstest.Fault{Delay: time.Minute})
-		done := make(chan response)
+		done := make(chan result)
 		go func() {
 			time.Sleep(time.Second)
-			done <- send(t, srv, create, "x-service-api-key: "+grace)
+			done <- send(srv, create, "x-service-api-key: "+grace)
 		}()
 		start := time.Now()
 		const want = "[2: POST /api/public/v1/events/create of usr_grace: 201 (delay 1m0s)]"
@@ -212,8 +212,8 @@ func TestAwait(t *testing.T) {
 		if n := len(srv.Await(2, "")); n != 2 {
 			t.Errorf("Await(2) = %d requests, want 2", n)
 		}
-		if got := <-done; got.status != 201 {
-			t.Errorf("status = %d, want 201", got.status)
+		if got := <-done; got.Status != 201 {
+			t.Errorf("status = %d, want 201", got.Status)
 		}
 	})
 }
@@ -225,7 +225,7 @@ func TestAwaitTimeout(t *testing.T) {
 			srv := eventstest.New(t, eventstest.NoListener())
 			go func() {
 				time.Sleep(time.Second)
-				send(t, srv, getMe)
+				send(srv, getMe)
 			}()
 			srv.Await(2, getMe)
 		})
