@@ -151,29 +151,6 @@ func TestDoublePassesSignals(t *testing.T) {
 	}
 }
 
-// No client resends a request that a double dropped, because no connection is used twice.
-func TestDoubleDrops(t *testing.T) {
-	t.Parallel()
-	p := start(t, tempDir(t), "exec eventsd double -control-token T")
-	client := &http.Client{Transport: &http.Transport{}, Timeout: timeout}
-	key := "x-service-api-key: " + p.line("api_key")
-	me := p.line("base_url") + "/users/me"
-	r, err := apitest.Fetch(client, "GET", me, "", key)
-	if err != nil {
-		t.Fatalf("GET /users/me: got %v, want a response", err)
-	}
-	r.WantStatus(t, 200)
-	status, body, err := call("PUT", p.line("control_url")+"/faults", "T",
-		`[{"operation":"GET /users/me","drop":true,"times":1}]`)
-	if status/100 != 2 {
-		t.Fatalf("PUT /faults: got %d %s %v, want success", status, body, err)
-	}
-	r, err = apitest.Fetch(client, "GET", me, "", key)
-	if err == nil {
-		t.Errorf("%s, want no response", r)
-	}
-}
-
 // A server under load that gets SIGTERM keeps what it has confirmed.
 func TestSignalUnderLoad(t *testing.T) {
 	t.Parallel()
