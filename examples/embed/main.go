@@ -1,4 +1,4 @@
-// Command embed serves the API inside a program of its own. It makes a user and an API key
+// Command embed serves the API inside a program of its own. It creates a user and an API key
 // in a store in memory, serves the API on a free port, and sends it one request.
 package main
 
@@ -32,7 +32,7 @@ func run() error {
 		return err
 	}
 
-	// The handler serves everything under events.BasePath, so other routes fit beside it.
+	// The handler serves everything under events.BasePath, so other routes fit next to it.
 	mux := http.NewServeMux()
 	mux.Handle(events.BasePath+"/", events.New(store))
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "pong") })

@@ -37,7 +37,7 @@ func TestCommands(t *testing.T) {
 		t.Skip("needs -commands")
 	}
 	for _, document := range []string{"README.md", "docs/double.md", "docs/instances.md", "docs/operate.md",
-		"docs/records.md", "docs/speed.md", "examples/README.md"} {
+		"docs/records.md", "docs/speed.md"} {
 		t.Run(document, func(t *testing.T) {
 			if document == "docs/instances.md" {
 				if _, err := exec.LookPath("nginx"); err != nil {
