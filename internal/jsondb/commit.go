@@ -168,18 +168,21 @@ func (db *DB) publish(tx *Tx) {
 		i, found := slices.BinarySearchFunc(rows, r.Position, (*Row).compare)
 		switch {
 		case c.new == nil:
-			db.count[r.Table]--
 			stale[key] = true
-		case c.old != nil && found:
+		case found:
 			rows[i] = r
-		case c.old == nil && i == len(rows):
-			db.count[r.Table]++
+		case i == len(rows):
 			db.lists[key] = append(rows, r)
-		case c.old == nil:
-			db.count[r.Table]++
+		default:
 			stale[key] = true
 		}
-		if c.new != nil && r.Created.After(db.newest) {
+		if c.old == nil {
+			db.count[r.Table]++
+		}
+		if c.new == nil {
+			db.count[r.Table]--
+		}
+		if r.Created.After(db.newest) {
 			db.newest = r.Created
 		}
 	}
