@@ -31,7 +31,9 @@ type call struct {
 func (db *DB) commitQueue() {
 	db.writer.Lock()
 	defer db.writer.Unlock()
-	runtime.Gosched() // goroutines about to call Batch share this commit; without it, 64 create 19 % less
+	// The calls of the last commit have just returned, and others may follow at once. Let them join this
+	// commit: 64 clients of a server then make 30 creates per commit, otherwise 26.
+	runtime.Gosched()
 	db.queueMu.Lock()
 	calls := db.queue
 	db.queue = nil
@@ -128,6 +130,7 @@ func (db *DB) write(tx *Tx) (err error) {
 		db.records = nil
 		err = db.rewrite(tx, "a commit didn't fit into a line")
 	} else {
+		// Only an append is timed: the rewrite of a large file may take over stallTime on a healthy disk.
 		db.began.Store(new(time.Now()))
 		err = db.log.Append(db.records)
 		db.began.Store(nil)
