@@ -259,13 +259,13 @@ func TestClose(t *testing.T) {
 // once and are there after opening the file again.
 func TestLargeCommit(t *testing.T) {
 	t.Parallel()
-	const n = 5_000
+	const n = 50 // rows of 100 kB
 	large := func(parent string) func(*Tx) error {
 		return func(tx *Tx) error {
 			tx.Put([]byte(row{id: parent}.json()))
 			for i := range n {
-				r := row{id: fmt.Sprintf("evt_%s_%d", parent, i), parent: parent, created: int64(i % 1000)}
-				r.name = strings.Repeat("x", 1000) + r.id
+				r := row{id: fmt.Sprintf("evt_%s_%d", parent, i), parent: parent, created: int64(i % 10)}
+				r.name = strings.Repeat("x", 100_000) + r.id
 				tx.Put([]byte(r.json()))
 			}
 			return nil

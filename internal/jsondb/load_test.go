@@ -1,13 +1,10 @@
 package jsondb
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -15,82 +12,6 @@ import (
 
 	"example.com/events/internal/commitlog"
 )
-
-var kills = flag.Int("kills", 3, "number of processes that TestKill kills")
-
-const killEnv = "JSONDB_TEST_KILL" // path of the file that the killed process writes
-
-func TestMain(m *testing.M) {
-	path := os.Getenv(killEnv)
-	if path != "" {
-		createForever(path)
-	}
-	os.Exit(m.Run())
-}
-
-// createForever creates rows until the process is killed, and prints the ID of each one after Batch returned.
-func createForever(path string) {
-	db, err := Open(path, testOptions())
-	if err != nil {
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
-	start := db.Stats().Rows["user"]
-	var wg sync.WaitGroup
-	for n := range 8 {
-		wg.Go(func() {
-			for i := 0; ; i++ {
-				id := fmt.Sprintf("usr_%d_%d_%d", start, n, i)
-				f := put(row{id: id, name: strings.Repeat("x", i%5000) + id})
-				if db.Batch(f) == nil {
-					fmt.Println("created", id)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// TestKill kills a process that creates rows, a few times. All rows that it printed are there afterwards.
-func TestKill(t *testing.T) {
-	t.Parallel()
-	path := newFile(t)
-	created := map[string]bool{}
-	for n := range *kills {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), killEnv+"="+path)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = cmd.Start()
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
-		before := len(created)
-		for lines.Scan() {
-			id, ok := strings.CutPrefix(lines.Text(), "created ")
-			if !ok {
-				t.Errorf("the process printed %s", lines.Text())
-			}
-			created[id] = true
-			if len(created) == before+20+100*n {
-				cmd.Process.Kill()
-			}
-		}
-		cmd.Wait()
-		db := openDB(t, path, testOptions())
-		db.View(func(tx *Tx) {
-			for id := range created {
-				if tx.Find(id) == nil {
-					t.Errorf("%s was created before the kill, and is missing after it", id)
-				}
-			}
-		})
-		db.Close()
-	}
-}
 
 func TestOpenRewritesDeletes(t *testing.T) {
 	t.Parallel()
