@@ -32,7 +32,7 @@ import (
 
 const memPath = memDir + "events.json"
 
-var crashStates = flag.Int("crash.states", 15_000, "minimum number of crash states that TestCrash looks at")
+var crashStates = flag.Int("crash.states", 5_000, "minimum number of crash states that TestCrash looks at")
 
 func TestOneCrash(t *testing.T) {
 	d := newMemDisk(512)
@@ -352,7 +352,7 @@ func TestCrash(t *testing.T) {
 	start := time.Now()
 	states, torn := 0, 0
 	for round := 0; states < *crashStates && !t.Failed(); round++ {
-		const step = 8                 // a round has every eighth offset of a write within a block
+		const step = 32                // a round has every 32nd offset of a write within a block
 		crashers := make([]crasher, 4) // which share the offsets
 		var wg sync.WaitGroup
 		for i := range crashers {
@@ -367,10 +367,12 @@ func TestCrash(t *testing.T) {
 					}
 					c.aligned(512, offset, size)
 					c.aligned(4096, offset*8+round%8, 5*size)
-					if offset/stride%32 == 0 {
-						c.processes(512)
-						c.processes(4096)
-					}
+				}
+				switch i {
+				case 0:
+					c.processes(512)
+				case 1:
+					c.processes(4096)
 				}
 			})
 		}

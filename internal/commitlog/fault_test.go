@@ -15,7 +15,7 @@ import (
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	before, after := fault{err: errIO}, fault{err: errIO, after: true}
-	begun, half := fault{err: errIO, short: 1}, fault{err: errIO, short: 40}
+	half := fault{err: errIO, short: 40}
 	for call, faults := range map[string][]fault{
 		"resolve":  {before},
 		"lock":     {before},
@@ -26,7 +26,7 @@ func TestFaults(t *testing.T) {
 		"remove":   {before},
 		"syncdir":  {before},
 		"read":     {before},
-		"write":    {before, after, begun, half},
+		"write":    {before, after, half},
 		"truncate": {before, after},
 		"sync":     {before, after},
 		"close":    {before},

@@ -255,43 +255,29 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestLargeCommit commits more records than fit into a line, in Update and in Batch: they become visible at
-// once and are there after opening the file again.
+// TestLargeCommit commits more records than fit into a line: they become visible at once and are there after
+// opening the file again.
 func TestLargeCommit(t *testing.T) {
 	t.Parallel()
-	const n = 50 // rows of 100 kB
-	large := func(parent string) func(*Tx) error {
-		return func(tx *Tx) error {
-			tx.Put([]byte(row{id: parent}.json()))
-			for i := range n {
-				r := row{id: fmt.Sprintf("evt_%s_%d", parent, i), parent: parent, created: int64(i % 10)}
-				r.name = strings.Repeat("x", 100_000) + r.id
-				tx.Put([]byte(r.json()))
-			}
-			return nil
-		}
-	}
 	path := newFile(t)
 	db := openDB(t, path, testOptions())
-	mustBatch(t, db, put(row{id: "usr_0"}))
-	err := db.Update(large("usr_1"))
+	mustBatch(t, db, put(row{id: "usr_1"}))
+	var events []row
+	for i := range 43 {
+		id := fmt.Sprint("evt_", i)
+		events = append(events, row{id: id, parent: "usr_1", name: strings.Repeat("x", 100_000) + id})
+	}
+	err := db.Update(put(events...))
 	if err != nil {
 		t.Fatalf("Update: %v", err)
 	}
-	mustBatch(t, db, large("usr_2"))
+	mustBatch(t, db, put(row{id: "usr_2"}))
 	want := dump(db)
-	if got := db.Stats().Rows["event"]; got != 2*n {
-		t.Errorf("%d events, want %d", got, 2*n)
+	if got := db.Stats().Rows["event"]; got != len(events) {
+		t.Errorf("events: got %d, want %d", got, len(events))
 	}
-	if got := db.Stats().Bytes; got != int64(len(readFile(t, path))) {
-		t.Errorf("Stats().Bytes = %d, want the size of the file, %d", got, len(readFile(t, path)))
-	}
-	err = db.Update(func(tx *Tx) error {
-		large("usr_3")(tx)
-		return errTest
-	})
-	if err != errTest {
-		t.Errorf("Update = %v, want the error of its function", err)
+	if got, size := db.Stats().Bytes, int64(len(readFile(t, path))); got != size {
+		t.Errorf("Stats().Bytes: got %d, want the size of the file, %d", got, size)
 	}
 	db.Close()
 	db = openDB(t, path, testOptions())
