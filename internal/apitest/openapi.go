@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"path"
 	"regexp"
@@ -209,10 +210,9 @@ func Validate(schema, value any, place string, closed bool) (problems []string) 
 	}
 	valid := func(schema any) bool { return Validate(schema, value, place, closed) == nil }
 	text, isText := value.(string)
-	number, isNumber := value.(float64)
 	list, _ := value.([]any)
 	fields, isObject := value.(object)
-	length := float64(utf8.RuneCountInString(text))
+	size := sizeOf(value)
 	keywords := schema.(object)
 	for keyword, argument := range keywords {
 		bound, _ := argument.(float64)
@@ -257,25 +257,13 @@ func Validate(schema, value any, place string, closed bool) (problems []string) 
 			if isText && !matches(words, text) {
 				add("= %q doesn't match %s", text, words)
 			}
-		case "minLength":
-			if isText && length < bound {
-				add("has %v characters, want at least %v", length, bound)
+		case "minLength", "minimum":
+			if size < bound {
+				add("has size %v, want at least %v", size, bound)
 			}
-		case "maxLength":
-			if isText && length > bound {
-				add("has %v characters, want at most %v", length, bound)
-			}
-		case "minimum":
-			if isNumber && number < bound {
-				add("= %v, want at least %v", number, bound)
-			}
-		case "maximum":
-			if isNumber && number > bound {
-				add("= %v, want at most %v", number, bound)
-			}
-		case "maxItems":
-			if float64(len(list)) > bound {
-				add("has %d items, want at most %v", len(list), bound)
+		case "maxLength", "maximum", "maxItems":
+			if size > bound {
+				add("has size %v, want at most %v", size, bound)
 			}
 		case "items":
 			for i, item := range list {
@@ -303,6 +291,19 @@ func Validate(schema, value any, place string, closed bool) (problems []string) 
 		}
 	}
 	return problems
+}
+
+// sizeOf returns the number of characters or items, or the number itself. No bound excludes another value.
+func sizeOf(value any) float64 {
+	switch value := value.(type) {
+	case string:
+		return float64(utf8.RuneCountInString(value))
+	case []any:
+		return float64(len(value))
+	case float64:
+		return value
+	}
+	return math.NaN()
 }
 
 func typeOf(value any) string {
