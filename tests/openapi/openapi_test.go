@@ -294,88 +294,136 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// The examples of openapi.json that show a user, an event or a guest are what a server with the records of
-// the demo sends. UPDATE=1 writes them again.
+// The examples of successes in openapi.json are what a server with the records of the demo sends. UPDATE=1
+// writes them again.
 func TestGoldenExamples(t *testing.T) {
 	t.Parallel()
-	file, err := os.ReadFile("../../openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	demo, err := os.ReadFile("../../internal/demo/seed.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	made := []string{"n4tz7hk2wqd5xvb3yjf6mrpcea", "b5w3t7hn", "k5rw3tq7ynb2hd6zxm4jfvcaue", "x7k2m4qz"}
-	cfg := &events.Config{
+	s := apitest.NewOver(t, events.NewStore(&events.Config{
 		Now: func() time.Time { return time.Date(2026, 1, 15, 9, 31, 0, 123456000, time.UTC) },
 		NewID: func(string, string) string {
 			id := made[0]
 			made = made[1:]
 			return id
 		},
-	}
-	s := apitest.NewOver(t, events.NewStore(cfg))
+	}))
 	s.Apply(string(demo))
-
-	// golden compares an example, which is the text after some others in the file, with a JSON text.
-	golden := func(want string, path ...string) {
-		t.Helper()
-		at := 0
-		for _, name := range path {
-			i := bytes.Index(file[at:], []byte(strconv.Quote(name)+":"))
-			if i < 0 {
-				t.Fatalf("openapi.json: got no %q, want an example there", path)
-			}
-			at += i + len(name) + len(`"":`)
-		}
-		at += bytes.IndexAny(file[at:], `{"`)
-		line := file[bytes.LastIndexByte(file[:at], '\n')+1 : at]
-		indent := line[:bytes.IndexByte(line, '"')]
-		var text bytes.Buffer
-		err := json.Indent(&text, []byte(want), string(indent), "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if bytes.HasPrefix(file[at:], text.Bytes()) {
-			return
-		}
-		if os.Getenv("UPDATE") == "" {
-			t.Errorf("the example %q: got\n%.1000s…\nwant\n%s\n"+
-				"UPDATE=1 go test -run TestGolden ./tests/openapi writes it",
-				path, file[at:], &text)
-			return
-		}
-		var old json.RawMessage
-		err = json.NewDecoder(bytes.NewReader(file[at:])).Decode(&old)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file = slices.Concat(file[:at], text.Bytes(), file[at+len(old):])
-	}
-	const asGrace = "x-service-api-key: svc_live_demo_2"
-	const asAda = "x-service-api-key: svc_live_demo"
+	const asAda, asGrace = "x-service-api-key: svc_live_demo", "x-service-api-key: svc_live_demo_2"
 	engines := s.Get("/events/evt_engines", asAda)
-	all := requestOf(t, engines.Body)
-	least := string(strict.Encode(createExamples()["least"]))
-
-	golden(s.Get("/users/me", asAda).Body, "/users/me", "200", "example")
-	golden(s.Get("/events?status=published&limit=1", asAda).Body, "/events", "200", "more", "value")
-	golden(s.Get("/events?status=draft", asGrace).Body, "/events", "200", "none", "value")
-	golden(engines.Body, "/events/{id}", "200", "example")
-	golden(s.Get("/events/evt_engines/guests", asAda).Body, "/events/{id}/guests", "200", "example")
-	golden(all, "/events/create", "requestBody", "all", "value")
-	for _, create := range []struct{ name, body string }{{"least", least}, {"all", all}} {
-		r := s.Create(create.body, asAda)
-		golden(r.Body, "/events/create", "201", create.name, "value")
-		golden(strconv.Quote(r.Header.Get("Location")),
-			"CreateEventServerError", "example", "headers", "Location", create.name, "value")
+	requestAll := requestOf(t, engines.Body)
+	sent := map[string]apitest.Response{ // by operation and name of the example
+		"GET /users/me":           s.Get("/users/me", asAda),
+		"GET /events more":        s.Get("/events?status=published&limit=1", asAda),
+		"GET /events none":        s.Get("/events?status=draft", asGrace),
+		"GET /events/{id}":        engines,
+		"GET /events/{id}/guests": s.Get("/events/evt_engines/guests", asAda),
 	}
-	if os.Getenv("UPDATE") != "" {
-		err := os.WriteFile("../../openapi.json", file, 0o644)
-		if err != nil {
-			t.Fatal(err)
+	for _, create := range []struct{ name, body string }{
+		{"least", string(strict.Encode(createExamples()["least"]))},
+		{"all", requestAll},
+	} {
+		sent["POST /events/create "+create.name] = s.Create(create.body, asAda)
+	}
+
+	golden := readGolden(t)
+	golden.check(requestAll, "/events/create", "post", "requestBody", "all", "value")
+	for _, name := range apitest.Operations() {
+		if name == "GET /openapi" {
+			continue // its example is the beginning of the document
 		}
+		method, path, _ := strings.Cut(name, " ")
+		for status, response := range apitest.Lookup(apitest.Operation(name), "responses").(object) {
+			if status >= "300" {
+				continue // TestResponses has these examples
+			}
+			for example := range examples(jsonOf(response)) {
+				r, found := sent[strings.TrimSpace(name+" "+example)]
+				if !found {
+					t.Errorf("%s %s, example %q: got no request above, want one", name, status, example)
+					continue
+				}
+				place := []string{path, strings.ToLower(method), "responses", status}
+				if example == "" {
+					place = append(place, "example")
+				} else {
+					place = append(place, "examples", example, "value")
+				}
+				golden.check(r.Body, place...)
+			}
+		}
+	}
+	for _, example := range []string{"least", "all"} {
+		location := strconv.Quote(sent["POST /events/create "+example].Header.Get("Location"))
+		golden.check(location, "components", "headers", "Location", "examples", example, "value")
+	}
+	golden.write()
+}
+
+// goldenDocument is the text of openapi.json, whose examples are compared with what a server sends.
+type goldenDocument struct {
+	t    *testing.T
+	text []byte
+}
+
+func readGolden(t *testing.T) *goldenDocument {
+	t.Helper()
+	text, err := os.ReadFile("../../openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &goldenDocument{t, text}
+}
+
+// check compares an example with a JSON text, or replaces it if UPDATE is set. The example is the value after
+// some names that follow each other in the document.
+func (d *goldenDocument) check(want string, names ...string) {
+	d.t.Helper()
+	at := 0
+	for _, name := range names {
+		i := bytes.Index(d.text[at:], []byte(strconv.Quote(name)+":"))
+		if i < 0 {
+			d.t.Fatalf("openapi.json: got no %q, want an example there", names)
+		}
+		at += i + len(name) + len(`"":`)
+	}
+	at += bytes.IndexAny(d.text[at:], `{"`)
+	line := d.text[bytes.LastIndexByte(d.text[:at], '\n')+1 : at]
+	indent := line[:bytes.IndexByte(line, '"')]
+	var text bytes.Buffer
+	err := json.Indent(&text, []byte(want), string(indent), "  ")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if bytes.HasPrefix(d.text[at:], text.Bytes()) {
+		return
+	}
+	if os.Getenv("UPDATE") == "" {
+		d.t.Errorf("the example %q: got\n%.1000s…\nwant\n%s\n"+
+			"UPDATE=1 go test -run TestGolden ./tests/openapi writes it",
+			names, d.text[at:], &text)
+		return
+	}
+	var old json.RawMessage
+	err = json.NewDecoder(bytes.NewReader(d.text[at:])).Decode(&old)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.text = slices.Concat(d.text[:at], text.Bytes(), d.text[at+len(old):])
+}
+
+// write writes the document if UPDATE is set.
+func (d *goldenDocument) write() {
+	d.t.Helper()
+	if os.Getenv("UPDATE") == "" {
+		return
+	}
+	err := os.WriteFile("../../openapi.json", d.text, 0o644)
+	if err != nil {
+		d.t.Fatal(err)
 	}
 }
 
