@@ -36,10 +36,10 @@ func TestExit(t *testing.T) {
 			var stderr bytes.Buffer
 			p := &Program{Stderr: &stderr}
 			if got := p.Exit(tt.err); got != tt.status {
-				t.Errorf("Exit(%v) = %d, want %d", tt.err, got, tt.status)
+				t.Errorf("Exit(%v): got %d, want %d", tt.err, got, tt.status)
 			}
 			if got := stderr.String(); got != tt.stderr {
-				t.Errorf("Exit(%v) printed %q, want %q", tt.err, got, tt.stderr)
+				t.Errorf("Exit(%v): stderr: got %q, want %q", tt.err, got, tt.stderr)
 			}
 		})
 	}
@@ -54,7 +54,7 @@ func TestPrintable(t *testing.T) {
 		"\x9b1m":                "\ufffd1m",
 	} {
 		if got := Printable(s); got != want {
-			t.Errorf("Printable(%q) = %q, want %q", s, got, want)
+			t.Errorf("Printable(%q): got %q, want %q", s, got, want)
 		}
 	}
 }
@@ -94,11 +94,11 @@ func TestFlags(t *testing.T) {
 			if err != nil {
 				got = err.Error()
 				if status := errorStatus(err); status != 2 {
-					t.Errorf("ParseEnv(%q): status %d, want 2", tt.args, status)
+					t.Errorf("ParseEnv(%q): status: got %d, want 2", tt.args, status)
 				}
 			}
 			if got != tt.want {
-				t.Errorf("ParseEnv(%q) = %s, want %s", tt.args, got, tt.want)
+				t.Errorf("ParseEnv(%q): got %s, want %s", tt.args, got, tt.want)
 			}
 		})
 	}
@@ -131,13 +131,13 @@ func TestDataFlag(t *testing.T) {
 				t.Fatal(err)
 			}
 			if *data != tt.want {
-				t.Errorf("-data = %q, want %q", *data, tt.want)
+				t.Errorf("-data: got %q, want %q", *data, tt.want)
 			}
 			if *user != "" {
-				t.Errorf("-user = %q, want none", *user)
+				t.Errorf("-user: got %q, want none", *user)
 			}
 			if Given(flags, "user") {
-				t.Error("-user is given, want not given")
+				t.Error("Given(user): got true, want false")
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func TestOneOf(t *testing.T) {
 				got = err.Error()
 			}
 			if got != tt.want {
-				t.Errorf("Parse(%q): %s, want %s", tt.args, got, tt.want)
+				t.Errorf("Parse(%q): got %s, want %s", tt.args, got, tt.want)
 			}
 		})
 	}
@@ -189,10 +189,10 @@ func TestHelp(t *testing.T) {
 		flags := NewFlags("key show")
 		flags.String("addr", ":80", "`HOST:PORT` to listen on")
 		if err := tt.parse(flags, "[ID]", []string{"-h"}); err != flag.ErrHelp {
-			t.Errorf("%s(-h) = %v, want %v", tt.name, err, flag.ErrHelp)
+			t.Errorf("%s(-h): got %v, want %v", tt.name, err, flag.ErrHelp)
 		}
 		if got := stdout.String(); got != tt.want {
-			t.Errorf("%s(-h) printed\n%s\nwant\n%s", tt.name, got, tt.want)
+			t.Errorf("%s(-h): stdout: got\n%s\nwant\n%s", tt.name, got, tt.want)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestProgress(t *testing.T) {
 			time.Sleep(took)
 			stop()
 			if got := stderr.String(); got != want {
-				t.Errorf("work of %v shows %q, want %q", took, got, want)
+				t.Errorf("stderr of work of %v: got %q, want %q", took, got, want)
 			}
 		})
 	}
@@ -224,7 +224,7 @@ func TestProgressWithoutTerminal(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		stop()
 		if got := stderr.String(); got != "" {
-			t.Errorf("progress printed %q, want nothing", got)
+			t.Errorf("stderr: got %q, want nothing", got)
 		}
 	})
 }
@@ -252,7 +252,7 @@ func TestIsTerminal(t *testing.T) {
 		{"character device", open("/dev/zero"), true},
 	} {
 		if got := isTerminal(tt.stream); got != tt.want {
-			t.Errorf("isTerminal(%s) = %v, want %v", tt.name, got, tt.want)
+			t.Errorf("isTerminal(%s): got %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }
@@ -283,13 +283,13 @@ func TestRunCommand(t *testing.T) {
 				t.Fatal(err)
 			}
 			if status != tt.status {
-				t.Errorf("status %d, want %d", status, tt.status)
+				t.Errorf("status: got %d, want %d", status, tt.status)
 			}
 			if got := stdout.String(); got != tt.stdout {
-				t.Errorf("stdout %q, want %q", got, tt.stdout)
+				t.Errorf("stdout: got %q, want %q", got, tt.stdout)
 			}
 			if got := stderr.String(); got != tt.stderr {
-				t.Errorf("stderr %q, want %q", got, tt.stderr)
+				t.Errorf("stderr: got %q, want %q", got, tt.stderr)
 			}
 		})
 	}
@@ -320,7 +320,7 @@ func TestRunCommandFails(t *testing.T) {
 	for name, want := range map[string]int{"no-such-command": 127, dir + "/none": 127, dir: 126} {
 		_, err := new(Program).RunCommand(t.Context(), []string{name, "argument"}, nil)
 		if got := errorStatus(err); got != want {
-			t.Errorf("RunCommand(%s) = %v with status %d, want %d", name, err, got, want)
+			t.Errorf("RunCommand(%s): got %v with status %d, want %d", name, err, got, want)
 		}
 	}
 }

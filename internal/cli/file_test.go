@@ -43,7 +43,7 @@ func TestWriteFile(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		if string(text) != "new" {
-			t.Errorf("the file has %q, %v, want %q", text, err, "new")
+			t.Errorf("file: got %q, %v, want %q", text, err, "new")
 		}
 		if runtime.GOOS == "windows" {
 			continue // without modes
@@ -53,7 +53,7 @@ func TestWriteFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := info.Mode().Perm(); got != 0o600 {
-			t.Errorf("the file has the mode %v, want 0600", got)
+			t.Errorf("mode: got %v, want 0600", got)
 		}
 	}
 }
@@ -82,18 +82,18 @@ func TestWriteFileFails(t *testing.T) {
 	} {
 		err := WriteFile(filepath.Join(dir, tt.path), tt.write)
 		if got := fmt.Sprint(err); !strings.Contains(got, tt.want) {
-			t.Errorf("WriteFile(%s) = %s, want %q", tt.path, got, tt.want)
+			t.Errorf("WriteFile(%s): got %s, want %q", tt.path, got, tt.want)
 		}
 	}
 	text, err := os.ReadFile(old)
 	if string(text) != "old" {
-		t.Errorf("the old file has %q, %v, want %q", text, err, "old")
+		t.Errorf("old file: got %q, %v, want %q", text, err, "old")
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(left) != 2 { // old and link
-		t.Errorf("the directory has %v, want old and link", left)
+		t.Errorf("directory: got %v, want old and link", left)
 	}
 }

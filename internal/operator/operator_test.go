@@ -39,7 +39,7 @@ func TestDumpClosesFile(t *testing.T) {
 	f := &file{}
 	c, data, stdout := commands(t, f, func(w http.ResponseWriter, r *http.Request) {
 		if !f.closed {
-			t.Error("the file is open while records are printed")
+			t.Error("file while records are printed: got it open, want it closed")
 		}
 		io.WriteString(w, "[]\n")
 	})
@@ -47,7 +47,7 @@ func TestDumpClosesFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := stdout.String(); got != "[]\n" {
-		t.Errorf("dump printed %q, want %q", got, "[]\n")
+		t.Errorf("dump: stdout: got %q, want %q", got, "[]\n")
 	}
 }
 
@@ -58,7 +58,7 @@ func TestDumpCutShort(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	if err := c.Dump(t.Context(), []string{"-data", data}); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("dump = %v, want %v", err, io.ErrUnexpectedEOF)
+		t.Errorf("dump: got %v, want %v", err, io.ErrUnexpectedEOF)
 	}
 }
 
@@ -67,13 +67,13 @@ func TestKeyIssueClosesFile(t *testing.T) {
 	f := &file{}
 	c, data, _ := commands(t, f, func(w http.ResponseWriter, r *http.Request) {
 		if f.closed {
-			t.Error("the file is closed before the key is created")
+			t.Error("file while the key is created: got it closed, want it open")
 		}
 		io.WriteString(w, `{"id":"key_1","key":"svc_live_1","user":"usr_1"}`)
 	})
 	c.Stdout = writerFunc(func(text []byte) (int, error) {
 		if !f.closed {
-			t.Error("the file is open while the key is printed")
+			t.Error("file while the key is printed: got it open, want it closed")
 		}
 		return len(text), nil
 	})
@@ -96,7 +96,7 @@ func TestApplyRefusedEarly(t *testing.T) {
 	err := c.Apply(t.Context(), []string{"-data", data})
 	const want = "record 1: user: name is required"
 	if got := fmt.Sprint(err); got != want {
-		t.Errorf("apply = %s, want %s", got, want)
+		t.Errorf("apply: got %s, want %s", got, want)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestNoResponse(t *testing.T) {
 			c, data, _ := commands(t, &file{}, tt.handler)
 			err := c.KeyRevoke(t.Context(), []string{"-data", data, "key_1"})
 			if got := fmt.Sprint(err); !strings.HasPrefix(got, tt.want) {
-				t.Errorf("key revoke = %s, want %s", got, tt.want)
+				t.Errorf("key revoke: got %s, want %s", got, tt.want)
 			}
 		})
 	}
@@ -143,7 +143,7 @@ func TestSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := info.Mode(), os.ModeSocket|0o600; got != want {
-		t.Errorf("the socket has the mode %v, want %v", got, want)
+		t.Errorf("mode of the socket: got %v, want %v", got, want)
 	}
 	c, _, stdout := commands(t, nil, nil)
 	c.Open = func(string) (http.Handler, io.Closer, error) {
@@ -153,6 +153,6 @@ func TestSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := stdout.String(), "GET /records?user=usr_1"; got != want {
-		t.Errorf("dump sent %q, want %q", got, want)
+		t.Errorf("request of dump: got %q, want %q", got, want)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/events/internal/cli"
 	"example.com/events/internal/httpapi"
 )
 
@@ -38,14 +37,14 @@ func TestServerStarts(t *testing.T) {
 		}()
 		return nil, nil, errors.New("in use")
 	}
-	var stdout strings.Builder
-	c := &Commands{Program: &cli.Program{Stdout: &stdout, Stderr: io.Discard}, Open: open}
+	c, _, stdout := commands(t, nil, nil)
+	c.Open = open
 	err = c.Dump(t.Context(), []string{"-data", filepath.Join(dir, "events.json")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := stdout.String(); got != "[]\n" {
-		t.Errorf("dump printed %q, want the records of the server", got)
+		t.Errorf("dump: stdout: got %q, want the records of the server", got)
 	}
 }
 
@@ -61,7 +60,7 @@ func TestSocketOwner(t *testing.T) {
 	defer os.RemoveAll(dir)
 	data := filepath.Join(dir, "events.json")
 	if _, err := dialSocket(data); !errors.Is(err, errNoServer) {
-		t.Errorf("without a socket: %v, want %v", err, errNoServer)
+		t.Errorf("dialSocket without a socket: got %v, want %v", err, errNoServer)
 	}
 	if err := os.WriteFile(data, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -95,6 +94,6 @@ func TestSocketOwner(t *testing.T) {
 	}
 	l.Close()
 	if _, err := dialSocket(data); !errors.Is(err, errNoServer) {
-		t.Errorf("after Close: %v, want %v", err, errNoServer)
+		t.Errorf("dialSocket after Close: got %v, want %v", err, errNoServer)
 	}
 }
