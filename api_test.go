@@ -515,6 +515,16 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
+// An idempotency key expires by the clock of the store.
+func TestIdempotencyKeyExpires(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := apitest.New(t, apitest.Memory, &events.Config{Now: func() time.Time { return now }})
+	s.Create(newEvent, "Idempotency-Key: k").WantStatus(t, 201)
+	now = now.Add(24 * time.Hour)
+	wantCreated(t, s.Create(newEvent, "Idempotency-Key: k"))
+}
+
 func TestIdempotencyKeyForm(t *testing.T) {
 	t.Parallel()
 	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
