@@ -101,12 +101,8 @@ func TestCreateKeepsValues(t *testing.T) {
 			{`"title":"Ärger & <b>\u00e9\ud83d\ude00\/</b>",` + onMayDay, `"title":"Ärger & <b>é😀/</b>"`},
 			{`"title":"}},{\"event\":{\"","description":"\u0000\u2028\\",` + onMayDay,
 				`"title":"}},{\"event\":{\"","description":"\u0000\u2028\\"`},
-			{`"title":"x","start_at":"0001-01-01T00:00:01Z","end_at":"9999-12-31T23:59:59.999999999999Z"`,
-				`"start_at":"0001-01-01T00:00:01Z","end_at":"9999-12-31T23:59:59.999999999Z"`},
 			{`"title":"x","start_at":"2027-05-01t18:00:00.120-07:00","end_at":"2027-12-31T23:59:60z"`,
 				`"start_at":"2027-05-02T01:00:00.12Z","end_at":"2028-01-01T00:00:00Z"`},
-			{`"title":"x",` + onMayDay + `,"cover_image_url":"HTTPS://example.com/%7Ea?b#c"`,
-				`"cover_image_url":"HTTPS://example.com/%7Ea?b#c"`},
 			{`"title":"x",` + onMayDay + `,"location_city":"","meeting_url":"","visibility":null`,
 				`"location_city":"","location_country":null,"visibility":"public"`},
 		} {
@@ -911,15 +907,10 @@ func FuzzTarget(f *testing.F) {
 
 // No header causes a 5xx, and only the key of a user is accepted.
 func FuzzHeaders(f *testing.F) {
-	const charset = "application/json; charset=utf-8"
-	for _, h := range [][5]string{
-		{"svc_live_ada", "", "", "", ""},
-		{"", "Bearer svc_live_ada", "application/json", `"key"`, ""},
-		{"svc_live_ada", "Bearer x", "text/plain; charset=\"", `"\"`, "gzip"},
-		{"\x00", "Basic", charset, "é", "identity"},
-	} {
-		f.Add(h[0], h[1], h[2], h[3], h[4])
-	}
+	f.Add("svc_live_ada", "", "", "", "")
+	f.Add("", "Bearer svc_live_ada", "application/json", `"key"`, "")
+	f.Add("svc_live_ada", "Bearer x", `text/plain; charset="`, `"\"`, "gzip")
+	f.Add("\x00", "Basic", "application/json; charset=utf-8", "é", "identity")
 	shared := apitest.New(f, apitest.Memory, nil)
 	f.Fuzz(func(t *testing.T, key, authorization, contentType, idempotencyKey, contentEncoding string) {
 		s := shared.With(t)
