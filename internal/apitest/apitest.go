@@ -320,14 +320,13 @@ func (r Response) IDs() string {
 // Next returns the query parameter for the page after a list, or "" if there is none.
 func (r Response) Next() string {
 	var list struct {
-		HasMore    bool    `json:"has_more"`
-		NextCursor *string `json:"next_cursor"`
+		Cursor string `json:"next_cursor"`
 	}
 	json.Unmarshal([]byte(r.Body), &list)
-	if list.NextCursor == nil {
+	if list.Cursor == "" {
 		return ""
 	}
-	return "cursor=" + *list.NextCursor
+	return "cursor=" + list.Cursor
 }
 
 // WantStatus fails the test unless the response has a status.
