@@ -151,20 +151,9 @@ func TestDoublePassesSignals(t *testing.T) {
 	}
 }
 
-// A server under load that gets SIGTERM keeps what it has confirmed.
-func TestSignalUnderLoad(t *testing.T) {
-	t.Parallel()
-	testRestart(t, syscall.SIGTERM)
-}
-
 // A server that is killed keeps what it has confirmed. What a power cut does is tested in internal/commitlog.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	testRestart(t, syscall.SIGKILL)
-}
-
-// testRestart ends a server under load by a signal, and looks for the confirmed events after a restart.
-func testRestart(t *testing.T, sig syscall.Signal) {
 	dir := tempDir(t)
 	p := start(t, dir, "exec eventsd")
 	var mu sync.Mutex
@@ -204,7 +193,7 @@ func testRestart(t *testing.T, sig syscall.Signal) {
 			t.Fatalf("confirmed creates: got %d, want %d: %s", count(), enough, &p.stderr)
 		}
 	}
-	p.stop(sig)
+	p.stop(syscall.SIGKILL)
 	clients.Wait()
 	key := p.line("api_key")
 	p = start(t, dir, "exec eventsd")
