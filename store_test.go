@@ -367,7 +367,7 @@ func TestDumpIsSeed(t *testing.T) {
 		}
 		copied.Get("/users/me", "x-service-api-key: "+secret).WantStatus(t, 200)
 	}
-	if got := apitest.Dump(events.NewStore(nil)); got != "[\n\n]\n" {
+	if got := apitest.NewOver(t, events.NewStore(nil)).Dump(); got != "[\n\n]\n" {
 		t.Errorf("records of an empty store: got %q, want an empty array", got)
 	}
 }
@@ -618,7 +618,7 @@ func TestGoldenDataFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, want := apitest.Dump(store), apitest.Dump(again)
+			got, want := apitest.NewOver(t, store).Dump(), apitest.NewOver(t, again).Dump()
 			if got != want {
 				t.Errorf("records of the file: got\n%s\nwant as they are written today\n%s", got, want)
 			}
@@ -698,7 +698,7 @@ func FuzzRecords(f *testing.F) {
 		if err != nil {
 			t.Errorf("ApplyJSON of the dump %s: got %v, want no error", want, err)
 		}
-		if got := apitest.Dump(copied); got != want {
+		if got := apitest.NewOver(t, copied).Dump(); got != want {
 			t.Errorf("records of the dump: got %s, want %s", got, want)
 		}
 	})

@@ -164,25 +164,16 @@ func (s *Service) Apply(records string) {
 func (s *Service) Intercept(f httpapi.Intercept) { s.Handler.(testdouble.Server).Mux().Intercept = f }
 
 // Dump returns all records, one a line.
-func (s *Service) Dump() string { return Dump(s.Store) }
-
-// Dump returns all records of a store, one a line.
-func Dump(store *events.Store) string {
-	return operate(events.New(store), "GET", "/records", "").Body
-}
+func (s *Service) Dump() string { return s.Operate("GET", "/records", "").Body }
 
 // Operator returns the handler of the operator's routes.
-func (s *Service) Operator() http.Handler { return s.Handler.(testdouble.Server).Operator() }
+func (s *Service) Operator() http.Handler { return events.New(s.Store).(testdouble.Server).Operator() }
 
 // Operate sends a request to the operator's routes.
 func (s *Service) Operate(method, target, body string) Response {
-	return operate(s.Handler, method, target, body)
-}
-
-func operate(handler http.Handler, method, target, body string) Response {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded") // as curl -d sends it
-	return serve(handler.(testdouble.Server).Operator(), r)
+	return serve(s.Operator(), r)
 }
 
 func serve(handler http.Handler, r *http.Request) Response {
