@@ -414,19 +414,14 @@ func TestOthersEventsAreMissing(t *testing.T) {
 	t.Parallel()
 	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
 		s := apitest.New(t, mode, nil)
-		s.Create(newEvent, "Idempotency-Key: k").WantStatus(t, 201)
 		missing := s.Get("/events/evt_nowhere")
 		missing.WantStatus(t, 404)
 		for _, ref := range []string{
 			"evt_bob", "bobs", "usr_ada", "key_ada", "gst_1", "key:" + digestOfAda,
-			"email:ada@example.com", "guest:evt_1:grace@example.com", "usr_ada%00k",
+			"email:ada@example.com", "guest:evt_1:grace@example.com",
 		} {
 			for _, path := range []string{"/events/" + ref, "/events/" + ref + "/guests"} {
 				r := s.Get(path)
-				if strings.Contains(ref, "%00") { // not even a route
-					r.WantStatus(t, 404)
-					continue
-				}
 				r.WantBody(t, missing.Body)
 				if !maps.EqualFunc(r.Header, missing.Header, slices.Equal) {
 					t.Errorf("GET %s: header: got %v, want %v", path, r.Header, missing.Header)
