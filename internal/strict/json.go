@@ -50,8 +50,7 @@ func (k Kind) String() string {
 
 // Value is a JSON value. Its Kind determines which other field is used. Unused fields are zero.
 //
-// A Value shares no memory with the text that it was parsed from. All its strings are parts of one
-// string, so use strings.Clone to keep a single string for long.
+// A Value shares no memory with the text that it was parsed from.
 type Value struct {
 	Kind    Kind
 	Bool    bool     // value of a Bool
@@ -86,8 +85,6 @@ func (v Value) Member(name string) Value {
 // not closed: add …". Lines end with \n, columns are bytes, and both are counted from 1.
 func Parse(data []byte) (Value, error) {
 	p := parser{data: data}
-	p.open = make([]Member, 0, 12) // the number of fields of a new event
-	p.text.Grow(len(data))
 	v := p.value()
 	return v, p.finish()
 }
@@ -104,7 +101,6 @@ func ParseArray(data []byte) iter.Seq2[Value, error] {
 		}
 		for first := true; p.more(first, ']'); first = false {
 			p.count = 0
-			p.text.Reset()
 			v := p.value()
 			if p.err != nil {
 				break
@@ -156,12 +152,10 @@ func escapeControls(text []byte) []byte {
 // methods have no meaning.
 type parser struct {
 	data  []byte
-	pos   int             // index of the next byte
-	depth int             // number of open arrays and objects
-	count int             // number of values that have begun
-	text  strings.Builder // all names and strings so far, without escapes
+	pos   int // index of the next byte
+	depth int // number of open arrays and objects
+	count int // number of values that have begun
 	err   error
-	open  []Member // members so far of the open arrays and objects
 }
 
 // finish checks that only white space is left, and returns the error of the parser.
@@ -239,17 +233,14 @@ func (p *parser) container(kind Kind, end byte) Value {
 	if p.depth > MaxDepth {
 		p.fail(p.pos-1, fmt.Sprintf("nested more than %d levels deep: flatten it", MaxDepth))
 	}
-	begin := len(p.open)
 	for first := true; p.more(first, end); first = false {
 		var m Member
 		if kind == Object {
 			m.Name = p.name()
 		}
 		m.Value = p.value()
-		p.open = append(p.open, m)
+		v.Members = append(v.Members, m)
 	}
-	v.Members = append(v.Members, p.open[begin:]...)
-	p.open = p.open[:begin]
 	return v
 }
 
@@ -297,18 +288,17 @@ func (p *parser) number() string {
 	return string(literal)
 }
 
-// chars parses a string and returns its characters. It copies them to p.text in parts, from one
-// escape to the next.
+// chars parses a string and returns its characters. It copies them in parts, from one escape to the
+// next.
 func (p *parser) chars() string {
-	start := p.text.Len()
 	open := p.pos
-	copied := open + 1 // index after the bytes that are in p.text
+	copied := open + 1 // index after the bytes that are in text
+	var text []byte
 	for i := copied; i < len(p.data); i++ {
 		c := p.data[i]
 		switch {
 		case c == '"':
-			p.text.Write(p.data[copied:i])
-			chars := p.text.String()[start:]
+			chars := string(append(text, p.data[copied:i]...))
 			p.pos = i + 1
 			if !utf8.ValidString(chars) {
 				p.fail(open, "a string is not UTF-8: encode the text as UTF-8")
@@ -321,8 +311,8 @@ func (p *parser) chars() string {
 					`\r \t, or \u and four hex digits, for both halves of a pair`)
 				return ""
 			}
-			p.text.Write(p.data[copied:i])
-			p.text.WriteRune(r)
+			text = append(text, p.data[copied:i]...)
+			text = utf8.AppendRune(text, r)
 			copied = i + size
 			i = copied - 1
 		case c < ' ':
