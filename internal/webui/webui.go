@@ -44,6 +44,8 @@ func page(file string, values ...string) http.Handler {
 		"img-src data:; connect-src 'self'; " +
 		"script-src " + hash(file, "script") + "; style-src " + hash(file, "style")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A proxy in front that speaks TLS says so in X-Forwarded-Proto. A sender that lies changes only the
+		// page that it gets itself, because no response is cached.
 		root := cmp.Or(r.Header.Get("X-Forwarded-Proto"), "http") + "://" + r.Host
 		replacements := append([]string{"{{root}}", html.EscapeString(root)}, values...)
 		text := strings.NewReplacer(replacements...).Replace(file)
