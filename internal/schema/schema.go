@@ -315,9 +315,9 @@ type Problems struct {
 }
 
 // Add adds a problem of a field, which completes a sentence that begins with the name. It does
-// nothing if the problem is empty, the schema has no such field, or the field has a problem already.
+// nothing if the problem is empty or the field has a problem already.
 func (p *Problems) Add(name, problem string) {
-	if problem == "" || p.Has(name) || p.schema.index(name) < 0 {
+	if problem == "" || p.Has(name) {
 		return
 	}
 	if p.fields == nil {

@@ -28,7 +28,7 @@ func TestSlugify(t *testing.T) {
 		strings.Repeat("x", 47) + " y": strings.Repeat("x", 47),
 	} {
 		if got := Slugify(title); got != want {
-			t.Errorf("Slugify(%q) = %q, want %q", title, got, want)
+			t.Errorf("Slugify(%q): got %q, want %q", title, got, want)
 		}
 	}
 }
@@ -39,10 +39,10 @@ func FuzzSlugify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, title string) {
 		s := Slugify(title)
 		if !shape.MatchString(s) {
-			t.Errorf("Slugify(%q) = %q, want words with single hyphens", title, s)
+			t.Errorf("Slugify(%q): got %q, want words with single hyphens", title, s)
 		}
 		if len(s) > maxSlugified {
-			t.Errorf("Slugify(%q) has %d characters, want at most %d", title, len(s), maxSlugified)
+			t.Errorf("Slugify(%q): got %d characters, want at most %d", title, len(s), maxSlugified)
 		}
 	})
 }
