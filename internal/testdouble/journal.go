@@ -92,6 +92,9 @@ func (d *Double) Requests(ctx context.Context, n int, q Query) ([]Request, error
 	for {
 		found := d.session.Load().find(q) // also after a reset
 		if len(found) >= n || ctx.Err() != nil {
+			for i := range found {
+				found[i].Header = found[i].Header.Clone() // the caller may change it
+			}
 			return found, nil
 		}
 		time.Sleep(pollInterval)
@@ -122,7 +125,6 @@ func (s *session) find(q Query) []Request {
 		if r.Seq > q.After &&
 			(q.Operation == "" || q.Operation == r.Operation) &&
 			(q.Users == nil || slices.Contains(q.Users, r.User)) {
-			r.Header = r.Header.Clone() // the caller may change it
 			found = append(found, r)
 		}
 	}
