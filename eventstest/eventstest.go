@@ -103,7 +103,8 @@ func NewEventStatus(status string) Option {
 // inside a bubble of [testing/synctest]. Close the body of each response there.
 func NoListener() Option { return func(o *options) { o.noListener = true } }
 
-// AllowUnknownRoutes lets the client request unknown routes without failing the test.
+// AllowUnknownRoutes lets the client request unknown routes without failing the test. A request with the
+// method OPTIONS, or for /, /healthz, /openapi.json or /favicon.ico, never fails it.
 func AllowUnknownRoutes() Option { return func(o *options) { o.allowUnknownRoutes = true } }
 
 // New starts a server on a free loopback port. When the test ends, delayed requests get their responses

@@ -23,7 +23,8 @@ import (
 const maxUnread = 1 << 20
 
 // extraPaths are paths that browsers and probes request. They aren't part of the API, so these
-// requests are neither in the journal nor a problem.
+// requests are neither in the journal nor a problem. The command "eventsd double" has pages for all but
+// the last, and package eventstest for none.
 var extraPaths = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
 
 // exchange is a request and its response.
