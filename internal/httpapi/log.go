@@ -8,7 +8,8 @@ import (
 )
 
 // LogRequests returns a handler that logs a line for each request that h serves: its path without
-// API keys, and no query or body. The function authenticate returns the caller, if there is one.
+// API keys, and no query or body. The function authenticate returns the caller, if there is one. It is
+// called once more than h calls it, because h doesn't tell who the caller was.
 func LogRequests(
 	h http.Handler, logger *slog.Logger, authenticate func(*http.Request) (Caller, error),
 ) http.Handler {
