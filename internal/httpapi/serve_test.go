@@ -1,90 +1,120 @@
 package httpapi
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 )
+
+// pipeListener accepts connections inside the process, so it works in a bubble of [testing/synctest].
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{make(chan net.Conn), make(chan struct{})}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	close(l.closed)
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{} } // not used
+
+// checkClosed checks that the listener was closed.
+func (l *pipeListener) checkClosed(t *testing.T) {
+	t.Helper()
+	select {
+	case <-l.closed:
+	default:
+		t.Error("listener: got open, want closed")
+	}
+}
+
+// get returns the error of a GET, which is nil if there is a response.
+func (l *pipeListener) get() error {
+	client, server := net.Pipe()
+	defer client.Close()
+	l.conns <- server
+	_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	if err != nil {
+		return err
+	}
+	_, err = http.ReadResponse(bufio.NewReader(client), nil)
+	return err
+}
 
 // Each server has the whole drain time: a request that takes all of it on one server doesn't cut off a
 // request on another.
 func TestServeDrains(t *testing.T) {
-	t.Parallel()
-	ctx, stop := context.WithCancel(t.Context())
-	arrived := make(chan bool)
-	release := make(chan bool)
-	endless := func(_ http.ResponseWriter, r *http.Request) {
-		arrived <- true
-		<-r.Context().Done()
-	}
-	slow := func(w http.ResponseWriter, r *http.Request) {
-		arrived <- true
-		<-release
-	}
-	var servers []*Server
-	responses := make([]chan error, 2)
-	for i, handle := range []http.HandlerFunc{endless, slow} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		const drain = 8 * time.Second
+		listeners := []*pipeListener{newPipeListener(), newPipeListener()}
+		endless := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		slow := func(http.ResponseWriter, *http.Request) {
+			time.Sleep(time.Second) // until the other request has arrived
+			stop()
+			time.Sleep(drain - time.Second)
+			for _, l := range listeners {
+				l.checkClosed(t)
+			}
+		}
+		var servers []*Server
+		responses := make([]chan error, 2)
+		for i, handle := range []http.HandlerFunc{endless, slow} {
+			servers = append(servers, &Server{NewServer(handle), listeners[i]})
+			responses[i] = make(chan error, 1)
+			go func() { responses[i] <- listeners[i].get() }()
+		}
+		start := time.Now()
+		err := Serve(ctx, drain, servers...)
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("Serve: got %v, want nil", err)
 		}
-		servers = append(servers, &Server{NewServer(handle), l})
-		responses[i] = make(chan error, 1)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, time.Second, servers...) }()
-	for i, s := range servers {
-		go func() {
-			_, err := http.Get("http://" + s.Listener.Addr().String())
-			responses[i] <- err
-		}()
-		<-arrived
-	}
-	stop()
-	for conn := error(nil); conn == nil; { // until both have stopped listening
-		conn = dial(servers[0].Listener.Addr(), servers[1].Listener.Addr())
-	}
-	close(release)
-	if err := <-responses[1]; err != nil {
-		t.Errorf("the response within the drain time: %v", err)
-	}
-	if err := <-responses[0]; err == nil {
-		t.Error("the request that took more than the drain time has a response, want none")
-	}
-	if err := <-ended; err != nil {
-		t.Errorf("Serve = %v, want nil", err)
-	}
-}
-
-// dial returns an error if nobody listens at any of the addresses.
-func dial(addresses ...net.Addr) error {
-	for _, addr := range addresses {
-		conn, err := net.Dial("tcp", addr.String())
-		if err == nil {
-			conn.Close()
-			return nil
+		if took := time.Since(start).Truncate(time.Second); took != time.Second+drain {
+			t.Errorf("time of Serve: got %v, want %v", took, time.Second+drain)
 		}
-	}
-	return errors.New("nobody listens")
+		if err := <-responses[0]; err == nil {
+			t.Error("a request that takes more than the drain time: got a response, want none")
+		}
+		if err := <-responses[1]; err != nil {
+			t.Errorf("a request that takes less than the drain time: got %v, want a response", err)
+		}
+	})
 }
 
 // Serve returns the failure of a server and stops the others.
 func TestServeFails(t *testing.T) {
 	t.Parallel()
-	working := httptest.NewUnstartedServer(nil)
-	broken := httptest.NewUnstartedServer(nil)
-	broken.Listener.Close()
-	err := Serve(t.Context(), 0,
-		&Server{NewServer(http.NotFoundHandler()), working.Listener},
-		&Server{NewServer(http.NotFoundHandler()), broken.Listener})
+	working := newPipeListener()
+	broken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken.Close()
+	err = Serve(t.Context(), 0,
+		&Server{NewServer(http.NotFoundHandler()), working},
+		&Server{NewServer(http.NotFoundHandler()), broken})
 	if !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Serve = %v, want %v", err, net.ErrClosed)
+		t.Errorf("Serve: got %v, want %v", err, net.ErrClosed)
 	}
-	if dial(working.Listener.Addr()) == nil {
-		t.Error("the other server still listens")
-	}
+	working.checkClosed(t)
 }
