@@ -167,7 +167,8 @@ func TestConformance(t *testing.T) {
 		for _, name := range []string{"file", "double"} {
 			got, want := transcripts[name][i], transcripts["memory"][i]
 			if got != want {
-				t.Errorf("step %d, %s: %s:\n%s\nmemory:\n%s", i, step.request, name, got, want)
+				t.Errorf("step %d, %s, %s: got\n%s\nwant, as in memory:\n%s",
+					i, step.request, name, got, want)
 			}
 		}
 	}
@@ -186,7 +187,7 @@ func TestConformanceComplete(t *testing.T) {
 	}
 	for _, operation := range events.New(events.NewStore(nil)).(testdouble.Server).Mux().Operations() {
 		if !succeeded[operation] {
-			t.Errorf("the conversation has no success of %s", operation)
+			t.Errorf("%s: got no success in the conversation, want one", operation)
 		}
 	}
 	codes := map[string]bool{afterClose.code: true}
@@ -195,7 +196,7 @@ func TestConformanceComplete(t *testing.T) {
 	}
 	delete(codes, "")
 	if got := slices.Sorted(maps.Keys(codes)); !slices.Equal(got, errorCodes) {
-		t.Errorf("the conversation has the errors %q, want %q", got, errorCodes)
+		t.Errorf("errors of the conversation: got %q, want %q", got, errorCodes)
 	}
 }
 
@@ -215,10 +216,10 @@ func converse(t *testing.T, address string, store *events.Store) (responses []st
 		}
 		resp, body := s.send(t, address)
 		if resp.StatusCode != s.status {
-			t.Errorf("step %d, %s: status %d %s, want %d", i, s.request, resp.StatusCode, body, s.status)
+			t.Errorf("step %d, %s: got status %d %s, want %d", i, s.request, resp.StatusCode, body, s.status)
 		}
 		if got := errorCode(body); got != s.code {
-			t.Errorf("step %d, %s: error code %q in %s, want %q", i, s.request, got, body, s.code)
+			t.Errorf("step %d, %s: got error code %q in %s, want %q", i, s.request, got, body, s.code)
 		}
 		if name, field, ok := strings.Cut(s.keep, "="); ok {
 			kept["{"+name+"}"] = stringField(t, body, field)
@@ -272,11 +273,11 @@ func (s step) send(t *testing.T, address string) (*http.Response, string) {
 	}()
 	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
 	if err != nil {
-		t.Fatalf("%s: %v", s.request, err)
+		t.Fatalf("%s: got %v, want a response", s.request, err)
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		t.Fatalf("%s: %v", s.request, err)
+		t.Fatalf("%s: got %v, want a response", s.request, err)
 	}
 	return resp, string(body)
 }
@@ -295,11 +296,11 @@ func stringField(t *testing.T, object, name string) string {
 	t.Helper()
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(object), &fields); err != nil {
-		t.Fatalf("%s: %v", object, err)
+		t.Fatalf("%s: got %v, want a JSON object", object, err)
 	}
 	value, ok := fields[name].(string)
 	if !ok {
-		t.Fatalf("%s has no string %s", object, name)
+		t.Fatalf("got %s, want a string %s in it", object, name)
 	}
 	return value
 }

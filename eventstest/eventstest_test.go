@@ -29,18 +29,18 @@ func TestNew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := eventstest.New(t, opts...)
 			if srv.Owner.ID != "usr_owner" {
-				t.Errorf("Owner.ID = %q, want usr_owner", srv.Owner.ID)
+				t.Errorf("Owner.ID: got %q, want usr_owner", srv.Owner.ID)
 			}
 			if srv.Owner.Name != "Test Owner" {
-				t.Errorf("Owner.Name = %q, want Test Owner", srv.Owner.Name)
+				t.Errorf("Owner.Name: got %q, want Test Owner", srv.Owner.Name)
 			}
 			var me events.User
 			got := send(srv, getMe)
 			if err := json.Unmarshal([]byte(got.Body), &me); err != nil {
-				t.Fatalf("%s: %d %s: %v", getMe, got.Status, got.Body, err)
+				t.Fatalf("%s: got %d %s (%v), want a user", getMe, got.Status, got.Body, err)
 			}
 			if me != srv.Owner {
-				t.Errorf("%s = %+v, want %+v", getMe, me, srv.Owner)
+				t.Errorf("%s: got %+v, want %+v", getMe, me, srv.Owner)
 			}
 		})
 	}
@@ -60,10 +60,10 @@ func TestClientKeepsKeys(t *testing.T) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != 401 {
-			t.Errorf("with a wrong key in %s: status = %d, want 401", name, resp.StatusCode)
+			t.Errorf("with a wrong key in %s: status: got %d, want 401", name, resp.StatusCode)
 		}
 		if got := srv.Requests("")[0].Header; len(got["X-Service-Api-Key"])+len(got["Authorization"]) != 1 {
-			t.Errorf("with a wrong key in %s: header = %v, want one key", name, got)
+			t.Errorf("with a wrong key in %s: header: got %v, want one key", name, got)
 		}
 		srv.ClearRequests()
 	}
@@ -81,7 +81,7 @@ func TestClientChangesNoRequest(t *testing.T) {
 	}
 	resp.Body.Close()
 	if len(r.Header) > 0 {
-		t.Errorf("the header is now %v, want none", r.Header)
+		t.Errorf("header after the request: got %v, want none", r.Header)
 	}
 }
 
@@ -94,11 +94,11 @@ func TestHandler(t *testing.T) {
 	for _, want := range []int{503, 200} {
 		got := sendWith(proxy.Client(), srv, list, "x-service-api-key: "+srv.Key)
 		if got.Status != want {
-			t.Errorf("status = %d, want %d", got.Status, want)
+			t.Errorf("status: got %d, want %d", got.Status, want)
 		}
 	}
 	if n := len(srv.Requests(list)); n != 2 {
-		t.Errorf("%d requests, want 2", n)
+		t.Errorf("requests: got %d, want 2", n)
 	}
 }
 
@@ -113,10 +113,10 @@ func TestOptions(t *testing.T) {
 		eventstest.SeedJSON([]byte(`[{"event":{"id":"evt_1","status":"published"}},
 			{"user":{"id":"usr_owner","timezone":"Europe/Paris"}}]`)))
 	if srv.Now() != start {
-		t.Errorf("Now() = %v, want %v", srv.Now(), start)
+		t.Errorf("Now(): got %v, want %v", srv.Now(), start)
 	}
 	if got := send(srv, getMe); !strings.Contains(got.Body, `"timezone":"Europe/Paris"`) {
-		t.Errorf("%s = %s, want the time zone Europe/Paris", getMe, got.Body)
+		t.Errorf("%s: got %s, want the time zone Europe/Paris", getMe, got.Body)
 	}
 	send(srv, create)
 	for query, want := range map[string]string{
@@ -125,10 +125,10 @@ func TestOptions(t *testing.T) {
 	} {
 		got := send(srv, list+query)
 		if !strings.Contains(got.Body, want) {
-			t.Errorf("%s%s = %s, want %s", list, query, got.Body, want)
+			t.Errorf("%s%s: got %s, want %s", list, query, got.Body, want)
 		}
 		if n := strings.Count(got.Body, `"id"`); n != 1 {
-			t.Errorf("%s%s has %d events, want 1", list, query, n)
+			t.Errorf("%s%s: got %d events, want 1", list, query, n)
 		}
 	}
 }
@@ -162,10 +162,10 @@ func TestFatal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			fake := runTest(t, tt.call)
 			if !strings.Contains(fake.fatal, tt.want) {
-				t.Errorf("fatal error %q, want %q", fake.fatal, tt.want)
+				t.Errorf("fatal error: got %q, want %q", fake.fatal, tt.want)
 			}
 			if want := "eventstest_test.go"; fake.file != want {
-				t.Errorf("the error is reported in %s, want %s", fake.file, want)
+				t.Errorf("file of the error: got %s, want %s", fake.file, want)
 			}
 		})
 	}
@@ -183,7 +183,7 @@ func TestDeterministic(t *testing.T) {
 	}
 	want := script(eventstest.New(t), "Tester 7")
 	if id := "evt_tester_7_3ga2_000005"; !strings.Contains(want, id) {
-		t.Fatalf("no event %s in %s", id, want)
+		t.Fatalf("transcript: got %s, want the event %s in it", want, id)
 	}
 	srv := eventstest.New(t)
 	transcripts := make([]string, 16)
@@ -193,7 +193,7 @@ func TestDeterministic(t *testing.T) {
 	}
 	clients.Wait()
 	if got := transcripts[7]; got != want {
-		t.Errorf("with other users:\n%s\nwithout:\n%s", got, want)
+		t.Errorf("transcript with other users: got\n%s\nwant, as without:\n%s", got, want)
 	}
 }
 
@@ -207,15 +207,15 @@ func TestNewKey(t *testing.T) {
 	} {
 		key, owner := srv.NewKey(tt.name)
 		if owner.ID != tt.id {
-			t.Errorf("NewKey(%q): owner %s, want %s", tt.name, owner.ID, tt.id)
+			t.Errorf("NewKey(%q): got owner %s, want %s", tt.name, owner.ID, tt.id)
 		}
 		if owner.Name != tt.name {
-			t.Errorf("NewKey(%q): name %q, want %q", tt.name, owner.Name, tt.name)
+			t.Errorf("NewKey(%q): got name %q, want %q", tt.name, owner.Name, tt.name)
 		}
 		got := send(srv, create, "x-service-api-key: "+key)
 		want := strings.Replace(tt.id, "usr_", "/events/evt_", 1) + "_000001"
 		if location := got.Header.Get("Location"); !strings.HasSuffix(location, want) {
-			t.Errorf("first event of %s: %s, want %s", tt.id, location, want)
+			t.Errorf("first event of %s: got %s, want %s", tt.id, location, want)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func TestClock(t *testing.T) {
 		`"created_at":"2030-01-02T00:00:00.000000001Z"`,
 	} {
 		if got := send(srv, create); !strings.Contains(got.Body, want) {
-			t.Errorf("event = %s, want %s", got.Body, want)
+			t.Errorf("event: got %s, want %s", got.Body, want)
 		}
 		srv.Advance(24*time.Hour + 1)
 	}
@@ -266,10 +266,10 @@ func TestUnknownRoutes(t *testing.T) {
 				want = []string{fmt.Sprintf("eventstest: request 1: %s %s: 40", tt.method, tt.path)}
 			}
 			if got := run(); !slices.EqualFunc(got, want, strings.HasPrefix) {
-				t.Errorf("errors %q, want %q", got, want)
+				t.Errorf("errors: got %q, want %q", got, want)
 			}
 			if got := run(eventstest.AllowUnknownRoutes()); got != nil {
-				t.Errorf("with AllowUnknownRoutes: errors %q, want none", got)
+				t.Errorf("errors with AllowUnknownRoutes: got %q, want none", got)
 			}
 		})
 	}
@@ -290,16 +290,16 @@ func TestFailureLog(t *testing.T) {
 		}).log
 	}
 	if log := run(false); log != "" {
-		t.Errorf("a test that passes has the log %q", log)
+		t.Errorf("log of a test that passes: got %q, want none", log)
 	}
 	log := run(true)
 	if n := strings.Count(log, "\n"); n != 20 {
-		t.Errorf("a test that fails logs %d requests, want 20", n)
+		t.Errorf("log of a test that fails: got %d requests, want 20", n)
 	}
 	want := "\n  21: GET /api/public/v1/events?limit=3 of usr_owner: 503: " +
 		"a test fault refused this request; it was not carried out (status 503, header)"
 	if !strings.HasSuffix(log, want) {
-		t.Errorf("a test that fails has the log %q, want %q at its end", log, want)
+		t.Errorf("log of a test that fails: got %q, want %q at its end", log, want)
 	}
 }
 
@@ -321,14 +321,14 @@ func TestCleanup(t *testing.T) {
 	})
 	clients.Wait()
 	if took := time.Since(end); took > 3*time.Second { // net/http waits 5 s for a new connection
-		t.Errorf("cleanup took %v, want at most 3s", took)
+		t.Errorf("time of the cleanup: got %v, want at most 3s", took)
 	}
 	unfinished.SetReadDeadline(time.Now().Add(time.Second))
 	if _, err := unfinished.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("a connection is still open after the cleanup")
+		t.Errorf("Read on a connection after the cleanup: got %v, want it to be closed", err)
 	}
 	if fake.Failed() {
-		t.Errorf("fatal error %q and errors %q, want none", fake.fatal, fake.errors)
+		t.Errorf("got fatal error %q and errors %q, want none", fake.fatal, fake.errors)
 	}
 }
 
@@ -349,10 +349,10 @@ func TestCleanupWithoutListener(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(5 * time.Second):
-		t.Fatal("a delayed request goes on after the test")
+		t.Fatal("a delayed request: got no response 5s after the test, want one")
 	}
 	if response.Code != 200 {
-		t.Errorf("the delayed response has status %d, want 200", response.Code)
+		t.Errorf("status of the delayed response: got %d, want 200", response.Code)
 	}
 }
 
@@ -367,10 +367,10 @@ func TestBubble(t *testing.T) {
 			start := time.Now()
 			got := send(srv, list)
 			if got.Status != 200 {
-				t.Errorf("status = %d (%v), want 200", got.Status, got.err)
+				t.Errorf("status: got %d (%v), want 200", got.Status, got.err)
 			}
 			if took := time.Since(start); took != time.Minute {
-				t.Errorf("response after %v, want 1m", took)
+				t.Errorf("time of the response: got %v, want 1m", took)
 			}
 		}
 	})
@@ -384,21 +384,21 @@ func TestSuite(t *testing.T) {
 			srv := eventstest.New(t)
 			lost := srv.Fail(create, eventstest.Fault{Lose: true, Times: 1})
 			if got := send(srv, create); got.err == nil {
-				t.Errorf("a response that a fault loses has status %d", got.Status)
+				t.Errorf("a create whose response is lost: got status %d, want an error", got.Status)
 			}
 			if n := lost.Hits(); n != 1 {
-				t.Errorf("Hits() = %d, want 1", n)
+				t.Errorf("Hits(): got %d, want 1", n)
 			}
 			got := send(srv, create)
 			if want := `"id":"evt_owner_000002"`; !strings.Contains(got.Body, want) {
-				t.Errorf("event = %s, want %s", got.Body, want)
+				t.Errorf("event: got %s, want %s", got.Body, want)
 			}
 			statuses := []int{}
 			for _, r := range srv.Await(2, create) {
 				statuses = append(statuses, r.Status)
 			}
 			if want := []int{201, 201}; !slices.Equal(statuses, want) {
-				t.Errorf("statuses %v, want %v", statuses, want)
+				t.Errorf("statuses: got %v, want %v", statuses, want)
 			}
 		})
 	}

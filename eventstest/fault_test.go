@@ -107,20 +107,20 @@ func TestFaults(t *testing.T) {
 				}
 				got := sendWith(client, srv, request)
 				if got.Status != tt.status {
-					t.Fatalf("status = %d (%v), want %d", got.Status, got.err, tt.status)
+					t.Fatalf("status: got %d (%v), want %d", got.Status, got.err, tt.status)
 				}
 				if tt.status != 0 {
 					checkResponse(t, got, tt.body, tt.headers, tt.err, tt.journal)
 				}
 				if created := countEvents(srv) == 2; created != tt.created {
-					t.Errorf("created = %v, want %v", created, tt.created)
+					t.Errorf("created: got %v, want %v", created, tt.created)
 				}
 				if n := f.Hits(); n != 1 {
-					t.Errorf("Hits() = %d, want 1", n)
+					t.Errorf("Hits(): got %d, want 1", n)
 				}
 				requests := srv.Requests(tt.operation)
 				if got := requests[len(requests)-1].Fault; got != tt.journal {
-					t.Errorf("Fault = %q, want %q", got, tt.journal)
+					t.Errorf("Fault: got %q, want %q", got, tt.journal)
 				}
 			})
 		}
@@ -135,15 +135,15 @@ func checkResponse(t *testing.T, got result, body string, headers []string, err 
 		gotBody = gotBody[:min(len(gotBody), len(start))] + "…"
 	}
 	if gotBody != body {
-		t.Errorf("body = %s, want %s", got.Body, body)
+		t.Errorf("body: got %s, want %s", got.Body, body)
 	}
 	if !errors.Is(got.err, err) {
-		t.Errorf("error = %v, want %v", got.err, err)
+		t.Errorf("error: got %v, want %v", got.err, err)
 	}
 	for _, header := range append(headers, "X-Eventsd-Fault: "+fault) {
 		name, want, _ := strings.Cut(header, ": ")
 		if value := got.Header.Get(name); value != want {
-			t.Errorf("%s = %q, want %q", name, value, want)
+			t.Errorf("%s: got %q, want %q", name, value, want)
 		}
 	}
 }
@@ -155,10 +155,10 @@ func TestCutLength(t *testing.T) {
 	srv.Fail(getMe, eventstest.Fault{Cut: true})
 	half := send(srv, getMe)
 	if half.Body != whole.Body[:len(whole.Body)/2] {
-		t.Errorf("body = %s, want half of %s", half.Body, whole.Body)
+		t.Errorf("body: got %s, want half of %s", half.Body, whole.Body)
 	}
 	if n := half.Header.Get("Content-Length"); n != fmt.Sprint(len(whole.Body)) {
-		t.Errorf("Content-Length = %s, want %d", n, len(whole.Body))
+		t.Errorf("Content-Length: got %s, want %d", n, len(whole.Body))
 	}
 }
 
@@ -193,7 +193,7 @@ func TestFaultOrder(t *testing.T) {
 	} {
 		got := send(srv, step.request, "x-service-api-key: "+step.key)
 		if got.Status != step.want {
-			t.Errorf("step %d, %s: status = %d, want %d", i, step.request, got.Status, step.want)
+			t.Errorf("step %d, %s: status: got %d, want %d", i, step.request, got.Status, step.want)
 		}
 	}
 	var hits []int
@@ -201,11 +201,11 @@ func TestFaultOrder(t *testing.T) {
 		hits = append(hits, f.Hits())
 	}
 	if want := []int{2, 0, 1, 2, 2}; !slices.Equal(hits, want) {
-		t.Errorf("hits = %d, want %d", hits, want)
+		t.Errorf("hits: got %d, want %d", hits, want)
 	}
 	faults[3].Clear()
 	if got := send(srv, list); got.Status != 200 {
-		t.Errorf("after Clear: status = %d, want 200", got.Status)
+		t.Errorf("after Clear: status: got %d, want 200", got.Status)
 	}
 }
 
@@ -220,29 +220,29 @@ func TestDelay(t *testing.T) {
 		client.Timeout = 5 * time.Second
 		got := sendWith(client, srv, create)
 		if !errors.Is(got.err, context.DeadlineExceeded) {
-			t.Errorf("error = %v, want a timeout", got.err)
+			t.Errorf("error: got %v, want a timeout", got.err)
 		}
 		if n := countEvents(srv); n != 1 {
-			t.Errorf("%d events after a timeout, want 1", n)
+			t.Errorf("events after a timeout: got %d, want 1", n)
 		}
 		if got := send(srv, create); got.Status != 201 {
-			t.Errorf("status = %d, want 201", got.Status)
+			t.Errorf("status: got %d, want 201", got.Status)
 		}
 		if took := time.Since(start); took != time.Minute+5*time.Second {
-			t.Errorf("responses after %v, want 1m5s", took)
+			t.Errorf("time of two responses: got %v, want 1m5s", took)
 		}
 		done := make(chan result)
 		go func() { done <- send(srv, create) }()
 		synctest.Wait()
 		if n := delayed.Hits(); n != 3 {
-			t.Errorf("Hits() = %d during a delay, want 3", n)
+			t.Errorf("Hits(): got %d during a delay, want 3", n)
 		}
 		delayed.Clear()
 		if got := <-done; got.Status != 201 {
-			t.Errorf("after Clear: status = %d, want 201", got.Status)
+			t.Errorf("after Clear: status: got %d, want 201", got.Status)
 		}
 		if took := time.Since(start); took != time.Minute+5*time.Second {
-			t.Errorf("a response after Clear came %v after the start, want 1m5s", took)
+			t.Errorf("time of the response after Clear: got %v, want 1m5s", took)
 		}
 	})
 }
@@ -253,7 +253,7 @@ func TestDelayOverTimeouts(t *testing.T) {
 		srv := eventstest.New(t, eventstest.NoListener())
 		srv.Fail(create, eventstest.Fault{Delay: time.Minute})
 		if got := send(srv, create); got.Status != 201 {
-			t.Errorf("status = %d (%v), want 201", got.Status, got.err)
+			t.Errorf("status: got %d (%v), want 201", got.Status, got.err)
 		}
 	})
 }
@@ -266,7 +266,7 @@ func TestDroppedOnce(t *testing.T) {
 	key := "x-service-api-key: " + srv.Key
 	for range 3 {
 		if got := sendWith(client, srv, getMe, key); got.Status != 200 {
-			t.Fatalf("status = %d (%v), want 200", got.Status, got.err)
+			t.Fatalf("status: got %d (%v), want 200", got.Status, got.err)
 		}
 	}
 	for _, fault := range []eventstest.Fault{{Drop: true, Times: 1}, {Lose: true, Times: 1}} {
@@ -274,11 +274,11 @@ func TestDroppedOnce(t *testing.T) {
 			srv.Fail(operation, fault)
 			got := sendWith(client, srv, operation, key, "Idempotency-Key: k")
 			if got.err == nil {
-				t.Errorf("%s with %v: status = %d, want an error", operation, fault, got.Status)
+				t.Errorf("%s with %v: status: got %d, want an error", operation, fault, got.Status)
 			}
 		}
 	}
 	if n := len(srv.Requests(create)); n != 2 {
-		t.Errorf("%d creates arrived, want 2", n)
+		t.Errorf("creates that arrived: got %d, want 2", n)
 	}
 }

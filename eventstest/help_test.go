@@ -137,7 +137,7 @@ func runTest(t testing.TB, f func(t *fakeT)) *fakeT {
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
-		t.Fatal("the test of a test still runs after a minute")
+		t.Fatal("the test of a test: got no end after a minute, want one")
 	}
 	return fake
 }

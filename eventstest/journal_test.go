@@ -41,17 +41,17 @@ func TestRequests(t *testing.T) {
 	after := time.Now()
 	got := srv.Requests(create)
 	if len(got) != 2 {
-		t.Fatalf("%d requests, want 2", len(got))
+		t.Fatalf("requests: got %d, want 2", len(got))
 	}
 	for i, r := range got {
 		if r.Received.Before(before) {
-			t.Errorf("request %d: Received = %v, want at least %v", i, r.Received, before)
+			t.Errorf("request %d: Received: got %v, want at least %v", i, r.Received, before)
 		}
 		if r.Received.After(after) {
-			t.Errorf("request %d: Received = %v, want at most %v", i, r.Received, after)
+			t.Errorf("request %d: Received: got %v, want at most %v", i, r.Received, after)
 		}
 		if a := r.Header.Get("X-A"); a != "b" {
-			t.Errorf("request %d: header X-A = %q, want b", i, a)
+			t.Errorf("request %d: header X-A: got %q, want b", i, a)
 		}
 		r.Received = time.Time{}
 		r.Header = nil
@@ -73,7 +73,7 @@ func TestRequests(t *testing.T) {
 	}
 	got[0].Header.Set("X-A", "changed")
 	if a := srv.Requests(create)[0].Header.Get("X-A"); a != "b" {
-		t.Errorf("header X-A = %q after the caller changed a copy, want b", a)
+		t.Errorf("header X-A: got %q after the caller changed a copy, want b", a)
 	}
 }
 
@@ -113,17 +113,17 @@ func TestRequestsOf(t *testing.T) {
 			got = append(got, fmt.Sprintf("%d: %s %s %d", r.Seq, r.Operation, r.User, r.Status))
 		}
 		if !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
 	if query := srv.Requests(list)[0].Query; query != "limit=3" {
-		t.Errorf("Query = %q, want limit=3", query)
+		t.Errorf("Query: got %q, want limit=3", query)
 	}
 	srv.ClearRequests()
 	send(srv, getMe)
 	const want = "[8: GET /api/public/v1/users/me of usr_owner: 200]"
 	if got := fmt.Sprint(srv.Requests("")); got != want {
-		t.Errorf("after ClearRequests and a request: %s, want %s", got, want)
+		t.Errorf("after ClearRequests and a request: got %s, want %s", got, want)
 	}
 }
 
@@ -134,17 +134,17 @@ func TestJournalLimits(t *testing.T) {
 	}
 	got := srv.Requests("")
 	if len(got) != 1000 {
-		t.Fatalf("%d requests, want 1000", len(got))
+		t.Fatalf("requests: got %d, want 1000", len(got))
 	}
 	if got[0].Query != "x=1" {
-		t.Errorf("the oldest request has the query %s, want x=1", got[0].Query)
+		t.Errorf("query of the oldest request: got %s, want x=1", got[0].Query)
 	}
 	long := strings.NewReader(strings.Repeat("x", 65<<10))
 	if _, err := srv.Client().Post(srv.URL+"/events/create", "", long); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(srv.Requests(create)[0].Body); n != 64<<10 {
-		t.Errorf("a body of 65 KiB has %d bytes in the journal, want %d", n, 64<<10)
+		t.Errorf("bytes of a body of 65 KiB in the journal: got %d, want %d", n, 64<<10)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestJournalHasNoKeys(t *testing.T) {
 	}
 	got := srv.Requests("")
 	if text := fmt.Sprintf("%+v", got); strings.Contains(text, key) {
-		t.Errorf("the journal has a key: %s", text)
+		t.Errorf("journal: got %s, want no key in it", text)
 	}
 	for name, want := range map[string]string{
 		"x-service-api-key": "…cdef",
@@ -167,11 +167,11 @@ func TestJournalHasNoKeys(t *testing.T) {
 		"Cookie":            "a=…cdef",
 	} {
 		if value := got[0].Header.Get(name); value != want {
-			t.Errorf("%s: %q, want %q", name, value, want)
+			t.Errorf("%s: got %q, want %q", name, value, want)
 		}
 	}
 	if want := `{"…cdef":1}`; got[1].Body != want {
-		t.Errorf("Body = %s, want %s", got[1].Body, want)
+		t.Errorf("Body: got %s, want %s", got[1].Body, want)
 	}
 }
 
@@ -183,10 +183,10 @@ func TestBodyMissing(t *testing.T) {
 	conn.Close()
 	got := srv.Await(1, create)
 	if got[0].Status != 408 {
-		t.Errorf("Status = %d, want 408", got[0].Status)
+		t.Errorf("Status: got %d, want 408", got[0].Status)
 	}
 	if got[0].Body != "{" {
-		t.Errorf("Body = %q, want {", got[0].Body)
+		t.Errorf("Body: got %q, want {", got[0].Body)
 	}
 }
 
@@ -204,16 +204,16 @@ func TestAwait(t *testing.T) {
 		start := time.Now()
 		const want = "[2: POST /api/public/v1/events/create of usr_grace: 201 (delay 1m0s)]"
 		if got := fmt.Sprint(srv.Await(1, create, owner.ID)); got != want {
-			t.Errorf("Await(1) = %s, want %s", got, want)
+			t.Errorf("Await(1): got %s, want %s", got, want)
 		}
 		if took := time.Since(start).Round(time.Second); took != time.Second {
-			t.Errorf("Await(1) took %v, want 1s", took)
+			t.Errorf("time of Await(1): got %v, want 1s", took)
 		}
 		if n := len(srv.Await(2, "")); n != 2 {
-			t.Errorf("Await(2) = %d requests, want 2", n)
+			t.Errorf("Await(2): got %d requests, want 2", n)
 		}
 		if got := <-done; got.Status != 201 {
-			t.Errorf("status = %d, want 201", got.Status)
+			t.Errorf("status: got %d, want 201", got.Status)
 		}
 	})
 }
@@ -232,10 +232,10 @@ func TestAwaitTimeout(t *testing.T) {
 		const want = "Await: 1 of 2 requests arrived in 10s:" +
 			"\n  1: GET /api/public/v1/users/me of usr_owner: 200"
 		if !strings.HasSuffix(fake.fatal, want) {
-			t.Errorf("fatal error %q, want %q", fake.fatal, want)
+			t.Errorf("fatal error: got %q, want %q", fake.fatal, want)
 		}
 		if took := time.Since(start).Round(time.Second); took != 10*time.Second {
-			t.Errorf("Await gave up after %v, want 10s", took)
+			t.Errorf("time of Await: got %v, want 10s", took)
 		}
 	})
 }

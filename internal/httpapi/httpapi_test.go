@@ -32,15 +32,15 @@ func TestErrorWrite(t *testing.T) {
 			w := httptest.NewRecorder()
 			tt.err.Write(w)
 			if w.Code != tt.err.Status {
-				t.Errorf("status = %d, want %d", w.Code, tt.err.Status)
+				t.Errorf("status: got %d, want %d", w.Code, tt.err.Status)
 			}
 			want := `{"error":{"code":"` + tt.code + `","message":"x"}}`
 			if got := w.Body.String(); got != want {
-				t.Errorf("body = %s, want %s", got, want)
+				t.Errorf("body: got %s, want %s", got, want)
 			}
 			name, value, _ := strings.Cut(tt.header, ": ")
 			if got := w.Header().Get(name); got != value {
-				t.Errorf("%s = %q, want %q", name, got, value)
+				t.Errorf("%s: got %q, want %q", name, got, value)
 			}
 		})
 	}
@@ -56,10 +56,10 @@ func TestErrorMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := body.Error.Message; got != message {
-		t.Errorf("message = %q, want %q", got, message)
+		t.Errorf("message: got %q, want %q", got, message)
 	}
 	if !strings.Contains(w.Body.String(), "<b> & 'c'") {
-		t.Errorf("body = %s, want <b> and & unescaped", w.Body)
+		t.Errorf("body: got %s, want <b> and & unescaped", w.Body)
 	}
 }
 
@@ -90,16 +90,16 @@ func TestWrite(t *testing.T) {
 			w := httptest.NewRecorder()
 			tt.write(w)
 			if w.Code != tt.status {
-				t.Errorf("status = %d, want %d", w.Code, tt.status)
+				t.Errorf("status: got %d, want %d", w.Code, tt.status)
 			}
 			if got := w.Body.String(); got != tt.body {
-				t.Errorf("body = %.80s, want %.80s", got, tt.body)
+				t.Errorf("body: got %.80s, want %.80s", got, tt.body)
 			}
 			if got := w.Header().Get("Content-Type"); got != "application/json" {
-				t.Errorf("Content-Type = %q, want application/json", got)
+				t.Errorf("Content-Type: got %q, want application/json", got)
 			}
 			if got, want := w.Header().Get("Content-Length"), strconv.Itoa(len(tt.body)); got != want {
-				t.Errorf("Content-Length = %q, want %q", got, want)
+				t.Errorf("Content-Length: got %q, want %q", got, want)
 			}
 		})
 	}
@@ -131,17 +131,17 @@ func TestRestartWriteTimeout(t *testing.T) {
 		var w deadlineWriter
 		RestartWriteTimeout(tt.ctx, &w)
 		if !w.deadline.IsZero() {
-			t.Errorf("%s: the deadline is %v, want none", tt.name, w.deadline)
+			t.Errorf("%s: got deadline %v, want none", tt.name, w.deadline)
 		}
 	}
 	var w deadlineWriter
 	want := time.Now().Add(time.Hour)
 	RestartWriteTimeout(withServer(&http.Server{WriteTimeout: time.Hour}), &w)
 	if w.deadline.Before(want) {
-		t.Errorf("the deadline is %v, want at least %v", w.deadline, want)
+		t.Errorf("deadline: got %v, want at least %v", w.deadline, want)
 	}
 	DisableWriteTimeout(&w)
 	if !w.deadline.IsZero() {
-		t.Errorf("after DisableWriteTimeout the deadline is %v, want none", w.deadline)
+		t.Errorf("deadline after DisableWriteTimeout: got %v, want none", w.deadline)
 	}
 }

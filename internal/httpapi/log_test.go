@@ -22,7 +22,7 @@ func TestLogRequests(t *testing.T) {
 		`route="GET /v1/events/\{id\}" status=200 duration=\S+ bytes=46 remote=192\.0\.2\.1:1234 ` +
 		`user=usr_ada key=key_1\n$`)
 	if !want.MatchString(log.String()) {
-		t.Errorf("log = %s, want %s", &log, want)
+		t.Errorf("log: got %s, want %s", &log, want)
 	}
 }
 
@@ -38,6 +38,6 @@ func TestLogRequestsFlush(t *testing.T) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
 	if !w.Flushed {
-		t.Error("Flush doesn't reach the wrapped writer")
+		t.Error("Flushed: got false, want true for the wrapped writer")
 	}
 }

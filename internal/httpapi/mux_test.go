@@ -66,16 +66,16 @@ func TestMux(t *testing.T) {
 			t.Parallel()
 			w, r := do(eventsMux(), tt.request)
 			if w.Code != 200 {
-				t.Errorf("status = %d, want 200", w.Code)
+				t.Errorf("status: got %d, want 200", w.Code)
 			}
 			if got := w.Body.String(); got != tt.body {
-				t.Errorf("body = %s, want %s", got, tt.body)
+				t.Errorf("body: got %s, want %s", got, tt.body)
 			}
 			if r.Pattern != tt.pattern {
-				t.Errorf("pattern = %q, want %q", r.Pattern, tt.pattern)
+				t.Errorf("pattern: got %q, want %q", r.Pattern, tt.pattern)
 			}
 			if got := w.Header().Get("Cache-Control"); got != "no-store" {
-				t.Errorf("Cache-Control = %q, want no-store", got)
+				t.Errorf("Cache-Control: got %q, want no-store", got)
 			}
 		})
 	}
@@ -107,20 +107,20 @@ func TestMuxAllow(t *testing.T) {
 			t.Parallel()
 			w, r := do(eventsMux(), tt.request)
 			if w.Code != tt.status {
-				t.Errorf("status = %d, want %d", w.Code, tt.status)
+				t.Errorf("status: got %d, want %d", w.Code, tt.status)
 			}
 			if got := w.Header().Get("Allow"); got != tt.allow {
-				t.Errorf("Allow = %q, want %q", got, tt.allow)
+				t.Errorf("Allow: got %q, want %q", got, tt.allow)
 			}
 			want := ""
 			if tt.status == 405 {
 				want = "this method is not allowed here; use " + tt.allow + eventsRoutes
 			}
 			if got := message(w); got != want {
-				t.Errorf("message = %s, want %s", got, want)
+				t.Errorf("message: got %s, want %s", got, want)
 			}
 			if r.Pattern != "" {
-				t.Errorf("pattern = %q, want none", r.Pattern)
+				t.Errorf("pattern: got %q, want none", r.Pattern)
 			}
 		})
 	}
@@ -137,14 +137,14 @@ func TestMuxUnknownRoute(t *testing.T) {
 			t.Parallel()
 			w, r := do(eventsMux(), request)
 			if w.Code != 404 {
-				t.Errorf("status = %d, want 404", w.Code)
+				t.Errorf("status: got %d, want 404", w.Code)
 			}
 			want := "there is no such route below /v1/" + eventsRoutes
 			if got := message(w); got != want {
-				t.Errorf("message = %s, want %s", got, want)
+				t.Errorf("message: got %s, want %s", got, want)
 			}
 			if r.Pattern != "" {
-				t.Errorf("pattern = %q, want none", r.Pattern)
+				t.Errorf("pattern: got %q, want none", r.Pattern)
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func TestMuxRefused(t *testing.T) {
 		"GET /v1//events"} {
 		w, _ := do(m, request)
 		if got := message(w); got != "refused" {
-			t.Errorf("%s: %s, want refused", request, got)
+			t.Errorf("%s: got %s, want refused", request, got)
 		}
 	}
 }
@@ -182,10 +182,10 @@ func TestMuxBare(t *testing.T) {
 		w := httptest.NewRecorder()
 		m.ServeHTTP(w, httptest.NewRequest("GET", tt.path, nil))
 		if w.Code != tt.status {
-			t.Errorf("GET %s: status = %d, want %d", tt.path, w.Code, tt.status)
+			t.Errorf("GET %s: status: got %d, want %d", tt.path, w.Code, tt.status)
 		}
 		if got := message(w); got != tt.want {
-			t.Errorf("GET %s: %s, want %s", tt.path, got, tt.want)
+			t.Errorf("GET %s: got %s, want %s", tt.path, got, tt.want)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func TestMuxConflict(t *testing.T) {
 			t.Parallel()
 			defer func() {
 				if recover() == nil {
-					t.Error("NewMux doesn't panic")
+					t.Error("NewMux: got no panic, want one")
 				}
 			}()
 			NewMux("", []Route{{Operation: "GET /a/{y}"}, {Operation: second}})
@@ -225,14 +225,14 @@ func TestIntercept(t *testing.T) {
 			continue
 		}
 		if w.Code != 299 {
-			t.Errorf("status = %d, want the status of Intercept", w.Code)
+			t.Errorf("status: got %d, want the status of Intercept", w.Code)
 		}
 		if got, want := w.Body.String(), "GET /events/{id} two ada"; got != want {
-			t.Errorf("body = %s, want %s", got, want)
+			t.Errorf("body: got %s, want %s", got, want)
 		}
 	}
 	if got, want := strings.Join(operations, ", "), "GET /events/{id} by ada"; got != want {
-		t.Errorf("Intercept got %s, want %s", got, want)
+		t.Errorf("operations of Intercept: got %s, want %s", got, want)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestOperations(t *testing.T) {
 	m := NewMux("/v1", []Route{{Operation: "GET /b"}, {Operation: "GET /a"}})
 	got := strings.Join(m.Operations(), ", ")
 	if want := "GET /b, GET /a"; got != want {
-		t.Errorf("Operations() = %s, want %s", got, want)
+		t.Errorf("Operations(): got %s, want %s", got, want)
 	}
 }
 
@@ -280,14 +280,14 @@ func TestMuxErrors(t *testing.T) {
 			w := httptest.NewRecorder()
 			m.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
 			if got := fmt.Sprint(w.Code, " ", message(w)); got != tt.want {
-				t.Errorf("response = %s, want %s", got, tt.want)
+				t.Errorf("response: got %s, want %s", got, tt.want)
 			}
 			want := "^$"
 			if tt.log != "" {
 				want = " id=" + w.Header().Get("X-Request-Id") + ` route="GET /x" ` + regexp.QuoteMeta(tt.log)
 			}
 			if !regexp.MustCompile(want).MatchString(log.String()) {
-				t.Errorf("log = %s, want %s", &log, want)
+				t.Errorf("log: got %s, want %s", &log, want)
 			}
 		})
 	}
@@ -301,7 +301,7 @@ func TestMuxErrors(t *testing.T) {
 		m.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		m.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil))
 		if !strings.Contains(log.String(), "mux_test.go:") {
-			t.Errorf("log = %s, want a stack with mux_test.go", &log)
+			t.Errorf("log: got %s, want a stack with mux_test.go", &log)
 		}
 	})
 }
@@ -347,14 +347,14 @@ func TestAbort(t *testing.T) {
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
 			if string(body) != part {
-				t.Errorf("body = %s, want %s", body, part)
+				t.Errorf("body: got %s, want %s", body, part)
 			}
 			if err == nil {
-				t.Error("the body has a valid end, want an error")
+				t.Error("reading the body: got its end, want an error")
 			}
 			<-ended
 			if !regexp.MustCompile(tt.log).MatchString(log.String()) {
-				t.Errorf("log = %s, want %s", &log, tt.log)
+				t.Errorf("log: got %s, want %s", &log, tt.log)
 			}
 		})
 	}

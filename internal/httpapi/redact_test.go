@@ -24,7 +24,7 @@ func TestRedact(t *testing.T) {
 		{"svc_live_0123456789abcdef\nsvc_live_0123456789ABCDEF", "…cdef\n…CDEF"},
 	} {
 		if got := Redact(tt.s); got != tt.want {
-			t.Errorf("Redact(%q) = %q, want %q", tt.s, got, tt.want)
+			t.Errorf("Redact(%q): got %q, want %q", tt.s, got, tt.want)
 		}
 	}
 }
@@ -48,10 +48,10 @@ func TestRedactHeader(t *testing.T) {
 		h := http.Header{tt.name: {tt.value, tt.value}}
 		got := RedactHeader(h)[tt.name]
 		if !slices.Equal(got, []string{tt.want, tt.want}) {
-			t.Errorf("RedactHeader(%s: %s) = %q, want %q twice", tt.name, tt.value, got, tt.want)
+			t.Errorf("RedactHeader(%s: %s): got %q, want %q twice", tt.name, tt.value, got, tt.want)
 		}
 		if h[tt.name][0] != tt.value {
-			t.Errorf("RedactHeader(%s: %s) changes its argument", tt.name, tt.value)
+			t.Errorf("argument of RedactHeader: got %s, want %s", h[tt.name][0], tt.value)
 		}
 	}
 }

@@ -70,10 +70,10 @@ func TestQuery(t *testing.T) {
 				values, problems = "", err.Error()
 			}
 			if problems != tt.problems {
-				t.Errorf("Err() = %s\nwant %s", problems, tt.problems)
+				t.Errorf("Err(): got %s\nwant %s", problems, tt.problems)
 			}
 			if values != tt.values {
-				t.Errorf("values = %s, want %s", values, tt.values)
+				t.Errorf("values: got %s, want %s", values, tt.values)
 			}
 		})
 	}
@@ -113,10 +113,10 @@ func TestReadBody(t *testing.T) {
 				err.(*Error).Write(w)
 			}
 			if w.Code != tt.status {
-				t.Errorf("status = %d, want %d", w.Code, tt.status)
+				t.Errorf("status: got %d, want %d", w.Code, tt.status)
 			}
 			if got := message(w); got != tt.want {
-				t.Errorf("ReadBody = %s, want %s", got, tt.want)
+				t.Errorf("ReadBody: got %s, want %s", got, tt.want)
 			}
 		})
 	}
@@ -178,21 +178,21 @@ func TestCheckJSON(t *testing.T) {
 		err := checkJSON(http.Header{tt.name: tt.values})
 		if tt.required == "" {
 			if err != nil {
-				t.Errorf("%s %q: %v, want nil", tt.name, tt.values, err)
+				t.Errorf("%s %q: got %v, want nil", tt.name, tt.values, err)
 			}
 			continue
 		}
 		e, ok := errors.AsType[*Error](err)
 		if !ok {
-			t.Errorf("%s %q: %v, want an Error", tt.name, tt.values, err)
+			t.Errorf("%s %q: got %v, want an Error", tt.name, tt.values, err)
 			continue
 		}
 		if e.Status != 415 {
-			t.Errorf("%s %q: status = %d, want 415", tt.name, tt.values, e.Status)
+			t.Errorf("%s %q: status: got %d, want 415", tt.name, tt.values, e.Status)
 		}
 		name, value, _ := strings.Cut(tt.required, ": ")
 		if got := e.Header.Get(name); got != value {
-			t.Errorf("%s %q: %s = %q, want %q", tt.name, tt.values, name, got, value)
+			t.Errorf("%s %q: %s: got %q, want %q", tt.name, tt.values, name, got, value)
 		}
 	}
 }

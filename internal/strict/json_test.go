@@ -98,11 +98,11 @@ func TestParse(t *testing.T) {
 			data := []byte(tt.in)
 			v, err := strict.Parse(data)
 			if err != nil {
-				t.Fatalf("Parse(%q) = %v, want %s", tt.in, err, tt.want)
+				t.Fatalf("Parse(%q): got %v, want %s", tt.in, err, tt.want)
 			}
 			clear(data) // a Value shares no memory with its text
 			if got := show(v); got != tt.want {
-				t.Errorf("Parse(%q) = %s, want %s", tt.in, got, tt.want)
+				t.Errorf("Parse(%q): got %s, want %s", tt.in, got, tt.want)
 			}
 		})
 	}
@@ -116,23 +116,24 @@ func TestTooManyValues(t *testing.T) {
 	most := "[" + list(strict.MaxValues-1, "0") + "]"
 	for _, err := range strict.ParseArray([]byte(most)) {
 		if err != nil {
-			t.Errorf("ParseArray of an element with %d values: %v", strict.MaxValues, err)
+			t.Errorf("ParseArray of an element with %d values: got %v, want no error", strict.MaxValues, err)
 		}
 	}
 	for _, value := range []string{`0`, `"x"`, `{}`, `[]`, `true`, `-1`} {
 		text := list(strict.MaxValues, value) // the array itself is one value more
 		_, err := strict.Parse([]byte(text))
 		if !refused(err) {
-			t.Errorf("Parse of an array of %d times %s = %v, want an error", strict.MaxValues, value, err)
+			t.Errorf("Parse of an array of %d times %s: got %v, want an error", strict.MaxValues, value, err)
 		}
 		for _, err := range strict.ParseArray([]byte(text)) {
 			if err != nil {
-				t.Errorf("ParseArray of an array of %d times %s: %v", strict.MaxValues, value, err)
+				t.Errorf("ParseArray of an array of %d times %s: got %v, want no error",
+					strict.MaxValues, value, err)
 			}
 		}
 		for _, err := range strict.ParseArray([]byte("[" + text + "]")) {
 			if !refused(err) {
-				t.Errorf("ParseArray of an element with %d times %s: %v, want an error",
+				t.Errorf("ParseArray of an element with %d times %s: got %v, want an error",
 					strict.MaxValues, value, err)
 			}
 		}
@@ -323,10 +324,10 @@ func TestParseRefuses(t *testing.T) {
 			_, err := strict.Parse([]byte(tt.in))
 			got, position := fmt.Sprint(err), fmt.Sprintf("line %d, column %d: ", tt.line, tt.column)
 			if !strings.HasPrefix(got, position) {
-				t.Errorf("Parse(%.60q) = %s, want the position %s", tt.in, got, position)
+				t.Errorf("Parse(%.60q): got %s, want the position %s", tt.in, got, position)
 			}
 			if !strings.Contains(got, tt.problem) {
-				t.Errorf("Parse(%.60q) = %s, want the problem %s", tt.in, got, tt.problem)
+				t.Errorf("Parse(%.60q): got %s, want the problem %s", tt.in, got, tt.problem)
 			}
 			checkParseArray(t, []byte(tt.in))
 		})
@@ -355,10 +356,10 @@ func TestParseEscapes(t *testing.T) {
 		v, err := strict.Parse([]byte(in))
 		half := 0xd800 <= unit && unit <= 0xdfff
 		if half != (err != nil) {
-			t.Fatalf("Parse(%s) = %s, %v, want an error only for half a pair", in, show(v), err)
+			t.Fatalf("Parse(%s): got %s, %v, want an error only for half a pair", in, show(v), err)
 		}
 		if !half && v.Text != string(rune(unit)) {
-			t.Fatalf("Parse(%s) = %s, want the character", in, show(v))
+			t.Fatalf("Parse(%s): got %s, want the character", in, show(v))
 		}
 	}
 	for c := range 256 {
@@ -390,17 +391,18 @@ func TestParseArray(t *testing.T) {
 			var failed error
 			for v, err := range strict.ParseArray([]byte(tt.in)) {
 				if failed != nil {
-					t.Fatalf("ParseArray(%s) yields %s, %v after the error %v", tt.in, show(v), err, failed)
+					t.Fatalf("ParseArray(%s): got %s, %v after the error %v, want its end",
+						tt.in, show(v), err, failed)
 				}
 				if failed = err; err == nil {
 					got = append(got, show(v))
 				}
 			}
 			if got := strings.Join(got, " "); got != tt.want {
-				t.Errorf("ParseArray(%s) = %s, want %s", tt.in, got, tt.want)
+				t.Errorf("ParseArray(%s): got %s, want %s", tt.in, got, tt.want)
 			}
 			if !strings.HasPrefix(fmt.Sprint(failed), cmp.Or(tt.problem, "<nil>")) {
-				t.Errorf("ParseArray(%s) ends with %v, want %s", tt.in, failed, tt.problem)
+				t.Errorf("end of ParseArray(%s): got %v, want %s", tt.in, failed, tt.problem)
 			}
 		})
 	}
@@ -413,7 +415,7 @@ func TestParseArray(t *testing.T) {
 			}
 		}
 		if n != 2 {
-			t.Errorf("ParseArray yielded %d values before the break, want 2", n)
+			t.Errorf("values of ParseArray before the break: got %d, want 2", n)
 		}
 	})
 }
@@ -423,7 +425,7 @@ func TestKind(t *testing.T) {
 	names := []string{"null", "a boolean", "a number", "a string", "an array", "an object"}
 	for i, want := range names {
 		if got := strict.Kind(i).String(); got != want {
-			t.Errorf("Kind(%d).String() = %q, want %q", i, got, want)
+			t.Errorf("Kind(%d).String(): got %q, want %q", i, got, want)
 		}
 	}
 }
@@ -440,12 +442,12 @@ func checkParse(t *testing.T, data []byte) {
 		return
 	}
 	if !valid {
-		t.Fatalf("Parse(%q) = %s, want an error", data, show(v))
+		t.Fatalf("Parse(%q): got %s, want an error", data, show(v))
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	if want := decoded(t, d); show(v) != show(want) {
-		t.Fatalf("Parse(%q) = %s, want %s", data, show(v), show(want))
+		t.Fatalf("Parse(%q): got %s, want %s", data, show(v), show(want))
 	}
 }
 
@@ -457,10 +459,10 @@ func checkError(t *testing.T, data []byte, err error, valid bool) {
 	_, scanErr := fmt.Sscanf(err.Error(), "line %d, column %d: ", &line, &column)
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	if scanErr != nil || line < 1 || line > len(lines) {
-		t.Fatalf("Parse(%q) = %v, want a line of the text", data, err)
+		t.Fatalf("Parse(%q): got %v, want a line of the text", data, err)
 	}
 	if column < 1 || column > len(lines[line-1])+1 {
-		t.Fatalf("Parse(%q) = %v, want a column of the line", data, err)
+		t.Fatalf("Parse(%q): got %v, want a column of the line", data, err)
 	}
 	if !valid {
 		return
@@ -475,7 +477,7 @@ func checkError(t *testing.T, data []byte, err error, valid bool) {
 			return
 		}
 	}
-	t.Fatalf("Parse(%q) = %v, want a value", data, err)
+	t.Fatalf("Parse(%q): got %v, want a value", data, err)
 }
 
 // decoded decodes the next value with encoding/json, token by token.
@@ -483,7 +485,7 @@ func decoded(t *testing.T, d *json.Decoder) (v strict.Value) {
 	t.Helper()
 	token, err := d.Token()
 	if err != nil {
-		t.Fatalf("Token() = %v", err)
+		t.Fatalf("Token(): got %v, want no error", err)
 	}
 	switch token := token.(type) {
 	case nil:
@@ -519,7 +521,7 @@ func checkParseArray(t *testing.T, data []byte) {
 	var err error
 	for element, elementErr := range strict.ParseArray(data) {
 		if err != nil {
-			t.Fatalf("ParseArray(%q) continues after %v", data, err)
+			t.Fatalf("ParseArray(%q): got more after %v, want its end", data, err)
 		}
 		err = elementErr
 		if err == nil {
@@ -530,19 +532,19 @@ func checkParseArray(t *testing.T, data []byte) {
 	switch {
 	case wantErr == nil && want.Kind == strict.Array:
 		if err != nil {
-			t.Fatalf("ParseArray(%q) ends with %v, want no error", data, err)
+			t.Fatalf("end of ParseArray(%q): got %v, want no error", data, err)
 		}
 		if show(got) != show(want) {
-			t.Fatalf("ParseArray(%q) = %s, want %s", data, show(got), show(want))
+			t.Fatalf("ParseArray(%q): got %s, want %s", data, show(got), show(want))
 		}
 	case err == nil:
-		t.Fatalf("ParseArray(%q) = %s, want an error", data, show(got))
+		t.Fatalf("ParseArray(%q): got %s, want an error", data, show(got))
 	case bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("[")):
 		if err.Error() != wantErr.Error() {
-			t.Fatalf("ParseArray(%q) ends with %v, want %v", data, err, wantErr)
+			t.Fatalf("end of ParseArray(%q): got %v, want %v", data, err, wantErr)
 		}
 	case len(got.Members) > 0:
-		t.Fatalf("ParseArray(%q) = %s, want no elements", data, show(got))
+		t.Fatalf("ParseArray(%q): got %s, want no elements", data, show(got))
 	}
 }
 
@@ -551,14 +553,14 @@ func TestEncode(t *testing.T) {
 	const text = "<\x00\x1b\n\x7f\u0080\u009f\u00a0é日>&"
 	got := string(strict.Encode([]string{text}))
 	if want := `["<\u0000\u001b\n\u007f\u0080\u009f` + "\u00a0é日" + `>&"]`; got != want {
-		t.Errorf("Encode(%q) = %s, want %s", text, got, want)
+		t.Errorf("Encode(%q): got %s, want %s", text, got, want)
 	}
 	v, err := strict.Parse([]byte(got))
 	if err != nil {
-		t.Fatalf("Parse(%s) = %v", got, err)
+		t.Fatalf("Parse(%s): got %v, want no error", got, err)
 	}
 	if got := v.Members[0].Value.Text; got != text {
-		t.Errorf("Parse(Encode(%q)) = %q", text, got)
+		t.Errorf("Parse(Encode(%q)): got %q, want the same", text, got)
 	}
 }
 

@@ -64,10 +64,10 @@ func TestTime(t *testing.T) {
 			t.Parallel()
 			got, err := strict.Time(tt.in)
 			if err != nil {
-				t.Fatalf("Time(%.60q) = %v, want %s", tt.in, err, tt.want)
+				t.Fatalf("Time(%.60q): got %v, want %s", tt.in, err, tt.want)
 			}
 			if got.Format(time.RFC3339Nano) != tt.want { // which is in UTC
-				t.Errorf("Time(%.60q) = %v, want %s", tt.in, got, tt.want)
+				t.Errorf("Time(%.60q): got %v, want %s", tt.in, got, tt.want)
 			}
 		})
 	}
@@ -91,7 +91,7 @@ func TestTimeOfClients(t *testing.T) {
 		{"date -u +%Y-%m-%dT%H:%M:%SZ", "2027-03-01T18:00:00Z"},
 	} {
 		if got, err := strict.Time(tt.in); got != at {
-			t.Errorf("%s: Time(%q) = %v, %v, want %v", tt.client, tt.in, got, err, at)
+			t.Errorf("%s: Time(%q): got %v, %v, want %v", tt.client, tt.in, got, err, at)
 		}
 	}
 }
@@ -199,10 +199,10 @@ func TestTimeRefuses(t *testing.T) {
 			const rule = "must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00: "
 			got, err := strict.Time(in)
 			if err == nil {
-				t.Fatalf("Time(%q) = %v, want an error", in, got)
+				t.Fatalf("Time(%q): got %v, want an error", in, got)
 			}
 			if !strings.HasPrefix(err.Error(), rule) {
-				t.Errorf("Time(%q) = %v, want %s", in, err, rule)
+				t.Errorf("Time(%q): got %v, want %s", in, err, rule)
 			}
 		})
 	}
@@ -226,7 +226,7 @@ func FuzzTime(f *testing.F) {
 		m := dateTime.FindStringSubmatch(s)
 		if m == nil || m[3] == "" && m[4] != "" {
 			if err == nil {
-				t.Fatalf("Time(%q) = %v, want an error", s, got)
+				t.Fatalf("Time(%q): got %v, want an error", s, got)
 			}
 			return
 		}
@@ -246,19 +246,19 @@ func FuzzTime(f *testing.F) {
 		}
 		if wantErr != nil || want.Year() < 1 || want.Year() > 9999 {
 			if err == nil {
-				t.Fatalf("Time(%q) = %v, want an error", s, got)
+				t.Fatalf("Time(%q): got %v, want an error", s, got)
 			}
 			return
 		}
 		if err != nil {
-			t.Fatalf("Time(%q) = %v, want %v", s, err, want)
+			t.Fatalf("Time(%q): got %v, want %v", s, err, want)
 		}
 		if got != want {
-			t.Fatalf("Time(%q) = %v, want %v in UTC", s, got, want)
+			t.Fatalf("Time(%q): got %v, want %v in UTC", s, got, want)
 		}
 		formatted := got.Format(time.RFC3339Nano)
 		if again, err := strict.Time(formatted); again != got {
-			t.Fatalf("Time(%q) = %v, %v, want %v", formatted, again, err, got)
+			t.Fatalf("Time(%q): got %v, %v, want %v", formatted, again, err, got)
 		}
 	})
 }
@@ -273,7 +273,7 @@ func TestTimeYear(t *testing.T) {
 	} {
 		_, err := strict.Time(in)
 		if got := fmt.Sprint(err); got != want {
-			t.Errorf("Time(%q): %s, want %s", in, got, want)
+			t.Errorf("Time(%q): got %s, want %s", in, got, want)
 		}
 	}
 }

@@ -58,10 +58,10 @@ func TestURL(t *testing.T) {
 		t.Run(in[:min(len(in), 60)], func(t *testing.T) {
 			t.Parallel()
 			if !strict.URL(in) {
-				t.Errorf("URL(%q) = false, want true", in)
+				t.Errorf("URL(%q): got false, want true", in)
 			}
 			if !grammar.MatchString(in) {
-				t.Errorf("the grammar refuses %q", in)
+				t.Errorf("grammar on %q: got no match, want one", in)
 			}
 		})
 	}
@@ -205,10 +205,10 @@ func TestURLRefuses(t *testing.T) {
 		t.Run(in, func(t *testing.T) {
 			t.Parallel()
 			if strict.URL(in) {
-				t.Errorf("URL(%q) = true, want false", in)
+				t.Errorf("URL(%q): got true, want false", in)
 			}
 			if grammar.MatchString(in) {
-				t.Errorf("the grammar accepts %q", in)
+				t.Errorf("grammar on %q: got a match, want none", in)
 			}
 		})
 	}
@@ -256,7 +256,7 @@ func FuzzURL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		ok := strict.URL(s)
 		if ok != grammar.MatchString(s) {
-			t.Fatalf("URL(%q) = %t, and the grammar matches: %t", s, ok, grammar.MatchString(s))
+			t.Fatalf("URL(%q): got %t, want %t, as in the grammar", s, ok, grammar.MatchString(s))
 		}
 		if !ok {
 			return
@@ -267,7 +267,7 @@ func FuzzURL(f *testing.F) {
 			host := s[strings.Index(s, "//")+2:]
 			host = strings.ToLower(host[:strings.IndexAny(host+"/", "/?#")])
 			if !strings.Contains(host, "%") && !strings.HasPrefix(host, "[v") {
-				t.Fatalf("URL(%q) = true, but url.Parse has the error %v", s, err)
+				t.Fatalf("url.Parse(%q) of a URL: got %v, want no error", s, err)
 			}
 			return
 		}
@@ -277,7 +277,7 @@ func FuzzURL(f *testing.F) {
 			"the scheme http": u.Scheme != "http" && u.Scheme != "https",
 		} {
 			if wrong {
-				t.Fatalf("URL(%q) = true, but url.Parse = %#v, want %s", s, u, problem)
+				t.Fatalf("URL(%q) = true, but url.Parse: got %#v, want %s", s, u, problem)
 			}
 		}
 	})

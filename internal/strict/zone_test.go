@@ -64,25 +64,26 @@ func TestZoneList(t *testing.T) {
 	const hint = "to rewrite it: go test ./internal/strict -run TestZoneList -update"
 	for _, name := range want {
 		if !slices.Contains(got, name) {
-			t.Errorf("zones.txt lacks %q of the zone data; %s", name, hint)
+			t.Errorf("zones.txt: got no %q, want it as in the zone data; %s", name, hint)
 		}
 	}
 	for _, name := range got {
 		if !slices.Contains(want, name) {
-			t.Errorf("zones.txt has %q, which is not in the zone data; %s", name, hint)
+			t.Errorf("zones.txt: got %q, want only names in the zone data; %s", name, hint)
 		}
 	}
-	t.Errorf("zones.txt has %d lines, want %d, sorted and without repetitions; %s", len(got), len(want), hint)
+	t.Errorf("zones.txt: got %d lines, want %d, sorted and without repetitions; %s",
+		len(got), len(want), hint)
 }
 
 func TestZoneLoads(t *testing.T) {
 	t.Setenv("ZONEINFO", zoneZip(t))
 	for _, name := range zoneLines(t) {
 		if !strict.Zone(name) {
-			t.Errorf("Zone(%q) = false for a line of zones.txt, want true", name)
+			t.Errorf("Zone(%q): got false for a line of zones.txt, want true", name)
 		}
 		if _, err := time.LoadLocation(name); err != nil {
-			t.Errorf("time.LoadLocation(%q) = %v, want a location", name, err)
+			t.Errorf("time.LoadLocation(%q): got %v, want a location", name, err)
 		}
 	}
 }
@@ -136,7 +137,7 @@ func TestZone(t *testing.T) {
 		"Europe/\xff":                false,
 	} {
 		if got := strict.Zone(name); got != want {
-			t.Errorf("Zone(%q) = %t, want %t", name, got, want)
+			t.Errorf("Zone(%q): got %t, want %t", name, got, want)
 		}
 	}
 }

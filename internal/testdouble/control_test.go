@@ -112,7 +112,7 @@ func (s *service) control(request, body string, want int) (response string) {
 	method, path, _ := strings.Cut(request, " ")
 	status, response := s.send(method, testdouble.ControlPath+path, body, "Authorization: Bearer TOKEN")
 	if status != want {
-		s.t.Fatalf("%s %s = %d %s, want %d", request, body, status, response, want)
+		s.t.Fatalf("%s %s: got %d %s, want %d", request, body, status, response, want)
 	}
 	return response
 }
@@ -145,11 +145,11 @@ func TestControlKeys(t *testing.T) {
 		s.equal(tt.body+": base_url", got.BaseURL, s.url+events.BasePath)
 		status, _ := s.send("GET", events.BasePath+"/users/me", "", "x-service-api-key: "+got.Key)
 		if status != 200 {
-			t.Errorf("a request with the key %s has status %d, want 200", got.Key, status)
+			t.Errorf("status with the key %s: got %d, want 200", got.Key, status)
 		}
 	}
 	if n := strings.Count(s.control("GET /keys", "", 200), `"user_id"`); n != 5 {
-		t.Errorf("GET /keys has %d keys, want 5", n)
+		t.Errorf("GET /keys: got %d keys, want 5", n)
 	}
 }
 
@@ -160,10 +160,10 @@ func TestControlRecords(t *testing.T) {
 	s.equal("POST /records", s.control("POST /records", records, 200), `{"applied":2,"unchanged":1}`)
 	got := s.control("GET /records", "", 200)
 	if !json.Valid([]byte(got)) {
-		t.Errorf("GET /records = %s, want JSON", got)
+		t.Errorf("GET /records: got %s, want JSON", got)
 	}
 	if want := `"name":"Ada L"`; !strings.Contains(got, want) {
-		t.Errorf("GET /records = %s, want %s", got, want)
+		t.Errorf("GET /records: got %s, want %s", got, want)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestControlDelay(t *testing.T) {
 			s.control("GET /requests?count=1&wait=5s", "", 200)
 			s.control(removal.request, removal.body, removal.status)
 			if status := <-done; status != 200 {
-				t.Errorf("status = %d, want 200", status)
+				t.Errorf("status: got %d, want 200", status)
 			}
 		})
 	}
@@ -253,7 +253,7 @@ func TestControlRequests(t *testing.T) {
 		}
 		s.equal("GET /requests"+tt.query, strings.Join(numbers, " "), tt.want)
 		if got.TimedOut != tt.timedOut {
-			t.Errorf("GET /requests%s: timed_out = %v, want %v", tt.query, got.TimedOut, tt.timedOut)
+			t.Errorf("GET /requests%s: timed_out: got %v, want %v", tt.query, got.TimedOut, tt.timedOut)
 		}
 	}
 	response := s.control("GET /requests?operation=POST+/events/create", "", 200)
@@ -266,7 +266,7 @@ func TestControlRequests(t *testing.T) {
 			`"timed_out":false}`,
 	} {
 		if !strings.Contains(response, want) {
-			t.Errorf("GET /requests = %s, want %s", response, want)
+			t.Errorf("GET /requests: got %s, want %s", response, want)
 		}
 	}
 	s.control("DELETE /requests", "", 204)
@@ -292,7 +292,7 @@ func TestControlWait(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		if took := time.Since(start).Round(time.Second); took != time.Minute {
-			t.Errorf("response after %v, want 1m0s", took)
+			t.Errorf("time of the response: got %v, want 1m0s", took)
 		}
 	})
 }
@@ -325,7 +325,7 @@ func TestReset(t *testing.T) {
 		creators.Go(func() {
 			for range 20 {
 				if status := s.call("POST /events/create"); status != 201 {
-					t.Errorf("a create during resets has status %d, want 201", status)
+					t.Errorf("status of a create during resets: got %d, want 201", status)
 				}
 			}
 		})
@@ -341,7 +341,7 @@ func TestReset(t *testing.T) {
 	s.equal("state after a reset", state(), want)
 	s.call("POST /events/create")
 	if got := s.control("GET /records", "", 200); !strings.Contains(got, `"id":"evt_owner_000001"`) {
-		t.Errorf("after a reset and a create: GET /records = %s, want evt_owner_000001", got)
+		t.Errorf("after a reset and a create: GET /records: got %s, want evt_owner_000001", got)
 	}
 }
 
@@ -371,13 +371,13 @@ func TestResetFails(t *testing.T) {
 	w := httptest.NewRecorder()
 	d.Control("TOKEN").ServeHTTP(w, r)
 	if w.Code != 500 {
-		t.Errorf("status = %d, want 500", w.Code)
+		t.Errorf("status: got %d, want 500", w.Code)
 	}
 	if d.Server() != want {
-		t.Error("a reset that failed replaced the server")
+		t.Error("server after a reset that failed: got another one, want the same")
 	}
 	if got := log.String(); !strings.Contains(got, "the seed is gone") {
-		t.Errorf("log = %s, want the cause", got)
+		t.Errorf("log: got %s, want the cause", got)
 	}
 }
 
@@ -425,7 +425,7 @@ func TestControlRefuses(t *testing.T) {
 	} {
 		got := s.control(tt.request, tt.body, tt.status)
 		if !strings.Contains(got, tt.want) {
-			t.Errorf("%s %.60s = %s, want %s", tt.request, tt.body, got, tt.want)
+			t.Errorf("%s %.60s: got %s, want %s", tt.request, tt.body, got, tt.want)
 		}
 	}
 	s.equal("GET /faults", s.control("GET /faults", "", 200), "[]")
@@ -463,10 +463,10 @@ func TestControlAccess(t *testing.T) {
 			w := httptest.NewRecorder()
 			control.ServeHTTP(w, r)
 			if w.Code != tt.want {
-				t.Errorf("status = %d, want %d", w.Code, tt.want)
+				t.Errorf("status: got %d, want %d", w.Code, tt.want)
 			}
 			if allow := w.Header().Get("Access-Control-Allow-Origin"); allow != "" {
-				t.Errorf("Access-Control-Allow-Origin = %q, want none", allow)
+				t.Errorf("Access-Control-Allow-Origin: got %q, want none", allow)
 			}
 		})
 	}
@@ -476,6 +476,6 @@ func TestControlAccess(t *testing.T) {
 func TestKey(t *testing.T) {
 	_, err := newDouble("svc_live_ada")
 	if err == nil {
-		t.Error("New with a key of another user succeeded")
+		t.Error("New with a key of another user: got no error, want one")
 	}
 }

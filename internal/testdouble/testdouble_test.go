@@ -30,7 +30,7 @@ func TestIDs(t *testing.T) {
 	} {
 		got := ids.next(tt.kind, tt.owner)
 		if got != tt.want {
-			t.Errorf("next(%q, %q) = %q, want %q", tt.kind, tt.owner, got, tt.want)
+			t.Errorf("next(%q, %q): got %q, want %q", tt.kind, tt.owner, got, tt.want)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestFaultProblems(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := tt.fault.problems()
 			if !slices.EqualFunc(got, tt.want, strings.HasPrefix) {
-				t.Errorf("problems() = %q, want %q", got, tt.want)
+				t.Errorf("problems(): got %q, want %q", got, tt.want)
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func TestMerge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := string(merge([]byte(tt.text), tt.patch))
 			if got != tt.want {
-				t.Errorf("merge(%s, %s) = %s, want %s", tt.text, tt.patch, got, tt.want)
+				t.Errorf("merge(%s, %s): got %s, want %s", tt.text, tt.patch, got, tt.want)
 			}
 		})
 	}

@@ -26,12 +26,12 @@ func get(h http.Handler, host string, header http.Header) *httptest.ResponseReco
 func element(t *testing.T, page, name string) string {
 	t.Helper()
 	if n := strings.Count(page, "<"+name); n != 1 {
-		t.Fatalf("the page has %d elements %s, want 1", n, name)
+		t.Fatalf("elements %s: got %d, want 1", name, n)
 	}
 	_, text, _ := strings.Cut(page, "<"+name+">")
 	text, _, found := strings.Cut(text, "</"+name+">")
 	if !found {
-		t.Fatalf("the element %s has attributes or no end", name)
+		t.Fatalf("element %s: got attributes or no end, want neither", name)
 	}
 	return text
 }
@@ -77,7 +77,7 @@ func TestNoCORS(t *testing.T) {
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 		for _, header := range names {
 			if got := w.Header().Get(header); got != "" {
-				t.Errorf("the %s has %s: %s, want none", name, header, got)
+				t.Errorf("%s, %s: got %s, want none", name, header, got)
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func TestReference(t *testing.T) {
 		page := get(Reference("A <b>note</b>.", key), "localhost:8080", nil).Body.String()
 		for _, want := range []string{want, "A <b>note</b>.", "http://localhost:8080/api/public/v1"} {
 			if !strings.Contains(page, want) {
-				t.Errorf("the reference with the key %q lacks %s", key, want)
+				t.Errorf("reference with the key %q: got no %s, want it", key, want)
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func TestContent(t *testing.T) {
 		`https://| src=| style=| on[a-z]+=|\{\{`)
 	for name, h := range handlers {
 		if found := unsafe.FindString(get(h, "localhost", nil).Body.String()); found != "" {
-			t.Errorf("the %s has %q", name, found)
+			t.Errorf("%s: got %q, want no such text", name, found)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestEscape(t *testing.T) {
 		element(t, page, "script") // there must be only one
 		const want = "&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{key}}://a&#39;&amp;b"
 		if !strings.Contains(page, want) {
-			t.Errorf("the %s lacks %s", name, want)
+			t.Errorf("%s: got no %s, want it", name, want)
 		}
 	}
 }
