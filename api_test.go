@@ -735,14 +735,9 @@ func TestOperatorRoutes(t *testing.T) {
 		wantLog(`msg="records applied" records=24 unchanged=12 ` +
 			`users="usr_0 usr_1 usr_2 usr_3 usr_4 usr_5 usr_6 usr_7 usr_8 usr_9 and 2 more"`)
 
-		records := send("GET", "/records?user=usr_bob", "", 200).Body
-		var kinds []map[string]json.RawMessage
-		err := json.Unmarshal([]byte(records), &kinds)
-		if err != nil {
-			t.Errorf("GET /records: got %v, want JSON", err)
-		}
-		if len(kinds) != 3 {
-			t.Errorf("GET /records?user=usr_bob: got %s, want a user, a key and an event", records)
+		r = send("GET", "/records?user=usr_bob", "", 200)
+		if records := apitest.Decode[[]events.Record](t, r); len(records) != 3 {
+			t.Errorf("%s, want a user, a key and an event", r)
 		}
 		send("GET", "/records?user=usr_none", "", 404)
 		send("GET", "/records?user=", "", 400)
