@@ -34,7 +34,8 @@ func (l *Log) repair(r *reader) error {
 		return err
 	}
 	if r.torn != "" {
-		l.options.Logger.Warn("interrupted write removed from the data file", "data", l.path, "found", r.torn)
+		l.options.Logger.Warn("data file recovered after an interrupted write",
+			"data", l.path, "found", r.torn)
 	}
 	l.appendEmpty()
 	return l.Err()
