@@ -114,7 +114,9 @@ func (l *Log) rewrite(commits iter.Seq[[]byte], n int) error {
 		return fmt.Errorf("rewrite %s: %w", l.path, err)
 	}
 	l.file, err = disk.Replace(tmp, l.file, l.path)
-	if err != nil && (l.file == nil || errors.Is(err, syscall.EIO)) { // EIO leaves the outcome open
+	if err != nil && (l.file == nil || errors.Is(err, syscall.EIO)) {
+		// Other errors are refusals. After an I/O error, the disk may have renamed it nevertheless, and a
+		// crash would then lose the commits that were appended to the old file.
 		return l.fail("rename", err)
 	}
 	if err != nil {
