@@ -28,8 +28,8 @@ type Report struct {
 	Torn    string // what an interrupted write left at the end; empty if the file is clean
 }
 
-// Check reads the file at path as [Open] does, but takes no lock and changes nothing. If a server is
-// writing, Check may see half a write; it therefore reads an end that isn't clean again, for at most 100 ms.
+// Check reads the file at path as [Open] does, but takes no lock and changes nothing. If the end of the
+// file isn't clean, Check reads it again, for at most 100 ms, because a server may be writing it.
 func Check(path string, o Options, replay func(Commit) error) (Report, error) {
 	o = o.withDefaults()
 	path, err := o.fs.Resolve(path)
@@ -42,10 +42,11 @@ func Check(path string, o Options, replay func(Commit) error) (Report, error) {
 	}
 	defer f.Close()
 	r := reader{path: path, file: f, formats: o.Formats, replay: replay}
-	const attempts, interval = 11, 10 * time.Millisecond
+	// An end that a server is writing is clean a moment later, and an end that a crash has left never is.
+	const attempts, interval = 10, 10 * time.Millisecond
 	for range attempts {
 		err = r.read()
-		if err == nil && r.torn == "" || err != nil && r.line < firstCommit {
+		if err == nil && r.torn == "" {
 			break
 		}
 		time.Sleep(interval)
@@ -90,7 +91,7 @@ type reader struct {
 
 // read reads the valid lines and judges the rest. When it is called again, it goes on after the valid lines.
 func (r *reader) read() error {
-	if r.line == 0 {
+	if r.line < firstCommit {
 		err := r.readHeader()
 		if err != nil {
 			return err
