@@ -217,7 +217,7 @@ func (p *process) rewrite(commits ...string) error {
 	for _, c := range commits {
 		content = join(content, c)
 	}
-	return p.change(content, func() error { return p.log.Rewrite(seq(commits...), len(commits)) })
+	return p.change(content, func() error { return p.log.Rewrite(seq(commits...)) })
 }
 
 // change calls write, which changes the content to after or not at all. If it breaks the log, both are

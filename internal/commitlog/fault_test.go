@@ -109,7 +109,7 @@ func TestFailedSync(t *testing.T) {
 	}
 	d.fault = func(call, _ string) fault { t.Errorf("%s of a broken log", call); return fault{} }
 	checkIs(t, "Append to a broken log", l.Append([]byte("4")), ErrBroken)
-	checkIs(t, "Rewrite of a broken log", l.Rewrite(seq("5"), 1), ErrBroken)
+	checkIs(t, "Rewrite of a broken log", l.Rewrite(seq("5")), ErrBroken)
 	d.fault = nil
 	checkIs(t, "Close of a broken log", l.Close(), ErrBroken)
 	if got := reopened(t, d); got != "1 2 3" {
@@ -223,7 +223,7 @@ func TestFailedRewrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, l := filled(t)
 			d.fault = once(test.call, 0, test.f)
-			err := l.Rewrite(seq("new"), 1)
+			err := l.Rewrite(seq("new"))
 			for _, want := range []string{test.says, memPath} {
 				checkSays(t, "Rewrite", err, want)
 			}

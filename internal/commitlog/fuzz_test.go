@@ -41,7 +41,7 @@ func FuzzOpen(f *testing.F) {
 		if !slices.Equal(withRecords(second), append(first, "one more")) {
 			t.Fatalf("commits = %q, after an append %q", first, second)
 		}
-		check(t, l.Rewrite(seq(second...), len(second)))
+		check(t, l.Rewrite(seq(second...)))
 		check(t, l.Close())
 		_, third := openMem(t, d)
 		if !slices.Equal(third, append(second, "")) {

@@ -229,21 +229,16 @@ func (db *DB) compact() {
 func (db *DB) rewrite(tx *Tx, reason string) error {
 	began := time.Now()
 	before := db.log.Size()
-	rows := tx.All()
-	n := 0
-	for range rows {
-		n++
-	}
 	var record []byte
 	records := func(yield func([]byte) bool) {
-		for r := range rows {
+		for r := range tx.All() {
 			record = db.appendRow(record[:0], r)
 			if !yield(record) {
 				return
 			}
 		}
 	}
-	err := db.log.Rewrite(records, n)
+	err := db.log.Rewrite(records)
 	if err != nil {
 		return err
 	}
