@@ -192,7 +192,7 @@ func New(o Options) *DB {
 	if db.now == nil {
 		db.now = time.Now
 	}
-	db.view = Tx{db: db, base: &db.state}
+	db.view = Tx{db: db}
 	return db
 }
 

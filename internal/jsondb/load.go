@@ -82,7 +82,7 @@ type loader struct {
 
 func newLoader(path string, o Options) *loader {
 	db := New(o)
-	tx := &Tx{db: db, base: &state{}, pending: newState()}
+	tx := db.begin()
 	info, err := os.Stat(path)
 	if err == nil { // growing the map would take another 20 % of the time
 		tx.pending.index = make(map[string]*Row, min(info.Size()/bytesPerKey, maxKeys))

@@ -177,27 +177,3 @@ func cutValue(text string) (value, rest string, err error) {
 	err = d.Decode(&decoded)
 	return decoded, text[d.InputOffset():], err
 }
-
-// checkConflict returns an error if a row cannot be stored next to the others. old is the row with its ID, or
-// nil.
-func (tx *Tx) checkConflict(old, r *Row) error {
-	if r.Table.Parent != "" && tx.Get(r.Table.Parent, r.Parent) == nil {
-		return fmt.Errorf("%.80s belongs to %.80q, which doesn't exist", r.ID, r.Parent)
-	}
-	if r.Key != "" {
-		named := tx.Find(r.Key)
-		if named != nil && named.ID != r.ID {
-			return fmt.Errorf("%.80s has the unique key of %.80s", r.ID, named.ID)
-		}
-	}
-	if old == nil {
-		return nil
-	}
-	if old.ID != r.ID {
-		return fmt.Errorf("%.80s is the unique key of %.80s", r.ID, old.ID)
-	}
-	if old.Parent != r.Parent || !old.Created.Equal(r.Created) {
-		return fmt.Errorf("%.80s has another parent or created_at than before", r.ID)
-	}
-	return nil
-}

@@ -2,6 +2,7 @@ package jsondb
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -11,10 +12,8 @@ import (
 // are no such changes, and none can be made. A Tx is only valid until the function that it was passed to
 // returns, and, if it writes, for one goroutine.
 type Tx struct {
-	db      *DB
-	base    *state // committed rows
-	pending state  // changes of this call and of the calls before it in the same commit
-
+	db        *DB      // has the committed rows
+	pending   state    // changes of this call and of the calls before it in the same commit
 	changes   []change // the same, in order
 	savepoint int      // number of changes before this call
 }
@@ -27,7 +26,7 @@ type change struct {
 
 // begin returns a transaction that can write.
 func (db *DB) begin() *Tx {
-	return &Tx{db: db, base: &db.state, pending: newState()}
+	return &Tx{db: db, pending: newState()}
 }
 
 // Find returns the row with an ID or a unique key, or nil.
@@ -36,7 +35,7 @@ func (tx *Tx) Find(key string) *Row {
 	if changed {
 		return r
 	}
-	return tx.base.index[key]
+	return tx.db.index[key]
 }
 
 // Get returns the row with an ID if it is in the table with this prefix, or nil.
@@ -68,8 +67,6 @@ func (db *DB) valid(k *idempotency) bool {
 // idempotencyIndexKey returns the key in the index of the row that was created with an idempotency key.
 // No ID or unique key begins with a NUL.
 func idempotencyIndexKey(owner, key string) string { return "\x00" + owner + "\x00" + key }
-
-func (r *Row) idempotencyIndexKey() string { return idempotencyIndexKey(r.Parent, r.idempotency.Key) }
 
 // Newest returns the latest time of creation of a committed row, also of one that was deleted since startup.
 func (tx *Tx) Newest() time.Time { return tx.db.newest }
@@ -120,6 +117,30 @@ func (tx *Tx) put(r *Row) (*Row, error) {
 	return r, nil
 }
 
+// checkConflict returns an error if a row cannot be stored next to the others. old is the row with its ID, or
+// nil.
+func (tx *Tx) checkConflict(old, r *Row) error {
+	if r.Table.Parent != "" && tx.Get(r.Table.Parent, r.Parent) == nil {
+		return fmt.Errorf("%.80s belongs to %.80q, which doesn't exist", r.ID, r.Parent)
+	}
+	if r.Key != "" {
+		named := tx.Find(r.Key)
+		if named != nil && named.ID != r.ID {
+			return fmt.Errorf("%.80s has the unique key of %.80s", r.ID, named.ID)
+		}
+	}
+	if old == nil {
+		return nil
+	}
+	if old.ID != r.ID {
+		return fmt.Errorf("%.80s is the unique key of %.80s", r.ID, old.ID)
+	}
+	if old.Parent != r.Parent || !old.Created.Equal(r.Created) {
+		return fmt.Errorf("%.80s has another parent or created_at than before", r.ID)
+	}
+	return nil
+}
+
 // change makes a change pending.
 func (tx *Tx) change(c change) {
 	tx.reindex(c.old, c.new)
@@ -129,7 +150,7 @@ func (tx *Tx) change(c change) {
 		tx.pending.lists[key] = append(tx.pending.lists[key], r)
 	}
 	if r.idempotency != nil {
-		key := r.idempotencyIndexKey()
+		key := idempotencyIndexKey(r.Parent, r.idempotency.Key)
 		// A new row takes the key from the row that had it before it expired.
 		if c.old == nil || c.old == tx.Find(key) {
 			tx.pending.index[key] = c.new
@@ -179,7 +200,7 @@ func (tx *Tx) Delete(id string) {
 
 // rows returns the rows of a list, the oldest first. The caller must not change the slice.
 func (tx *Tx) rows(key listKey) []*Row {
-	committed := tx.base.lists[key]
+	committed := tx.db.lists[key]
 	if len(tx.pending.index) == 0 {
 		return committed
 	}
