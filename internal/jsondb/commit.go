@@ -68,9 +68,9 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 	if len(tx.changes) > 0 {
 		err = db.write(tx)
 		db.report(err)
-	}
-	if err == nil && len(tx.changes) > 0 {
-		db.publish(tx)
+		if err == nil {
+			db.publish(tx)
+		}
 	}
 	for _, c := range calls {
 		if err != nil {
@@ -225,6 +225,9 @@ func (db *DB) compact() {
 	db.bytes.Store(db.log.Size())
 }
 
+// nextRewrite returns the size at which the file is rewritten, once it has grown to that.
+func (db *DB) nextRewrite() int64 { return max(minRewrite, 2*db.log.SnapshotSize()) }
+
 // rewrite replaces the file by a snapshot of all rows, with the pending changes of a transaction.
 func (db *DB) rewrite(tx *Tx, reason string) error {
 	began := time.Now()
@@ -242,7 +245,7 @@ func (db *DB) rewrite(tx *Tx, reason string) error {
 	if err != nil {
 		return err
 	}
-	db.rewriteAt = max(minRewrite, 2*db.log.SnapshotSize())
+	db.rewriteAt = db.nextRewrite()
 	db.logger.Info("data file rewritten", "reason", reason,
 		"bytes_before", before, "bytes", db.log.Size(), "took_ms", time.Since(began).Milliseconds())
 	return nil

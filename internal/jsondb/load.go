@@ -22,7 +22,7 @@ func Open(path string, o Options) (*DB, error) {
 	}
 	db.log = log
 	l.finish()
-	db.rewriteAt = max(minRewrite, 2*log.SnapshotSize())
+	db.rewriteAt = db.nextRewrite()
 	switch {
 	case l.old:
 		err = db.rewrite(&db.view, "it had an older format")
