@@ -11,7 +11,7 @@ var (
 	// ErrDamaged is wrapped by the error for a file with an invalid line that no crash can leave. The error
 	// has the position of the line.
 	ErrDamaged = errors.New("is damaged")
-	// ErrFormat is wrapped by the error for an empty file, another program's file, and a file of a newer
+	// ErrFormat is wrapped by the error for an empty file, a file without a header, and a file of a newer
 	// format.
 	ErrFormat = errors.New("not a data file of this program")
 	// ErrBroken is wrapped by errors of a log that can't be written until the file is opened again.

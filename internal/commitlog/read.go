@@ -130,21 +130,18 @@ func splitLine(data []byte, _ bool) (advance int, line []byte, err error) {
 
 // readHeader reads the header, or returns the error for a file without one.
 func (r *reader) readHeader() error {
-	const maxHeader = 64 << 10 // bytes; more than any header, so that later lines show a damaged one
+	const maxHeader = 4 << 10 // bytes
 	text, err := io.ReadAll(io.NewSectionReader(r.file, 0, maxHeader))
 	if err != nil {
 		return err
 	}
-	r.line = 1
 	if len(text) == 0 {
 		return fmt.Errorf("%s: %w: it is empty: restore a backup, or delete it to start without data",
 			r.path, ErrFormat)
 	}
 	if !bytes.HasPrefix(text, []byte(opening+lineStart[:sumStart])) {
-		if anyLine.Match(text) {
-			return r.damage("the beginning of the file was overwritten or reformatted")
-		}
-		return fmt.Errorf("%s: %w: another program wrote it: choose another path", r.path, ErrFormat)
+		return fmt.Errorf("%s: %w: no header at line 2, byte 2: choose another path, or restore a backup",
+			r.path, ErrFormat)
 	}
 	r.line = 2
 	r.offset = int64(len(opening))
@@ -187,12 +184,8 @@ func (r *reader) accept(line []byte) (ok bool, err error) {
 	return true, nil
 }
 
-var (
-	// lineHead matches the beginning of a line, valid or not.
-	lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
-	// anyLine also matches the beginning of a line that was reformatted.
-	anyLine = regexp.MustCompile(`\{\s*"c":\s*"[0-9a-f]{8}",\s*"n":`)
-)
+// lineHead matches the beginning of a line, valid or not.
+var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
 
 // judgeRest decides whether the rest, which follows the last valid commit N, is clean (r.torn is
 // empty), is a torn write (r.torn describes it), or is damage (an error).
