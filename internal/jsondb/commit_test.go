@@ -196,38 +196,6 @@ func TestPanicIsReturned(t *testing.T) {
 	}
 }
 
-// TestPanicAtKey lets the clock return a time that an idempotency key can't be stored with.
-func TestPanicAtKey(t *testing.T) {
-	t.Parallel()
-	path := newFile(t)
-	o := testOptions()
-	o.Now = func() time.Time { return time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) }
-	db := openDB(t, path, o)
-	calls := newCalls(
-		put(row{id: "usr_1"}),
-		func(tx *Tx) error {
-			tx.Put([]byte(row{id: "usr_2"}.json()))
-			tx.PutIdempotent([]byte(row{id: "evt_1", parent: "usr_1"}.json()), "key", "digest")
-			return nil
-		},
-		put(row{id: "usr_3"}),
-	)
-	db.commitAll(calls)
-	if err := calls[1].err; !strings.Contains(fmt.Sprint(err), "year") {
-		t.Errorf("the call returns %v, want an error about the year", err)
-	}
-	others := New(o)
-	mustBatch(t, others, put(row{id: "usr_1"}, row{id: "usr_3"}))
-	want := dump(others)
-	for _, name := range []string{"committed", "opened again"} {
-		if got := dump(db); got != want {
-			t.Errorf("%s: the rows are\n%s\nwant\n%s", name, got, want)
-		}
-		db.Close()
-		db = openDB(t, path, o)
-	}
-}
-
 func TestClose(t *testing.T) {
 	t.Parallel()
 	path := newFile(t)
