@@ -79,7 +79,9 @@ func NewMux(base string, routes []Route) *Mux {
 		method, path, _ := strings.Cut(routes[i].Operation, " ")
 		m.mux.HandleFunc(method+" "+base+path, m.handler(&routes[i]))
 	}
-	m.mux.HandleFunc("/", m.serveUnknown)
+	m.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		m.serveUnknown(w, r, m.allowed(r))
+	})
 	return m
 }
 
@@ -96,7 +98,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer m.recoverPanic(w, r)
 	SetHeaders(w.Header())
 	if !isCanonical(r.URL) {
-		m.serveUnknown(w, r)
+		m.serveUnknown(w, r, "")
 		return
 	}
 	m.mux.ServeHTTP(w, r)
@@ -142,10 +144,10 @@ func (m *Mux) serve(w http.ResponseWriter, r Request, route *Route) {
 	}
 }
 
-// serveUnknown serves a request that no route matches.
-func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request) {
+// serveUnknown serves a request that no route matches. The methods of the routes that match its path are
+// the value of an Allow header, or "" if there are none.
+func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request, allow string) {
 	r.Pattern = ""
-	allow := m.allowed(r)
 	routes := "; the routes are " + strings.Join(m.Operations(), ", ")
 	_, err := m.Authenticate(r)
 	switch {
@@ -165,9 +167,6 @@ func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request) {
 // allowed returns the methods of all routes that match the path of a request, as the value of an Allow
 // header. It returns "" if there are none.
 func (m *Mux) allowed(r *http.Request) string {
-	if !isCanonical(r.URL) {
-		return ""
-	}
 	var methods []string
 	for _, operation := range m.Operations() {
 		method, path, _ := strings.Cut(operation, " ")
