@@ -279,8 +279,8 @@ func writePage(w http.ResponseWriter, rows []*jsondb.Row, next *jsondb.Position)
 	if next != nil {
 		end = `],"has_more":true,"next_cursor":"` + formatCursor(*next) + `"}`
 	}
-	text := func(row *jsondb.Row) string { return row.JSON }
-	httpapi.WriteList(w, `{"data":[`, rows, text, end)
+	text := func(i int) string { return rows[i].JSON }
+	httpapi.WriteList(w, `{"data":[`, len(rows), text, end)
 }
 
 // formatCursor returns a position as a cursor: base64url of "2027-01-02T03:04:05Z evt_1".
