@@ -106,7 +106,7 @@ func WriteValue(w http.ResponseWriter, status int, x any) {
 // WriteList sends a response with status 200: begin, n JSON texts with commas between them, and end. The
 // function text returns the text with an index from 0 to n-1.
 //
-// A list of 50 events takes over ten times as long if it is joined as a string before it is written.
+// In BenchmarkRead of tests/speed, a list of 50 events takes over ten times as long if it is joined first.
 func WriteList(w http.ResponseWriter, begin string, n int, text func(i int) string, end string) {
 	size := len(begin) + max(0, n-1) + len(end)
 	for i := range n {
