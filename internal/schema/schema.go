@@ -39,6 +39,7 @@
 //	*string          a string or null, which differs from ""
 //	bool             true or false; null is false
 //	int              a whole number; null is 0
+//	*int             a whole number or null
 //	time.Duration    a string in Go's form, such as "1.5s"; null is 0
 //	*time.Duration   a duration or null
 //	time.Time        a date-time, decoded into UTC; the zero time stands for null
@@ -78,7 +79,7 @@ var flagNames = []string{"required", "fixed", "server", "empty_is_null", "json"}
 // Of returns the schema of a struct, or of the struct that a pointer points to, with the caller's
 // own rules, which may be nil. Fields that are promoted from embedded structs are included. A field
 // that encoding/json leaves out (json:"-") has the name of the Go field in lower case. Of panics if a tag
-// has a word that is neither a rule nor a flag.
+// has a word that is neither a rule nor a flag, or a rule for a field that isn't a string.
 func Of(object any, rules Rules) Schema {
 	var schema Schema
 	structType := reflect.Indirect(reflect.ValueOf(object)).Type()
@@ -93,6 +94,9 @@ func Of(object any, rules Rules) Schema {
 		}
 		for word := range strings.FieldsSeq(structField.Tag.Get("schema")) {
 			f.addWord(word, rules)
+		}
+		if f.rule != nil && !strings.HasSuffix(structField.Type.String(), "string") {
+			panic(fmt.Sprintf("schema: field %s has a rule, and is not a string", f.name))
 		}
 		schema = append(schema, f)
 	}

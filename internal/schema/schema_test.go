@@ -460,11 +460,16 @@ func TestOfPanics(t *testing.T) {
 	type half struct {
 		Half float64 `json:"half"`
 	}
+	type cups struct {
+		Cups int `json:"cups" schema:"chars=1-3"`
+	}
 	for _, tt := range []struct {
 		name, want string
 		call       func()
 	}{
 		{"an unknown rule", "schema: field lid has the unknown rule lid", func() { Of(pot{}, nil) }},
+		{"a rule for a number", "schema: field cups has a rule, and is not a string",
+			func() { Of(cups{}, nil) }},
 		{"an unsupported type", "schema: field half has the unsupported type float64", func() {
 			Of(half{}, nil).Unmarshal([]byte(`{"half":0.5}`), &half{}, New)
 		}},
