@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,6 +65,52 @@ func TestOperations(t *testing.T) {
 	}
 	if got := s.Get("/openapi").Body; got != string(file) {
 		t.Errorf("GET /openapi: got %.100s…, want openapi.json", got)
+	}
+}
+
+// The document has the query parameters that each operation takes. The response to another one names them.
+func TestQueryParameters(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for _, name := range apitest.Operations() {
+		method, path, _ := strings.Cut(name, " ")
+		if method != "GET" {
+			continue
+		}
+		r := s.Get(concrete(path) + "?nope=1")
+		_, names, _ := strings.Cut(r.Body, "it takes ")
+		served := queryName.FindAllString(names, -1)
+		slices.Sort(served)
+		described := []string{}
+		parameters, _ := apitest.Lookup(apitest.Operation(name), "parameters").([]any)
+		for _, parameter := range parameters {
+			if apitest.Lookup(parameter, "in") == "query" {
+				described = append(described, apitest.Lookup(parameter, "name").(string))
+			}
+		}
+		slices.Sort(described)
+		if len(described) == 0 {
+			described = []string{"none"}
+		}
+		if !slices.Equal(described, served) {
+			t.Errorf("query parameters of %s: got %q in openapi.json, want %q", name, described, served)
+		}
+	}
+}
+
+var queryName = regexp.MustCompile(`\w+`)
+
+// Every field of a response is always there.
+func TestRequiredFields(t *testing.T) {
+	t.Parallel()
+	for name, schema := range apitest.Lookup(apitest.Document(), "components", "schemas").(object) {
+		fields, _ := apitest.Lookup(schema, "properties").(object)
+		required, _ := apitest.Lookup(schema, "required").([]any)
+		for field := range fields {
+			if name != "NewEvent" && !slices.Contains(required, any(field)) {
+				t.Errorf("the required fields of %s: got no %s, want it", name, field)
+			}
+		}
 	}
 }
 
