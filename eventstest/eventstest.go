@@ -188,6 +188,9 @@ const maxLogged = 20 // requests in the log of a failed test
 
 // list formats requests, one in a line.
 func list(requests []Request) (text string) {
+	if len(requests) == 0 {
+		return " none"
+	}
 	for _, r := range requests {
 		text += fmt.Sprint("\n  ", r)
 	}
