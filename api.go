@@ -134,7 +134,7 @@ func (a *api) routes() []httpapi.Route {
 	return []httpapi.Route{
 		{Operation: "GET /users/me", Handle: a.getMe},
 		{Operation: "GET /events", Query: true, Handle: a.listEvents},
-		{Operation: "POST /events/create", Handle: a.createEvent},
+		{Operation: "POST /events/create", Handle: httpapi.WithBody(maxBody, a.createEvent)},
 		{Operation: "GET /events/{id}", Handle: a.getEvent},
 		{Operation: "GET /events/{id}/guests", Query: true, Handle: a.listGuests},
 		{Operation: "GET /openapi", Handle: a.getOpenAPI},
@@ -168,11 +168,7 @@ func (a *api) listEvents(w http.ResponseWriter, r httpapi.Request) error {
 	return nil
 }
 
-func (a *api) createEvent(w http.ResponseWriter, r httpapi.Request) error {
-	body, err := httpapi.ReadJSON(w, r, maxBody)
-	if err != nil {
-		return err
-	}
+func (a *api) createEvent(w http.ResponseWriter, r httpapi.Request, body []byte) error {
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return err

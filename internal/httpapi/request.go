@@ -103,14 +103,22 @@ func (q *Query) Err() error {
 	return BadRequest(strings.Join(problems, "; "))
 }
 
-// ReadJSON reads the body of a request like [ReadBody]. If the headers of the request don't allow a JSON
-// text, the error is a 415.
-func ReadJSON(w http.ResponseWriter, r Request, max int64) ([]byte, error) {
-	err := checkJSON(r.Header)
-	if err != nil {
-		return nil, err
+// WithBody returns the Handle of a [Route] that calls handle with the body of a request, which
+// checkJSON and [ReadBody] accept.
+func WithBody(
+	max int64, handle func(w http.ResponseWriter, r Request, body []byte) error,
+) func(http.ResponseWriter, Request) error {
+	return func(w http.ResponseWriter, r Request) error {
+		err := checkJSON(r.Header)
+		if err != nil {
+			return err
+		}
+		body, err := ReadBody(w, r, max)
+		if err != nil {
+			return err
+		}
+		return handle(w, r, body)
 	}
-	return ReadBody(w, r, max)
 }
 
 // ReadBody reads the body of a request. If it has more than max bytes, the error is a 413. If it
