@@ -339,6 +339,16 @@ func TestLocked(t *testing.T) {
 	check(t, err)
 }
 
+// A file of another program in place of the lock file is locked, but keeps its content.
+func TestForeignLockFile(t *testing.T) {
+	path := create(t, []string{"1"})
+	check(t, os.WriteFile(path+".lock", []byte("mine"), 0o600))
+	open(t, path)
+	if got := string(readFile(t, path+".lock")); got != "mine" {
+		t.Errorf("content of the lock file: got %q, want %q", got, "mine")
+	}
+}
+
 func TestPaths(t *testing.T) {
 	path := create(t, []string{"1"})
 	dir := filepath.Dir(path)

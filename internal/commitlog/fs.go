@@ -70,9 +70,10 @@ func (osFS) Lock(path string) (io.Closer, error) {
 		return nil, err
 	}
 	err = lock(f)
+	pid := 0
+	_, scanErr := fmt.Fscan(f, &pid)
 	if errors.Is(err, ErrLocked) {
-		process, pid := "another process", 0
-		_, scanErr := fmt.Fscan(f, &pid)
+		process := "another process"
 		if scanErr == nil {
 			process = fmt.Sprintf("process %d", pid)
 		}
@@ -82,8 +83,10 @@ func (osFS) Lock(path string) (io.Closer, error) {
 		f.Close()
 		return nil, err
 	}
-	f.Truncate(0) // the process ID is only for messages, so a full disk is no reason to fail
-	fmt.Fprintln(f, os.Getpid())
+	if scanErr == nil || errors.Is(scanErr, io.EOF) { // otherwise it's the file of another program
+		f.Truncate(0) // the process ID is only for messages, so a full disk is no reason to fail
+		f.WriteAt(fmt.Appendln(nil, os.Getpid()), 0)
+	}
 	return f, nil
 }
 

@@ -140,8 +140,8 @@ func (r *reader) readHeader() error {
 			r.path, ErrFormat)
 	}
 	if !bytes.HasPrefix(text, []byte(opening+lineStart[:sumStart])) {
-		return fmt.Errorf("%s: %w: no header at line 2, byte 2: choose another path, or restore a backup",
-			r.path, ErrFormat)
+		return fmt.Errorf("%s: %w: no header at line 2, byte 2: choose another path, or restore a backup "+
+			"as a -seed", r.path, ErrFormat)
 	}
 	r.line = 2
 	r.offset = int64(len(opening))
