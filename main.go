@@ -98,6 +98,9 @@ func (c *command) run(ctx context.Context, args []string) error {
 			return s.run(ctx, args[len(words):])
 		}
 	}
+	if args[0] == "key" {
+		return cli.Usagef("key must be followed by issue, list or revoke; see eventsd help")
+	}
 	return cli.Usagef("unknown subcommand %q; see eventsd help", args[0])
 }
 

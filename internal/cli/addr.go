@@ -8,9 +8,6 @@ import (
 
 // Listen listens on the address in a flag -addr.
 func Listen(addr string) (net.Listener, error) {
-	if addr == "" { // for net.Listen, that is any port of all interfaces
-		return nil, Usagef("-addr is empty: want HOST:PORT")
-	}
 	l, err := net.Listen("tcp", addr)
 	if _, malformed := errors.AsType[*net.AddrError](err); malformed {
 		return nil, Usagef("-addr: %v: want HOST:PORT", err)

@@ -51,6 +51,16 @@ func (p *Program) parse(flags *flag.FlagSet, operands string, args []string, nam
 	case operands == "" && flags.NArg() > 0: // not repeated, because it may be a secret
 		return Usagef("nothing may follow the flags of %s; see eventsd help %[1]s", flags.Name())
 	}
+	empty := ""
+	flags.Visit(func(f *flag.Flag) {
+		value, ok := f.Value.(flag.Getter)
+		if ok && value.Get() == "" {
+			empty = f.Name
+		}
+	})
+	if empty != "" {
+		return Usagef("-%s is empty: give it a value, or leave it out", empty)
+	}
 	for _, name := range names {
 		variable := "EVENTSD_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		value := p.Getenv(variable)

@@ -131,7 +131,11 @@ func (c *Commands) Apply(ctx context.Context, args []string) error {
 	if flags.NArg() > 1 {
 		return cli.Usagef("apply needs one FILE after its flags, or - for stdin")
 	}
-	records, err := c.ReadInput(cmp.Or(flags.Arg(0), "-"))
+	file := "-"
+	if flags.NArg() > 0 {
+		file = flags.Arg(0)
+	}
+	records, err := c.ReadInput(file)
 	if err != nil {
 		return err
 	}
@@ -165,8 +169,6 @@ func (c *Commands) Dump(ctx context.Context, args []string) error {
 	path := "/records"
 	if *user != "" {
 		path += "?user=" + url.QueryEscape(*user)
-	} else if cli.Given(flags, "user") {
-		return cli.Usagef("-user is empty: give an ID, or leave -user out for all records")
 	}
 	if sameFile(*output, *data) {
 		return cli.Usagef("-o %s is the data file: give another FILE", *output)

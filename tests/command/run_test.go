@@ -117,13 +117,13 @@ func TestUsage(t *testing.T) {
 	environ := []string{"EVENTSD_DATA=" + filepath.Join(tempDir(t), "events.json")}
 	for _, tt := range []struct{ args, want string }{ // want is the beginning of the line
 		{"server", `unknown subcommand "server"; see eventsd help`},
-		{"key", `unknown subcommand "key"; see eventsd help`},
-		{"key isue -user usr_1", `unknown subcommand "key"; see eventsd help`},
+		{"key", "key must be followed by issue, list or revoke; see eventsd help"},
+		{"key isue -user usr_1", "key must be followed by issue, list or revoke; see eventsd help"},
 		{"help me", `unknown subcommand "me"; see eventsd help`},
 		{"-memory -log xml", `invalid value "xml" for flag -log: must be text or json; see eventsd help`},
 		{"-memory -new-event-status live",
 			`invalid value "live" for flag -new-event-status: must be published or draft; see eventsd help`},
-		{"-memory -addr=", "-addr is empty: want HOST:PORT"},
+		{"-memory -addr=", "-addr is empty: give it a value, or leave it out"},
 		{"-memory -addr nowhere",
 			"-addr: listen tcp: address nowhere: missing port in address: want HOST:PORT"},
 		{"-memory -addr 127.0.0.1:99999",
@@ -140,7 +140,7 @@ func TestUsage(t *testing.T) {
 		{"apply a.json b.json", "apply needs one FILE after its flags, or - for stdin"},
 		{"-memory -api-key hunter2",
 			"-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
-		{"double -api-key=", "-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+		{"double -api-key=", "-api-key is empty: give it a value, or leave it out"},
 		{"-api-key= hunter2", "nothing may follow the flags of serve; see eventsd help serve"},
 		{"-apikey=hunter2", "flag provided but not defined: -apikey; see eventsd help serve"},
 	} {
