@@ -51,7 +51,7 @@ func Listen(data string) (net.Listener, error) {
 // of the data file, because records and keys are sent to it.
 func dialSocket(data string) (net.Conn, error) {
 	path := socketPath(data)
-	noServer := fmt.Errorf("%w at %s", errNoServer, path)
+	noServer := fmt.Errorf("%w at %s: start it, or give its -data", errNoServer, path)
 	socket, err := os.Lstat(path)
 	if err != nil {
 		return nil, noServer
@@ -70,7 +70,7 @@ func dialSocket(data string) (net.Conn, error) {
 		return nil, noServer
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the server can't be reached: %w", err)
+		return nil, fmt.Errorf("the server can't be reached: %w: run this as the server's user", err)
 	}
 	return conn, nil
 }
