@@ -39,7 +39,7 @@ type Key struct {
 	UserID    string     `json:"user_id" schema:"required fixed"` // user that the key identifies
 	Secret    string     `json:"-" schema:"secret"`               // only read by [Store.Apply]
 	Digest    string     `json:"digest" schema:"digest fixed"`    // SHA-256 of the secret in hexadecimal
-	Hint      *string    `json:"hint" schema:"hint"`              // last four characters of a long secret
+	Hint      *string    `json:"hint" schema:"hint fixed"`        // last four characters of a long secret
 	CreatedAt time.Time  `json:"created_at" schema:"fixed"`
 	RevokedAt *time.Time `json:"revoked_at" schema:"fixed"` // nil if the key is valid
 }
@@ -374,8 +374,8 @@ func randomID(kind, _ string) string {
 }
 
 // setCreatedAt sets the time of creation of a row unless it is given. By the system clock, it is later than
-// every time that the store has set before and every created_at that is committed. So an array that
-// is refused doesn't move the time forward.
+// every time that the store has set before and every created_at that is committed. A created_at in an array
+// that is refused doesn't count, although it may be far in the future.
 func (s *Store) setCreatedAt(tx *jsondb.Tx, created *time.Time) {
 	if !created.IsZero() {
 		return
