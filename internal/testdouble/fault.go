@@ -106,7 +106,8 @@ func (f *Fault) problems() (problems []string) {
 	refuseIf(f.Status != 0 && (f.Status < minStatus || f.Status > 599 || bodiless),
 		"status must be 400 to 599, or with body 200 to 599, but not 204, 205 or 304")
 	refuseIf(f.Body != "" && f.Status == 0, "body needs status: also set status")
-	refuseIf(f.Patch != "" && !isObject(f.Patch), `patch must be a JSON object, such as {"title":null}`)
+	refuseIf(f.Patch != "" && !isObject(f.Patch),
+		`patch must be a JSON object of at most 1,000 values, such as {"title":null}`)
 	for _, name := range slices.Sorted(maps.Keys(f.Header)) {
 		field := name + ": " + strings.Join(f.Header[name], ", ")
 		refuseIf(!validField.MatchString(field) || framingField.MatchString(field),
