@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -279,5 +281,25 @@ func TestDroppedOnce(t *testing.T) {
 	}
 	if n := len(srv.Requests(create)); n != 2 {
 		t.Errorf("creates that arrived: got %d, want 2", n)
+	}
+}
+
+// TestFaultFields tests that each field of a fault is documented, and in the form of the inspector.
+func TestFaultFields(t *testing.T) {
+	for file, format := range map[string]string{
+		"eventstest.go":                    "//\t%[1]s %[3]v",
+		"../docs/double.md":                "`%[2]s`",
+		"../internal/webui/inspector.html": `name="%[2]s"`,
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for field := range reflect.TypeFor[eventstest.Fault]().Fields() {
+			want := fmt.Sprintf(format, field.Name, strings.ToLower(field.Name), field.Type)
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s: got no %s, want it", file, want)
+			}
+		}
 	}
 }

@@ -100,6 +100,29 @@ func TestQueryParameters(t *testing.T) {
 
 var queryName = regexp.MustCompile(`\w+`)
 
+// README.md has each operation with its query parameters in a row of a table.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range apitest.Operations() {
+		_, row, found := strings.Cut(string(readme), "| `"+name+"` |")
+		if !found {
+			t.Errorf("README.md: got no row for %s in the table, want one", name)
+		}
+		row, _, _ = strings.Cut(row, "\n")
+		parameters, _ := apitest.Lookup(apitest.Operation(name), "parameters").([]any)
+		for _, parameter := range parameters {
+			query := apitest.Lookup(parameter, "name").(string)
+			if apitest.Lookup(parameter, "in") == "query" && !strings.Contains(row, "`"+query+"`") {
+				t.Errorf("README.md: the row of %s: got no %s, want it", name, query)
+			}
+		}
+	}
+}
+
 // Every field of a response is always there.
 func TestRequiredFields(t *testing.T) {
 	t.Parallel()
@@ -217,6 +240,9 @@ func TestResponses(t *testing.T) {
 		for status, description := range apitest.Lookup(apitest.Operation(name), "responses").(object) {
 			if !seen[name+" "+status] {
 				t.Errorf("%s: got no response %s, want one because it is described", name, status)
+			}
+			if len(examples(jsonOf(description))) == 0 {
+				t.Errorf("%s %s: got no example in openapi.json, want one", name, status)
 			}
 			if status < "400" {
 				continue // TestGoldenExamples has these examples
