@@ -7,7 +7,7 @@ set border 1 linecolor rgb gray
 set style fill solid
 set boxwidth 0.3
 unset key
-set xrange [0:60]
+set xrange [0:80]
 set yrange [3.6:-0.6]
 set xtics nomirror textcolor rgb gray
 set ytics scale 0 nomirror textcolor rgb gray
