@@ -176,7 +176,7 @@ var tables = []jsondb.Table{
 		Prefix: "key",
 		Parent: "usr",
 		Fields: []string{"id", "user_id", "digest", "created_at", "revoked_at"},
-		Status: "revoked_at",
+		Status: "revoked_at", // so that each request needn't decode its key
 		Key:    func(v []string) string { return digestKey(v[2]) },
 		Recode: recode[Key],
 	},
@@ -436,7 +436,8 @@ type applied struct {
 	ids                map[string][]string // IDs in the first maxListed of them
 }
 
-// applyRecords applies records and stops at the first mistake.
+// applyRecords applies records and stops at the first mistake. There may be any number of them, so no other
+// request shares their commit.
 func (s *Store) applyRecords(records iter.Seq2[strict.Value, error]) (applied, error) {
 	done := applied{changed: map[string]int{}, ids: map[string][]string{}}
 	err := s.db.Update(func(tx *jsondb.Tx) error {

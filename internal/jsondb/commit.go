@@ -32,7 +32,7 @@ func (db *DB) commitQueue() {
 	db.writer.Lock()
 	defer db.writer.Unlock()
 	// The calls of the last commit have just returned, and others may follow at once. Let them join this
-	// commit: 64 clients of a server then make 30 creates per commit, otherwise 26.
+	// commit. Otherwise the creates of 64 clients take 6 % more CPU time.
 	runtime.Gosched()
 	db.queueMu.Lock()
 	calls := db.queue
