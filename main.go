@@ -460,7 +460,7 @@ func newServer(l net.Listener, h http.Handler, logger *slog.Logger) *httpapi.Ser
 func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) {
 	_, err := os.Stat(data)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: give the -data of a server; its first start creates the file", err)
+		return nil, nil, fmt.Errorf("%w: give the -data of a server; its first startup creates the file", err)
 	}
 	options := &slog.HandlerOptions{Level: slog.LevelWarn}
 	store, err := Open(data, &Config{
