@@ -67,7 +67,7 @@ func (osFS) Resolve(path string) (string, error) {
 func (osFS) Lock(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: this user must be able to write to the directory and the lock file", err)
 	}
 	err = lock(f)
 	pid := 0

@@ -258,8 +258,9 @@ func TestReadOnlyDirectory(t *testing.T) {
 	if stdout != "" {
 		t.Errorf("stdout: got %q, want nothing", stdout)
 	}
-	if !strings.Contains(stderr, filepath.Join(dir, "events.json")) {
-		t.Errorf("stderr: got %q, want the path of the data file", stderr)
+	want := filepath.Join(dir, "events.json") + ".lock: permission denied: this user must be able to write"
+	if !strings.Contains(stderr, want) {
+		t.Errorf("stderr: got %q, want %q in it", stderr, want)
 	}
 }
 
