@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/events"
@@ -476,6 +477,27 @@ func TestNewID(t *testing.T) {
 	if key.ID != "key_3" {
 		t.Errorf("id: got %s, want key_3", key.ID)
 	}
+}
+
+// created_at increases within an array, even if the clock stands still, as it does in a bubble.
+func TestCreatedAtOfArray(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := events.NewStore(nil)
+		err := store.ApplyJSON([]byte(`[{"user":{"name":"A","email":"a@example.com"}},` +
+			`{"user":{"name":"B","email":"b@example.com"}},{"user":{"name":"C","email":"c@example.com"}}]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := time.Time{}
+		for _, r := range store.Records() {
+			created := r.User.CreatedAt
+			if !created.After(last) {
+				t.Errorf("created_at of %s: got %v, want a later time than %v", r.User.Name, created, last)
+			}
+			last = created
+		}
+	})
 }
 
 // created_at increases even if the clock was ahead or a record is from the future.
