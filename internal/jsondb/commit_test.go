@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -223,8 +224,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestLargeCommit commits more records than fit into a line: they become visible at once and are there after
-// opening the file again.
+// TestLargeCommit commits more records than fit into a line. If the rewrite fails, nothing is changed.
+// Otherwise they become visible at once and are there after opening the file again.
 func TestLargeCommit(t *testing.T) {
 	t.Parallel()
 	path := newFile(t)
@@ -235,7 +236,23 @@ func TestLargeCommit(t *testing.T) {
 		id := fmt.Sprint("evt_", i)
 		events = append(events, row{id: id, parent: "usr_1", name: strings.Repeat("x", 100_000) + id})
 	}
-	err := db.Update(put(events...))
+	obstacle := path + ".tmp" // where the rewrite needs a file
+	err := os.MkdirAll(filepath.Join(obstacle, "x"), 0o700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(put(events...))
+	if !errors.Is(err, ErrNotWritten) {
+		t.Errorf("Update without a rewrite: got %v, want %v", err, ErrNotWritten)
+	}
+	if got := db.Stats().Rows["event"]; got != 0 {
+		t.Errorf("events without a rewrite: got %d, want 0", got)
+	}
+	err = os.RemoveAll(obstacle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(put(events...))
 	if err != nil {
 		t.Fatalf("Update: %v", err)
 	}
