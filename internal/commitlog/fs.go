@@ -62,8 +62,8 @@ func (osFS) Resolve(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// Lock leaves the lock file when it is unlocked: if it were deleted, two processes could each lock a file of
-// that name.
+// Lock leaves the lock file when it is unlocked. If it were deleted, two processes could each lock a file
+// with its name.
 func (osFS) Lock(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -84,7 +84,7 @@ func (osFS) Lock(path string) (io.Closer, error) {
 		return nil, err
 	}
 	if scanErr == nil || errors.Is(scanErr, io.EOF) { // otherwise it's the file of another program
-		f.Truncate(0) // the process ID is only for messages, so a full disk is no reason to fail
+		f.Truncate(0) // only messages need the process ID, so errors, as on a full disk, are ignored
 		f.WriteAt(fmt.Appendln(nil, os.Getpid()), 0)
 	}
 	return f, nil

@@ -153,7 +153,7 @@ type DB struct {
 	writer    sync.Mutex
 	closed    bool
 	records   []byte   // records of the commit, without the brackets
-	values    []string // of the fields in parseRow, kept for their memory
+	values    []string // buffer of parseRow
 	rewriteAt int64    // size of the file at which it is rewritten
 
 	// mu guards this group: the committed rows. The commit under way, which also holds writer, locks it to

@@ -24,7 +24,7 @@ const maxUnread = 1 << 20
 
 // extraPaths are paths that browsers and probes request. They aren't part of the API, so these
 // requests are neither in the journal nor a problem. The command "eventsd double" has pages for all but
-// the last, and package eventstest for none.
+// the last.
 var extraPaths = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
 
 // exchange is a request and its response.
