@@ -445,11 +445,11 @@ func TestQueriesRefused(t *testing.T) {
 				"limit must be a whole number from 1 to 100, in digits, given once; " +
 				"cursor must be the next_cursor of a page, unchanged and given once; " +
 				"leave it out to begin; " +
-				`"x" is not a query parameter of GET /events: it takes status, limit, cursor`},
+				`unknown query parameter "x": GET /events takes status, limit, cursor`},
 			{"/events/evt_1/guests?limit=201&status=approved",
 				"limit must be a whole number from 1 to 200, in digits, given once; " +
-					`"status" is not a query parameter of GET /events/{id}/guests: it takes limit, cursor`},
-			{"/events/evt_1?x", `"x" is not a query parameter of GET /events/{id}: it takes none`},
+					`unknown query parameter "status": GET /events/{id}/guests takes limit, cursor`},
+			{"/events/evt_1?x", `unknown query parameter "x": GET /events/{id} takes none`},
 		} {
 			t.Run(tt.path, func(t *testing.T) { s.Get(tt.path).WantError(t, 400, tt.want) })
 		}
@@ -594,8 +594,8 @@ func TestFailedWrite(t *testing.T) {
 	for range 2 {
 		r := s.Create(newEvent)
 		r.WantError(t, 500, "can't write at present")
-		if r.Header.Get("X-Request-Id") == "" {
-			t.Errorf("%s, want an X-Request-Id", r)
+		if r.Header["X-Request-Id"] != nil {
+			t.Errorf("%s, want no X-Request-Id, which the log doesn't have", r)
 		}
 	}
 	s.Operate("POST", "/keys", `{"user_id":"usr_ada"}`).WantError(t, 500, "removed, replaced")
@@ -725,19 +725,10 @@ func TestOperatorRoutes(t *testing.T) {
 		r = send("POST", "/records", `[{"user":{"id":"usr_ada"}},{"event":{"id":"evt_1","title":"Uno"}},
 			{"guest":{"id":"gst_9","event_id":"evt_1","name":"G"}},{"delete":{"guest":"gst_1"}}]`, 200)
 		r.WantBody(t, `{"applied":4,"unchanged":1}`)
-		wantLog(`msg="records applied" records=4 unchanged=1 events=evt_1 guests=gst_9 deletes=gst_1`)
+		wantLog(`msg="records applied" records=4 unchanged=1`)
 		send("POST", "/records", `[{"user":{"id":"usr_bob"}},{"user":{}}]`, 400).WantError(t, 400,
 			"record 2: user: name is required; email is required")
 		wantLog("")
-
-		var many strings.Builder
-		for i := range 12 {
-			fmt.Fprintf(&many, `,{"delete":{"user":"usr_none"}},
-				{"user":{"id":"usr_%d","name":"N","email":"%[1]d@x"}}`, i)
-		}
-		send("POST", "/records", "["+many.String()[1:]+"]", 200)
-		wantLog(`msg="records applied" records=24 unchanged=12 ` +
-			`users="usr_0 usr_1 usr_2 usr_3 usr_4 usr_5 usr_6 usr_7 usr_8 usr_9 and 2 more"`)
 
 		r = send("GET", "/records?user=usr_bob", "", 200)
 		if records := apitest.Decode[[]events.Record](t, r); len(records) != 3 {

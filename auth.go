@@ -1,6 +1,7 @@
 package events
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -127,6 +128,9 @@ func (s *Store) findOrCreateUser(tx *jsondb.Tx, r keyRequest) (id string, err er
 		return r.UserID, nil
 	case !named:
 		return "", keyError("user_id is required, or email and, for a new user, name")
+	case user != nil && r.Name != "" && r.Name != user.Value("name"):
+		return "", keyError(fmt.Sprintf("name is not the name of %s, who has this email: leave it out, or "+
+			"change the name with apply", user.ID))
 	case user != nil:
 		return user.ID, nil
 	}

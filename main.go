@@ -352,7 +352,6 @@ func (c *command) double(ctx context.Context, args []string) error {
 		})
 	}
 	s := newServer(listener, handler, logger)
-	s.SetKeepAlivesEnabled(false) // clients resend dropped requests on connections that were used before
 	root := cli.BaseURL(listener.Addr().String(), "localhost")
 	control := root + testdouble.ControlPath
 	if len(child) > 0 {

@@ -340,7 +340,7 @@ func (s *Store) completeEvent(tx *jsondb.Tx, e *Event) {
 	e.Timezone = cmp.Or(e.Timezone, tx.Get("usr", e.HostID).Value("timezone"), "UTC")
 	e.Visibility = cmp.Or(e.Visibility, "public")
 	e.Status = cmp.Or(e.Status, s.cfg.NewEventStatus)
-	s.setCreatedAt(tx, &e.CreatedAt)
+	s.setCreatedAt(&e.CreatedAt)
 	s.setID(tx, &e.ID, "evt", e.HostID)
 	if e.UpdatedAt.IsZero() {
 		e.UpdatedAt = e.CreatedAt
@@ -373,10 +373,9 @@ func randomID(kind, _ string) string {
 	return text
 }
 
-// setCreatedAt sets the time of creation of a row unless it is given. By the system clock, it is later than
-// every time that the store has set before and every created_at that is committed. A created_at in an array
-// that is refused doesn't count, although it may be far in the future.
-func (s *Store) setCreatedAt(tx *jsondb.Tx, created *time.Time) {
+// setCreatedAt sets *created to the current time, unless the record has its own. Times are unique: if the
+// clock stands still or goes back, the next time is one microsecond after the last.
+func (s *Store) setCreatedAt(created *time.Time) {
 	if !created.IsZero() {
 		return
 	}
@@ -384,8 +383,8 @@ func (s *Store) setCreatedAt(tx *jsondb.Tx, created *time.Time) {
 	if s.cfg.Now != nil {
 		return
 	}
-	next := latest(s.lastCreated, tx.Newest()).Truncate(time.Microsecond).Add(time.Microsecond)
-	if created.Before(next) && next.Year() <= 9999 {
+	next := s.lastCreated.Add(time.Microsecond)
+	if created.Before(next) {
 		*created = next
 	}
 	s.lastCreated = *created
@@ -427,19 +426,13 @@ func (s *Store) ApplyJSON(records []byte) error {
 	return err
 }
 
-const maxListed = 10 // IDs in a log message
-
-// applied describes what applying an array did.
-type applied struct {
-	records, unchanged int
-	changed            map[string]int      // number of records that changed something, by kind
-	ids                map[string][]string // IDs in the first maxListed of them
-}
+// applied counts the records of an array, and those that changed nothing.
+type applied struct{ records, unchanged int }
 
 // applyRecords applies records and stops at the first mistake. There may be any number of them, so no other
 // request shares their commit.
 func (s *Store) applyRecords(records iter.Seq2[strict.Value, error]) (applied, error) {
-	done := applied{changed: map[string]int{}, ids: map[string][]string{}}
+	var done applied
 	err := s.db.Update(func(tx *jsondb.Tx) error {
 		for record, err := range records {
 			if err != nil {
@@ -447,17 +440,12 @@ func (s *Store) applyRecords(records iter.Seq2[strict.Value, error]) (applied, e
 			}
 			done.records++
 			before := tx.Changes()
-			kind, id, problems := s.applyRecord(tx, record)
+			kind, problems := s.applyRecord(tx, record)
 			if problems != nil {
 				return &RecordError{Record: done.records, Kind: kind, Problems: problems}
 			}
 			if tx.Changes() == before {
 				done.unchanged++
-				continue
-			}
-			done.changed[kind]++
-			if done.changed[kind] <= maxListed {
-				done.ids[kind] = append(done.ids[kind], id)
 			}
 		}
 		return nil
@@ -465,27 +453,27 @@ func (s *Store) applyRecords(records iter.Seq2[strict.Value, error]) (applied, e
 	return done, err
 }
 
-// applyRecord applies one record. It returns the ID of its row.
-func (s *Store) applyRecord(tx *jsondb.Tx, record strict.Value) (kind, id string, problems []string) {
+// applyRecord applies one record.
+func (s *Store) applyRecord(tx *jsondb.Tx, record strict.Value) (kind string, problems []string) {
 	if record.Kind == strict.Object && len(record.Members) == 1 {
 		kind = record.Members[0].Name
 	}
 	v := record.Member(kind)
 	switch kind {
 	case "user":
-		id, problems = s.applyUser(tx, v)
+		_, problems = s.applyUser(tx, v)
 	case "key":
-		id, problems = s.applyKey(tx, v)
+		_, problems = s.applyKey(tx, v)
 	case "event":
-		id, problems = s.applyEvent(tx, v)
+		problems = s.applyEvent(tx, v)
 	case "guest":
-		id, problems = s.applyGuest(tx, v)
+		problems = s.applyGuest(tx, v)
 	case "delete":
-		id, problems = applyDelete(tx, v)
+		problems = applyDelete(tx, v)
 	default:
-		return "", "", []string{"must be an object with exactly one field: user, key, event, guest or delete"}
+		return "", []string{"must be an object with exactly one field: user, key, event, guest or delete"}
 	}
-	return kind, id, problems
+	return kind, problems
 }
 
 func (s *Store) applyUser(tx *jsondb.Tx, v strict.Value) (id string, problems []string) {
@@ -497,7 +485,7 @@ func (s *Store) applyUser(tx *jsondb.Tx, v strict.Value) (id string, problems []
 	if problems != nil {
 		return "", problems
 	}
-	s.setCreatedAt(tx, &u.CreatedAt)
+	s.setCreatedAt(&u.CreatedAt)
 	s.setID(tx, &u.ID, "usr", u.Name)
 	tx.Put(strict.Encode(&u))
 	return u.ID, nil
@@ -530,7 +518,7 @@ func (s *Store) applyKey(tx *jsondb.Tx, v strict.Value) (id string, problems []s
 	if problems != nil {
 		return "", problems
 	}
-	s.setCreatedAt(tx, &k.CreatedAt)
+	s.setCreatedAt(&k.CreatedAt)
 	s.setID(tx, &k.ID, "key", k.UserID)
 	tx.Put(strict.Encode(&k))
 	return k.ID, nil
@@ -552,7 +540,7 @@ func hint(secret string) *string {
 	return new(secret[len(secret)-4:])
 }
 
-func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (id string, problems []string) {
+func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	var e Event
 	old := findExisting(tx, v, "evt", "")
 	decode(old, &e)
@@ -567,7 +555,7 @@ func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (id string, problems [
 	}
 	problems = checkConflict(tx, p, e.ID, "slug", e.Slug)
 	if problems != nil {
-		return "", problems
+		return problems
 	}
 	s.completeEvent(tx, &e)
 	text := strict.Encode(&e)
@@ -576,10 +564,10 @@ func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (id string, problems [
 		text = strict.Encode(&e)
 	}
 	tx.Put(text)
-	return e.ID, nil
+	return nil
 }
 
-func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (id string, problems []string) {
+func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	var g Guest
 	old := findExisting(tx, v, "gst", guestKey(stringField(v, "event_id"), stringField(v, "email")))
 	decode(old, &g)
@@ -600,7 +588,7 @@ func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (id string, problems [
 	}
 	problems = checkConflict(tx, p, g.ID, "email", key)
 	if problems != nil {
-		return "", problems
+		return problems
 	}
 	if g.Status == "" {
 		g.Status = "approved"
@@ -608,7 +596,7 @@ func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (id string, problems [
 			g.Status = "pending"
 		}
 	}
-	s.setCreatedAt(tx, &g.CreatedAt)
+	s.setCreatedAt(&g.CreatedAt)
 	if g.RegisteredAt == nil {
 		g.RegisteredAt = &g.CreatedAt
 	}
@@ -617,22 +605,22 @@ func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (id string, problems [
 	}
 	s.setID(tx, &g.ID, "gst", event.Parent)
 	tx.Put(strict.Encode(&g))
-	return g.ID, nil
+	return nil
 }
 
-func applyDelete(tx *jsondb.Tx, v strict.Value) (id string, problems []string) {
+func applyDelete(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	var ref Ref
 	problems = refSchema.Decode(&ref, v, schema.New).All()
 	if problems != nil {
-		return "", problems
+		return problems
 	}
 	ids := []string{ref.User, ref.Key, ref.Event, ref.Guest}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" })
 	if len(ids) != 1 {
-		return "", []string{"must have exactly one field: user, key, event or guest"}
+		return []string{"must have exactly one field: user, key, event or guest"}
 	}
 	tx.Delete(ids[0])
-	return ids[0], nil
+	return nil
 }
 
 // findExisting returns the row with the ID of a record or, if the record has no ID, the row with the unique

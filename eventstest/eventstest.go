@@ -282,8 +282,7 @@ func (i *Injected) Hits() int { return i.active.Hits() }
 // Clear removes the fault. Requests that it delays get their responses.
 func (i *Injected) Clear() { i.active.Clear() }
 
-// Request is a request that arrived. API keys in it are cut to their last four characters. Its fields
-// are:
+// Request is a request that arrived. Its fields are:
 //
 //	Seq       int         // number of the request, counted from 1
 //	Time      time.Time   // by the server's clock

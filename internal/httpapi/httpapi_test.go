@@ -1,14 +1,12 @@
 package httpapi
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestErrorWrite(t *testing.T) {
@@ -102,46 +100,5 @@ func TestWrite(t *testing.T) {
 				t.Errorf("Content-Length: got %q, want %q", got, want)
 			}
 		})
-	}
-}
-
-// deadlineWriter keeps the write deadline of a response.
-type deadlineWriter struct {
-	http.ResponseWriter
-	deadline time.Time
-}
-
-func (w *deadlineWriter) SetWriteDeadline(deadline time.Time) error {
-	w.deadline = deadline
-	return nil
-}
-
-func TestRestartWriteTimeout(t *testing.T) {
-	t.Parallel()
-	withServer := func(server *http.Server) context.Context {
-		return context.WithValue(t.Context(), http.ServerContextKey, server)
-	}
-	for _, tt := range []struct {
-		name string
-		ctx  context.Context
-	}{
-		{"no server", t.Context()},
-		{"a server without a timeout", withServer(&http.Server{})},
-	} {
-		var w deadlineWriter
-		RestartWriteTimeout(tt.ctx, &w)
-		if !w.deadline.IsZero() {
-			t.Errorf("%s: got deadline %v, want none", tt.name, w.deadline)
-		}
-	}
-	var w deadlineWriter
-	want := time.Now().Add(time.Hour)
-	RestartWriteTimeout(withServer(&http.Server{WriteTimeout: time.Hour}), &w)
-	if w.deadline.Before(want) {
-		t.Errorf("deadline: got %v, want at least %v", w.deadline, want)
-	}
-	DisableWriteTimeout(&w)
-	if !w.deadline.IsZero() {
-		t.Errorf("deadline after DisableWriteTimeout: got %v, want none", w.deadline)
 	}
 }

@@ -176,7 +176,7 @@ func TestMuxBare(t *testing.T) {
 	}{
 		{"/x", "something went wrong on our side; try again, and give the operator the " +
 			"X-Request-Id if it happens again", 500},
-		{"/x?a=1", `"a" is not a query parameter of GET /x: it takes none`, 400},
+		{"/x?a=1", `unknown query parameter "a": GET /x takes none`, 400},
 		{"/y", "there is no such route below /; the routes are GET /x", 404},
 	} {
 		w := httptest.NewRecorder()

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
 	"regexp"
 	"strings"
 )
@@ -19,26 +18,6 @@ func Redact(s string) string {
 		return cut(strings.TrimPrefix(key, KeyPrefix))
 	})
 }
-
-// RedactHeader returns a copy of the header of a request without API keys. In the headers that
-// carry a key, it keeps only the scheme Bearer and the end of the value, whatever its form is.
-func RedactHeader(h http.Header) http.Header {
-	redacted := h.Clone()
-	for name, values := range redacted {
-		for i, value := range values {
-			switch name {
-			case "X-Service-Api-Key", "Authorization":
-				scheme := bearer.FindString(value)
-				values[i] = scheme + cut(value[len(scheme):])
-			default:
-				values[i] = Redact(value)
-			}
-		}
-	}
-	return redacted
-}
-
-var bearer = regexp.MustCompile("(?i)^bearer ")
 
 // cut cuts a key to its last four characters. It keeps fewer if the key has fewer than eight,
 // because four would be most of it.

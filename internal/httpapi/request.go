@@ -88,19 +88,30 @@ func (q *Query) OneOf(name string, words ...string) string {
 	return value
 }
 
-// Err returns an [Error] with all problems of the query, or nil. Each parameter that was not read is
-// a problem.
+// Err returns an [Error] with all problems of the query, or nil. A parameter that was not read is a problem.
 func (q *Query) Err() error {
 	if q.problems == nil && len(q.values) == 0 {
 		return nil
 	}
 	problems := q.problems
-	for _, name := range slices.Sorted(maps.Keys(q.values)) {
-		takes := cmp.Or(strings.Join(q.names, ", "), "none")
-		problems = append(problems, fmt.Sprintf("%.60q is not a query parameter of %s: it takes %s",
-			name, q.operation, takes))
+	if len(q.values) > 0 {
+		problems = append(problems, q.unknown())
 	}
 	return BadRequest(strings.Join(problems, "; "))
+}
+
+// unknown returns the problem of the parameters that were not read.
+func (q *Query) unknown() string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(q.values)) {
+		names = append(names, fmt.Sprintf("%.60q", name))
+	}
+	noun := "parameter"
+	if len(names) > 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("unknown query %s %s: %s takes %s",
+		noun, strings.Join(names, ", "), q.operation, cmp.Or(strings.Join(q.names, ", "), "none"))
 }
 
 // WithBody returns the Handle of a [Route] that calls handle with the body of a request, which

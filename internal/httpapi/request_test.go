@@ -19,7 +19,7 @@ func TestQuery(t *testing.T) {
 		malformed  = "the query string is malformed; write it as a=b&c=d, percent-encoded"
 	)
 	unknown := func(name string) string {
-		return fmt.Sprintf(`%q is not a query parameter of GET /x: it takes limit, status, user`, name)
+		return fmt.Sprintf(`unknown query parameter %q: GET /x takes limit, status, user`, name)
 	}
 	for _, tt := range []struct{ query, values, problems string }{
 		{"", `5 "" ""`, ""},
@@ -51,7 +51,8 @@ func TestQuery(t *testing.T) {
 		{"a;b=1", "", malformed},
 		{"a=%zz&%=1", "", malformed},
 		{"y&user=&x=1&limit=0&a=%zz", "",
-			malformed + "; " + limitRule + "; " + userRule + "; " + unknown("x") + "; " + unknown("y")},
+			malformed + "; " + limitRule + "; " + userRule + "; " +
+				`unknown query parameters "x", "y": GET /x takes limit, status, user`},
 	} {
 		t.Run(tt.query, func(t *testing.T) {
 			t.Parallel()

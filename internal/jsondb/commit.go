@@ -84,11 +84,9 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 // run runs one call and appends the records of its changes to db.records.
 func (db *DB) run(tx *Tx, c *call) {
 	tx.savepoint = len(tx.changes)
-	before := len(db.records)
 	c.err = db.try(tx, c)
 	if c.err != nil {
 		tx.rollback()
-		db.records = db.records[:before]
 	}
 }
 
@@ -130,10 +128,7 @@ func (db *DB) write(tx *Tx) (err error) {
 		db.records = nil
 		err = db.rewrite(tx, "a commit didn't fit into a line")
 	} else {
-		// Only an append is timed: the rewrite of a large file may take over stallTime on a healthy disk.
-		db.began.Store(new(time.Now()))
 		err = db.log.Append(db.records)
-		db.began.Store(nil)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotWritten, err)
@@ -184,9 +179,6 @@ func (db *DB) publish(tx *Tx) {
 		}
 		if c.new == nil {
 			db.count[r.Table]--
-		}
-		if r.Created.After(db.newest) {
-			db.newest = r.Created
 		}
 	}
 	for key := range stale {

@@ -303,17 +303,6 @@ func TestRewriteWhenDoubled(t *testing.T) {
 	}
 }
 
-func TestStalled(t *testing.T) {
-	t.Parallel()
-	db := New(testOptions())
-	for age, want := range map[time.Duration]bool{9 * time.Second: false, 11 * time.Second: true} {
-		db.began.Store(new(time.Now().Add(-age)))
-		if got := db.Stats().Stalled; got != want {
-			t.Errorf("Stalled = %t after an append has run for %v, want %t", got, age, want)
-		}
-	}
-}
-
 func TestPutPanics(t *testing.T) {
 	t.Parallel()
 	first := row{id: "evt_1", parent: "usr_1", name: "first"}

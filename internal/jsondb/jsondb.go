@@ -145,9 +145,8 @@ type DB struct {
 	queueMu sync.Mutex
 	queue   []*call // calls of Batch that wait for the next commit
 
-	bytes   atomic.Int64              // size of the file
-	began   atomic.Pointer[time.Time] // start of the append under way, or nil
-	lastErr atomic.Pointer[error]     // error of the last commit, or nil
+	bytes   atomic.Int64          // size of the file
+	lastErr atomic.Pointer[error] // error of the last commit, or nil
 
 	// writer is held by the commit under way. It guards this group.
 	writer    sync.Mutex
@@ -160,8 +159,7 @@ type DB struct {
 	// publish changes, and views lock it to read.
 	mu sync.RWMutex
 	state
-	count  map[*Table]int // number of rows
-	newest time.Time      // latest time of creation so far
+	count map[*Table]int // number of rows
 }
 
 // state is the committed rows or, in a transaction, the pending changes.
@@ -238,16 +236,11 @@ type Stats struct {
 	Rows    map[string]int // by the name of the table
 	Bytes   int64          // size of the data file
 	LastErr error          // why the last commit was not written; nil if it was
-	Stalled bool           // an append has been under way for over 10 s
 }
-
-const stallTime = 10 * time.Second
 
 // Stats returns the current statistics. It doesn't wait for a commit that is under way.
 func (db *DB) Stats() Stats {
 	s := Stats{Rows: map[string]int{}, Bytes: db.bytes.Load()}
-	began := db.began.Load()
-	s.Stalled = began != nil && time.Since(*began) > stallTime
 	if err := db.lastErr.Load(); err != nil {
 		s.LastErr = *err
 	}

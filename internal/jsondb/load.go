@@ -201,9 +201,6 @@ func (l *loader) finish() {
 		rows = sortRows(rows)
 		s.setList(key, rows)
 		db.count[key.table] += len(rows)
-		if len(rows) > 0 && rows[len(rows)-1].Created.After(db.newest) {
-			db.newest = rows[len(rows)-1].Created
-		}
 	}
 	if l.stale {
 		maps.DeleteFunc(s.index, func(_ string, r *Row) bool { return r == nil })

@@ -68,22 +68,6 @@ func TestOpenWithoutRewrite(t *testing.T) {
 	}
 }
 
-func TestNewest(t *testing.T) {
-	t.Parallel()
-	path := newFile(t)
-	db := openDB(t, path, testOptions())
-	mustBatch(t, db, put(row{id: "usr_1", created: 5}, row{id: "evt_1", parent: "usr_1", created: 7}))
-	for _, name := range []string{"committed", "opened again"} {
-		db.View(func(tx *Tx) {
-			if got := tx.Newest().Unix(); got != 7 {
-				t.Errorf("%s: Newest() is at %d s, want 7", name, got)
-			}
-		})
-		db.Close()
-		db = openDB(t, path, testOptions())
-	}
-}
-
 func TestOlderFormat(t *testing.T) {
 	t.Parallel()
 	path := newFile(t)

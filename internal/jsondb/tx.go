@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"time"
 )
 
 // A Tx is a transaction: it reads the committed rows with pending changes on top of them. In [DB.View] there
@@ -67,9 +66,6 @@ func (db *DB) valid(k *idempotency) bool {
 // idempotencyIndexKey returns the key in the index of the row that was created with an idempotency key.
 // No ID or unique key begins with a NUL.
 func idempotencyIndexKey(owner, key string) string { return "\x00" + owner + "\x00" + key }
-
-// Newest returns the latest time of creation of a committed row, also of one that was deleted since startup.
-func (tx *Tx) Newest() time.Time { return tx.db.newest }
 
 // Changes returns the number of rows that this transaction has put or deleted so far, including the
 // rows that were deleted with their parents.

@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -170,8 +171,8 @@ func (c *Commands) Dump(ctx context.Context, args []string) error {
 	if *user != "" {
 		path += "?user=" + url.QueryEscape(*user)
 	}
-	if sameFile(*output, *data) {
-		return cli.Usagef("-o %s is the data file: give another FILE", *output)
+	if besideData(*output, *data) {
+		return cli.Usagef("-o %s is the data file, or its name begins with it: give another FILE", *output)
 	}
 	if *output == "-" {
 		return c.call(ctx, *data, "GET", path, nil, c.Stdout)
@@ -182,10 +183,22 @@ func (c *Commands) Dump(ctx context.Context, args []string) error {
 	})
 }
 
-func sameFile(a, b string) bool {
-	infoA, errA := os.Stat(a)
-	infoB, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+// besideData reports whether a path is the data file or a file next to it, such as its lock or its socket.
+func besideData(path, data string) bool {
+	data = resolve(data)
+	dir, err := os.Stat(filepath.Dir(path))
+	dataDir, dataErr := os.Stat(filepath.Dir(data))
+	return err == nil && dataErr == nil && os.SameFile(dir, dataDir) &&
+		strings.HasPrefix(filepath.Base(path), filepath.Base(data))
+}
+
+// resolve follows symbolic links, if the file exists.
+func resolve(data string) string {
+	resolved, err := filepath.EvalSymlinks(data)
+	if err != nil {
+		return data
+	}
+	return resolved
 }
 
 // A Status describes a running server.
@@ -207,7 +220,6 @@ type Status struct {
 func (c *Commands) Status(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("status")
 	data := cli.DataFlag(flags)
-	asJSON := flags.Bool("json", false, "print JSON")
 	if err := c.Parse(flags, "", args); err != nil {
 		return err
 	}
@@ -220,22 +232,7 @@ func (c *Commands) Status(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if *asJSON {
-		return c.printJSON(response.Bytes())
-	}
-	var s Status
-	err = json.Unmarshal(response.Bytes(), &s)
-	if err != nil {
-		return err
-	}
-	problem := "none"
-	if s.Error != nil {
-		problem = *s.Error
-	}
-	return c.Printf("version: %s\npid: %d\nstarted_at: %s\nbase_url: %s\ndata: %s\nbytes: %d\n"+
-		"users: %d\nkeys: %d\nevents: %d\nguests: %d\nerror: %s\n",
-		s.Version, s.PID, s.StartedAt, s.BaseURL, s.Data, s.Bytes,
-		s.Users, s.Keys, s.Events, s.Guests, problem)
+	return c.printJSON(response.Bytes())
 }
 
 // Health asks the server at an address whether it is healthy.
@@ -260,7 +257,7 @@ func (c *Commands) Health(ctx context.Context, args []string) error {
 	return fmt.Errorf("%s: %s: %s", root, response.Status, message)
 }
 
-// printJSON prints JSON in which control characters are escaped.
+// printJSON prints JSON and a line feed.
 func (c *Commands) printJSON(text []byte) error {
 	_, err := fmt.Fprintf(c.Stdout, "%s\n", text)
 	return err

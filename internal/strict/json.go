@@ -16,7 +16,6 @@ import (
 	"iter"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -116,8 +115,8 @@ func ParseArray(data []byte) iter.Seq2[Value, error] {
 	}
 }
 
-// Encode returns x as JSON. Unlike json.Marshal, it doesn't escape <, > and &, and it escapes all
-// control characters, so the text can't steer a terminal. It panics if x can't be encoded.
+// Encode returns x as JSON. Unlike [json.Marshal], it doesn't escape <, > and &. It panics if x can't be
+// encoded.
 func Encode(x any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -126,25 +125,7 @@ func Encode(x any) []byte {
 	if err != nil {
 		panic(err)
 	}
-	text := bytes.TrimSpace(b.Bytes()) // without the line break that Encode adds
-	if bytes.ContainsFunc(text, unicode.IsControl) {
-		text = escapeControls(text)
-	}
-	return text
-}
-
-// escapeControls escapes the control characters that encoding/json doesn't escape: U+007F to
-// U+009F.
-func escapeControls(text []byte) []byte {
-	var escaped []byte
-	for _, r := range string(text) {
-		if unicode.IsControl(r) {
-			escaped = fmt.Appendf(escaped, `\u%04x`, r)
-		} else {
-			escaped = utf8.AppendRune(escaped, r)
-		}
-	}
-	return escaped
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // parser parses a JSON text from its beginning to its end. Its methods return no errors. After the

@@ -552,7 +552,7 @@ func TestEncode(t *testing.T) {
 	t.Parallel()
 	const text = "<\x00\x1b\n\x7f\u0080\u009f\u00a0é日>&"
 	got := string(strict.Encode([]string{text}))
-	if want := `["<\u0000\u001b\n\u007f\u0080\u009f` + "\u00a0é日" + `>&"]`; got != want {
+	if want := `["<\u0000\u001b\n` + "\x7f\u0080\u009f\u00a0é日" + `>&"]`; got != want {
 		t.Errorf("Encode(%q): got %s, want %s", text, got, want)
 	}
 	v, err := strict.Parse([]byte(got))

@@ -260,7 +260,7 @@ func TestControlRequests(t *testing.T) {
 	for _, want := range []string{
 		`{"data":[{"seq":1,"time":"2030-01-01T00:00:00Z","received":"20`,
 		`","method":"POST","path":"/api/public/v1/events/create","query":"","header":{`,
-		`"X-Service-Api-Key":["…wner"]`,
+		`"X-Service-Api-Key":["svc_live_owner"]`,
 		`"operation":"POST /events/create","status":429,"user":"usr_owner","body":"{\"title\":\"Launch\",`,
 		`"fault":"status 429","error":"a test fault refused this request; it was not carried out"}],` +
 			`"timed_out":false}`,

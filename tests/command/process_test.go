@@ -236,7 +236,7 @@ func TestFullDisk(t *testing.T) {
 	if status, response := creates(apitest.NewEvent); status != 201 { // this one fits
 		t.Errorf("a create with room again: got %d %s, want 201", status, response)
 	}
-	if out, _, _ := run(t, dir, "eventsd status"); !strings.HasSuffix(out, "\nerror: none\n") {
+	if out, _, _ := run(t, dir, "eventsd status"); !strings.HasSuffix(out, `"error":null}`+"\n") {
 		t.Errorf("status with room again: got %s, want no error", out)
 	}
 }

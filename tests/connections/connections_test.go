@@ -8,16 +8,13 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"example.com/events"
 	"example.com/events/internal/apitest"
-	"example.com/events/internal/httpapi"
 )
 
 const base = events.BasePath
@@ -169,33 +166,4 @@ func TestHEAD(t *testing.T) {
 			t.Errorf("HEAD %s: header: got %v, want as for GET %v", path, header[1], header[0])
 		}
 	}
-}
-
-// The time to write a response begins when the commit has ended, so a slow disk costs no response.
-func TestSlowCommit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		slow := false
-		s := apitest.New(t, apitest.Memory, &events.Config{Now: func() time.Time {
-			if slow {
-				time.Sleep(40 * time.Second) // within the transaction
-			}
-			return time.Now()
-		}})
-		slow = true
-		client, server := net.Pipe()
-		srv := httpapi.NewServer(s.Handler)
-		httpapi.ServeConn(srv, server)
-		defer srv.Close()
-		r := httptest.NewRequest("POST", base+"/events/create", strings.NewReader(apitest.NewEvent))
-		r.Header.Set("x-service-api-key", "svc_live_ada")
-		go r.Write(client)
-		resp, err := http.ReadResponse(bufio.NewReader(client), r)
-		if err != nil {
-			t.Fatalf("a create with a slow commit: got %v, want a response", err)
-		}
-		if resp.StatusCode != 201 {
-			t.Errorf("a create with a slow commit: got %s, want 201", resp.Status)
-		}
-	})
 }
