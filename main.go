@@ -3,7 +3,6 @@ package events
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	_ "embed"
 	"flag"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -307,7 +305,6 @@ func (c *command) double(ctx context.Context, args []string) error {
 	flags := newStoreFlags("double", "127.0.0.1:0")
 	var start time.Time
 	flags.TextVar(&start, "time", testdouble.DefaultStart, "initial `TIME` of the clock")
-	token := flags.String("control-token", "", "`TOKEN` of the control API, instead of a random one")
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")
 	allowUnknown := flags.Bool("allow-unknown-routes", false,
 		"let the command request routes that the API doesn't have")
@@ -316,8 +313,6 @@ func (c *command) double(ctx context.Context, args []string) error {
 	}
 	child := flags.Args()
 	switch {
-	case *token != url.QueryEscape(*token):
-		return cli.Usagef("-control-token must consist of A-Z a-z 0-9 - . _ ~")
 	case slices.Contains(args[:len(args)-len(child)], "--") != (len(child) > 0):
 		return cli.Usagef("double needs a command after --, as in eventsd double -- npm test, or neither")
 	case *untilEOF && (len(child) > 0 || *flags.seed == "-"):
@@ -344,8 +339,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	*token = cmp.Or(*token, rand.Text())
-	handler := doubleHandler(d, *token)
+	handler := doubleHandler(d)
 	if *flags.verbose {
 		handler = httpapi.LogRequests(handler, logger, func(r *http.Request) (httpapi.Caller, error) {
 			return d.Server().(*api).store.authenticate(r)
@@ -358,8 +352,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 		return c.serveChild(ctx, s, d, child,
 			"EVENTS_BASE_URL="+root+BasePath,
 			"EVENTS_API_KEY="+d.Key(),
-			"EVENTS_CONTROL_URL="+control,
-			"EVENTS_CONTROL_TOKEN="+*token)
+			"EVENTS_CONTROL_URL="+control)
 	}
 	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
@@ -372,10 +365,9 @@ func (c *command) double(ctx context.Context, args []string) error {
 	lines := "base_url: " + root + BasePath + "\n" +
 		"api_key: " + d.Key() + "\n" +
 		"control_url: " + control + "\n" +
-		"control_token: " + *token + "\n" +
 		"reference: " + root + "/\n" +
-		"inspector: " + control + "/#token=" + *token + "\n" +
-		"ready: curl -H 'Authorization: Bearer " + *token + `' -d '{"name":"Grace"}' '` + control + "/keys'\n"
+		"inspector: " + control + "/\n" +
+		`ready: curl -d '{"name":"Grace"}' '` + control + "/keys'\n"
 	err = c.Printf("%s", lines)
 	if err != nil {
 		return err
@@ -406,8 +398,8 @@ func newDouble(
 }
 
 // doubleHandler returns the handler of a double with its control API and its pages.
-func doubleHandler(d *testdouble.Double, token string) http.Handler {
-	control := d.Control(token)
+func doubleHandler(d *testdouble.Double) http.Handler {
+	control := d.Control()
 	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path+"/", testdouble.ControlPath+"/") {
 			control.ServeHTTP(w, r)
@@ -418,6 +410,7 @@ func doubleHandler(d *testdouble.Double, token string) http.Handler {
 	const note = `This is a test double. Its <a href="/_control/">inspector</a> shows its requests.`
 	return withPages(both, map[string]http.Handler{
 		"/":                          webui.Reference(note, d.Key()),
+		testdouble.ControlPath:       webui.Inspector(),
 		testdouble.ControlPath + "/": webui.Inspector(),
 		"/healthz":                   jsonPage(healthy),
 		"/openapi.json":              jsonPage(openAPI),

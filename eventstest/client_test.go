@@ -18,6 +18,7 @@ import (
 
 // client creates events. The zero value is right. Each field makes one mistake.
 type client struct {
+	noKey      bool // sends no API key
 	noRetry    bool // doesn't try again
 	newKeys    bool // sends another Idempotency-Key with each attempt
 	acceptHalf bool // takes a part of a response for the whole
@@ -44,6 +45,9 @@ func (c client) attempt(srv *eventstest.Server, key string) error {
 		return err
 	}
 	r.Header.Set("Idempotency-Key", key)
+	if !c.noKey {
+		r.Header.Set("x-service-api-key", srv.Key)
+	}
 	httpClient := srv.Client()
 	httpClient.Timeout = 10 * time.Second
 	resp, err := httpClient.Do(r)
@@ -69,13 +73,13 @@ func TestWrongClients(t *testing.T) {
 	faults := map[string]eventstest.Fault{
 		"error":         {Status: 503, Times: 2},
 		"proxy":         {Status: 502, Body: "<html>", Times: 1},
-		"dropped":       {Drop: true, Times: 1},
-		"lost":          {Lose: true, Times: 1},
-		"gateway":       {Lose: true, Status: 504, Times: 1},
-		"half":          {Cut: true, Times: 1},
+		"dropped":       {DropRequest: true, Times: 1},
+		"lost":          {DropResponse: true, Times: 1},
+		"gateway":       {DropResponse: true, Status: 504, Times: 1},
+		"half":          {CutResponse: true, Times: 1},
 		"late":          {Delay: time.Minute, Times: 1},
-		"late and half": {Delay: time.Minute, Cut: true, Times: 1},
-		"late gateway":  {Delay: time.Minute, Lose: true, Status: 504, Times: 1},
+		"late and half": {Delay: time.Minute, CutResponse: true, Times: 1},
+		"late gateway":  {Delay: time.Minute, DropResponse: true, Status: 504, Times: 1},
 	}
 	for _, tt := range []struct {
 		name   string
@@ -87,6 +91,8 @@ func TestWrongClients(t *testing.T) {
 			"error, proxy, dropped, lost, gateway, half, late, late and half, late gateway"},
 		{"new keys", client{newKeys: true}, "lost, gateway, half, late, late and half, late gateway"},
 		{"accepts half a response", client{acceptHalf: true}, "half"},
+		{"sends no key", client{noKey: true},
+			"error, proxy, dropped, lost, gateway, half, late, late and half, late gateway"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			red := map[string]bool{}
@@ -99,7 +105,7 @@ func TestWrongClients(t *testing.T) {
 					f := srv.Fail(create, fault)
 					err := tt.client.create(srv)
 					failed := err != nil || countEvents(srv) != 1 || f.Hits() != fault.Times
-					if fault.Cut && fault.Delay == 0 && len(srv.Requests(create)) != 2 {
+					if fault.CutResponse && fault.Delay == 0 && len(srv.Requests(create)) != 2 {
 						failed = true // the client has half an event
 					}
 					if failed != red[name] {

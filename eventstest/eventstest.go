@@ -16,15 +16,15 @@
 // [Server.Fail] makes requests go wrong:
 //
 //	const create, list = "POST /events/create", "GET /events"
-//	srv.Fail(create, eventstest.Fault{Status: 503, Times: 2})          // two errors, then it works
-//	srv.Fail(create, eventstest.Fault{Lose: true, Times: 1})           // created, but no response
-//	srv.Fail(create, eventstest.Fault{Lose: true, Status: 504})        // created, but a gateway gives up
-//	srv.Fail(create, eventstest.Fault{Delay: time.Minute, Times: 1})   // created, but the client gives up
-//	srv.Fail(create, eventstest.Fault{Drop: true})                     // no response, and not created
-//	srv.Fail(list, eventstest.Fault{Status: 500, After: 1, Times: 1})  // only the second page fails
-//	srv.Fail(list, eventstest.Fault{Status: 502, Body: "<html>…"})     // a proxy's error page
-//	srv.Fail(list, eventstest.Fault{Patch: `{"data":{"title":null}}`}) // an unexpected response
-//	srv.Fail(list, eventstest.Fault{Cut: true, Times: 1})              // half a response
+//	srv.Fail(create, eventstest.Fault{Status: 503, Times: 2})           // two errors, then it works
+//	srv.Fail(create, eventstest.Fault{DropResponse: true, Times: 1})    // created, but no response
+//	srv.Fail(create, eventstest.Fault{DropResponse: true, Status: 504}) // created, but a gateway gives up
+//	srv.Fail(create, eventstest.Fault{Delay: time.Minute, Times: 1})    // created, but the client gives up
+//	srv.Fail(create, eventstest.Fault{DropRequest: true, Times: 1})     // no response, and not created
+//	srv.Fail(list, eventstest.Fault{Status: 500, Skip: 1, Times: 1})    // only the second page fails
+//	srv.Fail(list, eventstest.Fault{Status: 502, Body: "<html>…"})      // a proxy's error page
+//	srv.Fail(list, eventstest.Fault{Patch: `{"data":{"title":null}}`})  // an unexpected response
+//	srv.Fail(list, eventstest.Fault{CutResponse: true, Times: 1})       // half a response
 //
 // [Server.Requests] returns the requests that arrived, and [Server.Await] waits for them. A request to
 // an unknown route fails the test. So does an operation that doesn't exist, or a fault that makes no
@@ -91,8 +91,8 @@ func SeedJSON(data []byte) Option {
 	}
 }
 
-// At sets the initial time of the clock. The default is 2030-01-01T00:00:00Z.
-func At(start time.Time) Option { return func(o *options) { o.start = start } }
+// StartTime sets the initial time of the clock. The default is 2030-01-01T00:00:00Z.
+func StartTime(start time.Time) Option { return func(o *options) { o.start = start } }
 
 // NewEventStatus sets the status of new events, draft or published. The default is published.
 func NewEventStatus(status string) Option {
@@ -177,7 +177,7 @@ func (s *Server) finish() {
 		s.t.Errorf("eventstest: %s; use eventstest.AllowUnknownRoutes if that is intended", problem)
 	}
 	if s.t.Failed() {
-		newest, _ := s.double.Requests(context.Background(), 0, testdouble.Query{})
+		newest := s.Requests("")
 		newest = newest[max(0, len(newest)-maxLogged):]
 		s.t.Logf("eventstest: the newest requests:%s", list(newest))
 	}
@@ -229,100 +229,117 @@ func (s *Server) NewKey(name string) (key string, owner events.User) {
 	return key, s.user(id)
 }
 
-// Fault says what goes wrong with a request whose key, route and method are right. Set exactly one of
-// Status, Patch, Drop, Lose and Cut, or Lose with Status, or none of them and Header or Delay. Header
-// and Delay can be added to any fault that sends a response. The fields are:
-//
-//	// Status responds with this status, 400 to 599, in the API's error form. The request isn't
-//	// carried out.
-//	Status int
-//	// Body is sent with Status instead of the API's error. The status may then be 200 to 599. The
-//	// media type is HTML, JSON or plain text, depending on the first character.
-//	Body string
-//	// Header sets headers of the response. An empty list removes a header.
-//	Header http.Header
-//	// Patch is a JSON object. Its fields replace those of the real response, at any depth. An
-//	// object changes each element of a list: {"data":{"title":null}}.
-//	Patch string
-//	// Delay is the time to wait before the response is sent. It ends early if the client is gone or
-//	// the fault is cleared. The request is carried out before, whether or not its client waits.
-//	Delay time.Duration
-//	// Drop closes the connection. The request isn't carried out.
-//	Drop bool
-//	// Lose carries the request out, and closes the connection or responds with Status.
-//	Lose bool
-//	// Cut carries the request out, and closes the connection after half of the response's body. It
-//	// doesn't apply to a HEAD, whose response has no body.
-//	Cut bool
-//	// After is the number of requests to skip. They go on to the next fault.
-//	After int
-//	// Times is the number of requests that the fault applies to after that. 0 means all.
-//	Times int
-//	// User is the ID of a user. If set, the fault applies only to requests with that user's keys.
-//	User string
-//	// Path is a path of the operation, such as /events/evt_7. If set, the fault applies only to it.
-//	Path string
-type Fault = testdouble.Fault
+// Fault says what goes wrong with a request that has a valid key, route and method. Set exactly one of
+// Status, Patch, DropRequest, DropResponse and CutResponse, or DropResponse with Status, or none of them and
+// Header or Delay. Header and Delay can be added to any fault that sends a response.
+type Fault struct {
+	// Status responds with this status, 400 to 599, in the API's error form. The request isn't handled.
+	Status int
+	// Body is sent with Status instead of the API's error. The status may then be 200 to 599. The media type
+	// is HTML, JSON or plain text, depending on the first character.
+	Body string
+	// Header sets response headers. An empty list removes a header.
+	Header http.Header
+	// Patch is a JSON object. The request is handled, and the fields of Patch replace those of the real
+	// response, at any depth. An object changes each element of a list: {"data":{"title":null}}.
+	Patch string
+	// Delay is the time to wait before the response is sent. It ends early if the client is gone or the fault
+	// is cleared. The request is handled before the delay, whether or not its client waits.
+	Delay time.Duration
+	// DropRequest closes the connection. The request isn't handled.
+	DropRequest bool
+	// DropResponse handles the request and closes the connection, or responds with Status.
+	DropResponse bool
+	// CutResponse handles the request and closes the connection after half of the response body. It doesn't
+	// apply to HEAD requests, whose responses have no body.
+	CutResponse bool
+	// Skip is the number of requests to skip. They go on to the next fault.
+	Skip int
+	// Times is the number of requests that the fault applies to after the skipped ones. 0 means all.
+	Times int
+	// User is a user ID. If set, the fault applies only to requests with this user's keys.
+	User string
+	// Path is a path of the operation, such as /events/evt_7. If set, the fault applies only to this path.
+	Path string
+}
 
-// Injected is a fault that was added by [Server.Fail].
-type Injected struct{ active *testdouble.ActiveFault }
+// String returns the effects of the fault, such as "status 503, delay 200ms".
+func (f Fault) String() string { return testdouble.Fault(f).String() }
+
+// InjectedFault is a fault that was added by [Server.Fail].
+type InjectedFault struct{ active *testdouble.ActiveFault }
 
 // Fail adds a fault for an operation, such as "POST /events/create". A request matches the first fault
 // for its operation that isn't used up. Its response has the header X-Eventsd-Fault.
-func (s *Server) Fail(operation string, f Fault) *Injected {
+func (s *Server) Fail(operation string, f Fault) *InjectedFault {
 	s.t.Helper()
-	active, err := s.double.AddFault(operation, f)
+	active, err := s.double.AddFault(operation, testdouble.Fault(f))
 	s.check("Fail", err)
-	return &Injected{active}
+	return &InjectedFault{active}
 }
 
 // Hits returns the number of requests that the fault was applied to. To wait for them, use [Server.Await].
-func (i *Injected) Hits() int { return i.active.Hits() }
+func (i *InjectedFault) Hits() int { return i.active.Hits() }
 
 // Clear removes the fault. Requests that it delays get their responses.
-func (i *Injected) Clear() { i.active.Clear() }
+func (i *InjectedFault) Clear() { i.active.Clear() }
 
-// Request is a request that arrived. Its fields are:
-//
-//	Seq       int         // number of the request, counted from 1
-//	Time      time.Time   // by the server's clock
-//	Received  time.Time   // by the system clock, to measure the time between two attempts
-//	Method    string      // such as POST
-//	Path      string      // whole path, with /api/public/v1
-//	Query     string      // without the question mark
-//	Header    http.Header
-//	Operation string      // such as "GET /events/{id}"; empty if the route is unknown
-//	Status    int         // of the response, also of one that is delayed or lost; 0 without one
-//	User      string      // ID of the key's user; empty if the key, route or method is wrong
-//	Body      string      // at most 64 KiB
-//	Fault     string      // effects of a fault, such as "status 503, delay 200ms"
-//	Error     string      // message of an error response
-type Request = testdouble.Request
+// Request is a request that arrived, with its response.
+type Request struct {
+	Seq       int       // number of the request, counted from 1
+	Time      time.Time // by the server's clock
+	Received  time.Time // by the system clock, to measure the time between two attempts
+	Method    string    // such as POST
+	Path      string    // whole path, with /api/public/v1
+	Query     string    // without the question mark
+	Header    http.Header
+	Body      string // at most 64 KiB
+	Operation string // such as "GET /events/{id}"; empty if the route is unknown
+	User      string // ID of the key's user; empty if the key, route or method is wrong
+	Fault     string // effects of a fault, such as "status 503, delay 200ms"
+
+	// Status, ResponseHeader and Response are the response, whether or not the client got it. Status is 0 if
+	// the request was dropped. Response is the body, at most 64 KiB.
+	Status         int
+	ResponseHeader http.Header
+	Response       string
+}
+
+// String returns the request in one line, with its status, error message and fault.
+func (r Request) String() string { return testdouble.Request(r).String() }
 
 // Requests returns the newest 1,000 requests, oldest first. If operation isn't empty, it returns only
 // requests for the operation. If there are user IDs, it returns only requests of these users.
 func (s *Server) Requests(operation string, userIDs ...string) []Request {
 	s.t.Helper()
-	q := testdouble.Query{Operation: operation, Users: userIDs}
-	found, err := s.double.Requests(context.Background(), 0, q)
-	s.check("Requests", err)
-	return found
+	return s.find(context.Background(), "Requests", 0, operation, userIDs)
 }
 
-// Await waits until there are n requests, and then returns the same as [Server.Requests]. It fails the
-// test after 10 seconds. A request that a fault delays has arrived.
+// Await waits until there are n requests and returns the same as [Server.Requests]. It fails the test after
+// 10 seconds. A request that a fault delays has arrived.
 func (s *Server) Await(n int, operation string, userIDs ...string) []Request {
 	s.t.Helper()
-	q := testdouble.Query{Operation: operation, Users: userIDs}
 	ctx, cancel := context.WithTimeout(context.Background(), awaitTimeout)
 	defer cancel()
-	found, err := s.double.Requests(ctx, n, q)
-	s.check("Await", err)
+	found := s.find(ctx, "Await", n, operation, userIDs)
 	if len(found) < n {
 		s.t.Fatalf("eventstest: Await: %d of %d requests arrived in %v:%s",
 			len(found), n, awaitTimeout, list(found))
 	}
 	return found
+}
+
+// find returns the requests for a call as soon as there are n of them, or when ctx is done.
+func (s *Server) find(
+	ctx context.Context, call string, n int, operation string, userIDs []string,
+) (requests []Request) {
+	s.t.Helper()
+	found, err := s.double.Requests(ctx, n, testdouble.Query{Operation: operation, Users: userIDs})
+	s.check(call, err)
+	for _, r := range found {
+		requests = append(requests, Request(r))
+	}
+	return requests
 }
 
 const awaitTimeout = 10 * time.Second

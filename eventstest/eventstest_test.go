@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -46,42 +47,27 @@ func TestNew(t *testing.T) {
 	}
 }
 
-func TestClientKeepsKeys(t *testing.T) {
-	srv := eventstest.New(t, eventstest.NoListener())
-	for _, name := range []string{"X-Service-Api-Key", "x-service-api-key", "Authorization"} {
-		r, err := http.NewRequest("GET", srv.URL+"/users/me", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header[name] = []string{"Bearer svc_live_x"}
-		resp, err := srv.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != 401 {
-			t.Errorf("with a wrong key in %s: status: got %d, want 401", name, resp.StatusCode)
-		}
-		if got := srv.Requests("")[0].Header; len(got["X-Service-Api-Key"])+len(got["Authorization"]) != 1 {
-			t.Errorf("with a wrong key in %s: header: got %v, want one key", name, got)
-		}
-		srv.ClearRequests()
-	}
-}
-
-func TestClientChangesNoRequest(t *testing.T) {
-	srv := eventstest.New(t, eventstest.NoListener())
-	r, err := http.NewRequest("GET", srv.URL+"/users/me", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := srv.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if len(r.Header) > 0 {
-		t.Errorf("header after the request: got %v, want none", r.Header)
+// A test of a client that sends no key must fail, so Client adds none.
+func TestClientAddsNothing(t *testing.T) {
+	for name, opts := range map[string][]eventstest.Option{
+		"listener":    nil,
+		"no listener": {eventstest.NoListener()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := eventstest.New(t, opts...)
+			resp, err := srv.Client().Get(srv.URL + "/users/me")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != 401 {
+				t.Errorf("status: got %d, want 401", resp.StatusCode)
+			}
+			got := slices.Sorted(maps.Keys(srv.Requests("")[0].Header))
+			if want := []string{"Accept-Encoding", "User-Agent"}; !slices.Equal(got, want) {
+				t.Errorf("headers: got %q, want those of net/http, %q", got, want)
+			}
+		})
 	}
 }
 
@@ -92,7 +78,7 @@ func TestHandler(t *testing.T) {
 	srv.URL = proxy.URL + events.BasePath
 	srv.Fail(list, eventstest.Fault{Status: 503, Times: 1})
 	for _, want := range []int{503, 200} {
-		got := sendWith(proxy.Client(), srv, list, "x-service-api-key: "+srv.Key)
+		got := sendWith(proxy.Client(), srv, list)
 		if got.Status != want {
 			t.Errorf("status: got %d, want %d", got.Status, want)
 		}
@@ -106,7 +92,7 @@ func TestOptions(t *testing.T) {
 	start := time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)
 	srv := eventstest.New(t,
 		eventstest.NoListener(),
-		eventstest.At(start.In(time.FixedZone("", 3600))),
+		eventstest.StartTime(start.In(time.FixedZone("", 3600))),
 		eventstest.NewEventStatus("draft"),
 		eventstest.Seed(events.Record{Event: &events.Event{
 			ID: "evt_1", HostID: "usr_owner", Title: "One", StartAt: start, EndAt: start.Add(time.Hour)}}),
@@ -149,7 +135,7 @@ func TestFatal(t *testing.T) {
 		{"status of new events", func(t *fakeT) { start(t, eventstest.NewEventStatus("x")) },
 			`NewEventStatus("x"): must be draft or published`},
 		{"start of the clock", func(t *fakeT) {
-			start(t, eventstest.At(time.Date(10000, 1, 2, 0, 0, 0, 0, time.UTC)))
+			start(t, eventstest.StartTime(time.Date(10000, 1, 2, 0, 0, 0, 0, time.UTC)))
 		}, "years 1 to 9999"},
 		{"key", func(t *fakeT) { start(t).NewKey("") }, `NewKey(""): name is required`},
 		{"clock", func(t *fakeT) { start(t).Advance(-1) }, "Advance: the clock is at 2030-01-01T00:00:00Z"},
@@ -382,7 +368,7 @@ func TestSuite(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			srv := eventstest.New(t)
-			lost := srv.Fail(create, eventstest.Fault{Lose: true, Times: 1})
+			lost := srv.Fail(create, eventstest.Fault{DropResponse: true, Times: 1})
 			if got := send(srv, create); got.err == nil {
 				t.Errorf("a create whose response is lost: got status %d, want an error", got.Status)
 			}

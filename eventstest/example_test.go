@@ -73,7 +73,7 @@ func ExampleServer_Fail() {
 
 	srv := eventstest.New(t)
 	srv.Fail("POST /events/create", eventstest.Fault{Status: 503, Times: 2})
-	lost := srv.Fail("POST /events/create", eventstest.Fault{Lose: true, Times: 1})
+	lost := srv.Fail("POST /events/create", eventstest.Fault{DropResponse: true, Times: 1})
 
 	status, _ := createLaunch(srv.Client(), srv.URL, srv.Key)
 	fmt.Println(status, "after", len(srv.Requests("POST /events/create")), "attempts,", lost.Hits(), "lost")
@@ -143,7 +143,9 @@ func ExampleAllowUnknownRoutes() {
 	defer t.end()
 
 	srv := eventstest.New(t, eventstest.NoListener())
-	srv.Client().Get(srv.URL + "/event/1")
+	r, _ := http.NewRequest("GET", srv.URL+"/event/1", nil)
+	r.Header.Set("x-service-api-key", srv.Key)
+	srv.Client().Do(r)
 	// Output:
 	// eventstest: request 1: GET /api/public/v1/event/1: 404: there is no such route below /api/public/v1/
 }

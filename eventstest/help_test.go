@@ -22,6 +22,8 @@ const (
 	create = "POST /events/create"
 )
 
+const keyHeader = "x-service-api-key: "
+
 // sendTimeout is the time that a client waits for a response. It is longer than every delay.
 const sendTimeout = 2 * time.Minute
 
@@ -33,14 +35,17 @@ type result struct {
 	err error
 }
 
-// send sends a request for an operation with Server.Key, or with the key in a header such as
-// "x-service-api-key: KEY". A create gets a body.
+// send sends a request for an operation with Server.Key, unless a header such as "x-service-api-key: KEY" has
+// another key. A create gets a body.
 func send(srv *eventstest.Server, operation string, headers ...string) result {
 	return sendWith(srv.Client(), srv, operation, headers...)
 }
 
 func sendWith(c *http.Client, srv *eventstest.Server, operation string, headers ...string) result {
 	c.Timeout = cmp.Or(c.Timeout, sendTimeout)
+	if !slices.ContainsFunc(headers, func(h string) bool { return strings.HasPrefix(h, keyHeader) }) {
+		headers = append(headers, keyHeader+srv.Key)
+	}
 	method, path, _ := strings.Cut(operation, " ")
 	body := ""
 	if operation == create {

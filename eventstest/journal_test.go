@@ -3,6 +3,7 @@ package eventstest_test
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -35,8 +36,9 @@ func TestRequests(t *testing.T) {
 	srv.Advance(time.Minute)
 	srv.Fail(create, eventstest.Fault{Status: 503, Delay: time.Nanosecond, Times: 1})
 	before := time.Now()
+	var responses []result
 	for range 2 {
-		send(srv, create, "X-A: b")
+		responses = append(responses, send(srv, create, "X-A: b"))
 	}
 	after := time.Now()
 	got := srv.Requests(create)
@@ -55,25 +57,34 @@ func TestRequests(t *testing.T) {
 		}
 		r.Received = time.Time{}
 		r.Header = nil
+		if got := r.ResponseHeader.Get("Content-Type"); got != "application/json" {
+			t.Errorf("request %d: header Content-Type of the response: got %q, want application/json", i, got)
+		}
+		r.ResponseHeader = nil
 		want := eventstest.Request{
 			Seq:       i + 1,
 			Time:      srv.Now(),
 			Method:    "POST",
 			Path:      events.BasePath + "/events/create",
-			Operation: create,
-			Status:    []int{503, 201}[i],
-			User:      "usr_owner",
 			Body:      launch,
+			Operation: create,
+			User:      "usr_owner",
 			Fault:     []string{"status 503, delay 1ns", ""}[i],
-			Error:     []string{"a test fault refused this request; it was not carried out", ""}[i],
+			Status:    []int{503, 201}[i],
+			Response:  responses[i].Body,
 		}
 		if fmt.Sprintf("%+v", r) != fmt.Sprintf("%+v", want) {
 			t.Errorf("request %d:\n got %+v\nwant %+v", i, r, want)
 		}
 	}
 	got[0].Header.Set("X-A", "changed")
-	if a := srv.Requests(create)[0].Header.Get("X-A"); a != "b" {
+	got[0].ResponseHeader.Set("Retry-After", "changed")
+	again := srv.Requests(create)[0]
+	if a := again.Header.Get("X-A"); a != "b" {
 		t.Errorf("header X-A: got %q after the caller changed a copy, want b", a)
+	}
+	if after := again.ResponseHeader.Get("Retry-After"); after != "1" {
+		t.Errorf("header Retry-After: got %q after the caller changed a copy, want 1", after)
 	}
 }
 
@@ -127,6 +138,50 @@ func TestRequestsOf(t *testing.T) {
 	}
 }
 
+// The journal has the response that was decided, whether or not the client got it.
+func TestResponseInJournal(t *testing.T) {
+	const created = `{"id":"evt_owner_000001",`
+	for _, tt := range []struct {
+		name     string
+		request  string
+		fault    eventstest.Fault
+		status   int
+		response string // its beginning
+		header   string // a header that the response must have
+	}{
+		{"nothing", create, eventstest.Fault{Header: http.Header{"X-A": {"b"}}}, 201, created, "X-A"},
+		{"lost", create, eventstest.Fault{DropResponse: true}, 201, created, "Location"},
+		{"half", create, eventstest.Fault{CutResponse: true}, 201, created, "Location"},
+		{"gateway", create, eventstest.Fault{DropResponse: true, Status: 504, Body: "late"}, 504, "late",
+			"Content-Type"},
+		{"patch", create, eventstest.Fault{Patch: `{"id":0}`}, 201, `{"cover_image_url":null,`, "Location"},
+		{"dropped", create, eventstest.Fault{DropRequest: true}, 0, "", ""},
+		{"HEAD", "HEAD /events", eventstest.Fault{Delay: 1}, 200, "", "Content-Type"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			srv := eventstest.New(t)
+			srv.Fail(strings.Replace(tt.request, "HEAD", "GET", 1), tt.fault)
+			send(srv, tt.request)
+			got := srv.Requests("")[0]
+			if got.Status != tt.status {
+				t.Errorf("Status: got %d, want %d", got.Status, tt.status)
+			}
+			if !strings.HasPrefix(got.Response, tt.response) {
+				t.Errorf("Response: got %q, want %q at its beginning", got.Response, tt.response)
+			}
+			if tt.response == "" && got.Response != "" {
+				t.Errorf("Response: got %q, want none", got.Response)
+			}
+			if tt.header != "" && got.ResponseHeader.Get(tt.header) == "" {
+				t.Errorf("ResponseHeader: got %v, want %s in it", got.ResponseHeader, tt.header)
+			}
+			if tt.header == "" && len(got.ResponseHeader) != 0 {
+				t.Errorf("ResponseHeader: got %v, want none", got.ResponseHeader)
+			}
+		})
+	}
+}
+
 func TestJournalLimits(t *testing.T) {
 	srv := eventstest.New(t, eventstest.NoListener())
 	for i := range 1001 {
@@ -140,11 +195,23 @@ func TestJournalLimits(t *testing.T) {
 		t.Errorf("query of the oldest request: got %s, want x=1", got[0].Query)
 	}
 	long := strings.NewReader(strings.Repeat("x", 65<<10))
-	if _, err := srv.Client().Post(srv.URL+"/events/create", "", long); err != nil {
+	srv.Fail(create, eventstest.Fault{Status: 500, Body: strings.Repeat("x", 65<<10)})
+	r, err := http.NewRequest("POST", srv.URL+"/events/create", long)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(srv.Requests(create)[0].Body); n != 64<<10 {
+	r.Header.Set("x-service-api-key", srv.Key)
+	resp, err := srv.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	last := srv.Requests(create)[0]
+	if n := len(last.Body); n != 64<<10 {
 		t.Errorf("bytes of a body of 65 KiB in the journal: got %d, want %d", n, 64<<10)
+	}
+	if n := len(last.Response); n != 64<<10 {
+		t.Errorf("bytes of a response of 65 KiB in the journal: got %d, want %d", n, 64<<10)
 	}
 }
 

@@ -2,11 +2,11 @@ package testdouble
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
-	"slices"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -24,9 +24,8 @@ const (
 	maxWait    = time.Minute // for requests
 )
 
-// Control returns the handler of the control API. Requests must have the token, and must not come
-// from a web page other than the inspector.
-func (d *Double) Control(token string) http.Handler {
+// Control returns the handler of the control API. It refuses requests of web pages other than the inspector.
+func (d *Double) Control() http.Handler {
 	mux := httpapi.NewMux(ControlPath, []httpapi.Route{
 		reply("POST /keys", 201, d.postKey),
 		{Operation: "GET /keys", Handle: d.serveOperator},
@@ -44,7 +43,7 @@ func (d *Double) Control(token string) http.Handler {
 		reply("POST /reset", 204, d.postReset),
 	})
 	mux.Authenticate = func(r *http.Request) (httpapi.Caller, error) {
-		return httpapi.Caller{}, authorize(r, token)
+		return httpapi.Caller{}, authorize(r)
 	}
 	mux.Logger = d.config.Logger
 	return mux
@@ -73,20 +72,33 @@ func reply(
 	}}
 }
 
-// authorize returns an error unless a request may use the control API.
-func authorize(r *http.Request, token string) error {
-	origin := r.Header["Origin"] // of the web page that sends the request
-	inspector := []string{"http://" + r.Host}
-	if origin != nil && !slices.Equal(origin, inspector) {
+// authorize returns an error if a web page other than the inspector may have sent a request.
+//
+// A browser sends the Origin of the page with every request that could change something or whose response a
+// script could read, unless the page has the same host. A page may give its own host the address of the
+// double (DNS rebinding), so only hosts that no web page can have are accepted.
+func authorize(r *http.Request) error {
+	origin := strings.Join(r.Header["Origin"], ", ")
+	if r.Header["Origin"] != nil && origin != "http://"+r.Host && origin != "https://"+r.Host {
 		return httpapi.NewError(403, "a web page other than the inspector must not use the control API")
 	}
-	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	match := subtle.ConstantTimeCompare([]byte(secret), []byte(token)) == 1
-	if !match || !strings.EqualFold(scheme, "Bearer") {
-		return httpapi.Unauthorized("control",
-			"missing or invalid control token; send it as Authorization: Bearer <TOKEN>")
+	if !isLocal(r.Host) {
+		return httpapi.NewError(403, fmt.Sprintf("host %.80q could be a web page: use localhost, an IP "+
+			"address, a name without a dot, or one that ends in .localhost or .internal", r.Host))
 	}
 	return nil
+}
+
+// isLocal reports whether a host, with or without a port, can't be the name of a web page.
+func isLocal(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	_, err = netip.ParseAddr(name)
+	name = strings.ToLower(name)
+	return err == nil || !strings.Contains(name, ".") ||
+		strings.HasSuffix(name, ".localhost") || strings.HasSuffix(name, ".internal")
 }
 
 // serveOperator passes a request on to the operator's routes.

@@ -59,7 +59,7 @@ func start(t *testing.T) *service {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", d)
-	mux.Handle(testdouble.ControlPath+"/", d.Control("TOKEN"))
+	mux.Handle(testdouble.ControlPath+"/", d.Control())
 	srv := httptest.NewUnstartedServer(mux)
 	srv.Config = httpapi.NewServer(mux)
 	srv.Start()
@@ -110,7 +110,7 @@ func (s *service) call(request string) (status int) {
 func (s *service) control(request, body string, want int) (response string) {
 	s.t.Helper()
 	method, path, _ := strings.Cut(request, " ")
-	status, response := s.send(method, testdouble.ControlPath+path, body, "Authorization: Bearer TOKEN")
+	status, response := s.send(method, testdouble.ControlPath+path, body)
 	if status != want {
 		s.t.Fatalf("%s %s: got %d %s, want %d", request, body, status, response, want)
 	}
@@ -171,11 +171,11 @@ func TestControlFaults(t *testing.T) {
 	s := start(t)
 	const (
 		first = `"operation":"GET /events/{id}","status":200,"body":"[]",` +
-			`"header":{"Date":[],"X-A":["b","c"]},"drop":false,"lose":false,"cut":false,` +
-			`"after":1,"times":2,"user":"usr_ada",` +
+			`"header":{"Date":[],"X-A":["b","c"]},"drop_request":false,` +
+			`"drop_response":false,"cut_response":false,"skip":1,"times":2,"user":"usr_ada",` +
 			`"path":"/events/evt_7","hits":0,"patch":null,"delay":"1ms"}`
 		second = `"operation":"GET /events","status":0,"body":"","header":null,` +
-			`"drop":false,"lose":false,"cut":false,"after":0,"times":0,"user":"",` +
+			`"drop_request":false,"drop_response":false,"cut_response":false,"skip":0,"times":0,"user":"",` +
 			`"path":"","hits":0,"patch":{"data":{"a":[1.50,null]}},"delay":"0s"}`
 	)
 	s.equal("POST", s.control("POST /faults", `{`+first, 201), `{"id":"flt_1",`+first)
@@ -187,7 +187,7 @@ func TestControlFaults(t *testing.T) {
 	s.equal("PUT", s.control("PUT /faults", all, 200), `[{"id":"flt_3",`+first+`,{"id":"flt_4",`+second+"]")
 	s.control("DELETE /faults/flt_3", "", 204)
 	s.control("DELETE /faults/flt_3", "", 404)
-	s.control("PUT /faults", `[{"operation":"GET /events","drop":true},{}]`, 400) // changes nothing
+	s.control("PUT /faults", `[{"operation":"GET /events","drop_request":true},{}]`, 400) // changes nothing
 	s.equal("GET", s.control("GET /faults", "", 200), `[{"id":"flt_4",`+second+"]")
 	s.control("DELETE /faults", "", 204)
 	s.equal("GET", s.control("GET /faults", "", 200), "[]")
@@ -261,9 +261,12 @@ func TestControlRequests(t *testing.T) {
 		`{"data":[{"seq":1,"time":"2030-01-01T00:00:00Z","received":"20`,
 		`","method":"POST","path":"/api/public/v1/events/create","query":"","header":{`,
 		`"X-Service-Api-Key":["svc_live_owner"]`,
-		`"operation":"POST /events/create","status":429,"user":"usr_owner","body":"{\"title\":\"Launch\",`,
-		`"fault":"status 429","error":"a test fault refused this request; it was not carried out"}],` +
-			`"timed_out":false}`,
+		`},"body":"{\"title\":\"Launch\",`,
+		`","operation":"POST /events/create","user":"usr_owner","fault":"status 429","status":429,` +
+			`"response_header":{`,
+		`"Retry-After":["1"]`,
+		`"response":"{\"error\":{\"code\":\"rate_limited\",\"message\":\"a test fault refused`,
+		`\"}}"}],"timed_out":false}`,
 	} {
 		if !strings.Contains(response, want) {
 			t.Errorf("GET /requests: got %s, want %s", response, want)
@@ -282,9 +285,8 @@ func TestControlWait(t *testing.T) {
 		}
 		client, server := net.Pipe()
 		defer client.Close()
-		go httpapi.ServeConn(httpapi.NewServer(d.Control("TOKEN")), server)
-		io.WriteString(client, "GET /_control/requests?count=1&wait=60s HTTP/1.1\r\nHost: localhost\r\n"+
-			"Authorization: Bearer TOKEN\r\n\r\n")
+		go httpapi.ServeConn(httpapi.NewServer(d.Control()), server)
+		io.WriteString(client, "GET /_control/requests?count=1&wait=60s HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		start := time.Now()
 		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
 		if err != nil {
@@ -334,7 +336,7 @@ func TestReset(t *testing.T) {
 		s.control("POST /reset", "", 204)
 		s.control("POST /keys", `{"name":"Grace"}`, 201)
 		s.control("PUT /clock", `{"advance":"1h"}`, 200)
-		s.control("POST /faults", `{"operation":"GET /users/me","drop":true}`, 201)
+		s.control("POST /faults", `{"operation":"GET /users/me","drop_request":true}`, 201)
 	}
 	creators.Wait()
 	s.control("POST /reset", "", 204)
@@ -366,10 +368,9 @@ func TestResetFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := d.Server()
-	r := httptest.NewRequest("POST", testdouble.ControlPath+"/reset", nil)
-	r.Header.Set("Authorization", "Bearer TOKEN")
+	r := httptest.NewRequest("POST", "http://localhost"+testdouble.ControlPath+"/reset", nil)
 	w := httptest.NewRecorder()
-	d.Control("TOKEN").ServeHTTP(w, r)
+	d.Control().ServeHTTP(w, r)
 	if w.Code != 500 {
 		t.Errorf("status: got %d, want 500", w.Code)
 	}
@@ -407,8 +408,8 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /faults", `{"operation":"GET /events","delay":200}`, 400, "delay must be a string"},
 		{"POST /faults", `{"operation":"GET /events","header":{"X-A":"b"}}`, 400, `header must have a list`},
 		{"POST /faults", `{"operation":"GET /events","patch":"{}"}`, 400, "patch must be a JSON object"},
-		{"POST /faults", `{"operation":"GET /events","cut":true,"user":"usr_x"}`, 400, "is not known"},
-		{"POST /faults", `{"operation":"GET /events","cut":true,"path":"/event"}`, 400,
+		{"POST /faults", `{"operation":"GET /events","status":500,"user":"usr_x"}`, 400, "is not known"},
+		{"POST /faults", `{"operation":"GET /events","status":500,"path":"/event"}`, 400,
 			`path \"/event\" must have the form /events, without /api/public/v1`},
 		{"GET /requests?user=usr_x", "", 404, "is not known"},
 		{"GET /requests?operation=GET+/event", "", 400, "is not known"},
@@ -431,34 +432,54 @@ func TestControlRefuses(t *testing.T) {
 	s.equal("GET /faults", s.control("GET /faults", "", 200), "[]")
 }
 
-// TestControlAccess tests who may use the control API.
+// Web pages can't use the control API, except for the inspector. A browser sends Origin with every request
+// that a script or a form of a page sends, but for a GET to the page's own host.
 func TestControlAccess(t *testing.T) {
 	d, err := newDouble("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	control := d.Control("TOKEN")
+	control := d.Control()
 	for _, tt := range []struct {
-		name, authorization, origin string
-		want                        int
+		host    string
+		origins []string
+		want    int
 	}{
-		{"token", "bearer TOKEN", "", 200},
-		{"no token", "", "", 401},
-		{"wrong token", "Bearer token", "", 401},
-		{"wrong scheme", "Basic TOKEN", "", 401},
-		{"inspector", "Bearer TOKEN", "http://localhost:8080", 200},
-		{"inspector without a token", "", "http://localhost:8080", 401},
-		{"another port", "Bearer TOKEN", "http://localhost:8081", 403},
-		{"another scheme", "Bearer TOKEN", "https://localhost:8080", 403},
-		{"another host", "Bearer TOKEN", "http://events.example", 403},
-		{"no origin that can be named", "Bearer TOKEN", "null", 403},
+		{"localhost:8080", []string{"http://localhost:8080"}, 200},
+		{"localhost:8080", []string{"https://localhost:8080"}, 200},
+		{"localhost:8080", []string{"http://localhost:8081"}, 403},
+		{"localhost:8080", []string{"http://localhost"}, 403},
+		{"localhost:8080", []string{"http://events.example"}, 403},
+		{"localhost:8080", []string{"null"}, 403},
+		{"localhost:8080", []string{""}, 403},
+		{"localhost:8080", []string{"http://localhost:8080", "http://localhost:8080"}, 403},
+		{"localhost:8080", []string{"http://events.example", "http://localhost:8080"}, 403},
+
+		{"localhost:8080", nil, 200},
+		{"localhost", nil, 200},
+		{"double:8080", nil, 200}, // a service of Compose
+		{"127.0.0.1", nil, 200},
+		{"127.0.0.1:8080", nil, 200},
+		{"[::1]", nil, 200},
+		{"[::1]:8080", nil, 200},
+		{"[::ffff:127.0.0.1]:8080", nil, 200},
+		{"double.localhost:8080", nil, 200},
+		{"host.docker.internal:8080", nil, 200},
+		{"Host.Docker.INTERNAL", nil, 200},
+		{"", nil, 200}, // HTTP/1.0
+		{"events.example", nil, 403},
+		{"events.example:8080", nil, 403},
+		{"events.example:8080", []string{"http://events.example:8080"}, 403}, // DNS rebinding
+		{"127.0.0.1.events.example", nil, 403},
+		{"localhost.events.example:8080", nil, 403},
+		{"events.example.", nil, 403},
+		{"notinternal.example", nil, 403},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(fmt.Sprint(tt.host, tt.origins), func(t *testing.T) {
 			r := httptest.NewRequest("GET", testdouble.ControlPath+"/clock", nil)
-			r.Host = "localhost:8080"
-			r.Header.Set("Authorization", tt.authorization)
-			if tt.origin != "" {
-				r.Header.Set("Origin", tt.origin)
+			r.Host = tt.host
+			if tt.origins != nil {
+				r.Header["Origin"] = tt.origins
 			}
 			w := httptest.NewRecorder()
 			control.ServeHTTP(w, r)

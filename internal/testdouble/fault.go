@@ -24,21 +24,21 @@ import (
 // Fault says what goes wrong with a request whose key, route and method are right. Package eventstest
 // documents its fields. In JSON, Patch is an object and Delay a string such as "200ms".
 type Fault struct {
-	Status int           `json:"status"`
-	Body   string        `json:"body"`
-	Header http.Header   `json:"header" schema:"json"`
-	Patch  string        `json:"patch" schema:"json"`
-	Delay  time.Duration `json:"delay"`
-	Drop   bool          `json:"drop"`
-	Lose   bool          `json:"lose"`
-	Cut    bool          `json:"cut"`
-	After  int           `json:"after"`
-	Times  int           `json:"times"`
-	User   string        `json:"user"`
-	Path   string        `json:"path"`
+	Status       int           `json:"status"`
+	Body         string        `json:"body"`
+	Header       http.Header   `json:"header" schema:"json"`
+	Patch        string        `json:"patch" schema:"json"`
+	Delay        time.Duration `json:"delay"`
+	DropRequest  bool          `json:"drop_request"`
+	DropResponse bool          `json:"drop_response"`
+	CutResponse  bool          `json:"cut_response"`
+	Skip         int           `json:"skip"`
+	Times        int           `json:"times"`
+	User         string        `json:"user"`
+	Path         string        `json:"path"`
 }
 
-// String returns the effects of the fault: "status 503, delay 200ms", "drop" or "patch, header".
+// String returns the effects of the fault: "status 503, delay 200ms", "drop_request" or "patch, header".
 func (f Fault) String() string {
 	effects := f.outcomes()
 	if f.Status != 0 {
@@ -59,11 +59,11 @@ func (f *Fault) outcomes() (names []string) {
 		name string
 		set  bool
 	}{
-		{"lose", f.Lose},
+		{"drop_response", f.DropResponse},
 		{"status", f.Status != 0},
 		{"patch", f.Patch != ""},
-		{"drop", f.Drop},
-		{"cut", f.Cut},
+		{"drop_request", f.DropRequest},
+		{"cut_response", f.CutResponse},
 	} {
 		if outcome.set {
 			names = append(names, outcome.name)
@@ -73,7 +73,7 @@ func (f *Fault) outcomes() (names []string) {
 }
 
 // responds reports whether a request that matches the fault gets a response, or a part of one.
-func (f *Fault) responds() bool { return !f.Drop && (!f.Lose || f.Status != 0) }
+func (f *Fault) responds() bool { return !f.DropRequest && (!f.DropResponse || f.Status != 0) }
 
 var (
 	// validField matches a header field (RFC 9110, section 5).
@@ -81,6 +81,8 @@ var (
 	// framingField matches the header fields that frame a message.
 	framingField = regexp.MustCompile("(?i)^(connection|content-length|trailer|transfer-encoding):")
 )
+
+const outcomeNames = "status, patch, drop_request, drop_response and cut_response"
 
 // problems returns all problems of the fault that don't depend on the API.
 func (f *Fault) problems() (problems []string) {
@@ -92,12 +94,12 @@ func (f *Fault) problems() (problems []string) {
 	outcomes := f.outcomes()
 	modified := len(f.Header) > 0 || f.Delay != 0
 	refuseIf(len(outcomes) == 0 && !modified,
-		"the fault does nothing: set one of status, patch, drop, lose and cut, or header or delay")
-	refuseIf(len(outcomes) > 1 && !slices.Equal(outcomes, []string{"lose", "status"}),
-		"%s exclude each other: set one of status, patch, drop, lose and cut, or lose with status",
+		"the fault does nothing: set one of "+outcomeNames+", or header or delay")
+	refuseIf(len(outcomes) > 1 && !slices.Equal(outcomes, []string{"drop_response", "status"}),
+		"%s exclude each other: set one of "+outcomeNames+", or drop_response with status",
 		strings.Join(outcomes, " and "))
 	refuseIf(!f.responds() && modified,
-		"header and delay need a response: set status, patch or cut instead of drop, or lose with status")
+		"header and delay need a response: set status, patch or cut_response, or drop_response with status")
 	minStatus := 400
 	if f.Body != "" {
 		minStatus = 200
@@ -113,7 +115,7 @@ func (f *Fault) problems() (problems []string) {
 		refuseIf(!validField.MatchString(field) || framingField.MatchString(field),
 			"header %.40q is malformed or frames the message: leave it out", field)
 	}
-	refuseIf(f.Delay < 0 || f.After < 0 || f.Times < 0, "delay, after and times must not be negative")
+	refuseIf(f.Delay < 0 || f.Skip < 0 || f.Times < 0, "delay, skip and times must not be negative")
 	return problems
 }
 
@@ -155,7 +157,7 @@ func (f *ActiveFault) Hits() int {
 	return f.hitsLocked()
 }
 
-func (f *ActiveFault) hitsLocked() int { return max(0, f.matches-f.After) }
+func (f *ActiveFault) hitsLocked() int { return max(0, f.matches-f.Skip) }
 
 // Clear removes the fault. Requests that it delays get their responses.
 func (f *ActiveFault) Clear() { f.session.removeFault(f.id) }
@@ -237,12 +239,12 @@ func (s *session) takeFault(r httpapi.Request) *ActiveFault {
 		if f.operation != r.Operation ||
 			f.User != "" && f.User != r.Caller.UserID ||
 			f.Path != "" && f.Path != requestPath ||
-			f.Cut && r.Method == "HEAD" ||
-			f.Times > 0 && f.matches == f.After+f.Times {
+			f.CutResponse && r.Method == "HEAD" ||
+			f.Times > 0 && f.matches == f.Skip+f.Times {
 			continue
 		}
 		f.matches++
-		if f.matches > f.After {
+		if f.matches > f.Skip {
 			return f
 		}
 	}

@@ -15,25 +15,26 @@ import (
 // The limits of the journal.
 const (
 	maxRequests = 1000
-	maxBody     = 64 << 10 // bytes of the body of a request
+	maxBody     = 64 << 10 // bytes of a request body or response body
 )
 
 // Request is a request in the journal. Package eventstest documents its fields. It is complete when
 // it is added, and never changes.
 type Request struct {
-	Seq       int         `json:"seq"`
-	Time      time.Time   `json:"time"`
-	Received  time.Time   `json:"received"`
-	Method    string      `json:"method"`
-	Path      string      `json:"path"`
-	Query     string      `json:"query"`
-	Header    http.Header `json:"header"`
-	Operation string      `json:"operation"`
-	Status    int         `json:"status"`
-	User      string      `json:"user"`
-	Body      string      `json:"body"`
-	Fault     string      `json:"fault"`
-	Error     string      `json:"error"`
+	Seq            int         `json:"seq"`
+	Time           time.Time   `json:"time"`
+	Received       time.Time   `json:"received"`
+	Method         string      `json:"method"`
+	Path           string      `json:"path"`
+	Query          string      `json:"query"`
+	Header         http.Header `json:"header"`
+	Body           string      `json:"body"`
+	Operation      string      `json:"operation"`
+	User           string      `json:"user"`
+	Fault          string      `json:"fault"`
+	Status         int         `json:"status"`
+	ResponseHeader http.Header `json:"response_header"`
+	Response       string      `json:"response"`
 }
 
 // String returns the request in one line, with its response and its fault.
@@ -43,8 +44,9 @@ func (r Request) String() string {
 		text += " of " + r.User
 	}
 	text += fmt.Sprint(": ", r.Status)
-	if r.Error != "" {
-		text += ": " + r.Error
+	message := errorMessage(r.Response)
+	if r.Status >= 400 && message != "" {
+		text += ": " + message
 	}
 	if r.Fault != "" {
 		text += " (" + r.Fault + ")"
@@ -93,7 +95,8 @@ func (d *Double) Requests(ctx context.Context, n int, q Query) ([]Request, error
 		found := d.session.Load().find(q) // also after a reset
 		if len(found) >= n || ctx.Err() != nil {
 			for i := range found {
-				found[i].Header = found[i].Header.Clone() // the caller may change it
+				found[i].Header = found[i].Header.Clone() // the caller may change them
+				found[i].ResponseHeader = found[i].ResponseHeader.Clone()
 			}
 			return found, nil
 		}

@@ -83,11 +83,11 @@ func intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) 
 		return
 	}
 	f := &x.fault.Fault
-	if f.Lose && f.Status != 0 {
+	if f.DropResponse && f.Status != 0 {
 		carryOut(&response{header: http.Header{}})
 	}
 	switch {
-	case f.Drop:
+	case f.DropRequest:
 	case f.Status != 0:
 		x.write(f)
 	default:
@@ -121,7 +121,7 @@ func (x *exchange) write(f *Fault) {
 	}
 	if f.Body == "" {
 		message := "a test fault refused this request; it was not carried out"
-		if f.Lose {
+		if f.DropResponse {
 			message = "a test fault replaced the response; the request was carried out"
 		}
 		httpapi.NewError(f.Status, message).Write(x)
@@ -147,7 +147,13 @@ func (d *Double) record(x *exchange, pattern string) {
 		x.request.Operation = method + " " + path
 	}
 	x.request.Status = x.status
-	x.request.Error = x.errorMessage()
+	x.request.ResponseHeader = http.Header{}
+	if x.status != 0 {
+		x.request.ResponseHeader = x.header.Clone()
+	}
+	if x.request.Method != "HEAD" {
+		x.request.Response = string(x.body[:min(len(x.body), maxBody)])
+	}
 	if x.fault != nil {
 		x.request.Fault = x.fault.String()
 	}
@@ -184,7 +190,7 @@ func (x *exchange) send(w http.ResponseWriter) {
 		panic(http.ErrAbortHandler) // closes the connection
 	}
 	body := x.body
-	if x.fault != nil && x.fault.Cut {
+	if x.fault != nil && x.fault.CutResponse {
 		body = body[:len(body)/2] // shorter than Content-Length, so net/http closes the connection
 	}
 	maps.Copy(w.Header(), x.header)
@@ -208,16 +214,13 @@ func (w *response) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// errorMessage returns the message of an error of the API, or "".
-func (w *response) errorMessage() string {
-	if w.status < 400 {
-		return ""
-	}
-	var body struct {
+// errorMessage returns the message in the API's form of errors, or "" if the body has another form.
+func errorMessage(body string) string {
+	var e struct {
 		Error struct{ Message string }
 	}
-	json.Unmarshal(w.body, &body) // other bodies have no message
-	return body.Error.Message
+	json.Unmarshal([]byte(body), &e)
+	return e.Error.Message
 }
 
 // merge returns a JSON text with the fields of a patch, which is a JSON object.

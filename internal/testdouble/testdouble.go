@@ -171,7 +171,7 @@ func (s *session) operate(method, path string, body any) ([]byte, error) {
 	w := &response{header: http.Header{}}
 	s.operator.ServeHTTP(w, r)
 	if w.status >= 400 {
-		return nil, httpapi.NewError(w.status, w.errorMessage())
+		return nil, httpapi.NewError(w.status, errorMessage(string(w.body)))
 	}
 	return w.body, nil
 }

@@ -39,10 +39,11 @@ func TestFaultProblems(t *testing.T) {
 	header := http.Header{"X-A": {"b"}}
 	const (
 		nothing   = "the fault does nothing: set one of"
-		exclusive = "exclude each other: set one of status, patch, drop, lose and cut, or lose with status"
-		response  = "header and delay need a response"
-		status    = "status must be 400 to 599"
-		negative  = "delay, after and times must not be negative"
+		exclusive = "exclude each other: set one of status, patch, drop_request, drop_response and " +
+			"cut_response, or drop_response with status"
+		response = "header and delay need a response"
+		status   = "status must be 400 to 599"
+		negative = "delay, skip and times must not be negative"
 	)
 	for _, tt := range []struct {
 		name  string
@@ -53,28 +54,31 @@ func TestFaultProblems(t *testing.T) {
 		{"status, header, delay", Fault{Status: 599, Header: header, Delay: 1}, nil},
 		{"status, body", Fault{Status: 200, Body: "x"}, nil},
 		{"patch, header, delay", Fault{Patch: "{}", Header: header, Delay: 1}, nil},
-		{"drop", Fault{Drop: true}, nil},
-		{"lose", Fault{Lose: true}, nil},
-		{"lose, status, header, delay", Fault{Lose: true, Status: 504, Header: header, Delay: 1}, nil},
-		{"cut, header, delay", Fault{Cut: true, Header: header, Delay: 1}, nil},
+		{"drop_request", Fault{DropRequest: true}, nil},
+		{"drop_response", Fault{DropResponse: true}, nil},
+		{"drop_response, status, header, delay",
+			Fault{DropResponse: true, Status: 504, Header: header, Delay: 1}, nil},
+		{"cut_response, header, delay", Fault{CutResponse: true, Header: header, Delay: 1}, nil},
 		{"header", Fault{Header: header}, nil},
 		{"header to remove", Fault{Header: http.Header{"Date": nil}}, nil},
-		{"delay", Fault{Delay: 1, After: 1, Times: 1, User: "usr_a", Path: "/events"}, nil},
+		{"delay", Fault{Delay: 1, Skip: 1, Times: 1, User: "usr_a", Path: "/events"}, nil},
 
 		{"nothing", Fault{}, []string{nothing}},
-		{"only limits", Fault{After: 1, Times: 1, User: "usr_a", Path: "/events"}, []string{nothing}},
+		{"only limits", Fault{Skip: 1, Times: 1, User: "usr_a", Path: "/events"}, []string{nothing}},
 		{"status, patch", Fault{Status: 503, Patch: "{}"}, []string{"status and patch " + exclusive}},
-		{"drop, cut", Fault{Drop: true, Cut: true}, []string{"drop and cut " + exclusive}},
-		{"lose, patch", Fault{Lose: true, Patch: "{}"}, []string{"lose and patch " + exclusive}},
-		{"lose, status, cut", Fault{Lose: true, Status: 503, Cut: true},
-			[]string{"lose and status and cut " + exclusive}},
-		{"drop, header", Fault{Drop: true, Header: header}, []string{response}},
-		{"lose, delay", Fault{Lose: true, Delay: 1}, []string{response}},
+		{"drop_request, cut_response", Fault{DropRequest: true, CutResponse: true},
+			[]string{"drop_request and cut_response " + exclusive}},
+		{"drop_response, patch", Fault{DropResponse: true, Patch: "{}"},
+			[]string{"drop_response and patch " + exclusive}},
+		{"drop_response, status, cut_response", Fault{DropResponse: true, Status: 503, CutResponse: true},
+			[]string{"drop_response and status and cut_response " + exclusive}},
+		{"drop_request, header", Fault{DropRequest: true, Header: header}, []string{response}},
+		{"drop_response, delay", Fault{DropResponse: true, Delay: 1}, []string{response}},
 		{"399", Fault{Status: 399}, []string{status}},
 		{"600", Fault{Status: 600}, []string{status}},
 		{"199 with body", Fault{Status: 199, Body: "x"}, []string{status}},
 		{"204 with body", Fault{Status: 204, Body: "x"}, []string{status}},
-		{"body", Fault{Cut: true, Body: "x"}, []string{"body needs status"}},
+		{"body", Fault{CutResponse: true, Body: "x"}, []string{"body needs status"}},
 		{"list as patch", Fault{Patch: "[]"}, []string{"patch must be a JSON object"}},
 		{"broken patch", Fault{Patch: "{"}, []string{"patch must be a JSON object"}},
 		{"framing", Fault{Header: http.Header{"content-length": {"1"}}},
@@ -82,10 +86,10 @@ func TestFaultProblems(t *testing.T) {
 		{"malformed name", Fault{Header: http.Header{"A B": {"1"}}}, []string{`header "A B: 1"`}},
 		{"malformed value", Fault{Header: http.Header{"A": {"1\n"}}}, []string{`header "A: 1\n"`}},
 		{"negative delay", Fault{Delay: -1}, []string{negative}},
-		{"negative after", Fault{Drop: true, After: -1}, []string{negative}},
-		{"negative times", Fault{Drop: true, Times: -1}, []string{negative}},
-		{"several", Fault{Status: 1, Drop: true, Times: -1},
-			[]string{"status and drop " + exclusive, status, negative}},
+		{"negative skip", Fault{DropRequest: true, Skip: -1}, []string{negative}},
+		{"negative times", Fault{DropRequest: true, Times: -1}, []string{negative}},
+		{"several", Fault{Status: 1, DropRequest: true, Times: -1},
+			[]string{"status and drop_request " + exclusive, status, negative}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := tt.fault.problems()
