@@ -35,8 +35,8 @@ import (
 	"example.com/events/internal/httpapi"
 	"example.com/events/internal/jsondb"
 	"example.com/events/internal/operator"
-	"example.com/events/internal/schema"
 	"example.com/events/internal/strict"
+	"example.com/events/internal/testdouble"
 )
 
 // BasePath is the path that every endpoint is below.
@@ -79,8 +79,33 @@ func newAPI(store *Store) *api {
 	return a
 }
 
-// Mux returns the handler of the operations. It makes an api a Server of package testdouble.
+func init() { testdouble.NewAPI = func(store any) testdouble.API { return newAPI(store.(*Store)) } }
+
+// Mux, User, AddUser and IssueKey are what a test double needs: see testdouble.API.
+
 func (a *api) Mux() *httpapi.Mux { return a.mux }
+
+func (a *api) User(id string) (text string) {
+	a.store.db.View(func(tx *jsondb.Tx) {
+		user := tx.Get("usr", id)
+		if user != nil {
+			text = user.JSON
+		}
+	})
+	return text
+}
+
+func (a *api) AddUser(id, name, email string) error {
+	return a.store.Apply(Record{User: &User{ID: id, Name: name, Email: email}})
+}
+
+func (a *api) IssueKey(userID string) (testdouble.Key, error) {
+	secret, key, err := a.store.IssueKey(userID)
+	if errors.Is(err, ErrNotFound) {
+		err = httpapi.NotFound(err.Error())
+	}
+	return testdouble.Key{ID: key.ID, Secret: secret, UserID: userID}, err
+}
 
 // ServeHTTP serves what needs no key, and leaves the rest to the mux.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -347,9 +372,9 @@ func (a *api) postKey(w http.ResponseWriter, r httpapi.Request) error {
 		return err
 	}
 	var request keyRequest
-	problems := keyRequestSchema.Unmarshal(body, &request, schema.New).All()
-	if problems != nil {
-		return keyError(problems...)
+	err = httpapi.Decode(body, &request)
+	if err != nil {
+		return err
 	}
 	secret, key, err := a.store.issueKey(request, "")
 	if err != nil {
@@ -380,9 +405,7 @@ func (a *api) deleteKey(w http.ResponseWriter, r httpapi.Request) error {
 
 func (a *api) getRecords(w http.ResponseWriter, r httpapi.Request) error {
 	q := httpapi.ReadQuery(r)
-	userID := ""
-	q.Func("user", "must be the ID of a user, given once; leave it out for all records",
-		func(value string) bool { userID = value; return true })
+	userID := q.String("user", "must be the ID of a user, given once; leave it out for all records")
 	if err := q.Err(); err != nil {
 		return err
 	}

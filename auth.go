@@ -8,7 +8,6 @@ import (
 
 	"example.com/events/internal/httpapi"
 	"example.com/events/internal/jsondb"
-	"example.com/events/internal/schema"
 	"example.com/events/internal/strict"
 )
 
@@ -92,8 +91,6 @@ type keyRequest struct {
 	Name   string `json:"name"`
 	Email  string `json:"email"`
 }
-
-var keyRequestSchema = schema.Of(keyRequest{}, nil)
 
 // issueKey creates a key with the chosen secret or, if that is empty, with a random one.
 func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, err error) {

@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"example.com/events/internal/cli"
@@ -306,8 +307,11 @@ func (c *command) double(ctx context.Context, args []string) error {
 	var start time.Time
 	flags.TextVar(&start, "time", testdouble.DefaultStart, "initial `TIME` of the clock")
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")
-	allowUnknown := flags.Bool("allow-unknown-routes", false,
+	problems := &testdouble.Problems{}
+	flags.BoolVar(&problems.AllowUnknownRoutes, "allow-unknown-routes", false,
 		"let the command request routes that the API doesn't have")
+	flags.BoolVar(&problems.AllowUnusedFaults, "allow-unused-faults", false,
+		"let the command leave faults that never applied")
 	if err := c.parse(flags, "[-- COMMAND ARGS]", args); err != nil {
 		return err
 	}
@@ -324,9 +328,8 @@ func (c *command) double(ctx context.Context, args []string) error {
 	}
 	defer listener.Close()
 	logger := c.newLogger(flags)
-	config := testdouble.Config{Start: start, Key: *flags.apiKey, AllowUnknownRoutes: *allowUnknown}
 	if len(child) == 0 { // otherwise the problems are printed when the command has ended
-		config.Logger = logger
+		problems.Logger = logger
 	}
 	seed := []byte("[]")
 	if *flags.seed != "" {
@@ -335,23 +338,19 @@ func (c *command) double(ctx context.Context, args []string) error {
 			return fmt.Errorf("seed: %w", err)
 		}
 	}
-	d, err := newDouble(config, seed, logger, *flags.newEventStatus)
+	server := &doubleServer{flags: flags, start: start, seed: seed, logger: logger, problems: problems}
+	d, err := server.newDouble()
 	if err != nil {
 		return err
 	}
-	handler := doubleHandler(d)
-	if *flags.verbose {
-		handler = httpapi.LogRequests(handler, logger, func(r *http.Request) (httpapi.Caller, error) {
-			return d.Server().(*api).store.authenticate(r)
-		})
-	}
-	s := newServer(listener, handler, logger)
+	server.current.Store(d)
+	s := newServer(listener, server, logger)
 	root := cli.BaseURL(listener.Addr().String(), "localhost")
 	control := root + testdouble.ControlPath
 	if len(child) > 0 {
-		return c.serveChild(ctx, s, d, child,
+		return c.serveChild(ctx, s, server, child,
 			"EVENTS_BASE_URL="+root+BasePath,
-			"EVENTS_API_KEY="+d.Key(),
+			"EVENTS_API_KEY="+d.key,
 			"EVENTS_CONTROL_URL="+control)
 	}
 	ctx, stop := cli.UntilSignal(ctx)
@@ -363,7 +362,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 		}()
 	}
 	lines := "base_url: " + root + BasePath + "\n" +
-		"api_key: " + d.Key() + "\n" +
+		"api_key: " + d.key + "\n" +
 		"control_url: " + control + "\n" +
 		"reference: " + root + "/\n" +
 		"inspector: " + control + "/\n" +
@@ -372,55 +371,93 @@ func (c *command) double(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.Serve(ctx, 0, s)
+	err = httpapi.Serve(ctx, 0, s)
+	server.current.Load().Close()
+	return err
 }
 
-// newDouble returns a double whose stores begin with the records in seed.
-func newDouble(
-	config testdouble.Config, seed []byte, logger *slog.Logger, newEventStatus string,
-) (*testdouble.Double, error) {
-	config.BasePath = BasePath
-	config.NewServer = func(now func() time.Time, newID func(kind, owner string) string) testdouble.Server {
-		a := newAPI(NewStore(&Config{
-			Now: now, NewID: newID, Logger: logger, NewEventStatus: newEventStatus,
-		}))
-		a.changeLevel = slog.LevelDebug
-		return a
-	}
-	config.Seed = func(s testdouble.Server) error {
-		err := s.(*api).store.ApplyJSON(seed)
-		if err != nil {
-			return fmt.Errorf("seed: %w", err)
-		}
-		return nil
-	}
-	return testdouble.New(config)
+// doubleServer serves a test double with its control API and its pages.
+type doubleServer struct {
+	flags    *serverFlags
+	start    time.Time
+	seed     []byte
+	logger   *slog.Logger
+	problems *testdouble.Problems
+	current  atomic.Pointer[runningDouble]
 }
 
-// doubleHandler returns the handler of a double with its control API and its pages.
-func doubleHandler(d *testdouble.Double) http.Handler {
-	control := d.Control()
+type runningDouble struct {
+	*testdouble.Double
+	handler http.Handler
+	key     string // of the first user
+}
+
+func (s *doubleServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.current.Load().handler.ServeHTTP(w, r)
+}
+
+// reset replaces the double by a new one. Requests in flight finish in the old double.
+func (s *doubleServer) reset() error {
+	d, err := s.newDouble()
+	if err == nil {
+		s.current.Swap(d).Close()
+	}
+	return err
+}
+
+// newDouble returns a double in its initial state.
+func (s *doubleServer) newDouble() (*runningDouble, error) {
+	d, err := testdouble.New(s.start, s.problems)
+	if err != nil {
+		return nil, err
+	}
+	a := newAPI(NewStore(&Config{
+		Now: d.Now, NewID: d.NewID, Logger: s.logger, NewEventStatus: *s.flags.newEventStatus,
+	}))
+	a.changeLevel = slog.LevelDebug
+	served, err := d.Wrap(a)
+	if err == nil {
+		err = a.store.ApplyJSON(s.seed)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("seed: %w", err)
+	}
+	key := *s.flags.apiKey
+	if key == "" {
+		key, _, err = a.store.IssueKey(testdouble.OwnerID)
+	} else {
+		err = a.store.Apply(Record{Key: &Key{UserID: testdouble.OwnerID, Secret: key}})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the first user can't have the chosen API key: %w", err)
+	}
+	control := d.Control(s.reset)
+	control.Logger = s.logger
 	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path+"/", testdouble.ControlPath+"/") {
 			control.ServeHTTP(w, r)
 		} else {
-			d.ServeHTTP(w, r)
+			served.ServeHTTP(w, r)
 		}
 	})
 	const note = `This is a test double. Its <a href="/_control/">inspector</a> shows its requests.`
-	return withPages(both, map[string]http.Handler{
-		"/":                          webui.Reference(note, d.Key()),
+	handler := withPages(both, map[string]http.Handler{
+		"/":                          webui.Reference(note, key),
 		testdouble.ControlPath:       webui.Inspector(),
 		testdouble.ControlPath + "/": webui.Inspector(),
 		"/healthz":                   jsonPage(healthy),
 		"/openapi.json":              jsonPage(openAPI),
 	})
+	if *s.flags.verbose {
+		handler = httpapi.LogRequests(handler, s.logger, a.store.authenticate)
+	}
+	return &runningDouble{d, handler, key}, nil
 }
 
 // serveChild serves a double while a command runs, and ends with the status of the command. If the command
-// succeeded but requested unknown routes, the status is 1.
+// succeeded but there are problems, the status is 1.
 func (c *command) serveChild(
-	ctx context.Context, s *httpapi.Server, d *testdouble.Double, child []string, variables ...string,
+	ctx context.Context, s *httpapi.Server, d *doubleServer, child []string, variables ...string,
 ) error {
 	serving, stop := context.WithCancel(ctx)
 	ended := make(chan error)
@@ -432,9 +469,14 @@ func (c *command) serveChild(
 	if err != nil {
 		return err
 	}
-	problems := d.Problems()
-	for _, problem := range problems {
-		c.Notify("%s; -allow-unknown-routes lets it pass", problem)
+	d.current.Load().Close()
+	problems := d.problems.All()
+	flags := map[string]string{
+		testdouble.UnknownRoute: "-allow-unknown-routes",
+		testdouble.UnusedFault:  "-allow-unused-faults",
+	}
+	for _, p := range problems {
+		c.Notify("%s: %s; %s lets it pass", p.Kind, p.Text, flags[p.Kind])
 	}
 	if status == 0 && len(problems) > 0 {
 		status = 1

@@ -39,12 +39,17 @@
 package eventstest
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"example.com/events"
@@ -61,19 +66,22 @@ type Server struct {
 	Store *events.Store // the server's data
 
 	t         testing.TB
+	api       testdouble.API
 	double    *testdouble.Double
-	transport *http.Transport
+	problems  *testdouble.Problems
+	handler   http.Handler
+	transport http.RoundTripper
 }
 
 // Option configures a server.
 type Option func(*options)
 
 type options struct {
-	start              time.Time
-	seeds              []func(*events.Store) error
-	newEventStatus     string
-	noListener         bool
-	allowUnknownRoutes bool
+	start          time.Time
+	seeds          []func(*events.Store) error
+	newEventStatus string
+	noListener     bool
+	problems       *testdouble.Problems
 }
 
 // Seed applies records before the server starts, as [events.Store.Apply] does. The user usr_owner
@@ -95,57 +103,52 @@ func SeedJSON(data []byte) Option {
 func StartTime(start time.Time) Option { return func(o *options) { o.start = start } }
 
 // NewEventStatus sets the status of new events, draft or published. The default is published.
-func NewEventStatus(status string) Option {
-	return func(o *options) { o.newEventStatus = status }
-}
+func NewEventStatus(status string) Option { return func(o *options) { o.newEventStatus = status } }
 
 // NoListener opens no port. Only [Server.Client] and [Server.Handler] reach the server, and they work
-// inside a bubble of [testing/synctest]. Close the body of each response there.
+// inside a bubble of [testing/synctest].
 func NoListener() Option { return func(o *options) { o.noListener = true } }
 
 // AllowUnknownRoutes lets the client request unknown routes without failing the test. A request with the
 // method OPTIONS, or for /, /healthz, /openapi.json or /favicon.ico, never fails it.
-func AllowUnknownRoutes() Option { return func(o *options) { o.allowUnknownRoutes = true } }
+func AllowUnknownRoutes() Option { return func(o *options) { o.problems.AllowUnknownRoutes = true } }
+
+// AllowUnusedFaults lets a fault that never applied pass. [InjectedFault.Clear] does the same for one fault.
+func AllowUnusedFaults() Option { return func(o *options) { o.problems.AllowUnusedFaults = true } }
 
 // New starts a server on a free loopback port. When the test ends, delayed requests get their responses
 // and connections are closed.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	o := options{newEventStatus: "published"}
+	problems := &testdouble.Problems{}
+	o := options{start: testdouble.DefaultStart, newEventStatus: "published", problems: problems}
 	for _, opt := range opts {
 		opt(&o)
 	}
 	if o.newEventStatus != "draft" && o.newEventStatus != "published" {
 		t.Fatalf("eventstest: NewEventStatus(%q): must be draft or published", o.newEventStatus)
 	}
-	s := &Server{t: t, transport: &http.Transport{}}
+	s := &Server{t: t, problems: problems}
 	var err error
-	s.double, err = testdouble.New(testdouble.Config{
-		BasePath: events.BasePath,
-		NewServer: func(now func() time.Time, newID func(kind, owner string) string) testdouble.Server {
-			s.Store = events.NewStore(&events.Config{
-				Now: now, NewID: newID, NewEventStatus: o.newEventStatus,
-			})
-			return events.New(s.Store).(testdouble.Server)
-		},
-		Seed: func(testdouble.Server) error {
-			for _, seed := range o.seeds {
-				err := seed(s.Store)
-				if err != nil {
-					return fmt.Errorf("seed: %w", err)
-				}
-			}
-			return nil
-		},
-		Start:              o.start,
-		AllowUnknownRoutes: o.allowUnknownRoutes,
-	})
+	s.double, err = testdouble.New(o.start, problems)
 	s.check("New", err)
-	s.Key = s.double.Key()
+	s.Store = events.NewStore(&events.Config{
+		Now: s.double.Now, NewID: s.double.NewID, NewEventStatus: o.newEventStatus,
+	})
+	s.api = testdouble.NewAPI(s.Store)
+	s.handler, err = s.double.Wrap(s.api)
+	s.check("New", err)
+	for _, seed := range o.seeds {
+		s.check("New: seed", seed(s.Store))
+	}
+	s.Key, _, err = s.Store.IssueKey(testdouble.OwnerID)
+	s.check("New", err)
 	s.Owner = s.user(testdouble.OwnerID)
+	transport := &http.Transport{}
+	s.transport = wholeResponses{transport}
 	host := "eventstest.invalid"
 	if o.noListener {
-		s.transport.DialContext = s.dial
+		transport.DialContext = s.dial
 	} else {
 		host = s.listen()
 	}
@@ -159,7 +162,7 @@ func (s *Server) listen() (host string) {
 	s.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	s.check("New", err)
-	srv := httpapi.NewServer(s.double)
+	srv := httpapi.NewServer(s.handler)
 	var serving sync.WaitGroup
 	serving.Go(func() { srv.Serve(l) })
 	s.t.Cleanup(func() {
@@ -170,18 +173,25 @@ func (s *Server) listen() (host string) {
 	return l.Addr().String()
 }
 
-// finish reports requests to unknown routes, logs the newest requests of a failed test, and ends delays.
-// Problems are reported when the test ends, because a fuzz test can't fail while its target runs.
+// finish ends delays, reports problems and logs the newest requests of a failed test. Problems are reported
+// when the test ends, because a fuzz test can't fail while its target runs.
 func (s *Server) finish() {
-	for _, problem := range s.double.Problems() {
-		s.t.Errorf("eventstest: %s; use eventstest.AllowUnknownRoutes if that is intended", problem)
+	s.double.Close()
+	for _, p := range s.problems.All() {
+		if s.t.Skipped() {
+			break
+		}
+		option := "AllowUnknownRoutes"
+		if p.Kind == testdouble.UnusedFault {
+			option = "AllowUnusedFaults"
+		}
+		s.t.Errorf("eventstest: %s: %s; use eventstest.%s if that is intended", p.Kind, p.Text, option)
 	}
 	if s.t.Failed() {
 		newest := s.Requests("")
 		newest = newest[max(0, len(newest)-maxLogged):]
 		s.t.Logf("eventstest: the newest requests:%s", list(newest))
 	}
-	s.double.ClearFaults()
 }
 
 const maxLogged = 20 // requests in the log of a failed test
@@ -207,26 +217,49 @@ func (s *Server) check(call string, err error) {
 
 // user returns the user with an ID.
 func (s *Server) user(id string) (user events.User) {
-	for _, r := range s.Store.Records() {
-		if r.User != nil && r.User.ID == id {
-			user = *r.User
-		}
-	}
+	json.Unmarshal([]byte(s.api.User(id)), &user) // can't fail: the API has encoded the user
 	return user
 }
 
 // Handler returns the server for your own listener, with faults and journal. To close a connection it
 // panics with [http.ErrAbortHandler], as net/http expects. It serves everything under /api/public/v1.
-func (s *Server) Handler() http.Handler { return s.double }
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Client returns a client that reaches the server. It adds nothing to a request, so send [Server.Key].
+func (s *Server) Client() *http.Client { return &http.Client{Transport: s.transport} }
+
+// wholeResponses reads each response to its end and closes its connection, so that nothing blocks a bubble of
+// [testing/synctest] if a test fails before it has read a response.
+type wholeResponses struct{ next *http.Transport }
+
+// RoundTrip implements [http.RoundTripper].
+func (t wholeResponses) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), iotest.ErrReader(cmp.Or(err, io.EOF))))
+	return resp, nil
+}
+
+// dial returns a connection inside the process. Its server runs in the same bubble of
+// [testing/synctest] as the client, even if the test double was created outside.
+func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	httpapi.ServeConn(httpapi.NewServer(s.handler), server)
+	return client, nil
+}
 
 // NewKey creates another user with a key. The user's ID comes from the name: usr_grace from "Grace",
 // then usr_grace_2 and so on. A name with other characters than ASCII letters, digits and _ loses some
 // of them, so the ID gets four characters of a hash: usr_grace_hopper_ylbw.
 func (s *Server) NewKey(name string) (key string, owner events.User) {
 	s.t.Helper()
-	key, id, err := s.double.NewKey(name)
+	issued, err := s.double.NewKey(name)
 	s.check(fmt.Sprintf("NewKey(%q)", name), err)
-	return key, s.user(id)
+	return issued.Secret, s.user(issued.UserID)
 }
 
 // Fault says what goes wrong with a request that has a valid key, route and method. Set exactly one of
@@ -312,7 +345,7 @@ func (r Request) String() string { return testdouble.Request(r).String() }
 // requests for the operation. If there are user IDs, it returns only requests of these users.
 func (s *Server) Requests(operation string, userIDs ...string) []Request {
 	s.t.Helper()
-	return s.find(context.Background(), "Requests", 0, operation, userIDs)
+	return s.find(context.Background(), "Requests", 0, testdouble.Query{Operation: operation, Users: userIDs})
 }
 
 // Await waits until there are n requests and returns the same as [Server.Requests]. It fails the test after
@@ -321,7 +354,7 @@ func (s *Server) Await(n int, operation string, userIDs ...string) []Request {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), awaitTimeout)
 	defer cancel()
-	found := s.find(ctx, "Await", n, operation, userIDs)
+	found := s.find(ctx, "Await", n, testdouble.Query{Operation: operation, Users: userIDs})
 	if len(found) < n {
 		s.t.Fatalf("eventstest: Await: %d of %d requests arrived in %v:%s",
 			len(found), n, awaitTimeout, list(found))
@@ -330,11 +363,9 @@ func (s *Server) Await(n int, operation string, userIDs ...string) []Request {
 }
 
 // find returns the requests for a call as soon as there are n of them, or when ctx is done.
-func (s *Server) find(
-	ctx context.Context, call string, n int, operation string, userIDs []string,
-) (requests []Request) {
+func (s *Server) find(ctx context.Context, call string, n int, q testdouble.Query) (requests []Request) {
 	s.t.Helper()
-	found, err := s.double.Requests(ctx, n, testdouble.Query{Operation: operation, Users: userIDs})
+	found, err := s.double.Requests(ctx, n, q)
 	s.check(call, err)
 	for _, r := range found {
 		requests = append(requests, Request(r))

@@ -136,9 +136,10 @@ func TestFatal(t *testing.T) {
 			`NewEventStatus("x"): must be draft or published`},
 		{"start of the clock", func(t *fakeT) {
 			start(t, eventstest.StartTime(time.Date(10000, 1, 2, 0, 0, 0, 0, time.UTC)))
-		}, "years 1 to 9999"},
+		}, "the clock goes forward only, from 0001-01-01T00:00:00Z up to the year 9999"},
 		{"key", func(t *fakeT) { start(t).NewKey("") }, `NewKey(""): name is required`},
-		{"clock", func(t *fakeT) { start(t).Advance(-1) }, "Advance: the clock is at 2030-01-01T00:00:00Z"},
+		{"clock", func(t *fakeT) { start(t).Advance(-1) },
+			"Advance: the clock goes forward only, from 2030-01-01T00:00:00Z"},
 		{"fault", func(t *fakeT) { start(t).Fail("GET /event", eventstest.Fault{}) },
 			`Fail: operation "GET /event" is not known: it must be one of GET /users/me, `},
 		{"requests", func(t *fakeT) { start(t).Requests("GET /event") }, `Requests: operation "GET /event"`},
@@ -249,7 +250,8 @@ func TestUnknownRoutes(t *testing.T) {
 			}
 			var want []string // beginnings of errors
 			if tt.unknown {
-				want = []string{fmt.Sprintf("eventstest: request 1: %s %s: 40", tt.method, tt.path)}
+				want = []string{fmt.Sprintf("eventstest: request to an unknown route: 1: %s %s: 40",
+					tt.method, tt.path)}
 			}
 			if got := run(); !slices.EqualFunc(got, want, strings.HasPrefix) {
 				t.Errorf("errors: got %q, want %q", got, want)
@@ -258,6 +260,59 @@ func TestUnknownRoutes(t *testing.T) {
 				t.Errorf("errors with AllowUnknownRoutes: got %q, want none", got)
 			}
 		})
+	}
+}
+
+// TestUnusedFaults tests when a fault that never applied fails a test.
+func TestUnusedFaults(t *testing.T) {
+	const problem = "eventstest: fault that never applied: status 503 for GET /events; " +
+		"use eventstest.AllowUnusedFaults if that is intended"
+	for _, tt := range []struct {
+		name string
+		opts []eventstest.Option
+		test func(srv *eventstest.Server, f *eventstest.InjectedFault)
+		want []string // errors
+	}{
+		{"unused", nil, func(srv *eventstest.Server, f *eventstest.InjectedFault) {}, []string{problem}},
+		{"another operation", nil, func(srv *eventstest.Server, f *eventstest.InjectedFault) {
+			send(srv, getMe)
+		}, []string{problem}},
+		{"wrong key", nil, func(srv *eventstest.Server, f *eventstest.InjectedFault) {
+			send(srv, list, "x-service-api-key: svc_live_wrong")
+		}, []string{problem}},
+		{"used", nil, func(srv *eventstest.Server, f *eventstest.InjectedFault) { send(srv, list) }, nil},
+		{"used and cleared", nil, func(srv *eventstest.Server, f *eventstest.InjectedFault) {
+			send(srv, list)
+			f.Clear()
+		}, nil},
+		{"cleared", nil, func(srv *eventstest.Server, f *eventstest.InjectedFault) { f.Clear() }, nil},
+		{"allowed", []eventstest.Option{eventstest.AllowUnusedFaults()},
+			func(srv *eventstest.Server, f *eventstest.InjectedFault) {}, nil},
+		{"others are allowed", []eventstest.Option{eventstest.AllowUnknownRoutes()},
+			func(srv *eventstest.Server, f *eventstest.InjectedFault) {}, []string{problem}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			fake := runTest(t, func(t *fakeT) {
+				srv := eventstest.New(t, append(tt.opts, eventstest.NoListener())...)
+				tt.test(srv, srv.Fail(list, eventstest.Fault{Status: 503}))
+			})
+			if !slices.Equal(fake.errors, tt.want) {
+				t.Errorf("errors: got %q, want %q", fake.errors, tt.want)
+			}
+		})
+	}
+}
+
+// A skipped test doesn't fail.
+func TestSkipped(t *testing.T) {
+	fake := runTest(t, func(t *fakeT) {
+		srv := eventstest.New(t, eventstest.NoListener())
+		srv.Fail(list, eventstest.Fault{Status: 503})
+		send(srv, "GET /event")
+		t.skipped = true
+	})
+	if fake.errors != nil {
+		t.Errorf("errors: got %q, want none", fake.errors)
 	}
 }
 
@@ -283,7 +338,7 @@ func TestFailureLog(t *testing.T) {
 		t.Errorf("log of a test that fails: got %d requests, want 20", n)
 	}
 	want := "\n  21: GET /api/public/v1/events?limit=3 of usr_owner: 503: " +
-		"a test fault refused this request; it was not carried out (status 503, header)"
+		"a test fault refused this request; it was not handled (status 503, header)"
 	if !strings.HasSuffix(log, want) {
 		t.Errorf("log of a test that fails: got %q, want %q at its end", log, want)
 	}
@@ -358,13 +413,58 @@ func TestBubble(t *testing.T) {
 			if took := time.Since(start); took != time.Minute {
 				t.Errorf("time of the response: got %v, want 1m", took)
 			}
+			go func() {
+				time.Sleep(time.Second)
+				send(srv, getMe)
+			}()
+			start = time.Now()
+			srv.Await(1, getMe)
+			if took := time.Since(start).Round(time.Second); took != time.Second {
+				t.Errorf("time of Await: got %v, want 1s", took)
+			}
 		}
 	})
 }
 
+// A test that fails in a bubble ends, whatever is going on: the bubble panics if anything is blocked in it.
+func TestBubbleFails(t *testing.T) {
+	for name, begin := range map[string]func(srv *eventstest.Server){
+		"a response is not read": func(srv *eventstest.Server) {
+			r, err := http.NewRequest("GET", srv.URL+"/openapi", nil)
+			if err != nil {
+				panic(err)
+			}
+			r.Header.Set("x-service-api-key", srv.Key)
+			srv.Client().Do(r)
+		},
+		"half a response is not read": func(srv *eventstest.Server) {
+			srv.Fail(getMe, eventstest.Fault{CutResponse: true})
+			srv.Client().Get(srv.URL + "/users/me")
+		},
+		"a request is delayed": func(srv *eventstest.Server) {
+			srv.Fail(list, eventstest.Fault{Delay: time.Minute})
+			go send(srv, list)
+			srv.Await(1, list)
+		},
+		"a request is under way": func(srv *eventstest.Server) { go send(srv, create) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fake := runTest(t, func(t *fakeT) {
+					begin(eventstest.New(t, eventstest.NoListener(), eventstest.AllowUnusedFaults()))
+					t.Fatalf("failed")
+				})
+				if fake.fatal != "failed" {
+					t.Errorf("fatal error: got %q, want failed", fake.fatal)
+				}
+			})
+		})
+	}
+}
+
 // TestSuite uses many servers in parallel.
 func TestSuite(t *testing.T) {
-	for range 100 {
+	for range 10 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			srv := eventstest.New(t)

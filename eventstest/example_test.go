@@ -22,8 +22,9 @@ type exampleT struct {
 func (t *exampleT) Helper()          {}
 func (t *exampleT) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
 func (t *exampleT) Failed() bool     { return false }
+func (t *exampleT) Skipped() bool    { return false }
 func (t *exampleT) Errorf(format string, args ...any) {
-	problem, _, _ := strings.Cut(fmt.Sprintf(format, args...), ";") // without the fix
+	problem, _, _ := strings.Cut(fmt.Sprintf(format, args...), " below") // without the rest
 	fmt.Println(problem)
 }
 func (t *exampleT) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
@@ -147,5 +148,5 @@ func ExampleAllowUnknownRoutes() {
 	r.Header.Set("x-service-api-key", srv.Key)
 	srv.Client().Do(r)
 	// Output:
-	// eventstest: request 1: GET /api/public/v1/event/1: 404: there is no such route below /api/public/v1/
+	// eventstest: request to an unknown route: 1: GET /api/public/v1/event/1: 404: there is no such route
 }

@@ -207,6 +207,7 @@ func TestFaultOrder(t *testing.T) {
 	if want := []int{2, 0, 1, 2, 2}; !slices.Equal(hits, want) {
 		t.Errorf("hits: got %d, want %d", hits, want)
 	}
+	faults[1].Clear()
 	faults[3].Clear()
 	if got := send(srv, list); got.Status != 200 {
 		t.Errorf("after Clear: status: got %d, want 200", got.Status)

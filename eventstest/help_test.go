@@ -75,6 +75,7 @@ type fakeT struct {
 	fatal   string
 	file    string // in which Fatalf reports fatal
 	log     string
+	skipped bool
 	helpers []string // functions that have called Helper
 }
 
@@ -119,6 +120,8 @@ func callers() (frames []runtime.Frame) {
 }
 
 func (t *fakeT) Logf(format string, args ...any) { t.log += fmt.Sprintf(format, args...) }
+
+func (t *fakeT) Skipped() bool { return t.skipped }
 
 func (t *fakeT) Failed() bool { return t.fatal != "" || len(t.errors) > 0 }
 

@@ -161,13 +161,17 @@ func (s *Service) Apply(records string) {
 }
 
 // Intercept sets a function that serves requests in place of their handlers.
-func (s *Service) Intercept(f httpapi.Intercept) { s.Handler.(testdouble.Server).Mux().Intercept = f }
+func (s *Service) Intercept(f httpapi.Intercept) {
+	api := testdouble.NewAPI(s.Store)
+	api.Mux().Intercept = f
+	s.Handler = api
+}
 
 // Dump returns all records, one a line.
 func (s *Service) Dump() string { return s.Operate("GET", "/records", "").Body }
 
 // Operator returns the handler of the operator's routes.
-func (s *Service) Operator() http.Handler { return events.New(s.Store).(testdouble.Server).Operator() }
+func (s *Service) Operator() http.Handler { return testdouble.NewAPI(s.Store).Operator() }
 
 // Operate sends a request to the operator's routes.
 func (s *Service) Operate(method, target, body string) Response {

@@ -85,6 +85,9 @@ func NewMux(base string, routes []Route) *Mux {
 	return m
 }
 
+// Base returns the base path of the routes.
+func (m *Mux) Base() string { return m.base }
+
 // Operations returns the operations of the routes.
 func (m *Mux) Operations() []string {
 	var operations []string

@@ -63,6 +63,12 @@ func (q *Query) Func(name, rule string, parse func(value string) bool) {
 	}
 }
 
+// String returns the value of a parameter, or "" if it isn't given. The rule is as in [Query.Func].
+func (q *Query) String(name, rule string) (value string) {
+	q.Func(name, rule, func(given string) bool { value = given; return true })
+	return value
+}
+
 // Int returns the value of a parameter, a decimal number from min to max, or the default value if
 // the parameter isn't given. Only values from 0 to 1<<31 - 1 can be read.
 func (q *Query) Int(name string, value, min, max int) int {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
+	"regexp"
 	"time"
 
 	"example.com/events/internal/httpapi"
-	"example.com/events/internal/schema"
+	"example.com/events/internal/strict"
 )
 
 // This file has the control API, with which tests in other languages do what package eventstest does in Go.
@@ -25,32 +23,45 @@ const (
 )
 
 // Control returns the handler of the control API. It refuses requests of web pages other than the inspector.
-func (d *Double) Control() http.Handler {
+// The function reset replaces the double by a new one.
+func (d *Double) Control(reset func() error) *httpapi.Mux {
+	operator := http.StripPrefix(ControlPath, d.api.Operator())
+	operate := func(w http.ResponseWriter, r httpapi.Request) error {
+		operator.ServeHTTP(w, r.Request)
+		return nil
+	}
 	mux := httpapi.NewMux(ControlPath, []httpapi.Route{
 		reply("POST /keys", 201, d.postKey),
-		{Operation: "GET /keys", Handle: d.serveOperator},
-		{Operation: "GET /records", Handle: d.serveOperator},
-		{Operation: "POST /records", Handle: d.serveOperator},
+		{Operation: "GET /keys", Handle: operate},
+		{Operation: "GET /records", Handle: operate},
+		{Operation: "POST /records", Handle: operate},
 		reply("GET /faults", 200, d.getFaults),
 		reply("PUT /faults", 200, d.putFaults),
 		reply("POST /faults", 201, d.postFault),
-		reply("DELETE /faults", 204, d.deleteFaults),
+		reply("DELETE /faults", 204, func(httpapi.Request, []byte) (any, error) {
+			d.replaceFaults(allFaults)
+			return nil, nil
+		}),
 		reply("DELETE /faults/{id}", 204, d.deleteFault),
 		{Operation: "GET /requests", Query: true, Handle: d.getRequests},
-		reply("DELETE /requests", 204, d.deleteRequests),
+		reply("DELETE /requests", 204, func(httpapi.Request, []byte) (any, error) {
+			d.ClearRequests()
+			return nil, nil
+		}),
 		reply("GET /clock", 200, d.getClock),
 		reply("PUT /clock", 200, d.putClock),
-		reply("POST /reset", 204, d.postReset),
+		reply("POST /reset", 204, func(_ httpapi.Request, body []byte) (any, error) {
+			if len(body) > 0 {
+				return nil, httpapi.BadRequest("the body must be empty, because everything is reset")
+			}
+			return nil, reset()
+		}),
 	})
-	mux.Authenticate = func(r *http.Request) (httpapi.Caller, error) {
-		return httpapi.Caller{}, authorize(r)
-	}
-	mux.Logger = d.config.Logger
+	mux.Authenticate = authorize
 	return mux
 }
 
-// reply returns a route whose handler gets the body of the request, and returns the value to respond
-// with.
+// reply returns a route whose handler gets the request body and returns the value to respond with.
 func reply(
 	operation string, status int, handle func(r httpapi.Request, body []byte) (any, error),
 ) httpapi.Route {
@@ -72,78 +83,55 @@ func reply(
 	}}
 }
 
+// localHost matches hosts that no web page can have, with or without a port: IP addresses, names without a
+// dot, and names that end in .localhost or .internal.
+var localHost = regexp.MustCompile(
+	`(?i)^(\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+|[^.]*|.+\.localhost|.+\.internal)(:\d*)?$`)
+
 // authorize returns an error if a web page other than the inspector may have sent a request.
 //
 // A browser sends the Origin of the page with every request that could change something or whose response a
 // script could read, unless the page has the same host. A page may give its own host the address of the
-// double (DNS rebinding), so only hosts that no web page can have are accepted.
-func authorize(r *http.Request) error {
-	origin := strings.Join(r.Header["Origin"], ", ")
-	if r.Header["Origin"] != nil && origin != "http://"+r.Host && origin != "https://"+r.Host {
-		return httpapi.NewError(403, "a web page other than the inspector must not use the control API")
+// double (DNS rebinding), so only local hosts are accepted.
+func authorize(r *http.Request) (caller httpapi.Caller, err error) {
+	for i, origin := range r.Header["Origin"] {
+		if i > 0 || origin != "http://"+r.Host && origin != "https://"+r.Host {
+			err = httpapi.NewError(403, "a web page other than the inspector must not use the control API")
+		}
 	}
-	if !isLocal(r.Host) {
-		return httpapi.NewError(403, fmt.Sprintf("host %.80q could be a web page: use localhost, an IP "+
+	if !localHost.MatchString(r.Host) {
+		err = httpapi.NewError(403, fmt.Sprintf("host %.80q could be a web page: use localhost, an IP "+
 			"address, a name without a dot, or one that ends in .localhost or .internal", r.Host))
 	}
-	return nil
+	return caller, err
 }
-
-// isLocal reports whether a host, with or without a port, can't be the name of a web page.
-func isLocal(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = strings.Trim(host, "[]")
-	}
-	_, err = netip.ParseAddr(name)
-	name = strings.ToLower(name)
-	return err == nil || !strings.Contains(name, ".") ||
-		strings.HasSuffix(name, ".localhost") || strings.HasSuffix(name, ".internal")
-}
-
-// serveOperator passes a request on to the operator's routes.
-func (d *Double) serveOperator(w http.ResponseWriter, r httpapi.Request) error {
-	http.StripPrefix(ControlPath, d.session.Load().operator).ServeHTTP(w, r.Request)
-	return nil
-}
-
-type keyRequest struct {
-	Name   string `json:"name"`
-	UserID string `json:"user_id"`
-}
-
-var keySchema = schema.Of(keyRequest{}, nil)
 
 func (d *Double) postKey(r httpapi.Request, body []byte) (any, error) {
-	var in keyRequest
-	problems := keySchema.Unmarshal(body, &in, schema.New).All()
-	if problems != nil {
-		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
+	var in struct {
+		Name   string `json:"name"`
+		UserID string `json:"user_id"`
 	}
-	if in.Name != "" && in.UserID != "" {
-		return nil, httpapi.BadRequest("name and user_id exclude each other: set name for a new user")
+	err := httpapi.Decode(body, &in)
+	if err != nil {
+		return nil, err
 	}
-	s := d.session.Load()
-	var issued issuedKey
-	var err error
-	if in.UserID != "" {
-		issued, err = s.issueKey(in.UserID)
-	} else {
-		issued, err = s.newKey(in.Name)
+	var key Key
+	switch {
+	case in.UserID == "":
+		key, err = d.NewKey(in.Name)
+	case in.Name == "":
+		key, err = d.api.IssueKey(in.UserID)
+	default:
+		err = httpapi.BadRequest("name and user_id exclude each other: set name for a new user")
 	}
-	issued.BaseURL = "http://" + r.Host + s.basePath // also reachable through a mapped port
-	return issued, err
+	key.BaseURL = "http://" + r.Host + d.api.Mux().Base() // also reachable through a mapped port
+	return key, err
 }
 
 func (d *Double) getFaults(httpapi.Request, []byte) (any, error) {
-	s := d.session.Load()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := []json.RawMessage{}
-	for _, f := range s.faults {
-		list = append(list, f.encodeLocked())
-	}
-	return list, nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]*ActiveFault{}, d.faults...), nil
 }
 
 // putFaults replaces all faults in one step, or none if one of them is wrong.
@@ -152,39 +140,29 @@ func (d *Double) putFaults(r httpapi.Request, body []byte) (any, error) {
 	if json.Unmarshal(body, &texts) != nil || texts == nil { // nil: null
 		return nil, httpapi.BadRequest("faults must be a JSON array of objects; [] removes all")
 	}
-	s := d.session.Load()
 	var faults []*ActiveFault
 	for i, text := range texts {
-		f, err := s.decodeFault(text)
+		f, err := d.decodeFault(text)
 		if err != nil {
 			return nil, httpapi.BadRequest(fmt.Sprintf("fault %d: %v", i+1, err))
 		}
 		faults = append(faults, f)
 	}
-	s.setFaults(faults)
+	d.replaceFaults(allFaults, faults...)
 	return d.getFaults(r, nil)
 }
 
 func (d *Double) postFault(_ httpapi.Request, body []byte) (any, error) {
-	s := d.session.Load()
-	f, err := s.decodeFault(body)
-	if err != nil {
-		return nil, err
+	f, err := d.decodeFault(body)
+	if err == nil {
+		d.replaceFaults(noFaults, f)
 	}
-	s.addFault(f)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return f.encodeLocked(), nil
-}
-
-func (d *Double) deleteFaults(httpapi.Request, []byte) (any, error) {
-	d.ClearFaults()
-	return nil, nil
+	return f, err
 }
 
 func (d *Double) deleteFault(r httpapi.Request, _ []byte) (any, error) {
 	id := r.PathValue("id")
-	if !d.session.Load().removeFault(id) {
+	if d.replaceFaults(func(f *ActiveFault) bool { return f.id == id }) == nil {
 		return nil, httpapi.NotFound(fmt.Sprintf("there is no fault %.80q; GET /faults lists all", id))
 	}
 	return nil, nil
@@ -194,14 +172,11 @@ func (d *Double) getRequests(w http.ResponseWriter, r httpapi.Request) error {
 	var q Query
 	wait := time.Duration(-1)
 	params := httpapi.ReadQuery(r)
-	params.Func("operation", "must be an operation, such as GET /events, given once", func(v string) bool {
-		q.Operation = v
-		return true
-	})
-	params.Func("user", "must be the ID of a user, given once", func(v string) bool {
-		q.Users = []string{v}
-		return true
-	})
+	q.Operation = params.String("operation", "must be an operation, such as GET /events, given once")
+	user := params.String("user", "must be the ID of a user, given once")
+	if user != "" {
+		q.Users = []string{user}
+	}
 	q.After = params.Int("after", 0, 0, 1<<31-1)
 	count := params.Int("count", -1, 0, maxRequests)
 	params.Func("wait", "must be a duration of at most 60s, such as 5s, given once", func(v string) bool {
@@ -223,57 +198,35 @@ func (d *Double) getRequests(w http.ResponseWriter, r httpapi.Request) error {
 	if err != nil {
 		return err
 	}
-	httpapi.WriteValue(w, 200, struct {
-		Data     []Request `json:"data"`
-		TimedOut bool      `json:"timed_out"`
-	}{found, len(found) < count})
+	httpapi.WriteValue(w, 200, map[string]any{"data": found, "timed_out": len(found) < count})
 	return nil
 }
 
-func (d *Double) deleteRequests(httpapi.Request, []byte) (any, error) {
-	d.ClearRequests()
-	return nil, nil
-}
-
 func (d *Double) getClock(httpapi.Request, []byte) (any, error) {
-	return clock{d.Now()}, nil
+	return map[string]time.Time{"now": d.Now()}, nil
 }
 
-type clock struct {
-	Now time.Time `json:"now"`
-}
-
-// clockRequest has a time to set or a step to take.
-type clockRequest struct {
-	Now     *time.Time     `json:"now"`
-	Advance *time.Duration `json:"advance"`
-}
-
-var clockSchema = schema.Of(clockRequest{}, nil)
-
-func (d *Double) putClock(_ httpapi.Request, body []byte) (any, error) {
-	var in clockRequest
-	problems := clockSchema.Unmarshal(body, &in, schema.New).All()
-	if problems != nil {
-		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
+func (d *Double) putClock(r httpapi.Request, body []byte) (any, error) {
+	var in struct {
+		Now     string            `json:"now"`
+		Advance *httpapi.Duration `json:"advance"`
 	}
-	if (in.Now == nil) == (in.Advance == nil) {
-		return nil, httpapi.BadRequest(`set either now, a date-time, or advance, such as "1h"`)
+	err := httpapi.Decode(body, &in)
+	switch {
+	case err != nil:
+	case (in.Now == "") == (in.Advance == nil):
+		err = httpapi.BadRequest(`set either now, a date-time, or advance, such as "1h"`)
+	case in.Advance != nil:
+		err = d.Advance(time.Duration(*in.Advance))
+	default:
+		now, problem := strict.Time(in.Now)
+		if problem != nil {
+			return nil, httpapi.BadRequest("now " + problem.Error())
+		}
+		err = d.moveClock(func(time.Time) time.Time { return now })
 	}
-	s := d.session.Load()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	next := in.Now
-	if in.Advance != nil {
-		next = new(s.now.Add(*in.Advance))
+	if err != nil {
+		return nil, err
 	}
-	err := s.setClockLocked(*next)
-	return clock{s.now}, err
-}
-
-func (d *Double) postReset(_ httpapi.Request, body []byte) (any, error) {
-	if len(body) > 0 {
-		return nil, httpapi.BadRequest("the body must be empty, because everything is reset")
-	}
-	return nil, d.reset()
+	return d.getClock(r, nil)
 }

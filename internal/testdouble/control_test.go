@@ -3,15 +3,12 @@ package testdouble_test
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,44 +24,53 @@ import (
 const (
 	launch = `{"title":"Launch","start_at":"2030-03-01T18:00:00Z","end_at":"2030-03-01T20:00:00Z"}`
 
-	seed = `[{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}},
+	seed = `[{"key":{"user_id":"usr_owner","secret":"svc_live_owner"}},
+		{"user":{"id":"usr_ada","name":"Ada","email":"ada@example.com"}},
 		{"key":{"user_id":"usr_ada","secret":"svc_live_ada"}}]`
 )
 
 // service is a double with its control API on a port.
 type service struct {
-	t      *testing.T
-	double *testdouble.Double
-	url    string
+	t        *testing.T
+	double   *testdouble.Double
+	problems *testdouble.Problems
+	url      string
+	resets   int
 }
 
-func newDouble(key string) (*testdouble.Double, error) {
-	var store *events.Store
-	return testdouble.New(testdouble.Config{
-		BasePath: events.BasePath,
-		NewServer: func(now func() time.Time, newID func(kind, owner string) string) testdouble.Server {
-			store = events.NewStore(&events.Config{Now: now, NewID: newID})
-			return events.New(store).(testdouble.Server)
-		},
-		Seed: func(testdouble.Server) error { return store.ApplyJSON([]byte(seed)) },
-		Key:  key,
-	})
+// newDouble returns a double of the API over the seed, and its handler. Its first user has a key.
+func newDouble(t *testing.T, p *testdouble.Problems) (*testdouble.Double, http.Handler) {
+	t.Helper()
+	d, err := testdouble.New(testdouble.DefaultStart, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID})
+	handler, err := d.Wrap(testdouble.NewAPI(store))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.ApplyJSON([]byte(seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, handler
 }
 
 func start(t *testing.T) *service {
 	t.Helper()
-	d, err := newDouble("svc_live_owner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := &service{t: t, problems: &testdouble.Problems{}}
+	d, api := newDouble(t, s.problems)
+	s.double = d
 	mux := http.NewServeMux()
-	mux.Handle("/", d)
-	mux.Handle(testdouble.ControlPath+"/", d.Control())
+	mux.Handle("/", api)
+	mux.Handle(testdouble.ControlPath+"/", d.Control(func() error { s.resets++; return nil }))
 	srv := httptest.NewUnstartedServer(mux)
 	srv.Config = httpapi.NewServer(mux)
 	srv.Start()
 	t.Cleanup(srv.Close)
-	return &service{t, d, srv.URL}
+	s.url = srv.URL
+	return s
 }
 
 // send sends a request with "Name: value" headers, and returns the status and the body of the response. It
@@ -173,10 +179,10 @@ func TestControlFaults(t *testing.T) {
 		first = `"operation":"GET /events/{id}","status":200,"body":"[]",` +
 			`"header":{"Date":[],"X-A":["b","c"]},"drop_request":false,` +
 			`"drop_response":false,"cut_response":false,"skip":1,"times":2,"user":"usr_ada",` +
-			`"path":"/events/evt_7","hits":0,"patch":null,"delay":"1ms"}`
+			`"path":"/events/evt_7","patch":null,"delay":"1ms","hits":0}`
 		second = `"operation":"GET /events","status":0,"body":"","header":null,` +
 			`"drop_request":false,"drop_response":false,"cut_response":false,"skip":0,"times":0,"user":"",` +
-			`"path":"","hits":0,"patch":{"data":{"a":[1.50,null]}},"delay":"0s"}`
+			`"path":"","patch":{"data":{"a":[1.50,null]}},"delay":"0s","hits":0}`
 	)
 	s.equal("POST", s.control("POST /faults", `{`+first, 201), `{"id":"flt_1",`+first)
 	s.equal("POST", s.control("POST /faults", `{"id":"x",`+second, 201), `{"id":"flt_2",`+second)
@@ -202,7 +208,6 @@ func TestControlDelay(t *testing.T) {
 		{"DELETE /faults/flt_1", "", 204},
 		{"DELETE /faults", "", 204},
 		{"PUT /faults", "[]", 200},
-		{"POST /reset", "", 204},
 	} {
 		t.Run(removal.request, func(t *testing.T) {
 			s := start(t)
@@ -214,6 +219,30 @@ func TestControlDelay(t *testing.T) {
 			if status := <-done; status != 200 {
 				t.Errorf("status: got %d, want 200", status)
 			}
+		})
+	}
+}
+
+// A fault that never applied is a problem, unless it was removed.
+func TestControlUnusedFaults(t *testing.T) {
+	const fault = `{"operation":"GET /events","status":500}`
+	for _, tt := range []struct {
+		request, body string
+		status        int
+		want          string // problems
+	}{
+		{"GET /faults", "", 200, "[{fault that never applied status 500 for GET /events}]"},
+		{"DELETE /faults/flt_1", "", 204, "[]"},
+		{"DELETE /faults", "", 204, "[]"},
+		{"PUT /faults", "[]", 200, "[]"},
+		{"PUT /faults", "[" + fault + "]", 200, "[{fault that never applied status 500 for GET /events}]"},
+	} {
+		t.Run(tt.request+tt.body, func(t *testing.T) {
+			s := start(t)
+			s.control("POST /faults", fault, 201)
+			s.control(tt.request, tt.body, tt.status)
+			s.double.Close()
+			s.equal("problems", fmt.Sprint(s.problems.All()), tt.want)
 		})
 	}
 }
@@ -279,13 +308,10 @@ func TestControlRequests(t *testing.T) {
 // TestControlWait tests that the longest wait outlasts the server's timeouts.
 func TestControlWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, err := newDouble("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		d, _ := newDouble(t, &testdouble.Problems{})
 		client, server := net.Pipe()
 		defer client.Close()
-		go httpapi.ServeConn(httpapi.NewServer(d.Control()), server)
+		go httpapi.ServeConn(httpapi.NewServer(d.Control(nil)), server)
 		io.WriteString(client, "GET /_control/requests?count=1&wait=60s HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		start := time.Now()
 		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
@@ -312,73 +338,11 @@ func TestControlClock(t *testing.T) {
 	}
 }
 
-// TestReset tests that a reset returns to the state at the start, whatever requests are in flight.
-func TestReset(t *testing.T) {
+func TestControlReset(t *testing.T) {
 	s := start(t)
-	state := func() (text string) {
-		for _, request := range []string{"GET /records", "GET /faults", "GET /requests", "GET /clock"} {
-			text += s.control(request, "", 200) + "\n"
-		}
-		return text
-	}
-	want := state()
-	var creators sync.WaitGroup
-	for range 4 {
-		creators.Go(func() {
-			for range 20 {
-				if status := s.call("POST /events/create"); status != 201 {
-					t.Errorf("status of a create during resets: got %d, want 201", status)
-				}
-			}
-		})
-	}
-	for range 10 {
-		s.control("POST /reset", "", 204)
-		s.control("POST /keys", `{"name":"Grace"}`, 201)
-		s.control("PUT /clock", `{"advance":"1h"}`, 200)
-		s.control("POST /faults", `{"operation":"GET /users/me","drop_request":true}`, 201)
-	}
-	creators.Wait()
 	s.control("POST /reset", "", 204)
-	s.equal("state after a reset", state(), want)
-	s.call("POST /events/create")
-	if got := s.control("GET /records", "", 200); !strings.Contains(got, `"id":"evt_owner_000001"`) {
-		t.Errorf("after a reset and a create: GET /records: got %s, want evt_owner_000001", got)
-	}
-}
-
-// TestResetFails tests that a double whose seed can't be applied again stays as it is.
-func TestResetFails(t *testing.T) {
-	var log strings.Builder
-	seeds := 0
-	d, err := testdouble.New(testdouble.Config{
-		NewServer: func(now func() time.Time, newID func(kind, owner string) string) testdouble.Server {
-			return events.New(events.NewStore(&events.Config{Now: now, NewID: newID})).(testdouble.Server)
-		},
-		Seed: func(testdouble.Server) error {
-			seeds++
-			if seeds > 1 {
-				return errors.New("the seed is gone")
-			}
-			return nil
-		},
-		Logger: slog.New(slog.NewTextHandler(&log, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := d.Server()
-	r := httptest.NewRequest("POST", "http://localhost"+testdouble.ControlPath+"/reset", nil)
-	w := httptest.NewRecorder()
-	d.Control().ServeHTTP(w, r)
-	if w.Code != 500 {
-		t.Errorf("status: got %d, want 500", w.Code)
-	}
-	if d.Server() != want {
-		t.Error("server after a reset that failed: got another one, want the same")
-	}
-	if got := log.String(); !strings.Contains(got, "the seed is gone") {
-		t.Errorf("log: got %s, want the cause", got)
+	if s.resets != 1 {
+		t.Errorf("resets: got %d, want 1", s.resets)
 	}
 }
 
@@ -395,16 +359,18 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /reset?user=usr_ada", "", 400, "query parameter"},
 		{"POST /reset", `{"user":"usr_ada"}`, 400, "must be empty"},
 		{"POST /keys", `{}`, 400, "name is required"},
-		{"POST /keys", `{"name":"Ada","email":"a@example.com"}`, 400, "email is not known"},
+		{"POST /keys", `{"name":"Ada","email":"a@example.com"}`, 400,
+			`\"email\" is not known: the fields are name, user_id`},
 		{"POST /keys", `{"name":"Ada","user_id":"usr_ada"}`, 400, "exclude each other"},
 		{"POST /keys", `{"user_id":"usr_x"}`, 404, "usr_x"},
 		{"POST /records", `[{"user":{}}]`, 400, "record 1: user"},
 		{"PUT /faults", `null`, 400, "faults must be a JSON array"},
 		{"PUT /faults", `[1]`, 400, "fault 1: "},
 		{"PUT /faults", strings.Repeat(" ", 1<<20) + "[]", 413, "at most 1 MiB"},
-		{"POST /faults", `{"status":500}`, 400, "operation is required"},
+		{"POST /faults", `{"status":500}`, 400, `operation \"\" is not known: it must be one of `},
 		{"POST /faults", `{"operation":"GET /event","status":500}`, 400, "it must be one of GET /users/me, "},
-		{"POST /faults", `{"operation":"GET /events","kind":1}`, 400, "kind is not known"},
+		{"POST /faults", `{"operation":"GET /events","kind":1}`, 400,
+			`\"kind\" is not known: the fields are id, operation, status, `},
 		{"POST /faults", `{"operation":"GET /events","delay":200}`, 400, "delay must be a string"},
 		{"POST /faults", `{"operation":"GET /events","header":{"X-A":"b"}}`, 400, `header must have a list`},
 		{"POST /faults", `{"operation":"GET /events","patch":"{}"}`, 400, "patch must be a JSON object"},
@@ -435,11 +401,8 @@ func TestControlRefuses(t *testing.T) {
 // Web pages can't use the control API, except for the inspector. A browser sends Origin with every request
 // that a script or a form of a page sends, but for a GET to the page's own host.
 func TestControlAccess(t *testing.T) {
-	d, err := newDouble("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	control := d.Control()
+	d, _ := newDouble(t, &testdouble.Problems{})
+	control := d.Control(nil)
 	for _, tt := range []struct {
 		host    string
 		origins []string
@@ -490,13 +453,5 @@ func TestControlAccess(t *testing.T) {
 				t.Errorf("Access-Control-Allow-Origin: got %q, want none", allow)
 			}
 		})
-	}
-}
-
-// TestKey tests that the seed can't have a chosen key of another user.
-func TestKey(t *testing.T) {
-	_, err := newDouble("svc_live_ada")
-	if err == nil {
-		t.Error("New with a key of another user: got no error, want one")
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"example.com/events/internal/httpapi"
-	"example.com/events/internal/schema"
 	"example.com/events/internal/strict"
 )
 
@@ -22,12 +21,12 @@ import (
 // fault does to a request is in serve.go.
 
 // Fault says what goes wrong with a request whose key, route and method are right. Package eventstest
-// documents its fields. In JSON, Patch is an object and Delay a string such as "200ms".
+// documents its fields.
 type Fault struct {
 	Status       int           `json:"status"`
 	Body         string        `json:"body"`
-	Header       http.Header   `json:"header" schema:"json"`
-	Patch        string        `json:"patch" schema:"json"`
+	Header       http.Header   `json:"header"`
+	Patch        string        `json:"patch"`
 	Delay        time.Duration `json:"delay"`
 	DropRequest  bool          `json:"drop_request"`
 	DropResponse bool          `json:"drop_response"`
@@ -41,35 +40,26 @@ type Fault struct {
 // String returns the effects of the fault: "status 503, delay 200ms", "drop_request" or "patch, header".
 func (f Fault) String() string {
 	effects := f.outcomes()
-	if f.Status != 0 {
-		effects[slices.Index(effects, "status")] = fmt.Sprint("status ", f.Status)
-	}
 	if len(f.Header) > 0 {
 		effects = append(effects, "header")
 	}
 	if f.Delay > 0 {
 		effects = append(effects, fmt.Sprint("delay ", f.Delay))
 	}
-	return strings.Join(effects, ", ")
+	return strings.Replace(strings.Join(effects, ", "), "status", fmt.Sprint("status ", f.Status), 1)
 }
 
 // outcomes returns the names of the fields that decide about the request and its response.
-func (f *Fault) outcomes() (names []string) {
-	for _, outcome := range []struct {
-		name string
-		set  bool
-	}{
-		{"drop_response", f.DropResponse},
-		{"status", f.Status != 0},
-		{"patch", f.Patch != ""},
-		{"drop_request", f.DropRequest},
-		{"cut_response", f.CutResponse},
-	} {
-		if outcome.set {
-			names = append(names, outcome.name)
-		}
+func (f *Fault) outcomes() []string {
+	outcomes := map[string]bool{
+		"status":        f.Status != 0,
+		"patch":         f.Patch != "",
+		"drop_request":  f.DropRequest,
+		"drop_response": f.DropResponse,
+		"cut_response":  f.CutResponse,
 	}
-	return names
+	maps.DeleteFunc(outcomes, func(_ string, set bool) bool { return !set })
+	return slices.Sorted(maps.Keys(outcomes))
 }
 
 // responds reports whether a request that matches the fault gets a response, or a part of one.
@@ -108,7 +98,8 @@ func (f *Fault) problems() (problems []string) {
 	refuseIf(f.Status != 0 && (f.Status < minStatus || f.Status > 599 || bodiless),
 		"status must be 400 to 599, or with body 200 to 599, but not 204, 205 or 304")
 	refuseIf(f.Body != "" && f.Status == 0, "body needs status: also set status")
-	refuseIf(f.Patch != "" && !isObject(f.Patch),
+	patch, err := strict.Parse([]byte(f.Patch))
+	refuseIf(f.Patch != "" && (err != nil || patch.Kind != strict.Object),
 		`patch must be a JSON object of at most 1,000 values, such as {"title":null}`)
 	for _, name := range slices.Sorted(maps.Keys(f.Header)) {
 		field := name + ": " + strings.Join(f.Header[name], ", ")
@@ -119,53 +110,43 @@ func (f *Fault) problems() (problems []string) {
 	return problems
 }
 
-func isObject(text string) bool {
-	v, err := strict.Parse([]byte(text))
-	return err == nil && v.Kind == strict.Object
-}
-
 // ActiveFault is a fault that was added to a double.
 type ActiveFault struct {
 	Fault
-	session   *session
+	double    *Double
 	id        string // such as flt_1
 	operation string
 	active    context.Context // done when the fault is removed
 	remove    context.CancelFunc
 
-	matches int // number of requests that matched, including skipped ones; the session's mutex guards it
+	matches int // number of requests that matched, including skipped ones; the double's mutex guards it
 }
 
 // AddFault adds a fault for an operation after all others.
 func (d *Double) AddFault(operation string, f Fault) (*ActiveFault, error) {
-	s := d.session.Load()
-	active, err := s.newFault(operation, f)
-	if err != nil {
-		return nil, err
+	active, err := d.newFault(operation, f)
+	if err == nil {
+		d.replaceFaults(noFaults, active)
 	}
-	s.addFault(active)
-	return active, nil
+	return active, err
 }
-
-// ClearFaults removes all faults. Requests that are delayed get their responses.
-func (d *Double) ClearFaults() { d.session.Load().setFaults(nil) }
 
 // Hits returns the number of requests that the fault was applied to.
 func (f *ActiveFault) Hits() int {
-	f.session.mu.Lock()
-	defer f.session.mu.Unlock()
-	return f.hitsLocked()
+	f.double.mu.Lock()
+	defer f.double.mu.Unlock()
+	return max(0, f.matches-f.Skip)
 }
 
-func (f *ActiveFault) hitsLocked() int { return max(0, f.matches-f.Skip) }
-
 // Clear removes the fault. Requests that it delays get their responses.
-func (f *ActiveFault) Clear() { f.session.removeFault(f.id) }
+func (f *ActiveFault) Clear() {
+	f.double.replaceFaults(func(other *ActiveFault) bool { return other == f })
+}
 
 // newFault returns a fault, or an error with all its problems.
-func (s *session) newFault(operation string, f Fault) (*ActiveFault, error) {
+func (d *Double) newFault(operation string, f Fault) (*ActiveFault, error) {
 	problems := f.problems()
-	unknown := s.checkOperation(operation)
+	unknown := d.checkOperation(operation)
 	if unknown != nil {
 		problems = append([]string{unknown.Error()}, problems...)
 	}
@@ -173,10 +154,10 @@ func (s *session) newFault(operation string, f Fault) (*ActiveFault, error) {
 	pathOK, _ := path.Match(strings.ReplaceAll(pattern, "{id}", "?*"), f.Path)
 	if unknown == nil && f.Path != "" && !pathOK {
 		problems = append(problems, fmt.Sprintf("path %.80q must have the form %s, without %s",
-			f.Path, pattern, s.basePath))
+			f.Path, pattern, d.api.Mux().Base()))
 	}
 	if f.User != "" {
-		err := s.checkUser(f.User)
+		err := d.checkUser(f.User)
 		if err != nil {
 			problems = append(problems, err.Error())
 		}
@@ -187,55 +168,38 @@ func (s *session) newFault(operation string, f Fault) (*ActiveFault, error) {
 	f.Header = f.Header.Clone() // the caller may change it later
 	active, remove := context.WithCancel(context.Background())
 	active.Done() // creates its channel here, not in the synctest bubble of a request
-	return &ActiveFault{Fault: f, session: s, operation: operation, active: active, remove: remove}, nil
+	return &ActiveFault{Fault: f, double: d, operation: operation, active: active, remove: remove}, nil
 }
 
-// addFault adds a fault after all others.
-func (s *session) addFault(f *ActiveFault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.addFaultLocked(f)
-}
-
-func (s *session) addFaultLocked(f *ActiveFault) {
-	s.faultIDs++
-	f.id = fmt.Sprint("flt_", s.faultIDs)
-	s.faults = append(s.faults, f)
-}
-
-// setFaults replaces all faults.
-func (s *session) setFaults(faults []*ActiveFault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range s.faults {
-		f.remove()
+// replaceFaults removes the faults that match, and adds others. It returns the removed faults.
+func (d *Double) replaceFaults(match func(*ActiveFault) bool, added ...*ActiveFault) (old []*ActiveFault) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults = slices.DeleteFunc(d.faults, func(f *ActiveFault) bool {
+		if match(f) {
+			f.remove()
+			old = append(old, f)
+		}
+		return match(f)
+	})
+	for _, f := range added {
+		d.faultIDs++
+		f.id = fmt.Sprint("flt_", d.faultIDs)
+		d.faults = append(d.faults, f)
 	}
-	s.faults = nil
-	for _, f := range faults {
-		s.addFaultLocked(f)
-	}
+	return old
 }
 
-// removeFault removes the fault with an ID, and reports whether there is one.
-func (s *session) removeFault(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.faults, func(f *ActiveFault) bool { return f.id == id })
-	if i < 0 {
-		return false
-	}
-	s.faults[i].remove()
-	s.faults = slices.Delete(s.faults, i, i+1)
-	return true
-}
+func allFaults(*ActiveFault) bool { return true }
+func noFaults(*ActiveFault) bool  { return false }
 
 // takeFault returns the first fault that applies to a request, or nil. It counts the request. The response
 // to a HEAD has no body to cut.
-func (s *session) takeFault(r httpapi.Request) *ActiveFault {
-	requestPath := strings.TrimPrefix(r.URL.Path, s.basePath)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range s.faults {
+func (d *Double) takeFault(r httpapi.Request) *ActiveFault {
+	requestPath := strings.TrimPrefix(r.URL.Path, d.api.Mux().Base())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range d.faults {
 		if f.operation != r.Operation ||
 			f.User != "" && f.User != r.Caller.UserID ||
 			f.Path != "" && f.Path != requestPath ||
@@ -251,46 +215,30 @@ func (s *session) takeFault(r httpapi.Request) *ActiveFault {
 	return nil
 }
 
-// faultJSON is a fault in the control API.
+// faultJSON is a fault in the control API, which ignores ID and Hits in a request. Its Patch and Delay stand
+// for those of Fault, because they have another form in JSON.
 type faultJSON struct {
 	ID        string `json:"id"`
-	Operation string `json:"operation" schema:"required"`
+	Operation string `json:"operation"`
 	Fault
-	Hits int `json:"hits"`
+	Patch json.RawMessage  `json:"patch"`
+	Delay httpapi.Duration `json:"delay"`
+	Hits  int              `json:"hits"`
 }
 
-var faultSchema = schema.Of(faultJSON{}, nil)
-
-// encodeLocked returns the fault for the control API.
-func (f *ActiveFault) encodeLocked() json.RawMessage {
-	return strict.Encode(struct {
-		faultJSON
-		Patch json.RawMessage `json:"patch"`
-		Delay string          `json:"delay"`
-	}{
-		faultJSON: faultJSON{ID: f.id, Operation: f.operation, Fault: f.Fault, Hits: f.hitsLocked()},
-		Patch:     json.RawMessage(cmp.Or(f.Patch, "null")),
-		Delay:     f.Delay.String(),
-	})
+// MarshalJSON implements [json.Marshaler].
+func (f *ActiveFault) MarshalJSON() ([]byte, error) {
+	patch, delay := json.RawMessage(cmp.Or(f.Patch, "null")), httpapi.Duration(f.Delay)
+	return strict.Encode(faultJSON{f.id, f.operation, f.Fault, patch, delay, f.Hits()}), nil
 }
 
-// decodeFault decodes a fault of the control API. It ignores id and hits, so clients can send faults
-// that the control API has returned.
-func (s *session) decodeFault(text []byte) (*ActiveFault, error) {
+func (d *Double) decodeFault(text []byte) (*ActiveFault, error) {
 	var in faultJSON
-	problems := faultSchema.Unmarshal(text, &in, schema.New).All()
-	if problems != nil {
-		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
-	}
-	var rest struct { // the fields that the schema leaves out
-		Header http.Header
-		Patch  json.RawMessage
-	}
-	err := json.Unmarshal(text, &rest)
+	err := httpapi.Decode(text, &in)
 	if err != nil {
-		return nil, httpapi.BadRequest(`header must have a list of strings for each name: {"X-A":["b"]}`)
+		return nil, err
 	}
-	in.Header = rest.Header
-	in.Patch = strings.TrimPrefix(string(rest.Patch), "null")
-	return s.newFault(in.Operation, in.Fault)
+	in.Fault.Patch = strings.TrimPrefix(string(in.Patch), "null")
+	in.Fault.Delay = time.Duration(in.Delay)
+	return d.newFault(in.Operation, in.Fault)
 }

@@ -1,7 +1,9 @@
 package testdouble
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -44,9 +46,10 @@ func (r Request) String() string {
 		text += " of " + r.User
 	}
 	text += fmt.Sprint(": ", r.Status)
-	message := errorMessage(r.Response)
-	if r.Status >= 400 && message != "" {
-		text += ": " + message
+	var e struct{ Error struct{ Message string } }
+	json.Unmarshal([]byte(r.Response), &e) // a response in another form has no message
+	if e.Error.Message != "" {
+		text += ": " + e.Error.Message
 	}
 	if r.Fault != "" {
 		text += " (" + r.Fault + ")"
@@ -54,24 +57,25 @@ func (r Request) String() string {
 	return text
 }
 
-// addRequest adds a request to the journal.
-func (s *session) addRequest(r *Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seq++
-	r.Seq = s.seq
-	if len(s.requests) == maxRequests {
-		s.requests = slices.Delete(s.requests, 0, 1)
+// addRequest adds a request to the journal. The request must not change afterwards.
+func (d *Double) addRequest(r *Request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seq++
+	d.changes++
+	r.Seq = d.seq
+	if len(d.requests) == maxRequests {
+		d.requests = slices.Delete(d.requests, 0, 1)
 	}
-	s.requests = append(s.requests, *r)
+	d.requests = append(d.requests, r)
 }
 
 // ClearRequests empties the journal.
 func (d *Double) ClearRequests() {
-	s := d.session.Load()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requests = nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.changes++
+	d.requests = nil
 }
 
 // Query selects requests of the journal.
@@ -81,55 +85,59 @@ type Query struct {
 	After     int      // least Seq, exclusive
 }
 
-// pollInterval is the time between two reads of the journal by [Double.Requests].
+func (q *Query) matches(r *Request) bool {
+	return r.Seq > q.After &&
+		(q.Operation == "" || q.Operation == r.Operation) &&
+		(q.Users == nil || slices.Contains(q.Users, r.User))
+}
+
+// pollInterval is the time between two looks of [Double.Requests] at the number of changes. No channel wakes
+// it, because a bubble of [testing/synctest] can't share one with goroutines outside.
 const pollInterval = time.Millisecond
 
 // Requests returns the requests that the query selects, oldest first, as soon as there are n of them, or
 // when ctx is done. It returns an error if the query has an unknown operation or user.
 func (d *Double) Requests(ctx context.Context, n int, q Query) ([]Request, error) {
-	err := d.session.Load().checkQuery(q)
+	err := d.checkQuery(q)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		found := d.session.Load().find(q) // also after a reset
-		if len(found) >= n || ctx.Err() != nil {
-			for i := range found {
-				found[i].Header = found[i].Header.Clone() // the caller may change them
-				found[i].ResponseHeader = found[i].ResponseHeader.Clone()
-			}
-			return found, nil
-		}
+	found, changes := d.find(q, -1)
+	for len(found) < n && ctx.Err() == nil {
 		time.Sleep(pollInterval)
+		newer, now := d.find(q, changes)
+		if now != changes {
+			found, changes = newer, now
+		}
 	}
+	requests := make([]Request, len(found))
+	for i, r := range found {
+		requests[i] = *r
+		requests[i].Header = r.Header.Clone() // the caller may change them
+		requests[i].ResponseHeader = r.ResponseHeader.Clone()
+	}
+	return requests, nil
 }
 
-func (s *session) checkQuery(q Query) error {
+func (d *Double) checkQuery(q Query) (err error) {
 	if q.Operation != "" {
-		err := s.checkOperation(q.Operation)
-		if err != nil {
-			return err
-		}
+		err = d.checkOperation(q.Operation)
 	}
 	for _, id := range q.Users {
-		err := s.checkUser(id)
-		if err != nil {
-			return err
-		}
+		err = cmp.Or(err, d.checkUser(id))
 	}
-	return nil
+	return err
 }
 
-func (s *session) find(q Query) []Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found := []Request{}
-	for _, r := range s.requests {
-		if r.Seq > q.After &&
-			(q.Operation == "" || q.Operation == r.Operation) &&
-			(q.Users == nil || slices.Contains(q.Users, r.User)) {
+// find returns the requests that the query selects, and the number of changes of the journal. It doesn't look
+// at the journal if that number is still the same as known.
+func (d *Double) find(q Query, known int) (found []*Request, changes int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.requests {
+		if d.changes != known && q.matches(r) {
 			found = append(found, r)
 		}
 	}
-	return found
+	return found, d.changes
 }

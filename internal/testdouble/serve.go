@@ -2,6 +2,7 @@ package testdouble
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -30,36 +31,26 @@ var extraPaths = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
 // exchange is a request and its response.
 type exchange struct {
 	response
-	session *session
 	request Request      // journal entry
 	fault   *ActiveFault // fault that applies, or nil
 }
 
-// ServeHTTP serves the API. Each connection serves one request. Otherwise clients resend a request by
-// themselves if a connection that was used before is closed, and a fault applies to both.
-func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Connection", "close")
-	if slices.Contains(extraPaths, r.URL.Path) {
-		d.session.Load().server.ServeHTTP(w, r)
-		return
-	}
-	x := newExchange(d.session.Load(), r)
-	var body bytes.Buffer
-	r.Body = io.NopCloser(io.TeeReader(r.Body, &body))
-	x.session.server.ServeHTTP(x, r) // calls intercept
-	io.CopyN(io.Discard, r.Body, maxUnread)
-	x.request.Body = string(body.Next(maxBody))
-	d.record(x, r.Pattern)
-	x.wait(w, r)
-	x.send(w)
+// Wrap makes d a double of an API, adds the first user and returns the handler.
+//
+// Each connection serves one request. Otherwise clients resend a request by themselves if a connection that
+// was used before is closed, and a fault applies to both.
+func (d *Double) Wrap(api API) (http.Handler, error) {
+	d.api = api
+	api.Mux().Intercept = d.intercept
+	return http.HandlerFunc(d.serve), api.AddUser(OwnerID, "Test Owner", "owner"+mailDomain)
 }
 
-func newExchange(s *session, r *http.Request) *exchange {
-	return &exchange{
+func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Connection", "close")
+	x := &exchange{
 		response: response{header: http.Header{}},
-		session:  s,
 		request: Request{
-			Time:     s.time(),
+			Time:     d.Now(),
 			Received: time.Now().UTC(),
 			Method:   r.Method,
 			Path:     r.URL.EscapedPath(),
@@ -67,31 +58,40 @@ func newExchange(s *session, r *http.Request) *exchange {
 			Header:   r.Header.Clone(),
 		},
 	}
+	var body bytes.Buffer
+	r.Body = io.NopCloser(io.TeeReader(r.Body, &body))
+	d.api.ServeHTTP(x, r) // calls intercept
+	io.CopyN(io.Discard, r.Body, maxUnread)
+	x.request.Body = string(body.Next(maxBody))
+	d.record(x, r.Pattern)
+	x.wait(w, r)
+	x.send(w)
 }
 
-// intercept carries out a request whose key, route and method are right, and writes its response, as
-// the first matching fault says.
-func intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
+// intercept handles a valid request and writes its response, as the first matching fault says.
+func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
 	x := w.(*exchange)
 	x.request.User = r.Caller.UserID
-	x.fault = x.session.takeFault(r)
-	carryOut := func(w http.ResponseWriter) {
+	x.fault = d.takeFault(r)
+	handle := func(w http.ResponseWriter) {
 		next(w, r.WithContext(context.WithoutCancel(r.Context())))
 	}
 	if x.fault == nil {
-		carryOut(x)
+		handle(x)
 		return
 	}
 	f := &x.fault.Fault
 	if f.DropResponse && f.Status != 0 {
-		carryOut(&response{header: http.Header{}})
+		handle(&response{header: http.Header{}})
 	}
 	switch {
 	case f.DropRequest:
+		clear(x.header) // which the API has set before
+		return
 	case f.Status != 0:
 		x.write(f)
 	default:
-		carryOut(x)
+		handle(x)
 	}
 	if f.Patch != "" {
 		x.body = merge(x.body, f.Patch)
@@ -105,69 +105,59 @@ func intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) 
 }
 
 // requiredHeaders are the headers that openapi.json requires for a status.
-var requiredHeaders = map[int][2]string{
-	401: {"WWW-Authenticate", `Bearer realm="events"`},
-	405: {"Allow", "OPTIONS"},
-	415: {"Accept", "application/json"},
-	429: {"Retry-After", "1"},
-	503: {"Retry-After", "1"},
+var requiredHeaders = map[int]http.Header{
+	401: {"Www-Authenticate": {`Bearer realm="events"`}},
+	405: {"Allow": {"OPTIONS"}},
+	415: {"Accept": {"application/json"}},
+	429: {"Retry-After": {"1"}},
+	503: {"Retry-After": {"1"}},
+}
+
+// mediaTypes are the types of bodies by their first character. Others are plain text.
+var mediaTypes = map[byte]string{
+	'<': "text/html; charset=utf-8",
+	'{': "application/json",
+	'[': "application/json",
 }
 
 // write writes the response of a fault with a status.
 func (x *exchange) write(f *Fault) {
-	required, ok := requiredHeaders[f.Status]
-	if ok {
-		x.header.Set(required[0], required[1])
+	maps.Copy(x.header, requiredHeaders[f.Status])
+	switch {
+	case f.Body != "":
+		x.header.Set("Content-Type", cmp.Or(mediaTypes[f.Body[0]], "text/plain; charset=utf-8"))
+		x.header.Set("Content-Length", strconv.Itoa(len(f.Body)))
+		x.WriteHeader(f.Status)
+		io.WriteString(x, f.Body)
+	case f.DropResponse:
+		httpapi.NewError(f.Status, "a test fault replaced the response; the request was handled").Write(x)
+	default:
+		httpapi.NewError(f.Status, "a test fault refused this request; it was not handled").Write(x)
 	}
-	if f.Body == "" {
-		message := "a test fault refused this request; it was not carried out"
-		if f.DropResponse {
-			message = "a test fault replaced the response; the request was carried out"
-		}
-		httpapi.NewError(f.Status, message).Write(x)
-		return
-	}
-	contentType := "text/plain; charset=utf-8"
-	switch f.Body[0] {
-	case '<':
-		contentType = "text/html; charset=utf-8"
-	case '{', '[':
-		contentType = "application/json"
-	}
-	x.header.Set("Content-Type", contentType)
-	x.header.Set("Content-Length", strconv.Itoa(len(f.Body)))
-	x.status = f.Status
-	x.body = []byte(f.Body)
 }
 
 // record adds a request, whose route has a pattern, to the journal. An unknown route is a problem.
 func (d *Double) record(x *exchange, pattern string) {
-	method, path, known := strings.Cut(pattern, " "+d.config.BasePath)
-	if known {
-		x.request.Operation = method + " " + path
-	}
-	x.request.Status = x.status
-	x.request.ResponseHeader = http.Header{}
-	if x.status != 0 {
-		x.request.ResponseHeader = x.header.Clone()
-	}
-	if x.request.Method != "HEAD" {
-		x.request.Response = string(x.body[:min(len(x.body), maxBody)])
-	}
-	if x.fault != nil {
-		x.request.Fault = x.fault.String()
-	}
-	x.session.addRequest(&x.request)
-	refused := x.status == 404 || x.status == 405
-	if known || !refused || x.request.Method == "OPTIONS" || d.config.AllowUnknownRoutes {
+	r := &x.request
+	if slices.Contains(extraPaths, r.Path) {
 		return
 	}
-	text := x.request.String()
-	d.config.Logger.Warn("request to an unknown route", "request", text)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.problems) < maxProblems {
-		d.problems = append(d.problems, "request "+text)
+	method, path, known := strings.Cut(pattern, " "+d.api.Mux().Base())
+	if known {
+		r.Operation = method + " " + path
+	}
+	if x.fault != nil {
+		r.Fault = x.fault.String()
+	}
+	r.Status = x.status
+	r.ResponseHeader = x.header.Clone()
+	if r.Method != "HEAD" {
+		r.Response = string(x.body[:min(len(x.body), maxBody)])
+	}
+	d.addRequest(r)
+	refused := x.status == 404 || x.status == 405
+	if !known && refused && r.Method != "OPTIONS" {
+		d.problems.add(d.problems.AllowUnknownRoutes, UnknownRoute, r.String())
 	}
 }
 
@@ -179,8 +169,7 @@ func (x *exchange) wait(w http.ResponseWriter, r *http.Request) {
 	httpapi.DisableWriteTimeout(w)
 	ctx, cancel := context.WithTimeout(r.Context(), x.fault.Delay)
 	defer cancel()
-	stop := context.AfterFunc(x.fault.active, cancel)
-	defer stop()
+	defer context.AfterFunc(x.fault.active, cancel)()
 	<-ctx.Done()
 }
 
@@ -214,18 +203,9 @@ func (w *response) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// errorMessage returns the message in the API's form of errors, or "" if the body has another form.
-func errorMessage(body string) string {
-	var e struct {
-		Error struct{ Message string }
-	}
-	json.Unmarshal([]byte(body), &e)
-	return e.Error.Message
-}
-
 // merge returns a JSON text with the fields of a patch, which is a JSON object.
 func merge(text []byte, patch string) []byte {
-	return strict.Encode(mergeValue(decode(text), decode([]byte(patch))))
+	return strict.Encode(mergeValue(parse(text), parse([]byte(patch))))
 }
 
 // mergeValue merges a patch into a value. An object is merged into an object, and into each element
@@ -250,8 +230,8 @@ func mergeValue(v, patch any) any {
 	return patch
 }
 
-// decode decodes a JSON text, and keeps numbers as they are written.
-func decode(text []byte) (v any) {
+// parse parses a JSON text, and keeps numbers as they are written.
+func parse(text []byte) (v any) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	d.Decode(&v) // a text that isn't JSON is null

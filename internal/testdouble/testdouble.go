@@ -2,280 +2,197 @@
 // keys are the same on every run, faults make requests fail, and a journal keeps the requests. The
 // control API makes these features available to tests in any language.
 //
+// A [Double] comes first, because a store needs its clock and its IDs:
+//
+//	d, err := testdouble.New(start, problems)
+//	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID})
+//	handler, err := d.Wrap(testdouble.NewAPI(store))
+//
 // A request is served in four steps:
 //
-//  1. Let the server check the key, route and method, and take the first fault that matches.
-//  2. Carry the request out, unless the fault says not to, and keep the response in memory. Change
-//     the response as the fault says.
-//  3. Add the request to the journal, and wait for the delay of the fault.
+//  1. Let the API check the key, route and method, and take the first fault that matches.
+//  2. Handle the request, unless the fault says not to, and keep the response in memory. Change the
+//     response as the fault says.
+//  3. Add the request to the journal, and wait for the fault's delay.
 //  4. Send the response, or close the connection.
 //
-// The request is carried out whether or not its client waits. So a client that gives up during a
-// delay has created its event, as with a real server.
+// The request is handled whether or not its client waits. So a client that gives up during a delay
+// has created its event, as with a real server.
 package testdouble
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"example.com/events/internal/httpapi"
-	"example.com/events/internal/strict"
 )
 
 // OwnerID is the ID of the first user.
 const OwnerID = "usr_owner"
 
-// DefaultStart is the initial time of the clock unless [Config.Start] is set.
+// DefaultStart is the usual initial time of the clock.
 var DefaultStart = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Server is the handler of the API: events.New returns one.
-type Server interface {
+// API is the API over a store.
+type API interface {
 	http.Handler
-	// Mux returns the handler of the API's operations.
-	Mux() *httpapi.Mux
-	// Operator returns the handler of the operator's routes for keys and records.
-	Operator() http.Handler
+	Mux() *httpapi.Mux                    // of the operations
+	Operator() http.Handler               // of the operator's routes
+	User(id string) string                // in JSON; "" if there is no such user
+	AddUser(id, name, email string) error // a new user
+	IssueKey(userID string) (Key, error)  // the error is a 404 if there is no such user
 }
 
-// Config configures a [Double].
-type Config struct {
-	// BasePath is the beginning of the path of every operation.
-	BasePath string
-	// NewServer returns a server without data. Its arguments are the clock, and a function that
-	// returns the unique part of an ID, slug or key of an owner.
-	NewServer func(now func() time.Time, newID func(kind, owner string) string) Server
-	// Seed, if not nil, adds records to a new server, which has only the first user.
-	Seed func(Server) error
-	// Start is the initial time of the clock. If zero, it is [DefaultStart].
-	Start time.Time
-	// Key is the first user's key. If empty, the server issues one.
-	Key string
-	// AllowUnknownRoutes is true if a request to an unknown route isn't a problem.
-	AllowUnknownRoutes bool
-	// Logger receives a warning for each problem. If nil, nothing is logged.
-	Logger *slog.Logger
+// Key is a new API key.
+type Key struct {
+	ID      string `json:"id"`
+	Secret  string `json:"key"`
+	UserID  string `json:"user"`
+	BaseURL string `json:"base_url"` // set by the control API
 }
+
+// NewAPI returns the API over a store, which is an *events.Store. Package events sets NewAPI, because it
+// imports this package.
+var NewAPI func(store any) API
 
 // Double is a test double. It is safe for concurrent use.
 type Double struct {
-	config  Config
-	session atomic.Pointer[session]
+	problems *Problems
+	api      API // set by Wrap
 
-	mu       sync.Mutex // guards problems
-	problems []string
-}
-
-// session is a server with its clock, counters, faults and journal. A reset replaces it. Requests in
-// flight finish in the old session.
-type session struct {
-	basePath string
-	server   Server
-	operator http.Handler
-	key      string // API key of the first user
-
-	mu       sync.Mutex // guards the fields below; not held while the server is called
+	// mu guards the fields below. It isn't held while the API is called, because that calls Now and NewID.
+	mu       sync.Mutex
 	now      time.Time
 	ids      counters
 	faults   []*ActiveFault // in the order they were added
 	faultIDs int            // number of faults added so far
-	requests []Request      // the newest maxRequests, oldest first
+	requests []*Request     // the newest maxRequests, oldest first; none of them changes
 	seq      int            // Seq of the newest request
+	changes  int            // number of changes of requests
 }
 
-// New returns a double. Its server has the first user, the seed and the first user's key.
-func New(c Config) (*Double, error) {
-	if c.Start.IsZero() {
-		c.Start = DefaultStart
-	}
-	c.Start = c.Start.UTC()
-	if c.Start.Year() < 1 || c.Start.Year() > 9999 {
-		return nil, fmt.Errorf("the clock must start in the years 1 to 9999, not at %v", c.Start)
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	d := &Double{config: c}
-	s, err := newSession(c)
-	if err != nil {
-		return nil, err
-	}
-	d.session.Store(s)
-	return d, nil
-}
-
-// reset returns to the state after [New]. Requests that are delayed get their responses.
-func (d *Double) reset() error {
-	s, err := newSession(d.config)
-	if err != nil {
-		return err
-	}
-	d.session.Swap(s).setFaults(nil)
-	return nil
-}
-
-func newSession(c Config) (*session, error) {
-	s := &session{basePath: c.BasePath, now: c.Start, ids: counters{}}
-	s.server = c.NewServer(s.time, s.newID)
-	s.server.Mux().Intercept = intercept
-	s.operator = s.server.Operator()
-	err := s.addUser(OwnerID, "Test Owner", "owner"+mailDomain)
-	if err != nil {
-		return nil, err
-	}
-	if c.Seed != nil {
-		err := c.Seed(s.server)
-		if err != nil {
-			return nil, err
-		}
-	}
-	if c.Key == "" {
-		issued, err := s.issueKey(OwnerID)
-		s.key = issued.Key
-		return s, err
-	}
-	s.key = c.Key
-	err = s.addRecord("key", map[string]string{"user_id": OwnerID, "secret": s.key})
-	if err != nil {
-		return nil, fmt.Errorf("the first user can't have the chosen API key: %w", err)
-	}
-	return s, nil
-}
-
-func (s *session) time() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now
-}
-
-func (s *session) newID(kind, owner string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ids.next(kind, owner)
-}
-
-// operate sends a request to the operator's routes, and returns the body of the response.
-func (s *session) operate(method, path string, body any) ([]byte, error) {
-	r, err := http.NewRequest(method, path, bytes.NewReader(strict.Encode(body)))
-	if err != nil {
-		return nil, err
-	}
-	w := &response{header: http.Header{}}
-	s.operator.ServeHTTP(w, r)
-	if w.status >= 400 {
-		return nil, httpapi.NewError(w.status, errorMessage(string(w.body)))
-	}
-	return w.body, nil
-}
-
-func (s *session) addRecord(kind string, fields map[string]string) error {
-	_, err := s.operate("POST", "/records", []any{map[string]any{kind: fields}})
-	return err
-}
-
-func (s *session) addUser(id, name, email string) error {
-	return s.addRecord("user", map[string]string{"id": id, "name": name, "email": email})
-}
-
-// issuedKey is a new API key.
-type issuedKey struct {
-	ID      string `json:"id"`
-	Key     string `json:"key"`
-	User    string `json:"user"` // ID of its user
-	BaseURL string `json:"base_url,omitempty"`
-}
-
-func (s *session) issueKey(userID string) (issued issuedKey, err error) {
-	body, err := s.operate("POST", "/keys", map[string]string{"user_id": userID})
-	if err != nil {
-		return issued, err
-	}
-	return issued, json.Unmarshal(body, &issued)
-}
-
-// checkUser returns an error unless there is a user with an ID.
-func (s *session) checkUser(id string) error {
-	_, err := s.operate("GET", "/records?user="+url.QueryEscape(id), nil)
-	if err != nil {
-		return httpapi.NotFound(fmt.Sprintf(
-			"user %.80q is not known: use the ID of a user in the store, or leave it out for all", id))
-	}
-	return nil
-}
-
-// checkOperation returns an error unless the API has the operation.
-func (s *session) checkOperation(operation string) error {
-	operations := s.server.Mux().Operations()
-	if !slices.Contains(operations, operation) {
-		return httpapi.BadRequest(fmt.Sprintf("operation %.80q is not known: it must be one of %s",
-			operation, strings.Join(operations, ", ")))
-	}
-	return nil
-}
-
-// Server returns the current server.
-func (d *Double) Server() Server { return d.session.Load().server }
-
-// Key returns the first user's key.
-func (d *Double) Key() string { return d.session.Load().key }
-
-// NewKey creates a user with a key. The user's ID comes from the name: usr_grace from Grace, and
-// usr_grace_2 if that is taken.
-func (d *Double) NewKey(name string) (key, userID string, err error) {
-	issued, err := d.session.Load().newKey(name)
-	return issued.Key, issued.User, err
-}
-
-// newKey creates a user with a key.
-func (s *session) newKey(name string) (issued issuedKey, err error) {
-	if name == "" {
-		return issued, httpapi.BadRequest("name is required: the ID of the user comes from it")
-	}
-	id := s.newID("usr", name)
-	for s.checkUser("usr_"+id) == nil { // the seed has this user
-		id = s.newID("usr", name)
-	}
-	err = s.addUser("usr_"+id, name, id+mailDomain)
-	if err != nil {
-		return issued, err
-	}
-	return s.issueKey("usr_" + id)
+// New returns a double with the initial time of its clock. Call [Double.Wrap] before any method but
+// [Double.Now] and [Double.NewID].
+func New(start time.Time, p *Problems) (*Double, error) {
+	d := &Double{problems: p, ids: counters{}}
+	return d, d.moveClock(func(time.Time) time.Time { return start })
 }
 
 // Now returns the time of the clock.
-func (d *Double) Now() time.Time { return d.session.Load().time() }
+func (d *Double) Now() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.now
+}
 
 // Advance moves the clock forward.
 func (d *Double) Advance(step time.Duration) error {
-	s := d.session.Load()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.setClockLocked(s.now.Add(step))
+	return d.moveClock(func(now time.Time) time.Time { return now.Add(step) })
 }
 
-func (s *session) setClockLocked(now time.Time) error {
-	if now.Before(s.now) || now.Year() > 9999 {
-		return httpapi.BadRequest("the clock is at " + s.now.Format(time.RFC3339Nano) +
-			" and goes forward only, up to the year 9999")
+func (d *Double) moveClock(next func(now time.Time) time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := next(d.now).UTC()
+	if now.Before(d.now) || now.Year() > 9999 {
+		return httpapi.BadRequest("the clock goes forward only, from " + d.now.Format(time.RFC3339Nano) +
+			" up to the year 9999")
 	}
-	s.now = now
+	d.now = now
 	return nil
 }
 
-// maxProblems is the maximum number of problems that [Double.Problems] returns.
-const maxProblems = 100
-
-// Problems returns a sentence for each request to an unknown route, also from before a reset.
-func (d *Double) Problems() []string {
+// NewID returns the unique part of the next ID, slug or key of an owner.
+func (d *Double) NewID(kind, owner string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.problems)
+	return d.ids.next(kind, owner)
+}
+
+// NewKey creates a user with a key. The user's ID comes from the name: usr_grace from Grace, and
+// usr_grace_2 if that is taken.
+func (d *Double) NewKey(name string) (Key, error) {
+	if name == "" {
+		return Key{}, httpapi.BadRequest("name is required: the ID of the user comes from it")
+	}
+	id := d.NewID("usr", name)
+	for d.api.User("usr_"+id) != "" { // the seed has this user
+		id = d.NewID("usr", name)
+	}
+	err := d.api.AddUser("usr_"+id, name, id+mailDomain)
+	if err != nil {
+		return Key{}, err
+	}
+	return d.api.IssueKey("usr_" + id)
+}
+
+// checkUser returns an error unless there is a user with an ID.
+func (d *Double) checkUser(id string) error {
+	if d.api.User(id) != "" {
+		return nil
+	}
+	return httpapi.NotFound(fmt.Sprintf(
+		"user %.80q is not known: use the ID of a user in the store, or leave it out for all", id))
+}
+
+// checkOperation returns an error unless the API has the operation.
+func (d *Double) checkOperation(operation string) error {
+	operations := d.api.Mux().Operations()
+	if slices.Contains(operations, operation) {
+		return nil
+	}
+	return httpapi.BadRequest(fmt.Sprintf("operation %.80q is not known: it must be one of %s",
+		operation, strings.Join(operations, ", ")))
+}
+
+// Close removes all faults. Delayed requests get their responses. A fault that never applied is a problem.
+func (d *Double) Close() {
+	for _, f := range d.replaceFaults(allFaults) {
+		if f.Hits() == 0 {
+			d.problems.add(d.problems.AllowUnusedFaults, UnusedFault, fmt.Sprint(f, " for ", f.operation))
+		}
+	}
+}
+
+// The kinds of problems.
+const (
+	UnknownRoute = "request to an unknown route"
+	UnusedFault  = "fault that never applied"
+)
+
+// Problem is a mistake that a test must not overlook. The text is the request or the fault.
+type Problem struct{ Kind, Text string }
+
+// Problems collects the problems of a double and, after a reset, of those that replace it.
+type Problems struct {
+	AllowUnknownRoutes, AllowUnusedFaults bool         // if true, these aren't problems
+	Logger                                *slog.Logger // receives a warning for each; may be nil
+
+	mu   sync.Mutex // guards list
+	list []Problem
+}
+
+const maxProblems = 100
+
+func (p *Problems) add(allowed bool, kind, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !allowed && p.Logger != nil {
+		p.Logger.Warn(kind, "problem", text)
+	}
+	if !allowed && len(p.list) < maxProblems {
+		p.list = append(p.list, Problem{kind, text})
+	}
+}
+
+// All returns the problems so far.
+func (p *Problems) All() []Problem {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.list)
 }

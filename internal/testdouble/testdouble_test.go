@@ -65,13 +65,13 @@ func TestFaultProblems(t *testing.T) {
 
 		{"nothing", Fault{}, []string{nothing}},
 		{"only limits", Fault{Skip: 1, Times: 1, User: "usr_a", Path: "/events"}, []string{nothing}},
-		{"status, patch", Fault{Status: 503, Patch: "{}"}, []string{"status and patch " + exclusive}},
+		{"status, patch", Fault{Status: 503, Patch: "{}"}, []string{"patch and status " + exclusive}},
 		{"drop_request, cut_response", Fault{DropRequest: true, CutResponse: true},
-			[]string{"drop_request and cut_response " + exclusive}},
+			[]string{"cut_response and drop_request " + exclusive}},
 		{"drop_response, patch", Fault{DropResponse: true, Patch: "{}"},
 			[]string{"drop_response and patch " + exclusive}},
 		{"drop_response, status, cut_response", Fault{DropResponse: true, Status: 503, CutResponse: true},
-			[]string{"drop_response and status and cut_response " + exclusive}},
+			[]string{"cut_response and drop_response and status " + exclusive}},
 		{"drop_request, header", Fault{DropRequest: true, Header: header}, []string{response}},
 		{"drop_response, delay", Fault{DropResponse: true, Delay: 1}, []string{response}},
 		{"399", Fault{Status: 399}, []string{status}},
@@ -89,7 +89,7 @@ func TestFaultProblems(t *testing.T) {
 		{"negative skip", Fault{DropRequest: true, Skip: -1}, []string{negative}},
 		{"negative times", Fault{DropRequest: true, Times: -1}, []string{negative}},
 		{"several", Fault{Status: 1, DropRequest: true, Times: -1},
-			[]string{"status and drop_request " + exclusive, status, negative}},
+			[]string{"drop_request and status " + exclusive, status, negative}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := tt.fault.problems()

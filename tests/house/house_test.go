@@ -33,7 +33,7 @@ func TestImports(t *testing.T) {
 	allowed := map[string]string{
 		"cmd/":        "events os",
 		"main.go":     "cli httpapi jsondb operator testdouble webui flag net/http os",
-		"api.go":      "httpapi jsondb operator schema strict net/http os",
+		"api.go":      "httpapi jsondb operator schema strict testdouble net/http os",
 		"auth.go":     "httpapi jsondb schema strict net/http",
 		"store.go":    "httpapi jsondb schema strict",
 		"eventstest/": "events httpapi testdouble net/http testing",

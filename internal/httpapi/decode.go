@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/events/internal/strict"
+)
+
+// Duration is a duration that is a string in JSON, such as "200ms".
+type Duration time.Duration
+
+// MarshalText implements [encoding.TextMarshaler].
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = Duration(parsed)
+	return err
+}
+
+// problemsByKind are the problems of values that don't fit a field, by the kind of the field's type. They
+// complete a sentence that begins with the name of the field.
+var problemsByKind = map[reflect.Kind]string{
+	reflect.Bool:   "must be true or false",
+	reflect.Int:    "must be a whole number in digits",
+	reflect.Int64:  `must be a string with a duration, such as "200ms", "1.5s" or "2h"`,
+	reflect.Map:    `must have a list of strings for each name: {"X-A":["b"]}`,
+	reflect.String: "must be a string",
+}
+
+// Decode decodes a JSON object into the struct that in points to. Each field of the struct has a json tag
+// with nothing but its name, or is embedded. The type of a field is a string, a bool, an int, a [Duration],
+// an [http.Header] or a [json.RawMessage]. The error is a 400 that names every wrong or unknown field.
+func Decode(text []byte, in any) error {
+	if len(text) == 0 {
+		return BadRequest("the body is empty: send a JSON object")
+	}
+	v, err := strict.Parse(text) // its error says where the mistake is
+	if err != nil {
+		return BadRequest("the body is not a JSON object: " + err.Error())
+	}
+	if v.Kind != strict.Object {
+		return BadRequest("the body must be a JSON object, not " + v.Kind.String())
+	}
+	var members map[string]json.RawMessage
+	err = json.Unmarshal(text, &members)
+	if err != nil {
+		return err
+	}
+	var names, problems []string
+	target := reflect.ValueOf(in).Elem()
+	for _, field := range reflect.VisibleFields(target.Type()) {
+		name := field.Tag.Get("json")
+		if name == "" { // an embedded struct
+			continue
+		}
+		names = append(names, name)
+		value := target.FieldByIndex(field.Index).Addr().Interface()
+		if members[name] != nil && json.Unmarshal(members[name], value) != nil {
+			problems = append(problems, name+" "+problemsByKind[field.Type.Kind()])
+		}
+		delete(members, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		problems = append(problems, fmt.Sprintf("%.40q is not known: the fields are %s",
+			name, strings.Join(names, ", ")))
+	}
+	if problems != nil {
+		return BadRequest(strings.Join(problems, "; "))
+	}
+	return nil
+}
