@@ -27,8 +27,8 @@
 //	srv.Fail(list, eventstest.Fault{CutResponse: true, Times: 1})       // half a response
 //
 // [Server.Requests] returns the requests that arrived, and [Server.Await] waits for them. A request to
-// an unknown route fails the test. So does an operation that doesn't exist, or a fault that makes no
-// sense.
+// an unknown route fails the test. So does a fault that never applied, unless it was cleared, an operation
+// that doesn't exist, and a fault that makes no sense.
 //
 // Each connection serves one request, because clients resend a request by themselves if a connection
 // that was used before is closed. Responses with status 429 or 503 have the header Retry-After: 1, so a
@@ -113,7 +113,7 @@ func NoListener() Option { return func(o *options) { o.noListener = true } }
 // method OPTIONS, or for /, /healthz, /openapi.json or /favicon.ico, never fails it.
 func AllowUnknownRoutes() Option { return func(o *options) { o.problems.AllowUnknownRoutes = true } }
 
-// AllowUnusedFaults lets a fault that never applied pass. [InjectedFault.Clear] does the same for one fault.
+// AllowUnusedFaults lets faults that never applied pass. To let one fault pass, call [InjectedFault.Clear].
 func AllowUnusedFaults() Option { return func(o *options) { o.problems.AllowUnusedFaults = true } }
 
 // New starts a server on a free loopback port. When the test ends, delayed requests get their responses
@@ -303,7 +303,8 @@ func (f Fault) String() string { return testdouble.Fault(f).String() }
 type InjectedFault struct{ active *testdouble.ActiveFault }
 
 // Fail adds a fault for an operation, such as "POST /events/create". A request matches the first fault
-// for its operation that isn't used up. Its response has the header X-Eventsd-Fault.
+// for its operation that isn't used up. Its response has the header X-Eventsd-Fault. A fault that no request
+// has matched when the test ends fails the test.
 func (s *Server) Fail(operation string, f Fault) *InjectedFault {
 	s.t.Helper()
 	active, err := s.double.AddFault(operation, testdouble.Fault(f))

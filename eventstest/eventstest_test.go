@@ -1,6 +1,7 @@
 package eventstest_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -490,6 +491,17 @@ func TestSuite(t *testing.T) {
 	}
 }
 
+// manyEvents is a seed of n events.
+func manyEvents(n int) eventstest.Option {
+	start := time.Date(2030, 3, 1, 18, 0, 0, 0, time.UTC)
+	records := make([]events.Record, n)
+	for i := range records {
+		records[i].Event = &events.Event{
+			HostID: "usr_owner", Title: "Launch", StartAt: start, EndAt: start.Add(time.Hour)}
+	}
+	return eventstest.Seed(records...)
+}
+
 func BenchmarkNew(b *testing.B) {
 	for name, opts := range map[string][]eventstest.Option{
 		"listener":    nil,
@@ -499,6 +511,56 @@ func BenchmarkNew(b *testing.B) {
 			for b.Loop() {
 				runTest(b, func(t *fakeT) { eventstest.New(t, opts...) })
 			}
+		})
+	}
+}
+
+func BenchmarkNewKey(b *testing.B) {
+	for _, n := range []int{0, 5000} {
+		b.Run(fmt.Sprint(n, " events"), func(b *testing.B) {
+			srv := eventstest.New(b, eventstest.NoListener(), manyEvents(n))
+			for b.Loop() {
+				srv.NewKey("Grace")
+			}
+		})
+	}
+}
+
+func BenchmarkRequestsOfUser(b *testing.B) {
+	for _, n := range []int{0, 5000} {
+		b.Run(fmt.Sprint(n, " events"), func(b *testing.B) {
+			srv := eventstest.New(b, eventstest.NoListener(), manyEvents(n))
+			for b.Loop() {
+				srv.Requests("", "usr_owner")
+			}
+		})
+	}
+}
+
+// BenchmarkWaiters measures requests while others wait for the journal, which is full.
+func BenchmarkWaiters(b *testing.B) {
+	for _, n := range []int{0, 20} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			srv := eventstest.New(b)
+			for range 1000 {
+				send(srv, getMe)
+			}
+			var waiters sync.WaitGroup
+			ctx, cancel := context.WithCancel(b.Context())
+			for range n {
+				waiters.Go(func() {
+					for ctx.Err() == nil {
+						srv.Await(1, create)
+					}
+				})
+			}
+			for b.Loop() {
+				send(srv, getMe)
+			}
+			b.StopTimer()
+			cancel()
+			send(srv, create)
+			waiters.Wait()
 		})
 	}
 }

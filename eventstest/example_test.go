@@ -66,7 +66,7 @@ func ExampleNew() {
 	// {"id":"evt_owner_000001","host_id":"usr_owner"
 }
 
-// Two requests fail, and the third is carried out, but its response is lost. The Idempotency-Key makes
+// Two requests fail, and the third is handled, but its response is lost. The Idempotency-Key makes
 // all attempts create one event.
 func ExampleServer_Fail() {
 	t := &exampleT{}

@@ -215,7 +215,7 @@ func TestFaultOrder(t *testing.T) {
 }
 
 // TestDelay tests that a delay ends when its time is over, its client gone or its fault cleared, and
-// that the request is carried out before.
+// that the request is handled before.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := eventstest.New(t, eventstest.NoListener())
