@@ -37,7 +37,8 @@ var problemsByKind = map[reflect.Kind]string{
 
 // Decode decodes a JSON object into the struct that in points to. Each field of the struct has a json tag
 // with nothing but its name, or is embedded. The type of a field is a string, a bool, an int, a [Duration],
-// an [http.Header] or a [json.RawMessage]. The error is a 400 that names every wrong or unknown field.
+// an [http.Header], a pointer to one of these or a [json.RawMessage]. The error is a 400 that names every
+// wrong or unknown field.
 func Decode(text []byte, in any) error {
 	if len(text) == 0 {
 		return BadRequest("the body is empty: send a JSON object")
@@ -62,9 +63,13 @@ func Decode(text []byte, in any) error {
 			continue
 		}
 		names = append(names, name)
+		kind := field.Type.Kind()
+		if kind == reflect.Pointer {
+			kind = field.Type.Elem().Kind()
+		}
 		value := target.FieldByIndex(field.Index).Addr().Interface()
 		if members[name] != nil && json.Unmarshal(members[name], value) != nil {
-			problems = append(problems, name+" "+problemsByKind[field.Type.Kind()])
+			problems = append(problems, name+" "+problemsByKind[kind])
 		}
 		delete(members, name)
 	}

@@ -19,24 +19,25 @@ type whole struct {
 	part
 	Open bool     `json:"open"`
 	Wait Duration `json:"wait"`
+	Till *string  `json:"till"`
 }
 
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	const (
-		fields = ": the fields are name, count, header, any, open, wait"
+		fields = ": the fields are name, count, header, any, open, wait, till"
 		count  = "count must be a whole number in digits"
 		header = `header must have a list of strings for each name: {"X-A":["b"]}`
 		wait   = `wait must be a string with a duration, such as "200ms", "1.5s" or "2h"`
 	)
 	for _, tt := range []struct{ text, want string }{
-		{`{}`, `{"name":"","count":0,"header":null,"any":null,"open":false,"wait":"0s"}`},
+		{`{}`, `{"name":"","count":0,"header":null,"any":null,"open":false,"wait":"0s","till":null}`},
 		{`{"wait":"1.5h","open":true,"any":{"a":[1.50,"<"]},"header":{"X-A":["b"],"C":[]},"count":-7,
-			"name":"é"}`,
+			"name":"é","till":""}`,
 			`{"name":"é","count":-7,"header":{"C":[],"X-A":["b"]},"any":{"a":[1.50,"<"]},"open":true,` +
-				`"wait":"1h30m0s"}`},
-		{`{"name":null,"count":null,"header":null,"open":null,"wait":null}`,
-			`{"name":"","count":0,"header":null,"any":null,"open":false,"wait":"0s"}`},
+				`"wait":"1h30m0s","till":""}`},
+		{`{"name":null,"count":null,"header":null,"open":null,"wait":null,"till":null}`,
+			`{"name":"","count":0,"header":null,"any":null,"open":false,"wait":"0s","till":null}`},
 
 		{``, "the body is empty: send a JSON object"},
 		{`{"name":"x",}`, "the body is not a JSON object: line 1, column 13: a field's name in double " +
@@ -49,6 +50,7 @@ func TestDecode(t *testing.T) {
 		{`{"count":92233720368547758080}`, count},
 		{`{"header":[]}`, header},
 		{`{"header":{"X-A":"b"}}`, header},
+		{`{"till":1}`, "till must be a string"},
 		{`{"open":1}`, "open must be true or false"},
 		{`{"wait":5}`, wait},
 		{`{"wait":"5"}`, wait},

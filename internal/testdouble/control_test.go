@@ -386,6 +386,8 @@ func TestControlRefuses(t *testing.T) {
 		{"GET /requests?count=1", "", 400, "count and wait go together"},
 		{"GET /requests?wait=1s", "", 400, "count and wait go together"},
 		{"PUT /clock", `{}`, 400, "set either now"},
+		{"PUT /clock", `{"advance":3600}`, 400, "advance must be a string with a duration"},
+		{"PUT /clock", `{"now":"2031"}`, 400, "now must be a date-time"},
 		{"PUT /clock", `{"now":"2031-01-01T00:00:00Z","advance":"1h"}`, 400, "set either now"},
 		{"PUT /clock", `{"now":"2029-01-01T00:00:00Z"}`, 400, "goes forward only"},
 		{"PUT /clock", `{"advance":"-1h"}`, 400, "goes forward only"},
