@@ -31,21 +31,14 @@
 //	fixed            it never changes once it is set; not for bool
 //	server           a client must not set it
 //	empty_is_null    an empty string means null
-//	json             any JSON value, which Decode leaves to its caller
 //
 // The type of a field is one of
 //
 //	string           a string; "" stands for null
 //	*string          a string or null, which differs from ""
 //	bool             true or false; null is false
-//	int              a whole number; null is 0
-//	*int             a whole number or null
-//	time.Duration    a string in Go's form, such as "1.5s"; null is 0
-//	*time.Duration   a duration or null
 //	time.Time        a date-time, decoded into UTC; the zero time stands for null
 //	*time.Time       a date-time or null
-//
-// or, with the flag json, any type.
 //
 // A schema looks at one object and at each of its fields alone. The caller checks how fields
 // relate to each other or to other objects.
@@ -56,7 +49,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -74,7 +66,7 @@ type field struct {
 	index []int    // see [reflect.Value.FieldByIndex]
 }
 
-var flagNames = []string{"required", "fixed", "server", "empty_is_null", "json"}
+var flagNames = []string{"required", "fixed", "server", "empty_is_null"}
 
 // Of returns the schema of a struct, or of the struct that a pointer points to, with the caller's
 // own rules, which may be nil. Fields that are promoted from embedded structs are included. A field
@@ -209,7 +201,7 @@ func (f *field) decode(target reflect.Value, v strict.Value, mode Mode) (problem
 
 // set stores v in the field of a struct. It returns the problem of its type or its string, or "".
 func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
-	if v.Kind == strict.Null || f.has("json") {
+	if v.Kind == strict.Null {
 		target.SetZero()
 		return ""
 	}
@@ -217,7 +209,6 @@ func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
 		target.Set(reflect.New(target.Type().Elem()))
 		target = target.Elem()
 	}
-	var err error
 	switch p := target.Addr().Interface().(type) {
 	case *string:
 		*p = v.Text
@@ -227,21 +218,12 @@ func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
 		if v.Kind != strict.Bool {
 			return "must be true or false, not " + v.Kind.String()
 		}
-	case *int:
-		*p, err = strconv.Atoi(v.Text)
-		if err != nil || v.Kind != strict.Number {
-			return "must be a whole number in digits"
-		}
-	case *time.Duration:
-		*p, err = time.ParseDuration(v.Text)
-		if err != nil || v.Kind != strict.String {
-			return "must be a string with a duration, such as 200ms, 1.5s or 2h"
-		}
 	case *time.Time:
-		*p, err = strict.Time(v.Text)
+		t, err := strict.Time(v.Text)
 		if err != nil {
 			return err.Error()
 		}
+		*p = t
 	default:
 		panic(fmt.Sprintf("schema: field %s has the unsupported type %s", f.name, target.Type()))
 	}
@@ -286,8 +268,6 @@ func encode(source reflect.Value) strict.Value {
 	switch x := source.Interface().(type) {
 	case string:
 		return strict.Value{Kind: strict.String, Text: x}
-	case time.Duration:
-		return strict.Value{Kind: strict.String, Text: x.String()}
 	case time.Time:
 		return strict.Value{Kind: strict.String, Text: x.UTC().Format(time.RFC3339Nano)}
 	}
