@@ -62,14 +62,11 @@ func (s *Store) lookupKey(secret string) (userID, keyID string, valid bool) {
 		row := tx.Find(key)
 		if row != nil {
 			userID, keyID = row.Parent, row.ID
-			valid = !revoked(row)
+			valid = row.Status != revoked
 		}
 	})
 	return userID, keyID, valid
 }
-
-// revoked reports whether a key is revoked.
-func revoked(key *jsondb.Row) bool { return key.Status != "" } // the Status is revoked_at
 
 func unauthorized(problem string) *httpapi.Error {
 	return httpapi.Unauthorized("events", problem+

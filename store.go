@@ -160,49 +160,63 @@ func emailKey(email string) string          { return "email:" + strings.ToLower(
 func digestKey(digest string) string        { return "key:" + digest }
 func guestKey(eventID, email string) string { return "guest:" + eventID + ":" + strings.ToLower(email) }
 
-// tables describe the rows of a database. A row is the struct of its kind in JSON, and the API serves it as
-// it is. So a new field needs a new format, in which all rows have it. It belongs at the end of the struct,
-// because a row is searched for Fields from its beginning, in their order.
+// tables describe the rows of a database. A row is the struct of its kind in JSON, and the API serves it
+// unchanged. So a new field needs a new format, in which all rows have it. It belongs at the end of the
+// struct, because Scan reads the fields in their order.
 var tables = []jsondb.Table{
 	{
 		Name:   "user",
 		Prefix: "usr",
-		Fields: []string{"id", "email", "created_at"},
-		Key:    func(v []string) string { return emailKey(v[1]) },
+		Scan: func(s *jsondb.Scanner, r *jsondb.Row) {
+			r.Key = emailKey(s.String("email"))
+			r.Created = s.Time("created_at")
+		},
 		Recode: recode[User],
 	},
 	{
 		Name:   "key",
 		Prefix: "key",
 		Parent: "usr",
-		Fields: []string{"id", "user_id", "digest", "created_at", "revoked_at"},
-		Status: "revoked_at", // so that each request needn't decode its key
-		Key:    func(v []string) string { return digestKey(v[2]) },
+		Scan: func(s *jsondb.Scanner, r *jsondb.Row) {
+			r.Parent = s.String("user_id")
+			r.Key = digestKey(s.String("digest"))
+			r.Created = s.Time("created_at")
+			if s.String("revoked_at") != "" {
+				r.Status = revoked
+			}
+		},
 		Recode: recode[Key],
 	},
 	{
 		Name:   "event",
 		Prefix: "evt",
 		Parent: "usr",
-		Fields: []string{"id", "host_id", "slug", "status", "created_at"},
-		Status: "status",
-		Key:    func(v []string) string { return v[2] },
+		Scan: func(s *jsondb.Scanner, r *jsondb.Row) {
+			r.Parent = s.String("host_id")
+			r.Key = s.String("slug")
+			r.Status = s.String("status")
+			r.Created = s.Time("created_at")
+		},
 		Recode: recode[Event],
 	},
 	{
 		Name:   "guest",
 		Prefix: "gst",
 		Parent: "evt",
-		Fields: []string{"id", "event_id", "created_at", "email"},
-		Key: func(v []string) string {
-			if v[3] == "" {
-				return ""
+		Scan: func(s *jsondb.Scanner, r *jsondb.Row) {
+			r.Parent = s.String("event_id")
+			r.Created = s.Time("created_at")
+			email := s.String("email")
+			if email != "" {
+				r.Key = guestKey(r.Parent, email)
 			}
-			return guestKey(v[1], v[3])
 		},
 		Recode: recode[Guest],
 	},
 }
+
+// revoked is the status of the row of a revoked key.
+const revoked = "revoked"
 
 // formats are the formats of data files that can be read, the oldest first.
 var formats = []string{"events/1"}
@@ -306,7 +320,7 @@ func (s *Store) addEvent(host string, body []byte, idempotencyKey string) (
 		// The key comes before the problems, because a body that is wrong is also another body than that of
 		// the first request.
 		var firstSum string
-		event, firstSum = tx.Idempotent(host, idempotencyKey)
+		event, firstSum = tx.FindIdempotent(host, idempotencyKey)
 		switch {
 		case event != nil && firstSum != sum:
 			return errIdempotencyMismatch

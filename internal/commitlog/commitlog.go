@@ -174,7 +174,7 @@ func (l *Log) open(path string, replay func(Commit) error) (err error) {
 	}
 	l.file, err = disk.Open(l.path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
-		return l.rewrite(func(func([]byte) bool) {})
+		return l.rewrite(0, func(func([]byte) bool) {})
 	}
 	if err != nil {
 		return err

@@ -85,29 +85,25 @@ func (l *Log) checkFile() error {
 	return nil
 }
 
-// Rewrite replaces the file by one of the newest format whose snapshot holds commits. It iterates over them
-// twice, and each need be valid only until the next one. If Rewrite returns an error that wraps [ErrBroken],
-// it is unknown whether the file was replaced; after any other error, the old file is still in use.
-func (l *Log) Rewrite(commits iter.Seq[[]byte]) error {
+// Rewrite replaces the file by one of the newest format whose snapshot holds n commits. Each commit need be
+// valid only until the next one. If Rewrite returns an error that wraps [ErrBroken], it is unknown whether
+// the file was replaced; after any other error, the old file is still in use.
+func (l *Log) Rewrite(n int, commits iter.Seq[[]byte]) error {
 	err := l.checkFile()
 	if err != nil {
 		return err
 	}
-	return l.rewrite(commits)
+	return l.rewrite(n, commits)
 }
 
-func (l *Log) rewrite(commits iter.Seq[[]byte]) error {
+func (l *Log) rewrite(n int, commits iter.Seq[[]byte]) error {
 	disk := l.options.fs
 	formats := l.options.Formats
-	count := uint64(0)
-	for range commits {
-		count++
-	}
 	head := header{
 		n:      l.n + 1,
 		format: formats[len(formats)-1],
 		salt:   fmt.Sprintf("%016x", rand.Uint64()),
-		snap:   l.n + 2 + count,
+		snap:   l.n + 2 + uint64(n),
 	}
 	var next tail
 	tmp, err := l.create(l.path+tmpSuffix, func(w io.Writer) (err error) {
@@ -184,6 +180,9 @@ func writeSnapshot(w io.Writer, h header, commits iter.Seq[[]byte]) (tail, error
 		add(records)
 	}
 	add(nil)
+	if t.n != h.snap {
+		return t, fmt.Errorf("%d commits, want %d", t.n-h.n-1, h.snap-h.n-1)
+	}
 	io.WriteString(w, closing)
 	return t, nil
 }

@@ -14,9 +14,9 @@ import (
 const (
 	sharedCommit = 1 << 20 // bytes of records after which no further call shares a commit
 
-	// minRewrite is the size in bytes from which on a file is rewritten when it has doubled. A smaller file
-	// is read in a fraction of a second, so its stale records don't matter.
-	minRewrite = 64 << 20
+	// defaultMinRewrite is the size in bytes below which a file isn't rewritten when it has doubled. It is
+	// read in a fraction of a second, so its stale records don't matter.
+	defaultMinRewrite = 64 << 20
 )
 
 // call is one call of Batch or Update.
@@ -152,45 +152,105 @@ func (db *DB) report(err error) {
 	}
 }
 
-// publish makes the pending changes of a transaction visible. A new version of a row replaces the old one in
-// its list. A new row that is newer than all others of its list, as nearly all are, is appended. Lists with
-// other changes are built again.
+// publish makes the pending changes of a transaction visible. It changes lists in place, because building the
+// list of a parent with many rows again would delay all readers.
 func (db *DB) publish(tx *Tx) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	stale := map[listKey]bool{}
+	edits := map[listKey]*listEdit{}
 	for _, c := range tx.changes {
-		r := cmp.Or(c.new, c.old)
-		key := r.listKey()
-		rows := db.lists[key]
-		i, found := slices.BinarySearchFunc(rows, r.Position, (*Row).compare)
-		switch {
-		case c.new == nil:
-			stale[key] = true
-		case found:
-			rows[i] = r
-		case i == len(rows):
-			db.lists[key] = append(rows, r)
-		default:
-			stale[key] = true
+		id := cmp.Or(c.new, c.old).ID
+		before, after := db.index[id], tx.pending.index[id]
+		if before == after {
+			continue // published with an earlier change of the same row
 		}
-		if c.old == nil {
-			db.count[r.Table]++
+		setOrDelete(db.index, id, after)
+		db.relist(edits, before, after)
+		if before == nil {
+			db.count[after.Table]++
 		}
-		if c.new == nil {
-			db.count[r.Table]--
+		if after == nil {
+			db.count[before.Table]--
 		}
 	}
-	for key := range stale {
-		db.setList(key, tx.rows(key))
+	for key, edit := range edits {
+		db.setList(key, edit.apply(db.lists[key]))
 	}
 	for key, r := range tx.pending.index {
-		if r != nil {
-			db.index[key] = r
-		} else {
-			delete(db.index, key)
+		setOrDelete(db.index, key, r)
+	}
+	for key, r := range tx.pending.requests {
+		setOrDelete(db.requests, key, r)
+	}
+}
+
+func setOrDelete[K comparable](m map[K]*Row, key K, r *Row) {
+	if r != nil {
+		m[key] = r
+	} else {
+		delete(m, key)
+	}
+}
+
+// relist replaces a row in its lists. Either version may be nil. The usual changes are made immediately: a
+// new version takes the place of the old one, and a new row goes to the end. Other changes are added to
+// edits.
+func (db *DB) relist(edits map[listKey]*listEdit, before, after *Row) {
+	edit := func(key listKey) *listEdit {
+		if edits[key] == nil {
+			edits[key] = &listEdit{}
+		}
+		return edits[key]
+	}
+	samePlace := before != nil && after != nil && before.compare(after.Position) == 0
+	oldKeys, newKeys := before.listKeys(), after.listKeys()
+	for _, key := range oldKeys {
+		if !samePlace || !slices.Contains(newKeys, key) {
+			e := edit(key)
+			e.removed = append(e.removed, before)
 		}
 	}
+	for _, key := range newKeys {
+		rows := db.lists[key]
+		switch {
+		case samePlace && slices.Contains(oldKeys, key):
+			i, _ := slices.BinarySearchFunc(rows, after.Position, (*Row).compare)
+			rows[i] = after
+		case len(rows) == 0 || rows[len(rows)-1].compare(after.Position) < 0:
+			db.lists[key] = append(rows, after)
+		default:
+			e := edit(key)
+			e.added = append(e.added, after)
+		}
+	}
+}
+
+// A listEdit is the rows that a commit removes from a list and adds to it.
+type listEdit struct{ removed, added []*Row }
+
+// apply changes a list in place, which is in order before and after.
+func (e *listEdit) apply(rows []*Row) []*Row {
+	const few = 16 // up to about this, moving the rest of the list for each row costs less than sorting it
+	if len(e.removed)+len(e.added) <= few {
+		for _, r := range e.removed {
+			i, _ := slices.BinarySearchFunc(rows, r.Position, (*Row).compare)
+			rows = slices.Delete(rows, i, i+1)
+		}
+		for _, r := range e.added {
+			i, _ := slices.BinarySearchFunc(rows, r.Position, (*Row).compare)
+			rows = slices.Insert(rows, i, r)
+		}
+		return rows
+	}
+	removed := sortRows(e.removed)
+	rows = slices.DeleteFunc(rows, func(r *Row) bool {
+		found := len(removed) > 0 && removed[0] == r
+		if found {
+			removed = removed[1:]
+		}
+		return found
+	})
+	return sortRows(append(rows, e.added...))
 }
 
 func (s *state) setList(key listKey, rows []*Row) {
@@ -218,22 +278,33 @@ func (db *DB) compact() {
 }
 
 // nextRewrite returns the size at which the file is rewritten, once it has grown to that.
-func (db *DB) nextRewrite() int64 { return max(minRewrite, 2*db.log.SnapshotSize()) }
+func (db *DB) nextRewrite() int64 { return max(db.minRewrite, 2*db.log.SnapshotSize()) }
 
-// rewrite replaces the file by a snapshot of all rows, with the pending changes of a transaction.
+// rewrite replaces the file by a snapshot of all rows, including the pending changes of a transaction.
 func (db *DB) rewrite(tx *Tx, reason string) error {
 	began := time.Now()
 	before := db.log.Size()
+	rows := 0
+	for _, n := range db.count {
+		rows += n
+	}
+	for _, c := range tx.changes {
+		if c.old == nil {
+			rows++
+		}
+		if c.new == nil {
+			rows--
+		}
+	}
 	var record []byte
-	records := func(yield func([]byte) bool) {
+	err := db.log.Rewrite(rows, func(yield func([]byte) bool) {
 		for r := range tx.All() {
 			record = db.appendRow(record[:0], r)
 			if !yield(record) {
 				return
 			}
 		}
-	}
-	err := db.log.Rewrite(records)
+	})
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@
 //
 //   - if the records of a commit don't fit into a line. If that fails, so does the commit.
 //   - when it has 64 MiB or more, and twice the size that it had after the last rewrite.
-//   - by [Open] if it holds deletes.
+//   - by [Open] if it holds stale records.
 //   - by [Open] if it has an older format. If that fails, so does Open.
 //
 // If one of the other rewrites fails, this is logged, and the old file stays in use.
@@ -59,40 +59,31 @@ import (
 
 // A Table describes the rows of one kind.
 type Table struct {
-	Name   string // name of a record of a row: "event" in {"event":{…}}
-	Prefix string // beginning of IDs, before the underscore: "evt" in evt_1
-	Parent string // prefix of the table of the parents; "" if the rows have none
+	Name   string // name in records: "event" in {"event":{…}}
+	Prefix string // ID prefix, before the underscore: "evt" in evt_1
+	Parent string // prefix of the parent table, or "" if the rows have no parent
 
-	// Fields are the fields that the database reads, in the order in which they are in the text of a row.
-	// Each is a string or null. The first is "id", which must be the first of the row as well. If the table
-	// has a parent, the second is the ID of the parent. One of the others is "created_at". No row has objects
-	// or arrays inside.
-	Fields []string
+	// Scan sets the Parent, Key, Status and Created of a row from its text. It must read the fields in their
+	// order in the text. No two tables may have keys in common, and no key may look like an ID.
+	Scan func(s *Scanner, r *Row)
 
-	// Status is the one of Fields whose value is the Status of rows, or "".
-	Status string
-
-	// Key returns the unique key of a row from the values of Fields, or "" if the row has none. It must not
-	// keep values. A null is "". No key looks like an ID, and no two tables have keys in common.
-	Key func(values []string) string
-
-	// Recode returns the text of a row of an older format as the current format has it.
+	// Recode returns the current form of a row that has an older format.
 	Recode func(json string) (string, error)
 }
 
-// A Row is one version of a row. It never changes, so it can be used after the transaction that found it.
+// A Row is one version of a row. It never changes, so you can keep it after the transaction.
 type Row struct {
 	Table    *Table
-	Position        // in the lists that the row is in: its time of creation and its ID
-	Parent   string // ID of the row that it belongs to, or ""
+	Position        // creation time and ID, which order lists
+	Parent   string // ID of the parent, or ""
 	Key      string // unique key, or ""
-	Status   string // kept for lists, because [Row.Value] takes ten times as long; "" if null
-	JSON     string // text that the fields above were read from
+	Status   string // list of the parent that the row is also in, or ""
+	JSON     string // the row itself
 
-	idempotency *idempotency // key that the row was created with, or nil
+	idempotency *idempotency // nil if the row was created without a key
 }
 
-// A Position is a place in the order of lists: by time of creation, then by ID. No row need be there.
+// A Position is a place in a list, whether or not a row is there.
 type Position struct {
 	Created time.Time
 	ID      string
@@ -102,11 +93,10 @@ func (p Position) compare(q Position) int {
 	return cmp.Or(p.Created.Compare(q.Created), strings.Compare(p.ID, q.ID))
 }
 
-// idempotency is an idempotency key: the key of the request that created a row. Until it expires, and as long
-// as the row exists, the same request is known to have been carried out.
+// idempotency is the idempotency key of the request that created a row.
 type idempotency struct {
 	Key  string    `json:"key"`
-	Body string    `json:"body"` // digest of the body of the request
+	Body string    `json:"body"` // digest of the request body
 	At   time.Time `json:"at"`
 }
 
@@ -118,6 +108,8 @@ type Options struct {
 	Formats []string         // formats of files that can be read, the oldest first; the last is written
 	Now     func() time.Time // clock by which idempotency keys expire; nil is the system clock
 	Logger  *slog.Logger     // nil discards
+
+	minRewrite int64 // defaultMinRewrite if 0
 }
 
 var (
@@ -136,27 +128,26 @@ var (
 
 // A DB is a database. It is safe for concurrent use.
 type DB struct {
-	tables []Table
-	now    func() time.Time
-	logger *slog.Logger
-	log    *commitlog.Log // nil in memory
-	view   Tx             // has no pending changes; all views share it
+	tables     []Table
+	now        func() time.Time
+	logger     *slog.Logger
+	minRewrite int64
+	log        *commitlog.Log // nil in memory
+	view       Tx             // has no pending changes; all views share it
 
 	queueMu sync.Mutex
 	queue   []*call // calls of Batch that wait for the next commit
 
-	bytes   atomic.Int64          // size of the file
+	bytes   atomic.Int64          // file size
 	lastErr atomic.Pointer[error] // error of the last commit, or nil
 
-	// writer is held by the commit under way. It guards this group.
+	// writer is locked during a commit. It guards this group.
 	writer    sync.Mutex
 	closed    bool
-	records   []byte   // records of the commit, without the brackets
-	values    []string // buffer of parseRow
-	rewriteAt int64    // size of the file at which it is rewritten
+	records   []byte // records of the commit, without the brackets
+	rewriteAt int64  // file size that causes a rewrite
 
-	// mu guards this group: the committed rows. The commit under way, which also holds writer, locks it to
-	// publish changes, and views lock it to read.
+	// mu guards the committed rows. A commit, which also holds writer, locks it to publish its changes.
 	mu sync.RWMutex
 	state
 	count map[*Table]int // number of rows
@@ -164,28 +155,35 @@ type DB struct {
 
 // state is the committed rows or, in a transaction, the pending changes.
 type state struct {
-	index map[string]*Row    // rows by ID, unique key and idempotency key; nil is a pending delete
-	lists map[listKey][]*Row // in order; pending ones only have new rows, in the order of their Put
+	index    map[string]*Row     // rows by ID and unique key; a pending nil is a delete
+	lists    map[listKey][]*Row  // in order; pending lists only have new rows, in the order of Put
+	requests map[requestKey]*Row // rows by their idempotency keys; a pending nil is a delete
 }
 
-// listKey names the list of the rows of a table that belong to a parent.
+// listKey names a list of a parent's rows: those with a status, or all if the status is empty. Pending lists
+// have no status.
 type listKey struct {
-	parent string // "" for the rows without a parent
+	parent string // "" for rows without a parent
 	table  *Table
+	status string
 }
+
+// requestKey names a request by its idempotency key and the ID of its sender.
+type requestKey struct{ owner, key string }
 
 func newState() state {
-	return state{index: map[string]*Row{}, lists: map[listKey][]*Row{}}
+	return state{index: map[string]*Row{}, lists: map[listKey][]*Row{}, requests: map[requestKey]*Row{}}
 }
 
 // New returns an empty database in memory.
 func New(o Options) *DB {
 	db := &DB{
-		tables: slices.Clone(o.Tables),
-		now:    o.Now,
-		logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		state:  newState(),
-		count:  map[*Table]int{},
+		tables:     slices.Clone(o.Tables),
+		now:        o.Now,
+		logger:     cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		minRewrite: cmp.Or(o.minRewrite, defaultMinRewrite),
+		state:      newState(),
+		count:      map[*Table]int{},
 	}
 	if db.now == nil {
 		db.now = time.Now

@@ -30,7 +30,7 @@ func Open(path string, o Options) (*DB, error) {
 			log.Close()
 			return nil, err
 		}
-	case l.deletes:
+	case l.stale:
 		db.rewriteAt = 0 // compact rewrites the file
 	}
 	db.compact()
@@ -70,14 +70,13 @@ const (
 // The rows of a file share blocks of memory. A block stays in memory as long as any of its rows does, but
 // without blocks of texts startup takes 10 % more CPU time, and without blocks of rows another 18 %.
 type loader struct {
-	db      *DB
-	tx      *Tx
-	format  string // current format
-	old     bool   // the file has an older one
-	deletes bool   // a record deletes something
-	stale   bool   // rows were deleted or replaced, so lists may have old versions
-	texts   strings.Builder
-	rows    []Row
+	db     *DB
+	tx     *Tx
+	format string // current format
+	old    bool   // the file has an older one
+	stale  bool   // rows were deleted or replaced, so lists may have old versions
+	texts  strings.Builder
+	rows   []Row
 }
 
 func newLoader(path string, o Options) *loader {
@@ -121,21 +120,22 @@ func (l *loader) apply(record []byte) error {
 			return err
 		}
 	}
-	r, err := l.db.parseRow(row)
+	r := l.newRow()
+	r.JSON = row
+	err := l.db.scan(r)
 	if err != nil {
 		return err
 	}
 	if r.Table.Name != string(name) {
 		return errRecord
 	}
-	kept := l.keepRow(r)
 	if len(key) > 0 {
-		err = json.Unmarshal(key, &kept.idempotency)
+		err = json.Unmarshal(key, &r.idempotency)
 		if err != nil {
 			return errRecord
 		}
 	}
-	_, err = l.tx.put(kept)
+	_, err = l.tx.put(r)
 	return err
 }
 
@@ -151,12 +151,12 @@ func (l *loader) keepText(text []byte) string {
 	return l.texts.String()[start:]
 }
 
-// keepRow returns a pointer to a copy of a row in the current block.
-func (l *loader) keepRow(row Row) *Row {
+// newRow returns an empty row in the current block.
+func (l *loader) newRow() *Row {
 	if len(l.rows) == cap(l.rows) {
 		l.rows = make([]Row, 0, rowBlock)
 	}
-	l.rows = append(l.rows, row)
+	l.rows = append(l.rows, Row{})
 	return &l.rows[len(l.rows)-1]
 }
 
@@ -174,7 +174,7 @@ func (l *loader) delete(text []byte) error {
 		}
 		l.tx.Delete(id)
 	}
-	l.deletes = true
+	l.stale = true // even if there was no such row
 	return nil
 }
 
@@ -204,6 +204,29 @@ func (l *loader) finish() {
 	}
 	if l.stale {
 		maps.DeleteFunc(s.index, func(_ string, r *Row) bool { return r == nil })
+		maps.DeleteFunc(s.requests, func(_ requestKey, r *Row) bool { return r == nil })
 	}
+	s.addStatusLists()
 	db.state = *s
+}
+
+// addStatusLists adds the lists by status to the lists of all rows.
+func (s *state) addStatusLists() {
+	added := map[listKey][]*Row{}
+	for key, all := range s.lists {
+		var lists map[string][]*Row // by status
+		for _, r := range all {
+			if r.Status == "" {
+				continue
+			}
+			if lists == nil {
+				lists = map[string][]*Row{}
+			}
+			lists[r.Status] = append(lists[r.Status], r)
+		}
+		for status, rows := range lists {
+			added[listKey{key.parent, key.table, status}] = rows
+		}
+	}
+	maps.Copy(s.lists, added)
 }

@@ -111,39 +111,44 @@ func splitRecord(record []byte) (name, row, key []byte) {
 	return name, row, key
 }
 
-// parseRow returns the row that a text stands for. It searches the text for the fields of the table, and for
-// the quote that ends each value. That is as safe as the search for separators: a row has no objects inside,
-// so only the name of a field is between a quote before a letter and a quote before a colon.
-func (db *DB) parseRow(text string) (Row, error) {
-	id, found := strings.CutPrefix(text, `{"id":"`)
-	t := db.table(id)
-	if !found || t == nil || !strings.HasSuffix(text, "}") {
-		return Row{}, errRecord
+// scan sets the fields of a row from its JSON.
+func (db *DB) scan(r *Row) error {
+	s := Scanner{rest: r.JSON}
+	id, found := strings.CutPrefix(r.JSON, `{"id":"`)
+	r.Table = db.table(id)
+	if !found || r.Table == nil || !strings.HasSuffix(r.JSON, "}") {
+		return errRecord
 	}
-	r := Row{Table: t, JSON: text}
-	values := append(db.values[:0], t.Fields...)
-	db.values = values
-	rest := text
-	for i, field := range t.Fields {
-		var err error
-		_, value, _ := strings.Cut(rest, `"`+field+`":`)
-		values[i], rest, err = cutValue(value)
-		if err == nil && field == "created_at" {
-			r.Created, err = time.Parse(time.RFC3339, values[i])
-		}
-		if field == t.Status {
-			r.Status = values[i]
-		}
-		if err != nil {
-			return Row{}, errRecord
-		}
+	r.ID = s.String("id")
+	r.Table.Scan(&s, r)
+	if s.failed {
+		return errRecord
 	}
-	r.ID = values[0]
-	if t.Parent != "" {
-		r.Parent = values[1]
-	}
-	r.Key = t.Key(values)
-	return r, nil
+	return nil
+}
+
+// A Scanner reads fields of a row, in their order in the text. It searches the text for the name of a field
+// and for the quote that ends its value. That is as safe as the search for separators: a row has no objects
+// inside, so only field names are between a quote before a letter and a quote before a colon.
+type Scanner struct {
+	rest   string
+	failed bool
+}
+
+// String returns the value of the next field with the name, which must be a string or null. Null is "".
+func (s *Scanner) String(field string) (value string) {
+	_, text, _ := strings.Cut(s.rest, `"`+field+`":`)
+	value, rest, err := cutValue(text)
+	s.rest = rest
+	s.failed = s.failed || err != nil
+	return value
+}
+
+// Time returns the value of the next field with the name, which must be a date-time.
+func (s *Scanner) Time(field string) time.Time {
+	t, err := time.Parse(time.RFC3339, s.String(field))
+	s.failed = s.failed || err != nil
+	return t
 }
 
 // Value returns the value of a field of the text: the characters of a string, or "true". It returns "" for

@@ -46,15 +46,22 @@ func (tx *Tx) Get(prefix, id string) *Row {
 	return r
 }
 
-// Idempotent returns the row that was created with an idempotency key under an owner, which is its parent,
-// within the last 24 hours, and the digest of the body of that request. It returns nil if there is no such
-// row, or if it was deleted.
-func (tx *Tx) Idempotent(owner, key string) (r *Row, body string) {
-	r = tx.Find(idempotencyIndexKey(owner, key))
+// FindIdempotent returns the row that an owner's request with an idempotency key created in the last 24
+// hours, and the digest of the request body. It returns nil if there is no such row.
+func (tx *Tx) FindIdempotent(owner, key string) (r *Row, body string) {
+	r = tx.findRequest(requestKey{owner, key})
 	if r == nil || !tx.db.valid(r.idempotency) {
 		return nil, ""
 	}
 	return r, r.idempotency.Body
+}
+
+func (tx *Tx) findRequest(key requestKey) *Row {
+	r, changed := tx.pending.requests[key]
+	if changed {
+		return r
+	}
+	return tx.db.requests[key]
 }
 
 // valid reports whether an idempotency key has not expired. A key from the future hasn't: the clock was set
@@ -62,10 +69,6 @@ func (tx *Tx) Idempotent(owner, key string) (r *Row, body string) {
 func (db *DB) valid(k *idempotency) bool {
 	return k != nil && db.now().Sub(k.At) < keyLifetime
 }
-
-// idempotencyIndexKey returns the key in the index of the row that was created with an idempotency key.
-// No ID or unique key begins with a NUL.
-func idempotencyIndexKey(owner, key string) string { return "\x00" + owner + "\x00" + key }
 
 // Changes returns the number of rows that this transaction has put or deleted so far, including the
 // rows that were deleted with their parents.
@@ -84,12 +87,11 @@ func (tx *Tx) PutIdempotent(json []byte, key, body string) *Row {
 }
 
 func (tx *Tx) mustPut(json []byte, k *idempotency) *Row {
-	row, err := tx.db.parseRow(string(json))
-	if err != nil {
-		panic(err)
+	r := &Row{JSON: string(json), idempotency: k}
+	err := tx.db.scan(r)
+	if err == nil {
+		r, err = tx.put(r)
 	}
-	row.idempotency = k
-	r, err := tx.put(&row)
 	if err != nil {
 		panic(err)
 	}
@@ -146,10 +148,10 @@ func (tx *Tx) change(c change) {
 		tx.pending.lists[key] = append(tx.pending.lists[key], r)
 	}
 	if r.idempotency != nil {
-		key := idempotencyIndexKey(r.Parent, r.idempotency.Key)
+		key := requestKey{r.Parent, r.idempotency.Key}
 		// A new row takes the key from the row that had it before it expired.
-		if c.old == nil || c.old == tx.Find(key) {
-			tx.pending.index[key] = c.new
+		if c.old == nil || c.old == tx.findRequest(key) {
+			tx.pending.requests[key] = c.new
 		}
 	}
 	tx.changes = append(tx.changes, c)
@@ -172,8 +174,20 @@ func (tx *Tx) reindex(from, to *Row) {
 	}
 }
 
-// listKey returns the key of the list that the row is in.
-func (r *Row) listKey() listKey { return listKey{r.Parent, r.Table} }
+// listKey returns the key of the list of all rows of the parent.
+func (r *Row) listKey() listKey { return listKey{parent: r.Parent, table: r.Table} }
+
+// listKeys returns the keys of all lists that the row is in. A nil row is in none.
+func (r *Row) listKeys() []listKey {
+	if r == nil {
+		return nil
+	}
+	keys := []listKey{r.listKey()}
+	if r.Status != "" {
+		keys = append(keys, listKey{r.Parent, r.Table, r.Status})
+	}
+	return keys
+}
 
 // rollback drops all changes since the savepoint: it makes the changes before it again, from the beginning.
 func (tx *Tx) rollback() {
@@ -194,47 +208,49 @@ func (tx *Tx) Delete(id string) {
 	}
 }
 
-// rows returns the rows of a list, the oldest first. The caller must not change the slice.
+// rows returns the rows of a list, the oldest first. The caller must not change the slice, nor use it after
+// the transaction.
 func (tx *Tx) rows(key listKey) []*Row {
-	committed := tx.db.lists[key]
 	if len(tx.pending.index) == 0 {
-		return committed
+		return tx.db.lists[key]
 	}
-	added := tx.pending.lists[key]
-	rows := make([]*Row, 0, len(committed)+len(added))
-	rows = tx.appendCurrent(rows, key, committed)
-	rows = tx.appendCurrent(rows, key, added)
+	all := listKey{parent: key.parent, table: key.table}
+	var rows []*Row
+	rows = tx.appendCurrent(rows, key, tx.db.lists[all])
+	rows = tx.appendCurrent(rows, key, tx.pending.lists[all])
 	return sortRows(rows)
 }
 
-// appendCurrent appends the current versions of rows that are still in a list.
+// appendCurrent appends the current versions of rows that are in a list now.
 func (tx *Tx) appendCurrent(list []*Row, key listKey, rows []*Row) []*Row {
+	all := listKey{parent: key.parent, table: key.table}
 	for _, r := range rows {
 		pending, changed := tx.pending.index[r.ID]
 		if changed {
 			r = pending
 		}
-		if r != nil && r.listKey() == key {
+		if r != nil && r.listKey() == all && (key.status == "" || key.status == r.Status) {
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
-// sortRows puts the rows of a list in order. A row that was deleted and put again in one commit may be in it
-// twice.
+// sortRows puts the rows of a list in order and removes duplicates: a row that was deleted and put again in
+// one commit may be in it twice.
 func sortRows(rows []*Row) []*Row {
-	order := func(a, b *Row) int { return a.compare(b.Position) }
-	if !slices.IsSortedFunc(rows, order) {
-		slices.SortFunc(rows, order)
+	if !slices.IsSortedFunc(rows, compareRows) {
+		slices.SortFunc(rows, compareRows)
 	}
 	return slices.Compact(rows)
 }
 
+func compareRows(a, b *Row) int { return a.compare(b.Position) }
+
 // Children yields the rows of the table with a prefix that belong to a parent, or, if parent is empty, the
 // rows without a parent. The oldest comes first.
 func (tx *Tx) Children(parent, prefix string) iter.Seq[*Row] {
-	return slices.Values(tx.rows(listKey{parent, tx.db.table(prefix)}))
+	return slices.Values(tx.rows(listKey{parent: parent, table: tx.db.table(prefix)}))
 }
 
 // All yields all rows, parents before their children.
@@ -260,7 +276,7 @@ func (tx *Tx) walk(parent, prefix string, yield func(*Row) bool) bool {
 		if t.Parent != prefix {
 			continue
 		}
-		for _, r := range tx.rows(listKey{parent, t}) {
+		for _, r := range tx.rows(listKey{parent: parent, table: t}) {
 			if !yield(r) || !tx.walk(r.ID, t.Prefix, yield) {
 				return false
 			}
@@ -269,26 +285,22 @@ func (tx *Tx) walk(parent, prefix string, yield func(*Row) bool) bool {
 	return true
 }
 
-// Page returns at most limit rows of a list, the newest first, and only those for which match returns true. A
-// nil match matches all. The rows come after a position in that order, or from the beginning if after is nil.
-// If more follow, next is the position of the last row, otherwise nil.
+// Page returns the rows of a parent that have a status, the newest first, or all if the status is empty. It
+// begins after a position, or with the newest row if after is nil, and returns at most limit rows. If more
+// follow, next is the position of the last row, otherwise nil.
 func (tx *Tx) Page(
-	parent, prefix string, after *Position, limit int, match func(*Row) bool,
+	parent, prefix, status string, after *Position, limit int,
 ) (page []*Row, next *Position) {
-	rows := tx.rows(listKey{parent, tx.db.table(prefix)})
+	rows := tx.rows(listKey{parent, tx.db.table(prefix), status})
 	if after != nil {
-		end, _ := slices.BinarySearchFunc(rows, *after, func(r *Row, p Position) int { return r.compare(p) })
+		end, _ := slices.BinarySearchFunc(rows, *after, (*Row).compare)
 		rows = rows[:end]
 	}
-	page = make([]*Row, 0, min(limit, len(rows)))
-	for _, r := range slices.Backward(rows) {
-		if match != nil && !match(r) {
-			continue
-		}
-		if len(page) == limit {
-			return page, &page[limit-1].Position
-		}
-		page = append(page, r)
+	if len(rows) > limit {
+		rows = rows[len(rows)-limit:]
+		next = &rows[0].Position
 	}
-	return page, nil
+	page = slices.Clone(rows)
+	slices.Reverse(page)
+	return page, next
 }
