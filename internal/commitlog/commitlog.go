@@ -76,9 +76,12 @@
 // # Files
 //
 //	FILE            the commits
-//	FILE.lock       the lock of the process that has FILE open, with its process ID; never deleted
+//	FILE.lock       locked by the process that has FILE open, whose ID it contains; never deleted
 //	FILE.tmp        an unfinished rewrite
 //	FILE.torn-TIME  a torn write; never deleted
+//
+// On Unix, FILE is locked as well, and so is FILE.tmp before it is renamed. Neither a hard link to FILE nor a
+// replaced FILE.lock lets a second process in.
 package commitlog
 
 import (
@@ -87,7 +90,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"time"
 )
@@ -114,7 +116,7 @@ type Options struct {
 	// There must be at least one.
 	Formats []string
 
-	// Logger receives what Open recovered. If nil, nothing is logged.
+	// Logger receives a line when Open opens, creates or recovers the file. If nil, nothing is logged.
 	Logger *slog.Logger
 
 	fs fileSystem // if nil, the operating system's
@@ -168,17 +170,23 @@ func (l *Log) open(path string, replay func(Commit) error) (err error) {
 	if err != nil {
 		return err
 	}
-	l.lock, err = lockFile(disk, l.path)
+	deadline := time.Now().Add(lockTimeout)
+	l.lock, err = retry(deadline, func() (io.Closer, error) { return disk.Lock(l.path) })
 	if err != nil {
 		return err
 	}
-	l.file, err = disk.Open(l.path, os.O_RDWR)
+	l.file, err = retry(deadline, func() (file, error) { return disk.OpenLocked(l.path) })
 	if errors.Is(err, fs.ErrNotExist) {
-		return l.rewrite(0, func(func([]byte) bool) {})
+		return l.createFile()
 	}
 	if err != nil {
 		return err
 	}
+	size, err := disk.Size(l.path, l.file)
+	if err != nil {
+		return err
+	}
+	l.options.Logger.Info("opening data file", "data", l.path, "bytes", size)
 	r := reader{path: l.path, file: l.file, formats: l.options.Formats, replay: replay}
 	err = r.read()
 	if err != nil {
@@ -191,13 +199,21 @@ func (l *Log) open(path string, replay func(Commit) error) (err error) {
 	return nil
 }
 
-// lockFile locks the file at path, and retries for lockTimeout.
-func lockFile(disk fileSystem, path string) (lock io.Closer, err error) {
-	start := time.Now()
+func (l *Log) createFile() error {
+	err := l.rewrite(0, func(func([]byte) bool) {})
+	if err != nil {
+		return err
+	}
+	l.options.Logger.Info("created data file", "data", l.path)
+	return nil
+}
+
+// retry calls open again while it returns ErrLocked, until the deadline.
+func retry[T any](deadline time.Time, open func() (T, error)) (opened T, err error) {
 	for {
-		lock, err = disk.Lock(path)
-		if !errors.Is(err, ErrLocked) || time.Since(start) >= lockTimeout {
-			return lock, err
+		opened, err = open()
+		if !errors.Is(err, ErrLocked) || !time.Now().Before(deadline) {
+			return opened, err
 		}
 		time.Sleep(lockInterval)
 	}

@@ -15,8 +15,9 @@ import (
 type fileSystem interface {
 	Resolve(path string) (string, error)              // absolute, symbolic links followed; regular or missing
 	Lock(path string) (io.Closer, error)              // locks path.lock, or returns ErrLocked
-	Open(path string, flag int) (file, error)         // os.O_RDONLY or os.O_RDWR
-	Create(path string, like file) (file, error)      // with the owner and mode of like; 0600 if that is nil
+	Open(path string) (file, error)                   // for reading
+	OpenLocked(path string) (file, error)             // for writing; may return ErrLocked
+	Create(path string, like file) (file, error)      // locked, with the owner and mode of like, or 0600
 	SyncDir(path string) error                        // makes the names in the directory of a file durable
 	Size(path string, f file) (int64, error)          // length of f; -1 if f is not the file at path
 	Remove(path string)                               // if possible
@@ -63,9 +64,19 @@ func (osFS) Resolve(path string) (string, error) {
 }
 
 // Lock leaves the lock file when it is unlocked. If it were deleted, two processes could each lock a file
-// with its name.
+// with its name. A new lock file belongs to the owner of the data file, so that a subcommand that root runs
+// doesn't lock the service out.
 func (osFS) Lock(path string) (io.Closer, error) {
-	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	// O_EXCL follows no symbolic link, which could lead to a file of somebody else.
+	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		f, err = os.OpenFile(path+".lock", os.O_RDWR, 0)
+	} else if err == nil {
+		info, err := os.Stat(path)
+		if err == nil {
+			copyOwner(f, info)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: this user must be able to write to the directory and the lock file", err)
 	}
@@ -90,9 +101,34 @@ func (osFS) Lock(path string) (io.Closer, error) {
 	return f, nil
 }
 
-func (osFS) Open(path string, flag int) (file, error) {
-	f, err := os.OpenFile(path, flag, 0)
+func (osFS) Open(path string) (file, error) {
+	f, err := os.Open(path)
 	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// OpenLocked returns ErrLocked if another process has the file open, whatever its name and lock file are. It
+// does so, too, if the file was replaced before it was locked.
+func (o osFS) OpenLocked(path string) (file, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = lockData(f)
+	if err == nil {
+		var size int64
+		size, err = o.Size(path, f)
+		if size < 0 {
+			err = ErrLocked
+		}
+	}
+	if errors.Is(err, ErrLocked) {
+		err = fmt.Errorf("%s %w by a process that uses another path or lock file: stop it first", path, err)
+	}
+	if err != nil {
+		f.Close()
 		return nil, err
 	}
 	return f, nil
@@ -103,8 +139,17 @@ func (osFS) Create(path string, like file) (file, error) {
 	if err != nil {
 		return nil, err
 	}
+	err = lockData(f)
+	if err != nil {
+		f.Close()
+		os.Remove(path)
+		return nil, err
+	}
 	if like != nil {
-		copyOwner(f, like.(*os.File))
+		info, err := like.(*os.File).Stat()
+		if err == nil {
+			copyOwner(f, info)
+		}
 	}
 	return f, nil
 }

@@ -3,6 +3,7 @@ package commitlog
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 	"unsafe"
@@ -25,6 +26,9 @@ func lock(f *os.File) error {
 	return fmt.Errorf("lock %s: %w", f.Name(), err)
 }
 
+// lockData does nothing, because Windows wouldn't let other processes read a locked file.
+func lockData(*os.File) error { return nil }
+
 // Replace closes both files, because Windows doesn't rename open ones, and opens the file at path again.
 func (o osFS) Replace(tmp, old file, path string) (file, error) {
 	tmp.Close()
@@ -32,9 +36,9 @@ func (o osFS) Replace(tmp, old file, path string) (file, error) {
 		old.Close()
 	}
 	err := os.Rename(path+tmpSuffix, path)
-	f, openErr := o.Open(path, os.O_RDWR)
+	f, openErr := o.OpenLocked(path)
 	return f, errors.Join(err, openErr)
 }
 
 // copyOwner does nothing: files inherit their permissions from the directory.
-func copyOwner(_, _ *os.File) {}
+func copyOwner(*os.File, fs.FileInfo) {}

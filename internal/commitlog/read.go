@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -36,7 +35,7 @@ func Check(path string, o Options, replay func(Commit) error) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	f, err := o.fs.Open(path, os.O_RDONLY)
+	f, err := o.fs.Open(path)
 	if err != nil {
 		return Report{}, err
 	}
