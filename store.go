@@ -168,10 +168,10 @@ var tables = []jsondb.Table{
 		Name:   "user",
 		Prefix: "usr",
 		Scan: func(s *jsondb.Scanner, r *jsondb.Row) {
-			r.Key = emailKey(s.String("email"))
+			r.UniqueKey = emailKey(s.String("email"))
 			r.Created = s.Time("created_at")
 		},
-		Recode: recode[User],
+		Upgrade: upgrade[User],
 	},
 	{
 		Name:   "key",
@@ -179,13 +179,13 @@ var tables = []jsondb.Table{
 		Parent: "usr",
 		Scan: func(s *jsondb.Scanner, r *jsondb.Row) {
 			r.Parent = s.String("user_id")
-			r.Key = digestKey(s.String("digest"))
+			r.UniqueKey = digestKey(s.String("digest"))
 			r.Created = s.Time("created_at")
 			if s.String("revoked_at") != "" {
 				r.Status = revoked
 			}
 		},
-		Recode: recode[Key],
+		Upgrade: upgrade[Key],
 	},
 	{
 		Name:   "event",
@@ -193,11 +193,11 @@ var tables = []jsondb.Table{
 		Parent: "usr",
 		Scan: func(s *jsondb.Scanner, r *jsondb.Row) {
 			r.Parent = s.String("host_id")
-			r.Key = s.String("slug")
+			r.UniqueKey = s.String("slug")
 			r.Status = s.String("status")
 			r.Created = s.Time("created_at")
 		},
-		Recode: recode[Event],
+		Upgrade: upgrade[Event],
 	},
 	{
 		Name:   "guest",
@@ -208,10 +208,10 @@ var tables = []jsondb.Table{
 			r.Created = s.Time("created_at")
 			email := s.String("email")
 			if email != "" {
-				r.Key = guestKey(r.Parent, email)
+				r.UniqueKey = guestKey(r.Parent, email)
 			}
 		},
-		Recode: recode[Guest],
+		Upgrade: upgrade[Guest],
 	},
 }
 
@@ -221,8 +221,8 @@ const revoked = "revoked"
 // formats are the formats of data files that can be read, the oldest first.
 var formats = []string{"events/1"}
 
-// recode returns a row of an older format in the current one, in which new fields have their zero values.
-func recode[T any](text string) (string, error) {
+// upgrade returns a row of an older format in the current one, in which new fields have their zero values.
+func upgrade[T any](text string) (string, error) {
 	var x T
 	err := json.Unmarshal([]byte(text), &x)
 	return string(strict.Encode(&x)), err
@@ -453,12 +453,12 @@ func (s *Store) applyRecords(records iter.Seq2[strict.Value, error]) (applied, e
 				return &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
 			}
 			done.records++
-			before := tx.Changes()
+			before := tx.NumChanges()
 			kind, problems := s.applyRecord(tx, record)
 			if problems != nil {
 				return &RecordError{Record: done.records, Kind: kind, Problems: problems}
 			}
-			if tx.Changes() == before {
+			if tx.NumChanges() == before {
 				done.unchanged++
 			}
 		}

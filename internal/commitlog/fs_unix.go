@@ -21,12 +21,12 @@ func lock(f *os.File) error {
 	return nil
 }
 
-// lockData locks a data file in addition to its lock file. A hard link has a lock file of its own.
+// lockData locks the data file itself, because a hard link to it has another lock file.
 func lockData(f *os.File) error { return lock(f) }
 
-// Replace renames path.tmp, which is open as tmp, to path, which is open as old unless that is nil. It
-// returns the open file that is at path now and closes the other. If it returns no file, it is unknown what
-// is there.
+// Replace renames path.tmp, which is open as tmp, to path, which is open as old unless old is nil. It returns
+// the open file that is now at path and closes the other one. If it returns no file, nobody knows which file
+// is at path.
 func (osFS) Replace(tmp, old file, path string) (file, error) {
 	err := os.Rename(path+tmpSuffix, path)
 	if err != nil {
@@ -39,8 +39,8 @@ func (osFS) Replace(tmp, old file, path string) (file, error) {
 	return tmp, nil
 }
 
-// copyOwner gives f the owner, group and mode of the data file, so that root doesn't take it away from its
-// service. A user who may not change the owner becomes the owner, with mode 0600.
+// copyOwner gives f the owner, group and mode of the data file, so that a service can still use its files
+// after root ran a subcommand. Without the permission to change owners, f keeps mode 0600.
 func copyOwner(f *os.File, data fs.FileInfo) {
 	stat := data.Sys().(*syscall.Stat_t)
 	err := f.Chown(int(stat.Uid), int(stat.Gid))

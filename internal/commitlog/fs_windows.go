@@ -12,7 +12,7 @@ import (
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
 // lock locks f until it is closed. It returns ErrLocked if another open file has the lock. Windows doesn't
-// let other processes read locked bytes, so the lock is on one byte far behind the process ID.
+// let other processes read locked bytes, so it locks one byte far behind the process ID.
 func lock(f *os.File) error {
 	const flags = 3 // LOCKFILE_EXCLUSIVE_LOCK and LOCKFILE_FAIL_IMMEDIATELY
 	offset := &syscall.Overlapped{OffsetHigh: 1 << 30}
@@ -26,10 +26,10 @@ func lock(f *os.File) error {
 	return fmt.Errorf("lock %s: %w", f.Name(), err)
 }
 
-// lockData does nothing, because Windows wouldn't let other processes read a locked file.
+// lockData does nothing: other processes, such as eventsd check, couldn't read a locked file.
 func lockData(*os.File) error { return nil }
 
-// Replace closes both files, because Windows doesn't rename open ones, and opens the file at path again.
+// Replace closes both files, because Windows can't rename open files, and reopens the file at path.
 func (o osFS) Replace(tmp, old file, path string) (file, error) {
 	tmp.Close()
 	if old != nil {

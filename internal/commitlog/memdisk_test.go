@@ -432,7 +432,7 @@ var fills = []func(n *inode, size int) []byte{
 const staleNumbers = 10_000 // greater than the number of any stale line
 
 var staleLines, noise = func() (stale, noise []byte) {
-	h := header{n: 1, snap: 2, format: "events/1", salt: "0123456789abcdef"}
+	h := header{n: 1, snapCommit: 2, format: "events/1", salt: "0123456789abcdef"}
 	stale = h.text()
 	for n := uint64(2); len(stale) < 64<<10; n++ {
 		stale = appendLine(stale, h.saltSum(), n, []byte(strings.Repeat("old", int(n)%30)))

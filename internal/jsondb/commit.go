@@ -12,27 +12,26 @@ import (
 )
 
 const (
-	sharedCommit = 1 << 20 // bytes of records after which no further call shares a commit
+	sharedCommit = 1 << 20 // bytes of records in a commit that no further call may join
 
-	// defaultMinRewrite is the size in bytes below which a file isn't rewritten when it has doubled. It is
-	// read in a fraction of a second, so its stale records don't matter.
+	// defaultMinRewrite is the minimum size in bytes of a file that is rewritten when it doubles. Loading a
+	// smaller file takes a fraction of a second, so its stale records don't matter.
 	defaultMinRewrite = 64 << 20
 )
 
-// call is one call of Batch or Update.
+// call is a Batch or Update call.
 type call struct {
 	f    func(*Tx) error
-	err  error         // result
+	err  error
 	done chan struct{} // closed once err is final
 }
 
-// commitQueue commits the calls in the queue. The first call that arrives in the meantime runs the next
-// commitQueue.
+// commitQueue commits all queued calls. The first call that joins the queue in the meantime runs commitQueue
+// next.
 func (db *DB) commitQueue() {
-	db.writer.Lock()
-	defer db.writer.Unlock()
-	// The calls of the last commit have just returned, and others may follow at once. Let them join this
-	// commit. Otherwise the creates of 64 clients take 6 % more CPU time.
+	db.commitMu.Lock()
+	defer db.commitMu.Unlock()
+	// The callers of the last commit have just returned. Let their next calls join this commit.
 	runtime.Gosched()
 	db.queueMu.Lock()
 	calls := db.queue
@@ -41,9 +40,9 @@ func (db *DB) commitQueue() {
 	db.commitLocked(calls)
 }
 
-func (db *DB) commitAll(calls []*call) {
-	db.writer.Lock()
-	defer db.writer.Unlock()
+func (db *DB) lockAndCommit(calls []*call) {
+	db.commitMu.Lock()
+	defer db.commitMu.Unlock()
 	db.commitLocked(calls)
 }
 
@@ -54,7 +53,7 @@ func (db *DB) commitLocked(calls []*call) {
 	}
 }
 
-// commit makes one commit of calls, at least one, and returns the calls for which it had no room.
+// commit commits at least one call and returns the calls that didn't fit.
 func (db *DB) commit(calls []*call) (rest []*call) {
 	tx := db.begin()
 	db.records = db.records[:0]
@@ -81,7 +80,7 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 	return rest
 }
 
-// run runs one call and appends the records of its changes to db.records.
+// run runs one call and appends its records to db.records.
 func (db *DB) run(tx *Tx, c *call) {
 	tx.savepoint = len(tx.changes)
 	c.err = db.try(tx, c)
@@ -90,7 +89,7 @@ func (db *DB) run(tx *Tx, c *call) {
 	}
 }
 
-// try calls the function of a call and appends its records. It returns a panic as an error, because the
+// try runs a call's function and appends its records. It returns a panic as an error, because the
 // goroutine may belong to another call.
 func (db *DB) try(tx *Tx, c *call) (err error) {
 	defer func() {
@@ -109,7 +108,8 @@ func (db *DB) try(tx *Tx, c *call) (err error) {
 	return err
 }
 
-// appendChanges appends the records of changes to db.records, to one more than fit into a line.
+// appendChanges appends changes to db.records. It stops when they no longer fit into a line,
+// because a rewrite doesn't need them.
 func (db *DB) appendChanges(changes []change) {
 	for _, c := range changes {
 		db.records = db.appendChange(db.records, c)
@@ -119,7 +119,7 @@ func (db *DB) appendChanges(changes []change) {
 	}
 }
 
-// write makes the pending changes durable, if there is a file.
+// write makes the pending changes durable.
 func (db *DB) write(tx *Tx) (err error) {
 	if db.log == nil {
 		return nil
@@ -136,7 +136,7 @@ func (db *DB) write(tx *Tx) (err error) {
 	return nil
 }
 
-// report logs the first commit that isn't written, and the first that is written after that.
+// report logs the first failed commit and the first successful one after it.
 func (db *DB) report(err error) {
 	failed := db.lastErr.Load() != nil
 	if err == nil {
@@ -152,8 +152,7 @@ func (db *DB) report(err error) {
 	}
 }
 
-// publish makes the pending changes of a transaction visible. It changes lists in place, because building the
-// list of a parent with many rows again would delay all readers.
+// publish makes pending changes visible. It changes lists in place, because readers wait for it.
 func (db *DB) publish(tx *Tx) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -162,7 +161,7 @@ func (db *DB) publish(tx *Tx) {
 		id := cmp.Or(c.new, c.old).ID
 		before, after := db.index[id], tx.pending.index[id]
 		if before == after {
-			continue // published with an earlier change of the same row
+			continue // published with an earlier change
 		}
 		setOrDelete(db.index, id, after)
 		db.relist(edits, before, after)
@@ -192,8 +191,8 @@ func setOrDelete[K comparable](m map[K]*Row, key K, r *Row) {
 	}
 }
 
-// relist replaces a row in its lists. Either version may be nil. The usual changes are made immediately: a
-// new version takes the place of the old one, and a new row goes to the end. Other changes are added to
+// relist replaces a row in its lists. Either version may be nil. Usual changes are made immediately: a new
+// version takes the place of the old one, and a new row goes to the end. relist adds all other changes to
 // edits.
 func (db *DB) relist(edits map[listKey]*listEdit, before, after *Row) {
 	edit := func(key listKey) *listEdit {
@@ -225,12 +224,12 @@ func (db *DB) relist(edits map[listKey]*listEdit, before, after *Row) {
 	}
 }
 
-// A listEdit is the rows that a commit removes from a list and adds to it.
+// A listEdit collects the rows that a commit removes from a list and adds to it.
 type listEdit struct{ removed, added []*Row }
 
-// apply changes a list in place, which is in order before and after.
+// apply edits a sorted list in place.
 func (e *listEdit) apply(rows []*Row) []*Row {
-	const few = 16 // up to about this, moving the rest of the list for each row costs less than sorting it
+	const few = 16 // up to about this many, moving the rest of the list for each is cheaper than sorting
 	if len(e.removed)+len(e.added) <= few {
 		for _, r := range e.removed {
 			i, _ := slices.BinarySearchFunc(rows, r.Position, (*Row).compare)
@@ -261,8 +260,7 @@ func (s *state) setList(key listKey, rows []*Row) {
 	}
 }
 
-// compact rewrites the file if it has reached rewriteAt, and notes its size. If the rewrite fails, the old
-// file stays in use.
+// compact rewrites the file if it has grown to rewriteAt. If the rewrite fails, the old file stays in use.
 func (db *DB) compact() {
 	if db.log == nil {
 		return
@@ -277,10 +275,10 @@ func (db *DB) compact() {
 	db.bytes.Store(db.log.Size())
 }
 
-// nextRewrite returns the size at which the file is rewritten, once it has grown to that.
+// nextRewrite returns the file size that triggers the next rewrite.
 func (db *DB) nextRewrite() int64 { return max(db.minRewrite, 2*db.log.SnapshotSize()) }
 
-// rewrite replaces the file by a snapshot of all rows, including the pending changes of a transaction.
+// rewrite replaces the file with a snapshot, including pending changes.
 func (db *DB) rewrite(tx *Tx, reason string) error {
 	began := time.Now()
 	before := db.log.Size()

@@ -41,7 +41,7 @@ func TestBatchSharesCommits(t *testing.T) {
 	path := newFile(t)
 	db := openDB(t, path, testOptions())
 	before := strings.Count(readFile(t, path), "\n")
-	db.writer.Lock() // a commit is under way
+	db.commitMu.Lock() // a commit is under way
 	var wg sync.WaitGroup
 	for n := range 20 {
 		wg.Go(func() {
@@ -61,7 +61,7 @@ func TestBatchSharesCommits(t *testing.T) {
 		queued = len(db.queue)
 		db.queueMu.Unlock()
 	}
-	db.writer.Unlock()
+	db.commitMu.Unlock()
 	wg.Wait()
 	lines := strings.Count(readFile(t, path), "\n") - before
 	if lines != 1 {
@@ -86,7 +86,7 @@ func TestBatchSplitsCommits(t *testing.T) {
 		fs = append(fs, put(row{id: id, name: strings.Repeat("x", 400_000) + id}))
 	}
 	calls := newCalls(fs...)
-	db.commitAll(calls)
+	db.lockAndCommit(calls)
 	for _, c := range calls {
 		if c.err != nil {
 			t.Errorf("a call returns %v", c.err)
@@ -121,14 +121,14 @@ func TestFailedCommit(t *testing.T) {
 	}
 	look := func(*Tx) error { return nil }
 	unchanged := newCalls(look, create("usr_1"))
-	db.commitAll(unchanged)
+	db.lockAndCommit(unchanged)
 	for i, want := range []error{nil, errTest} {
 		if unchanged[i].err != want {
 			t.Errorf("call %d of a commit without changes returns %v, want %v", i, unchanged[i].err, want)
 		}
 	}
 	calls := newCalls(look, create("usr_1"), create("usr_2"), create("usr_2"), look)
-	db.commitAll(calls)
+	db.lockAndCommit(calls)
 	for i, c := range calls {
 		if !errors.Is(c.err, ErrNotWritten) {
 			t.Errorf("call %d returns %v, want ErrNotWritten", i, c.err)
@@ -190,7 +190,7 @@ func TestPanicIsReturned(t *testing.T) {
 		},
 		put(row{id: "usr_3"}),
 	)
-	db.commitAll(calls)
+	db.lockAndCommit(calls)
 	if err := calls[1].err; !strings.Contains(fmt.Sprint(err), "a defect") {
 		t.Errorf("the call that panics returns %v, want the panic", err)
 	}
@@ -409,7 +409,7 @@ func TestChanges(t *testing.T) {
 		}
 		for _, step := range steps {
 			step.do()
-			if got := tx.Changes(); got != step.want {
+			if got := tx.NumChanges(); got != step.want {
 				t.Errorf("%s: Changes() = %d, want %d", step.name, got, step.want)
 			}
 		}
@@ -445,8 +445,8 @@ func TestIdempotencyLifetime(t *testing.T) {
 		db = openDB(t, path, o)
 	}
 	rewrite := func() {
-		db.writer.Lock()
-		defer db.writer.Unlock()
+		db.commitMu.Lock()
+		defer db.commitMu.Unlock()
 		err := db.rewrite(&db.view, "a test")
 		if err != nil {
 			t.Fatal(err)
@@ -530,7 +530,7 @@ func TestRollbackOfKeys(t *testing.T) {
 	mustBatch(t, db, create("evt_old"))
 	now = now.Add(keyLifetime)
 	mustBatch(t, db, create("evt_new"))
-	db.commitAll(newCalls(
+	db.lockAndCommit(newCalls(
 		func(tx *Tx) error {
 			tx.Delete("evt_new")
 			tx.Put([]byte(row{id: "evt_old", parent: "usr_1", version: 2}.json()))

@@ -15,19 +15,19 @@ import (
 
 // testTables are three tables, each the parent of the next. The key of a row is its name.
 func testTables() []Table {
-	recode := func(json string) (string, error) { return json, nil }
+	upgrade := func(json string) (string, error) { return json, nil }
 	scan := func(s *Scanner, r *Row) {
 		if r.Table.Parent != "" {
 			r.Parent = s.String("parent")
 		}
-		r.Key = s.String("name")
+		r.UniqueKey = s.String("name")
 		r.Status = s.String("status")
 		r.Created = s.Time("created_at")
 	}
 	return []Table{
-		{Name: "user", Prefix: "usr", Scan: scan, Recode: recode},
-		{Name: "event", Prefix: "evt", Parent: "usr", Scan: scan, Recode: recode},
-		{Name: "guest", Prefix: "gst", Parent: "evt", Scan: scan, Recode: recode},
+		{Name: "user", Prefix: "usr", Scan: scan, Upgrade: upgrade},
+		{Name: "event", Prefix: "evt", Parent: "usr", Scan: scan, Upgrade: upgrade},
+		{Name: "guest", Prefix: "gst", Parent: "evt", Scan: scan, Upgrade: upgrade},
 	}
 }
 
@@ -334,7 +334,7 @@ func testModel(t *testing.T, seed uint64) {
 			}
 			calls = append(calls, &call{f: f, done: make(chan struct{})})
 		}
-		db.commitAll(calls)
+		db.lockAndCommit(calls)
 		db.View(func(tx *Tx) {
 			m.check(t, rnd, tx)
 			for _, l := range begun {

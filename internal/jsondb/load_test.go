@@ -106,7 +106,7 @@ func TestOlderFormat(t *testing.T) {
 
 	later := testOptions()
 	later.Formats = []string{"events/1", "events/2"}
-	later.Tables[1].Recode = func(json string) (string, error) {
+	later.Tables[1].Upgrade = func(json string) (string, error) {
 		return strings.TrimSuffix(json, "}") + `,"price":0}`, nil
 	}
 	want := row{id: "usr_1", name: "Ada"}.json() + "\n" +
@@ -143,7 +143,7 @@ func TestRecodeFails(t *testing.T) {
 	before := readFile(t, path)
 	later := testOptions()
 	later.Formats = []string{"events/1", "events/2"}
-	later.Tables[0].Recode = func(string) (string, error) { return "", errTest }
+	later.Tables[0].Upgrade = func(string) (string, error) { return "", errTest }
 	_, err := Open(path, later)
 	if !errors.Is(err, ErrDamaged) {
 		t.Errorf("Open = %v, want ErrDamaged", err)
@@ -206,7 +206,7 @@ func TestDamagedRecords(t *testing.T) {
 // writeRecords creates a file with commits of records.
 func writeRecords(t *testing.T, path string, commits ...string) {
 	t.Helper()
-	log, err := commitlog.Open(path, testOptions().forLog(), func(commitlog.Commit) error { return nil })
+	log, err := commitlog.Open(path, testOptions().logOptions(), func(commitlog.Commit) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
