@@ -18,8 +18,8 @@
 //     header's checksum leaves out the salt.
 //   - n is the commit number. It increases by one per line. The header has a number, too.
 //   - format names the record format.
-//   - salt is random and changes with each rewrite. So stale blocks, which the disk may still hold from before
-//     the rewrite, never have a valid checksum.
+//   - salt is random and changes with each rewrite. So stale blocks, which the disk may still hold from
+//     before the rewrite, never have a valid checksum.
 //   - snap is the number of the empty commit that ends the snapshot. The snapshot is the content of the last
 //     rewrite. It was durable before the file got its name, so a crash never tears it.
 //   - w holds the records. JSON escapes quotes inside strings, so no record can contain {"c":", the beginning
@@ -47,9 +47,9 @@
 // [Open] reads lines while they are valid and then judges the rest of the file:
 //
 //   - The rest is the closing bracket: the log was closed, or its process was killed between two writes.
-//   - The rest can be a torn write, which is a part of one commit that was never acknowledged. Open saves it as
-//     FILE.torn-TIME and truncates the file. It fails if it can't save the rest, because damage to the last
-//     commit looks the same after a kill.
+//   - The rest can be a torn write, which is a part of one commit that was never acknowledged. Open saves it
+//     as FILE.torn-TIME and truncates the file. It fails if it can't save the rest, because damage to the
+//     last commit looks the same after a kill.
 //   - Anything else is damage, such as a wrong byte with valid commits behind it. Crashes don't leave it;
 //     hardware, bugs and editors do. Open returns [ErrDamaged] and changes nothing.
 //

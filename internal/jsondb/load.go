@@ -9,9 +9,9 @@ import (
 	"example.com/events/internal/commitlog"
 )
 
-// Open opens or creates a data file and locks it until [DB.Close]. It rewrites a
-// file that has an older format or stale records. If the error wraps [ErrLocked], [ErrDamaged] or
-// [ErrFormat], the file is unchanged.
+// Open opens or creates a data file and locks it until [DB.Close]. It rewrites a file that has an older
+// format or stale records. If the error wraps [ErrLocked], [ErrDamaged] or [ErrFormat], the file is
+// unchanged.
 func Open(path string, o Options) (*DB, error) {
 	l := newLoader(path, o)
 	db := l.db

@@ -127,16 +127,15 @@ func (db *DB) scan(r *Row) error {
 	return nil
 }
 
-// A Scanner reads row fields in their JSON order. It searches for a field name
-// and for the quote that ends the value. That is as safe as searching for separators: a row has no objects
-// inside, so only field names are between a quote before a letter and a quote before a colon.
+// A Scanner reads row fields in their JSON order. It searches for a field name and for the quote that ends
+// the value. That is as safe as searching for separators: a row has no objects inside, so only field names
+// are between a quote before a letter and a quote before a colon.
 type Scanner struct {
 	rest   string
 	failed bool
 }
 
-// String returns the next value with a field name, which must be a string or null. It returns "" for
-// null.
+// String returns the next value with a field name, which must be a string or null. It returns "" for null.
 func (s *Scanner) String(field string) (value string) {
 	_, text, _ := strings.Cut(s.rest, `"`+field+`":`)
 	value, rest, err := cutValue(text)
