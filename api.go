@@ -182,11 +182,10 @@ func (a *api) listEvents(w http.ResponseWriter, r httpapi.Request) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	match := func(event *jsondb.Row) bool { return status == "" || event.Status == status }
 	var events []*jsondb.Row
 	var next *jsondb.Position
 	a.store.db.View(func(tx *jsondb.Tx) {
-		events, next = tx.Page(r.Caller.UserID, "evt", after, limit, match)
+		events, next = tx.Page(r.Caller.UserID, "evt", status, after, limit)
 	})
 	writePage(w, events, next)
 	return nil
@@ -234,7 +233,7 @@ func (a *api) listGuests(w http.ResponseWriter, r httpapi.Request) error {
 			err = errNoEvent
 			return
 		}
-		guests, next = tx.Page(event.ID, "gst", after, limit, nil)
+		guests, next = tx.Page(event.ID, "gst", "", after, limit)
 	})
 	if err != nil {
 		return err

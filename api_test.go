@@ -334,7 +334,7 @@ func TestKeys(t *testing.T) {
 		{"both", []string{ada, "Authorization: Bearer wrong"}, 200, ""},
 		{"both, the first wrong", []string{wrong, bearer}, 401, "invalid API key"},
 		{"both, the first empty", []string{"x-service-api-key: ", bearer}, 401, "it is empty"},
-		{"empty", []string{"x-service-api-key: "}, 401, "a variable may be unset"},
+		{"empty", []string{"x-service-api-key: "}, 401, "is an environment variable unset"},
 		{"none", []string{keyless}, 401, "missing API key"},
 		{"unknown", []string{"x-service-api-key: svc_live_nobody"}, 401, "invalid API key"},
 		{"another case", []string{"x-service-api-key: SVC_LIVE_ADA"}, 401, "invalid API key"},

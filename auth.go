@@ -11,7 +11,7 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// authenticate returns the caller of a request. If its key was revoked, it returns the caller with the error.
+// authenticate identifies the caller of a request. For a revoked key, it returns the caller and an error.
 func (s *Store) authenticate(r *http.Request) (httpapi.Caller, error) {
 	secret, problem := credential(r.Header)
 	if problem != "" {
@@ -25,8 +25,8 @@ func (s *Store) authenticate(r *http.Request) (httpapi.Caller, error) {
 	return caller, nil
 }
 
-// credential returns the API key of a request, or the problem with its header. The header
-// x-service-api-key decides if it is present, even if it is wrong; otherwise Authorization does.
+// credential returns the API key of a request, or a problem. If the header x-service-api-key is present, it
+// alone counts, even if it is wrong. Otherwise, Authorization counts.
 func credential(h http.Header) (secret, problem string) {
 	values := h["X-Service-Api-Key"]
 	bearer := len(values) == 0
@@ -48,35 +48,32 @@ func credential(h http.Header) (secret, problem string) {
 		secret = strings.TrimLeft(token, " ")
 	}
 	if secret == "" {
-		return "", "invalid API key: it is empty; a variable may be unset"
+		return "", "invalid API key: it is empty (is an environment variable unset?)"
 	}
 	return secret, ""
 }
 
-// lookupKey returns the IDs of the key with a secret and of its user, and whether the key is valid. It also
-// returns the IDs of a revoked key. They are empty if there is no such key.
+// lookupKey finds the key with a secret. It returns empty IDs if there is none. For a revoked key, it returns
+// the IDs, and valid is false.
 func (s *Store) lookupKey(secret string) (userID, keyID string, valid bool) {
 	key := digestKey(digest([]byte(secret)))
 	s.db.View(func(tx *jsondb.Tx) {
 		row := tx.Find(key)
 		if row != nil {
 			userID, keyID = row.Parent, row.ID
-			valid = !revoked(row)
+			valid = row.Status != revoked
 		}
 	})
 	return userID, keyID, valid
 }
-
-// revoked reports whether a key is revoked.
-func revoked(key *jsondb.Row) bool { return key.Status != "" } // the Status is revoked_at
 
 func unauthorized(problem string) *httpapi.Error {
 	return httpapi.Unauthorized("events", problem+
 		"; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
 }
 
-// IssueKey creates an API key for a user. The secret is returned only here and stored nowhere. The error
-// wraps [ErrNotFound] if there is no such user.
+// IssueKey creates an API key for a user. Only this call returns the secret; the store keeps its digest. If
+// there is no such user, the error wraps [ErrNotFound].
 func (s *Store) IssueKey(userID string) (secret string, key Key, err error) {
 	if userID == "" {
 		return "", Key{}, notFound("user", userID)
@@ -84,15 +81,15 @@ func (s *Store) IssueKey(userID string) (secret string, key Key, err error) {
 	return s.issueKey(keyRequest{UserID: userID}, "")
 }
 
-// keyRequest asks for a key of the user with an ID, or of the user with an email. If there is no user with
-// the email, one is created with the name.
+// keyRequest asks for a key for a user with an ID or an email. If no user has the email, a user is created
+// with the name.
 type keyRequest struct {
 	UserID string `json:"user_id"`
 	Name   string `json:"name"`
 	Email  string `json:"email"`
 }
 
-// issueKey creates a key with the chosen secret or, if that is empty, with a random one.
+// issueKey creates a key with a chosen secret, or with a random one if chosen is empty.
 func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, err error) {
 	err = s.db.Batch(func(tx *jsondb.Tx) error {
 		userID, err := s.findOrCreateUser(tx, r)
@@ -143,7 +140,7 @@ func (s *Store) findOrCreateUser(tx *jsondb.Tx, r keyRequest) (id string, err er
 
 func keyError(problems ...string) error { return &RecordError{Kind: "key", Problems: problems} }
 
-// newSecret returns a secret that no key has.
+// newSecret returns an unused secret.
 func (s *Store) newSecret(tx *jsondb.Tx, owner string) string {
 	for {
 		secret := httpapi.KeyPrefix + s.cfg.NewID("secret", owner)
@@ -153,10 +150,9 @@ func (s *Store) newSecret(tx *jsondb.Tx, owner string) string {
 	}
 }
 
-// firstKey creates the first key of a store that has none, if create is true or a secret is chosen, and
-// returns its secret unless it was chosen. The key belongs to the oldest user or, if there is none, to a new
-// one. If the store has keys, firstKey changes nothing.
-func (s *Store) firstKey(chosen string, create bool) (secret string, err error) {
+// createFirstKey creates a key if the store has none and either create is true or a secret was chosen. It
+// returns only generated secrets. The key belongs to the oldest user, or to a new one in an empty store.
+func (s *Store) createFirstKey(chosen string, create bool) (secret string, err error) {
 	stats := s.db.Stats()
 	if stats.Rows["key"] > 0 || chosen == "" && !create {
 		return "", nil
@@ -175,14 +171,14 @@ func (s *Store) firstKey(chosen string, create bool) (secret string, err error) 
 	return secret, err
 }
 
-// RevokeKey revokes an API key. If it was revoked before, nothing changes. The error wraps [ErrNotFound] if
-// there is no such key.
+// RevokeKey revokes an API key. Revoking it again does nothing. If there is no such key, the error wraps
+// [ErrNotFound].
 func (s *Store) RevokeKey(keyID string) error {
 	_, err := s.revokeKey(keyID)
 	return err
 }
 
-// revokeKey also reports whether it has changed the key.
+// revokeKey reports whether it changed the key.
 func (s *Store) revokeKey(keyID string) (changed bool, err error) {
 	err = s.db.Batch(func(tx *jsondb.Tx) error {
 		var k Key
@@ -201,7 +197,7 @@ func (s *Store) revokeKey(keyID string) (changed bool, err error) {
 	return changed, err
 }
 
-// listedKey is a key with the name and email of its user.
+// listedKey is a key with its user's name and email.
 type listedKey struct {
 	ID        string     `json:"id"`
 	UserID    string     `json:"user_id"`
@@ -212,7 +208,7 @@ type listedKey struct {
 	Email     string     `json:"email"`
 }
 
-// listKeys returns all keys, by user.
+// listKeys returns all keys, grouped by user.
 func (s *Store) listKeys() []listedKey {
 	keys := []listedKey{}
 	s.db.View(func(tx *jsondb.Tx) {

@@ -210,7 +210,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 			return fmt.Errorf("seed: %w", err)
 		}
 	}
-	key, err := store.firstKey(*flags.apiKey, *createKey)
+	key, err := store.createFirstKey(*flags.apiKey, *createKey)
 	if err != nil {
 		return err
 	}

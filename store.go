@@ -22,32 +22,32 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// User is the owner of API keys and the host of events. In this and the other types, the tag schema has the
-// rules of a field; package schema explains it.
+// User is the owner of API keys and the host of events. The schema tags of this and the other types are
+// validation rules; package schema explains them.
 type User struct {
 	ID        string    `json:"id" schema:"id=usr fixed"`
 	Name      string    `json:"name" schema:"chars=1-255 required"`
-	Email     string    `json:"email" schema:"email required"`         // unique, ignoring case
+	Email     string    `json:"email" schema:"email required"`         // unique, whatever its case
 	AvatarURL *string   `json:"avatar_url" schema:"url empty_is_null"` // http or https
-	Timezone  *string   `json:"timezone" schema:"zone empty_is_null"`  // default of the user's events
+	Timezone  *string   `json:"timezone" schema:"zone empty_is_null"`  // default for the user's events
 	CreatedAt time.Time `json:"created_at" schema:"fixed"`
 }
 
-// Key is an API key. A store keeps the digest of its secret.
+// Key is an API key. The store keeps only the digest of its secret.
 type Key struct {
 	ID        string     `json:"id" schema:"id=key fixed"`
-	UserID    string     `json:"user_id" schema:"required fixed"` // user that the key identifies
-	Secret    string     `json:"-" schema:"secret"`               // only read by [Store.Apply]
-	Digest    string     `json:"digest" schema:"digest fixed"`    // SHA-256 of the secret in hexadecimal
+	UserID    string     `json:"user_id" schema:"required fixed"` // owner of the key
+	Secret    string     `json:"-" schema:"secret"`               // input of [Store.Apply]; never stored
+	Digest    string     `json:"digest" schema:"digest fixed"`    // hexadecimal SHA-256 of the secret
 	Hint      *string    `json:"hint" schema:"hint fixed"`        // last four characters of a long secret
 	CreatedAt time.Time  `json:"created_at" schema:"fixed"`
 	RevokedAt *time.Time `json:"revoked_at" schema:"fixed"` // nil if the key is valid
 }
 
-// Event is an event in the form of the API.
+// Event is an event, in the form in which the API returns it.
 type Event struct {
 	ID        string    `json:"id" schema:"id=evt fixed server"`
-	HostID    string    `json:"host_id" schema:"required fixed server"` // user that hosts it
+	HostID    string    `json:"host_id" schema:"required fixed server"` // user who hosts it
 	Slug      string    `json:"slug" schema:"slug fixed server"`        // unique
 	Status    string    `json:"status" schema:"one_of=draft|published server"`
 	CreatedAt time.Time `json:"created_at" schema:"fixed server"`
@@ -68,22 +68,22 @@ type Event struct {
 	MeetingURL       *string `json:"meeting_url" schema:"url empty_is_null"`     // at most 2,048 characters
 }
 
-// Guest is an entry of an event's guest list. It has an Email, a Name or both.
+// Guest is an entry on an event's guest list. It needs an Email or a Name.
 type Guest struct {
 	ID        string    `json:"id" schema:"id=gst fixed"`
 	EventID   string    `json:"event_id" schema:"required fixed"`
 	CreatedAt time.Time `json:"created_at" schema:"fixed"`
-	Email     *string   `json:"email" schema:"email"` // unique within an event, ignoring case
+	Email     *string   `json:"email" schema:"email"` // unique within an event, whatever its case
 	Name      *string   `json:"name" schema:"chars=1-255"`
 
-	// If empty, Status is pending for an event that requires approval, and approved for others.
+	// Status is approved by default, or pending if the event requires approval.
 	Status string `json:"status" schema:"one_of=invited|pending|approved|declined|waitlist|cancelled"`
 
 	RegisteredAt *time.Time `json:"registered_at"` // nil while invited
 	CheckedInAt  *time.Time `json:"checked_in_at"` // nil until the guest is checked in
 }
 
-// Record is an element of the array that [Store.Apply] puts into a store. Exactly one field is set.
+// Record adds, changes or deletes a user, key, event or guest. Set exactly one field.
 type Record struct {
 	User   *User  `json:"user,omitempty"`
 	Key    *Key   `json:"key,omitempty"`
@@ -92,8 +92,8 @@ type Record struct {
 	Delete *Ref   `json:"delete,omitempty"`
 }
 
-// Ref names what a record deletes. Exactly one field is set, to an ID. Deleting a user deletes its keys and
-// events, and deleting an event deletes its guests.
+// Ref identifies a record to delete by its ID. Set exactly one field. Deleting a user also deletes its keys
+// and events, and deleting an event also deletes its guests.
 type Ref struct {
 	User  string `json:"user,omitempty" schema:"id=usr"`
 	Key   string `json:"key,omitempty" schema:"id=key"`
@@ -101,11 +101,11 @@ type Ref struct {
 	Guest string `json:"guest,omitempty" schema:"id=gst"`
 }
 
-// RecordError is returned if a record is refused. It has everything that is wrong with the record.
+// RecordError reports all problems of a rejected record.
 type RecordError struct {
-	Record   int      // position in the array, counted from 1; 0 if the problem is the array
+	Record   int      // position in the array, counted from 1; 0 if the array itself is wrong
 	Kind     string   // user, key, event, guest or delete; "" if unknown
-	Problems []string // sentences, each of which begins with the name of a field if it is about one
+	Problems []string // such as "name is required"
 }
 
 func (e *RecordError) Error() string {
@@ -120,18 +120,18 @@ func (e *RecordError) Error() string {
 }
 
 var (
-	// ErrNotFound is returned if there is no user or key with the given ID.
+	// ErrNotFound is returned if no user or key has the given ID.
 	ErrNotFound = errors.New("not found")
-	// ErrInUse is returned by [Open] if another store, in this process or another, has the data file open.
+	// ErrInUse is returned by [Open] if the data file is open, in this process or another.
 	ErrInUse = jsondb.ErrLocked
-	// ErrDamaged is returned by [Open] if the data file isn't as it was written.
+	// ErrDamaged is returned by [Open] if the data file is damaged. The message names the line.
 	ErrDamaged = jsondb.ErrDamaged
-	// ErrFormat is returned by [Open] if the file isn't a data file, or has a newer format.
+	// ErrFormat is returned by [Open] if the file isn't a data file or has a newer format.
 	ErrFormat = jsondb.ErrFormat
-	// ErrNotWritten is returned if a change could not be written to the data file. It isn't visible. If a
-	// sync failed, it may still be there after a restart.
+	// ErrNotWritten is returned if a change could not be written to the data file. The change isn't visible,
+	// but after a failed sync it may reappear on restart.
 	ErrNotWritten = jsondb.ErrNotWritten
-	// ErrClosed is returned by methods that change a store that is closed.
+	// ErrClosed is returned if you change a closed store.
 	ErrClosed = jsondb.ErrClosed
 
 	errUserDeleted         = errors.New("the user was deleted")
@@ -153,110 +153,125 @@ var (
 	refSchema   = schema.Of(Ref{}, nil)
 )
 
-// The functions below return unique keys of rows. The unique key of an event is its slug. The others contain
-// a colon, which neither IDs nor slugs do, so no two kinds have a key in common.
+// These functions return the unique keys of rows. An event's unique key is its slug. The other keys contain a
+// colon, which IDs and slugs never do, so keys of different kinds can't collide.
 
 func emailKey(email string) string          { return "email:" + strings.ToLower(email) }
 func digestKey(digest string) string        { return "key:" + digest }
 func guestKey(eventID, email string) string { return "guest:" + eventID + ":" + strings.ToLower(email) }
 
-// tables describe the rows of a database. A row is the struct of its kind in JSON, and the API serves it as
-// it is. So a new field needs a new format, in which all rows have it. It belongs at the end of the struct,
-// because a row is searched for Fields from its beginning, in their order.
+// tables defines the database. Rows are stored in the JSON that the API returns, so a new field needs a new
+// format (see CONTRIBUTING.md). Add it at the end of its struct, because Scan reads fields in order.
 var tables = []jsondb.Table{
 	{
 		Name:   "user",
 		Prefix: "usr",
-		Fields: []string{"id", "email", "created_at"},
-		Key:    func(v []string) string { return emailKey(v[1]) },
-		Recode: recode[User],
+		Scan: func(s *jsondb.Scanner, r *jsondb.Row) {
+			r.UniqueKey = emailKey(s.String("email"))
+			r.Created = s.Time("created_at")
+		},
+		Upgrade: upgrade[User],
 	},
 	{
 		Name:   "key",
 		Prefix: "key",
 		Parent: "usr",
-		Fields: []string{"id", "user_id", "digest", "created_at", "revoked_at"},
-		Status: "revoked_at", // so that each request needn't decode its key
-		Key:    func(v []string) string { return digestKey(v[2]) },
-		Recode: recode[Key],
+		Scan: func(s *jsondb.Scanner, r *jsondb.Row) {
+			r.Parent = s.String("user_id")
+			r.UniqueKey = digestKey(s.String("digest"))
+			r.Created = s.Time("created_at")
+			if s.String("revoked_at") != "" {
+				r.Status = revoked
+			}
+		},
+		Upgrade: upgrade[Key],
 	},
 	{
 		Name:   "event",
 		Prefix: "evt",
 		Parent: "usr",
-		Fields: []string{"id", "host_id", "slug", "status", "created_at"},
-		Status: "status",
-		Key:    func(v []string) string { return v[2] },
-		Recode: recode[Event],
+		Scan: func(s *jsondb.Scanner, r *jsondb.Row) {
+			r.Parent = s.String("host_id")
+			r.UniqueKey = s.String("slug")
+			r.Status = s.String("status")
+			r.Created = s.Time("created_at")
+		},
+		Upgrade: upgrade[Event],
 	},
 	{
 		Name:   "guest",
 		Prefix: "gst",
 		Parent: "evt",
-		Fields: []string{"id", "event_id", "created_at", "email"},
-		Key: func(v []string) string {
-			if v[3] == "" {
-				return ""
+		Scan: func(s *jsondb.Scanner, r *jsondb.Row) {
+			r.Parent = s.String("event_id")
+			r.Created = s.Time("created_at")
+			email := s.String("email")
+			if email != "" {
+				r.UniqueKey = guestKey(r.Parent, email)
 			}
-			return guestKey(v[1], v[3])
 		},
-		Recode: recode[Guest],
+		Upgrade: upgrade[Guest],
 	},
 }
 
-// formats are the formats of data files that can be read, the oldest first.
+// revoked is the row status of revoked keys.
+const revoked = "revoked"
+
+// formats are the readable data file formats, oldest first.
 var formats = []string{"events/1"}
 
-// recode returns a row of an older format in the current one, in which new fields have their zero values.
-func recode[T any](text string) (string, error) {
+// upgrade converts a row from an older format. New fields get their zero values.
+func upgrade[T any](text string) (string, error) {
 	var x T
 	err := json.Unmarshal([]byte(text), &x)
 	return string(strict.Encode(&x)), err
 }
 
-// Config configures a [Store]. The zero value of each field selects the default. A store calls Now and NewID
-// within changes, one at a time, so they must not change the same store.
+// Config configures a [Store]. The zero value is a good default. A store calls Now and NewID while it holds a
+// lock, so they must not use the store.
 type Config struct {
-	// Now is the clock. The time must be in the years 0 to 9999. If nil, the store uses the system clock in
-	// whole microseconds, and moves created_at forward so that each is later than all before.
+	// Now is the clock. It must return years 0 to 9999. If nil, the store uses the system clock and sets each
+	// created_at at least a microsecond after the last one.
 	Now func() time.Time
-	// NewID returns a new ID without its prefix: 1 to 64 of A-Z a-z 0-9 _ -. The kind is usr, key, evt or
-	// gst, or slug for the end of a slug, or secret for an API key without its prefix. The owner is the ID of
-	// the user it belongs to or, if kind is usr, the name of the new user. The store calls NewID again as
-	// long as the ID is in use. If nil, IDs are random: 128 bits, or 40 for a slug.
+
+	// NewID returns the part of a new ID after its prefix, 1 to 64 letters, digits, "_" or "-". If the ID is
+	// taken, the store calls NewID again. If nil, IDs are random.
+	//
+	// The kind is usr, key, evt or gst. The store also asks for the end of a slug, with kind slug, and for an
+	// API key without its prefix, with kind secret. The owner is the ID of the user that the new thing
+	// belongs to. For kind usr, it is the name of the new user.
 	NewID func(kind, owner string) string
-	// Logger receives the causes of responses with status 500, failed writes and repairs of the data file. It
-	// never receives a key or a body. If nil, nothing is logged.
+
+	// Logger receives the causes of 500 responses, write errors and data file repairs. It never receives keys
+	// or request bodies. If nil, nothing is logged.
 	Logger *slog.Logger
-	// NewEventStatus is the status of new events: draft or published. If empty, it is published. Any other
-	// value means draft.
+
+	// NewEventStatus is the status of new events, published or draft. If empty, it is published. Other values
+	// mean draft.
 	NewEventStatus string
 }
 
 // Store keeps users, keys, events and guests in memory and, after [Open], in a data file. It is safe for
-// concurrent use.
-//
-// Its methods that change it return when the change is visible and, if there is a data file, durable.
+// concurrent use. When a method that changes a store returns, the change is visible and, with a data file,
+// durable.
 type Store struct {
 	cfg Config
 	db  *jsondb.DB
 
-	// lastCreated is the latest created_at that the store has set. Only transactions use it, and they run one
-	// at a time.
+	// lastCreated is the last created_at that the store has set. Only write transactions use it.
 	lastCreated time.Time
 }
 
-// NewStore returns an empty store in memory. A nil cfg is the zero [Config].
+// NewStore creates an empty store in memory. A nil cfg is the zero [Config].
 func NewStore(cfg *Config) *Store {
 	s := newStore(cfg)
 	s.db = jsondb.New(s.options())
 	return s
 }
 
-// Open returns the store in the data file at path, which it creates if it is missing, and locks the file
-// until [Store.Close]. A file of an older format is rewritten in the current one. If the file is in use,
-// damaged, not a data file or of a newer format, the error wraps [ErrInUse], [ErrDamaged] or [ErrFormat], and
-// the file is unchanged. A nil cfg is the zero [Config].
+// Open opens or creates the data file at path. It locks the file until [Store.Close]. A file of an older format is
+// upgraded. A nil cfg is the zero [Config]. If the error wraps [ErrInUse], [ErrDamaged] or [ErrFormat], the
+// file is unchanged.
 func Open(path string, cfg *Config) (*Store, error) {
 	s := newStore(cfg)
 	db, err := jsondb.Open(path, s.options())
@@ -271,7 +286,7 @@ func newStore(cfg *Config) *Store {
 	s := &Store{cfg: *cmp.Or(cfg, &Config{})}
 	s.cfg.Logger = cmp.Or(s.cfg.Logger, slog.New(slog.DiscardHandler))
 	s.cfg.NewEventStatus = cmp.Or(s.cfg.NewEventStatus, "published")
-	if s.cfg.NewEventStatus != "published" { // a typing mistake publishes nothing
+	if s.cfg.NewEventStatus != "published" { // a typo must not publish anything
 		s.cfg.NewEventStatus = "draft"
 	}
 	if s.cfg.NewID == nil {
@@ -284,15 +299,15 @@ func (s *Store) options() jsondb.Options {
 	return jsondb.Options{Tables: tables, Formats: formats, Now: s.now, Logger: s.cfg.Logger}
 }
 
-// Close waits for the change under way and closes the data file. Later changes return [ErrClosed]. Reads go
-// on.
+// Close waits for the current change and closes the data file. Later changes return [ErrClosed], but reads
+// still work.
 func (s *Store) Close() error { return s.db.Close() }
 
-// Err returns the error because of which nothing can be written until a restart, or nil.
+// Err returns the error that stopped writes, or nil. Only reopening the data file clears it.
 func (s *Store) Err() error { return s.db.Err() }
 
-// addEvent creates an event from the body of a request by its host. If the host has already created one
-// with this idempotency key and body, it returns that event, and replayed is true. The key may be empty.
+// addEvent creates an event from a request body. If the host already used the idempotency key with the same
+// body, addEvent returns the existing event, and replayed is true. An empty key is no key.
 func (s *Store) addEvent(host string, body []byte, idempotencyKey string) (
 	event *jsondb.Row, replayed bool, err error,
 ) {
@@ -303,10 +318,9 @@ func (s *Store) addEvent(host string, body []byte, idempotencyKey string) (
 	e.HostID = host
 	sum := digest(body)
 	err = s.db.Batch(func(tx *jsondb.Tx) error {
-		// The key comes before the problems, because a body that is wrong is also another body than that of
-		// the first request.
+		// Check the idempotency key before the problems: even an invalid body differs from the first one.
 		var firstSum string
-		event, firstSum = tx.Idempotent(host, idempotencyKey)
+		event, firstSum = tx.FindIdempotent(host, idempotencyKey)
 		switch {
 		case event != nil && firstSum != sum:
 			return errIdempotencyMismatch
@@ -335,13 +349,13 @@ func checkTimes(e *Event, p *schema.Problems) {
 	}
 }
 
-// completeEvent sets the fields of an event that are not given. Its host must exist.
+// completeEvent sets missing fields to their defaults. The host must exist.
 func (s *Store) completeEvent(tx *jsondb.Tx, e *Event) {
 	e.Timezone = cmp.Or(e.Timezone, tx.Get("usr", e.HostID).Value("timezone"), "UTC")
 	e.Visibility = cmp.Or(e.Visibility, "public")
 	e.Status = cmp.Or(e.Status, s.cfg.NewEventStatus)
-	s.setCreatedAt(&e.CreatedAt)
-	s.setID(tx, &e.ID, "evt", e.HostID)
+	s.assignCreatedAt(&e.CreatedAt)
+	s.assignID(tx, &e.ID, "evt", e.HostID)
 	if e.UpdatedAt.IsZero() {
 		e.UpdatedAt = e.CreatedAt
 	}
@@ -354,8 +368,8 @@ func (s *Store) completeEvent(tx *jsondb.Tx, e *Event) {
 	}
 }
 
-// setID sets an ID that is empty to an unused one.
-func (s *Store) setID(tx *jsondb.Tx, id *string, prefix, owner string) {
+// assignID sets *id to an unused ID, unless the record has its own.
+func (s *Store) assignID(tx *jsondb.Tx, id *string, prefix, owner string) {
 	for *id == "" {
 		*id = prefix + "_" + s.cfg.NewID(prefix, owner)
 		if tx.Find(*id) != nil {
@@ -364,7 +378,7 @@ func (s *Store) setID(tx *jsondb.Tx, id *string, prefix, owner string) {
 	}
 }
 
-// randomID is the default of Config.NewID. 128 bits are never used twice.
+// randomID is the default of Config.NewID. IDs have 128 random bits, so they never collide in practice.
 func randomID(kind, _ string) string {
 	text := strings.ToLower(rand.Text())
 	if kind == "slug" {
@@ -373,9 +387,9 @@ func randomID(kind, _ string) string {
 	return text
 }
 
-// setCreatedAt sets *created to the current time, unless the record has its own. Times are unique: if the
+// assignCreatedAt sets *created to the current time, unless the record has its own. Times are unique: if the
 // clock stands still or goes back, the next time is one microsecond after the last.
-func (s *Store) setCreatedAt(created *time.Time) {
+func (s *Store) assignCreatedAt(created *time.Time) {
 	if !created.IsZero() {
 		return
 	}
@@ -404,10 +418,12 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// Apply applies records in order, all or none. A record replaces the row with its ID; a user is also found by
-// email, a key by its digest, and a guest by event and email. A field with its zero value is reset to its
-// default, except for IDs, slugs, parents and times of creation, which never change. The error is a
-// [*RecordError] if a record is refused.
+// Apply applies records in order. Either all of them are applied or none. If a record is rejected, the error
+// is a [*RecordError].
+//
+// A record with the ID of an existing one replaces it. Without an ID, a user is found by email, a key by its
+// secret or digest, and a guest by event and email. Zero fields are reset to their defaults, except IDs,
+// slugs, parents and creation times, which never change.
 func (s *Store) Apply(records ...Record) error {
 	_, err := s.applyRecords(func(yield func(strict.Value, error) bool) {
 		for _, r := range records {
@@ -419,41 +435,40 @@ func (s *Store) Apply(records ...Record) error {
 	return err
 }
 
-// ApplyJSON is like [Store.Apply] for a JSON array of records, but merges them. A field that isn't given
-// keeps its value, and null resets it. So applying an array twice changes nothing.
+// ApplyJSON is like [Store.Apply] for a JSON array of records, but merges them: a missing field keeps its
+// value, and null resets it.
 func (s *Store) ApplyJSON(records []byte) error {
 	_, err := s.applyRecords(strict.ParseArray(records))
 	return err
 }
 
-// applied counts the records of an array, and those that changed nothing.
-type applied struct{ records, unchanged int }
+// applyResult counts the records of an array, and the ones that changed nothing.
+type applyResult struct{ records, unchanged int }
 
-// applyRecords applies records and stops at the first mistake. There may be any number of them, so no other
-// request shares their commit.
-func (s *Store) applyRecords(records iter.Seq2[strict.Value, error]) (applied, error) {
-	var done applied
+// applyRecords applies records until the first problem. It uses a commit of its own, because there may be any
+// number of them.
+func (s *Store) applyRecords(records iter.Seq2[strict.Value, error]) (applyResult, error) {
+	var result applyResult
 	err := s.db.Update(func(tx *jsondb.Tx) error {
 		for record, err := range records {
 			if err != nil {
 				return &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
 			}
-			done.records++
-			before := tx.Changes()
+			result.records++
+			before := tx.NumChanges()
 			kind, problems := s.applyRecord(tx, record)
 			if problems != nil {
-				return &RecordError{Record: done.records, Kind: kind, Problems: problems}
+				return &RecordError{Record: result.records, Kind: kind, Problems: problems}
 			}
-			if tx.Changes() == before {
-				done.unchanged++
+			if tx.NumChanges() == before {
+				result.unchanged++
 			}
 		}
 		return nil
 	})
-	return done, err
+	return result, err
 }
 
-// applyRecord applies one record.
 func (s *Store) applyRecord(tx *jsondb.Tx, record strict.Value) (kind string, problems []string) {
 	if record.Kind == strict.Object && len(record.Members) == 1 {
 		kind = record.Members[0].Name
@@ -476,21 +491,24 @@ func (s *Store) applyRecord(tx *jsondb.Tx, record strict.Value) (kind string, pr
 	return kind, problems
 }
 
+// applyUser adds a user or changes an existing one, found by ID or by email. Emails are unique.
 func (s *Store) applyUser(tx *jsondb.Tx, v strict.Value) (id string, problems []string) {
 	var u User
 	old := findExisting(tx, v, "usr", emailKey(stringField(v, "email")))
 	decode(old, &u)
 	p := userSchema.Decode(&u, v, modeOf(old))
-	problems = checkConflict(tx, p, u.ID, "email", emailKey(u.Email))
+	problems = addConflict(tx, p, u.ID, "email", emailKey(u.Email))
 	if problems != nil {
 		return "", problems
 	}
-	s.setCreatedAt(&u.CreatedAt)
-	s.setID(tx, &u.ID, "usr", u.Name)
+	s.assignCreatedAt(&u.CreatedAt)
+	s.assignID(tx, &u.ID, "usr", u.Name)
 	tx.Put(strict.Encode(&u))
 	return u.ID, nil
 }
 
+// applyKey adds a key or changes an existing one, found by ID or by digest. The record has a secret or, in a
+// dump, its digest. Once a key is revoked, it stays revoked, because revoked_at is a fixed field.
 func (s *Store) applyKey(tx *jsondb.Tx, v strict.Value) (id string, problems []string) {
 	var k Key
 	given, sum := "digest", stringField(v, "digest")
@@ -514,25 +532,25 @@ func (s *Store) applyKey(tx *jsondb.Tx, v strict.Value) (id string, problems []s
 	if tx.Get("usr", k.UserID) == nil {
 		p.Add("user_id", fmt.Sprintf("%q is not known", k.UserID))
 	}
-	problems = checkConflict(tx, p, k.ID, given, digestKey(k.Digest))
+	problems = addConflict(tx, p, k.ID, given, digestKey(k.Digest))
 	if problems != nil {
 		return "", problems
 	}
-	s.setCreatedAt(&k.CreatedAt)
-	s.setID(tx, &k.ID, "key", k.UserID)
+	s.assignCreatedAt(&k.CreatedAt)
+	s.assignID(tx, &k.ID, "key", k.UserID)
 	tx.Put(strict.Encode(&k))
 	return k.ID, nil
 }
 
-// digest returns the SHA-256 of a secret or of a body. A secret that the server created needs no slower
-// function, because nobody can guess 128 random bits.
+// digest returns the SHA-256 of a secret or a request body. Secrets don't need a slower hash: nobody can
+// guess the 128 random bits of a generated one.
 func digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// hint returns the end of a secret by which a person can tell keys apart. It returns nil if the secret is so
-// short that four characters would be much of it.
+// hint returns the last four characters of a secret, which help people to tell keys apart. It returns nil for
+// a short secret, because they would reveal too much of it.
 func hint(secret string) *string {
 	if len(secret) < len(httpapi.KeyPrefix)+16 {
 		return nil
@@ -540,20 +558,24 @@ func hint(secret string) *string {
 	return new(secret[len(secret)-4:])
 }
 
+// applyEvent adds an event or changes an existing one, found by ID.
+//
+// If the record changes any field, updated_at becomes the current time. So applying the same record twice is
+// harmless. A record that sets updated_at itself keeps it, so restoring a dump gives the same events.
 func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	var e Event
 	old := findExisting(tx, v, "evt", "")
 	decode(old, &e)
 	before := e.UpdatedAt
 	p := eventSchema.Decode(&e, v, modeOf(old))
-	if e.UpdatedAt.IsZero() { // the record has null
+	if e.UpdatedAt.IsZero() { // reset by null
 		e.UpdatedAt = before
 	}
 	checkTimes(&e, p)
 	if tx.Get("usr", e.HostID) == nil {
 		p.Add("host_id", fmt.Sprintf("%q is not known", e.HostID))
 	}
-	problems = checkConflict(tx, p, e.ID, "slug", e.Slug)
+	problems = addConflict(tx, p, e.ID, "slug", e.Slug)
 	if problems != nil {
 		return problems
 	}
@@ -567,6 +589,10 @@ func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	return nil
 }
 
+// applyGuest adds a guest or changes an existing one, found by ID or by event and email. A guest without
+// either is always new.
+//
+// An invited guest hasn't registered, so registered_at is null. For others, it is created_at by default.
 func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	var g Guest
 	old := findExisting(tx, v, "gst", guestKey(stringField(v, "event_id"), stringField(v, "email")))
@@ -586,7 +612,7 @@ func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	if g.Email != nil {
 		key = guestKey(g.EventID, *g.Email)
 	}
-	problems = checkConflict(tx, p, g.ID, "email", key)
+	problems = addConflict(tx, p, g.ID, "email", key)
 	if problems != nil {
 		return problems
 	}
@@ -596,18 +622,20 @@ func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (problems []string) {
 			g.Status = "pending"
 		}
 	}
-	s.setCreatedAt(&g.CreatedAt)
+	s.assignCreatedAt(&g.CreatedAt)
 	if g.RegisteredAt == nil {
 		g.RegisteredAt = &g.CreatedAt
 	}
 	if g.Status == "invited" {
 		g.RegisteredAt = nil
 	}
-	s.setID(tx, &g.ID, "gst", event.Parent)
+	s.assignID(tx, &g.ID, "gst", event.Parent)
 	tx.Put(strict.Encode(&g))
 	return nil
 }
 
+// applyDelete deletes a row and everything below it. It is no error if there is no such row, so that an array
+// can be applied twice.
 func applyDelete(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	var ref Ref
 	problems = refSchema.Decode(&ref, v, schema.New).All()
@@ -623,8 +651,8 @@ func applyDelete(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	return nil
 }
 
-// findExisting returns the row with the ID of a record or, if the record has no ID, the row with the unique
-// key that its fields give it. It returns nil if the record is a new row.
+// findExisting returns the row that a record changes: the row with its ID or, without an ID, with its unique
+// key. It returns nil for a new record.
 func findExisting(tx *jsondb.Tx, v strict.Value, prefix, key string) *jsondb.Row {
 	id := v.Member("id")
 	if id.Kind != strict.Null {
@@ -633,14 +661,14 @@ func findExisting(tx *jsondb.Tx, v strict.Value, prefix, key string) *jsondb.Row
 	return tx.Find(key)
 }
 
-// decode decodes a row into the struct that object points to. A nil row changes nothing.
+// decode decodes a row into the struct that object points to. It does nothing if row is nil.
 func decode(row *jsondb.Row, object any) {
 	if row == nil {
 		return
 	}
 	err := json.Unmarshal([]byte(row.JSON), object)
 	if err != nil {
-		panic(fmt.Errorf("%s: %w", row.ID, err)) // only possible if someone forged the file
+		panic(fmt.Errorf("%s: %w", row.ID, err)) // someone forged the file
 	}
 }
 
@@ -651,9 +679,8 @@ func modeOf(old *jsondb.Row) schema.Mode {
 	return schema.Merge
 }
 
-// checkConflict adds a problem of a field if another row than the one with the ID has its unique key. It
-// returns all problems.
-func checkConflict(tx *jsondb.Tx, p *schema.Problems, id, field, key string) []string {
+// addConflict adds a problem to a field if another row has its unique key. It returns all problems.
+func addConflict(tx *jsondb.Tx, p *schema.Problems, id, field, key string) []string {
 	other := tx.Find(key)
 	if other != nil && other.ID != id {
 		p.Add(field, "is taken by "+other.ID)
@@ -661,7 +688,7 @@ func checkConflict(tx *jsondb.Tx, p *schema.Problems, id, field, key string) []s
 	return p.All()
 }
 
-// stringField returns the field of an object if it is a string, otherwise "".
+// stringField returns a string field of an object, or "" if it is missing or no string.
 func stringField(v strict.Value, name string) string {
 	field := v.Member(name)
 	if field.Kind != strict.String {
@@ -670,7 +697,6 @@ func stringField(v strict.Value, name string) string {
 	return field.Text
 }
 
-// value returns the record as a JSON object.
 func (r Record) value() strict.Value {
 	v := strict.Value{Kind: strict.Object}
 	add := func(kind string, s schema.Schema, object any) {
@@ -686,8 +712,8 @@ func (r Record) value() strict.Value {
 	return v
 }
 
-// Records returns everything in the store as records that create the same store: each user with its keys and
-// events, each event with its guests. Keys have a digest and no secret.
+// Records returns all records: each user with its keys and events, and each event with its guests. Applying
+// them to an empty store copies this one. Keys have a digest instead of a secret.
 func (s *Store) Records() []Record {
 	rows, _ := s.rows("")
 	var all bytes.Buffer
@@ -700,8 +726,8 @@ func (s *Store) Records() []Record {
 	return records
 }
 
-// rows returns the rows of a user and of all that belongs to it or, if userID is empty, all rows, parents
-// before their children. The error wraps [ErrNotFound] if there is no such user.
+// rows returns a user's row and everything below it, parents before their children, or all rows if userID is
+// empty. The error wraps [ErrNotFound].
 func (s *Store) rows(userID string) (rows []*jsondb.Row, err error) {
 	s.db.View(func(tx *jsondb.Tx) {
 		switch {

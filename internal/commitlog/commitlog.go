@@ -1,7 +1,7 @@
-// Package commitlog keeps commits of JSON records in one append-only file, durable, a JSON array at rest.
+// Package commitlog stores commits of JSON records in one append-only file. Each commit is stored whole or
+// not at all. It is durable as soon as [Log.Append] returns. A closed file is a valid JSON array.
 //
-// A commit is a list of records, which are JSON objects, that is stored whole or not at all. This package
-// doesn't look into records. Each commit is one line, written by one write and made durable by one fsync:
+// Each commit is one line, written by one write and one sync. The package doesn't look into records.
 //
 //	[
 //	{"c":"8hex","n":41,"format":"events/1","salt":"16hex","snap":44}
@@ -11,74 +11,68 @@
 //	,{"c":"8hex","n":45,"w":[{"event":{…}},{"event":{…}}]}
 //	]
 //
-// The line after the opening bracket is the header; all others are commits. Their fields have this order,
-// without spaces:
+// The line after the opening bracket is the header; all others are commits. The fields always have this order
+// and no spaces:
 //
-//   - c is a checksum: the CRC-32C of the 16 characters of the salt, followed by the bytes of the line from
-//     "n": to its last brace. The checksum of the header has no salt before it.
-//   - n is the number of the commit. It increases by one per line. The header has a number as well.
-//   - format names the form of the records.
-//   - salt is random, and new after each rewrite. A stale block, which a disk may still hold from before the
-//     rewrite, therefore never has a valid checksum.
-//   - snap is the number of the empty commit that ends the snapshot. The snapshot is everything that the last
-//     rewrite wrote. All of it was durable before the file got its name, so no crash can tear it.
-//   - w holds the records. Every quote within a JSON string is escaped, so no record can contain the
-//     beginning of a line, {"c":".
+//   - c is the checksum, a CRC-32C over the 16 salt characters and the line from "n": to its last brace. The
+//     header's checksum leaves out the salt.
+//   - n is the commit number. It increases by one per line. The header has a number, too.
+//   - format names the record format.
+//   - salt is random and changes with each rewrite. So stale blocks, which the disk may still hold from
+//     before the rewrite, never have a valid checksum.
+//   - snap is the number of the empty commit that ends the snapshot. The snapshot is the content of the last
+//     rewrite. It was durable before the file got its name, so a crash never tears it.
+//   - w holds the records. JSON escapes quotes inside strings, so no record can contain {"c":", the beginning
+//     of a line.
 //
 // # Appending
 //
-// [Log.Append] writes a comma, the line, its line feed and a new closing bracket over the closing bracket, in
-// one write, and then syncs the file. When the sync has returned, the commit is durable. A durable commit is
-// never overwritten by other bytes, because the next write begins at its end.
+// [Log.Append] overwrites the closing bracket with a comma, the line, a line feed and a new closing bracket.
+// It does so in one write and then syncs the file. Durable bytes are never overwritten, because each write
+// starts at the end of the last commit.
 //
-// A write that fails, for example on a full disk, is undone: the closing bracket is restored and the file
-// truncated and synced, and later commits may succeed. If this fails, or if a sync fails, it is unknown what
-// is on disk. A second sync could succeed although the first has lost bytes. The log is broken then, and
-// writes nothing until the file is opened again. It also breaks if the file at its path is no longer the open
-// one, or has another length than the log left it with, because whatever it wrote would be lost.
+// If a write fails, for example on a full disk, Append undoes it: it restores the closing bracket, truncates
+// the file and syncs it. Later commits may succeed. If that fails too, or if a sync fails, nobody knows which
+// bytes are on disk, and repeating the sync could succeed without them. Then the log is broken: it writes
+// nothing until the file is opened again. The log also breaks if its path leads to another file, or if the
+// file's length has changed, because new commits would be lost.
 //
 // [Log.Rewrite] writes a snapshot to FILE.tmp, syncs it, renames it to FILE and syncs the directory.
 //
 // [Log.Close] appends an empty commit. If the last commit with records is damaged later, the empty commit
-// after it proves that it was durable. Without it, the damage would look like a torn write (see below).
+// proves that it was durable. Without it, the damage would look like a torn write.
 //
 // # Recovering
 //
-// A crash is the death of the process or of the machine. [Open] reads lines while they are valid and then
-// judges the rest, which is everything after the last valid line. It finds one of these:
+// [Open] reads lines while they are valid and then judges the rest of the file:
 //
-//   - Closed: the rest is the closing bracket.
-//   - Killed between two writes: the same, but without an empty commit at the end.
-//   - Killed or cut off within a write: the rest is a torn write, some of the bytes of one commit in any
-//     order, because disks write blocks and not lines. The commit was never acknowledged. Open saves the rest
-//     as FILE.torn-TIME and truncates it. If all bytes of the commit are there, it is valid and stays.
-//     Open fails if it can't save the rest, for example on a full disk: after a kill, damage to the last
-//     commit, which was acknowledged, looks like a torn write, and the rest is then all that is left of it.
-//   - Killed between a write and its sync, or restarted after a failed sync: the last lines are valid, but
-//     perhaps only in the page cache. Before Open returns, it copies everything after the snapshot onto
-//     itself, which marks it as unwritten again, and syncs the file.
-//   - Killed within a rewrite: FILE is the old file or the new one, whole. Open deletes FILE.tmp, and syncs
-//     the directory because the rename may not be durable yet.
-//   - Anything else, such as a wrong byte with valid commits after it, is damage. No crash leaves it, but
-//     hardware, defects and editors do. Open returns [ErrDamaged] and changes nothing, because truncating
-//     could delete commits that were acknowledged.
+//   - The rest is the closing bracket: the log was closed, or its process was killed between two writes.
+//   - The rest can be a torn write, which is a part of one commit that was never acknowledged. Open saves it
+//     as FILE.torn-TIME and truncates the file. It fails if it can't save the rest, because damage to the
+//     last commit looks the same after a kill.
+//   - Anything else is damage, such as a wrong byte with valid commits behind it. Crashes don't leave it;
+//     hardware, bugs and editors do. Open returns [ErrDamaged] and changes nothing.
 //
-// Open decides all this before it changes anything, and then appends an empty commit unless the file ends
-// with one. A crash while it recovers leaves one of the same cases.
+// Valid lines may be in the page cache only, if the process was killed before a sync or if the sync failed.
+// So Open copies everything after the snapshot onto itself, which marks it as unwritten again, and syncs the
+// file. It also deletes FILE.tmp and syncs the directory, because a rename may not be durable yet. A crash
+// during recovery leaves one of the same cases. Open decides all this before it changes anything.
 //
-// The tests simulate a disk that loses power: any blocks of 512 or 4,096 bytes that were written since the
-// last sync are lost, and the others kept. They can't show that a disk keeps what it reports as flushed, that
-// it leaves the bytes around a write alone, or what a network file system does. A file system that shows
-// blocks of deleted files after a crash may show part of a rewrite that failed, with numbers that look like
-// damage: the file is refused then, and nothing is lost. Whole lines that are missing at the end, after the
-// snapshot, leave no trace.
+// The tests simulate a disk that loses power. It keeps or loses each block of 512 or 4,096 bytes that was
+// written since the last sync. They assume that a disk keeps what it reports as flushed and doesn't corrupt
+// neighboring bytes. They don't cover network file systems. On a file system that shows old blocks of deleted
+// files after a crash, part of a failed rewrite can look like damage; the file is refused then, and nothing
+// is lost. If whole lines after the snapshot are missing at the end, nothing shows that.
 //
 // # Files
 //
 //	FILE            the commits
-//	FILE.lock       the lock of the process that has FILE open, with its process ID; never deleted
+//	FILE.lock       locked by the process that has FILE open, whose ID it contains; never deleted
 //	FILE.tmp        an unfinished rewrite
 //	FILE.torn-TIME  a torn write; never deleted
+//
+// On Unix, FILE itself is also locked, like FILE.tmp before its rename. So a second process can't open FILE
+// through a hard link or after someone replaced FILE.lock.
 package commitlog
 
 import (
@@ -87,21 +81,20 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	// MaxCommit is the maximum size of the records of one commit, in bytes.
+	// MaxCommit is the maximum size of a commit's records in bytes.
 	MaxCommit = 4 << 20
 
-	// maxTornWrite is the maximum size of what one write can leave after the last commit, in bytes. Next to
-	// the records, a line and the closing bracket have under 100 bytes. A file system may round the length
-	// of the file up to a whole block, usually of 4 KiB.
+	// maxTornWrite is the maximum size in bytes of the rest that one write can leave. A line and the closing
+	// bracket add less than 100 bytes to the records, and a file system may round the file length up to a
+	// whole block, usually of 4 KiB.
 	maxTornWrite = MaxCommit + 8<<10
 
-	lockTimeout  = 5 * time.Second // for which Open retries to lock the file
+	lockTimeout  = 5 * time.Second
 	lockInterval = 20 * time.Millisecond
 
 	tmpSuffix  = ".tmp"
@@ -110,11 +103,10 @@ const (
 
 // Options configures [Open] and [Check].
 type Options struct {
-	// Formats are the names of the formats that can be read, the oldest first. Rewrite writes the last.
-	// There must be at least one.
+	// Formats are the known formats, oldest first. Rewrite writes the last one. Formats must not be empty.
 	Formats []string
 
-	// Logger receives what Open recovered. If nil, nothing is logged.
+	// Logger receives a line when Open opens, creates or recovers the file. If nil, nothing is logged.
 	Logger *slog.Logger
 
 	fs fileSystem // if nil, the operating system's
@@ -130,8 +122,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Log is an open file of commits. It can be written until [Log.Close], or until it breaks (see [Log.Err]).
-// Only Err is safe for concurrent use; callers must serialize the other methods.
+// A Log is an open commit file. Only Err is safe for concurrent use.
 type Log struct {
 	options Options
 	path    string
@@ -140,18 +131,16 @@ type Log struct {
 	broken  atomic.Pointer[error] // nil while the log can be written
 
 	tail
-	snapEnd int64  // offset of the end of the snapshot
-	buf     []byte // the last line written, kept for its memory
+	snapOffset int64  // end of the snapshot
+	buf        []byte // reused by Append
 }
 
-// Open locks the file at path, reads it, calls replay for each commit in order, and recovers what a crash
-// left. If the file is missing, Open creates it. Symbolic links are followed, but not to a missing file. If
-// another process has the file open, Open retries for five seconds.
+// Open opens or creates the file at path. It locks the file, calls replay with each commit in order and
+// recovers from a crash. Then everything that replay got is durable. If another process has the file open,
+// Open retries for five seconds. It follows symbolic links, but not to a missing file.
 //
-// If replay returns an error, the file is refused as damaged at that line. A file that is refused is not
-// changed. When Open has returned, everything passed to replay is durable.
-//
-// The error wraps [ErrLocked], [ErrDamaged] or [ErrFormat], or is the file system's.
+// If replay returns an error, Open refuses the file as damaged at that line. It never changes a file that it
+// refuses. The error wraps [ErrLocked], [ErrDamaged] or [ErrFormat], or comes from the file system.
 func Open(path string, o Options, replay func(Commit) error) (*Log, error) {
 	l := &Log{options: o.withDefaults()}
 	err := l.open(path, replay)
@@ -168,17 +157,23 @@ func (l *Log) open(path string, replay func(Commit) error) (err error) {
 	if err != nil {
 		return err
 	}
-	l.lock, err = lockFile(disk, l.path)
+	deadline := time.Now().Add(lockTimeout)
+	l.lock, err = retry(deadline, func() (io.Closer, error) { return disk.Lock(l.path) })
 	if err != nil {
 		return err
 	}
-	l.file, err = disk.Open(l.path, os.O_RDWR)
+	l.file, err = retry(deadline, func() (file, error) { return disk.OpenLocked(l.path) })
 	if errors.Is(err, fs.ErrNotExist) {
-		return l.rewrite(func(func([]byte) bool) {})
+		return l.createFile()
 	}
 	if err != nil {
 		return err
 	}
+	size, err := disk.Size(l.path, l.file)
+	if err != nil {
+		return err
+	}
+	l.options.Logger.Info("opening data file", "data", l.path, "bytes", size)
 	r := reader{path: l.path, file: l.file, formats: l.options.Formats, replay: replay}
 	err = r.read()
 	if err != nil {
@@ -191,28 +186,36 @@ func (l *Log) open(path string, replay func(Commit) error) (err error) {
 	return nil
 }
 
-// lockFile locks the file at path, and retries for lockTimeout.
-func lockFile(disk fileSystem, path string) (lock io.Closer, err error) {
-	start := time.Now()
+func (l *Log) createFile() error {
+	err := l.rewrite(0, func(func([]byte) bool) {})
+	if err != nil {
+		return err
+	}
+	l.options.Logger.Info("created data file", "data", l.path)
+	return nil
+}
+
+// retry calls open again while it returns ErrLocked, until the deadline.
+func retry[T any](deadline time.Time, open func() (T, error)) (opened T, err error) {
 	for {
-		lock, err = disk.Lock(path)
-		if !errors.Is(err, ErrLocked) || time.Since(start) >= lockTimeout {
-			return lock, err
+		opened, err = open()
+		if !errors.Is(err, ErrLocked) || !time.Now().Before(deadline) {
+			return opened, err
 		}
 		time.Sleep(lockInterval)
 	}
 }
 
-// Path returns the absolute path of the file, with symbolic links followed.
+// Path returns the absolute file path without symbolic links.
 func (l *Log) Path() string { return l.path }
 
-// Size returns the length of the file in bytes.
+// Size returns the file length in bytes.
 func (l *Log) Size() int64 { return l.offset + int64(len(closing)) }
 
-// SnapshotSize returns the length in bytes that the file had after its last rewrite.
-func (l *Log) SnapshotSize() int64 { return l.snapEnd + int64(len(closing)) }
+// SnapshotSize returns the file length in bytes after the last rewrite.
+func (l *Log) SnapshotSize() int64 { return l.snapOffset + int64(len(closing)) }
 
-// Err returns the error that broke the log, which wraps [ErrBroken], or nil.
+// Err returns the error that broke the log, or nil. The error wraps [ErrBroken].
 func (l *Log) Err() error {
 	err := l.broken.Load()
 	if err == nil {
@@ -221,15 +224,15 @@ func (l *Log) Err() error {
 	return *err
 }
 
-// fail breaks the log and returns the error for it.
-func (l *Log) fail(action string, cause error) error {
-	err := fmt.Errorf("%s: %w: %s: %w", l.path, ErrBroken, action, unnamed(cause))
+// markBroken breaks the log and returns the error that [Log.Err] reports from now on.
+func (l *Log) markBroken(action string, cause error) error {
+	err := fmt.Errorf("%s: %w: %s: %w", l.path, ErrBroken, action, withoutPath(cause))
 	l.broken.Store(&err)
 	return err
 }
 
-// Close appends an empty commit unless the file ends with one, and unlocks the file. It returns the error
-// that broke the log, if any. After Close, only Path, Size, SnapshotSize and Err may be called.
+// Close appends an empty commit, unless the last commit is empty, and unlocks the file. If the log is broken,
+// Close returns the error that broke it. After Close, call only Path, Size, SnapshotSize and Err.
 func (l *Log) Close() error {
 	if l.Err() == nil {
 		l.appendEmpty()
@@ -241,7 +244,7 @@ func (l *Log) Close() error {
 	return err
 }
 
-// release closes everything that is open, the lock last.
+// release closes the file and then its lock.
 func (l *Log) release() (err error) {
 	if l.file != nil {
 		err = l.file.Close()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 var options = Options{Formats: []string{"events/1"}}
@@ -237,6 +239,8 @@ func TestRewrite(t *testing.T) {
 	tooLarge := l.Rewrite(seq(strings.Repeat("x", MaxCommit+1)))
 	checkSays(t, "Rewrite", tooLarge, "too large for one commit")
 	checkSays(t, "Rewrite", l.Rewrite(seq("x", "a\nb")), "line feed")
+	_, two := seq("x", "y")
+	checkSays(t, "Rewrite of 2 commits as 3", l.Rewrite(3, two), "2 commits, want 3")
 	if readFile(t, path) != after {
 		t.Error("a refused Rewrite changed the file")
 	}
@@ -329,14 +333,75 @@ func TestReplaced(t *testing.T) {
 
 func TestLocked(t *testing.T) {
 	path := create(t, []string{"1"})
-	open(t, path)
-	synctest.Test(t, func(t *testing.T) { // Open retries for five seconds
+	check(t, os.WriteFile(path+".lock", []byte("1234567890\n"), 0o600)) // a process that was killed
+	l, _ := open(t, path)
+	if got, want := readFile(t, path+".lock"), fmt.Sprintln(os.Getpid()); got != want {
+		t.Errorf("lock file: got %q, want %q", got, want)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
 		_, err := Open(path, options, ignore)
 		checkIs(t, "Open", err, ErrLocked)
 		checkSays(t, "Open", err, fmt.Sprintf("%s is in use by process %d", path, os.Getpid()))
+		if got := time.Since(start); got != lockTimeout {
+			t.Errorf("Open of a locked file: got an error after %v, want %v", got, lockTimeout)
+		}
 	})
 	_, err := Check(path, options, ignore)
 	check(t, err)
+	synctest.Test(t, func(t *testing.T) { // another process ends while Open waits
+		time.AfterFunc(lockTimeout/2, func() { l.Close() })
+		l, err := Open(path, options, ignore)
+		check(t, err)
+		check(t, l.Close())
+	})
+}
+
+// The lock is taken before the file is opened. Otherwise a rewrite could come between.
+func TestLockedBeforeOpened(t *testing.T) {
+	d := newMemDisk(512)
+	l, _ := openMem(t, d)
+	check(t, l.Close())
+	var calls []string
+	d.fault = func(call, _ string) fault {
+		calls = append(calls, call)
+		return fault{}
+	}
+	openMem(t, d)
+	lock, open := slices.Index(calls, "lock"), slices.Index(calls, "open")
+	if lock < 0 || open < lock {
+		t.Errorf("calls: got %q, want lock before open", calls)
+	}
+}
+
+func TestStartupLog(t *testing.T) {
+	var log strings.Builder
+	o := options
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	path := filepath.Join(t.TempDir(), "events.json")
+	for _, want := range []string{`msg="created data file" data=`, `msg="opening data file" data=`} {
+		log.Reset()
+		l, err := Open(path, o, ignore)
+		check(t, err)
+		if strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("log: got %s, want one line", &log)
+		}
+		if !strings.Contains(log.String(), want+path) {
+			t.Errorf("log: got %s, want %s", &log, want)
+		}
+		check(t, l.Close())
+	}
+	if want := fmt.Sprintf(" bytes=%d\n", len(readFile(t, path))); !strings.HasSuffix(log.String(), want) {
+		t.Errorf("log: got %s, want %s at the end", &log, want)
+	}
+}
+
+// SyncDir syncs the directory, so it also works for a file that doesn't exist.
+func TestSyncDir(t *testing.T) {
+	dir := t.TempDir()
+	check(t, osFS{}.SyncDir(filepath.Join(dir, "none.json")))
+	err := osFS{}.SyncDir(filepath.Join(dir, "none", "events.json"))
+	checkIs(t, "SyncDir of a missing directory", err, fs.ErrNotExist)
 }
 
 // A file of another program in place of the lock file is locked, but keeps its content.

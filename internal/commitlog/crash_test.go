@@ -569,8 +569,9 @@ func TestEverySync(t *testing.T) {
 	})
 }
 
-func seq(commits ...string) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
+// seq returns the arguments of Rewrite.
+func seq(commits ...string) (n int, all iter.Seq[[]byte]) {
+	return len(commits), func(yield func([]byte) bool) {
 		for _, c := range commits {
 			if !yield([]byte(c)) {
 				return

@@ -14,19 +14,18 @@ const (
 	opening = "[\n"
 	closing = "]\n"
 
-	// Everything before the number has the same length in all lines, so the checksum can be compared
-	// before anything is parsed.
+	// All lines begin with a checksum of the same length, which can be checked before the line is parsed.
 	lineStart  = `{"c":"00000000","n":`
 	sumStart   = len(`{"c":"`)
 	sumEnd     = sumStart + 8
-	summedFrom = sumEnd + len(`",`) // offset in a line of the bytes that the checksum covers
+	summedFrom = sumEnd + len(`",`) // where the checksummed bytes begin
 
 	saltLen = 16 // hexadecimal digits
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sum returns the checksum of a line without its comma and line feed, in hexadecimal.
+// sum returns the hexadecimal checksum of a line. The line has no comma and no line feed.
 func sum(line []byte, salt uint32) (digits [8]byte) {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], crc32.Update(salt, castagnoli, line[summedFrom:]))
@@ -34,14 +33,14 @@ func sum(line []byte, salt uint32) (digits [8]byte) {
 	return digits
 }
 
-// seal puts the checksum into a line.
+// seal sets the checksum of a line.
 func seal(line []byte, salt uint32) {
 	digits := sum(line, salt)
 	copy(line[sumStart:], digits[:])
 }
 
-// verifies reports whether a line without its comma and line feed has a valid checksum.
-func verifies(line []byte, salt uint32) bool {
+// hasValidChecksum checks a line without its comma and line feed.
+func hasValidChecksum(line []byte, salt uint32) bool {
 	if len(line) < summedFrom || string(line[:sumStart]) != lineStart[:sumStart] ||
 		string(line[sumEnd:summedFrom]) != lineStart[sumEnd:summedFrom] {
 		return false
@@ -50,7 +49,7 @@ func verifies(line []byte, salt uint32) bool {
 	return string(line[sumStart:sumEnd]) == string(digits[:])
 }
 
-// appendLine appends the line of commit n, with its comma and line feed, to b.
+// appendLine appends commit n to b as a line with its comma and line feed.
 func appendLine(b []byte, salt uint32, n uint64, records []byte) []byte {
 	start := len(b)
 	b = append(b, ","+lineStart...)
@@ -62,7 +61,7 @@ func appendLine(b []byte, salt uint32, n uint64, records []byte) []byte {
 	return b
 }
 
-// parseLine returns the number and the records of a commit with a valid checksum.
+// parseLine splits a line with a valid checksum into its number and records.
 func parseLine(line []byte) (n uint64, records []byte, ok bool) {
 	start, records, _ := bytes.Cut(line[summedFrom:], []byte(`,"w":[`))
 	digits, numbered := bytes.CutPrefix(start, []byte(`"n":`))
@@ -73,37 +72,37 @@ func parseLine(line []byte) (n uint64, records []byte, ok bool) {
 
 // A header is the second line of a file.
 type header struct {
-	n      uint64 // its number, one less than the number of the first commit
-	format string
-	salt   string
-	snap   uint64 // number of the empty commit that ends the snapshot
+	n          uint64 // one less than the number of the first commit
+	format     string
+	salt       string
+	snapCommit uint64 // number of the empty commit that ends the snapshot
 }
 
-// saltSum returns the CRC-32C of the salt, which the checksums of the commits continue.
+// saltSum returns the CRC-32C of the salt, with which commit checksums begin.
 func (h header) saltSum() uint32 { return crc32.Checksum([]byte(h.salt), castagnoli) }
 
-// text returns the opening bracket and the header, with their line feeds.
+// text returns the opening bracket and the header line.
 func (h header) text() []byte {
 	b := fmt.Appendf(nil, opening+lineStart+`%d,"format":%q,"salt":%q,"snap":%d}`,
-		h.n, h.format, h.salt, h.snap)
+		h.n, h.format, h.salt, h.snapCommit)
 	seal(b[len(opening):], 0)
 	return append(b, '\n')
 }
 
-// parseHeader returns the header at the beginning of a file. If its checksum is valid, but it has a format
-// other than the known ones, newer is set and only the format is returned.
+// parseHeader parses the header at the beginning of a file. If its checksum is valid but its format unknown,
+// newer is true and h has only the format.
 func parseHeader(text []byte, formats []string) (h header, newer, ok bool) {
 	line, _, _ := bytes.Cut(text[len(opening):], []byte("\n"))
-	if !verifies(line, 0) {
+	if !hasValidChecksum(line, 0) {
 		return h, false, false
 	}
-	// Sscanf accepts more than the one form that is written, so the result is formatted again and compared.
+	// Sscanf accepts other forms, too, so the result is formatted again and compared.
 	fields, _ := fmt.Sscanf(string(line[summedFrom:]), `"n":%d,"format":%q,"salt":%q,"snap":%d}`,
-		&h.n, &h.format, &h.salt, &h.snap)
+		&h.n, &h.format, &h.salt, &h.snapCommit)
 	if fields >= 2 && !slices.Contains(formats, h.format) {
 		return h, true, false
 	}
 	const maxNumber = 1 << 53 // exact in every JSON reader, and far from overflow
-	ok = bytes.HasPrefix(text, h.text()) && len(h.salt) == saltLen && h.snap > h.n && h.n <= maxNumber
+	ok = bytes.HasPrefix(text, h.text()) && len(h.salt) == saltLen && h.snapCommit > h.n && h.n <= maxNumber
 	return h, false, ok
 }

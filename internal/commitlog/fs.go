@@ -11,19 +11,20 @@ import (
 	"syscall"
 )
 
-// fileSystem is everything that this package does to a disk. Tests implement it by a disk that crashes.
+// fileSystem has all disk operations of this package. Tests replace it with a disk that crashes.
 type fileSystem interface {
-	Resolve(path string) (string, error)              // absolute, symbolic links followed; regular or missing
-	Lock(path string) (io.Closer, error)              // locks path.lock, or returns ErrLocked
-	Open(path string, flag int) (file, error)         // os.O_RDONLY or os.O_RDWR
-	Create(path string, like file) (file, error)      // with the owner and mode of like; 0600 if that is nil
-	SyncDir(path string) error                        // makes the names in the directory of a file durable
-	Size(path string, f file) (int64, error)          // length of f; -1 if f is not the file at path
-	Remove(path string)                               // if possible
+	Resolve(path string) (string, error)              // absolute path without links; must be a regular file
+	Lock(path string) (io.Closer, error)              // locks path.lock; ErrLocked if it is locked
+	Open(path string) (file, error)                   // opens for reading
+	OpenLocked(path string) (file, error)             // opens for writing; ErrLocked if it is open
+	Create(path string, like file) (file, error)      // locked; with the owner and mode of like, or 0600
+	SyncDir(path string) error                        // makes file names next to path durable
+	Size(path string, f file) (int64, error)          // length of f; -1 if path leads to another file
+	Remove(path string)                               // best effort
 	Replace(tmp, old file, path string) (file, error) // see osFS
 }
 
-// file is the part of *os.File that is used.
+// file is the part of [os.File] that this package uses.
 type file interface {
 	io.ReaderAt
 	io.WriterAt
@@ -34,8 +35,8 @@ type file interface {
 
 type osFS struct{}
 
-// Resolve refuses a symbolic link to a missing file, because a rename would replace the link, and
-// anything but regular files, because opening a pipe would block.
+// Resolve refuses a symbolic link to a missing file, because a rename would replace the link. It refuses
+// everything but regular files, because opening a pipe would block.
 func (osFS) Resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -62,10 +63,19 @@ func (osFS) Resolve(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// Lock leaves the lock file when it is unlocked. If it were deleted, two processes could each lock a file
-// with its name.
+// Lock never deletes the lock file: two processes could then each lock a file with that name. A new lock file
+// gets the owner of the data file, so that a subcommand run by root doesn't lock the service out.
 func (osFS) Lock(path string) (io.Closer, error) {
-	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	// With O_EXCL, a symbolic link can't trick root into creating somebody else's file.
+	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		f, err = os.OpenFile(path+".lock", os.O_RDWR, 0)
+	} else if err == nil {
+		info, err := os.Stat(path)
+		if err == nil {
+			copyOwner(f, info)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: this user must be able to write to the directory and the lock file", err)
 	}
@@ -83,16 +93,41 @@ func (osFS) Lock(path string) (io.Closer, error) {
 		f.Close()
 		return nil, err
 	}
-	if scanErr == nil || errors.Is(scanErr, io.EOF) { // otherwise it's the file of another program
-		f.Truncate(0) // only messages need the process ID, so errors, as on a full disk, are ignored
+	if scanErr == nil || errors.Is(scanErr, io.EOF) { // leave another program's file alone
+		f.Truncate(0) // ignore errors: the process ID is only for messages
 		f.WriteAt(fmt.Appendln(nil, os.Getpid()), 0)
 	}
 	return f, nil
 }
 
-func (osFS) Open(path string, flag int) (file, error) {
-	f, err := os.OpenFile(path, flag, 0)
+func (osFS) Open(path string) (file, error) {
+	f, err := os.Open(path)
 	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// OpenLocked also returns ErrLocked if the file is replaced before it is locked, because another process may
+// already have locked the new one.
+func (o osFS) OpenLocked(path string) (file, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = lockData(f)
+	if err == nil {
+		var size int64
+		size, err = o.Size(path, f)
+		if size < 0 {
+			err = ErrLocked
+		}
+	}
+	if errors.Is(err, ErrLocked) {
+		err = fmt.Errorf("%s %w by a process that uses another path or lock file: stop it first", path, err)
+	}
+	if err != nil {
+		f.Close()
 		return nil, err
 	}
 	return f, nil
@@ -103,14 +138,23 @@ func (osFS) Create(path string, like file) (file, error) {
 	if err != nil {
 		return nil, err
 	}
+	err = lockData(f)
+	if err != nil {
+		f.Close()
+		os.Remove(path)
+		return nil, err
+	}
 	if like != nil {
-		copyOwner(f, like.(*os.File))
+		info, err := like.(*os.File).Stat()
+		if err == nil {
+			copyOwner(f, info)
+		}
 	}
 	return f, nil
 }
 
-// SyncDir returns no errors where directories can't be synced: on Windows, where NTFS logs changes of names,
-// and on file systems that return EINVAL.
+// SyncDir ignores errors where directories can't be synced: on Windows, where NTFS logs name changes, and on
+// file systems that return EINVAL.
 func (osFS) SyncDir(path string) error {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {

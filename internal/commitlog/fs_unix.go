@@ -4,6 +4,7 @@ package commitlog
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -20,9 +21,12 @@ func lock(f *os.File) error {
 	return nil
 }
 
-// Replace renames path.tmp, which is open as tmp, to path, which is open as old unless that is nil. It
-// returns the open file that is at path now and closes the other. If it returns no file, it is unknown what
-// is there.
+// lockData locks the data file itself, because a hard link to it has another lock file.
+func lockData(f *os.File) error { return lock(f) }
+
+// Replace renames path.tmp, which is open as tmp, to path, which is open as old unless old is nil. It returns
+// the open file that is now at path and closes the other one. If it returns no file, nobody knows which file
+// is at path.
 func (osFS) Replace(tmp, old file, path string) (file, error) {
 	err := os.Rename(path+tmpSuffix, path)
 	if err != nil {
@@ -35,16 +39,12 @@ func (osFS) Replace(tmp, old file, path string) (file, error) {
 	return tmp, nil
 }
 
-// copyOwner gives f the owner, group and mode of another file, so that a rewrite by root doesn't take the
-// file away from its service. Users who may not change the owner become the owner, with mode 0600.
-func copyOwner(f, like *os.File) {
-	info, err := like.Stat()
-	if err != nil {
-		return
-	}
-	stat := info.Sys().(*syscall.Stat_t)
-	err = f.Chown(int(stat.Uid), int(stat.Gid))
+// copyOwner gives f the owner, group and mode of the data file, so that a service can still use its files
+// after root ran a subcommand. Without the permission to change owners, f keeps mode 0600.
+func copyOwner(f *os.File, data fs.FileInfo) {
+	stat := data.Sys().(*syscall.Stat_t)
+	err := f.Chown(int(stat.Uid), int(stat.Gid))
 	if err == nil {
-		f.Chmod(info.Mode().Perm())
+		f.Chmod(data.Mode().Perm())
 	}
 }

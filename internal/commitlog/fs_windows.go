@@ -3,6 +3,7 @@ package commitlog
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 	"unsafe"
@@ -11,7 +12,7 @@ import (
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
 // lock locks f until it is closed. It returns ErrLocked if another open file has the lock. Windows doesn't
-// let other processes read locked bytes, so the lock is on one byte far behind the process ID.
+// let other processes read locked bytes, so it locks one byte far behind the process ID.
 func lock(f *os.File) error {
 	const flags = 3 // LOCKFILE_EXCLUSIVE_LOCK and LOCKFILE_FAIL_IMMEDIATELY
 	offset := &syscall.Overlapped{OffsetHigh: 1 << 30}
@@ -25,16 +26,19 @@ func lock(f *os.File) error {
 	return fmt.Errorf("lock %s: %w", f.Name(), err)
 }
 
-// Replace closes both files, because Windows doesn't rename open ones, and opens the file at path again.
+// lockData does nothing: other processes, such as eventsd check, couldn't read a locked file.
+func lockData(*os.File) error { return nil }
+
+// Replace closes both files, because Windows can't rename open files, and reopens the file at path.
 func (o osFS) Replace(tmp, old file, path string) (file, error) {
 	tmp.Close()
 	if old != nil {
 		old.Close()
 	}
 	err := os.Rename(path+tmpSuffix, path)
-	f, openErr := o.Open(path, os.O_RDWR)
+	f, openErr := o.OpenLocked(path)
 	return f, errors.Join(err, openErr)
 }
 
 // copyOwner does nothing: files inherit their permissions from the directory.
-func copyOwner(_, _ *os.File) {}
+func copyOwner(*os.File, fs.FileInfo) {}

@@ -9,7 +9,7 @@ import (
 // FuzzOpen opens files of any bytes. A file that opens has the same commits after an append and after a
 // rewrite; one that is refused is unchanged. If fix is true, checksums are corrected so that more files open.
 func FuzzOpen(f *testing.F) {
-	h := header{n: 7, snap: 9, format: "events/1", salt: "0123456789abcdef"}
+	h := header{n: 7, snapCommit: 9, format: "events/1", salt: "0123456789abcdef"}
 	text := h.text()
 	for i, records := range []string{`{"user":{"id":"usr_ada"}}`, ``, `{"event":{}},{"guest":{}}`,
 		`{"c":"00000000","n":9,"w":[]}`} {

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -184,7 +183,11 @@ func (l memLock) Close() error {
 
 const memDir = "/"
 
-func (d *memDisk) Open(path string, flag int) (file, error) {
+func (d *memDisk) Open(path string) (file, error) { return d.open(path, false) }
+
+func (d *memDisk) OpenLocked(path string) (file, error) { return d.open(path, true) }
+
+func (d *memDisk) open(path string, writable bool) (file, error) {
 	injected := d.ask("open", path)
 	if injected.err != nil {
 		return nil, injected.err
@@ -193,7 +196,7 @@ func (d *memDisk) Open(path string, flag int) (file, error) {
 	if n == nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	}
-	return &memFile{disk: d, inode: n, path: path, writable: flag == os.O_RDWR}, nil
+	return &memFile{disk: d, inode: n, path: path, writable: writable}, nil
 }
 
 func (d *memDisk) Create(path string, _ file) (file, error) {
@@ -429,7 +432,7 @@ var fills = []func(n *inode, size int) []byte{
 const staleNumbers = 10_000 // greater than the number of any stale line
 
 var staleLines, noise = func() (stale, noise []byte) {
-	h := header{n: 1, snap: 2, format: "events/1", salt: "0123456789abcdef"}
+	h := header{n: 1, snapCommit: 2, format: "events/1", salt: "0123456789abcdef"}
 	stale = h.text()
 	for n := uint64(2); len(stale) < 64<<10; n++ {
 		stale = appendLine(stale, h.saltSum(), n, []byte(strings.Repeat("old", int(n)%30)))

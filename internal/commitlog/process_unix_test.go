@@ -4,6 +4,7 @@ package commitlog
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -11,25 +12,31 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 var kills = flag.Int("kills", 6, "number of processes that TestKill kills")
 
-const childVariable = "COMMITLOG_TEST_FILE"
+// Variables of the process that TestKill kills.
+const (
+	pathVariable = "COMMITLOG_TEST_FILE"
+	sizeVariable = "COMMITLOG_TEST_SIZE"
+)
 
 // TestMain is also the process that TestKill kills.
 func TestMain(m *testing.M) {
-	path, size, ok := strings.Cut(os.Getenv(childVariable), " ")
-	if !ok {
+	path := os.Getenv(pathVariable)
+	if path == "" {
 		debug.SetGCPercent(1000) // the heap of the crash tests is tiny
 		os.Exit(m.Run())
 	}
-	err := appendForever(path, size)
+	err := appendForever(path, os.Getenv(sizeVariable))
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
 }
@@ -63,13 +70,16 @@ func TestKill(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "events.json")
 		for range (*kills + i) / 3 {
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", childVariable, path, size))
+			cmd.Env = append(os.Environ(), pathVariable+"="+path, fmt.Sprint(sizeVariable, "=", size))
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
 			out, err := cmd.StdoutPipe()
 			check(t, err)
 			check(t, cmd.Start())
 			lines := bufio.NewScanner(out)
 			if !lines.Scan() {
-				t.Fatal("the process did not start")
+				cmd.Wait()
+				t.Fatalf("the process did not start: %s", &stderr)
 			}
 			durable := lines.Text()
 			maximum := []int{2, 5, 25}[rand.IntN(3)] * 1000
@@ -126,7 +136,7 @@ func TestFileSizeLimit(t *testing.T) {
 		}
 		size := l.Size()
 		low := limit
-		low.Cur = uint64(size) + uint64(room)
+		setLimit(&low.Cur, size+int64(room))
 		check(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &low))
 		appendErr := l.Append(commit)
 		rewriteErr := l.Rewrite(seq(strings.Repeat("x", int(size)+room)))
@@ -144,7 +154,47 @@ func TestFileSizeLimit(t *testing.T) {
 	}
 }
 
-// A rewrite keeps the mode of the file, and as root its owner.
+// setLimit sets a limit, whose type depends on the system.
+func setLimit[T int64 | uint64](limit *T, n int64) { *limit = T(n) }
+
+// A second process can't open the file by another name or with another lock file, nor after a rewrite.
+func TestOtherLockFile(t *testing.T) {
+	path := create(t, []string{"1"})
+	l, _ := open(t, path)
+	link := filepath.Join(t.TempDir(), "link.json")
+	check(t, os.Link(path, link))
+	for _, step := range []struct {
+		name, path string
+		do         func() error
+	}{
+		{"a hard link", link, func() error { return nil }},
+		{"a removed lock file", path, func() error { return os.Remove(path + ".lock") }},
+		{"a removed lock file after a rewrite", path, func() error {
+			return errors.Join(os.Remove(path+".lock"), l.Rewrite(seq("2")))
+		}},
+	} {
+		check(t, step.do())
+		synctest.Test(t, func(t *testing.T) {
+			_, err := Open(step.path, options, ignore)
+			checkIs(t, step.name+": Open", err, ErrLocked)
+			checkSays(t, step.name+": Open", err, "uses another path or lock file")
+		})
+	}
+
+	// A process that waits while the file is rewritten opens the new file.
+	check(t, os.Remove(path+".lock"))
+	synctest.Test(t, func(t *testing.T) {
+		time.AfterFunc(time.Second, func() { check(t, l.Rewrite(seq("3"))) })
+		time.AfterFunc(2*time.Second, func() { check(t, l.Close()) })
+		l, commits := open(t, path)
+		if !slices.Equal(commits, []string{"3", ""}) {
+			t.Errorf("commits: got %q, want the rewritten ones", commits)
+		}
+		check(t, l.Close())
+	})
+}
+
+// A rewrite keeps the mode of the file, and as root its owner. A new lock file gets them as well.
 func TestOwner(t *testing.T) {
 	path := create(t, []string{"1"}, "2")
 	check(t, os.Chmod(path, 0o640))
@@ -155,12 +205,13 @@ func TestOwner(t *testing.T) {
 	}
 	text := readFile(t, path)
 	check(t, os.WriteFile(path, []byte(text[:len(text)-2]+",torn"), 0o640))
+	check(t, os.Remove(path+".lock"))
 	l, _ := open(t, path)
 	check(t, l.Rewrite(seq("2")))
 	check(t, l.Close())
 	saved, err := filepath.Glob(path + tornSuffix + "*")
 	check(t, err)
-	for _, name := range append(saved, path) {
+	for _, name := range append(saved, path, path+".lock") {
 		info, err := os.Stat(name)
 		check(t, err)
 		if got := info.Mode().Perm(); got != 0o640 {

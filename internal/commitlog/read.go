@@ -6,43 +6,40 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// A Commit is one line of the file. Records is valid only during the call of the function that it is passed
-// to.
+// A Commit is one line of the file. Records is valid only until the replay function returns.
 type Commit struct {
-	Format  string // format of the file
+	Format  string // file format
 	Records []byte // JSON objects separated by commas; empty in an empty commit
 }
 
-// A Report describes a file that [Check] has read.
+// A Report is the result of [Check].
 type Report struct {
 	Format  string
 	Size    int64  // bytes
 	Commits int    // number of valid commits, including empty ones
-	Torn    string // what an interrupted write left at the end; empty if the file is clean
+	Torn    string // describes an interrupted write at the end; empty if the file is clean
 }
 
-// Check reads the file at path as [Open] does, but takes no lock and changes nothing. If the end of the
-// file isn't clean, Check reads it again, for at most 100 ms, because a server may be writing it.
+// Check reads a file like [Open]. It takes no lock and changes nothing. If the end isn't clean, a server may
+// be writing, so Check looks again for up to 100 ms.
 func Check(path string, o Options, replay func(Commit) error) (Report, error) {
 	o = o.withDefaults()
 	path, err := o.fs.Resolve(path)
 	if err != nil {
 		return Report{}, err
 	}
-	f, err := o.fs.Open(path, os.O_RDONLY)
+	f, err := o.fs.Open(path)
 	if err != nil {
 		return Report{}, err
 	}
 	defer f.Close()
 	r := reader{path: path, file: f, formats: o.Formats, replay: replay}
-	// An end that a server is writing is clean a moment later, and an end that a crash has left never is.
 	const attempts, interval = 10, 10 * time.Millisecond
 	for range attempts {
 		err = r.read()
@@ -62,34 +59,34 @@ func Check(path string, o Options, replay func(Commit) error) (Report, error) {
 	}, nil
 }
 
-// A tail is everything about a file that the next commit depends on.
+// A tail is the state at the end of a file, where the next commit goes.
 type tail struct {
 	salt   uint32 // checksum of the salt
 	n      uint64 // number of the last commit
-	empty  bool   // whether the last commit has no records
+	empty  bool   // the last commit has no records
 	offset int64  // end of the last commit, where the closing bracket begins
 }
 
-const firstCommit = 3 // number of its line
+const firstCommit = 3 // line number
 
-// A reader reads a file: the valid lines, and the rest after them.
+// A reader reads the valid lines of a file and judges the rest.
 type reader struct {
 	path    string
 	file    io.ReaderAt
 	formats []string
 	replay  func(Commit) error
 
-	format string
-	snap   uint64 // number of the empty commit that ends the snapshot
+	format     string
+	snapCommit uint64 // number of the empty commit that ends the snapshot
 
-	tail           // of the valid lines
-	line    int    // number of the line after them, counted from 1
-	snapEnd int64  // offset of the end of the snapshot
-	rest    []byte // everything after them, up to maxTornWrite+1 bytes
-	torn    string // what is wrong with the rest; empty if it is the closing bracket
+	tail              // after the valid lines
+	line       int    // number of the first line of the rest, counted from 1
+	snapOffset int64  // end of the snapshot
+	rest       []byte // at most maxTornWrite+1 bytes
+	torn       string // describes the rest; empty if it is the closing bracket
 }
 
-// read reads the valid lines and judges the rest. When it is called again, it goes on after the valid lines.
+// read reads the valid lines and judges the rest. Another call continues after the valid lines.
 func (r *reader) read() error {
 	if r.line < firstCommit {
 		err := r.readHeader()
@@ -119,7 +116,7 @@ func (r *reader) read() error {
 	return r.judgeRest()
 }
 
-// splitLine is a [bufio.SplitFunc] for lines with their line feeds. It leaves bytes after the last line feed.
+// splitLine is a [bufio.SplitFunc]. It keeps line feeds and ignores an unfinished last line.
 func splitLine(data []byte, _ bool) (advance int, line []byte, err error) {
 	end := bytes.IndexByte(data, '\n') + 1
 	if end == 0 {
@@ -128,7 +125,7 @@ func splitLine(data []byte, _ bool) (advance int, line []byte, err error) {
 	return end, data[:end], nil
 }
 
-// readHeader reads the header, or returns the error for a file without one.
+// readHeader reads the header.
 func (r *reader) readHeader() error {
 	const maxHeader = 4 << 10 // bytes
 	text, err := io.ReadAll(io.NewSectionReader(r.file, 0, maxHeader))
@@ -153,17 +150,17 @@ func (r *reader) readHeader() error {
 	if !ok {
 		return r.damage("the header is invalid")
 	}
-	r.format, r.snap = h.format, h.snap
+	r.format, r.snapCommit = h.format, h.snapCommit
 	r.tail = tail{salt: h.saltSum(), n: h.n, offset: int64(len(h.text()))}
 	r.line = firstCommit
 	return nil
 }
 
-// accept replays a line, with its comma and line feed, if its checksum is valid. A valid checksum on a line
-// that isn't the next commit is damage, because such a line was never written there.
+// accept replays a line, including its comma and line feed, if the checksum is valid. A valid line that isn't
+// the next commit is damage, because no write put it there.
 func (r *reader) accept(line []byte) (ok bool, err error) {
 	commit, comma := bytes.CutPrefix(line[:len(line)-1], []byte(","))
-	if !comma || !verifies(commit, r.salt) {
+	if !comma || !hasValidChecksum(commit, r.salt) {
 		return false, nil
 	}
 	n, records, ok := parseLine(commit)
@@ -178,38 +175,41 @@ func (r *reader) accept(line []byte) (ok bool, err error) {
 	r.empty = len(records) == 0
 	r.line++
 	r.offset += int64(len(line))
-	if n == r.snap {
-		r.snapEnd = r.offset
+	if n == r.snapCommit {
+		r.snapOffset = r.offset
 	}
 	return true, nil
 }
 
-// lineHead matches the beginning of a line, valid or not.
+// lineHead matches the beginning of a line, whether or not the line is valid.
 var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
 
-// judgeRest decides whether the rest, which follows the last valid commit N, is clean (r.torn is
-// empty), is a torn write (r.torn describes it), or is damage (an error).
+// judgeRest decides whether the rest, which follows the last valid commit N, is clean (r.torn is empty), a
+// torn write (r.torn describes it) or damage (an error).
 //
-// Each commit is written after the one before it was synced. So a crash while commit N+1 is written
-// leaves all commits up to N and, after them, blocks of commit N+1 in any order, blocks of the
-// closing bracket, and whatever the disk held in their place: zeros, stale commits from before
-// a rewrite, which have lower numbers and another salt, or an earlier N+1 that was undone. It leaves
-// no commit with a number of N+2 or more, not even the head of one, {"c":"8hex","n":M, with M above
-// N+1. It leaves no second copy of a commit up to N, and no gap in the snapshot.
+// Each commit is written after the previous one was synced. So a crash while commit N+1 is written leaves all
+// commits up to N. After them, it leaves some blocks of commit N+1 and of the closing bracket, and between
+// them the old content of the disk: zeros, stale commits from before a rewrite, with lower numbers and
+// another salt, or an earlier N+1 that was undone. A crash never leaves
+//
+//   - a commit with a number above N+1, not even the beginning of its line, {"c":"8hex","n":M,
+//   - a second copy of a commit up to N
+//   - a gap in the snapshot
+//
 // If commit 44 is the last valid one, and the snapshot ends at it or before:
 //
 //	]                                      clean
 //	(nothing), or ] without its line feed  the closing bracket is missing
 //	,{"c":"0123abcd","n":45,"w":[{"ev      a torn write
 //	(zeros)ent":{…}}]}                     a torn write
-//	,{"c":"0123abcd","n":45,"w":[{"EVENT": damage, with the line that follows:
+//	,{"c":"0123abcd","n":45,"w":[{"EVENT": damage, because a later line follows:
 //	,{"c":"4567cdef","n":46,"w":[]}        commit 45 was durable before 46 was written
 //
-// Close and Open append an empty commit after the last records so that there is such a line 46. If a process
-// was killed and the file not opened since, damage to its last commit looks like a torn write.
+// Close and Open append an empty commit so that there is such a line 46. If a process was killed and the file
+// wasn't opened since, damage to its last commit looks like a torn write.
 func (r *reader) judgeRest() error {
 	r.torn = ""
-	complete := r.n >= r.snap
+	complete := r.n >= r.snapCommit
 	if complete && strings.HasPrefix(closing, string(r.rest)) {
 		if len(r.rest) < len(closing) {
 			r.torn = "the closing bracket is missing"
@@ -220,7 +220,7 @@ func (r *reader) judgeRest() error {
 	for _, match := range lineHead.FindAllSubmatchIndex(r.rest, -1) {
 		n, _ := strconv.ParseUint(string(r.rest[match[2]:match[3]]), 10, 64) // the maximum if out of range
 		line, _, _ := bytes.Cut(r.rest[match[0]:], []byte("\n"))
-		if n > r.n+1 || n <= r.n && verifies(line, r.salt) {
+		if n > r.n+1 || n <= r.n && hasValidChecksum(line, r.salt) {
 			later++
 		}
 	}
@@ -229,7 +229,7 @@ func (r *reader) judgeRest() error {
 	case later > 0:
 		reason = fmt.Sprintf("this line is invalid, but later commits follow it (%d found)", later)
 	case !complete:
-		reason = fmt.Sprintf("this line is invalid, but all commits up to %d were durable", r.snap)
+		reason = fmt.Sprintf("this line is invalid, but all commits up to %d were durable", r.snapCommit)
 	case len(r.rest) > maxTornWrite:
 		reason = "this line is invalid, and more follows than one write can leave"
 	default:
@@ -239,7 +239,7 @@ func (r *reader) judgeRest() error {
 	return r.damage(reason)
 }
 
-// damage returns the error for the first line that isn't valid.
+// damage returns the error for the first invalid line.
 func (r *reader) damage(reason string) error {
 	return fmt.Errorf("%s %w at line %d, byte %d: %s; nothing was changed: restore a backup",
 		r.path, ErrDamaged, r.line, r.offset, reason)

@@ -148,9 +148,11 @@ func TestRefused(t *testing.T) {
 		"a line feed missing":     {edited(5, "\n", ""), 6, at(5), "later commits follow it (1 found)"},
 		"a line missing":          {with(5), 6, at(5), "but this is not commit 7"},
 		"a line twice":            {with(5, lines[5], lines[5]), 7, at(6), "but this is not commit 8"},
-		"the last line twice":     {with(6, lines[6], lines[6]), 8, at(7), "but this is not commit 9"},
-		"two lines swapped":       {swapped, 6, at(5), "but this is not commit 7"},
-		"more than one write":     {good + strings.Repeat("x", maxTornWrite), 8, at(7), "more follows than"},
+		"an old line behind a torn write": {good[:at(6)] + lines[6][:20] + "\n" + lines[5], 7, at(6),
+			"later commits follow it (1 found)"},
+		"the last line twice": {with(6, lines[6], lines[6]), 8, at(7), "but this is not commit 9"},
+		"two lines swapped":   {swapped, 6, at(5), "but this is not commit 7"},
+		"more than one write": {good + strings.Repeat("x", maxTornWrite), 8, at(7), "more follows than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // Check waits

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// repair makes everything that was read durable and the end of the file clean. A crash within it leaves
-// a file that recovers to the same commits.
+// repair makes the valid lines durable and the end of the file clean. After a crash during repair, the file
+// recovers to the same commits.
 func (l *Log) repair(r *reader) error {
-	l.tail, l.snapEnd = r.tail, r.snapEnd
+	l.tail, l.snapOffset = r.tail, r.snapOffset
 	l.options.fs.Remove(l.path + tmpSuffix)
 	if !strings.HasPrefix(closing, string(r.rest)) {
 		err := l.saveTornWrite(r.rest)
@@ -18,18 +18,18 @@ func (l *Log) repair(r *reader) error {
 			return err
 		}
 	}
-	// The lines may be only in the page cache, and clean there after a failed sync, so that a sync
-	// alone would skip them. Writing them again with the same bytes can't tear them.
-	lines := io.NewSectionReader(l.file, l.snapEnd, l.offset-l.snapEnd)
-	_, err := io.Copy(io.NewOffsetWriter(l.file, l.snapEnd), lines)
+	// After a failed sync, the page cache may count lines as written that the disk doesn't have, and another
+	// sync would skip them. Writing the same bytes again can't tear them.
+	lines := io.NewSectionReader(l.file, l.snapOffset, l.offset-l.snapOffset)
+	_, err := io.Copy(io.NewOffsetWriter(l.file, l.snapOffset), lines)
 	if err != nil {
 		return err
 	}
-	err = l.terminate()
+	err = l.writeClosing()
 	if err != nil {
 		return err
 	}
-	err = l.options.fs.SyncDir(l.path) // for a rename by a process that died before its own
+	err = l.options.fs.SyncDir(l.path) // a process may have died between a rename and its SyncDir
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (l *Log) repair(r *reader) error {
 	return l.Err()
 }
 
-// saveTornWrite stores a torn write in a file of its own before it is truncated.
+// saveTornWrite saves a torn write as FILE.torn-TIME.
 func (l *Log) saveTornWrite(rest []byte) error {
 	name := l.path + tornSuffix + time.Now().UTC().Format("20060102T150405.000000000Z")
 	f, err := l.create(name, func(w io.Writer) error {
@@ -55,8 +55,8 @@ func (l *Log) saveTornWrite(rest []byte) error {
 	return l.options.fs.SyncDir(l.path)
 }
 
-// terminate writes the closing bracket after the last commit, ends the file there and syncs it.
-func (l *Log) terminate() error {
+// writeClosing ends the file after the last commit with a closing bracket and syncs it.
+func (l *Log) writeClosing() error {
 	_, err := l.file.WriteAt([]byte(closing), l.offset)
 	if err != nil {
 		return err

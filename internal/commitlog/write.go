@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// Append appends one commit of records, JSON objects separated by commas, which may have at most [MaxCommit]
-// bytes and no line feed. When Append returns nil, the commit is durable.
+// Append appends a commit. The records are JSON objects separated by commas, without line feeds and at most
+// [MaxCommit] bytes. When Append returns nil, the commit is durable.
 //
-// After an error that wraps [ErrBroken], it is unknown whether the commit will be there when the file is
-// opened again, but never a part of it. After any other error it won't be there, and later calls may succeed.
+// If the error wraps [ErrBroken], the commit may still be there, whole, when the file is opened again. After
+// any other error, it is gone, and later calls may succeed.
 func (l *Log) Append(records []byte) error {
 	err := l.checkFile()
 	if err != nil {
@@ -30,16 +30,16 @@ func (l *Log) Append(records []byte) error {
 	l.buf = append(l.buf, closing...)
 	_, err = l.file.WriteAt(l.buf, l.offset)
 	if err != nil {
-		// How much was written is unknown: WriteAt may return 0 although it wrote something.
-		undoErr := l.terminate()
+		// Undo all of it: WriteAt may return 0 although it wrote something.
+		undoErr := l.writeClosing()
 		if undoErr != nil {
-			return l.fail("undo a failed write", undoErr)
+			return l.markBroken("undo a failed write", undoErr)
 		}
-		return fmt.Errorf("append to %s: %w", l.path, unnamed(err))
+		return fmt.Errorf("append to %s: %w", l.path, withoutPath(err))
 	}
 	err = l.file.Sync()
 	if err != nil {
-		return l.fail("sync", err)
+		return l.markBroken("sync", err)
 	}
 	l.n++
 	l.empty = len(records) == 0
@@ -57,8 +57,8 @@ func checkRecords(records []byte) error {
 	return nil
 }
 
-// appendEmpty appends an empty commit unless the last one is empty. A file without room for it is valid as
-// well.
+// appendEmpty appends an empty commit, unless the last commit is empty. If there is no room for it, the file
+// is still valid.
 func (l *Log) appendEmpty() {
 	if l.empty {
 		return
@@ -69,8 +69,8 @@ func (l *Log) appendEmpty() {
 	}
 }
 
-// checkFile returns the error that keeps the log from being written, or nil. It breaks the log if the file at
-// the path isn't the open one, or hasn't the length that the last write left.
+// checkFile returns an error if the log can't be written. It breaks the log if another program has replaced
+// the file or changed its length.
 func (l *Log) checkFile() error {
 	if l.Err() != nil {
 		return l.Err()
@@ -80,34 +80,30 @@ func (l *Log) checkFile() error {
 		return err
 	}
 	if size != l.Size() {
-		return l.fail("check the file", errReplaced)
+		return l.markBroken("check the file", errReplaced)
 	}
 	return nil
 }
 
-// Rewrite replaces the file by one of the newest format whose snapshot holds commits. It iterates over them
-// twice, and each need be valid only until the next one. If Rewrite returns an error that wraps [ErrBroken],
-// it is unknown whether the file was replaced; after any other error, the old file is still in use.
-func (l *Log) Rewrite(commits iter.Seq[[]byte]) error {
+// Rewrite replaces the file by one with n commits in the newest format. A commit may be overwritten once the
+// next one is asked for. If the error wraps [ErrBroken], the file may have been replaced. After any other
+// error, the old file is still in use.
+func (l *Log) Rewrite(n int, commits iter.Seq[[]byte]) error {
 	err := l.checkFile()
 	if err != nil {
 		return err
 	}
-	return l.rewrite(commits)
+	return l.rewrite(n, commits)
 }
 
-func (l *Log) rewrite(commits iter.Seq[[]byte]) error {
+func (l *Log) rewrite(n int, commits iter.Seq[[]byte]) error {
 	disk := l.options.fs
 	formats := l.options.Formats
-	count := uint64(0)
-	for range commits {
-		count++
-	}
 	head := header{
-		n:      l.n + 1,
-		format: formats[len(formats)-1],
-		salt:   fmt.Sprintf("%016x", rand.Uint64()),
-		snap:   l.n + 2 + count,
+		n:          l.n + 1,
+		format:     formats[len(formats)-1],
+		salt:       fmt.Sprintf("%016x", rand.Uint64()),
+		snapCommit: l.n + 2 + uint64(n),
 	}
 	var next tail
 	tmp, err := l.create(l.path+tmpSuffix, func(w io.Writer) (err error) {
@@ -119,9 +115,9 @@ func (l *Log) rewrite(commits iter.Seq[[]byte]) error {
 	}
 	l.file, err = disk.Replace(tmp, l.file, l.path)
 	if err != nil && (l.file == nil || errors.Is(err, syscall.EIO)) {
-		// Other errors are refusals. After an I/O error, the disk may have renamed it nevertheless, and a
-		// crash would then lose the commits that were appended to the old file.
-		return l.fail("rename", err)
+		// After an I/O error, the rename may have happened anyway, and a crash would lose the commits that
+		// were appended to the old file. Other errors are refusals.
+		return l.markBroken("rename", err)
 	}
 	if err != nil {
 		disk.Remove(l.path + tmpSuffix)
@@ -132,17 +128,17 @@ func (l *Log) rewrite(commits iter.Seq[[]byte]) error {
 	}
 	err = disk.SyncDir(l.path)
 	if err != nil {
-		return l.fail("sync the directory", err)
+		return l.markBroken("sync the directory", err)
 	}
-	l.tail, l.snapEnd = next, next.offset
+	l.tail, l.snapOffset = next, next.offset
 	return nil
 }
 
-// create creates a file with the owner and the mode of the data file, calls write and makes the content
-// durable. After an error, there is no such file.
+// create creates a durable file with the content that write writes, and with the owner and mode of the data
+// file. After an error, there is no such file.
 func (l *Log) create(path string, write func(io.Writer) error) (file, error) {
 	disk := l.options.fs
-	disk.Remove(path) // an unfinished rewrite
+	disk.Remove(path) // from an unfinished rewrite
 	f, err := disk.Create(path, l.file)
 	if err != nil {
 		return nil, err
@@ -163,7 +159,7 @@ func (l *Log) create(path string, write func(io.Writer) error) (file, error) {
 	return f, nil
 }
 
-// writeSnapshot writes a whole file and returns its tail. Errors of w are left to its Flush.
+// writeSnapshot writes a whole file and returns its tail. It leaves write errors to the Flush of w.
 func writeSnapshot(w io.Writer, h header, commits iter.Seq[[]byte]) (tail, error) {
 	t := tail{salt: h.saltSum(), n: h.n, empty: true}
 	text := h.text()
@@ -184,6 +180,9 @@ func writeSnapshot(w io.Writer, h header, commits iter.Seq[[]byte]) (tail, error
 		add(records)
 	}
 	add(nil)
+	if t.n != h.snapCommit {
+		return t, fmt.Errorf("%d commits, want %d", t.n-h.n-1, h.snapCommit-h.n-1)
+	}
 	io.WriteString(w, closing)
 	return t, nil
 }

@@ -41,13 +41,17 @@ func TestBatchSharesCommits(t *testing.T) {
 	path := newFile(t)
 	db := openDB(t, path, testOptions())
 	before := strings.Count(readFile(t, path), "\n")
-	db.writer.Lock() // a commit is under way
+	db.commitMu.Lock() // a commit is under way
 	var wg sync.WaitGroup
 	for n := range 20 {
 		wg.Go(func() {
-			err := db.Batch(put(row{id: fmt.Sprint("usr_", n)}))
+			id := fmt.Sprint("usr_", n)
+			err := db.Batch(put(row{id: id}))
 			if err != nil {
 				t.Errorf("Batch: %v", err)
+			}
+			if find(db, id) == nil {
+				t.Errorf("%s when Batch has returned: got no row, want one", id)
 			}
 		})
 	}
@@ -57,7 +61,7 @@ func TestBatchSharesCommits(t *testing.T) {
 		queued = len(db.queue)
 		db.queueMu.Unlock()
 	}
-	db.writer.Unlock()
+	db.commitMu.Unlock()
 	wg.Wait()
 	lines := strings.Count(readFile(t, path), "\n") - before
 	if lines != 1 {
@@ -82,7 +86,7 @@ func TestBatchSplitsCommits(t *testing.T) {
 		fs = append(fs, put(row{id: id, name: strings.Repeat("x", 400_000) + id}))
 	}
 	calls := newCalls(fs...)
-	db.commitAll(calls)
+	db.lockAndCommit(calls)
 	for _, c := range calls {
 		if c.err != nil {
 			t.Errorf("a call returns %v", c.err)
@@ -117,14 +121,14 @@ func TestFailedCommit(t *testing.T) {
 	}
 	look := func(*Tx) error { return nil }
 	unchanged := newCalls(look, create("usr_1"))
-	db.commitAll(unchanged)
+	db.lockAndCommit(unchanged)
 	for i, want := range []error{nil, errTest} {
 		if unchanged[i].err != want {
 			t.Errorf("call %d of a commit without changes returns %v, want %v", i, unchanged[i].err, want)
 		}
 	}
 	calls := newCalls(look, create("usr_1"), create("usr_2"), create("usr_2"), look)
-	db.commitAll(calls)
+	db.lockAndCommit(calls)
 	for i, c := range calls {
 		if !errors.Is(c.err, ErrNotWritten) {
 			t.Errorf("call %d returns %v, want ErrNotWritten", i, c.err)
@@ -186,7 +190,7 @@ func TestPanicIsReturned(t *testing.T) {
 		},
 		put(row{id: "usr_3"}),
 	)
-	db.commitAll(calls)
+	db.lockAndCommit(calls)
 	if err := calls[1].err; !strings.Contains(fmt.Sprint(err), "a defect") {
 		t.Errorf("the call that panics returns %v, want the panic", err)
 	}
@@ -221,6 +225,25 @@ func TestClose(t *testing.T) {
 		if err != nil {
 			t.Errorf("second Close: %v", err)
 		}
+	}
+}
+
+// Close waits for the commit under way.
+func TestCloseDuringCommit(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, newFile(t), testOptions())
+	closed := make(chan error, 1)
+	mustBatch(t, db, func(tx *Tx) error {
+		go func() { closed <- db.Close() }()
+		select {
+		case <-closed:
+			t.Error("Close during a commit: got a result, want none yet")
+		case <-time.After(20 * time.Millisecond):
+		}
+		return put(row{id: "usr_1"})(tx)
+	})
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
 	}
 }
 
@@ -271,35 +294,64 @@ func TestLargeCommit(t *testing.T) {
 	}
 }
 
-// TestRewriteWhenDoubled changes one row again and again: the file stays small.
+// TestRewriteWhenDoubled changes a row of 150 bytes again and again. The file is rewritten when it has
+// doubled.
 func TestRewriteWhenDoubled(t *testing.T) {
 	t.Parallel()
+	var log strings.Builder
+	o := testOptions()
+	o.minRewrite = 1 // byte
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	path := newFile(t)
-	db := openDB(t, path, testOptions())
-	db.rewriteAt = 2000 // bytes
-	largest := int64(0)
-	rewrites := 0
-	for n := range 100 {
-		mustBatch(t, db, put(row{id: "usr_1", version: n}))
-		largest = max(largest, db.Stats().Bytes)
-		if db.rewriteAt == minRewrite {
-			rewrites++
-			db.rewriteAt = 2000
+	db := openDB(t, path, o)
+	mustBatch(t, db, func(tx *Tx) error {
+		for n := range 100 {
+			tx.Put([]byte(row{id: fmt.Sprint("usr_", n)}.json()))
 		}
+		return nil
+	})
+	const message = "data file rewritten"
+	rewrites := func() int { return strings.Count(log.String(), message) }
+	if got := rewrites(); got != 1 {
+		t.Errorf("rewrites for 100 rows: got %d, want 1", got)
 	}
-	if rewrites < 5 {
-		t.Errorf("100 commits of about 110 bytes caused %d rewrites at 2000 bytes, want at least 5", rewrites)
+	snapshot := db.Stats().Bytes
+	version := 0
+	grow := func() (size int64) { // commits a change, and returns the largest size before and after it
+		version++
+		before := db.Stats().Bytes
+		mustBatch(t, db, put(row{id: "usr_1", version: version}))
+		return max(before, db.Stats().Bytes)
 	}
-	if rewrites > 15 {
-		t.Errorf("100 commits of about 110 bytes caused %d rewrites at 2000 bytes, want at most 15", rewrites)
+	largest := int64(0)
+	for rewrites() == 1 && version < 1000 {
+		largest = max(largest, grow())
 	}
-	if largest > 2200 {
-		t.Errorf("the file had %d bytes, want about 2000 at most", largest)
+	if largest < 2*snapshot-200 || largest > 2*snapshot {
+		t.Errorf("size before the rewrite: got %d, want about twice %d", largest, snapshot)
+	}
+
+	// A rewrite that fails isn't tried again before the file has doubled again.
+	obstacle := path + ".tmp" // where the rewrite needs a file
+	err := os.MkdirAll(filepath.Join(obstacle, "x"), 0o700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Reset()
+	for db.Stats().Bytes < 3*snapshot {
+		grow()
+	}
+	if got := strings.Count(log.String(), "data file not rewritten"); got != 1 {
+		t.Errorf("failed rewrites up to three times the size: got %d, want 1", got)
 	}
 	db.Close()
-	db = openDB(t, path, testOptions())
-	if got, want := find(db, "usr_1").JSON, (row{id: "usr_1", version: 99}.json()); got != want {
-		t.Errorf("after rewrites, the row is %s, want %s", got, want)
+	err = os.RemoveAll(obstacle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db = openDB(t, path, o)
+	if got, want := find(db, "usr_1").JSON, (row{id: "usr_1", version: version}.json()); got != want {
+		t.Errorf("row after rewrites: got %s, want %s", got, want)
 	}
 }
 
@@ -309,9 +361,9 @@ func TestPutPanics(t *testing.T) {
 	tests := []struct{ name, json string }{
 		{"not a row", `{"name":"x"}`},
 		{"unknown table", strings.Replace(first.json(), "evt", "abc", 1)},
-		{"field missing", `{"id":"usr_2","name":"x"}`},
-		{"field not a string", `{"id":"usr_2","name":7,"created_at":"2027-01-01T00:00:00Z"}`},
-		{"not a time", `{"id":"usr_2","name":null,"created_at":"today"}`},
+		{"field missing", `{"id":"usr_2","name":"x","status":null}`},
+		{"field not a string", `{"id":"usr_2","name":7,"status":null,"created_at":"2027-01-01T00:00:00Z"}`},
+		{"not a time", `{"id":"usr_2","name":null,"status":null,"created_at":"today"}`},
 		{"parent missing", row{id: "evt_2", parent: "usr_9"}.json()},
 		{"parent in another table", row{id: "evt_2", parent: "evt_1"}.json()},
 		{"other parent", row{id: "evt_1", parent: "usr_2"}.json()},
@@ -357,7 +409,7 @@ func TestChanges(t *testing.T) {
 		}
 		for _, step := range steps {
 			step.do()
-			if got := tx.Changes(); got != step.want {
+			if got := tx.NumChanges(); got != step.want {
 				t.Errorf("%s: Changes() = %d, want %d", step.name, got, step.want)
 			}
 		}
@@ -393,8 +445,8 @@ func TestIdempotencyLifetime(t *testing.T) {
 		db = openDB(t, path, o)
 	}
 	rewrite := func() {
-		db.writer.Lock()
-		defer db.writer.Unlock()
+		db.commitMu.Lock()
+		defer db.commitMu.Unlock()
 		err := db.rewrite(&db.view, "a test")
 		if err != nil {
 			t.Fatal(err)
@@ -404,7 +456,7 @@ func TestIdempotencyLifetime(t *testing.T) {
 		db.View(func(tx *Tx) {
 			for _, owner := range []string{"usr_1", "usr_2"} {
 				for _, key := range []string{"a", `"<b>"`} {
-					r, body := tx.Idempotent(owner, key)
+					r, body := tx.FindIdempotent(owner, key)
 					if r != nil {
 						all += r.ID + " "
 						if body != "digest of "+r.ID {
@@ -478,7 +530,7 @@ func TestRollbackOfKeys(t *testing.T) {
 	mustBatch(t, db, create("evt_old"))
 	now = now.Add(keyLifetime)
 	mustBatch(t, db, create("evt_new"))
-	db.commitAll(newCalls(
+	db.lockAndCommit(newCalls(
 		func(tx *Tx) error {
 			tx.Delete("evt_new")
 			tx.Put([]byte(row{id: "evt_old", parent: "usr_1", version: 2}.json()))
@@ -488,7 +540,7 @@ func TestRollbackOfKeys(t *testing.T) {
 		put(row{id: "usr_2"}),
 	))
 	db.View(func(tx *Tx) {
-		r, _ := tx.Idempotent("usr_1", "key")
+		r, _ := tx.FindIdempotent("usr_1", "key")
 		if want := tx.Find("evt_new"); r != want {
 			t.Errorf("after a rollback, the key leads to %v, want %v", r, want)
 		}

@@ -1,5 +1,5 @@
-// Package jsondb is a small transactional database of JSON objects. It keeps all rows in memory. If it has a
-// data file, every commit is durable before it becomes visible.
+// Package jsondb is a small transactional database of JSON objects. It keeps all rows in memory and writes
+// every commit to a data file before anyone can read it.
 //
 //	db, err := jsondb.Open("events.json", jsondb.Options{Tables: tables, Formats: []string{"events/1"}})
 //	…
@@ -9,39 +9,35 @@
 //	})
 //	db.View(func(tx *jsondb.Tx) { fmt.Println(tx.Find("usr_1").JSON) })
 //
-// A [Row] is the text of one JSON object, which is stored and returned as it was put, and the few fields that
-// the database reads of it. A [Table] names them. Rows are found by their ID and by their unique key, such as
-// an email address, and are listed by their parent, the row that they belong to and are deleted with. There
-// are no other queries. Callers validate rows before they put them.
+// A [Row] is one JSON object, stored and returned unchanged. You can find a row by its ID or by a unique key,
+// such as an email address. You can list the rows of a parent, such as the events of a user, or only its rows
+// with one status. Deleting a parent deletes its rows. There are no other queries. Validate rows before you
+// put them.
 //
-// # How a change becomes durable
+// # Commits
 //
-// All reading and writing happens in a transaction, [Tx]. [DB.View] runs one that only reads. [DB.Batch] and
-// [DB.Update] run one that writes:
+// Read with [DB.View] and write with [DB.Batch] or [DB.Update]. A write has five steps:
 //
-//  1. Run. Transactions that write run one after the other. Their changes are pending: kept apart from the
-//     committed rows, visible to later transactions of the same commit only, and dropped if the transaction
-//     fails.
-//  2. Append. The records of all pending changes become one commit, which is one line of the data file
-//     (package commitlog).
-//  3. Sync. The file is synced. If that or the append fails, all pending changes are dropped.
-//  4. Publish. The pending changes replace the committed rows, and views see them.
-//  5. Return. Batch and Update return nil.
+//  1. Run. Write transactions run one after another. Their changes are pending: only later transactions of the
+//     same commit see them. If the transaction fails, its changes are dropped.
+//  2. Append. The pending changes become one commit, one line in the data file (package commitlog).
+//  3. Sync. The file is synced. If the append or the sync fails, all pending changes are dropped.
+//  4. Publish. Views see the changes.
+//  5. Return. Batch or Update returns nil.
 //
-// A reader therefore sees nothing that is not on disk. Transactions of concurrent calls of Batch share a
-// commit.
+// So a reader sees only what is on disk. Concurrent Batch calls share a commit.
 //
-// # When the file is rewritten
+// # Rewrites
 //
-// To rewrite the file is to replace it by a snapshot of all rows. That removes stale records, which are the
-// records of rows that were changed or deleted since. The file is rewritten
+// A rewrite replaces the file with a snapshot. That removes stale records, which are deleted rows and old
+// versions. The file is rewritten
 //
-//   - if the records of a commit don't fit into a line. If that fails, so does the commit.
-//   - when it has 64 MiB or more, and twice the size that it had after the last rewrite.
-//   - by [Open] if it holds deletes.
-//   - by [Open] if it has an older format. If that fails, so does Open.
+//   - if a commit doesn't fit into a line. If the rewrite fails, so does the commit.
+//   - when it has at least 64 MiB and twice its size after the last rewrite.
+//   - by [Open], if it has stale records.
+//   - by [Open], if it has an older format. If the rewrite fails, so does Open.
 //
-// If one of the other rewrites fails, this is logged, and the old file stays in use.
+// If another rewrite fails, the database logs that and continues with the old file.
 package jsondb
 
 import (
@@ -57,42 +53,33 @@ import (
 	"example.com/events/internal/commitlog"
 )
 
-// A Table describes the rows of one kind.
+// A Table describes one kind of row.
 type Table struct {
-	Name   string // name of a record of a row: "event" in {"event":{…}}
-	Prefix string // beginning of IDs, before the underscore: "evt" in evt_1
-	Parent string // prefix of the table of the parents; "" if the rows have none
+	Name   string // in records: "event" in {"event":{…}}
+	Prefix string // ID prefix, before the underscore: "evt" in evt_1
+	Parent string // prefix of the parent table; "" if rows have no parent
 
-	// Fields are the fields that the database reads, in the order in which they are in the text of a row.
-	// Each is a string or null. The first is "id", which must be the first of the row as well. If the table
-	// has a parent, the second is the ID of the parent. One of the others is "created_at". No row has objects
-	// or arrays inside.
-	Fields []string
+	// Scan sets the Parent, UniqueKey, Status and Created of a row. It must read the fields in the order in
+	// which they are in the JSON. Unique keys must not look like IDs, and tables must not share any.
+	Scan func(s *Scanner, r *Row)
 
-	// Status is the one of Fields whose value is the Status of rows, or "".
-	Status string
-
-	// Key returns the unique key of a row from the values of Fields, or "" if the row has none. It must not
-	// keep values. A null is "". No key looks like an ID, and no two tables have keys in common.
-	Key func(values []string) string
-
-	// Recode returns the text of a row of an older format as the current format has it.
-	Recode func(json string) (string, error)
+	// Upgrade converts a row from an older format to the current one.
+	Upgrade func(json string) (string, error)
 }
 
-// A Row is one version of a row. It never changes, so it can be used after the transaction that found it.
+// A Row is one version of a row. It never changes, so you can keep it after the transaction.
 type Row struct {
-	Table    *Table
-	Position        // in the lists that the row is in: its time of creation and its ID
-	Parent   string // ID of the row that it belongs to, or ""
-	Key      string // unique key, or ""
-	Status   string // kept for lists, because [Row.Value] takes ten times as long; "" if null
-	JSON     string // text that the fields above were read from
+	Table     *Table
+	Position         // orders lists by creation time and ID
+	Parent    string // parent ID, or ""
+	UniqueKey string // or ""
+	Status    string // adds the row to another list of its parent; or ""
+	JSON      string // the row itself
 
-	idempotency *idempotency // key that the row was created with, or nil
+	idempotency *idempotency // nil if the row was created without an idempotency key
 }
 
-// A Position is a place in the order of lists: by time of creation, then by ID. No row need be there.
+// A Position is a place in a list, whether or not a row is there.
 type Position struct {
 	Created time.Time
 	ID      string
@@ -102,33 +89,34 @@ func (p Position) compare(q Position) int {
 	return cmp.Or(p.Created.Compare(q.Created), strings.Compare(p.ID, q.ID))
 }
 
-// idempotency is an idempotency key: the key of the request that created a row. Until it expires, and as long
-// as the row exists, the same request is known to have been carried out.
+// idempotency is the idempotency key that a row was created with.
 type idempotency struct {
 	Key  string    `json:"key"`
-	Body string    `json:"body"` // digest of the body of the request
+	Body string    `json:"body"` // digest of the request body
 	At   time.Time `json:"at"`
 }
 
-const keyLifetime = 24 * time.Hour // lifetime of an idempotency key
+const keyLifetime = 24 * time.Hour // of idempotency keys
 
 // Options configure a [DB].
 type Options struct {
 	Tables  []Table          // parents before their children
-	Formats []string         // formats of files that can be read, the oldest first; the last is written
-	Now     func() time.Time // clock by which idempotency keys expire; nil is the system clock
-	Logger  *slog.Logger     // nil discards
+	Formats []string         // readable file formats, oldest first; the last one is written
+	Now     func() time.Time // clock for expiring idempotency keys; the system clock if nil
+	Logger  *slog.Logger     // discards if nil
+
+	minRewrite int64 // bytes; defaultMinRewrite if 0
 }
 
 var (
-	// ErrLocked is returned by Open if another process, or another DB of this one, has the data file open.
+	// ErrLocked is returned by [Open] if the data file is open, in this process or another.
 	ErrLocked = commitlog.ErrLocked
-	// ErrDamaged is returned if the data file isn't as it was written.
+	// ErrDamaged is returned by [Open] if the data file is damaged.
 	ErrDamaged = commitlog.ErrDamaged
-	// ErrFormat is returned if the file isn't a data file, or has a newer format.
+	// ErrFormat is returned by [Open] if the file isn't a data file or has a newer format.
 	ErrFormat = commitlog.ErrFormat
-	// ErrNotWritten is returned if a commit could not be written. Nothing of it is visible. If a sync failed,
-	// it may still be found after a restart.
+	// ErrNotWritten is returned if a commit could not be written. Its changes aren't visible, but after a
+	// failed sync they may reappear on restart.
 	ErrNotWritten = errors.New("not written to the data file")
 	// ErrClosed is returned by Batch and Update after Close.
 	ErrClosed = errors.New("the database is closed")
@@ -136,56 +124,62 @@ var (
 
 // A DB is a database. It is safe for concurrent use.
 type DB struct {
-	tables []Table
-	now    func() time.Time
-	logger *slog.Logger
-	log    *commitlog.Log // nil in memory
-	view   Tx             // has no pending changes; all views share it
+	tables     []Table
+	now        func() time.Time
+	logger     *slog.Logger
+	minRewrite int64
+	log        *commitlog.Log // nil in memory
+	view       Tx             // shared by all views, because it has no pending changes
 
 	queueMu sync.Mutex
-	queue   []*call // calls of Batch that wait for the next commit
+	queue   []*call // Batch calls for the next commit
 
-	bytes   atomic.Int64          // size of the file
-	lastErr atomic.Pointer[error] // error of the last commit, or nil
+	bytes   atomic.Int64          // file size
+	lastErr atomic.Pointer[error] // last commit error, or nil
 
-	// writer is held by the commit under way. It guards this group.
-	writer    sync.Mutex
+	// commitMu is locked during a commit. It guards this group.
+	commitMu  sync.Mutex
 	closed    bool
-	records   []byte   // records of the commit, without the brackets
-	values    []string // buffer of parseRow
-	rewriteAt int64    // size of the file at which it is rewritten
+	records   []byte // commit records, without brackets
+	rewriteAt int64  // file size that triggers a rewrite
 
-	// mu guards this group: the committed rows. The commit under way, which also holds writer, locks it to
-	// publish changes, and views lock it to read.
+	// mu guards the committed rows. Only a commit, which also holds commitMu, locks it for writing.
 	mu sync.RWMutex
 	state
 	count map[*Table]int // number of rows
 }
 
-// state is the committed rows or, in a transaction, the pending changes.
+// state holds the committed rows or, in a transaction, the pending changes. In the pending maps, nil marks a
+// deleted row.
 type state struct {
-	index map[string]*Row    // rows by ID, unique key and idempotency key; nil is a pending delete
-	lists map[listKey][]*Row // in order; pending ones only have new rows, in the order of their Put
+	index    map[string]*Row     // by ID and by unique key
+	lists    map[listKey][]*Row  // in order; pending lists have only new rows, unordered and without status
+	requests map[requestKey]*Row // by idempotency key
 }
 
-// listKey names the list of the rows of a table that belong to a parent.
+// listKey names a list: the rows of a parent that have a status, or all its rows if the status is empty.
 type listKey struct {
-	parent string // "" for the rows without a parent
+	parent string // "" for rows without a parent
 	table  *Table
+	status string
 }
+
+// requestKey names a request by its idempotency key and its sender.
+type requestKey struct{ owner, key string }
 
 func newState() state {
-	return state{index: map[string]*Row{}, lists: map[listKey][]*Row{}}
+	return state{index: map[string]*Row{}, lists: map[listKey][]*Row{}, requests: map[requestKey]*Row{}}
 }
 
 // New returns an empty database in memory.
 func New(o Options) *DB {
 	db := &DB{
-		tables: slices.Clone(o.Tables),
-		now:    o.Now,
-		logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		state:  newState(),
-		count:  map[*Table]int{},
+		tables:     slices.Clone(o.Tables),
+		now:        o.Now,
+		logger:     cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		minRewrite: cmp.Or(o.minRewrite, defaultMinRewrite),
+		state:      newState(),
+		count:      map[*Table]int{},
 	}
 	if db.now == nil {
 		db.now = time.Now
@@ -194,7 +188,7 @@ func New(o Options) *DB {
 	return db
 }
 
-// View calls f with a transaction that reads the committed rows. Commits wait for f to return, so f must not
+// View calls f with a transaction that reads the committed rows. Commits wait until f returns, so f must not
 // call methods of db.
 func (db *DB) View(f func(*Tx)) {
 	db.mu.RLock()
@@ -202,7 +196,7 @@ func (db *DB) View(f func(*Tx)) {
 	f(&db.view)
 }
 
-// Path returns the absolute path of the data file, or "" in memory.
+// Path returns the absolute path of the data file, or "" for a database in memory.
 func (db *DB) Path() string {
 	if db.log == nil {
 		return ""
@@ -210,7 +204,7 @@ func (db *DB) Path() string {
 	return db.log.Path()
 }
 
-// Err returns the error because of which nothing can be written until a restart, or nil.
+// Err returns the error that stopped writes, or nil.
 func (db *DB) Err() error {
 	if db.log == nil {
 		return nil
@@ -218,11 +212,11 @@ func (db *DB) Err() error {
 	return db.log.Err()
 }
 
-// Close waits for the commit under way and closes the data file. Calls of Batch and Update that haven't run
-// yet return [ErrClosed]. Views go on.
+// Close waits for the current commit and closes the data file. Later calls return [ErrClosed]. Views still
+// work.
 func (db *DB) Close() error {
-	db.writer.Lock()
-	defer db.writer.Unlock()
+	db.commitMu.Lock()
+	defer db.commitMu.Unlock()
 	closed := db.closed
 	db.closed = true
 	if closed || db.log == nil {
@@ -231,14 +225,14 @@ func (db *DB) Close() error {
 	return db.log.Close()
 }
 
-// Stats describe a database at one moment.
+// Stats describe a database.
 type Stats struct {
-	Rows    map[string]int // by the name of the table
-	Bytes   int64          // size of the data file
-	LastErr error          // why the last commit was not written; nil if it was
+	Rows    map[string]int // number of rows by table name
+	Bytes   int64          // file size
+	LastErr error          // of the last commit; nil if it was written
 }
 
-// Stats returns the current statistics. It doesn't wait for a commit that is under way.
+// Stats returns the current statistics. It doesn't wait for a commit.
 func (db *DB) Stats() Stats {
 	s := Stats{Rows: map[string]int{}, Bytes: db.bytes.Load()}
 	if err := db.lastErr.Load(); err != nil {
@@ -252,7 +246,7 @@ func (db *DB) Stats() Stats {
 	return s
 }
 
-// table returns the table with a prefix, or the table of a row with an ID, or nil.
+// table returns the table with a prefix or for an ID. It returns nil if there is none.
 func (db *DB) table(prefix string) *Table {
 	prefix, _, _ = strings.Cut(prefix, "_")
 	for i := range db.tables {
@@ -263,19 +257,19 @@ func (db *DB) table(prefix string) *Table {
 	return nil
 }
 
-// Batch calls f in a transaction and commits its changes, which may share the commit with other
-// concurrent calls. It returns when the changes are durable and visible to View. If f fails or panics, Batch
-// returns that error, and nothing that f did is committed.
+// Batch calls f in a transaction and commits its changes. It returns when they are durable and visible to
+// View. If f fails or panics, Batch returns that error and drops the changes. Concurrent calls may share a
+// commit.
 //
-// f runs once, on any goroutine. If the commit fails, Batch returns [ErrNotWritten], whatever f returned: f
-// may have seen pending changes of other calls.
+// f runs once, on any goroutine. If the commit fails, Batch returns [ErrNotWritten] even if f failed, because
+// f may have read other changes that were not written.
 //
-// f must not call Batch, Update or Close, and must not exit the goroutine as [testing.T.FailNow] does: the
-// other calls of the commit wait for it.
+// f must not call Batch, Update or Close. It must not exit the goroutine, as [testing.T.FailNow] does,
+// because other calls wait for it.
 func (db *DB) Batch(f func(*Tx) error) error {
 	c := &call{f: f, done: make(chan struct{})}
 	if db.log == nil {
-		db.commitAll([]*call{c})
+		db.lockAndCommit([]*call{c})
 		return c.err
 	}
 	db.queueMu.Lock()
@@ -289,10 +283,9 @@ func (db *DB) Batch(f func(*Tx) error) error {
 	return c.err
 }
 
-// Update calls f in a transaction that has a commit of its own and may be of any size. In all else it is like
-// [DB.Batch].
+// Update is like [DB.Batch], but its changes have a commit of their own, which may have any size.
 func (db *DB) Update(f func(*Tx) error) error {
 	c := &call{f: f, done: make(chan struct{})}
-	db.commitAll([]*call{c})
+	db.lockAndCommit([]*call{c})
 	return c.err
 }

@@ -15,21 +15,19 @@ import (
 
 // testTables are three tables, each the parent of the next. The key of a row is its name.
 func testTables() []Table {
-	recode := func(json string) (string, error) { return json, nil }
-	child := []string{"id", "parent", "name", "created_at"}
+	upgrade := func(json string) (string, error) { return json, nil }
+	scan := func(s *Scanner, r *Row) {
+		if r.Table.Parent != "" {
+			r.Parent = s.String("parent")
+		}
+		r.UniqueKey = s.String("name")
+		r.Status = s.String("status")
+		r.Created = s.Time("created_at")
+	}
 	return []Table{
-		{
-			Name: "user", Prefix: "usr", Fields: []string{"id", "name", "created_at"},
-			Key: func(v []string) string { return v[1] }, Recode: recode,
-		},
-		{
-			Name: "event", Prefix: "evt", Parent: "usr", Fields: child,
-			Key: func(v []string) string { return v[2] }, Recode: recode,
-		},
-		{
-			Name: "guest", Prefix: "gst", Parent: "evt", Fields: child,
-			Key: func(v []string) string { return v[2] }, Recode: recode,
-		},
+		{Name: "user", Prefix: "usr", Scan: scan, Upgrade: upgrade},
+		{Name: "event", Prefix: "evt", Parent: "usr", Scan: scan, Upgrade: upgrade},
+		{Name: "guest", Prefix: "gst", Parent: "evt", Scan: scan, Upgrade: upgrade},
 	}
 }
 
@@ -44,18 +42,23 @@ type row struct {
 	version          int
 }
 
+// status returns the status of a row, which depends on its version. The first versions have none.
+func (r row) status() string { return [...]string{"", "draft", "published"}[r.version%3] }
+
 func (r row) json() string {
-	name := "null"
-	if r.name != "" {
-		name = fmt.Sprintf("%q", r.name)
+	quoted := func(s string) string {
+		if s == "" {
+			return "null"
+		}
+		return fmt.Sprintf("%q", s)
 	}
 	parent := ""
 	if r.parent != "" {
 		parent = fmt.Sprintf(`"parent":%q,`, r.parent)
 	}
 	created := time.Unix(r.created, 0).UTC().Format(time.RFC3339)
-	return fmt.Sprintf(`{"id":%q,%s"name":%s,"created_at":%q,"version":%d}`,
-		r.id, parent, name, created, r.version)
+	return fmt.Sprintf(`{"id":%q,%s"name":%s,"status":%s,"created_at":%q,"version":%d}`,
+		r.id, parent, quoted(r.name), quoted(r.status()), created, r.version)
 }
 
 // put returns a function for Batch that puts rows.
@@ -125,11 +128,13 @@ func (m model) delete(id string) {
 	}
 }
 
-// list returns the children of a row before a position, which may be nil, in the order of Page.
-func (m model) list(parent, prefix string, before *Position, match func(row) bool) []string {
+// list returns the children of a row with a status, or all if it is empty, before a position, which may be
+// nil. They are in the order of Page.
+func (m model) list(parent, prefix, status string, before *Position) []string {
 	var rows []row
 	for _, r := range m.rows {
-		if r.parent == parent && strings.HasPrefix(r.id, prefix+"_") && match(r) {
+		selected := status == "" || status == r.status()
+		if selected && r.parent == parent && strings.HasPrefix(r.id, prefix+"_") {
 			rows = append(rows, r)
 		}
 	}
@@ -209,9 +214,9 @@ func (m model) check(t *testing.T, rnd *rand.Rand, tx *Tx) {
 	for _, owner := range append(owners, "") {
 		for n := range 10 {
 			key := fmt.Sprintf("<%d\">", n)
-			got, _ := tx.Idempotent(owner, key)
+			got, _ := tx.FindIdempotent(owner, key)
 			if want := tx.Find(m.keys[owner+" "+key]); got != want {
-				t.Errorf("Idempotent(%q, %q) = %v, want %v", owner, key, got, want)
+				t.Errorf("FindIdempotent(%q, %q): got %v, want %v", owner, key, text(got), text(want))
 			}
 		}
 	}
@@ -230,28 +235,15 @@ func (m model) check(t *testing.T, rnd *rand.Rand, tx *Tx) {
 	}
 }
 
-// checkPages compares the pages of a list after a position with the model: of all rows, and of rows with an
-// even version.
+// checkPages compares the pages of a list after a position with the model: of all rows, and of each status.
 func (m model) checkPages(t *testing.T, tx *Tx, parent, prefix string, after *Position, limit int) {
 	t.Helper()
-	filters := []struct {
-		name  string
-		match func(*Row) bool
-		model func(row) bool
-	}{
-		{"all", nil, func(row) bool { return true }},
-		{
-			"even",
-			func(r *Row) bool { return strings.ContainsAny(r.JSON[len(r.JSON)-2:], "02468") },
-			func(r row) bool { return r.version%2 == 0 },
-		},
-	}
-	for _, f := range filters {
+	for _, status := range []string{"", "draft", "published", "unknown"} {
+		want := m.list(parent, prefix, status, after)
 		var got []string
-		next := after
-		for {
+		for next := after; len(got) <= len(want); { // a page that repeats a row ends the loop
 			var page []*Row
-			page, next = tx.Page(parent, prefix, next, limit, f.match)
+			page, next = tx.Page(parent, prefix, status, next, limit)
 			for _, r := range page {
 				got = append(got, r.JSON)
 			}
@@ -259,14 +251,14 @@ func (m model) checkPages(t *testing.T, tx *Tx, parent, prefix string, after *Po
 				break
 			}
 			if len(page) != limit {
-				t.Errorf("Page(%s, %s) has %d rows of more, want %d", parent, prefix, len(page), limit)
+				t.Errorf("rows of a page of %s in %s, of which more follow: got %d, want %d",
+					prefix, parent, len(page), limit)
 				return
 			}
 		}
-		want := m.list(parent, prefix, after, f.model)
 		if !slices.Equal(got, want) {
-			t.Errorf("pages of %q %s after %v, %s =\n%s\nwant\n%s",
-				parent, prefix, after, f.name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("pages of %s in %q with status %q after %v: got\n%s\nwant\n%s",
+				prefix, parent, status, after, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
 }
@@ -311,7 +303,7 @@ func testModel(t *testing.T, seed uint64) {
 		db.View(func(tx *Tx) {
 			for _, id := range slices.Sorted(maps.Keys(m.rows)) {
 				l := begunList{parent: id, prefix: []string{"evt", "gst"}[rnd.IntN(2)]}
-				_, l.after = tx.Page(l.parent, l.prefix, nil, 1+rnd.IntN(2), nil)
+				_, l.after = tx.Page(l.parent, l.prefix, "", nil, 1+rnd.IntN(2))
 				if l.after != nil {
 					begun = append(begun, l)
 				}
@@ -342,7 +334,7 @@ func testModel(t *testing.T, seed uint64) {
 			}
 			calls = append(calls, &call{f: f, done: make(chan struct{})})
 		}
-		db.commitAll(calls)
+		db.lockAndCommit(calls)
 		db.View(func(tx *Tx) {
 			m.check(t, rnd, tx)
 			for _, l := range begun {
@@ -365,25 +357,27 @@ func testModel(t *testing.T, seed uint64) {
 func (m model) checkStats(t *testing.T, db *DB) {
 	t.Helper()
 	want := map[string]int{"user": 0, "event": 0, "guest": 0}
-	keys := len(m.rows) + len(m.keys)
+	keys := len(m.rows)
+	lists := map[listKey]bool{}
 	for id, r := range m.rows {
-		want[db.table(id).Name]++
+		table := db.table(id)
+		want[table.Name]++
 		if r.name != "" {
 			keys++
 		}
+		lists[listKey{r.parent, table, ""}] = true
+		lists[listKey{r.parent, table, r.status()}] = true
 	}
-	got := db.Stats().Rows
-	if !maps.Equal(got, want) {
-		t.Errorf("Stats().Rows = %v, want %v", got, want)
+	if got := db.Stats().Rows; !maps.Equal(got, want) {
+		t.Errorf("Stats().Rows: got %v, want %v", got, want)
 	}
 	if len(db.index) != keys {
-		t.Errorf("the database has %d keys in its index, want %d", len(db.index), keys)
+		t.Errorf("IDs and unique keys in the index: got %d, want %d", len(db.index), keys)
 	}
-	lists := map[listKey]bool{}
-	for id, r := range m.rows {
-		lists[listKey{r.parent, db.table(id)}] = true
+	if len(db.requests) != len(m.keys) {
+		t.Errorf("idempotency keys: got %d, want %d", len(db.requests), len(m.keys))
 	}
 	if len(db.lists) != len(lists) {
-		t.Errorf("the database has %d lists, want %d", len(db.lists), len(lists))
+		t.Errorf("lists: got %d, want %d", len(db.lists), len(lists))
 	}
 }

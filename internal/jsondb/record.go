@@ -17,12 +17,12 @@ import (
 //	{"event":{…},"idempotency":{"key":…,"body":…,"at":…}}
 //	{"delete":{"guest":"gst_9"}}
 //
-// A file of a million rows must be read in a second or two, so its records are not parsed as JSON in general:
-// they are cut at separators. That is safe because checksums show that this program wrote them, in exactly
-// this form, and because every separator that is searched for in a row contains an unescaped quote before a
-// letter. In valid JSON a quote inside a string is escaped, and a quote that ends a string is followed by one
-// of , : ] } and never by a letter. So a separator cannot occur in a string or across its end. For example, a
-// title that is the text }},{"event is written as "}},{\"event", which doesn't contain the separator }},{"e.
+// Parsing a million rows as JSON would take too long, so records are split at separators instead. That is
+// safe, because checksums show that this program wrote them in exactly this form, and because each separator
+// contains an unescaped quote before a letter. In valid JSON, a quote inside a string is escaped, and a quote
+// that ends a string is followed by , : ] or } and never by a letter. So no string contains a separator or a
+// part of one. For example, the title }},{"event is written as "}},{\"event", which doesn't contain the
+// separator }},{"e.
 const (
 	recordSeparator      = `}},{"` // before a lower-case letter
 	idempotencySeparator = `,"idempotency":`
@@ -30,7 +30,7 @@ const (
 
 var errRecord = errors.New("a record is not in the form that this program writes")
 
-// appendRecord appends the record of the row, {"event":{…}}, as dumps have it: without its idempotency key.
+// appendRecord appends the row as a record without its idempotency key: {"event":{…}}.
 func (r *Row) appendRecord(b []byte) []byte {
 	b = append(b, `{"`...)
 	b = append(b, r.Table.Name...)
@@ -39,7 +39,8 @@ func (r *Row) appendRecord(b []byte) []byte {
 	return append(b, '}')
 }
 
-// WriteRecords writes rows as an array of records, one a line. Rows never change, so w may be slow.
+// WriteRecords writes rows as a JSON array of records, one per line. w may be slow, because rows never
+// change.
 func WriteRecords(w io.Writer, rows []*Row) error {
 	out := bufio.NewWriterSize(w, 128<<10) // bytes
 	out.WriteString("[\n")
@@ -50,10 +51,10 @@ func WriteRecords(w io.Writer, rows []*Row) error {
 		out.Write(row.appendRecord(out.AvailableBuffer()))
 	}
 	out.WriteString("\n]\n")
-	return out.Flush() // also returns the errors of the writes above
+	return out.Flush() // also returns earlier errors
 }
 
-// appendRow appends the record of the row as the data file has it.
+// appendRow appends a row as a record for the data file.
 func (db *DB) appendRow(b []byte, r *Row) []byte {
 	b = r.appendRecord(b)
 	if !db.valid(r.idempotency) {
@@ -61,14 +62,14 @@ func (db *DB) appendRow(b []byte, r *Row) []byte {
 	}
 	key, err := json.Marshal(r.idempotency)
 	if err != nil {
-		panic(err) // its time has no form in RFC 3339
+		panic(err) // its time is out of range
 	}
 	b = append(b[:len(b)-1], idempotencySeparator...)
 	b = append(b, key...)
 	return append(b, '}')
 }
 
-// appendChange appends the record of a change, after a comma if it is not the first.
+// appendChange appends a change as a record, with a comma before it unless it is the first.
 func (db *DB) appendChange(b []byte, c change) []byte {
 	if c.cascaded {
 		return b
@@ -82,7 +83,7 @@ func (db *DB) appendChange(b []byte, c change) []byte {
 	return db.appendRow(b, c.new)
 }
 
-// cutRecord cuts the first record off the records of a commit, and the comma after it.
+// cutRecord splits records after the first one.
 func cutRecord(records []byte) (record, rest []byte) {
 	end := 0
 	for {
@@ -98,12 +99,11 @@ func cutRecord(records []byte) (record, rest []byte) {
 	}
 }
 
-// splitRecord splits a record into the name of its table, its row and its idempotency key, which may be
-// empty.
+// splitRecord splits a record into its table name, its row and its idempotency key, which may be empty.
 func splitRecord(record []byte) (name, row, key []byte) {
 	name, text, _ := bytes.Cut(bytes.TrimPrefix(record, []byte(`{"`)), []byte(`":`))
 	text = bytes.TrimSuffix(text, []byte("}"))
-	// The search begins with the brace because bytes.Index is many times slower at a byte that is frequent.
+	// Search from the brace, because bytes.Index is slow if the first byte is frequent.
 	row, key, found := bytes.Cut(text, []byte("}"+idempotencySeparator))
 	if found {
 		row = text[:len(row)+1] // with its own brace
@@ -111,43 +111,48 @@ func splitRecord(record []byte) (name, row, key []byte) {
 	return name, row, key
 }
 
-// parseRow returns the row that a text stands for. It searches the text for the fields of the table, and for
-// the quote that ends each value. That is as safe as the search for separators: a row has no objects inside,
-// so only the name of a field is between a quote before a letter and a quote before a colon.
-func (db *DB) parseRow(text string) (Row, error) {
-	id, found := strings.CutPrefix(text, `{"id":"`)
-	t := db.table(id)
-	if !found || t == nil || !strings.HasSuffix(text, "}") {
-		return Row{}, errRecord
+// scan parses the JSON of a row.
+func (db *DB) scan(r *Row) error {
+	s := Scanner{rest: r.JSON}
+	id, found := strings.CutPrefix(r.JSON, `{"id":"`)
+	r.Table = db.table(id)
+	if !found || r.Table == nil || !strings.HasSuffix(r.JSON, "}") {
+		return errRecord
 	}
-	r := Row{Table: t, JSON: text}
-	values := append(db.values[:0], t.Fields...)
-	db.values = values
-	rest := text
-	for i, field := range t.Fields {
-		var err error
-		_, value, _ := strings.Cut(rest, `"`+field+`":`)
-		values[i], rest, err = cutValue(value)
-		if err == nil && field == "created_at" {
-			r.Created, err = time.Parse(time.RFC3339, values[i])
-		}
-		if field == t.Status {
-			r.Status = values[i]
-		}
-		if err != nil {
-			return Row{}, errRecord
-		}
+	r.ID = s.String("id")
+	r.Table.Scan(&s, r)
+	if s.failed {
+		return errRecord
 	}
-	r.ID = values[0]
-	if t.Parent != "" {
-		r.Parent = values[1]
-	}
-	r.Key = t.Key(values)
-	return r, nil
+	return nil
 }
 
-// Value returns the value of a field of the text: the characters of a string, or "true". It returns "" for
-// null, for false, and if there is no such field.
+// A Scanner reads row fields in their JSON order. It searches for a field name and for the quote that ends
+// the value. That is as safe as searching for separators: a row has no objects inside, so only field names
+// are between a quote before a letter and a quote before a colon.
+type Scanner struct {
+	rest   string
+	failed bool
+}
+
+// String returns the next value with a field name, which must be a string or null. It returns "" for null.
+func (s *Scanner) String(field string) (value string) {
+	_, text, _ := strings.Cut(s.rest, `"`+field+`":`)
+	value, rest, err := cutValue(text)
+	s.rest = rest
+	s.failed = s.failed || err != nil
+	return value
+}
+
+// Time returns the next value with a field name, which must be a date-time.
+func (s *Scanner) Time(field string) time.Time {
+	t, err := time.Parse(time.RFC3339, s.String(field))
+	s.failed = s.failed || err != nil
+	return t
+}
+
+// Value returns a string field, or "true" for a true one. It returns "" for null and false, and
+// if there is no such field.
 func (r *Row) Value(field string) string {
 	_, value, _ := strings.Cut(r.JSON, `"`+field+`":`)
 	if strings.HasPrefix(value, "true") {
@@ -157,7 +162,7 @@ func (r *Row) Value(field string) string {
 	return value
 }
 
-// cutValue cuts a JSON string or null, which counts as "", off the beginning of a text.
+// cutValue splits a text after its first value, which must be a JSON string or null. It returns "" for null.
 func cutValue(text string) (value, rest string, err error) {
 	rest, null := strings.CutPrefix(text, "null")
 	if null {
@@ -171,7 +176,7 @@ func cutValue(text string) (value, rest string, err error) {
 	if !strings.Contains(value, `\`) {
 		return value, rest, nil
 	}
-	// The value has escapes, which is rare. This variable keeps value itself off the heap.
+	// Escapes are rare. Decoding into this variable keeps value off the heap.
 	var decoded string
 	d := json.NewDecoder(strings.NewReader(text))
 	err = d.Decode(&decoded)

@@ -28,26 +28,30 @@ func (d *discard) WriteString(p string) (int, error) { return len(p), nil }
 func newBenchmark(b *testing.B, mode apitest.Mode, n int) *apitest.Service {
 	b.Helper()
 	s := apitest.New(b, mode, nil)
-	start := time.Date(2027, 1, 2, 18, 0, 0, 0, time.UTC)
 	records := make([]events.Record, n)
 	for i := range records {
 		status := "published"
 		if i%10 == 0 {
 			status = "draft"
 		}
-		records[i].Event = &events.Event{
-			ID: fmt.Sprintf("evt_%012d", i), HostID: "usr_ada", Status: status,
-			Title:       fmt.Sprintf("Event number %d of a measurement", i),
-			Description: new("A short text that says what it is."),
-			StartAt:     start, EndAt: start.Add(2 * time.Hour), Timezone: "Europe/Lisbon",
-			LocationType: new("in_person"), LocationCity: new("Lisbon"), LocationCountry: new("PT"),
-		}
+		records[i].Event = newEvent(i, status)
 	}
 	err := s.Store.Apply(records...)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return s
+}
+
+func newEvent(i int, status string) *events.Event {
+	start := time.Date(2027, 1, 2, 18, 0, 0, 0, time.UTC)
+	return &events.Event{
+		ID: fmt.Sprintf("evt_%012d", i), HostID: "usr_ada", Status: status,
+		Title:       fmt.Sprintf("Event number %d of a measurement", i),
+		Description: new("A short text that says what it is."),
+		StartAt:     start, EndAt: start.Add(2 * time.Hour), Timezone: "Europe/Lisbon",
+		LocationType: new("in_person"), LocationCity: new("Lisbon"), LocationCountry: new("PT"),
+	}
 }
 
 // BenchmarkRead measures handlers without net/http. Each read does more than the one before.
@@ -76,6 +80,58 @@ func BenchmarkRead(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkNoDrafts lists the drafts of a host without drafts.
+func BenchmarkNoDrafts(b *testing.B) {
+	for _, n := range []int{1_000, 300_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := newBenchmark(b, apitest.Memory, 0)
+			records := make([]events.Record, n)
+			for i := range records {
+				records[i].Event = newEvent(i, "published")
+			}
+			if err := s.Store.Apply(records...); err != nil {
+				b.Fatal(err)
+			}
+			r := apitest.NewRequest("GET", events.BasePath+"/events?status=draft", nil)
+			w := &discard{header: http.Header{}}
+			for b.Loop() {
+				clear(w.header)
+				s.Handler.ServeHTTP(w, r)
+			}
+		})
+	}
+}
+
+// BenchmarkGuests changes a guest list of 100,000.
+func BenchmarkGuests(b *testing.B) {
+	s := newBenchmark(b, apitest.Memory, 1)
+	const n, event = 100_000, "evt_000000000000"
+	start := time.Date(2027, 1, 2, 18, 0, 0, 0, time.UTC)
+	records := make([]events.Record, n)
+	for i := range records {
+		records[i].Guest = &events.Guest{
+			ID: fmt.Sprintf("gst_%06d", i), EventID: event, Name: new("Guest"),
+			CreatedAt: start.Add(time.Duration(i) * time.Second),
+		}
+	}
+	if err := s.Store.Apply(records...); err != nil {
+		b.Fatal(err)
+	}
+	for _, change := range []struct{ name, once, again string }{
+		{"delete and backdate", `{"delete":{"guest":"gst_000777"}}`, `{"guest":{"id":"gst_000777",` +
+			`"event_id":"` + event + `","name":"Guest","created_at":"2027-01-02T18:12:57Z"}}`},
+		{"change", `{"guest":{"id":"gst_000777","name":"One"}}`,
+			`{"guest":{"id":"gst_000777","name":"Guest"}}`},
+	} {
+		b.Run(change.name, func(b *testing.B) {
+			for b.Loop() {
+				s.Apply("[" + change.once + "]")
+				s.Apply("[" + change.again + "]")
+			}
+		})
 	}
 }
 
