@@ -1,6 +1,7 @@
 package events_test
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -11,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,6 +21,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/events"
@@ -755,6 +758,49 @@ func TestOperatorError(t *testing.T) {
 	s.Operate("POST", "/keys", `{"user_id":"usr_ada"}`).WantError(t, 500, "year outside of range")
 	if !strings.Contains(log.String(), `msg="operator request failed" error="panic: `) {
 		t.Errorf("log: got %s, want the cause", &log)
+	}
+}
+
+// slowReader returns nothing for a minute, and then a text.
+type slowReader struct{ text io.Reader }
+
+func (r slowReader) Read(p []byte) (int, error) {
+	time.Sleep(time.Minute)
+	return r.text.Read(p)
+}
+
+// The operator's requests and responses may take longer than others.
+func TestOperatorTimeouts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		method, target string
+		body           io.Reader
+	}{
+		{"POST", "/records", slowReader{strings.NewReader("[]")}},
+		{"GET", "/records", nil},
+	} {
+		t.Run(tt.method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := apitest.New(t, apitest.Memory, nil)
+				client, server := net.Pipe()
+				defer client.Close()
+				client.SetDeadline(time.Now().Add(time.Hour)) // a failure doesn't block the bubble
+				httpapi.ServeConn(httpapi.NewServer(s.Operator()), server)
+				r := httptest.NewRequest(tt.method, tt.target, tt.body)
+				err := r.Write(client)
+				if err != nil {
+					t.Fatalf("request that takes a minute: got %v, want no error", err)
+				}
+				time.Sleep(time.Minute) // while the response waits
+				response, err := http.ReadResponse(bufio.NewReader(client), r)
+				if err != nil {
+					t.Fatalf("response after a minute: got %v, want no error", err)
+				}
+				if response.StatusCode != 200 {
+					t.Errorf("status: got %s, want 200", response.Status)
+				}
+			})
+		})
 	}
 }
 
