@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -568,7 +569,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// A store that is closed can be read, and refuses changes. eventstest has the response to a create.
+// A store that is closed can be read, and refuses changes.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t, apitest.Memory, nil)
@@ -581,6 +582,14 @@ func TestClose(t *testing.T) {
 		t.Errorf("ApplyJSON after Close: got %v, want ErrClosed", err)
 	}
 	s.Get("/events/evt_1").WantStatus(t, 200)
+	w := httptest.NewRecorder()
+	s.Handler.ServeHTTP(w, apitest.NewRequest("POST", base+"/events/create", strings.NewReader(newEvent)))
+	if w.Code != 503 {
+		t.Errorf("create after Close: got %d %s, want 503", w.Code, w.Body)
+	}
+	if got := w.Header().Get("Retry-After"); got != "1" {
+		t.Errorf("create after Close: Retry-After: got %q, want 1", got)
+	}
 }
 
 // Rows are served as they are in the data file, so a file of each format must have the rows that the server

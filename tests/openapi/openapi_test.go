@@ -68,6 +68,24 @@ func TestOperations(t *testing.T) {
 	}
 }
 
+// The document has the version of the API, and says how to send a key.
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	if got := apitest.Lookup(apitest.Document(), "info", "version"); got != "1.0.0" {
+		t.Errorf("info.version: got %v, want 1.0.0", got)
+	}
+	s := newService(t)
+	for name, scheme := range apitest.Lookup(apitest.Document(), "components", "securitySchemes").(object) {
+		header := fmt.Sprint("Authorization: ", apitest.Lookup(scheme, "scheme"), " svc_live_ada")
+		if apitest.Lookup(scheme, "type") == "apiKey" {
+			header = fmt.Sprint(apitest.Lookup(scheme, "name"), ": svc_live_ada")
+		}
+		if got := s.Get("/users/me", apitest.Keyless, header).Status; got != 200 {
+			t.Errorf("GET /users/me with %s, as the scheme %s says: got %d, want 200", header, name, got)
+		}
+	}
+}
+
 // The document has the query parameters that each operation takes. The response to another one names them.
 func TestQueryParameters(t *testing.T) {
 	t.Parallel()
