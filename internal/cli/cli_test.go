@@ -116,37 +116,6 @@ func errorStatus(err error) int {
 	return exit.Status
 }
 
-// Without ParseEnv, only -data is read from the environment.
-func TestDataFlag(t *testing.T) {
-	p := &Program{Environ: []string{"EVENTSD_DATA=other.json", "EVENTSD_USER=usr_1"}}
-	for _, tt := range []struct {
-		name string
-		args []string
-		want string
-	}{
-		{"environment", nil, "other.json"},
-		{"argument", []string{"-data", "mine.json"}, "mine.json"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			flags := NewFlags("dump")
-			data := DataFlag(flags)
-			user := flags.String("user", "", "`ID` of a user")
-			if err := p.Parse(flags, "", tt.args); err != nil {
-				t.Fatal(err)
-			}
-			if *data != tt.want {
-				t.Errorf("-data: got %q, want %q", *data, tt.want)
-			}
-			if *user != "" {
-				t.Errorf("-user: got %q, want none", *user)
-			}
-			if Given(flags, "user") {
-				t.Error("Given(user): got true, want false")
-			}
-		})
-	}
-}
-
 func TestOneOf(t *testing.T) {
 	for _, tt := range []struct {
 		name string

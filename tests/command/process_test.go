@@ -4,7 +4,6 @@ package command
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -13,7 +12,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -150,60 +148,6 @@ func TestDoublePassesSignals(t *testing.T) {
 				t.Errorf("status: got %d, want 7: %s", status, &p.stderr)
 			}
 		})
-	}
-}
-
-// A server that is killed keeps what it has confirmed. What a power cut does is tested in internal/commitlog.
-func TestKill(t *testing.T) {
-	t.Parallel()
-	dir := tempDir(t)
-	p := start(t, dir, "exec eventsd")
-	var mu sync.Mutex
-	var confirmed []string
-	var clients sync.WaitGroup
-	for range 4 {
-		clients.Go(func() {
-			for {
-				status, body, err := p.create(apitest.NewEvent)
-				if err != nil {
-					return
-				}
-				var event struct{ ID string }
-				err = json.Unmarshal([]byte(body), &event)
-				if err != nil {
-					t.Errorf("create: got %d %s, want an event: %v", status, body, err)
-					return
-				}
-				if status != 201 {
-					t.Errorf("create: got %d %s, want 201", status, body)
-					return
-				}
-				mu.Lock()
-				confirmed = append(confirmed, event.ID)
-				mu.Unlock()
-			}
-		})
-	}
-	const enough = 20 // creates
-	count := func() int {
-		mu.Lock()
-		defer mu.Unlock()
-		return len(confirmed)
-	}
-	for deadline := time.Now().Add(timeout); count() < enough; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("confirmed creates: got %d, want %d: %s", count(), enough, &p.stderr)
-		}
-	}
-	p.stop(syscall.SIGKILL)
-	clients.Wait()
-	key := p.line("api_key")
-	p = start(t, dir, "exec eventsd")
-	for _, id := range confirmed {
-		status, body, err := call("GET", p.line("base_url")+"/events/"+id, key, "")
-		if status != 200 {
-			t.Errorf("the confirmed event %s: got %d %s %v, want 200", id, status, body, err)
-		}
 	}
 }
 
