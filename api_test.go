@@ -168,9 +168,7 @@ func TestBodiesRefused(t *testing.T) {
 		s.Create(newEvent+"x").WantError(t, 400, "the body is not a JSON object: line 1")
 		s.Create(`{"title":"x","start_at":"2027-05-01T18:00:00+02:00","end_at":"2027-05-01T16:00:00Z"}`).
 			WantError(t, 400, "end_at must be after start_at")
-		if got := s.Dump(); got != before {
-			t.Errorf("records: got %s, want %s", got, before)
-		}
+		s.WantDump("refused creates", before)
 	})
 }
 
@@ -572,9 +570,7 @@ func TestFailedWrite(t *testing.T) {
 		t.Errorf("%d errors in the log, want 1: %s", got, &log)
 	}
 	s.Get("/events/evt_1").WantStatus(t, 200)
-	if got := s.Dump(); got != before {
-		t.Errorf("records: got %s, want %s", got, before)
-	}
+	s.WantDump("failed writes", before)
 	err = s.Store.Err()
 	if err == nil {
 		t.Error("Err: got nil, want why nothing can be written")
@@ -866,9 +862,7 @@ func FuzzBody(f *testing.F) {
 		default:
 			t.Errorf("POST %q: %s, want 201, 400 or 413", body, r)
 		}
-		if got := s.Dump(); got != before {
-			t.Errorf("POST %q: records: got %s, want %s", body, got, before)
-		}
+		s.WantDump(fmt.Sprintf("POST %q", body), before)
 	})
 }
 
