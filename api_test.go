@@ -567,7 +567,7 @@ func TestFailedWrite(t *testing.T) {
 	}
 	s.Operate("POST", "/keys", `{"user_id":"usr_ada"}`).WantError(t, 500, "removed, replaced")
 	if got := strings.Count(log.String(), "level=ERROR"); got != 1 {
-		t.Errorf("%d errors in the log, want 1: %s", got, &log)
+		t.Errorf("errors in the log: got %d, want 1: %s", got, &log)
 	}
 	s.Get("/events/evt_1").WantStatus(t, 200)
 	s.WantDump("failed writes", before)
@@ -779,7 +779,7 @@ func TestRecordsWithoutClient(t *testing.T) {
 	log.Reset()
 	defer func() {
 		if got := recover(); got != http.ErrAbortHandler {
-			t.Errorf("panic: %v, want ErrAbortHandler", got)
+			t.Errorf("panic: got %v, want ErrAbortHandler", got)
 		}
 		if log.Len() > 0 {
 			t.Errorf("log: got %s, want nothing", &log)

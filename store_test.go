@@ -332,7 +332,7 @@ func TestDelete(t *testing.T) {
 			s.Apply(`[{"delete":` + tt.ref + `}]`)
 			s.Get("/events") // reopens the file
 			if got := recordIDs(s.Store); got != tt.want {
-				t.Errorf("delete %s leaves %s, want %s", tt.ref, got, tt.want)
+				t.Errorf("delete %s: IDs: got %s, want %s", tt.ref, got, tt.want)
 			}
 			s.Apply(apitest.Seed) // the unique keys are free again
 		}
