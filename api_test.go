@@ -350,7 +350,8 @@ func TestKeys(t *testing.T) {
 				return
 			}
 			r.WantError(t, 401, tt.message)
-			r.WantError(t, 401, "; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
+			r.WantError(t, 401,
+				"; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
 			r.WantHeader(t, "WWW-Authenticate", `Bearer realm="events"`)
 		})
 	}

@@ -176,8 +176,9 @@ func TestHelp(t *testing.T) {
 		}
 		return stdout.String()
 	}
-	for _, subcommand := range regexp.MustCompile(`(?m)^  (\w+( \w+)?)  `).FindAllStringSubmatch(help(""), -1) {
-		name := subcommand[1]
+	line := regexp.MustCompile(`(?m)^  (\w+( \w+)?)  `)
+	for _, match := range line.FindAllStringSubmatch(help(""), -1) {
+		name := match[1]
 		if name == "help" {
 			continue
 		}
