@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 
 // The command has the arguments, the environment, the streams and the exit status of its process.
 func TestMainFunction(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // without its seed, the server would run
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without its seed, the server would run
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-memory", "-addr", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(), "EVENTSD_TEST_MAIN=1", "EVENTSD_SEED=-")
