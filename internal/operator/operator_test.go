@@ -88,20 +88,6 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 
-// A server may refuse records before it has read all of them.
-func TestApplyRefusedEarly(t *testing.T) {
-	c, data, _ := commands(t, &file{}, func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(400)
-		io.WriteString(w, `{"error":{"code":"bad_request","message":"record 1: user: name is required"}}`)
-	})
-	c.Stdin = strings.NewReader(strings.Repeat(" ", 8<<20))
-	err := c.Apply(t.Context(), []string{"-data", data})
-	const want = "record 1: user: name is required"
-	if got := fmt.Sprint(err); got != want {
-		t.Errorf("apply: got %s, want %s", got, want)
-	}
-}
-
 func TestNoResponse(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
