@@ -349,6 +349,7 @@ func (a *api) Operator() http.Handler {
 	mux := httpapi.NewMux("", a.operatorRoutes())
 	mux.ToError = a.toOperatorError
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpapi.DisableReadTimeout(w)  // records may take long to arrive
 		httpapi.DisableWriteTimeout(w) // applying may be slow, and so may be a client that dumps
 		mux.ServeHTTP(w, r)
 	})

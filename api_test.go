@@ -1,6 +1,7 @@
 package events_test
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -11,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,6 +21,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/events"
@@ -120,41 +123,39 @@ func TestCreateKeepsValues(t *testing.T) {
 // fields in the order of the body.
 func TestEveryProblem(t *testing.T) {
 	t.Parallel()
-	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
-		const dateTime = "must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00: " +
-			"a day and time that exist, with a T between them and Z or an offset from UTC at the end"
-		const zone = "must be a time zone name of the form Area/City from the IANA list in its exact case, " +
-			"such as Europe/Paris, or UTC"
-		const link = "must be an http or https URL with a host, such as https://example.com/x: at most " +
-			"2048 characters, no user info, and what a URL cannot hold percent-encoded, a space as %20"
-		body, want := "", ""
-		for _, field := range []struct{ name, value, problem string }{
-			{"title", `" "`, "must have 1 to 255 characters, not only white space"},
-			{"description", `true`, "must be a string, not a boolean"},
-			{"start_at", `"tomorrow"`, dateTime},
-			{"end_at", `"2027-05-01T18:00:00"`, dateTime},
-			{"timezone", `"Mars/Base"`, zone},
-			{"location_type", `"moon"`, "must be in_person or virtual"},
-			{"location_city", `[]`, "must be a string, not an array"},
-			{"location_country", `{}`, "must be a string, not an object"},
-			{"visibility", `"secret"`, "must be public or private"},
-			{"requires_approval", `"yes"`, "must be true or false, not a string"},
-			{"cover_image_url", `5`, "must be a string, not a number"},
-			{"meeting_url", `"ftp://x"`, link},
-		} {
-			body = fmt.Sprintf("%q:%s,%s", field.name, field.value, body) // the last field comes first
-			want += field.name + " " + field.problem + "; "
-		}
-		body = "{" + body + `"slug":"mine","Title":"x","tags":[]}`
-		want += "slug is set by the server, so leave it out; Title is not known; tags is not known " +
-			"(the fields are title, description, start_at, end_at, timezone, location_type, location_city, " +
-			"location_country, visibility, requires_approval, cover_image_url, meeting_url)"
-		r := apitest.New(t, mode, nil).Create(body)
-		r.WantStatus(t, 400)
-		if got := r.Message(); got != want {
-			t.Errorf("POST %s:\n got %s\nwant %s", body, got, want)
-		}
-	})
+	const dateTime = "must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00: " +
+		"a day and time that exist, with a T between them and Z or an offset from UTC at the end"
+	const zone = "must be a time zone name of the form Area/City from the IANA list in its exact case, " +
+		"such as Europe/Paris, or UTC"
+	const link = "must be an http or https URL with a host, such as https://example.com/x: at most " +
+		"2048 characters, no user info, and what a URL cannot hold percent-encoded, a space as %20"
+	body, want := "", ""
+	for _, field := range []struct{ name, value, problem string }{
+		{"title", `" "`, "must have 1 to 255 characters, not only white space"},
+		{"description", `true`, "must be a string, not a boolean"},
+		{"start_at", `"tomorrow"`, dateTime},
+		{"end_at", `"2027-05-01T18:00:00"`, dateTime},
+		{"timezone", `"Mars/Base"`, zone},
+		{"location_type", `"moon"`, "must be in_person or virtual"},
+		{"location_city", `[]`, "must be a string, not an array"},
+		{"location_country", `{}`, "must be a string, not an object"},
+		{"visibility", `"secret"`, "must be public or private"},
+		{"requires_approval", `"yes"`, "must be true or false, not a string"},
+		{"cover_image_url", `5`, "must be a string, not a number"},
+		{"meeting_url", `"ftp://x"`, link},
+	} {
+		body = fmt.Sprintf("%q:%s,%s", field.name, field.value, body) // the last field comes first
+		want += field.name + " " + field.problem + "; "
+	}
+	body = "{" + body + `"slug":"mine","Title":"x","tags":[]}`
+	want += "slug is set by the server, so leave it out; Title is not known; tags is not known " +
+		"(the fields are title, description, start_at, end_at, timezone, location_type, location_city, " +
+		"location_country, visibility, requires_approval, cover_image_url, meeting_url)"
+	r := apitest.New(t, apitest.Memory, nil).Create(body)
+	r.WantStatus(t, 400)
+	if got := r.Message(); got != want {
+		t.Errorf("POST %s:\n got %s\nwant %s", body, got, want)
+	}
 }
 
 // The rules of a body are tested in packages strict and schema.
@@ -167,9 +168,7 @@ func TestBodiesRefused(t *testing.T) {
 		s.Create(newEvent+"x").WantError(t, 400, "the body is not a JSON object: line 1")
 		s.Create(`{"title":"x","start_at":"2027-05-01T18:00:00+02:00","end_at":"2027-05-01T16:00:00Z"}`).
 			WantError(t, 400, "end_at must be after start_at")
-		if got := s.Dump(); got != before {
-			t.Errorf("records: got %s, want %s", got, before)
-		}
+		s.WantDump("refused creates", before)
 	})
 }
 
@@ -220,31 +219,29 @@ func TestCursor(t *testing.T) {
 
 func TestCursorRefused(t *testing.T) {
 	t.Parallel()
-	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
-		s := apitest.New(t, mode, nil)
-		cursor := strings.TrimPrefix(s.Get("/events?limit=1").Next(), "cursor=")
-		position, err := base64.RawURLEncoding.DecodeString(cursor)
-		if err != nil {
-			t.Fatal(err)
-		}
-		created, id, _ := strings.Cut(string(position), " ")
-		encode := base64.RawURLEncoding.EncodeToString
-		for name, malformed := range map[string]string{
-			"empty":           "",
-			"not base64":      "!" + cursor,
-			"padded":          cursor + "=",
-			"line feed":       cursor + "\n",
-			"no ID":           encode([]byte(created)),
-			"empty ID":        encode([]byte(created + " ")),
-			"no time":         encode([]byte(" " + id)),
-			"not a time":      encode([]byte("now " + id)),
-			"space before it": encode([]byte(" " + string(position))),
-		} {
-			t.Run(name, func(t *testing.T) {
-				s.Get("/events?cursor="+url.QueryEscape(malformed)).WantError(t, 400, "cursor must be")
-			})
-		}
-	})
+	s := apitest.New(t, apitest.Memory, nil)
+	cursor := strings.TrimPrefix(s.Get("/events?limit=1").Next(), "cursor=")
+	position, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created, id, _ := strings.Cut(string(position), " ")
+	encode := base64.RawURLEncoding.EncodeToString
+	for name, malformed := range map[string]string{
+		"empty":           "",
+		"not base64":      "!" + cursor,
+		"padded":          cursor + "=",
+		"line feed":       cursor + "\n",
+		"no ID":           encode([]byte(created)),
+		"empty ID":        encode([]byte(created + " ")),
+		"no time":         encode([]byte(" " + id)),
+		"not a time":      encode([]byte("now " + id)),
+		"space before it": encode([]byte(" " + string(position))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.Get("/events?cursor="+url.QueryEscape(malformed)).WantError(t, 400, "cursor must be")
+		})
+	}
 }
 
 func TestCreatedAtIncreases(t *testing.T) {
@@ -268,59 +265,56 @@ func TestCreatedAtIncreases(t *testing.T) {
 // The first check that fails decides the response.
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
-	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
-		s := apitest.New(t, mode, nil)
-		large := `{"title":"` + strings.Repeat("x", 1<<20) + `"}`
-		const text = "Content-Type: text/plain"
-		const badKey = "Idempotency-Key: a b"
-		for _, tt := range []struct {
-			name, request string
-			body          string // too large, unless it is given
-			headers       []string
-			status        int
-		}{
-			{name: "key", request: "POST /nothing?x=1", headers: []string{keyless, text}, status: 401},
-			{name: "route", request: "POST /nothing?x=1", headers: []string{text}, status: 404},
-			{name: "method", request: "POST /events?x=1", headers: []string{text}, status: 405},
-			{name: "query", request: "POST /events/create?x=1", headers: []string{text}, status: 400},
-			{name: "query before ownership", request: "GET /events/evt_bob/guests?limit=0", status: 400},
-			{name: "ownership", request: "GET /events/evt_bob/guests?limit=1", status: 404},
-			{name: "type", request: "POST /events/create", headers: []string{text, badKey}, status: 415},
-			{name: "size", request: "POST /events/create", headers: []string{badKey}, status: 413},
-			{name: "body", request: "POST /events/create", body: "{", status: 400},
-		} {
-			t.Run(tt.name, func(t *testing.T) {
-				method, path, _ := strings.Cut(tt.request, " ")
-				s.Do(method, path, cmp.Or(tt.body, large), tt.headers...).WantStatus(t, tt.status)
-			})
-		}
-	})
+	s := apitest.New(t, apitest.Memory, nil)
+	large := `{"title":"` + strings.Repeat("x", 1<<20) + `"}`
+	const text = "Content-Type: text/plain"
+	const badKey = "Idempotency-Key: a b"
+	for _, tt := range []struct {
+		name, request string
+		body          string // too large, unless it is given
+		headers       []string
+		status        int
+	}{
+		{name: "key", request: "POST /nothing?x=1", headers: []string{keyless, text}, status: 401},
+		{name: "route", request: "POST /nothing?x=1", headers: []string{text}, status: 404},
+		{name: "method", request: "POST /events?x=1", headers: []string{text}, status: 405},
+		{name: "query", request: "POST /events/create?x=1", headers: []string{text}, status: 400},
+		{name: "query before ownership", request: "GET /events/evt_bob/guests?limit=0", status: 400},
+		{name: "ownership", request: "GET /events/evt_bob/guests?limit=1", status: 404},
+		{name: "type", request: "POST /events/create", headers: []string{text, badKey}, status: 415},
+		{name: "size", request: "POST /events/create", headers: []string{badKey}, status: 413},
+		{name: "body", request: "POST /events/create", body: "{", status: 400},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			method, path, _ := strings.Cut(tt.request, " ")
+			s.Do(method, path, cmp.Or(tt.body, large), tt.headers...).WantStatus(t, tt.status)
+		})
+	}
 }
 
 func TestPreflight(t *testing.T) {
 	t.Parallel()
-	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
-		s := apitest.New(t, mode, nil)
-		const origin, method = "Origin: https://app.example", "Access-Control-Request-Method: POST"
-		const headers = "Access-Control-Request-Headers: x-service-api-key, traceparent"
-		for _, path := range []string{"/events", "/events/create", "/nothing", "/events//x"} {
-			r := s.Do("OPTIONS", path, "", keyless, origin, method, headers)
-			r.WantStatus(t, 204)
-			r.WantHeader(t, "Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
-			r.WantHeader(t, "Access-Control-Allow-Headers",
-				"authorization, content-type, idempotency-key, x-service-api-key, *")
-			r.WantHeader(t, "Access-Control-Max-Age", "7200")
-		}
-		s.Do("OPTIONS", "/events", "", keyless, origin).WantStatus(t, 401)
-		s.Do("OPTIONS", "/events", "", keyless, method).WantStatus(t, 401)
-		s.Send("OPTIONS", "/elsewhere", nil, keyless, origin, method).WantStatus(t, 404)
-	})
+	s := apitest.New(t, apitest.Memory, nil)
+	const origin, method = "Origin: https://app.example", "Access-Control-Request-Method: POST"
+	const headers = "Access-Control-Request-Headers: x-service-api-key, traceparent"
+	for _, path := range []string{"/events", "/events/create", "/nothing", "/events//x"} {
+		r := s.Do("OPTIONS", path, "", keyless, origin, method, headers)
+		r.WantStatus(t, 204)
+		r.WantHeader(t, "Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
+		r.WantHeader(t, "Access-Control-Allow-Headers",
+			"authorization, content-type, idempotency-key, x-service-api-key, *")
+		r.WantHeader(t, "Access-Control-Max-Age", "7200")
+	}
+	s.Do("OPTIONS", "/events", "", keyless, origin).WantStatus(t, 401)
+	s.Do("OPTIONS", "/events", "", keyless, method).WantStatus(t, 401)
+	s.Send("OPTIONS", "/elsewhere", nil, keyless, origin, method).WantStatus(t, 404)
 }
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	const ada, bearer = "x-service-api-key: svc_live_ada", "Authorization: Bearer svc_live_ada"
 	const wrong = "x-service-api-key: wrong"
+	s := apitest.New(t, apitest.Memory, nil)
 	for _, tt := range []struct {
 		name    string
 		headers []string
@@ -350,18 +344,15 @@ func TestKeys(t *testing.T) {
 		{"digest", []string{"x-service-api-key: " + digestOfAda}, 401, "invalid API key"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
-				r := apitest.New(t, mode, nil).Get("/users/me", tt.headers...)
-				r.WantStatus(t, tt.status)
-				if tt.status == 200 {
-					return
-				}
-				r.WantError(t, 401, tt.message)
-				r.WantError(t, 401,
-					"; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
-				r.WantHeader(t, "WWW-Authenticate", `Bearer realm="events"`)
-			})
+			r := s.Get("/users/me", tt.headers...)
+			r.WantStatus(t, tt.status)
+			if tt.status == 200 {
+				return
+			}
+			r.WantError(t, 401, tt.message)
+			r.WantError(t, 401,
+				"; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
+			r.WantHeader(t, "WWW-Authenticate", `Bearer realm="events"`)
 		})
 	}
 }
@@ -384,29 +375,27 @@ func TestDeletedCaller(t *testing.T) {
 // Which requests have a route, and the header Allow, are tested in package httpapi.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
-	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
-		s := apitest.New(t, mode, nil)
-		for _, operation := range apitest.Operations() {
-			method, path, _ := strings.Cut(operation, " ")
-			path = strings.ReplaceAll(path, "{id}", "evt_1")
-			s.Do(method, path, newEvent, keyless).WantStatus(t, 401)
-			preflight := s.Do("OPTIONS", path, "", keyless,
-				"Origin: https://app.example", "Access-Control-Request-Method: "+method)
-			methods := preflight.Header.Get("Access-Control-Allow-Methods")
-			if !slices.Contains(strings.Split(methods, ", "), method) {
-				t.Errorf("preflight of %s: got methods %q, want %s too", operation, methods, method)
-			}
+	s := apitest.New(t, apitest.Memory, nil)
+	for _, operation := range apitest.Operations() {
+		method, path, _ := strings.Cut(operation, " ")
+		path = strings.ReplaceAll(path, "{id}", "evt_1")
+		s.Do(method, path, newEvent, keyless).WantStatus(t, 401)
+		preflight := s.Do("OPTIONS", path, "", keyless,
+			"Origin: https://app.example", "Access-Control-Request-Method: "+method)
+		methods := preflight.Header.Get("Access-Control-Allow-Methods")
+		if !slices.Contains(strings.Split(methods, ", "), method) {
+			t.Errorf("preflight of %s: got methods %q, want %s too", operation, methods, method)
 		}
-		s.Get("/events/evt%5F1").WantStatus(t, 200)
-		s.Get("/events/create").WantError(t, 404, "you host no event with this id") // the event create
-		s.Get("/nothing").WantError(t, 404, "the routes are GET /users/me, ")
-		s.Get("/nothing", keyless).WantStatus(t, 401)
-		s.Do("POST", "/events", newEvent).WantError(t, 405, "use GET, HEAD, OPTIONS; the routes are ")
-		s.Do("OPTIONS", "/events", "").WantHeader(t, "Allow", "GET, HEAD, OPTIONS")
-		for _, path := range []string{"/", "/healthz", "/api/public/v1x", "/api/public/v2/events"} {
-			s.Send("GET", path, nil, keyless).WantError(t, 404, "the API is under "+base)
-		}
-	})
+	}
+	s.Get("/events/evt%5F1").WantStatus(t, 200)
+	s.Get("/events/create").WantError(t, 404, "you host no event with this id") // the event create
+	s.Get("/nothing").WantError(t, 404, "the routes are GET /users/me, ")
+	s.Get("/nothing", keyless).WantStatus(t, 401)
+	s.Do("POST", "/events", newEvent).WantError(t, 405, "use GET, HEAD, OPTIONS; the routes are ")
+	s.Do("OPTIONS", "/events", "").WantHeader(t, "Allow", "GET, HEAD, OPTIONS")
+	for _, path := range []string{"/", "/healthz", "/api/public/v1x", "/api/public/v2/events"} {
+		s.Send("GET", path, nil, keyless).WantError(t, 404, "the API is under "+base)
+	}
 }
 
 // Another host's event, and anything else that has a key in the database, looks like a missing event.
@@ -438,32 +427,28 @@ func TestOthersEventsAreMissing(t *testing.T) {
 // The form of a query is tested in package httpapi, and the examples of openapi.json in tests/openapi.
 func TestQueriesRefused(t *testing.T) {
 	t.Parallel()
-	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
-		s := apitest.New(t, mode, nil)
-		for _, tt := range []struct{ path, want string }{
-			{"/events?cursor=a&limit=0&status=b&x=", "status must be draft or published, given once; " +
-				"limit must be a whole number from 1 to 100, in digits, given once; " +
-				"cursor must be the next_cursor of a page, unchanged and given once; " +
-				"leave it out to begin; " +
-				`unknown query parameter "x": GET /events takes status, limit, cursor`},
-			{"/events/evt_1/guests?limit=201&status=approved",
-				"limit must be a whole number from 1 to 200, in digits, given once; " +
-					`unknown query parameter "status": GET /events/{id}/guests takes limit, cursor`},
-			{"/events/evt_1?x", `unknown query parameter "x": GET /events/{id} takes none`},
-		} {
-			t.Run(tt.path, func(t *testing.T) { s.Get(tt.path).WantError(t, 400, tt.want) })
-		}
-	})
+	s := apitest.New(t, apitest.Memory, nil)
+	for _, tt := range []struct{ path, want string }{
+		{"/events?cursor=a&limit=0&status=b&x=", "status must be draft or published, given once; " +
+			"limit must be a whole number from 1 to 100, in digits, given once; " +
+			"cursor must be the next_cursor of a page, unchanged and given once; " +
+			"leave it out to begin; " +
+			`unknown query parameter "x": GET /events takes status, limit, cursor`},
+		{"/events/evt_1/guests?limit=201&status=approved",
+			"limit must be a whole number from 1 to 200, in digits, given once; " +
+				`unknown query parameter "status": GET /events/{id}/guests takes limit, cursor`},
+		{"/events/evt_1?x", `unknown query parameter "x": GET /events/{id} takes none`},
+	} {
+		t.Run(tt.path, func(t *testing.T) { s.Get(tt.path).WantError(t, 400, tt.want) })
+	}
 }
 
 func TestBodySize(t *testing.T) {
 	t.Parallel()
-	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
-		s := apitest.New(t, mode, nil)
-		pad := func(size int) string { return newEvent + strings.Repeat(" ", size-len(newEvent)) }
-		s.Create(pad(1<<20)).WantStatus(t, 201)
-		s.Create(pad(1<<20+1)).WantError(t, 413, "the body must have at most 1 MiB")
-	})
+	s := apitest.New(t, apitest.Memory, nil)
+	pad := func(size int) string { return newEvent + strings.Repeat(" ", size-len(newEvent)) }
+	s.Create(pad(1<<20)).WantStatus(t, 201)
+	s.Create(pad(1<<20+1)).WantError(t, 413, "the body must have at most 1 MiB")
 }
 
 func wantCreated(t *testing.T, r apitest.Response) {
@@ -522,26 +507,24 @@ func TestIdempotencyKeyExpires(t *testing.T) {
 
 func TestIdempotencyKeyForm(t *testing.T) {
 	t.Parallel()
-	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
-		s := apitest.New(t, mode, nil)
-		long := strings.Repeat("k", 255)
-		for _, key := range []string{
-			"", `"`, `""`, `"open`, `"k"k"`, `"k\k"`, `"k\n"`, `"k\"`, `"k";a=1`, "a b", `"a b"`, "é", `"é"`,
-			long + "k", `"` + long + `k"`, "tab\there",
-		} {
-			s.Create(newEvent, "Idempotency-Key: "+key).WantError(t, 400, "Idempotency-Key must be")
-		}
-		s.Create(newEvent, "Idempotency-Key: a", "Idempotency-Key: a").WantStatus(t, 400)
-		for _, tt := range []struct{ bare, quoted string }{
-			{`k"k'\`, `"k\"k'\\"`},
-			{long, `"` + long + `"`},
-			{strings.Repeat(`\`, 255), `"` + strings.Repeat(`\\`, 255) + `"`},
-		} {
-			first := s.Create(newEvent, "Idempotency-Key: "+tt.bare)
-			wantCreated(t, first)
-			wantReplay(t, s.Create(newEvent, "Idempotency-Key: "+tt.quoted), first)
-		}
-	})
+	s := apitest.New(t, apitest.Memory, nil)
+	long := strings.Repeat("k", 255)
+	for _, key := range []string{
+		"", `"`, `""`, `"open`, `"k"k"`, `"k\k"`, `"k\n"`, `"k\"`, `"k";a=1`, "a b", `"a b"`, "é", `"é"`,
+		long + "k", `"` + long + `k"`, "tab\there",
+	} {
+		s.Create(newEvent, "Idempotency-Key: "+key).WantError(t, 400, "Idempotency-Key must be")
+	}
+	s.Create(newEvent, "Idempotency-Key: a", "Idempotency-Key: a").WantStatus(t, 400)
+	for _, tt := range []struct{ bare, quoted string }{
+		{`k"k'\`, `"k\"k'\\"`},
+		{long, `"` + long + `"`},
+		{strings.Repeat(`\`, 255), `"` + strings.Repeat(`\\`, 255) + `"`},
+	} {
+		first := s.Create(newEvent, "Idempotency-Key: "+tt.bare)
+		wantCreated(t, first)
+		wantReplay(t, s.Create(newEvent, "Idempotency-Key: "+tt.quoted), first)
+	}
 }
 
 func TestIdempotencyConcurrent(t *testing.T) {
@@ -565,21 +548,6 @@ func TestIdempotencyConcurrent(t *testing.T) {
 	}
 }
 
-// The cause of a 500 is in the log of the store.
-func TestServerError(t *testing.T) {
-	t.Parallel()
-	var log bytes.Buffer
-	s := apitest.New(t, apitest.Memory, &events.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	s.Intercept(func(http.ResponseWriter, httpapi.Request, http.HandlerFunc) { panic("the cause") })
-	log.Reset()
-	s.Get("/events/one").WantError(t, 500, "something went wrong on our side")
-	for _, want := range []string{"level=ERROR", "the cause", "/events/{id}"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("log: got %s, want %s", &log, want)
-		}
-	}
-}
-
 // A failed write is logged once, by the database.
 func TestFailedWrite(t *testing.T) {
 	t.Parallel()
@@ -600,12 +568,10 @@ func TestFailedWrite(t *testing.T) {
 	}
 	s.Operate("POST", "/keys", `{"user_id":"usr_ada"}`).WantError(t, 500, "removed, replaced")
 	if got := strings.Count(log.String(), "level=ERROR"); got != 1 {
-		t.Errorf("%d errors in the log, want 1: %s", got, &log)
+		t.Errorf("errors in the log: got %d, want 1: %s", got, &log)
 	}
 	s.Get("/events/evt_1").WantStatus(t, 200)
-	if got := s.Dump(); got != before {
-		t.Errorf("records: got %s, want %s", got, before)
-	}
+	s.WantDump("failed writes", before)
 	err = s.Store.Err()
 	if err == nil {
 		t.Error("Err: got nil, want why nothing can be written")
@@ -758,6 +724,49 @@ func TestOperatorError(t *testing.T) {
 	}
 }
 
+// slowReader returns nothing for a minute, and then a text.
+type slowReader struct{ text io.Reader }
+
+func (r slowReader) Read(p []byte) (int, error) {
+	time.Sleep(time.Minute)
+	return r.text.Read(p)
+}
+
+// The operator's requests and responses may take longer than others.
+func TestOperatorTimeouts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		method, target string
+		body           io.Reader
+	}{
+		{"POST", "/records", slowReader{strings.NewReader("[]")}},
+		{"GET", "/records", nil},
+	} {
+		t.Run(tt.method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := apitest.New(t, apitest.Memory, nil)
+				client, server := net.Pipe()
+				defer client.Close()
+				client.SetDeadline(time.Now().Add(time.Hour)) // a failure doesn't block the bubble
+				httpapi.ServeConn(httpapi.NewServer(s.Operator()), server)
+				r := httptest.NewRequest(tt.method, tt.target, tt.body)
+				err := r.Write(client)
+				if err != nil {
+					t.Fatalf("request that takes a minute: got %v, want no error", err)
+				}
+				time.Sleep(time.Minute) // while the response waits
+				response, err := http.ReadResponse(bufio.NewReader(client), r)
+				if err != nil {
+					t.Fatalf("response after a minute: got %v, want no error", err)
+				}
+				if response.StatusCode != 200 {
+					t.Errorf("status: got %s, want 200", response.Status)
+				}
+			})
+		})
+	}
+}
+
 // brokenWriter is the response to a client that is gone.
 type brokenWriter struct{ http.ResponseWriter }
 
@@ -771,7 +780,7 @@ func TestRecordsWithoutClient(t *testing.T) {
 	log.Reset()
 	defer func() {
 		if got := recover(); got != http.ErrAbortHandler {
-			t.Errorf("panic: %v, want ErrAbortHandler", got)
+			t.Errorf("panic: got %v, want ErrAbortHandler", got)
 		}
 		if log.Len() > 0 {
 			t.Errorf("log: got %s, want nothing", &log)
@@ -854,9 +863,7 @@ func FuzzBody(f *testing.F) {
 		default:
 			t.Errorf("POST %q: %s, want 201, 400 or 413", body, r)
 		}
-		if got := s.Dump(); got != before {
-			t.Errorf("POST %q: records: got %s, want %s", body, got, before)
-		}
+		s.WantDump(fmt.Sprintf("POST %q", body), before)
 	})
 }
 

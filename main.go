@@ -273,9 +273,7 @@ func (c *command) serveStore(
 			logger.Warn("operator subcommands can't reach this server", "error", err)
 		} else {
 			defer socket.Close()
-			s := newServer(socket, a.Operator(), logger)
-			s.ReadTimeout = 0 // records may take long to arrive
-			servers = append(servers, s)
+			servers = append(servers, newServer(socket, a.Operator(), logger))
 		}
 	}
 	lines := "base_url: " + root + BasePath + "\n"

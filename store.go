@@ -269,9 +269,9 @@ func NewStore(cfg *Config) *Store {
 	return s
 }
 
-// Open opens or creates the data file at path. It locks the file until [Store.Close]. A file of an older format is
-// upgraded. A nil cfg is the zero [Config]. If the error wraps [ErrInUse], [ErrDamaged] or [ErrFormat], the
-// file is unchanged.
+// Open opens or creates the data file at path. It locks the file until [Store.Close]. A file of an older
+// format is upgraded. A nil cfg is the zero [Config]. If the error wraps [ErrInUse], [ErrDamaged] or
+// [ErrFormat], the file is unchanged.
 func Open(path string, cfg *Config) (*Store, error) {
 	s := newStore(cfg)
 	db, err := jsondb.Open(path, s.options())

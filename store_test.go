@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,9 +114,7 @@ func TestApplyRefuses(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("ApplyJSON(%s): got %v, want %s", tt.records, err, tt.want)
 			}
-			if got := s.Dump(); got != before {
-				t.Errorf("ApplyJSON(%s): records: got %s, want %s", tt.records, got, before)
-			}
+			s.WantDump("ApplyJSON("+tt.records+")", before)
 		})
 	}
 }
@@ -201,9 +200,7 @@ func TestApplyAgain(t *testing.T) {
 			`[{"delete":{"guest":"gst_none"}}]`,
 		} {
 			s.Apply(records)
-			if got := s.Dump(); got != want {
-				t.Errorf("ApplyJSON(%s): records: got %s, want %s", records, got, want)
-			}
+			s.WantDump("ApplyJSON("+records+")", want)
 		}
 		s.Get("/users/me", "x-service-api-key: svc_live_old").WantStatus(t, 401)
 	})
@@ -335,7 +332,7 @@ func TestDelete(t *testing.T) {
 			s.Apply(`[{"delete":` + tt.ref + `}]`)
 			s.Get("/events") // reopens the file
 			if got := recordIDs(s.Store); got != tt.want {
-				t.Errorf("delete %s leaves %s, want %s", tt.ref, got, tt.want)
+				t.Errorf("delete %s: IDs: got %s, want %s", tt.ref, got, tt.want)
 			}
 			s.Apply(apitest.Seed) // the unique keys are free again
 		}
@@ -363,14 +360,10 @@ func TestDumpIsSeed(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: got %v, want no error", name, err)
 		}
-		if got := copied.Dump(); got != want {
-			t.Errorf("%s: records: got %s, want %s", name, got, want)
-		}
+		copied.WantDump(name, want)
 		copied.Get("/users/me", "x-service-api-key: "+secret).WantStatus(t, 200)
 	}
-	if got := apitest.NewOver(t, events.NewStore(nil)).Dump(); got != "[\n\n]\n" {
-		t.Errorf("records of an empty store: got %q, want an empty array", got)
-	}
+	apitest.NewOver(t, events.NewStore(nil)).WantDump("NewStore", "[\n\n]\n")
 }
 
 func TestIssueAndRevokeKey(t *testing.T) {
@@ -406,9 +399,7 @@ func TestIssueAndRevokeKey(t *testing.T) {
 		if err != nil {
 			t.Errorf("RevokeKey again: got %v, want no error", err)
 		}
-		if got := s.Dump(); got != want {
-			t.Errorf("RevokeKey again: records: got %s, want %s", got, want)
-		}
+		s.WantDump("RevokeKey again", want)
 	})
 	s := apitest.New(t, apitest.Memory, nil)
 	for _, id := range []string{"key_none", "usr_ada", ""} {
@@ -529,9 +520,7 @@ func TestZeroTime(t *testing.T) {
 		t.Errorf("records: got %s, want the zero time", want)
 	}
 	s.Apply(want)
-	if got := s.Dump(); got != want {
-		t.Errorf("records: got %s, want %s", got, want)
-	}
+	s.WantDump("ApplyJSON of a dump", want)
 }
 
 func TestOpenErrors(t *testing.T) {
@@ -568,7 +557,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// A store that is closed can be read, and refuses changes. eventstest has the response to a create.
+// A store that is closed can be read, and refuses changes.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t, apitest.Memory, nil)
@@ -581,6 +570,14 @@ func TestClose(t *testing.T) {
 		t.Errorf("ApplyJSON after Close: got %v, want ErrClosed", err)
 	}
 	s.Get("/events/evt_1").WantStatus(t, 200)
+	w := httptest.NewRecorder()
+	s.Handler.ServeHTTP(w, apitest.NewRequest("POST", base+"/events/create", strings.NewReader(newEvent)))
+	if w.Code != 503 {
+		t.Errorf("create after Close: got %d %s, want 503", w.Code, w.Body)
+	}
+	if got := w.Header().Get("Retry-After"); got != "1" {
+		t.Errorf("create after Close: Retry-After: got %q, want 1", got)
+	}
 }
 
 // Rows are served as they are in the data file, so a file of each format must have the rows that the server
@@ -621,8 +618,8 @@ func TestGoldenDataFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, want := apitest.NewOver(t, store).Dump(), apitest.NewOver(t, again).Dump()
-			if got != want {
-				t.Errorf("records of the file: got\n%s\nwant as they are written today\n%s", got, want)
+			if got != want { // the rows as they are written today
+				t.Errorf("Open: records: got (+), want (-)\n%s", apitest.DiffLines(got, want))
 			}
 			for _, kind := range []string{"user", "key", "event", "guest"} {
 				if !strings.Contains(got, `{"`+kind+`":`) {
@@ -692,9 +689,7 @@ func FuzzRecords(f *testing.F) {
 		before := s.Dump()
 		err := s.Store.ApplyJSON([]byte(records))
 		if err != nil {
-			if got := s.Dump(); got != before {
-				t.Errorf("ApplyJSON: got %v: records = %s, want %s", err, got, before)
-			}
+			s.WantDump("refused ApplyJSON", before)
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("ApplyJSON: got %q, want one line", err)
 			}
@@ -706,8 +701,6 @@ func FuzzRecords(f *testing.F) {
 		if err != nil {
 			t.Errorf("ApplyJSON of the dump %s: got %v, want no error", want, err)
 		}
-		if got := apitest.NewOver(t, copied).Dump(); got != want {
-			t.Errorf("records of the dump: got %s, want %s", got, want)
-		}
+		apitest.NewOver(t, copied).WantDump("ApplyJSON of a dump", want)
 	})
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestMain lets the test binary be the command: with EVENTSD_TEST_MAIN it runs main.
@@ -17,20 +19,22 @@ func TestMain(m *testing.M) {
 
 // The command has the arguments, the environment, the streams and the exit status of its process.
 func TestMainFunction(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "-addr", "127.0.0.1:0", "-seed", "-")
-	cmd.Env = append(os.Environ(), "EVENTSD_TEST_MAIN=1", "EVENTSD_MEMORY=true")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without its seed, the server would run
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-memory", "-addr", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "EVENTSD_TEST_MAIN=1", "EVENTSD_SEED=-")
 	cmd.Stdin = strings.NewReader("no records")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	stdout, err := cmd.Output()
 	if got := cmd.ProcessState.ExitCode(); got != 1 {
-		t.Errorf("status %d, want 1: %v", got, err)
+		t.Errorf("status: got %d, %v, want 1", got, err)
 	}
 	if len(stdout) > 0 {
-		t.Errorf("stdout %q, want nothing", stdout)
+		t.Errorf("stdout: got %q, want nothing", stdout)
 	}
 	const want = "eventsd: seed: the records are not a JSON array: "
 	if got := stderr.String(); !strings.HasPrefix(got, want) {
-		t.Errorf("stderr %q, want %q", got, want)
+		t.Errorf("stderr: got %q, want %q", got, want)
 	}
 }

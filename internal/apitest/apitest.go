@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,6 +170,31 @@ func (s *Service) Intercept(f httpapi.Intercept) {
 
 // Dump returns all records, one a line.
 func (s *Service) Dump() string { return s.Operate("GET", "/records", "").Body }
+
+// WantDump fails the test unless the store has these records after a call.
+func (s *Service) WantDump(call, want string) {
+	s.t.Helper()
+	if got := s.Dump(); got != want {
+		s.t.Errorf("%.200s: records: got (+), want (-)\n%s", call, DiffLines(got, want))
+	}
+}
+
+// DiffLines returns the lines that only one of two texts has: those of got after a plus, those of want after
+// a minus. If there are none, the order differs.
+func DiffLines(got, want string) string {
+	var diff strings.Builder
+	only := func(mark, text, other string) {
+		others := slices.Collect(strings.Lines(other))
+		for line := range strings.Lines(text) {
+			if !slices.Contains(others, line) {
+				fmt.Fprintf(&diff, "%s %s\n", mark, strings.TrimSuffix(line, "\n"))
+			}
+		}
+	}
+	only("-", want, got)
+	only("+", got, want)
+	return diff.String()
+}
 
 // Operator returns the handler of the operator's routes.
 func (s *Service) Operator() http.Handler { return testdouble.NewAPI(s.Store).Operator() }

@@ -111,7 +111,7 @@ func describe(method, path string, r Response) (problems []string) {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	for name, want := range commonHeaders {
 		if got := strings.Join(r.Header[name], "; "); got != want {
-			add("%s = %q, want %q", name, got, want)
+			add("%s: got %q, want %q", name, got, want)
 		}
 	}
 	if r.Status == 204 {
@@ -144,10 +144,10 @@ func describe(method, path string, r Response) (problems []string) {
 		}
 	}
 	if got := r.Header.Get("Content-Type"); got != "application/json" {
-		add("Content-Type = %q, want application/json", got)
+		add("Content-Type: got %q, want application/json", got)
 	}
 	if got := r.Header.Get("Content-Length"); got != strconv.Itoa(len(r.Body)) && method != "HEAD" {
-		add("Content-Length = %s, want %d", got, len(r.Body))
+		add("Content-Length: got %s, want %d", got, len(r.Body))
 	}
 	if method == "HEAD" {
 		return problems
@@ -165,7 +165,7 @@ func describe(method, path string, r Response) (problems []string) {
 	code, _ := Lookup(value, "error", "code").(string)
 	text, _ := Lookup(description, "description").(string)
 	if !strings.HasPrefix(text, "`"+code+"`:") {
-		add("code = %s, want the one that its description begins with: %s", code, text)
+		add("code: got %s, want the one that its description begins with: %s", code, text)
 	}
 	if !matches(`^([^A-Z]|Content-|Idempotency-|"|[\w-]+ is not known).*[^.]$`, r.Message()) {
 		add("the message must be in lower case, without a full stop")
@@ -235,15 +235,15 @@ func Validate(schema, value any, place string, closed bool) (problems []string) 
 			}
 		case "const":
 			if value != argument {
-				add("= %v, want %v", value, argument)
+				add("is %v, want %v", value, argument)
 			}
 		case "enum":
 			if !slices.Contains(argument.([]any), value) {
-				add("= %v, want one of %v", value, argument)
+				add("is %v, want one of %v", value, argument)
 			}
 		case "anyOf":
 			if !slices.ContainsFunc(argument.([]any), valid) {
-				add("= %v is none of the alternatives", value)
+				add("is %v, want one of the alternatives", value)
 			}
 		case "not":
 			if Validate(argument, value, place, false) == nil {
@@ -251,11 +251,11 @@ func Validate(schema, value any, place string, closed bool) (problems []string) 
 			}
 		case "format":
 			if isText && !formats[words](text) {
-				add("= %q is no %s", text, words)
+				add("is %q, want a %s", text, words)
 			}
 		case "pattern":
 			if isText && !matches(words, text) {
-				add("= %q doesn't match %s", text, words)
+				add("is %q, want a match of %s", text, words)
 			}
 		case "minLength", "minimum":
 			if size < bound {

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -112,37 +114,6 @@ func errorStatus(err error) int {
 		return 1
 	}
 	return exit.Status
-}
-
-// Without ParseEnv, only -data is read from the environment.
-func TestDataFlag(t *testing.T) {
-	p := &Program{Environ: []string{"EVENTSD_DATA=other.json", "EVENTSD_USER=usr_1"}}
-	for _, tt := range []struct {
-		name string
-		args []string
-		want string
-	}{
-		{"environment", nil, "other.json"},
-		{"argument", []string{"-data", "mine.json"}, "mine.json"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			flags := NewFlags("dump")
-			data := DataFlag(flags)
-			user := flags.String("user", "", "`ID` of a user")
-			if err := p.Parse(flags, "", tt.args); err != nil {
-				t.Fatal(err)
-			}
-			if *data != tt.want {
-				t.Errorf("-data: got %q, want %q", *data, tt.want)
-			}
-			if *user != "" {
-				t.Errorf("-user: got %q, want none", *user)
-			}
-			if Given(flags, "user") {
-				t.Error("Given(user): got true, want false")
-			}
-		})
-	}
 }
 
 func TestOneOf(t *testing.T) {
@@ -297,6 +268,43 @@ func TestRunCommand(t *testing.T) {
 	}
 }
 
+// A terminal sends Ctrl-C to the command as well, so only other signals are passed on.
+func TestRunCommandTerminal(t *testing.T) {
+	args := shell(t, `trap 'echo interrupt' INT; trap 'echo terminate; exit' TERM
+		echo ready; while :; do sleep 0.01; done`)
+	terminal, err := os.Open("/dev/zero") // a character device is taken for one
+	if err != nil {
+		t.Skip(err)
+	}
+	defer terminal.Close()
+	stdout, w := io.Pipe()
+	lines := bufio.NewReader(stdout)
+	p := &Program{Environ: []string{"PATH=/bin:/usr/bin"}, Stdin: terminal, Stdout: w}
+	go func() {
+		_, err := p.RunCommand(t.Context(), args, nil)
+		w.CloseWithError(err)
+	}()
+	if got, err := lines.ReadString('\n'); got != "ready\n" {
+		t.Fatalf("stdout: got %q, %v, want ready", got, err)
+	}
+	signalSelf(t, os.Interrupt)
+	signalSelf(t, syscall.SIGTERM)
+	if got, err := io.ReadAll(lines); string(got) != "terminate\n" {
+		t.Errorf("signals of the command: got %q, %v, want terminate only", got, err)
+	}
+}
+
+func signalSelf(t *testing.T, s os.Signal) {
+	t.Helper()
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Signal(s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // When RunCommand has returned, it gets no more signals.
 func TestRunCommandStopsSignals(t *testing.T) {
 	signals := make(chan os.Signal, 1)
@@ -305,14 +313,7 @@ func TestRunCommandStopsSignals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.FindProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = self.Signal(syscall.SIGTERM)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signalSelf(t, syscall.SIGTERM)
 	<-signals
 	signal.Stop(signals) // waits until others have got the signal
 }

@@ -69,6 +69,7 @@ func TestWriteFileFails(t *testing.T) {
 		t.Skip(err) // Windows
 	}
 	fail := func(w io.Writer) error { return errors.Join(writeNew(w), errors.New("disk full")) }
+	closeFile := func(w io.Writer) error { return w.(io.Closer).Close() }
 	for _, tt := range []struct {
 		path  string
 		write func(io.Writer) error
@@ -76,6 +77,7 @@ func TestWriteFileFails(t *testing.T) {
 	}{
 		{"old", fail, "old was not written: disk full"},
 		{"never", fail, "never was not written: disk full"},
+		{"unsynced", closeFile, "unsynced was not written: sync "}, // so it is synced before the rename
 		{"link", writeNew, "link is not a regular file"},
 		{".", writeNew, "is not a regular file"},
 		{"none/new", writeNew, "none/new was not written: open "},

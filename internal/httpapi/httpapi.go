@@ -162,6 +162,11 @@ func NewServer(h http.Handler) *http.Server {
 	}
 }
 
+// DisableReadTimeout removes the server's ReadTimeout from a request.
+func DisableReadTimeout(w http.ResponseWriter) {
+	http.NewResponseController(w).SetReadDeadline(time.Time{})
+}
+
 // DisableWriteTimeout removes the server's WriteTimeout from a response.
 func DisableWriteTimeout(w http.ResponseWriter) {
 	http.NewResponseController(w).SetWriteDeadline(time.Time{})

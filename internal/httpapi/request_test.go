@@ -147,7 +147,7 @@ func TestWithBody(t *testing.T) {
 			w := httptest.NewRecorder()
 			mux.ServeHTTP(w, r)
 			if w.Code != tt.status {
-				t.Errorf("status = %d, want %d", w.Code, tt.status)
+				t.Errorf("status: got %d, want %d", w.Code, tt.status)
 			}
 		})
 	}

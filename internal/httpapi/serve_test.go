@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,4 +118,52 @@ func TestServeFails(t *testing.T) {
 		t.Errorf("Serve: got %v, want %v", err, net.ErrClosed)
 	}
 	working.checkClosed(t)
+}
+
+// A connection that keeps the server waiting is closed.
+func TestTimeouts(t *testing.T) {
+	const end = "Host: x\r\n\r\n"
+	for _, tt := range []struct {
+		name, sent string
+		want       time.Duration
+	}{
+		{"nothing", "", 5 * time.Second},
+		{"half of the headers", "GET / HTTP/1.1\r\n", 5 * time.Second},
+		{"no body", "POST / HTTP/1.1\r\nContent-Length: 1\r\n" + end, 10 * time.Second},
+		{"no second request", "GET / HTTP/1.1\r\n" + end, 120 * time.Second},
+		{"an unread response", "GET /unread HTTP/1.1\r\n" + end, 30 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, conn := net.Pipe()
+				defer client.Close()
+				server := NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					io.Copy(io.Discard, r.Body)
+					if r.URL.Path == "/unread" {
+						w.Write(make([]byte, 1<<20))
+					}
+				}))
+				closed := make(chan time.Time, 1)
+				server.ConnState = func(_ net.Conn, state http.ConnState) {
+					if state == http.StateClosed {
+						closed <- time.Now()
+					}
+				}
+				start := time.Now()
+				ServeConn(server, conn)
+				io.WriteString(client, tt.sent)
+				if !strings.HasPrefix(tt.sent, "GET /unread ") {
+					go io.Copy(io.Discard, client)
+				}
+				select {
+				case end := <-closed:
+					if got := end.Sub(start).Truncate(time.Second); got != tt.want {
+						t.Errorf("connection closed after: got %v, want %v", got, tt.want)
+					}
+				case <-time.After(time.Hour):
+					t.Errorf("connection closed after: got never, want %v", tt.want)
+				}
+			})
+		})
+	}
 }

@@ -18,8 +18,8 @@
 //
 // Read with [DB.View] and write with [DB.Batch] or [DB.Update]. A write has five steps:
 //
-//  1. Run. Write transactions run one after another. Their changes are pending: only later transactions of the
-//     same commit see them. If the transaction fails, its changes are dropped.
+//  1. Run. Write transactions run one after another. Their changes are pending: only later transactions of
+//     the same commit see them. If the transaction fails, its changes are dropped.
 //  2. Append. The pending changes become one commit, one line in the data file (package commitlog).
 //  3. Sync. The file is synced. If the append or the sync fails, all pending changes are dropped.
 //  4. Publish. Views see the changes.

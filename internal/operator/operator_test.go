@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/events/internal/cli"
 )
@@ -86,20 +88,6 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 
-// A server may refuse records before it has read all of them.
-func TestApplyRefusedEarly(t *testing.T) {
-	c, data, _ := commands(t, &file{}, func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(400)
-		io.WriteString(w, `{"error":{"code":"bad_request","message":"record 1: user: name is required"}}`)
-	})
-	c.Stdin = strings.NewReader(strings.Repeat(" ", 8<<20))
-	err := c.Apply(t.Context(), []string{"-data", data})
-	const want = "record 1: user: name is required"
-	if got := fmt.Sprint(err); got != want {
-		t.Errorf("apply: got %s, want %s", got, want)
-	}
-}
-
 func TestNoResponse(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -116,6 +104,45 @@ func TestNoResponse(t *testing.T) {
 			err := c.KeyRevoke(t.Context(), []string{"-data", data, "key_1"})
 			if got := fmt.Sprint(err); !strings.HasPrefix(got, tt.want) {
 				t.Errorf("key revoke: got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		handler http.HandlerFunc
+		want    string // stdout, or the end of the error
+	}{
+		{"healthy", func(http.ResponseWriter, *http.Request) {}, "ok: URL\n"},
+		{"broken", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(503)
+			io.WriteString(w, `{"error":{"code":"server_error","message":"no disk"}}`)
+		}, "URL: 503 Service Unavailable: no disk"},
+		{"another program", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
+			"URL: 404 Not Found: it is another program"},
+		{"slow", func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(5 * time.Second): // health waits 2 s
+			}
+		}, "Client.Timeout exceeded while awaiting headers)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(tt.handler)
+			defer server.Close()
+			var stdout strings.Builder
+			c := &Commands{Program: &cli.Program{Stdout: &stdout}}
+			err := c.Health(t.Context(), []string{"-addr", server.Listener.Addr().String()})
+			got := stdout.String()
+			if err != nil {
+				got += err.Error()
+			}
+			if want := strings.ReplaceAll(tt.want, "URL", server.URL); !strings.HasSuffix(got, want) {
+				t.Errorf("health: got %s, want %s", got, want)
 			}
 		})
 	}

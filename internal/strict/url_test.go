@@ -9,211 +9,6 @@ import (
 	"example.com/events/internal/strict"
 )
 
-func TestURL(t *testing.T) {
-	t.Parallel()
-	for _, in := range []string{
-		"http://example.com",
-		"https://example.com/x",
-		"HTTPS://EXAMPLE.COM/X",
-		"hTTp://example.com/",
-		"http://localhost",
-		"http://a",
-		"http://example.com.",
-		"http://example.com/a/b/../c/./d//e/",
-		"http://example.com//",
-		"http://example.com?q",
-		"http://example.com#f",
-		"http://example.com?#",
-		"http://example.com/?a=b&c=d/e?f#g/h?i",
-		"http://example.com/a;b=c,d/(e)/f'g*h!i$j:k@l~m_n.o-p+q",
-		"http://example.com/caf%C3%A9?%00%ff%FF#%0a",
-		"http://example.com/100%25",
-		"http://example.com/@user",
-		"http://example.com/http://example.org:80/",
-		"http://example.com?http://user@example.org",
-		"http://example.com:80/",
-		"http://example.com:/",
-		"http://example.com:",
-		"http://example.com:00080",
-		"http://example.com:" + strings.Repeat("9", 100), // *DIGIT has no end
-		"http://xn--caf-dma.example/",
-		"http://caf%C3%A9.example/",
-		"http://a!$&'()*+,;=-._~b/",
-		"http://under_score.example/",
-		"http://-/",
-		"http://.../",
-		"http://1.2.3.4:5/",
-		"http://999.0x1.2/", // not an address, but a name by the grammar
-		"http://[::]",
-		"http://[::1]:8080/x",
-		"http://[2001:DB8::a:1]/",
-		"http://[1:2:3:4:5:6:7:8]/",
-		"http://[1:2:3:4:5:6:7::]/",
-		"http://[::2:3:4:5:6:7:8]/",
-		"http://[::ffff:192.0.2.1]/",
-		"http://[1:2:3:4:5:6:192.0.2.1]/",
-		"http://[v1.a]/",
-		"http://[VF0.a:b!$&'()*+,;=-._~]:1/",
-	} {
-		t.Run(in[:min(len(in), 60)], func(t *testing.T) {
-			t.Parallel()
-			if !strict.URL(in) {
-				t.Errorf("URL(%q): got false, want true", in)
-			}
-			if !grammar.MatchString(in) {
-				t.Errorf("grammar on %q: got no match, want one", in)
-			}
-		})
-	}
-}
-
-func TestURLRefuses(t *testing.T) {
-	t.Parallel()
-	for _, in := range []string{
-		"",
-		"http",
-		"http:",
-		"http:/",
-		"http://",
-		"http:///x",
-		"http://?q",
-		"http://#f",
-		"http://:80/",
-		"http:example.com",
-		"http:/example.com/x",
-		"http;//example.com",
-		"://example.com",
-		"//example.com/x",
-		"/x",
-		"example.com",
-		"www.example.com/x",
-		"example.com:80",
-		"ftp://example.com/x",
-		"httpss://example.com",
-		"xhttp://example.com",
-		"http+x://example.com",
-		"http%3A//example.com",
-		" http://example.com",
-		"\thttp://example.com",
-		"http ://example.com",
-		"javascript:alert(1)",
-		"javascript://example.com/%0aalert(1)",
-		"data:text/html,x",
-		"file:///etc/passwd",
-		"mailto:a@example.com",
-		"urn:example:a",
-		"ldap://[2001:db8::7]/c=GB",
-		"ht\u017fp://example.com",
-		"http\u017f://example.com", // folds to s
-
-		"http://example.com/a b",
-		"http://exa mple.com/",
-		"http://example.com ",
-		"http://example.com/?a b",
-		"http://example.com/#a b",
-		"http:// ",
-		"http://caf\u00e9.example/",
-		"http://example.com/caf\u00e9",
-		"http://example.com/?\u65e5",
-		"http://example.com/#\U0001f600",
-		"http://example.com/\u200b",
-		"http://example.com/\xff",
-		"http://\uff45xample.com/",
-		"http://example.com/\n",
-		"http://example.com\r\nX: y",
-		"http://example.com/\t",
-		"http://example.com/\x00",
-		"http://example.com/\x7f",
-		`http://example.com\x`,
-		`http:\\example.com`,
-		`http://example.com/"x"`,
-		"http://example.com/<x>",
-		"http://<example.com>/",
-		"http://example.com/^",
-		"http://example.com/`",
-		"http://example.com/{id}",
-		"http://example.com/a|b",
-		"http://example.com/%",
-		"http://example.com/%4",
-		"http://example.com/%zz",
-		"http://example.com/%4g",
-		"http://example.com/%%20",
-		"http://example.com/?100%",
-		"http://example.com/#%a",
-		"http://exa%mple.com/",
-
-		"http://user@example.com/",
-		"http://user:password@example.com/",
-		"http://:@example.com/",
-		"http://@example.com/",
-		"http://@/",
-		"http://example.com@example.org/",
-		"http://a@b@example.com/",
-		"http://[::1]@example.com/",
-
-		"http://example.com:http/",
-		"http://example.com:-1/",
-		"http://example.com:+80/",
-		"http://example.com:80a/",
-		"http://example.com:8%30/",
-		"http://[::1]:x/",
-		"http://example.com:80:80/",
-		"http://example.com::80/",
-		"http://::1/",
-		"http://2001:db8::1/",
-
-		"http://[]/",
-		"http://[/",
-		"http://[::1/",
-		"http://[::1]x/",
-		"http://[::1]]/",
-		"http://[[::1]]/",
-		"http://[1.2.3.4]/",
-		"http://[example.com]/",
-		"http://[1:2:3:4:5:6:7]/",
-		"http://[1:2:3:4:5:6:7:8:9]/",
-		"http://[1:2:3:4::5:6:7:8]/",
-		"http://[1::2::3]/",
-		"http://[:1:2:3:4:5:6:7]/",
-		"http://[12345::]/",
-		"http://[::g]/",
-		"http://[:]/",
-		"http://[:::]/",
-		"http://[::1.2.3]/",
-		"http://[::1.2.3.256]/",
-		"http://[::01.2.3.4]/",
-		"http://[::1.2.3.4:5]/",
-		"http://[1:2:3:4:5:6:7:1.2.3.4]/",
-		"http://[fe80::1%25eth0]/",
-		"http://[fe80::1%20]/",
-		"http://[::%31]/",
-		"http://[v1]/",
-		"http://[v1.]/",
-		"http://[v.a]/",
-		"http://[vg.a]/",
-		"http://[v1.a%20]/",
-		"http://[v1.a/]/",
-
-		"http://exam[ple].com/",
-		"http://example.com]/",
-		"http://example.com/[x]",
-		"http://example.com/?a[]=1",
-		"http://example.com/#[",
-		"http://example.com/#a#b",
-		"http://example.com##",
-	} {
-		t.Run(in, func(t *testing.T) {
-			t.Parallel()
-			if strict.URL(in) {
-				t.Errorf("URL(%q): got true, want false", in)
-			}
-			if grammar.MatchString(in) {
-				t.Errorf("grammar on %q: got a match, want none", in)
-			}
-		})
-	}
-}
-
 // grammar is the ABNF of RFC 3986, appendix A, rule by rule, for an absolute http or https URI with
 // a host and without user info.
 var grammar = func() *regexp.Regexp {
@@ -247,9 +42,67 @@ var grammar = func() *regexp.Regexp {
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"https://example.com/x", "HTTP://a!$&'()*+,;=-._~%C3%A9:80/a:@b//?c/?#d/?%41",
-		"http://[::ffff:1.2.3.4]:8080", "http://[1:2:3:4:5:6:7::]", "http://[v1f.a:b]",
-		"http://user:pw@example.com", "http://example.com:", "http://[fe80::1%25en0]/",
-		"http://example.com#a#b", "http://a[b]c?[]", `http://a\b`, "http://%41/",
+		"http://[::ffff:1.2.3.4]:8080", "http://[v1f.a:b]", "http://[fe80::1%25en0]/", "http://a[b]c?[]",
+		`http://a\b`, "http://%41/",
+
+		"http://example.com", "https://example.com/x", "HTTPS://EXAMPLE.COM/X", "hTTp://example.com/",
+		"http://localhost", "http://a", "http://example.com.", "http://example.com/a/b/../c/./d//e/",
+		"http://example.com//", "http://example.com?q", "http://example.com#f", "http://example.com?#",
+		"http://example.com/?a=b&c=d/e?f#g/h?i", "http://example.com/a;b=c,d/(e)/f'g*h!i$j:k@l~m_n.o-p+q",
+		"http://example.com/caf%C3%A9?%00%ff%FF#%0a", "http://example.com/100%25",
+		"http://example.com/@user", "http://example.com/http://example.org:80/",
+		"http://example.com?http://user@example.org", "http://example.com:80/", "http://example.com:/",
+		"http://example.com:", "http://example.com:00080",
+		"http://example.com:" + strings.Repeat("9", 100), // *DIGIT has no end
+		"http://xn--caf-dma.example/", "http://caf%C3%A9.example/", "http://a!$&'()*+,;=-._~b/",
+		"http://under_score.example/", "http://-/", "http://.../", "http://1.2.3.4:5/",
+		"http://999.0x1.2/", // not an address, but a name by the grammar
+		"http://[::]", "http://[::1]:8080/x", "http://[2001:DB8::a:1]/", "http://[1:2:3:4:5:6:7:8]/",
+		"http://[1:2:3:4:5:6:7::]/", "http://[::2:3:4:5:6:7:8]/", "http://[::ffff:192.0.2.1]/",
+		"http://[1:2:3:4:5:6:192.0.2.1]/", "http://[v1.a]/", "http://[VF0.a:b!$&'()*+,;=-._~]:1/",
+
+		"", "http", "http:", "http:/", "http://", "http:///x", "http://?q", "http://#f", "http://:80/",
+		"http:example.com", "http:/example.com/x", "http;//example.com", "://example.com",
+		"//example.com/x", "/x", "example.com", "www.example.com/x", "example.com:80",
+		"ftp://example.com/x", "httpss://example.com", "xhttp://example.com", "http+x://example.com",
+		"http%3A//example.com", " http://example.com", "\thttp://example.com", "http ://example.com",
+		"javascript:alert(1)", "javascript://example.com/%0aalert(1)", "data:text/html,x",
+		"file:///etc/passwd", "mailto:a@example.com", "urn:example:a", "ldap://[2001:db8::7]/c=GB",
+		"ht\u017fp://example.com",
+		"http\u017f://example.com", // folds to s
+
+		"http://example.com/a b", "http://exa mple.com/", "http://example.com ", "http://example.com/?a b",
+		"http://example.com/#a b", "http:// ", "http://caf\u00e9.example/", "http://example.com/caf\u00e9",
+		"http://example.com/?\u65e5", "http://example.com/#\U0001f600", "http://example.com/\u200b",
+		"http://example.com/\xff", "http://\uff45xample.com/", "http://example.com/\n",
+		"http://example.com\r\nX: y", "http://example.com/\t", "http://example.com/\x00",
+		"http://example.com/\x7f", `http://example.com\x`, `http:\\example.com`, `http://example.com/"x"`,
+		"http://example.com/<x>", "http://<example.com>/", "http://example.com/^", "http://example.com/`",
+		"http://example.com/{id}", "http://example.com/a|b", "http://example.com/%",
+		"http://example.com/%4", "http://example.com/%zz", "http://example.com/%4g",
+		"http://example.com/%%20", "http://example.com/?100%", "http://example.com/#%a",
+		"http://exa%mple.com/",
+
+		"http://user@example.com/", "http://user:password@example.com/", "http://:@example.com/",
+		"http://@example.com/", "http://@/", "http://example.com@example.org/", "http://a@b@example.com/",
+		"http://[::1]@example.com/",
+
+		"http://example.com:http/", "http://example.com:-1/", "http://example.com:+80/",
+		"http://example.com:80a/", "http://example.com:8%30/", "http://[::1]:x/",
+		"http://example.com:80:80/", "http://example.com::80/", "http://::1/", "http://2001:db8::1/",
+
+		"http://[]/", "http://[/", "http://[::1/", "http://[::1]x/", "http://[::1]]/", "http://[[::1]]/",
+		"http://[1.2.3.4]/", "http://[example.com]/", "http://[1:2:3:4:5:6:7]/",
+		"http://[1:2:3:4:5:6:7:8:9]/", "http://[1:2:3:4::5:6:7:8]/", "http://[1::2::3]/",
+		"http://[:1:2:3:4:5:6:7]/", "http://[12345::]/", "http://[::g]/", "http://[:]/", "http://[:::]/",
+		"http://[::1.2.3]/", "http://[::1.2.3.256]/", "http://[::01.2.3.4]/", "http://[::1.2.3.4:5]/",
+		"http://[1:2:3:4:5:6:7:1.2.3.4]/", "http://[fe80::1%25eth0]/", "http://[fe80::1%20]/",
+		"http://[::%31]/", "http://[v1]/", "http://[v1.]/", "http://[v.a]/", "http://[vg.a]/",
+		"http://[v1.a%20]/", "http://[v1.a/]/",
+
+		"http://exam[ple].com/", "http://example.com]/", "http://example.com/[x]",
+		"http://example.com/?a[]=1", "http://example.com/#[", "http://example.com/#a#b",
+		"http://example.com##",
 	} {
 		f.Add(seed)
 	}
@@ -277,7 +130,7 @@ func FuzzURL(f *testing.F) {
 			"the scheme http": u.Scheme != "http" && u.Scheme != "https",
 		} {
 			if wrong {
-				t.Fatalf("URL(%q) = true, but url.Parse: got %#v, want %s", s, u, problem)
+				t.Fatalf("url.Parse(%q) of a URL: got %#v, want %s", s, u, problem)
 			}
 		}
 	})

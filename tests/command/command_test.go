@@ -27,7 +27,7 @@ import (
 
 const base = events.BasePath
 
-const timeout = 20 * time.Second // for a process to be ready or to end, on a busy machine
+const timeout = time.Minute // for a process to be ready or to end, on a busy machine
 
 // running is a pipe that ends with the tests, however they end. Commands read it as file 3.
 var running struct{ read, write *os.File }
@@ -136,10 +136,8 @@ type process struct {
 	ended  chan struct{} // closed when the process has ended
 }
 
-// shell returns a shell command in which the programs are found.
-func shell(t *testing.T, dir, script string, variables ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	t.Cleanup(cancel)
+// shell returns a shell command in which the programs are found. It is killed when ctx is done.
+func shell(ctx context.Context, dir, script string, variables ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
 	cmd.Dir = dir
 	cmd.Env = append([]string{
@@ -158,7 +156,7 @@ func shell(t *testing.T, dir, script string, variables ...string) *exec.Cmd {
 // start starts a server by a shell script that ends with it, and waits until it is ready.
 func start(t *testing.T, dir, script string, variables ...string) *process {
 	t.Helper()
-	p := &process{Cmd: shell(t, dir, script, variables...), t: t, ended: make(chan struct{})}
+	p := &process{Cmd: shell(t.Context(), dir, script, variables...), t: t, ended: make(chan struct{})}
 	p.Stderr = &p.stderr
 	stdout, err := p.StdoutPipe()
 	if err != nil {
@@ -167,20 +165,21 @@ func start(t *testing.T, dir, script string, variables ...string) *process {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
+	late := time.AfterFunc(timeout, func() { p.Cancel() })
 	lines := bufio.NewScanner(stdout)
 	for !strings.Contains(p.stdout, "\nready: ") && lines.Scan() {
 		p.stdout += lines.Text() + "\n"
 	}
+	late.Stop()
 	go func() {
 		io.Copy(io.Discard, stdout)
 		p.Wait()
 		close(p.ended)
 	}()
-	t.Cleanup(func() {
-		p.Cancel()
-		<-p.ended
-	})
+	t.Cleanup(func() { <-p.ended })
 	if !strings.Contains(p.stdout, "\nready: ") {
+		p.Cancel()
+		<-p.ended // stderr is complete then
 		t.Fatalf("%s: got stdout %s, stderr %s, want a line ready:", script, p.stdout, &p.stderr)
 	}
 	return p
@@ -228,7 +227,9 @@ func (p *process) wait() (status int) {
 // run runs a shell script to its end.
 func run(t *testing.T, dir, script string, variables ...string) (stdout, stderr string, status int) {
 	t.Helper()
-	cmd := shell(t, dir, script, variables...)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	cmd := shell(ctx, dir, script, variables...)
 	var out, err strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &err
 	cmd.Run() // the status says more than its error

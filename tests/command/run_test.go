@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -120,10 +121,6 @@ func TestUsage(t *testing.T) {
 		{"key", "key must be followed by issue, list or revoke; see eventsd help"},
 		{"key isue -user usr_1", "key must be followed by issue, list or revoke; see eventsd help"},
 		{"help me", `unknown subcommand "me"; see eventsd help`},
-		{"-memory -log xml", `invalid value "xml" for flag -log: must be text or json; see eventsd help`},
-		{"-memory -new-event-status live",
-			`invalid value "live" for flag -new-event-status: must be published or draft; see eventsd help`},
-		{"-memory -addr=", "-addr is empty: give it a value, or leave it out"},
 		{"-memory -addr nowhere",
 			"-addr: listen tcp: address nowhere: missing port in address: want HOST:PORT"},
 		{"-memory -addr 127.0.0.1:99999",
@@ -164,6 +161,30 @@ func TestUsage(t *testing.T) {
 				t.Errorf("stderr: got %q, want no secret in it", got)
 			}
 		})
+	}
+}
+
+// Each subcommand of the help has its own.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	help := func(name string) string {
+		var stdout, stderr buffer
+		args := append([]string{"help"}, strings.Fields(name)...)
+		if status := events.Run(t.Context(), args, nil, nil, &stdout, &stderr); status != 0 {
+			t.Errorf("eventsd help %s: got %d %s, want 0", name, status, &stderr)
+		}
+		return stdout.String()
+	}
+	line := regexp.MustCompile(`(?m)^  (\w+( \w+)?)  `)
+	for _, match := range line.FindAllStringSubmatch(help(""), -1) {
+		name := match[1]
+		if name == "help" {
+			continue
+		}
+		want := "Usage: eventsd " + name
+		if got := help(name); !strings.HasPrefix(got, want) {
+			t.Errorf("eventsd help %s: got %q, want %q", name, got, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -115,7 +116,7 @@ func (s *script) parse(text string) (commands []scriptCommand) {
 	return commands
 }
 
-// run runs a command and compares what it prints.
+// run runs a command and compares what it prints. A failure shows all of its output.
 func (s *script) run(c *scriptCommand) {
 	s.t.Helper()
 	var variables []string
@@ -135,21 +136,24 @@ func (s *script) run(c *scriptCommand) {
 	default:
 		stdout, stderr, status = run(s.t, s.dir, c.text, variables...)
 	}
-	s.match(c, "stdout", stdout, c.stdout)
-	s.match(c, "stderr", stderr, c.stderr)
-	s.match(c, "status", strconv.Itoa(status)+"\n", []string{c.status})
+	problems := slices.Concat(
+		s.match("stdout", stdout, c.stdout),
+		s.match("stderr", stderr, c.stderr),
+		s.match("status", strconv.Itoa(status), []string{c.status}))
 	if secret.MatchString(stderr) {
-		s.t.Errorf("%s:%d: stderr: got %s, want no key in it", s.file, c.line, stderr)
+		problems = append(problems, "stderr: got a key, want none")
+	}
+	if problems != nil {
+		s.t.Errorf("%s:%d: %s\n$ %s\n%s\nstatus: %d\nstdout:\n%sstderr:\n%svariables: %v",
+			s.file, c.line, c.comment, c.text, strings.Join(problems, "\n"), status, stdout, stderr,
+			s.variables)
 	}
 }
 
-// match compares the lines of an output with those that are wanted, and sets the variables in them.
-func (s *script) match(c *scriptCommand, stream, output string, want []string) {
-	s.t.Helper()
-	got := strings.Split(strings.TrimSuffix(output, "\n"), "\n")
-	if output == "" {
-		got = nil
-	}
+// match compares the lines of an output with the wanted lines and sets the variables in them. It returns the
+// first difference.
+func (s *script) match(stream, output string, want []string) (problem []string) {
+	got := slices.Collect(strings.Lines(output))
 	skip := false // any number of lines may come before the next
 	for _, line := range want {
 		if line == "…" {
@@ -158,26 +162,21 @@ func (s *script) match(c *scriptCommand, stream, output string, want []string) {
 		}
 		rest, found := s.find(line, got, skip)
 		if !found {
-			s.t.Fatalf("%s:%d: %s\n$ %s\n%s: got\n%s\nwant a line\n%s\nand in all\n%s\nwith %v",
-				s.file, c.line, c.comment, c.text, stream, output, line, strings.Join(want, "\n"),
-				s.variables)
+			return []string{fmt.Sprintf("%s: got %q, want the line %s", stream, append(got, "")[0], line)}
 		}
 		got, skip = rest, false
 	}
-	if skip {
-		return
+	if !skip && len(got) > 0 {
+		return []string{fmt.Sprintf("%s: got %q, want no more lines", stream, got[0])}
 	}
-	if len(got) > 0 {
-		s.t.Fatalf("%s:%d: %s\n$ %s\n%s: got\n%s\nwant only\n%s",
-			s.file, c.line, c.comment, c.text, stream, output, strings.Join(want, "\n"))
-	}
+	return nil
 }
 
 // find looks for a line at the beginning of an output or, if skip is true, anywhere in it. It returns the
 // lines after it.
 func (s *script) find(want string, output []string, skip bool) (rest []string, found bool) {
 	for i, line := range output {
-		if s.matchLine(want, line) {
+		if s.matchLine(want, strings.TrimSuffix(line, "\n")) {
 			return output[i+1:], true
 		}
 		if !skip {

@@ -22,7 +22,7 @@ const base = events.BasePath
 // readResponses returns the responses on a connection until it ends.
 func readResponses(t *testing.T, conn net.Conn, method string) []*http.Response {
 	t.Helper()
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn.SetDeadline(time.Now().Add(time.Minute))
 	in := bufio.NewReader(conn)
 	var all []*http.Response
 	for {

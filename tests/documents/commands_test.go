@@ -141,7 +141,8 @@ func script(document string, blocks []block) string {
 		case rest == "stopped":
 			fmt.Fprintf(&s, "stop_server\n{\n%s} >%s\n", b.text, output)
 		case rest == "docker":
-			fmt.Fprintf(&s, "if [ -n \"${CI-}\" ] && docker info >/dev/null 2>&1; then\n"+
+			fmt.Fprintf(&s, "if [ -n \"${CI-}\" ] && [ -z \"${ALONE-}\" ] &&\n"+
+				"docker info >/dev/null 2>&1; then\n"+
 				"stop_server; docker=1\n%s"+
 				"else echo skipped: Docker; fi\n", b.text)
 		default:
