@@ -51,8 +51,8 @@ function shell(line) {
   return {status: Number(status), body};
 }
 
-const control = (server, method, path, body) => fetch(server.control_url + path,
-  {method, body: body && JSON.stringify(body), headers: {Authorization: `Bearer ${server.control_token}`}});
+const control = (server, method, path, body) =>
+  fetch(server.control_url + path, {method, body: body && JSON.stringify(body)});
 
 const call = (server, path, body, headers) => fetch(server.base_url + path, {
   signal: AbortSignal.timeout(20_000),
@@ -284,84 +284,76 @@ check('the reference of another description', ['demo', '-addr', '127.0.0.1:0'], 
   quiet(page);
 });
 
-check('the inspector', ['double', '-control-token', 'a.b-c_d~e'], async (server, width) => {
-  const locked = await open(server, '/_control/', width);
-  assert.equal(await locked.locator('main').isVisible(), false);
-  await locked.getByLabel('Control token').fill(server.control_token);
-  await locked.keyboard.press('Enter');
-  await locked.locator('main').waitFor();
-  quiet(locked);
-
-  const page = await open(server, server.inspector.slice(server.root.length), width);
-  await page.locator('main').waitFor();
-  assert.equal(page.url(), `${server.root}/_control/`);
-  assert.ok(!(await kept(page) + await page.content()).includes(server.control_token), 'the token is kept');
+check('the inspector', ['double'], async (server, width) => {
+  const page = await open(server, '/_control', width); // and with a slash below
 
   // Requests appear as they arrive, newest first, and their text is text.
   const rows = page.locator('#requests > :not([hidden])');
   await call(server, '/users/me');
-  assert.equal((await call(server, '/events/create', event(attack), {'X-Attack': attack})).status, 201);
+  const sent = [server, '/events/create', event(attack), {'X-Attack': attack, 'Idempotency-Key': '1'}];
+  assert.equal((await call(...sent)).status, 201);
   await call(server, '/events?limit=0');
   await until(() => rows.count(), 3);
-  await until(() => rows.first().textContent(), /limit must be/);
   await rows.nth(1).locator('summary').click();
   const line = await rows.nth(1).locator('.curl').textContent();
   const details = await rows.nth(1).textContent();
-  for (const want of [`X-Attack: ${attack}`, JSON.stringify(event(attack)), '201', 'usr_owner']) {
+  for (const want of [`X-Attack: ${attack}`, JSON.stringify(event(attack)), '201', 'usr_owner', server.api_key,
+    'Location: /api/public/v1/events/evt_owner_000001', '"id": "evt_owner_000001"']) {
     assert.ok(details.includes(want), `the request lacks ${want}: ${details}`);
   }
-  assert.ok(line.includes(server.api_key), line);
   assert.equal(shell(line).status, 201, line);
-  await until(() => rows.count(), 4);
+  await until(() => rows.first().textContent(), /POST \/events\/create replayed/);
   assert.equal(await page.evaluate(() => document.images.length + String(window.attacked)), '0undefined');
   await page.getByLabel('Filter').fill('get limit=0');
   await until(() => rows.count(), 1);
+  await rows.first().locator('summary').click();
+  await until(() => rows.first().textContent(), /limit must be/);
   await page.getByLabel('Filter').fill('');
   await until(() => rows.count(), 4);
-  await page.locator('#requests details[open]').waitFor(); // is still open
+  await page.locator('#requests details[open]').first().waitFor(); // still open
+  await page.goto(`${server.root}/_control/`);
+  await until(() => rows.count(), 4);
 
-  // A fault is set with the form, applies to a request, and counts it.
-  const field = name => page.getByLabel(name, {exact: true});
+  // A fault is set as JSON. The server says what is wrong with it.
   const press = name => page.getByRole('button', {name, exact: true}).click();
   const faults = page.locator('#faults > li');
-  await field('operation').fill('POST /events/create');
-  await field('status').fill('many');
+  const fault = page.getByLabel('New fault');
+  await fault.fill('{"operation": "POST /events/create", "stratus": 503}');
   await press('Set');
-  await until(() => page.locator('form:has(#operation) .problem').textContent(), /./);
-  await field('status').fill('503');
-  await page.locator('form:has(#operation) summary').click();
-  await field('body').fill('<html>');
-  await field('header').fill('{"X-Zebra": ["7"]}');
-  await press('Set');
-  await until(() => faults.count(), 1);
-  const failed = await call(server, '/events/create', event('Fails'));
-  assert.equal(failed.status, 503);
-  assert.equal(failed.headers.get('X-Zebra'), '7');
-  assert.equal(await failed.text(), '<html>');
-  await until(() => rows.first().textContent(), /status 503/);
-  await until(() => faults.first().textContent(), /status 503.*hits: 1/);
+  await until(() => page.locator('form:has(#fault) .problem').textContent(), /stratus.* is not known/);
+  quiet(page, /status of 400/);
+  for (const text of ['"status": 503, "body": "<html>"', '"drop_request": true', '"drop_response": true',
+    '"cut_response": true', '"drop_response": true, "status": 504']) {
+    await fault.fill(`{"operation": "POST /events/create", ${text}, "times": 1}`);
+    await press('Set');
+    await until(() => faults.last().textContent(), /hits: 0/);
+    await call(...sent).then(response => response.text()).catch(() => {}); // most get no response
+    await until(() => faults.last().textContent(), /hits: 1/);
+  }
+  await until(() => rows.count(), 9);
+  assert.deepEqual(await rows.locator('.status').allTextContents(),
+    ['504', 'half received', 'not received', 'no response', '503', '201', '400', '201', '200']);
 
-  // A delayed request is shown while it waits. Removing the fault ends the delay.
-  await control(server, 'POST', '/faults', {operation: 'GET /users/me', delay: '1h'});
+  // A delayed request is shown while it waits. Removing its fault ends the delay.
+  await control(server, 'PUT', '/faults', [{operation: 'GET /users/me', delay: '1h'}]);
   const delayed = call(server, '/users/me');
   await until(() => rows.first().locator('.fault').textContent(), 'delay 1h0m0s');
-  await until(() => faults.count(), 2);
-  await faults.last().getByRole('button', {name: 'Remove'}).click();
-  assert.equal((await delayed).status, 200);
-  await until(() => rows.first().locator('.status').textContent(), '200');
   await until(() => faults.count(), 1);
-
   await looks(page);
+  await faults.getByRole('button', {name: 'Remove'}).click();
+  assert.equal((await delayed).status, 200);
+  await until(() => faults.count(), 0);
+  assert.ok(!(await kept(page)).includes(server.api_key), 'a key is kept');
+
   const clock = page.locator('#now');
   const now = await clock.textContent();
-  await field('advance by').fill('1h');
+  await page.getByLabel('Advance by').fill('1h');
   await press('Advance');
   await until(() => clock.textContent(), now.replace('T00:', 'T01:'));
   await press('Reset');
   await until(() => clock.textContent(), now);
-  await until(() => faults.count(), 0);
   await until(() => rows.count(), 0);
-  quiet(page, /status of 400/);
+  quiet(page);
 });
 
 check('the pages without a script', ['double'], async (server, width) => {
@@ -382,13 +374,14 @@ test('pictures of README.md', {skip: !PICTURES}, async () => {
   demo.stop();
   const double = await start('double', '-addr', '127.0.0.1:8081');
   await control(double, 'POST', '/faults',
-    {operation: 'POST /events/create', status: 503, after: 1, times: 1});
-  await call(double, '/events/create', event('Launch party'));
+    {operation: 'POST /events/create', drop_response: true, times: 1});
   await call(double, '/users/me');
+  const create = ['/events/create', event('Launch party'), {'Idempotency-Key': 'launch-1'}];
+  await call(double, ...create).catch(() => {}); // no response
+  await call(double, ...create);
   await call(double, '/events?limit=1000');
-  await call(double, '/events/create', event('After the party'));
-  await call(double, '/events/create', event('After the party'));
-  const inspector = await open(double, double.inspector.slice(double.root.length), 1280);
+  await call(double, '/events?limit=10');
+  const inspector = await open(double, '/_control', 1280);
   await until(() => inspector.locator('#requests > *').count(), 5);
   await inspector.locator('#requests summary').last().click();
   await inspector.locator('#requests .curl').waitFor();

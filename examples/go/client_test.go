@@ -3,6 +3,8 @@ package consumer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,110 +12,182 @@ import (
 	"example.com/events/eventstest"
 )
 
-const create = "POST /events/create"
+const (
+	create = "POST /events/create"
+	list   = "GET /events"
+)
 
 var start = time.Date(2030, time.March, 1, 18, 0, 0, 0, time.UTC)
 
-func TestCreate(t *testing.T) {
-	srv := eventstest.New(t)
-	client := &Client{srv.URL, srv.Key, srv.Client()}
-	event, err := client.Create(t.Context(), "Launch", start)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "evt_owner_000001"; event.ID != want { // the same on every run
-		t.Errorf("ID = %s, want %s", event.ID, want)
-	}
-}
-
-func TestFaults(t *testing.T) {
-	for _, tt := range []struct {
-		name     string
-		faults   []eventstest.Fault
-		attempts int
-		events   int // 0 if Create fails
-	}{
-		{"error", []eventstest.Fault{{Status: 503, Times: 1}}, 2, 1},
-		{"proxy", []eventstest.Fault{{Status: 502, Body: "<html>Bad gateway</html>", Times: 2}}, 3, 1},
-		{"lost response", []eventstest.Fault{{Lose: true, Times: 1}}, 2, 1},
-		{"gateway gives up", []eventstest.Fault{{Lose: true, Status: 504, Times: 1}}, 2, 1},
-		{"half a response", []eventstest.Fault{{Cut: true, Times: 1}}, 2, 1},
-		{"dropped and lost", []eventstest.Fault{{Drop: true, Times: 1}, {Lose: true, Times: 1}}, 3, 1},
-		{"always an error", []eventstest.Fault{{Status: 500}}, 3, 0},
-		{"broken JSON", []eventstest.Fault{{Status: 201, Body: `{"id":`}}, 3, 0},
-		{"refusal", []eventstest.Fault{{Status: 403}}, 1, 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			srv := eventstest.New(t)
-			for _, fault := range tt.faults {
-				srv.Fail(create, fault)
-			}
-			client := &Client{srv.URL, srv.Key, srv.Client()}
-			_, err := client.Create(t.Context(), "Launch", start)
-			if (err == nil) != (tt.events == 1) {
-				t.Errorf("Create: %v, want %d events", err, tt.events)
-			}
-			if n := len(srv.Requests(create)); n != tt.attempts {
-				t.Errorf("%d attempts, want %d", n, tt.attempts)
-			}
-			if n := countEvents(srv); n != tt.events {
-				t.Errorf("%d events, want %d", n, tt.events)
-			}
-			checkSameKey(t, srv)
-		})
-	}
-}
-
-// TestTimeout runs in a bubble, where a delay takes no time.
-func TestTimeout(t *testing.T) {
+// run runs a test with a server of its own in a bubble, where waiting takes no time.
+func run(t *testing.T, test func(t *testing.T, srv *eventstest.Server, client *Client)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := eventstest.New(t, eventstest.NoListener())
-		srv.Fail(create, eventstest.Fault{Delay: time.Minute, Times: 1})
-		http := srv.Client()
-		http.Timeout = 10 * time.Second
-		client := &Client{srv.URL, srv.Key, http}
-		if _, err := client.Create(t.Context(), "Launch", start); err != nil {
-			t.Errorf("Create: %v", err)
-		}
-		if n := countEvents(srv); n != 1 { // the first attempt is carried out, too
-			t.Errorf("%d events, want 1", n)
-		}
-		checkSameKey(t, srv)
-		attempts := srv.Requests(create)
-		if wait := attempts[1].Received.Sub(attempts[0].Received); wait != http.Timeout {
-			t.Errorf("the second attempt came after %v, want %v", wait, http.Timeout)
-		}
+		test(t, srv, &Client{srv.URL, srv.Key, srv.Client()})
+	})
+}
 
-		srv.Fail(create, eventstest.Fault{Delay: time.Minute})
-		_, err := client.Create(t.Context(), "Launch", start)
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Create: %v, want a timeout", err)
+func TestCreate(t *testing.T) {
+	run(t, func(t *testing.T, srv *eventstest.Server, client *Client) {
+		for _, want := range []string{"evt_owner_000001", "evt_owner_000002"} { // the same on every run
+			event, err := client.Create(t.Context(), "Launch", start)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if event.ID != want {
+				t.Errorf("ID: got %s, want %s", event.ID, want)
+			}
 		}
 	})
 }
 
-// checkSameKey checks that all attempts had the same Idempotency-Key.
-func checkSameKey(t *testing.T, srv *eventstest.Server) {
-	t.Helper()
-	attempts := srv.Requests(create)
-	first := attempts[0].Header.Get("Idempotency-Key")
-	if first == "" {
-		t.Error("the first attempt has no Idempotency-Key")
+// TestEvents reads two pages, the second one in two attempts.
+func TestEvents(t *testing.T) {
+	run(t, func(t *testing.T, srv *eventstest.Server, client *Client) {
+		const n = 101
+		for range n {
+			if _, err := client.Create(t.Context(), "Launch", start); err != nil {
+				t.Fatal(err)
+			}
+		}
+		srv.Fail(list, eventstest.Fault{Status: 500, Skip: 1, Times: 1})
+		events, err := client.Events(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(events) != n {
+			t.Fatalf("events: got %d, want %d", len(events), n)
+		}
+		for i, event := range events {
+			if want := fmt.Sprintf("evt_owner_%06d", n-i); event.ID != want {
+				t.Errorf("event %d: got %s, want %s", i, event.ID, want)
+			}
+		}
+		checkAttempts(t, srv, list, 0, time.Second) // two pages
+	})
+}
+
+// TestRetry checks that each temporary failure is retried and that there is one event in the end.
+func TestRetry(t *testing.T) {
+	for _, fault := range []eventstest.Fault{
+		{Status: 408}, {Status: 429}, {Status: 500}, {Status: 503}, {Status: 504},
+		{Status: 502, Body: "<html>Bad gateway</html>"},
+		{DropRequest: true},               // no event
+		{DropResponse: true},              // an event, but no response
+		{CutResponse: true},               // half a response
+		{DropResponse: true, Status: 504}, // an event, but a gateway gives up
+	} {
+		t.Run(fault.String(), func(t *testing.T) {
+			run(t, func(t *testing.T, srv *eventstest.Server, client *Client) {
+				fault.Times = 1
+				srv.Fail(create, fault)
+				if _, err := client.Create(t.Context(), "Launch", start); err != nil {
+					t.Error(err)
+				}
+				checkAttempts(t, srv, create, time.Second)
+				checkEvents(t, srv, 1)
+			})
+		})
 	}
-	for _, r := range attempts {
-		if key := r.Header.Get("Idempotency-Key"); key != first {
-			t.Errorf("attempts have the Idempotency-Keys %s and %s", first, key)
+}
+
+// TestFinal checks that other errors aren't retried.
+func TestFinal(t *testing.T) {
+	for _, status := range []int{400, 401, 403, 404, 413, 422} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			run(t, func(t *testing.T, srv *eventstest.Server, client *Client) {
+				srv.Fail(create, eventstest.Fault{Status: status})
+				if _, err := client.Create(t.Context(), "Launch", start); err == nil {
+					t.Error("Create: got no error, want one")
+				}
+				checkAttempts(t, srv, create)
+			})
+		})
+	}
+}
+
+// TestGiveUp checks the waits of a client that fails in the end.
+func TestGiveUp(t *testing.T) {
+	run(t, func(t *testing.T, srv *eventstest.Server, client *Client) {
+		srv.Fail(create, eventstest.Fault{Status: 500, Times: 9})
+		if _, err := client.Create(t.Context(), "Launch", start); err == nil {
+			t.Error("Create: got no error, want one")
+		}
+		checkAttempts(t, srv, create, 1*time.Second, 2*time.Second, 4*time.Second, 8*time.Second)
+		attempts := srv.Requests(create)
+		if attempts[4].Received.Sub(attempts[0].Received) == 15*time.Second {
+			t.Error("the waits have no random part")
+		}
+	})
+}
+
+func TestRetryAfter(t *testing.T) {
+	for name, value := range map[string]func() string{
+		"seconds": func() string { return "20" },
+		"date":    func() string { return time.Now().Add(20 * time.Second).UTC().Format(http.TimeFormat) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, srv *eventstest.Server, client *Client) {
+				header := http.Header{"Retry-After": {value()}}
+				srv.Fail(create, eventstest.Fault{Status: 429, Header: header, Times: 1})
+				if _, err := client.Create(t.Context(), "Launch", start); err != nil {
+					t.Error(err)
+				}
+				checkAttempts(t, srv, create, 20*time.Second)
+			})
+		})
+	}
+}
+
+// TestTimeout checks that a late response is retried and that the context ends the retries.
+func TestTimeout(t *testing.T) {
+	run(t, func(t *testing.T, srv *eventstest.Server, client *Client) {
+		client.HTTP.Timeout = 10 * time.Second
+		srv.Fail(create, eventstest.Fault{Delay: time.Minute})
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		_, err := client.Create(ctx, "Launch", start)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Create: got %v, want %v", err, context.DeadlineExceeded)
+		}
+		checkAttempts(t, srv, create, 11*time.Second)
+		checkEvents(t, srv, 1) // the server handled the request
+	})
+}
+
+// checkAttempts checks the number of requests for an operation and the waits between them, give or take a
+// quarter. All attempts to create an event must have the same Idempotency-Key.
+func checkAttempts(t *testing.T, srv *eventstest.Server, operation string, waits ...time.Duration) {
+	t.Helper()
+	attempts := srv.Requests(operation)
+	if len(attempts) != len(waits)+1 {
+		t.Fatalf("%s: got %d requests, want %d", operation, len(attempts), len(waits)+1)
+	}
+	for i, want := range waits {
+		got := attempts[i+1].Received.Sub(attempts[i].Received)
+		if got < want*3/4 || got > want*5/4 {
+			t.Errorf("%s: got a wait of %v after attempt %d, want %v", operation, got, i+1, want)
+		}
+	}
+	for i, attempt := range attempts {
+		first, got := attempts[0].Header.Get("Idempotency-Key"), attempt.Header.Get("Idempotency-Key")
+		if operation == create && (got == "" || got != first) {
+			t.Errorf("attempt %d: got Idempotency-Key %q, want that of the first, %q", i+1, got, first)
 		}
 	}
 }
 
-// countEvents returns the number of events in the store, whatever the responses were.
-func countEvents(srv *eventstest.Server) (n int) {
-	for _, r := range srv.Store.Records() {
-		if r.Event != nil {
-			n++
+// checkEvents checks the number of events in the store, whatever the responses were.
+func checkEvents(t *testing.T, srv *eventstest.Server, want int) {
+	t.Helper()
+	got := 0
+	for _, record := range srv.Store.Records() {
+		if record.Event != nil {
+			got++
 		}
 	}
-	return n
+	if got != want {
+		t.Errorf("events: got %d, want %d", got, want)
+	}
 }

@@ -1,51 +1,61 @@
-// A small client of the events API. The base URL ends in /api/public/v1.
+// A small client of the events API. The base URL ends with /api/public/v1.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
 
-const TRIES = 3
+// After these statuses the same request may succeed. Other errors are final.
+const TEMPORARY = [408, 429, 500, 502, 503, 504]
 
 export class Client {
-  constructor(baseURL, key) {
+  // sleep is a function that waits for some milliseconds. Tests replace it.
+  constructor(baseURL, key, sleep = wait) {
     this.baseURL = baseURL
     this.key = key
+    this.sleep = sleep
   }
 
-  // All events, newest first, read in pages of at most limit.
+  // Returns all events, newest first. Reads them in pages of at most limit.
   async events(limit = 100) {
     const events = []
     const query = new URLSearchParams({ limit })
     for (;;) {
-      const response = await fetch(`${this.baseURL}/events?${query}`, {
-        headers: { 'x-service-api-key': this.key },
-      })
-      if (!response.ok) throw new Error(`events: ${response.status}`)
-      const page = await response.json()
+      const page = await this.#send('GET', `/events?${query}`)
       events.push(...page.data)
       if (!page.has_more) return events
       query.set('cursor', page.next_cursor)
     }
   }
 
-  // Tries again if there is no response, half of one, or a server error. All attempts have the same
-  // Idempotency-Key, so they create one event.
-  async create(event) {
-    const idempotencyKey = randomUUID()
-    for (let attempt = 1; ; attempt++) {
+  // Creates an event and returns it.
+  create(event) {
+    return this.#send('POST', '/events/create', event)
+  }
+
+  // Sends a request. If the connection breaks or the status is temporary, waits and tries again, up to four
+  // times. All attempts have the same Idempotency-Key, so a create that arrives twice creates one event.
+  async #send(method, path, body) {
+    const headers = { 'x-service-api-key': this.key }
+    if (body) Object.assign(headers, { 'content-type': 'application/json', 'idempotency-key': randomUUID() })
+    for (let backoff = 1000; ; backoff *= 2) {
+      let response, text, error
       try {
-        const response = await fetch(`${this.baseURL}/events/create`, {
-          method: 'POST',
-          headers: {
-            'x-service-api-key': this.key,
-            'content-type': 'application/json',
-            'idempotency-key': idempotencyKey,
-          },
-          body: JSON.stringify(event),
-        })
-        if (response.ok) return await response.json()
-        if (response.status < 500) attempt = TRIES
-        throw new Error(`create: ${response.status} ${await response.text()}`)
-      } catch (error) {
-        if (attempt >= TRIES) throw error
+        const signal = AbortSignal.timeout(10_000)
+        response = await fetch(this.baseURL + path, { method, headers, body: JSON.stringify(body), signal })
+        text = await response.text()
+      } catch (broken) { // no response, or half of one
+        error = broken
       }
+      if (!error && response.ok) return JSON.parse(text)
+      const final = !error && !TEMPORARY.includes(response.status)
+      error ??= new Error(`${method} ${path}: ${response.status} ${text}`)
+      if (final || backoff > 8000) throw error
+      await this.sleep(pause(response?.headers.get('retry-after'), backoff))
     }
   }
+}
+
+// Returns the milliseconds to wait before the next attempt: as long as Retry-After says, which is a number of
+// seconds or a date, otherwise 10 % more or less than backoff, so that clients don't all return at once.
+function pause(retryAfter, backoff) {
+  if (/^\d+$/.test(retryAfter)) return retryAfter * 1000
+  return Math.max(0, Date.parse(retryAfter) - Date.now()) || backoff * (0.9 + Math.random() / 5)
 }

@@ -5,6 +5,7 @@ import datetime
 import json
 import os
 import subprocess
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -15,11 +16,16 @@ class Double:
         if "EVENTS_CONTROL_URL" in os.environ:
             self.base_url = os.environ["EVENTS_BASE_URL"]
             self.control_url = os.environ["EVENTS_CONTROL_URL"]
-            self.token = os.environ["EVENTS_CONTROL_TOKEN"]
             return
         # The double ends when its stdin ends: in stop, or with this process.
-        command = [os.environ.get("EVENTSD", "eventsd"), "double", "-until-eof"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = [os.environ.get("EVENTSD") or "eventsd", "double", "-until-eof"]
+        try:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        except OSError as error:
+            raise RuntimeError(
+                f"cannot start the test double: {error}: build it in a checkout of events with "
+                '"go build -o eventsd ./cmd/eventsd" and set EVENTSD to its path'
+            ) from None
         lines = {}
         for line in self.process.stdout:
             name, _, value = line.rstrip("\n").partition(": ")
@@ -31,7 +37,6 @@ class Double:
             raise RuntimeError("eventsd failed to start; see stderr")
         self.base_url = lines["base_url"]
         self.control_url = lines["control_url"]
-        self.token = lines["control_token"]
 
     def stop(self):
         if self.process:
@@ -42,26 +47,30 @@ class Double:
             self.control_url + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": "Bearer " + self.token},
         )
-        with urllib.request.urlopen(request, timeout=10) as response:
-            return json.loads(response.read() or "null")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as response:
+                return json.loads(response.read() or "null")
+        except urllib.error.HTTPError as error:
+            with error:
+                raise RuntimeError(f"{method} {path}: {error.code} {error.read().decode()}") from None
 
     def new_key(self, name):
-        """Creates a user with a key: {id, key, user, base_url}. Each test needs its own."""
+        """Creates a user with a key: {id, key, user, base_url}. Give each test its own."""
         return self.control("POST", "/keys", {"name": name})
 
     def fail(self, user, fault):
-        """Adds a fault for the requests of a user."""
+        """Adds a fault for a user's requests."""
         return self.control("POST", "/faults", {**fault, "user": user})
 
     def requests(self, user):
-        """Returns the requests of a user, oldest first."""
+        """Returns a user's requests, oldest first."""
         return self.control("GET", "/requests?user=" + user)["data"]
 
     def tries(self, user, operation, count=0):
-        """Waits for count requests of a user for an operation. Returns the status, fault and
-        Idempotency-Key ("key") of each, and the seconds since the one before ("after")."""
+        """Waits for count requests of a user for an operation, and raises an error after 5 seconds. Returns
+        the status, fault and Idempotency-Key ("key") of each request, and the seconds since the request
+        before ("after")."""
         query = {"user": user, "operation": operation, "count": count, "wait": "5s"}
         found = self.control("GET", "/requests?" + urllib.parse.urlencode(query))
         if found["timed_out"]:
@@ -79,7 +88,7 @@ class Double:
         return tries
 
     def count_events(self, user):
-        """Returns the number of events of a user."""
+        """Returns the number of a user's events."""
         events = [record.get("event") for record in self.control("GET", "/records")]
         return sum(1 for event in events if event and event["host_id"] == user)
 

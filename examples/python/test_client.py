@@ -1,7 +1,9 @@
 """go build -o eventsd ../../cmd/eventsd, then: ./eventsd double -- python3 -m unittest
 or let the tests start the double: EVENTSD=./eventsd python3 -m unittest"""
 
+import email.utils
 import json
+import time
 import unittest
 import urllib.error
 
@@ -10,6 +12,7 @@ from double import Double, same_key
 
 LAUNCH = {"title": "Launch", "start_at": "2030-03-01T18:00:00Z", "end_at": "2030-03-01T20:00:00Z"}
 CREATE = "POST /events/create"
+LIST = "GET /events"
 
 
 class TestClient(unittest.TestCase):
@@ -19,75 +22,90 @@ class TestClient(unittest.TestCase):
         cls.addClassCleanup(cls.double.stop)
 
     def setUp(self):
-        """Each test has a user of its own, named after it."""
-        issued = self.double.new_key(self._testMethodName)
-        self.user = issued["user"]
-        self.client = Client(self.double.base_url, issued["key"])
+        self.new_user(self._testMethodName)
+
+    def new_user(self, name):
+        """Creates a user and a client that only notes how long it would sleep."""
+        issued = self.double.new_key(name)
+        self.user, self.waits = issued["user"], []
+        self.client = Client(self.double.base_url, issued["key"], sleep=self.waits.append)
 
     def test_create(self):
-        event = self.client.create(LAUNCH)
-        self.assertEqual(event["id"], self.user.replace("usr_", "evt_") + "_000001")  # the same on every run
-        self.assertEqual(event["host_id"], self.user)
+        for number in "000001", "000002":
+            event = self.client.create(LAUNCH)
+            self.assertEqual(event["id"], self.user.replace("usr_", "evt_") + "_" + number)  # on every run
+            self.assertEqual(event["host_id"], self.user)
+        self.assertEqual(json.loads(self.double.requests(self.user)[0]["body"]), LAUNCH)
 
     def test_pages(self):
-        made = [self.client.create(LAUNCH) for _ in range(3)]
-        self.assertEqual(self.client.events(limit=2), made[::-1])
-        pages = [r["query"] for r in self.double.requests(self.user) if r["operation"] == "GET /events"]
-        self.assertEqual(len(pages), 2)
+        """Reads two pages, the second one in two attempts."""
+        created = [self.client.create(LAUNCH) for _ in range(3)]
+        self.double.fail(self.user, {"operation": LIST, "status": 500, "skip": 1, "times": 1})
+        self.assertEqual(self.client.events(limit=2), created[::-1])
+        tries = self.double.tries(self.user, LIST)
+        self.assertEqual([t["status"] for t in tries], [200, 500, 200])
 
-    def test_error(self):
-        self.double.fail(self.user, {"operation": CREATE, "status": 503, "times": 2})
-        self.client.create(LAUNCH)
-        tries = self.double.tries(self.user, CREATE, count=3)
-        self.assertEqual([t["status"] for t in tries], [503, 503, 201])
+    def test_retry(self):
+        """Creates one event after each temporary failure."""
+        for name, fault in {
+            "status 408": {"status": 408},
+            "status 429": {"status": 429},
+            "status 500": {"status": 500},
+            "status 503": {"status": 503},
+            "status 504": {"status": 504},
+            "an error page of a proxy": {"status": 502, "body": "<html>Bad gateway</html>"},
+            "a lost request": {"drop_request": True},
+            "a lost response": {"drop_response": True},
+            "half a response": {"cut_response": True},
+            "a gateway that gave up": {"drop_response": True, "status": 504},
+        }.items():
+            with self.subTest(name):
+                self.new_user(name)
+                self.double.fail(self.user, {"operation": CREATE, "times": 1, **fault})
+                self.client.create(LAUNCH)
+                self.assertTrue(same_key(self.double.tries(self.user, CREATE, count=2)))
+                self.assertEqual(self.double.count_events(self.user), 1)
+                self.assertEqual(len(self.waits), 1)
 
-    def test_proxy_page(self):
-        self.double.fail(self.user, {"operation": CREATE, "status": 403, "body": "<html>Forbidden</html>"})
+    def test_final(self):
+        """Doesn't retry after other errors."""
+        for status in 400, 401, 403, 404, 413, 422:
+            with self.subTest(status):
+                self.new_user(f"status {status}")
+                self.double.fail(self.user, {"operation": CREATE, "status": status})
+                with self.assertRaises(urllib.error.HTTPError) as caught:
+                    self.client.create(LAUNCH)
+                caught.exception.close()
+                self.assertEqual(caught.exception.code, status)
+                self.assertEqual(len(self.double.requests(self.user)), 1)
+
+    def test_give_up(self):
+        """Gives up after waits of 1, 2, 4 and 8 seconds."""
+        self.double.fail(self.user, {"operation": CREATE, "status": 500, "times": 9})
         with self.assertRaises(urllib.error.HTTPError) as caught:
             self.client.create(LAUNCH)
-        self.assertEqual(caught.exception.headers["Content-Type"], "text/html; charset=utf-8")
-        self.assertEqual([r["fault"] for r in self.double.requests(self.user)], ["status 403"])
+        caught.exception.close()
+        self.assertTrue(same_key(self.double.tries(self.user, CREATE, count=5)))
+        self.assertEqual([round(wait / 2**i) for i, wait in enumerate(self.waits)], [1, 1, 1, 1])
+        self.assertNotEqual(self.waits, [1, 2, 4, 8], "the waits have no random part")
 
-    def test_lost_response(self):
-        self.double.fail(self.user, {"operation": CREATE, "lose": True, "times": 1})
+    def test_retry_after(self):
+        date = email.utils.formatdate(time.time() + 60, usegmt=True)
+        for value in "20", date:
+            header = {"Retry-After": [value]}
+            self.double.fail(self.user, {"operation": CREATE, "status": 429, "header": header, "times": 1})
         self.client.create(LAUNCH)
-        self.assertEqual(self.double.count_events(self.user), 1)
-        tries = self.double.tries(self.user, CREATE, count=2)
-        self.assertEqual([t["status"] for t in tries], [201, 201])  # both are carried out
-        self.assertEqual([t["fault"] for t in tries], ["lose", ""])
-        self.assertTrue(same_key(tries))
-        self.assertEqual(json.loads(self.double.requests(self.user)[1]["body"]), LAUNCH)
-
-    def test_gateway_gives_up(self):
-        fault = {"operation": CREATE, "lose": True, "status": 504, "times": 1}
-        self.double.fail(self.user, fault)
-        self.client.create(LAUNCH)
-        self.assertEqual(self.double.count_events(self.user), 1)
-        self.assertTrue(same_key(self.double.tries(self.user, CREATE, count=2)))
+        self.assertEqual(self.waits[0], 20)
+        self.assertAlmostEqual(self.waits[1], 55, delta=5)
 
     def test_unknown_value(self):
         self.double.fail(self.user, {"operation": CREATE, "patch": {"status": "archived", "capacity": None}})
         event = self.client.create(LAUNCH)
         self.assertEqual((event["status"], event["capacity"]), ("archived", None))
 
-    def test_half_response(self):
-        self.double.fail(self.user, {"operation": CREATE, "cut": True, "times": 1})
-        self.client.create(LAUNCH)
-        self.assertEqual(self.double.count_events(self.user), 1)
-        self.assertEqual(len(self.double.tries(self.user, CREATE, count=2)), 2)
-
-    def test_refusal(self):
-        self.double.fail(self.user, {"operation": CREATE, "status": 429})
-        with self.assertRaises(urllib.error.HTTPError) as caught:
-            self.client.create(LAUNCH)
-        self.assertEqual(caught.exception.code, 429)
-        self.assertEqual(len(self.double.requests(self.user)), 1)
-
     def test_unknown_operation(self):
-        with self.assertRaises(urllib.error.HTTPError) as caught:
-            self.double.fail(self.user, {"operation": "POST /event", "drop": True})
-        with caught.exception as error:
-            self.assertIn("it must be one of", json.load(error)["error"]["message"])
+        with self.assertRaisesRegex(RuntimeError, "it must be one of"):
+            self.double.fail(self.user, {"operation": "POST /event", "drop_request": True})
 
 
 if __name__ == "__main__":
