@@ -109,13 +109,13 @@ func (a *api) IssueKey(userID string) (testdouble.Key, error) {
 
 // ServeHTTP serves what needs no key, and leaves the rest to the mux.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	setHeaders(w, r)
+	setAPIHeaders(w, r)
 	preflight := r.Method == "OPTIONS" &&
 		r.Header["Origin"] != nil &&
 		r.Header["Access-Control-Request-Method"] != nil
 	switch {
 	case !strings.HasPrefix(r.URL.Path+"/", BasePath+"/"):
-		errOutside.Write(w)
+		errNotAPIPath.Write(w)
 	case preflight:
 		writePreflight(w)
 	default:
@@ -125,21 +125,21 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Header values that are never modified, so all responses share them.
 var (
-	anyOrigin      = []string{"*"}
-	exposedHeaders = []string{"location, idempotency-replayed, retry-after, www-authenticate, x-request-id"}
-	closing        = []string{"close"}
+	anyOrigin       = []string{"*"}
+	exposedHeaders  = []string{"location, idempotency-replayed, retry-after, www-authenticate, x-request-id"}
+	connectionClose = []string{"close"}
 )
 
-// setHeaders sets the headers that every response has.
-func setHeaders(w http.ResponseWriter, r *http.Request) {
+// setAPIHeaders sets the headers that every response has.
+func setAPIHeaders(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	httpapi.SetHeaders(h)
+	httpapi.SetSecurityHeaders(h)
 	h["Access-Control-Allow-Origin"] = anyOrigin
 	h["Access-Control-Expose-Headers"] = exposedHeaders
 	// A request with both a length and chunks may hide a second one behind its body. net/http doesn't show
 	// the length then, nor the chunks of HTTP/1.0, so the connection is closed after any such request.
 	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
-		h["Connection"] = closing
+		h["Connection"] = connectionClose
 	}
 }
 
@@ -178,7 +178,7 @@ func (a *api) getMe(w http.ResponseWriter, r httpapi.Request) error {
 func (a *api) listEvents(w http.ResponseWriter, r httpapi.Request) error {
 	q := httpapi.ReadQuery(r)
 	status := q.OneOf("status", "draft", "published")
-	limit, after := readPage(&q, maxEvents)
+	limit, after := readPagination(&q, maxEvents)
 	if err := q.Err(); err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (a *api) getEvent(w http.ResponseWriter, r httpapi.Request) error {
 
 func (a *api) listGuests(w http.ResponseWriter, r httpapi.Request) error {
 	q := httpapi.ReadQuery(r)
-	limit, after := readPage(&q, maxGuests)
+	limit, after := readPagination(&q, maxGuests)
 	err := q.Err()
 	if err != nil {
 		return err
@@ -279,8 +279,8 @@ func idempotencyKey(h http.Header) (key string, err error) {
 	return key, nil
 }
 
-// readPage returns the limit of a page and the position before it, which is nil for the first page.
-func readPage(q *httpapi.Query, maxLimit int) (limit int, after *jsondb.Position) {
+// readPagination returns the limit of a page and the position before it, which is nil for the first page.
+func readPagination(q *httpapi.Query, maxLimit int) (limit int, after *jsondb.Position) {
 	limit = q.Int("limit", defaultLimit, 1, maxLimit)
 	q.Func("cursor", "must be the next_cursor of a page, unchanged and given once; leave it out to begin",
 		func(value string) bool {
@@ -317,8 +317,8 @@ func parseCursor(cursor string) (p jsondb.Position, ok bool) {
 }
 
 var (
-	errOutside = httpapi.NotFound("there is nothing here; the API is under " + BasePath)
-	errNoEvent = httpapi.NotFound("you host no event with this id or slug; GET " + BasePath +
+	errNotAPIPath = httpapi.NotFound("there is nothing here; the API is under " + BasePath)
+	errNoEvent    = httpapi.NotFound("you host no event with this id or slug; GET " + BasePath +
 		"/events lists yours")
 	errMismatch = httpapi.NewError(422,
 		"this Idempotency-Key was used with another body; use a new key for a new event")
@@ -486,7 +486,7 @@ func withPages(h http.Handler, pages map[string]http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		setHeaders(w, r)
+		setAPIHeaders(w, r)
 		if r.Method != "GET" && r.Method != "HEAD" {
 			httpapi.NewError(405, "this method is not allowed on "+r.URL.Path+"; use GET or HEAD",
 				"Allow", "GET, HEAD").Write(w)

@@ -32,7 +32,7 @@ import (
 const (
 	base     = events.BasePath
 	newEvent = apitest.NewEvent
-	onMayDay = apitest.MayDay
+	onMayDay = apitest.EventTimes
 	asBob    = apitest.AsBob
 	keyless  = apitest.Keyless
 )

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -46,7 +45,7 @@ func Run(
 	ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {
 	c := &command{cli.Program{Environ: environ, Stdin: stdin, Stdout: stdout, Stderr: stderr}}
-	return c.Exit(c.run(ctx, args))
+	return c.ExitStatus(c.run(ctx, args))
 }
 
 // command is one run of eventsd.
@@ -59,21 +58,21 @@ type subcommand struct {
 }
 
 func (c *command) subcommands() []subcommand {
-	o := &operator.Commands{Program: &c.Program, Open: c.openForOperator}
+	o := &operator.CLI{Program: &c.Program, Open: c.openForOperator}
 	return []subcommand{
-		{"serve", "serve the API; also without a subcommand", c.serve},
+		{"serve", "serve the API (also without a subcommand)", c.serve},
 		{"demo", "serve a built-in example from memory", c.demo},
 		{"double", "serve a test double, alone or while a command runs", c.double},
-		{"key issue", "create an API key for a user and print it", o.KeyIssue},
-		{"key list", "list the keys, without their secrets", o.KeyList},
-		{"key revoke", "revoke a key", o.KeyRevoke},
-		{"apply", "put an array of records into the store, all or none", o.Apply},
-		{"dump", "print the store as an array of records", o.Dump},
-		{"status", "print what the running server holds", o.Status},
-		{"check", "read the data file and report what is in it", c.check},
-		{"health", "exit with 0 if the server at an address is healthy", o.Health},
+		{"key issue", "create an API key and print it", o.KeyIssue},
+		{"key list", "list all API keys", o.KeyList},
+		{"key revoke", "revoke an API key", o.KeyRevoke},
+		{"apply", "add, change or delete records", o.Apply},
+		{"dump", "print all records, for a backup", o.Dump},
+		{"status", "print the state of the running server", o.Status},
+		{"check", "check the data file", c.check},
+		{"health", "exit with 0 if a server is healthy", o.Health},
 		{"version", "print the version", c.version},
-		{"help", "explain eventsd or a subcommand", c.help},
+		{"help", "explain a subcommand", c.help},
 	}
 }
 
@@ -98,7 +97,7 @@ func (c *command) run(ctx context.Context, args []string) error {
 		}
 	}
 	if args[0] == "key" {
-		return cli.Usagef("key must be followed by issue, list or revoke; see eventsd help")
+		return cli.Usagef("want key issue, key list or key revoke; see eventsd help")
 	}
 	return cli.Usagef("unknown subcommand %q; see eventsd help", args[0])
 }
@@ -116,41 +115,41 @@ func (c *command) help(ctx context.Context, args []string) error {
 	if name != "" && !strings.HasPrefix(name, "-") {
 		return cli.Usagef("unknown subcommand %q; see eventsd help", name)
 	}
-	return c.Printf("eventsd serves the public REST API of an events networking service.\n\n"+
-		"Usage: eventsd [SUBCOMMAND] [FLAGS]\n\n%s\nSee eventsd help SUBCOMMAND for its flags.\n", list)
+	return c.Printf("eventsd serves an API for events and guest lists, from one data file or as a test double.\n\n"+
+		"Usage: eventsd [SUBCOMMAND] [FLAGS]\n\n%s\n"+
+		"Run eventsd help SUBCOMMAND for its flags and an example.\n", list)
 }
 
 // serverFlags are the flags of a server.
 type serverFlags struct {
-	*flag.FlagSet
-	addr, log *string
-	verbose   *bool
+	*cli.Flags
+	addr, logFormat *string
+	verbose         *bool
 
 	// The flags below are nil if the store is built in.
 	seed, apiKey, newEventStatus *string
 }
 
-func newServerFlags(subcommand, addr string) *serverFlags {
-	f := &serverFlags{FlagSet: cli.NewFlags(subcommand)}
-	f.addr = f.String("addr", addr, "`HOST:PORT` to listen on; port 0 is any free port")
-	f.log = cli.OneOf(f.FlagSet, "log", "`FORMAT` of the log on stderr: text or json", "text", "json")
+func newServerFlags(subcommand, addr string, help cli.Help) *serverFlags {
+	f := &serverFlags{Flags: cli.NewFlags(subcommand, help)}
+	f.addr = f.String("addr", addr, "listen on `HOST:PORT`; port 0 is any free port")
+	f.logFormat = cli.OneOf(f.Flags, "log", "log `FORMAT`: text or json", "text", "json")
 	f.verbose = f.Bool("v", false, "log every request")
 	return f
 }
 
-func newStoreFlags(subcommand, addr string) *serverFlags {
-	f := newServerFlags(subcommand, addr)
-	f.seed = f.String("seed", "", "`FILE` with an array of records for an empty store, or - for stdin")
-	f.apiKey = f.String("api-key", "", "`SECRET` of the first key")
-	f.newEventStatus = cli.OneOf(f.FlagSet, "new-event-status",
-		"`STATUS` of new events: draft or published", "published", "draft")
+func newStoreFlags(subcommand, addr string, help cli.Help) *serverFlags {
+	f := newServerFlags(subcommand, addr, help)
+	f.seed = f.String("seed", "", "fill an empty store with the records in `FILE`, or - for stdin")
+	f.apiKey = f.String("api-key", "", "`SECRET` of the first API key")
+	f.newEventStatus = cli.OneOf(f.Flags, "new-event-status",
+		"`STATUS` of new events: published or draft", "published", "draft")
 	return f
 }
 
-// parse parses the flags of a server. Operands are those of [cli.Program.Parse].
-func (c *command) parse(flags *serverFlags, operands string, args []string) error {
-	err := c.ParseEnv(flags.FlagSet, operands, args)
-	if err != nil || !cli.Given(flags.FlagSet, "api-key") {
+func (c *command) parse(flags *serverFlags, args []string) error {
+	err := c.ParseEnv(flags.Flags, args)
+	if err != nil || !cli.IsSet(flags.Flags, "api-key") {
 		return err
 	}
 	problem := secretRule(*flags.apiKey)
@@ -165,7 +164,7 @@ func (c *command) newLogger(flags *serverFlags) *slog.Logger {
 	if *flags.verbose {
 		options.Level = slog.LevelDebug
 	}
-	if *flags.log == "json" {
+	if *flags.logFormat == "json" {
 		return slog.New(slog.NewJSONHandler(c.Stderr, options))
 	}
 	return slog.New(slog.NewTextHandler(c.Stderr, options))
@@ -173,11 +172,14 @@ func (c *command) newLogger(flags *serverFlags) *slog.Logger {
 
 // serve serves the store in a data file, or one in memory.
 func (c *command) serve(ctx context.Context, args []string) error {
-	flags := newStoreFlags("serve", defaultAddr)
-	data := cli.DataFlag(flags.FlagSet)
+	flags := newStoreFlags("serve", defaultAddr, cli.Help{
+		Purpose: "Serve the API from a data file, or from memory. The first start creates the file and a key.",
+		Example: "serve another file on another port\n  eventsd serve -addr 127.0.0.1:9000 -data other.json",
+	})
+	data := cli.DataFlag(flags.Flags)
 	memory := flags.Bool("memory", false, "keep everything in memory, without a data file")
-	createKey := flags.Bool("first-key", true, "if the store has no key, create one and print it")
-	if err := c.parse(flags, "", args); err != nil {
+	createKey := flags.Bool("first-key", true, "create an API key if there is none, and print it")
+	if err := c.parse(flags, args); err != nil {
 		return err
 	}
 	listener, err := cli.Listen(*flags.addr) // first: a server that can't serve creates no key
@@ -227,8 +229,13 @@ var demoSeed []byte
 
 // demo serves the built-in example.
 func (c *command) demo(ctx context.Context, args []string) error {
-	flags := newServerFlags("demo", defaultAddr)
-	if err := c.parse(flags, "", args); err != nil {
+	flags := newServerFlags("demo", defaultAddr, cli.Help{
+		Purpose: "Serve a built-in example from memory. Its keys are svc_live_demo and svc_live_demo_2.",
+		Example: "fetch an event from a running demo\n" +
+			"  curl -H 'x-service-api-key: svc_live_demo' " +
+			"http://127.0.0.1:8080/api/public/v1/events/analytical-engines",
+	})
+	if err := c.parse(flags, args); err != nil {
 		return err
 	}
 	listener, err := cli.Listen(*flags.addr)
@@ -263,7 +270,7 @@ func (c *command) serveStore(
 	if verbose {
 		handler = httpapi.LogRequests(handler, logger, store.authenticate)
 	}
-	servers := []*httpapi.Server{newServer(listener, handler, logger)}
+	servers := []*httpapi.BoundServer{newServer(listener, handler, logger)}
 	root := cli.BaseURL(listener.Addr().String(), "localhost")
 	a.baseURL = root + BasePath
 	path := store.db.Path()
@@ -284,7 +291,7 @@ func (c *command) serveStore(
 		"reference: " + root + "/\n" +
 		`ready: curl -H "x-service-api-key: ` + cmp.Or(key, "<API_KEY>") + `" ` +
 		"'" + root + BasePath + "/events'\n"
-	ctx, stop := cli.UntilSignal(ctx)
+	ctx, stop := cli.NotifyStop(ctx)
 	defer stop()
 	logger.Info("ready", "version", buildVersion(), "bytes", store.db.Stats().Bytes)
 	err := c.Printf("%s", lines)
@@ -301,24 +308,29 @@ func (c *command) serveStore(
 
 // double serves a test double, alone or while a command runs.
 func (c *command) double(ctx context.Context, args []string) error {
-	flags := newStoreFlags("double", "127.0.0.1:0")
+	flags := newStoreFlags("double", "127.0.0.1:0", cli.Help{
+		Purpose: "Serve a test double, alone or while a command runs. The command finds it in\n" +
+			"EVENTS_BASE_URL, EVENTS_API_KEY and EVENTS_CONTROL_URL.",
+		Operands: "[-- COMMAND ARGS]",
+		Example:  "test a client\n  eventsd double -- npm test",
+	})
 	var start time.Time
-	flags.TextVar(&start, "time", testdouble.DefaultStart, "initial `TIME` of the clock")
+	flags.TextVar(&start, "time", testdouble.DefaultStart, "start the clock at `TIME`")
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")
 	problems := &testdouble.Problems{}
 	flags.BoolVar(&problems.AllowUnknownRoutes, "allow-unknown-routes", false,
-		"let the command request routes that the API doesn't have")
+		"accept requests to routes that don't exist")
 	flags.BoolVar(&problems.AllowUnusedFaults, "allow-unused-faults", false,
-		"let the command leave faults that never applied")
-	if err := c.parse(flags, "[-- COMMAND ARGS]", args); err != nil {
+		"accept faults that never applied")
+	if err := c.parse(flags, args); err != nil {
 		return err
 	}
 	child := flags.Args()
 	switch {
 	case slices.Contains(args[:len(args)-len(child)], "--") != (len(child) > 0):
-		return cli.Usagef("double needs a command after --, as in eventsd double -- npm test, or neither")
+		return cli.Usagef(`put the command after "--": eventsd double -- npm test`)
 	case *untilEOF && (len(child) > 0 || *flags.seed == "-"):
-		return cli.Usagef("-until-eof excludes a command and -seed -: stdin is theirs")
+		return cli.Usagef("-until-eof can't be combined with a command or -seed -: both read stdin")
 	}
 	listener, err := cli.Listen(*flags.addr)
 	if err != nil {
@@ -351,7 +363,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 			"EVENTS_API_KEY="+d.key,
 			"EVENTS_CONTROL_URL="+control)
 	}
-	ctx, stop := cli.UntilSignal(ctx)
+	ctx, stop := cli.NotifyStop(ctx)
 	defer stop()
 	if *untilEOF {
 		go func() {
@@ -455,7 +467,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 // serveChild serves a double while a command runs, and ends with the status of the command. If the command
 // succeeded but there are problems, the status is 1.
 func (c *command) serveChild(
-	ctx context.Context, s *httpapi.Server, d *doubleServer, child []string, variables ...string,
+	ctx context.Context, s *httpapi.BoundServer, d *doubleServer, child []string, variables ...string,
 ) error {
 	serving, stop := context.WithCancel(ctx)
 	ended := make(chan error)
@@ -474,7 +486,7 @@ func (c *command) serveChild(
 		testdouble.UnusedFault:  "-allow-unused-faults",
 	}
 	for _, p := range problems {
-		c.Notify("%s: %s; %s lets it pass", p.Kind, p.Text, flags[p.Kind])
+		c.Messagef("%s: %s; %s lets it pass", p.Kind, p.Text, flags[p.Kind])
 	}
 	if status == 0 && len(problems) > 0 {
 		status = 1
@@ -482,17 +494,17 @@ func (c *command) serveChild(
 	return &cli.ExitError{Status: status}
 }
 
-func newServer(l net.Listener, h http.Handler, logger *slog.Logger) *httpapi.Server {
+func newServer(l net.Listener, h http.Handler, logger *slog.Logger) *httpapi.BoundServer {
 	s := httpapi.NewServer(h)
 	s.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
-	return &httpapi.Server{Server: s, Listener: l}
+	return &httpapi.BoundServer{Server: s, Listener: l}
 }
 
 // openForOperator opens a data file for the operator's subcommands.
 func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) {
 	_, err := os.Stat(data)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: give the -data of a server; its first startup creates the file", err)
+		return nil, nil, fmt.Errorf("%w: check -data, or start the server once to create the file", err)
 	}
 	options := &slog.HandlerOptions{Level: slog.LevelWarn}
 	store, err := Open(data, &Config{
@@ -507,9 +519,13 @@ func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) 
 
 // check reads the data file and prints what is in it.
 func (c *command) check(_ context.Context, args []string) error {
-	flags := cli.NewFlags("check")
+	flags := cli.NewFlags("check", cli.Help{
+		Purpose: "Check the data file and print what is in it. This changes nothing, and it works while a\n" +
+			"server is running.",
+		Example: "check a copy\n  eventsd check -data copy.json",
+	})
 	data := cli.DataFlag(flags)
-	if err := c.Parse(flags, "", args); err != nil {
+	if err := c.Parse(flags, args); err != nil {
 		return err
 	}
 	r, err := jsondb.Check(*data, newStore(nil).options())
@@ -535,7 +551,8 @@ func buildVersion() string {
 }
 
 func (c *command) version(_ context.Context, args []string) error {
-	if err := c.Parse(cli.NewFlags("version"), "", args); err != nil {
+	flags := cli.NewFlags("version", cli.Help{Purpose: "Print the version of eventsd and of its data files."})
+	if err := c.Parse(flags, args); err != nil {
 		return err
 	}
 	return c.Printf("eventsd %s %s %s/%s\nformat: %s\n",

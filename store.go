@@ -142,15 +142,15 @@ var secretRule = schema.Match(httpapi.KeyPrefix+`[A-Za-z0-9._~-]{1,246}`,
 	"must be "+httpapi.KeyPrefix+" and 1 to 246 of A-Z a-z 0-9 . _ ~ -")
 
 var (
-	userSchema = schema.Of(User{}, nil)
-	keySchema  = schema.Of(Key{}, schema.Rules{
+	userSchema = schema.For(User{}, nil)
+	keySchema  = schema.For(Key{}, schema.Rules{
 		"secret": secretRule,
 		"digest": schema.Match(`[0-9a-f]{64}`, "must be a SHA-256 as 64 hexadecimal digits in lower case"),
 		"hint":   schema.Match(`[!-~]{4}`, "must be the last four characters of the secret, visible ASCII"),
 	})
-	eventSchema = schema.Of(Event{}, nil)
-	guestSchema = schema.Of(Guest{}, nil)
-	refSchema   = schema.Of(Ref{}, nil)
+	eventSchema = schema.For(Event{}, nil)
+	guestSchema = schema.For(Guest{}, nil)
+	refSchema   = schema.For(Ref{}, nil)
 )
 
 // These functions return the unique keys of rows. An event's unique key is its slug. The other keys contain a
@@ -638,7 +638,7 @@ func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (problems []string) {
 // can be applied twice.
 func applyDelete(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	var ref Ref
-	problems = refSchema.Decode(&ref, v, schema.New).All()
+	problems = refSchema.Decode(&ref, v, schema.Create).All()
 	if problems != nil {
 		return problems
 	}
@@ -674,7 +674,7 @@ func decode(row *jsondb.Row, object any) {
 
 func modeOf(old *jsondb.Row) schema.Mode {
 	if old == nil {
-		return schema.New
+		return schema.Create
 	}
 	return schema.Merge
 }

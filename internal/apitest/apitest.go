@@ -46,11 +46,11 @@ const Seed = `[
 	"created_at":"2026-04-03T00:00:00Z"}}
 ]`
 
-// MayDay has the fields of an event that a create needs in addition to a title.
-const MayDay = `"start_at":"2027-05-01T18:00:00Z","end_at":"2027-05-01T20:00:00Z"`
+// EventTimes has the fields of an event that a create needs in addition to a title.
+const EventTimes = `"start_at":"2027-05-01T18:00:00Z","end_at":"2027-05-01T20:00:00Z"`
 
 // NewEvent is the body of a create.
-const NewEvent = `{"title":"Launch",` + MayDay + `}`
+const NewEvent = `{"title":"Launch",` + EventTimes + `}`
 
 const (
 	AsBob   = "x-service-api-key: svc_live_bob"

@@ -327,7 +327,7 @@ func typeOf(value any) string {
 
 var formats = map[string]func(string) bool{
 	"date-time": isDateTime,
-	"uri":       strict.URL,
+	"uri":       strict.IsURL,
 }
 
 // isDateTime reports whether s is a date-time of RFC 3339. The server also accepts shorter forms, and not all
@@ -335,7 +335,7 @@ var formats = map[string]func(string) bool{
 func isDateTime(s string) bool {
 	_, err := time.Parse(time.RFC3339, strings.ToUpper(s))
 	if err != nil {
-		_, err = strict.Time(s)
+		_, err = strict.ParseTime(s)
 	}
 	return err == nil && matches(`^.{10}[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):\d\d)$`, s)
 }

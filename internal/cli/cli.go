@@ -31,14 +31,14 @@ func (e *ExitError) Error() string { return e.Message }
 // Usagef returns an error with status 2, for wrong arguments. It formats like [fmt.Sprintf].
 func Usagef(format string, args ...any) error { return &ExitError{2, fmt.Sprintf(format, args...)} }
 
-// Exit returns the exit status for an error, and prints its message as one line on stderr. The status is 0 if
+// ExitStatus returns the exit status for an error, and prints its message as one line on stderr. The status is 0 if
 // err is nil or [flag.ErrHelp], the Status of an [ExitError], or 1.
-func (p *Program) Exit(err error) int {
+func (p *Program) ExitStatus(err error) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
 	if err.Error() != "" {
-		p.Notify("%v", err)
+		p.Messagef("%v", err)
 	}
 	exit, ok := errors.AsType[*ExitError](err)
 	if ok {
@@ -53,8 +53,8 @@ func (p *Program) Printf(format string, args ...any) error {
 	return err
 }
 
-// Notify prints a message as one line on stderr, after the name of the program.
-func (p *Program) Notify(format string, args ...any) {
+// Messagef prints a message as one line on stderr, after the name of the program.
+func (p *Program) Messagef(format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
 	fmt.Fprintf(p.Stderr, "eventsd: %s\n", Printable(text))
 }

@@ -37,11 +37,11 @@ func TestExit(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var stderr bytes.Buffer
 			p := &Program{Stderr: &stderr}
-			if got := p.Exit(tt.err); got != tt.status {
-				t.Errorf("Exit(%v): got %d, want %d", tt.err, got, tt.status)
+			if got := p.ExitStatus(tt.err); got != tt.status {
+				t.Errorf("ExitStatus(%v): got %d, want %d", tt.err, got, tt.status)
 			}
 			if got := stderr.String(); got != tt.stderr {
-				t.Errorf("Exit(%v): stderr: got %q, want %q", tt.err, got, tt.stderr)
+				t.Errorf("ExitStatus(%v): stderr: got %q, want %q", tt.err, got, tt.stderr)
 			}
 		})
 	}
@@ -84,16 +84,16 @@ func TestFlags(t *testing.T) {
 			`invalid boolean value "x" for -dry-run: parse error; see eventsd help run`},
 		{"unknown flag", nil, []string{"-port", "80"},
 			"flag provided but not defined: -port; see eventsd help run"},
-		{"operand", nil, []string{"secret"}, "nothing may follow the flags of run; see eventsd help run"},
+		{"operand", nil, []string{"secret"}, "run takes no arguments after its flags; see eventsd help run"},
 		{"operand after --", nil, []string{"--", "secret"},
-			"nothing may follow the flags of run; see eventsd help run"},
+			"run takes no arguments after its flags; see eventsd help run"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := &Program{Environ: tt.environ}
-			flags := NewFlags("run")
+			flags := NewFlags("run", Help{})
 			addr := flags.String("addr", ":80", "`HOST:PORT` to listen on")
 			dryRun := flags.Bool("dry-run", false, "change nothing")
-			err := p.ParseEnv(flags, "", tt.args)
+			err := p.ParseEnv(flags, tt.args)
 			got := fmt.Sprintf("addr=%s dry-run=%v", *addr, *dryRun)
 			if err != nil {
 				got = err.Error()
@@ -128,9 +128,9 @@ func TestOneOf(t *testing.T) {
 			`invalid value "xml" for flag -log: must be text or json; see eventsd help run`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			flags := NewFlags("run")
+			flags := NewFlags("run", Help{})
 			log := OneOf(flags, "log", "`FORMAT`", "text", "json")
-			err := new(Program).Parse(flags, "", tt.args)
+			err := new(Program).Parse(flags, tt.args)
 			got := *log
 			if err != nil {
 				got = err.Error()
@@ -144,28 +144,40 @@ func TestOneOf(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	const help = `Usage: eventsd key show [FLAGS] [ID]
-  -addr HOST:PORT
-    	HOST:PORT to listen on (default ":80")
+
+Show a key.
+
+  -addr HOST:PORT   listen on HOST:PORT (default :80)
+  -data FILE        data FILE (default events.json)
+  -v                log every request
+
+ENVIRONMENT
+
+Example: show one
+  eventsd key show key_1
 `
-	const env = "\nFlags that aren't given are read from the environment: -addr from EVENTSD_ADDR.\n"
 	var stdout bytes.Buffer
 	p := &Program{Stdout: &stdout}
 	for _, tt := range []struct {
 		name  string
-		parse func(flags *flag.FlagSet, operands string, args []string) error
+		parse func(*Flags, []string) error
 		want  string
 	}{
-		{"Parse", p.Parse, help},
-		{"ParseEnv", p.ParseEnv, help + env},
+		{"Parse", p.Parse, "Environment variable: EVENTSD_DATA for -data."},
+		{"ParseEnv", p.ParseEnv, "Flags also have environment variables: EVENTSD_ADDR for -addr."},
 	} {
 		stdout.Reset()
-		flags := NewFlags("key show")
-		flags.String("addr", ":80", "`HOST:PORT` to listen on")
-		if err := tt.parse(flags, "[ID]", []string{"-h"}); err != flag.ErrHelp {
+		flags := NewFlags("key show", Help{
+			Purpose: "Show a key.", Operands: "[ID]", Example: "show one\n  eventsd key show key_1",
+		})
+		flags.String("addr", ":80", "listen on `HOST:PORT`")
+		flags.Bool("v", false, "log every request")
+		DataFlag(flags)
+		if err := tt.parse(flags, []string{"-h"}); err != flag.ErrHelp {
 			t.Errorf("%s(-h): got %v, want %v", tt.name, err, flag.ErrHelp)
 		}
-		if got := stdout.String(); got != tt.want {
-			t.Errorf("%s(-h): stdout: got\n%s\nwant\n%s", tt.name, got, tt.want)
+		if got, want := stdout.String(), strings.Replace(help, "ENVIRONMENT", tt.want, 1); got != want {
+			t.Errorf("%s(-h): stdout: got\n%s\nwant\n%s", tt.name, got, want)
 		}
 	}
 }

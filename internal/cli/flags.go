@@ -7,49 +7,54 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"text/tabwriter"
 )
 
-// NewFlags returns the flags of a subcommand, for [Program.Parse].
-func NewFlags(subcommand string) *flag.FlagSet {
+// Help explains a subcommand.
+type Help struct {
+	Purpose  string
+	Operands string // after the flags, as in "[FILE | -]"; empty if there are none
+	Example  string // one or two lines
+}
+
+// Flags are the flags of a subcommand.
+type Flags struct {
+	*flag.FlagSet
+	help Help
+}
+
+// NewFlags creates the flags of a subcommand.
+func NewFlags(subcommand string, help Help) *Flags {
 	flags := flag.NewFlagSet(subcommand, flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // Exit prints errors
+	flags.SetOutput(io.Discard) // ExitStatus prints errors
 	flags.Usage = func() {}     // Parse prints the help
-	return flags
+	return &Flags{flags, help}
 }
 
-// Parse parses the arguments of a subcommand. Operands describe the arguments that may follow the flags, as
-// in "[FILE|-]". If empty, there may be none. A flag -data that isn't given is read from the environment. For
-// -h, Parse prints the flags and returns [flag.ErrHelp].
-func (p *Program) Parse(flags *flag.FlagSet, operands string, args []string) error {
-	return p.parse(flags, operands, args, "data")
+// Parse parses the arguments of a subcommand. If -data is missing, it is read from the environment. For -h,
+// Parse prints the help and returns [flag.ErrHelp].
+func (p *Program) Parse(flags *Flags, args []string) error {
+	return p.parse(flags, args, "data")
 }
 
-// ParseEnv parses the arguments like Parse, and reads all flags that aren't given from the environment.
-func (p *Program) ParseEnv(flags *flag.FlagSet, operands string, args []string) error {
+// ParseEnv is like Parse, but reads all missing flags from the environment.
+func (p *Program) ParseEnv(flags *Flags, args []string) error {
 	var names []string
 	flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
-	err := p.parse(flags, operands, args, names...)
-	if errors.Is(err, flag.ErrHelp) {
-		io.WriteString(p.Stdout,
-			"\nFlags that aren't given are read from the environment: -addr from EVENTSD_ADDR.\n")
-	}
-	return err
+	return p.parse(flags, args, names...)
 }
 
-// parse parses the arguments. Flags with these names that aren't given are read from the environment.
-func (p *Program) parse(flags *flag.FlagSet, operands string, args []string, names ...string) error {
+// parse parses the arguments. It reads missing flags with these names from the environment.
+func (p *Program) parse(flags *Flags, args []string, names ...string) error {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		usage := strings.TrimSpace("Usage: eventsd " + flags.Name() + " [FLAGS] " + operands)
-		fmt.Fprintln(p.Stdout, usage)
-		flags.SetOutput(p.Stdout)
-		flags.PrintDefaults()
+		p.printHelp(flags, names)
 		return err
 	case err != nil:
 		return Usagef("%v; see eventsd help %s", err, flags.Name())
-	case operands == "" && flags.NArg() > 0: // not repeated, because it may be a secret
-		return Usagef("nothing may follow the flags of %s; see eventsd help %[1]s", flags.Name())
+	case flags.help.Operands == "" && flags.NArg() > 0: // don't print the arguments: one may be a secret
+		return Usagef("%s takes no arguments after its flags; see eventsd help %[1]s", flags.Name())
 	}
 	empty := ""
 	flags.Visit(func(f *flag.Flag) {
@@ -62,20 +67,62 @@ func (p *Program) parse(flags *flag.FlagSet, operands string, args []string, nam
 		return Usagef("-%s is empty: give it a value, or leave it out", empty)
 	}
 	for _, name := range names {
-		variable := "EVENTSD_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		value := p.Getenv(variable)
-		if value == "" || Given(flags, name) || flags.Lookup(name) == nil {
+		value := p.Getenv(variable(name))
+		if value == "" || IsSet(flags, name) || flags.Lookup(name) == nil {
 			continue
 		}
 		err := flags.Set(name, value)
 		if err != nil {
-			return Usagef("invalid value %q of %s: %v", value, variable, err)
+			return Usagef("invalid value %q of %s: %v", value, variable(name), err)
 		}
 	}
 	return nil
 }
 
-// Getenv returns the value of a variable, or "". If there are several, the last counts, as for a process.
+// variable returns the environment variable of a flag.
+func variable(name string) string {
+	return "EVENTSD_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// printHelp prints the help of a subcommand. The flags with these names have environment variables.
+func (p *Program) printHelp(flags *Flags, names []string) {
+	usage := "eventsd " + flags.Name()
+	table := ""
+	example := "" // variable of a flag
+	flags.VisitAll(func(f *flag.Flag) {
+		value, text := flag.UnquoteUsage(f)
+		if f.DefValue != "" && f.DefValue != "false" {
+			text += " (default " + f.DefValue + ")"
+		}
+		table += strings.TrimRight("  -"+f.Name+" "+value, " ") + "\t" + text + "\n"
+		if example == "" && slices.Contains(names, f.Name) {
+			example = fmt.Sprintf("%s for -%s", variable(f.Name), f.Name)
+		}
+	})
+	if table != "" {
+		usage += " [FLAGS]"
+	}
+	usage = strings.TrimSpace(usage + " " + flags.help.Operands)
+	fmt.Fprintf(p.Stdout, "Usage: %s\n\n%s\n", usage, flags.help.Purpose)
+	if table != "" {
+		io.WriteString(p.Stdout, "\n")
+		w := tabwriter.NewWriter(p.Stdout, 0, 0, 3, ' ', 0)
+		io.WriteString(w, table)
+		w.Flush()
+	}
+	switch {
+	case len(names) > 1:
+		fmt.Fprintf(p.Stdout, "\nFlags also have environment variables: %s.\n", example)
+	case example != "":
+		fmt.Fprintf(p.Stdout, "\nEnvironment variable: %s.\n", example)
+	}
+	if flags.help.Example != "" {
+		fmt.Fprintf(p.Stdout, "\nExample: %s\n", flags.help.Example)
+	}
+}
+
+// Getenv returns the value of a variable, or "". If a variable is set twice, the last value counts, as it does
+// for a process.
 func (p *Program) Getenv(name string) string {
 	for _, variable := range slices.Backward(p.Environ) {
 		value, found := strings.CutPrefix(variable, name+"=")
@@ -86,19 +133,19 @@ func (p *Program) Getenv(name string) string {
 	return ""
 }
 
-// Given reports whether a flag was set, even to its default.
-func Given(flags *flag.FlagSet, name string) (given bool) {
-	flags.Visit(func(f *flag.Flag) { given = given || f.Name == name })
-	return given
+// IsSet reports whether a flag was set, even to its default.
+func IsSet(flags *Flags, name string) (set bool) {
+	flags.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	return set
 }
 
-// DataFlag declares -data, the path of the data file.
-func DataFlag(flags *flag.FlagSet) *string {
-	return flags.String("data", "events.json", "the data `FILE`")
+// DataFlag adds the flag -data, the path of the data file.
+func DataFlag(flags *Flags) *string {
+	return flags.String("data", "events.json", "data `FILE`")
 }
 
-// OneOf declares a flag whose value must be one of the words. The first is the default.
-func OneOf(flags *flag.FlagSet, name, usage string, words ...string) *string {
+// OneOf adds a flag whose value must be one of the words. The first one is the default.
+func OneOf(flags *Flags, name, usage string, words ...string) *string {
 	word := words[0]
 	flags.Func(name, usage+" (default "+word+")", func(value string) error {
 		if !slices.Contains(words, value) {

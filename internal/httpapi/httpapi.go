@@ -82,8 +82,8 @@ var (
 	noSniff  = []string{"nosniff"}
 )
 
-// SetHeaders sets the headers that every response has. A [Mux] calls it.
-func SetHeaders(h http.Header) {
+// SetSecurityHeaders sets the headers that every response has. A [Mux] calls it.
+func SetSecurityHeaders(h http.Header) {
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
 }
@@ -146,8 +146,8 @@ func StartStream(w http.ResponseWriter) {
 	w.WriteHeader(200)
 }
 
-// started reports whether a response has started: the functions above set its Content-Type.
-func started(w http.ResponseWriter) bool { return w.Header()["Content-Type"] != nil }
+// responseStarted reports whether a response has started: the functions above set its Content-Type.
+func responseStarted(w http.ResponseWriter) bool { return w.Header()["Content-Type"] != nil }
 
 // NewServer returns a server with the limits of all servers of this program.
 func NewServer(h http.Handler) *http.Server {

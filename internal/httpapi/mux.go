@@ -99,7 +99,7 @@ func (m *Mux) Operations() []string {
 
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer m.recoverPanic(w, r)
-	SetHeaders(w.Header())
+	SetSecurityHeaders(w.Header())
 	if !isCanonical(r.URL) {
 		m.serveUnknown(w, r, "")
 		return
@@ -201,7 +201,7 @@ func (m *Mux) writeError(w http.ResponseWriter, r *http.Request, err error) {
 		e = NewError(500, "something went wrong on our side; try again, and give the operator the "+
 			"X-Request-Id if it happens again", "X-Request-Id", id)
 	}
-	if started(w) {
+	if responseStarted(w) {
 		panic(http.ErrAbortHandler)
 	}
 	e.Write(w)

@@ -15,10 +15,10 @@ var apiKey = regexp.MustCompile(KeyPrefix + `([A-Za-z0-9._~-]+)`)
 // fewer if it is short. It doesn't find keys that are encoded in any way.
 func Redact(s string) string {
 	return apiKey.ReplaceAllStringFunc(s, func(key string) string {
-		return cut(strings.TrimPrefix(key, KeyPrefix))
+		return keyEnd(strings.TrimPrefix(key, KeyPrefix))
 	})
 }
 
-// cut cuts a key to its last four characters. It keeps fewer if the key has fewer than eight,
+// keyEnd shortens a key to its last four characters. It keeps fewer if the key has fewer than eight,
 // because four would be most of it.
-func cut(key string) string { return "…" + key[min(len(key), max(4, len(key)-4)):] }
+func keyEnd(key string) string { return "…" + key[min(len(key), max(4, len(key)-4)):] }

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// A Server is an HTTP server with its listener.
-type Server struct {
+// A BoundServer is an HTTP server with its listener.
+type BoundServer struct {
 	*http.Server
 	Listener net.Listener
 }
 
 // Serve runs servers until ctx is done or a server fails, and returns that failure. Requests in flight then
 // have the drain time to finish, and their connections are closed after that.
-func Serve(ctx context.Context, drain time.Duration, servers ...*Server) error {
+func Serve(ctx context.Context, drain time.Duration, servers ...*BoundServer) error {
 	failed := make(chan error, len(servers))
 	var serving sync.WaitGroup
 	for _, s := range servers {

@@ -78,10 +78,10 @@ func TestServeDrains(t *testing.T) {
 				l.checkClosed(t)
 			}
 		}
-		var servers []*Server
+		var servers []*BoundServer
 		responses := make([]chan error, 2)
 		for i, handle := range []http.HandlerFunc{endless, slow} {
-			servers = append(servers, &Server{NewServer(handle), listeners[i]})
+			servers = append(servers, &BoundServer{NewServer(handle), listeners[i]})
 			responses[i] = make(chan error, 1)
 			go func() { responses[i] <- listeners[i].get() }()
 		}
@@ -112,8 +112,8 @@ func TestServeFails(t *testing.T) {
 	}
 	broken.Close()
 	err = Serve(t.Context(), 0,
-		&Server{NewServer(http.NotFoundHandler()), working},
-		&Server{NewServer(http.NotFoundHandler()), broken})
+		&BoundServer{NewServer(http.NotFoundHandler()), working},
+		&BoundServer{NewServer(http.NotFoundHandler()), broken})
 	if !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Serve: got %v, want %v", err, net.ErrClosed)
 	}

@@ -19,7 +19,7 @@ var errNoServer = errors.New("no server can be reached")
 
 // call sends a request to the server of a data file, and writes the body of the response to w. If no server
 // is running, it opens the file and serves its routes to itself.
-func (c *Commands) call(ctx context.Context, data, method, path string, body io.Reader, w io.Writer) error {
+func (c *CLI) call(ctx context.Context, data, method, path string, body io.Reader, w io.Writer) error {
 	conn, err := dialSocket(data)
 	if err == nil {
 		return exchange(ctx, conn, method, path, body, w)
@@ -49,7 +49,7 @@ func (c *Commands) call(ctx context.Context, data, method, path string, body io.
 }
 
 // callJSON sends a request like call, decodes the JSON in the response into a value and returns its text.
-func (c *Commands) callJSON(
+func (c *CLI) callJSON(
 	ctx context.Context, data, method, path string, body io.Reader, value any,
 ) (text []byte, err error) {
 	var response bytes.Buffer

@@ -30,8 +30,8 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// Commands are the operator's subcommands. The methods take the arguments after the name of the subcommand.
-type Commands struct {
+// CLI are the operator's subcommands. The methods take the arguments after the name of the subcommand.
+type CLI struct {
 	*cli.Program
 
 	// Open opens a data file, which must exist, and returns the handler of its routes. The handler must be
@@ -40,18 +40,22 @@ type Commands struct {
 }
 
 // KeyIssue creates a key for a user and prints its secret.
-func (c *Commands) KeyIssue(ctx context.Context, args []string) error {
-	flags := cli.NewFlags("key issue")
+func (c *CLI) KeyIssue(ctx context.Context, args []string) error {
+	flags := cli.NewFlags("key issue", cli.Help{
+		Purpose: "Create an API key for a user and print its secret, which isn't shown again.",
+		Example: "a key for a new user\n" +
+			"  eventsd key issue -name 'Ada Lovelace' -email ada@example.com",
+	})
 	data := cli.DataFlag(flags)
-	email := flags.String("email", "", "`EMAIL` of the user, who is created if there is none")
+	email := flags.String("email", "", "`EMAIL` of the user; creates the user if there is none")
 	name := flags.String("name", "", "`NAME` of a new user")
-	user := flags.String("user", "", "`ID` of an existing user, instead of an email")
-	asJSON := flags.Bool("json", false, `print {"id","key","user"}`)
-	if err := c.Parse(flags, "", args); err != nil {
+	user := flags.String("user", "", "`ID` of an existing user, instead of -email")
+	asJSON := flags.Bool("json", false, `print {"id","key","user"} as JSON`)
+	if err := c.Parse(flags, args); err != nil {
 		return err
 	}
 	if *user == "" && *email == "" {
-		return cli.Usagef("key issue needs -user ID, or -email EMAIL and, for a new user, -name NAME")
+		return cli.Usagef("want a user: -email EMAIL with -name NAME for a new user, or -user ID")
 	}
 	request := strict.Encode(map[string]string{"user_id": *user, "email": *email, "name": *name})
 	var issued struct{ ID, Key, User string }
@@ -59,7 +63,7 @@ func (c *Commands) KeyIssue(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	c.Notify("issued %s for %s; the secret is shown only this once", issued.ID, issued.User)
+	c.Messagef("issued %s for %s; the secret is shown only this once", issued.ID, issued.User)
 	if *asJSON {
 		return c.printJSON(text)
 	}
@@ -67,11 +71,14 @@ func (c *Commands) KeyIssue(ctx context.Context, args []string) error {
 }
 
 // KeyList prints all keys.
-func (c *Commands) KeyList(ctx context.Context, args []string) error {
-	flags := cli.NewFlags("key list")
+func (c *CLI) KeyList(ctx context.Context, args []string) error {
+	flags := cli.NewFlags("key list", cli.Help{
+		Purpose: "List all API keys with their users. Secrets aren't stored, so they can't be listed.",
+		Example: "the keys of a user\n  eventsd key list | grep ada@example.com",
+	})
 	data := cli.DataFlag(flags)
 	asJSON := flags.Bool("json", false, "print JSON")
-	if err := c.Parse(flags, "", args); err != nil {
+	if err := c.Parse(flags, args); err != nil {
 		return err
 	}
 	var list struct{ Data json.RawMessage }
@@ -104,33 +111,43 @@ func keyTable(keys []map[string]string) string {
 }
 
 // KeyRevoke revokes a key.
-func (c *Commands) KeyRevoke(ctx context.Context, args []string) error {
-	flags := cli.NewFlags("key revoke")
+func (c *CLI) KeyRevoke(ctx context.Context, args []string) error {
+	flags := cli.NewFlags("key revoke", cli.Help{
+		Purpose:  "Revoke an API key. Requests with it fail immediately.",
+		Operands: "ID",
+		Example:  "find a key and revoke it\n  eventsd key list\n  eventsd key revoke key_1",
+	})
 	data := cli.DataFlag(flags)
-	if err := c.Parse(flags, "ID", args); err != nil {
+	if err := c.Parse(flags, args); err != nil {
 		return err
 	}
 	id := flags.Arg(0)
 	if flags.NArg() != 1 || !strings.HasPrefix(id, "key_") {
-		return cli.Usagef("key revoke needs one ID after its flags: key_…, as key list shows it")
+		return cli.Usagef("want one key ID: eventsd key revoke key_…; eventsd key list shows them")
 	}
 	err := c.call(ctx, *data, "DELETE", "/keys/"+url.PathEscape(id), nil, io.Discard)
 	if err != nil {
 		return err
 	}
-	c.Notify("revoked %s", id)
+	c.Messagef("revoked %s", id)
 	return nil
 }
 
 // Apply puts records from a file or from stdin into the store.
-func (c *Commands) Apply(ctx context.Context, args []string) error {
-	flags := cli.NewFlags("apply")
+func (c *CLI) Apply(ctx context.Context, args []string) error {
+	flags := cli.NewFlags("apply", cli.Help{
+		Purpose: "Add, change or delete users, keys, events and guests, whether or not the server is running.\n" +
+			"Either all records are applied or none.",
+		Operands: "[FILE | -]",
+		Example: "publish a draft\n" +
+			`  echo '[{"event":{"id":"evt_1","status":"published"}}]' | eventsd apply`,
+	})
 	data := cli.DataFlag(flags)
-	if err := c.Parse(flags, "[FILE|-]", args); err != nil {
+	if err := c.Parse(flags, args); err != nil {
 		return err
 	}
 	if flags.NArg() > 1 {
-		return cli.Usagef("apply needs one FILE after its flags, or - for stdin")
+		return cli.Usagef("want one FILE, or - for stdin: eventsd apply FILE")
 	}
 	file := "-"
 	if flags.NArg() > 0 {
@@ -154,17 +171,21 @@ func (c *Commands) Apply(ctx context.Context, args []string) error {
 	if count.Unchanged > 0 {
 		message += fmt.Sprintf(", of which %d changed nothing", count.Unchanged)
 	}
-	c.Notify("%s", message)
+	c.Messagef("%s", message)
 	return nil
 }
 
 // Dump prints all records, or the records of one user.
-func (c *Commands) Dump(ctx context.Context, args []string) error {
-	flags := cli.NewFlags("dump")
+func (c *CLI) Dump(ctx context.Context, args []string) error {
+	flags := cli.NewFlags("dump", cli.Help{
+		Purpose: "Print all records: a backup, or a seed for another server. Keys in it still work,\n" +
+			"although it contains no secrets.",
+		Example: "a backup\n  eventsd dump -o backup.json",
+	})
 	data := cli.DataFlag(flags)
-	output := flags.String("o", "-", "`FILE` to write, whole or not at all, or - for stdout")
-	user := flags.String("user", "", "`ID` of the only user whose records are printed")
-	if err := c.Parse(flags, "", args); err != nil {
+	output := flags.String("o", "-", "write to `FILE`, completely or not at all, instead of stdout")
+	user := flags.String("user", "", "print only the records of the user with this `ID`")
+	if err := c.Parse(flags, args); err != nil {
 		return err
 	}
 	path := "/records"
@@ -217,10 +238,13 @@ type Status struct {
 }
 
 // Status prints the [Status] of the running server.
-func (c *Commands) Status(ctx context.Context, args []string) error {
-	flags := cli.NewFlags("status")
+func (c *CLI) Status(ctx context.Context, args []string) error {
+	flags := cli.NewFlags("status", cli.Help{
+		Purpose: "Print the state of the running server as JSON.",
+		Example: "the current write error, or null\n  eventsd status | jq .error",
+	})
 	data := cli.DataFlag(flags)
-	if err := c.Parse(flags, "", args); err != nil {
+	if err := c.Parse(flags, args); err != nil {
 		return err
 	}
 	conn, err := dialSocket(*data)
@@ -236,10 +260,13 @@ func (c *Commands) Status(ctx context.Context, args []string) error {
 }
 
 // Health asks the server at an address whether it is healthy.
-func (c *Commands) Health(ctx context.Context, args []string) error {
-	flags := cli.NewFlags("health")
+func (c *CLI) Health(ctx context.Context, args []string) error {
+	flags := cli.NewFlags("health", cli.Help{
+		Purpose: "Exit with 0 if the server at an address is healthy, otherwise with 1.",
+		Example: "the HEALTHCHECK of a container\n  eventsd health -addr 127.0.0.1:8080",
+	})
 	addr := flags.String("addr", "127.0.0.1:8080", "`HOST:PORT` of the server")
-	if err := c.ParseEnv(flags, "", args); err != nil {
+	if err := c.ParseEnv(flags, args); err != nil {
 		return err
 	}
 	root := cli.BaseURL(*addr, "127.0.0.1")
@@ -258,7 +285,7 @@ func (c *Commands) Health(ctx context.Context, args []string) error {
 }
 
 // printJSON prints JSON and a line feed.
-func (c *Commands) printJSON(text []byte) error {
+func (c *CLI) printJSON(text []byte) error {
 	_, err := fmt.Fprintf(c.Stdout, "%s\n", text)
 	return err
 }

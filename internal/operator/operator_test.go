@@ -27,9 +27,9 @@ func (f *file) Close() error {
 }
 
 // commands returns the subcommands on a data file without a server, whose routes the handler serves.
-func commands(t *testing.T, f *file, h http.HandlerFunc) (c *Commands, data string, stdout *bytes.Buffer) {
+func commands(t *testing.T, f *file, h http.HandlerFunc) (c *CLI, data string, stdout *bytes.Buffer) {
 	stdout = &bytes.Buffer{}
-	c = &Commands{
+	c = &CLI{
 		Program: &cli.Program{Stdout: stdout, Stderr: io.Discard},
 		Open:    func(string) (http.Handler, io.Closer, error) { return h, f, nil },
 	}
@@ -135,7 +135,7 @@ func TestHealth(t *testing.T) {
 			server := httptest.NewServer(tt.handler)
 			defer server.Close()
 			var stdout strings.Builder
-			c := &Commands{Program: &cli.Program{Stdout: &stdout}}
+			c := &CLI{Program: &cli.Program{Stdout: &stdout}}
 			err := c.Health(t.Context(), []string{"-addr", server.Listener.Addr().String()})
 			got := stdout.String()
 			if err != nil {

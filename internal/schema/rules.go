@@ -93,7 +93,7 @@ func email(s string) string { return cmp.Or(emailForm(s), emailChars(s)) }
 const maxURL = 2048 // characters, all of them ASCII
 
 func url(s string) string {
-	if len(s) <= maxURL && strict.URL(s) {
+	if len(s) <= maxURL && strict.IsURL(s) {
 		return ""
 	}
 	return "must be an http or https URL with a host, such as https://example.com/x: at most 2048 " +
@@ -101,7 +101,7 @@ func url(s string) string {
 }
 
 func zone(s string) string {
-	if strict.Zone(s) {
+	if strict.IsZone(s) {
 		return ""
 	}
 	return "must be a time zone name of the form Area/City from the IANA list in its exact case, " +

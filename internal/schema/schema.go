@@ -12,7 +12,7 @@
 //		CheckedInAt *time.Time `json:"checked_in_at"`
 //	}
 //
-//	var guestSchema = schema.Of(Guest{}, nil)
+//	var guestSchema = schema.For(Guest{}, nil)
 //
 // The rules are
 //
@@ -21,8 +21,8 @@
 //	one_of=a|b       one of these words
 //	title            1 to 255 characters, not only white space
 //	email            one @, and at most 254 characters
-//	url              a web address of at most 2,048 characters; see [strict.URL]
-//	zone             a name of a time zone; see [strict.Zone]
+//	url              a web address of at most 2,048 characters; see [strict.IsURL]
+//	zone             a name of a time zone; see [strict.IsZone]
 //	slug             at most 100 of a-z 0-9, with single hyphens between them
 //
 // and the caller's own. A rule applies to strings. The flags are
@@ -72,7 +72,7 @@ var flagNames = []string{"required", "fixed", "server", "empty_is_null"}
 // own rules, which may be nil. Fields that are promoted from embedded structs are included. A field
 // that encoding/json leaves out (json:"-") has the name of the Go field in lower case. Of panics if a tag
 // has a word that is neither a rule nor a flag, or a rule for a field that isn't a string.
-func Of(object any, rules Rules) Schema {
+func For(object any, rules Rules) Schema {
 	var schema Schema
 	structType := reflect.Indirect(reflect.ValueOf(object)).Type()
 	for _, structField := range reflect.VisibleFields(structType) {
@@ -119,8 +119,8 @@ const (
 	// Merge decodes changes to an object that exists. Fixed fields must keep their values, and
 	// null resets a field to its zero value.
 	Merge Mode = iota
-	// New decodes a new object, which needs the required fields. Null means the field is absent.
-	New
+	// Create decodes a new object, which needs the required fields. A null field counts as absent.
+	Create
 	// FromClient decodes a new object and refuses the fields that only the server sets.
 	FromClient
 )
@@ -219,7 +219,7 @@ func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
 			return "must be true or false, not " + v.Kind.String()
 		}
 	case *time.Time:
-		t, err := strict.Time(v.Text)
+		t, err := strict.ParseTime(v.Text)
 		if err != nil {
 			return err.Error()
 		}

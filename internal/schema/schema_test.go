@@ -28,7 +28,7 @@ type thing struct {
 	Zone   string     `json:"zone" schema:"zone empty_is_null"`
 }
 
-var thingSchema = Of(thing{}, nil)
+var thingSchema = For(thing{}, nil)
 
 // known is the end of the problem of the last unknown field.
 const known = " (the fields are id, owner, made, seen, title, secret, " +
@@ -78,12 +78,12 @@ func TestDecode(t *testing.T) {
 		mode     Mode
 		in, want string
 	}{
-		{"all fields in another order", New, `{"till":"2027-01-02T14:00:00.0000005+01:00","open":true,
+		{"all fields in another order", Create, `{"till":"2027-01-02T14:00:00.0000005+01:00","open":true,
 			"note":"","size":"m","from":"2027-01-02t12:00:00.0000005z","secret":"s3cret",
 			"zone":"UTC","title":"Tea","seen":` + at + `,"made":` + at + `,
 			"owner":"own_1","id":"thg_1"}`, full},
-		{"the required fields", New, `{"owner":"own_1",` + strings.TrimSuffix(least, ",") + `}`, empty},
-		{"null means absent", New,
+		{"the required fields", Create, `{"owner":"own_1",` + strings.TrimSuffix(least, ",") + `}`, empty},
+		{"null means absent", Create,
 			`{"owner":"own_1","id":null,"made":null,"seen":null,` + least + nulls, empty},
 		{"the required fields of a client", FromClient,
 			`{"made":null,` + strings.TrimSuffix(least, ",") + `}`, client},
@@ -97,7 +97,7 @@ func TestDecode(t *testing.T) {
 			strings.NewReplacer(`"note":""`, `"note":"\u0000"`, "true", "false", "s3cret", "é").
 				Replace(full)},
 
-		{"empty means null in a new object", New,
+		{"empty means null in a new object", Create,
 			`{"owner":"own_1","size":"",` + least + `"zone":""}`, empty},
 		{"empty means null from a client", FromClient, `{"size":"",` + least + `"zone":""}`, client},
 		{"empty means null in a change", Merge, `{"size":"","zone":""}`,
@@ -136,7 +136,7 @@ func TestDecodeProblems(t *testing.T) {
 		in   string
 		want []string
 	}{
-		{"array", New, `[{}]`, []string{"must be a JSON object, not an array"}},
+		{"array", Create, `[{}]`, []string{"must be a JSON object, not an array"}},
 		{"null", Merge, `null`, []string{"must be a JSON object, not null"}},
 		{"string", FromClient, `"{}"`, []string{"must be a JSON object, not a string"}},
 		{"wrong types, in the order of the schema", Merge, `{"till":true,"open":0,
@@ -163,8 +163,8 @@ func TestDecodeProblems(t *testing.T) {
 			"zone must be a time zone name of the form Area/City from the IANA list in its exact case, " +
 				"such as Europe/Paris, or UTC",
 		}},
-		{"required", New, `{}`, []string{"owner is required", "title is required", "from is required"}},
-		{"required and null", New, `{"from":null,"title":null,"owner":null}`, []string{
+		{"required", Create, `{}`, []string{"owner is required", "title is required", "from is required"}},
+		{"required and null", Create, `{"from":null,"title":null,"owner":null}`, []string{
 			"owner is required and must not be null",
 			"title is required and must not be null",
 			"from is required and must not be null",
@@ -230,7 +230,7 @@ func TestUnmarshal(t *testing.T) {
 	type point struct {
 		X string `json:"x" schema:"required"`
 	}
-	points := Of(point{}, nil)
+	points := For(point{}, nil)
 	for _, tt := range []struct {
 		text string
 		x    string
@@ -244,7 +244,7 @@ func TestUnmarshal(t *testing.T) {
 			"quotes is needed here; leave out a comma at the end"},
 	} {
 		var p point
-		got := strings.Join(points.Unmarshal([]byte(tt.text), &p, New).All(), "; ")
+		got := strings.Join(points.Unmarshal([]byte(tt.text), &p, Create).All(), "; ")
 		if got != tt.want {
 			t.Errorf("Unmarshal(%s): got %s, want %s", tt.text, got, tt.want)
 		}
@@ -281,7 +281,7 @@ func checkRoundTrip(t *testing.T, x thing) {
 	}
 	for name, v := range map[string]strict.Value{"the text": text, "Value": thingSchema.Value(&x)} {
 		var got thing
-		problems := thingSchema.Decode(&got, v, New).All()
+		problems := thingSchema.Decode(&got, v, Create).All()
 		if problems != nil {
 			t.Errorf("Decode of %s: got %q, want no problems", name, problems)
 		}
@@ -308,7 +308,7 @@ func TestValue(t *testing.T) {
 	}
 	least := thing{Owner: "own_1", Title: "Tea", From: noon}
 	var x thing
-	problems := thingSchema.Decode(&x, thingSchema.Value(&least), New).All()
+	problems := thingSchema.Decode(&x, thingSchema.Value(&least), Create).All()
 	if problems != nil {
 		t.Errorf("Decode of the required fields: got %q, want no problems", problems)
 	}
@@ -322,7 +322,7 @@ func TestValueNotJSON(t *testing.T) {
 	t.Parallel()
 	const bad = "\xff"
 	x := thing{Owner: bad, Title: bad, From: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), Note: new(bad)}
-	problems := thingSchema.Decode(new(thing), thingSchema.Value(&x), New)
+	problems := thingSchema.Decode(new(thing), thingSchema.Value(&x), Create)
 	for name, want := range map[string]string{
 		"owner": "owner must be valid UTF-8",
 		"title": "title must be valid UTF-8",
@@ -421,7 +421,7 @@ func TestOf(t *testing.T) {
 		weight int // unexported, so it is no field of the object
 	}
 	_ = pot{}.weight
-	pots := Of(&pot{}, Rules{"lid": oneOf("glass|tin")})
+	pots := For(&pot{}, Rules{"lid": oneOf("glass|tin")})
 	const text = `{"secret":1,"lid":"wood","made":1,"hidden":"","weight":1}`
 	want := []string{
 		"secret must be a string, not a number",
@@ -431,7 +431,7 @@ func TestOf(t *testing.T) {
 		"weight is not known (the fields are secret, lid, made)",
 	}
 	var p pot
-	got := pots.Unmarshal([]byte(text), &p, New).All()
+	got := pots.Unmarshal([]byte(text), &p, Create).All()
 	if !slices.Equal(got, want) {
 		t.Errorf("Unmarshal(%s): got\n%s\nwant\n%s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -452,11 +452,11 @@ func TestOfPanics(t *testing.T) {
 		name, want string
 		call       func()
 	}{
-		{"an unknown rule", "schema: field lid has the unknown rule lid", func() { Of(pot{}, nil) }},
+		{"an unknown rule", "schema: field lid has the unknown rule lid", func() { For(pot{}, nil) }},
 		{"a rule for a number", "schema: field cups has a rule, and is not a string",
-			func() { Of(cups{}, nil) }},
+			func() { For(cups{}, nil) }},
 		{"an unsupported type", "schema: field half has the unsupported type float64", func() {
-			Of(half{}, nil).Unmarshal([]byte(`{"half":0.5}`), &half{}, New)
+			For(half{}, nil).Unmarshal([]byte(`{"half":0.5}`), &half{}, Create)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -477,7 +477,7 @@ func TestDecodeFixedZero(t *testing.T) {
 		Made time.Time `json:"made" schema:"fixed"`
 		Size string    `json:"size" schema:"fixed"`
 	}
-	s := Of(&object, nil)
+	s := For(&object, nil)
 	got := s.Unmarshal([]byte(`{"made":"2027-03-01T18:00:00Z","size":"s"}`), &object, Merge).All()
 	if got != nil {
 		t.Errorf("Unmarshal into zero fields: got %q, want no problems", got)

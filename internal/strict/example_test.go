@@ -39,10 +39,10 @@ func ExampleParseArray() {
 	// line 1, column 17: a comma or ] is needed here
 }
 
-func ExampleTime() {
-	fmt.Println(strict.Time("2016-12-31T15:59:60-08:00"))
-	fmt.Println(strict.Time("2027-03-01T18:00+02"))
-	_, err := strict.Time("2027-03-01T24:00:00Z")
+func ExampleParseTime() {
+	fmt.Println(strict.ParseTime("2016-12-31T15:59:60-08:00"))
+	fmt.Println(strict.ParseTime("2027-03-01T18:00+02"))
+	_, err := strict.ParseTime("2027-03-01T24:00:00Z")
 	rule, _, _ := strings.Cut(err.Error(), ": ")
 	fmt.Println(rule)
 	// Output:
@@ -51,12 +51,12 @@ func ExampleTime() {
 	// must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00
 }
 
-func ExampleURL() {
-	fmt.Println(strict.URL("https://example.com/x"), strict.URL("https://ada:secret@example.com/x"))
+func ExampleIsURL() {
+	fmt.Println(strict.IsURL("https://example.com/x"), strict.IsURL("https://ada:secret@example.com/x"))
 	// Output: true false
 }
 
-func ExampleZone() {
-	fmt.Println(strict.Zone("Europe/London"), strict.Zone("europe/london"), strict.Zone("UTC"))
+func ExampleIsZone() {
+	fmt.Println(strict.IsZone("Europe/London"), strict.IsZone("europe/london"), strict.IsZone("UTC"))
 	// Output: true false true
 }

@@ -3,7 +3,7 @@
 // encoding/json, time and net/url also accept texts that are not valid, such as invalid UTF-8, half
 // of a surrogate pair, a comma before a fraction of a second, or a space in a host.
 //
-// There is one exception: [Time] also accepts shorter forms of ISO 8601 that common clients write.
+// There is one exception: [ParseTime] also accepts shorter forms of ISO 8601 that common clients write.
 //
 // The functions never panic on any input, take time linear in its length, and are safe for
 // concurrent use. Their errors never repeat any of the input.

@@ -12,7 +12,7 @@ var errDateTime = errors.New("must be a date-time such as 2027-03-01T18:00:00Z o
 
 var errYear = errors.New("must be in the years 0001 to 9999, in UTC")
 
-// Time parses an RFC 3339 date-time: a date, T, a time of day, and Z or an offset. The T and the Z
+// ParseTime parses an RFC 3339 date-time: a date, T, a time of day, and Z or an offset. The T and the Z
 // may be in lower case. A fraction is cut to nanoseconds. A leap second (:60) is valid on any day,
 // but only at 23:59 in UTC, and means the next second. The year in UTC is 0001 to 9999.
 //
@@ -24,7 +24,7 @@ var errYear = errors.New("must be in the years 0001 to 9999, in UTC")
 //
 // The result is in UTC. An error completes a sentence that begins with the name of a field, as in
 // "must be a date-time such as …".
-func Time(s string) (time.Time, error) {
+func ParseTime(s string) (time.Time, error) {
 	s = strings.ToUpper(s)
 	end := strings.LastIndexAny(s, "Z+-") // the hyphens of the date come before
 	if end < len("2027-03-01T18:00") {

@@ -62,7 +62,7 @@ func TestTime(t *testing.T) {
 	} {
 		t.Run(tt.in[:min(len(tt.in), 40)], func(t *testing.T) {
 			t.Parallel()
-			got, err := strict.Time(tt.in)
+			got, err := strict.ParseTime(tt.in)
 			if err != nil {
 				t.Fatalf("Time(%.60q): got %v, want %s", tt.in, err, tt.want)
 			}
@@ -90,7 +90,7 @@ func TestTimeOfClients(t *testing.T) {
 		{"PostgreSQL, to_json(timestamptz)", "2027-03-01T18:00:00+00:00"},
 		{"date -u +%Y-%m-%dT%H:%M:%SZ", "2027-03-01T18:00:00Z"},
 	} {
-		if got, err := strict.Time(tt.in); got != at {
+		if got, err := strict.ParseTime(tt.in); got != at {
 			t.Errorf("%s: Time(%q): got %v, %v, want %v", tt.client, tt.in, got, err, at)
 		}
 	}
@@ -142,7 +142,7 @@ func FuzzTime(f *testing.F) {
 	}
 	const rule = "must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00: "
 	f.Fuzz(func(t *testing.T, s string) {
-		got, err := strict.Time(s)
+		got, err := strict.ParseTime(s)
 		m := dateTime.FindStringSubmatch(s)
 		if m == nil || m[3] == "" && m[4] != "" {
 			if !strings.HasPrefix(fmt.Sprint(err), rule) {
@@ -177,7 +177,7 @@ func FuzzTime(f *testing.F) {
 			t.Fatalf("Time(%q): got %v, want %v in UTC", s, got, want)
 		}
 		formatted := got.Format(time.RFC3339Nano)
-		if again, err := strict.Time(formatted); again != got {
+		if again, err := strict.ParseTime(formatted); again != got {
 			t.Fatalf("Time(%q): got %v, %v, want %v", formatted, again, err, got)
 		}
 	})
@@ -191,7 +191,7 @@ func TestTimeYear(t *testing.T) {
 		"0000-01-01T00:00:00Z", "0000-12-31T23:59:59Z", "0001-01-01T00:00:00+00:01",
 		"0000-01-01T00:00:00+00:01",
 	} {
-		_, err := strict.Time(in)
+		_, err := strict.ParseTime(in)
 		if got := fmt.Sprint(err); got != want {
 			t.Errorf("Time(%q): got %s, want %s", in, got, want)
 		}

@@ -17,9 +17,9 @@ const (
 	path    = `(?:[` + plain + `:@/?]+|` + escaped + `)*` // path, query or fragment
 )
 
-// URL reports whether s is a URI as RFC 3986 defines it, with the scheme http or https, in any case,
+// IsURL reports whether s is a URI as RFC 3986 defines it, with the scheme http or https, in any case,
 // a host that is not empty, and no user info. It doesn't limit the length.
-func URL(s string) bool {
+func IsURL(s string) bool {
 	match := webURL.FindStringSubmatch(s)
 	if match == nil {
 		return false

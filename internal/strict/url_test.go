@@ -107,7 +107,7 @@ func FuzzURL(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		ok := strict.URL(s)
+		ok := strict.IsURL(s)
 		if ok != grammar.MatchString(s) {
 			t.Fatalf("URL(%q): got %t, want %t, as in the grammar", s, ok, grammar.MatchString(s))
 		}

@@ -15,10 +15,10 @@ var zoneLines string
 
 var zones = sync.OnceValue(func() []string { return strings.Fields(zoneLines) })
 
-// Zone reports whether name is a time zone name of the form Area/City in the IANA time zone
+// IsZone reports whether name is a time zone name of the form Area/City in the IANA time zone
 // database, including aliases and in its exact case, or UTC. The list of names is a part of the
 // program, so the result is the same on every host.
-func Zone(name string) bool {
+func IsZone(name string) bool {
 	_, ok := slices.BinarySearch(zones(), name)
 	return ok
 }

@@ -219,7 +219,7 @@ func (d *Double) putClock(r httpapi.Request, body []byte) (any, error) {
 	case in.Advance != nil:
 		err = d.Advance(time.Duration(*in.Advance))
 	default:
-		now, problem := strict.Time(in.Now)
+		now, problem := strict.ParseTime(in.Now)
 		if problem != nil {
 			return nil, httpapi.BadRequest("now " + problem.Error())
 		}

@@ -118,26 +118,25 @@ func TestUsage(t *testing.T) {
 	environ := []string{"EVENTSD_DATA=" + filepath.Join(tempDir(t), "events.json")}
 	for _, tt := range []struct{ args, want string }{ // want is the beginning of the line
 		{"server", `unknown subcommand "server"; see eventsd help`},
-		{"key", "key must be followed by issue, list or revoke; see eventsd help"},
-		{"key isue -user usr_1", "key must be followed by issue, list or revoke; see eventsd help"},
+		{"key", "want key issue, key list or key revoke; see eventsd help"},
+		{"key isue -user usr_1", "want key issue, key list or key revoke; see eventsd help"},
 		{"help me", `unknown subcommand "me"; see eventsd help`},
 		{"-memory -addr nowhere",
 			"-addr: listen tcp: address nowhere: missing port in address: want HOST:PORT"},
 		{"-memory -addr 127.0.0.1:99999",
 			"-addr: listen tcp: address 99999: invalid port: want HOST:PORT"},
-		{"double npm test", "double needs a command after --, as in eventsd double -- npm test, or neither"},
-		{"double --", "double needs a command after --, as in eventsd double -- npm test, or neither"},
+		{"double npm test", `put the command after "--": eventsd double -- npm test`},
+		{"double --", `put the command after "--": eventsd double -- npm test`},
 		{"double -time tomorrow", `invalid value "tomorrow" for flag -time: `},
-		{"double -until-eof -- true", "-until-eof excludes a command and -seed -: stdin is theirs"},
-		{"double -until-eof -seed -", "-until-eof excludes a command and -seed -: stdin is theirs"},
-		{"key issue -name Ada",
-			"key issue needs -user ID, or -email EMAIL and, for a new user, -name NAME"},
-		{"key revoke", "key revoke needs one ID after its flags: key_…, as key list shows it"},
-		{"apply a.json b.json", "apply needs one FILE after its flags, or - for stdin"},
+		{"double -until-eof -- true", "-until-eof can't be combined with a command or -seed -: both read stdin"},
+		{"double -until-eof -seed -", "-until-eof can't be combined with a command or -seed -: both read stdin"},
+		{"key issue -name Ada", "want a user: -email EMAIL with -name NAME for a new user, or -user ID"},
+		{"key revoke", "want one key ID: eventsd key revoke key_…; eventsd key list shows them"},
+		{"apply a.json b.json", "want one FILE, or - for stdin: eventsd apply FILE"},
 		{"-memory -api-key hunter2",
 			"-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
 		{"double -api-key=", "-api-key is empty: give it a value, or leave it out"},
-		{"-api-key= hunter2", "nothing may follow the flags of serve; see eventsd help serve"},
+		{"-api-key= hunter2", "serve takes no arguments after its flags; see eventsd help serve"},
 		{"-apikey=hunter2", "flag provided but not defined: -apikey; see eventsd help serve"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
@@ -182,8 +181,12 @@ func TestHelp(t *testing.T) {
 			continue
 		}
 		want := "Usage: eventsd " + name
-		if got := help(name); !strings.HasPrefix(got, want) {
+		got := help(name)
+		if !strings.HasPrefix(got, want) {
 			t.Errorf("eventsd help %s: got %q, want %q", name, got, want)
+		}
+		if name != "version" && !strings.Contains(got, "\nExample: ") {
+			t.Errorf("eventsd help %s: got %q, want an example", name, got)
 		}
 	}
 }

@@ -159,7 +159,7 @@ func TestRequiredFields(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	event := `{"event":{"host_id":"usr_ada","title":"T",` + apitest.MayDay + `}},`
+	event := `{"event":{"host_id":"usr_ada","title":"T",` + apitest.EventTimes + `}},`
 	guest := `{"guest":{"event_id":"evt_1","name":"G"}},`
 	s.Apply("[" + strings.Repeat(event+guest, 200) + `{"delete":{"user":"usr_none"}}]`)
 	for path, limit := range map[string]string{

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// UntilSignal returns a context that is done when a signal asks the program to stop. A second signal ends the
+// NotifyStop returns a context that is done when a signal asks the program to stop. A second signal ends the
 // process at once.
-func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+func NotifyStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
