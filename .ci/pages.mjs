@@ -212,7 +212,7 @@ check('the reference of the demo', ['demo', '-addr', '127.0.0.1:0'], async (serv
   assert.equal(JSON.parse(shell(await curlOf(page, 'createEvent')).body).title, attack);
   assert.equal(await page.evaluate(() => document.images.length + String(window.attacked)), '0undefined');
 
-  for (const name of ['Authentication', 'Lists', 'Errors', 'Trying again', 'Browsers', 'Versions']) {
+  for (const name of ['Authentication', 'Lists', 'Errors', 'Retries', 'Browsers', 'Versions']) {
     await page.locator('nav').getByRole('link', {name, exact: true}).click();
     const heading = page.locator('section:last-of-type ~ .group h2', {hasText: new RegExp(`^${name}$`)});
     await until(async () => (await heading.boundingBox()).y >= 0, true);
