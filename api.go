@@ -1,5 +1,5 @@
-// Package events is the public REST API of an events networking service: an [http.Handler] over a store in
-// memory or in one JSON file.
+// Package events implements an API for events and guest lists: an [http.Handler] over a store in memory or in
+// one JSON file.
 //
 //	store, err := events.Open("events.json", nil) // or events.NewStore(nil)
 //	if err != nil {
@@ -8,13 +8,13 @@
 //	defer store.Close()
 //	http.ListenAndServe("127.0.0.1:8080", events.New(store))
 //
-// The holder of an API key reads its profile, creates events, lists and fetches the events it hosts, and
-// lists their guests. openapi.json describes every request and response; the API serves it as well.
+// With an API key, a client can read its owner's profile, create and list events, and list their guests.
+// openapi.json describes all requests and responses.
 //
-// Package eventstest has the test double: this server in memory, with a clock and IDs that repeat on every
-// run, and with faults.
+// A new store is empty. Add a user with [Store.Apply] and a key with [Store.IssueKey]. Put a proxy in front
+// of your server for TLS and rate limits.
 //
-// Put a proxy in front of it for TLS and rate limits.
+// To test a client, use package eventstest. It runs this server in your tests.
 package events
 
 import (
@@ -39,37 +39,36 @@ import (
 	"example.com/events/internal/testdouble"
 )
 
-// BasePath is the path that every endpoint is below.
+// BasePath is the path prefix of every endpoint.
 const BasePath = "/api/public/v1"
 
 const (
-	defaultLimit = 50      // items of a page
-	maxEvents    = 100     // items of a page of events
-	maxGuests    = 200     // items of a page of guests
+	defaultLimit = 50      // items per page
+	maxEvents    = 100     // events per page
+	maxGuests    = 200     // guests per page
 	maxBody      = 1 << 20 // bytes
 )
 
 //go:embed openapi.json
 var openAPI string
 
-// New returns the handler of everything below [BasePath]. For other paths its response is a 404. The handler
-// is safe for concurrent use.
+// New returns a handler that serves the API under [BasePath] and responds to other paths with 404. It is safe
+// for concurrent use.
 func New(store *Store) http.Handler { return newAPI(store) }
 
+// api is the handler of the API and, by [api.Operator], of the routes for the operator's subcommands.
 type api struct {
 	store   *Store
 	mux     *httpapi.Mux
 	started time.Time
 
-	// The fields below must be set before serving.
-	baseURL     string     // in the status, which only a server with a data file has
-	changeLevel slog.Level // level at which changes by an operator are logged
+	// Set these before serving.
+	baseURL     string     // for the status of a server with a data file
+	changeLevel slog.Level // log level of operator changes
 }
 
-// newAPI returns the API over a store. The mux checks a request in this order: the key (401), the path (404),
-// the method (405) and the query (400), so nobody learns without a key which routes there are. Handlers check
-// the rest: that the caller hosts the event (404), and that the body is JSON (415), not too large (413),
-// complete (408) and right (400).
+// newAPI creates the API of a store. The mux checks the key, the route and the query; handlers check the
+// rest.
 func newAPI(store *Store) *api {
 	a := &api{store: store, started: time.Now().UTC()}
 	a.mux = httpapi.NewMux(BasePath, a.routes())
@@ -81,7 +80,7 @@ func newAPI(store *Store) *api {
 
 func init() { testdouble.NewAPI = func(store any) testdouble.API { return newAPI(store.(*Store)) } }
 
-// Mux, User, AddUser and IssueKey are what a test double needs: see testdouble.API.
+// Mux, User, AddUser and IssueKey implement [testdouble.API].
 
 func (a *api) Mux() *httpapi.Mux { return a.mux }
 
@@ -107,7 +106,7 @@ func (a *api) IssueKey(userID string) (testdouble.Key, error) {
 	return testdouble.Key{ID: key.ID, Secret: secret, UserID: userID}, err
 }
 
-// ServeHTTP serves what needs no key, and leaves the rest to the mux.
+// ServeHTTP responds to requests that need no key and passes others to the mux.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setAPIHeaders(w, r)
 	preflight := r.Method == "OPTIONS" &&
@@ -123,28 +122,29 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Header values that are never modified, so all responses share them.
+// All responses share these header values. Don't modify them.
 var (
 	anyOrigin       = []string{"*"}
 	exposedHeaders  = []string{"location, idempotency-replayed, retry-after, www-authenticate, x-request-id"}
 	connectionClose = []string{"close"}
 )
 
-// setAPIHeaders sets the headers that every response has.
+// setAPIHeaders sets the headers of every response.
 func setAPIHeaders(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	httpapi.SetSecurityHeaders(h)
 	h["Access-Control-Allow-Origin"] = anyOrigin
 	h["Access-Control-Expose-Headers"] = exposedHeaders
-	// A request with both a length and chunks may hide a second one behind its body. net/http doesn't show
-	// the length then, nor the chunks of HTTP/1.0, so the connection is closed after any such request.
+	// Prevent request smuggling: a request with a length and chunks may hide another one in its body.
+	// net/http doesn't show us the length, or the chunks of HTTP/1.0, so close the connection after any such
+	// request.
 	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
 		h["Connection"] = connectionClose
 	}
 }
 
-// writePreflight tells a browser which requests a page of another origin may send (Fetch, section 4.8). The
-// star allows the headers that tracing scripts add. It is valid because credentials are not allowed.
+// writePreflight tells a browser which requests other origins may send (Fetch, section 4.8). The star allows
+// headers that tracing scripts add. It is valid because credentials are not allowed.
 func writePreflight(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
@@ -227,7 +227,7 @@ func (a *api) listGuests(w http.ResponseWriter, r httpapi.Request) error {
 	}
 	var guests []*jsondb.Row
 	var next *jsondb.Position
-	a.store.db.View(func(tx *jsondb.Tx) { // one view, because the event may be deleted and its ID used again
+	a.store.db.View(func(tx *jsondb.Tx) { // one view, because another event may get this ID
 		event := hostedEvent(tx, r)
 		if event == nil {
 			err = errNoEvent
@@ -247,8 +247,7 @@ func (a *api) getOpenAPI(w http.ResponseWriter, _ httpapi.Request) error {
 	return nil
 }
 
-// hostedEvent returns the event that the path of a request names by ID or slug, or nil if the caller hosts no
-// such event.
+// hostedEvent returns the event in the request path, by ID or slug, or nil if the caller hosts no such event.
 func hostedEvent(tx *jsondb.Tx, r httpapi.Request) *jsondb.Row {
 	event := tx.Find(r.PathValue("id"))
 	if event == nil || event.Table.Prefix != "evt" || event.Parent != r.Caller.UserID {
@@ -257,29 +256,28 @@ func hostedEvent(tx *jsondb.Tx, r httpapi.Request) *jsondb.Row {
 	return event
 }
 
-// idempotencyForm is the form of an Idempotency-Key: 1 to 255 visible ASCII characters, bare or as a string
-// of RFC 8941, in which quotes and backslashes are escaped by a backslash.
+// idempotencyForm matches an Idempotency-Key: 1 to 255 visible ASCII characters, bare or as a quoted string
+// (RFC 8941) with \" and \\ as escapes.
 var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$`)
 
-// idempotencyKey returns the value of the header Idempotency-Key, or "" if there is none. A bare key and the
-// same key in quotes are equal. The error is a 400.
+// idempotencyKey returns the Idempotency-Key without quotes, or "" if there is none. The error is a 400.
 func idempotencyKey(h http.Header) (key string, err error) {
 	values := h["Idempotency-Key"]
 	if values == nil {
 		return "", nil
 	}
-	key = strings.Join(values, " ") // the form has no space, so it refuses two values
+	key = strings.Join(values, " ") // two values contain a space, which is invalid
 	if !idempotencyForm.MatchString(key) {
 		return "", httpapi.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
 			"characters, bare or in double quotes")
 	}
 	if strings.HasPrefix(key, `"`) {
-		return strconv.Unquote(key) // allows more escapes, which the form has refused
+		return strconv.Unquote(key)
 	}
 	return key, nil
 }
 
-// readPagination returns the limit of a page and the position before it, which is nil for the first page.
+// readPagination reads the parameters limit and cursor. after is nil for the first page.
 func readPagination(q *httpapi.Query, maxLimit int) (limit int, after *jsondb.Position) {
 	limit = q.Int("limit", defaultLimit, 1, maxLimit)
 	q.Func("cursor", "must be the next_cursor of a page, unchanged and given once; leave it out to begin",
@@ -291,7 +289,7 @@ func readPagination(q *httpapi.Query, maxLimit int) (limit int, after *jsondb.Po
 	return limit, after
 }
 
-// writePage writes a page of a list. next is the position of its last item if more follow, otherwise nil.
+// writePage writes a page. next is the position of its last row if more rows follow, otherwise nil.
 func writePage(w http.ResponseWriter, rows []*jsondb.Row, next *jsondb.Position) {
 	end := `],"has_more":false,"next_cursor":null}`
 	if next != nil {
@@ -301,7 +299,7 @@ func writePage(w http.ResponseWriter, rows []*jsondb.Row, next *jsondb.Position)
 	httpapi.WriteList(w, `{"data":[`, len(rows), text, end)
 }
 
-// formatCursor returns a position as a cursor: base64url of "2027-01-02T03:04:05Z evt_1".
+// formatCursor encodes a position, such as "2027-01-02T03:04:05Z evt_1", as base64url.
 func formatCursor(p jsondb.Position) string {
 	text := p.Created.UTC().AppendFormat(nil, time.RFC3339Nano)
 	text = append(text, " "+p.ID...)
@@ -317,14 +315,15 @@ func parseCursor(cursor string) (p jsondb.Position, ok bool) {
 }
 
 var (
-	errNotAPIPath = httpapi.NotFound("there is nothing here; the API is under " + BasePath)
+	errNotAPIPath = httpapi.NotFound("no such page: the API is under " + BasePath)
 	errNoEvent    = httpapi.NotFound("you host no event with this id or slug; GET " + BasePath +
 		"/events lists yours")
 	errMismatch = httpapi.NewError(422,
 		"this Idempotency-Key was used with another body; use a new key for a new event")
 )
 
-// toError returns the response to an error of the store, or nil if its cause is to be logged and hidden.
+// toError converts a store error to a response. It returns nil for internal errors, which the mux logs and
+// reports as a 500.
 func toError(err error) *httpapi.Error {
 	refused, ok := errors.AsType[*RecordError](err)
 	switch {
@@ -343,14 +342,14 @@ func toError(err error) *httpapi.Error {
 	return nil
 }
 
-// Operator returns the handler of the operator's routes. Its senders may do everything, and a 500 tells them
-// the cause.
+// Operator returns the handler for the operator's subcommands. Its callers are trusted, so a 500 includes the
+// cause.
 func (a *api) Operator() http.Handler {
 	mux := httpapi.NewMux("", a.operatorRoutes())
 	mux.ToError = a.toOperatorError
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpapi.DisableReadTimeout(w)  // records may take long to arrive
-		httpapi.DisableWriteTimeout(w) // applying may be slow, and so may be a client that dumps
+		httpapi.DisableWriteTimeout(w) // applying or dumping many records may take long
 		mux.ServeHTTP(w, r)
 	})
 }
@@ -416,7 +415,7 @@ func (a *api) getRecords(w http.ResponseWriter, r httpapi.Request) error {
 	httpapi.StartStream(w)
 	err = jsondb.WriteRecords(w, rows)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client is gone, which is no failure of the server
+		panic(http.ErrAbortHandler) // the client is gone
 	}
 	return nil
 }
@@ -457,12 +456,12 @@ func (a *api) getStatus(w http.ResponseWriter, _ httpapi.Request) error {
 	return nil
 }
 
-// logChange logs a change by an operator.
+// logChange logs an operator change.
 func (a *api) logChange(message string, args ...any) {
 	a.store.cfg.Logger.Log(context.Background(), a.changeLevel, message, args...)
 }
 
-// toOperatorError is toError with 404 for [ErrNotFound], and with the cause in a 500.
+// toOperatorError is like toError, but returns a 404 for [ErrNotFound] and the cause in a 500.
 func (a *api) toOperatorError(err error) *httpapi.Error {
 	if errors.Is(err, ErrNotFound) {
 		return httpapi.NotFound(err.Error())
@@ -478,7 +477,7 @@ func (a *api) toOperatorError(err error) *httpapi.Error {
 	return e
 }
 
-// withPages returns a handler that serves pages by their path, without a key, and all other paths by h.
+// withPages returns a handler that serves some paths without a key, and all others with h.
 func withPages(h http.Handler, pages map[string]http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page := pages[r.URL.Path]
@@ -496,7 +495,7 @@ func withPages(h http.Handler, pages map[string]http.Handler) http.Handler {
 	})
 }
 
-// jsonPage returns the handler of a constant JSON text.
+// jsonPage returns a handler that responds with a JSON text.
 func jsonPage(text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { httpapi.WriteJSON(w, 200, text) })
 }

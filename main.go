@@ -27,20 +27,18 @@ import (
 
 const defaultAddr = "127.0.0.1:8080"
 
-// Times for requests in flight at shutdown.
+// Times to finish requests at shutdown.
 const (
 	drainTimeout      = 8 * time.Second // Docker kills after 10 s
-	childDrainTimeout = time.Second     // requests of processes that the command left running
+	childDrainTimeout = time.Second     // for processes that the command left running
 )
 
-// Run runs the command eventsd, whose package main is cmd/eventsd, with args, which exclude the name of the
-// program. It returns the exit status: 0 on success, 1 if something failed or was refused, and 2 for wrong
-// arguments. After "double -- COMMAND" it is the status of that command. The cause of a failure is one line
-// on stderr.
+// Run runs the command eventsd with args, without the program name, and returns its exit status: 0 on
+// success, 1 if something failed or was refused, and 2 for wrong arguments. After "double -- COMMAND", it
+// returns the status of that command. If the status isn't 0, one line on stderr gives the reason.
 //
-// Flags of servers that aren't given, and -data, are read from environ, which has the form of [os.Environ]:
-// -new-event-status from EVENTSD_NEW_EVENT_STATUS. A server runs until ctx is done or the process gets
-// SIGINT, SIGTERM or SIGHUP. When Run returns, only a goroutine that reads stdin may be left.
+// Missing flags are read from environ, as eventsd help describes. A server runs until ctx is done or the
+// process gets SIGINT, SIGTERM or SIGHUP. When Run returns, only a goroutine that reads stdin may be left.
 func Run(
 	ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {
@@ -54,7 +52,7 @@ type command struct{ cli.Program }
 type subcommand struct {
 	name    string // one word or two
 	summary string
-	run     func(ctx context.Context, args []string) error // args follow the name
+	run     func(ctx context.Context, args []string) error
 }
 
 func (c *command) subcommands() []subcommand {
@@ -76,7 +74,7 @@ func (c *command) subcommands() []subcommand {
 	}
 }
 
-// run runs the subcommand that args begin with, or serve.
+// run runs the subcommand at the beginning of args, or serve if there is none.
 func (c *command) run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return c.serve(ctx, args)
@@ -102,7 +100,7 @@ func (c *command) run(ctx context.Context, args []string) error {
 	return cli.Usagef("unknown subcommand %q; see eventsd help", args[0])
 }
 
-// help explains the subcommand that args name, or lists all subcommands.
+// help explains a subcommand, or lists all of them.
 func (c *command) help(ctx context.Context, args []string) error {
 	name := strings.Join(args, " ")
 	list := ""
@@ -120,13 +118,12 @@ func (c *command) help(ctx context.Context, args []string) error {
 		"Run eventsd help SUBCOMMAND for its flags and an example.\n", list)
 }
 
-// serverFlags are the flags of a server.
 type serverFlags struct {
 	*cli.Flags
 	addr, logFormat *string
 	verbose         *bool
 
-	// The flags below are nil if the store is built in.
+	// These are nil for demo, which has a built-in store.
 	seed, apiKey, newEventStatus *string
 }
 
@@ -170,7 +167,6 @@ func (c *command) newLogger(flags *serverFlags) *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.Stderr, options))
 }
 
-// serve serves the store in a data file, or one in memory.
 func (c *command) serve(ctx context.Context, args []string) error {
 	flags := newStoreFlags("serve", defaultAddr, cli.Help{
 		Purpose: "Serve the API from a data file, or from memory. The first start creates the file and a key.",
@@ -182,7 +178,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
-	listener, err := cli.Listen(*flags.addr) // first: a server that can't serve creates no key
+	listener, err := cli.Listen(*flags.addr) // first, so that a failed start creates no key
 	if err != nil {
 		return err
 	}
@@ -201,7 +197,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	defer store.Close()
 	switch {
 	case *flags.seed == "":
-	case store.db.Stats().Rows["user"] > 0: // all other rows belong to a user
+	case store.db.Stats().Rows["user"] > 0: // other rows need a user
 		logger.Warn("seed skipped: the store isn't empty", "seed", *flags.seed)
 	default:
 		seed, err := c.ReadInput(*flags.seed)
@@ -227,7 +223,6 @@ func (c *command) serve(ctx context.Context, args []string) error {
 //go:embed internal/demo/seed.json
 var demoSeed []byte
 
-// demo serves the built-in example.
 func (c *command) demo(ctx context.Context, args []string) error {
 	flags := newServerFlags("demo", defaultAddr, cli.Help{
 		Purpose: "Serve a built-in example from memory. Its keys are svc_live_demo and svc_live_demo_2.",
@@ -254,8 +249,8 @@ func (c *command) demo(ctx context.Context, args []string) error {
 	return c.serveStore(ctx, listener, store, *flags.verbose, webui.Reference(note, key), key)
 }
 
-// serveStore serves the API of a store until a signal, and closes the store. If the store has a data file, it
-// also serves the operator's routes. If key isn't empty, it is printed.
+// serveStore serves the API of a store until a signal, then closes the store. With a data file, it also
+// serves the operator's routes on a socket. It prints the key unless it is empty.
 func (c *command) serveStore(
 	ctx context.Context, listener net.Listener, store *Store, verbose bool,
 	reference http.Handler, key string,
@@ -298,7 +293,7 @@ func (c *command) serveStore(
 	if err == nil {
 		err = httpapi.Serve(ctx, drainTimeout, servers...)
 	}
-	closeErr := store.Close() // the error that stopped writes, if there was one
+	closeErr := store.Close() // includes the error that stopped writes
 	err = cmp.Or(err, closeErr)
 	if err == nil {
 		logger.Info("stopped")
@@ -306,7 +301,7 @@ func (c *command) serveStore(
 	return err
 }
 
-// double serves a test double, alone or while a command runs.
+// double makes a double with a listener, and serves it alone or while a command runs.
 func (c *command) double(ctx context.Context, args []string) error {
 	flags := newStoreFlags("double", "127.0.0.1:0", cli.Help{
 		Purpose: "Serve a test double, alone or while a command runs. The command finds it in\n" +
@@ -326,8 +321,9 @@ func (c *command) double(ctx context.Context, args []string) error {
 		return err
 	}
 	child := flags.Args()
+	dashes := slices.Contains(args[:len(args)-len(child)], "--")
 	switch {
-	case slices.Contains(args[:len(args)-len(child)], "--") != (len(child) > 0):
+	case dashes != (len(child) > 0): // one without the other
 		return cli.Usagef(`put the command after "--": eventsd double -- npm test`)
 	case *untilEOF && (len(child) > 0 || *flags.seed == "-"):
 		return cli.Usagef("-until-eof can't be combined with a command or -seed -: both read stdin")
@@ -338,7 +334,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	}
 	defer listener.Close()
 	logger := c.newLogger(flags)
-	if len(child) == 0 { // otherwise the problems are printed when the command has ended
+	if len(child) == 0 { // serveChild prints problems itself
 		problems.Logger = logger
 	}
 	seed := []byte("[]")
@@ -386,7 +382,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	return err
 }
 
-// doubleServer serves a test double with its control API and its pages.
+// doubleServer serves a double with its control API and pages. A reset replaces the double.
 type doubleServer struct {
 	flags    *serverFlags
 	start    time.Time
@@ -406,7 +402,7 @@ func (s *doubleServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.current.Load().handler.ServeHTTP(w, r)
 }
 
-// reset replaces the double by a new one. Requests in flight finish in the old double.
+// reset replaces the double with a new one. Running requests finish in the old one.
 func (s *doubleServer) reset() error {
 	d, err := s.newDouble()
 	if err == nil {
@@ -415,7 +411,7 @@ func (s *doubleServer) reset() error {
 	return err
 }
 
-// newDouble returns a double in its initial state.
+// newDouble creates a double in its initial state.
 func (s *doubleServer) newDouble() (*runningDouble, error) {
 	d, err := testdouble.New(s.start, s.problems)
 	if err != nil {
@@ -443,7 +439,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 	}
 	control := d.Control(s.reset)
 	control.Logger = s.logger
-	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path+"/", testdouble.ControlPath+"/") {
 			control.ServeHTTP(w, r)
 		} else {
@@ -451,7 +447,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 		}
 	})
 	const note = `This is a test double. Its <a href="/_control/">inspector</a> shows its requests.`
-	handler := withPages(both, map[string]http.Handler{
+	handler := withPages(api, map[string]http.Handler{
 		"/":                          webui.Reference(note, key),
 		testdouble.ControlPath:       webui.Inspector(),
 		testdouble.ControlPath + "/": webui.Inspector(),
@@ -464,8 +460,8 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 	return &runningDouble{d, handler, key}, nil
 }
 
-// serveChild serves a double while a command runs, and ends with the status of the command. If the command
-// succeeded but there are problems, the status is 1.
+// serveChild serves a double while a command runs, and returns the exit status of the command. If the command
+// succeeded but the double noticed problems, the status is 1.
 func (c *command) serveChild(
 	ctx context.Context, s *httpapi.BoundServer, d *doubleServer, child []string, variables ...string,
 ) error {
@@ -486,7 +482,7 @@ func (c *command) serveChild(
 		testdouble.UnusedFault:  "-allow-unused-faults",
 	}
 	for _, p := range problems {
-		c.Messagef("%s: %s; %s lets it pass", p.Kind, p.Text, flags[p.Kind])
+		c.Messagef("%s: %s; %s accepts it", p.Kind, p.Text, flags[p.Kind])
 	}
 	if status == 0 && len(problems) > 0 {
 		status = 1
@@ -500,7 +496,7 @@ func newServer(l net.Listener, h http.Handler, logger *slog.Logger) *httpapi.Bou
 	return &httpapi.BoundServer{Server: s, Listener: l}
 }
 
-// openForOperator opens a data file for the operator's subcommands.
+// openForOperator opens a data file for subcommands without a server.
 func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) {
 	_, err := os.Stat(data)
 	if err != nil {
@@ -517,7 +513,6 @@ func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) 
 	return newAPI(store).Operator(), store, nil
 }
 
-// check reads the data file and prints what is in it.
 func (c *command) check(_ context.Context, args []string) error {
 	flags := cli.NewFlags("check", cli.Help{
 		Purpose: "Check the data file and print what is in it. This changes nothing, and it works while a\n" +
@@ -538,10 +533,10 @@ func (c *command) check(_ context.Context, args []string) error {
 		r.Rows["user"], r.Rows["key"], r.Rows["event"], r.Rows["guest"], cmp.Or(r.Torn, "clean"))
 }
 
-// version is set by the linker if the build knows no tag: -ldflags "-X example.com/events.version=v1.2.3".
+// version can be set by the linker: -ldflags "-X example.com/events.version=v1.2.3".
 var version string
 
-// buildVersion returns the version that the linker has set or, without one, the tag that was built.
+// buildVersion returns version or, if it is empty, the tag of the build.
 func buildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

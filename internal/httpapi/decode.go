@@ -12,7 +12,7 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// Duration is a duration that is a string in JSON, such as "200ms".
+// Duration is a [time.Duration] that is a string such as "200ms" in JSON.
 type Duration time.Duration
 
 // MarshalText implements [encoding.TextMarshaler].
@@ -25,8 +25,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// problemsByKind are the problems of values that don't fit a field, by the kind of the field's type. They
-// complete a sentence that begins with the name of the field.
+// problemsByKind are the problems of values that don't fit a field. They follow the field name in messages.
 var problemsByKind = map[reflect.Kind]string{
 	reflect.Bool:   "must be true or false",
 	reflect.Int:    "must be a whole number in digits",
@@ -35,15 +34,14 @@ var problemsByKind = map[reflect.Kind]string{
 	reflect.String: "must be a string",
 }
 
-// Decode decodes a JSON object into the struct that in points to. Each field of the struct has a json tag
-// with nothing but its name, or is embedded. The type of a field is a string, a bool, an int, a [Duration],
-// an [http.Header], a pointer to one of these or a [json.RawMessage]. The error is a 400 that names every
-// wrong or unknown field.
+// Decode decodes a JSON object into the struct that in points to. The error is a 400 that names every wrong
+// or unknown field. Each struct field is embedded or has a json tag with only its name. Its type is a string,
+// a bool, an int, a [Duration], an [http.Header], a pointer to one of these, or a [json.RawMessage].
 func Decode(text []byte, in any) error {
 	if len(text) == 0 {
 		return BadRequest("the body is empty: send a JSON object")
 	}
-	v, err := strict.Parse(text) // its error says where the mistake is
+	v, err := strict.Parse(text) // for its errors, which have positions
 	if err != nil {
 		return BadRequest("the body is not a JSON object: " + err.Error())
 	}

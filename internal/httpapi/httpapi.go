@@ -1,7 +1,6 @@
-// Package httpapi has the parts that the API, the operator's handler and the control API share:
-// a [Mux] with its routes, the query and the body of a request, servers with their limits, and one
-// form of responses. Every response with a body is JSON and has a Content-Length, except after
-// [StartStream]. Errors look like this:
+// Package httpapi has everything that the API, the operator's routes and the control API share: a [Mux],
+// reading queries and bodies, servers with limits, and responses. Every response with a body is JSON and has
+// a Content-Length, except after [StartStream]. Errors look like this:
 //
 //	{"error":{"code":"not_found","message":"…"}}
 package httpapi
@@ -15,13 +14,12 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"example.com/events/internal/strict"
 )
 
-// Error is an error with its response. The message is shown to the client: it is in lower case
-// and names the problem and the fix.
+// Error is an error with its response. Clients see the message. It is in lower case and names the problem and
+// the fix.
 type Error struct {
 	Status  int // 400 to 599
 	Message string
@@ -30,7 +28,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// codes maps a status to the code of its errors. Other statuses have the code of 400 or 500.
+// codes maps statuses to error codes. Other statuses have the code of 400 or 500.
 var codes = map[int]string{
 	400: "bad_request",
 	401: "unauthorized",
@@ -54,7 +52,7 @@ func (e *Error) Write(w http.ResponseWriter) {
 	})
 }
 
-// NewError returns an Error. The header consists of names, each followed by its value.
+// NewError creates an Error. The header arguments are names, each followed by a value.
 func NewError(status int, message string, header ...string) *Error {
 	e := &Error{Status: status, Message: message, Header: http.Header{}}
 	for field := range slices.Chunk(header, 2) {
@@ -63,48 +61,46 @@ func NewError(status int, message string, header ...string) *Error {
 	return e
 }
 
-// BadRequest returns an Error with status 400.
+// BadRequest creates an Error with status 400.
 func BadRequest(message string) *Error { return NewError(400, message) }
 
-// NotFound returns an Error with status 404.
+// NotFound creates an Error with status 404.
 func NotFound(message string) *Error { return NewError(404, message) }
 
-// Unauthorized returns an Error with status 401 and the challenge that it requires (RFC 9110,
-// section 11.6.1).
+// Unauthorized creates an Error with status 401 and the header WWW-Authenticate (RFC 9110, section 11.6.1).
 func Unauthorized(realm, message string) *Error {
 	return NewError(401, message, "WWW-Authenticate", `Bearer realm="`+realm+`"`)
 }
 
-// The values of common headers. They are never modified, so all responses share them.
+// All responses share these header values. Don't modify them.
 var (
 	jsonType = []string{"application/json"}
 	noStore  = []string{"no-store"}
 	noSniff  = []string{"nosniff"}
 )
 
-// SetSecurityHeaders sets the headers that every response has. A [Mux] calls it.
+// SetSecurityHeaders sets the headers that protect every response. A [Mux] calls it.
 func SetSecurityHeaders(h http.Header) {
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
 }
 
-// WriteJSON sends a response whose body is a JSON text. Like all functions that write, it ignores
-// errors of the connection because there is no client left to tell.
+// WriteJSON sends a JSON text. Like all functions that write, it ignores connection errors, because no client
+// is left to tell.
 func WriteJSON(w http.ResponseWriter, status int, body string) {
 	writeHead(w, status, len(body))
 	io.WriteString(w, body)
 }
 
-// WriteValue sends a response whose body is x encoded by [strict.Encode].
+// WriteValue sends x as JSON.
 func WriteValue(w http.ResponseWriter, status int, x any) {
 	body := strict.Encode(x)
 	writeHead(w, status, len(body))
 	w.Write(body)
 }
 
-// WriteList sends a response with status 200: begin, n JSON texts with commas between them, and end. The
-// function text returns the text with an index from 0 to n-1. The texts aren't joined first, which would
-// allocate as much memory as the response has.
+// WriteList sends a list: begin, then n JSON texts separated by commas, then end. The function text returns
+// the text with an index from 0 to n-1. WriteList doesn't join the texts in memory.
 func WriteList(w http.ResponseWriter, begin string, n int, text func(i int) string, end string) {
 	size := len(begin) + max(0, n-1) + len(end)
 	for i := range n {
@@ -125,7 +121,7 @@ func WriteList(w http.ResponseWriter, begin string, n int, text func(i int) stri
 	out.Flush()
 }
 
-const joinSize = 128 << 10 // bytes that WriteList joins before they are written
+const joinSize = 128 << 10 // bytes per write of WriteList
 
 var listWriters = sync.Pool{
 	New: func() any { return bufio.NewWriterSize(nil, joinSize) },
@@ -138,36 +134,12 @@ func writeHead(w http.ResponseWriter, status, size int) {
 	w.WriteHeader(status)
 }
 
-// StartStream starts a response with status 200 and a JSON text of unknown length. The caller writes the
-// text. If it can't finish, it must panic with [http.ErrAbortHandler], so that no client takes a part for
-// the whole.
+// StartStream starts a response with a JSON text of unknown length, which the caller writes. If the caller
+// can't finish, it must panic with [http.ErrAbortHandler], so that clients don't take a part for the whole.
 func StartStream(w http.ResponseWriter) {
 	w.Header()["Content-Type"] = jsonType
 	w.WriteHeader(200)
 }
 
-// responseStarted reports whether a response has started: the functions above set its Content-Type.
+// responseStarted reports whether a function above has started the response.
 func responseStarted(w http.ResponseWriter) bool { return w.Header()["Content-Type"] != nil }
-
-// NewServer returns a server with the limits of all servers of this program.
-func NewServer(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler:                      h,
-		DisableGeneralOptionsHandler: true,
-		ReadHeaderTimeout:            5 * time.Second,
-		ReadTimeout:                  10 * time.Second,
-		WriteTimeout:                 30 * time.Second,
-		IdleTimeout:                  120 * time.Second,
-		MaxHeaderBytes:               16 << 10, // bytes
-	}
-}
-
-// DisableReadTimeout removes the server's ReadTimeout from a request.
-func DisableReadTimeout(w http.ResponseWriter) {
-	http.NewResponseController(w).SetReadDeadline(time.Time{})
-}
-
-// DisableWriteTimeout removes the server's WriteTimeout from a response.
-func DisableWriteTimeout(w http.ResponseWriter) {
-	http.NewResponseController(w).SetWriteDeadline(time.Time{})
-}

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// LogRequests returns a handler that logs a line for each request that h serves: its path without
-// API keys, and no query or body. The function authenticate returns the caller, if there is one. It is
-// called once more than h calls it, because h doesn't tell who the caller was.
+// LogRequests returns a handler that logs each request to h. It removes API keys from the path and logs no
+// query and no body. It authenticates each request again, because h doesn't expose the caller.
 func LogRequests(
 	h http.Handler, logger *slog.Logger, authenticate func(*http.Request) (Caller, error),
 ) http.Handler {
@@ -36,7 +35,7 @@ func LogRequests(
 	})
 }
 
-// countingWriter is a ResponseWriter that keeps the status and the size of the body.
+// countingWriter is a ResponseWriter that remembers the status and the body size.
 type countingWriter struct {
 	http.ResponseWriter
 	status int // 0 if no response was sent

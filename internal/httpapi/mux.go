@@ -12,50 +12,50 @@ import (
 	"strings"
 )
 
-// Caller identifies the sender of a request. Its fields may be empty.
+// Caller identifies the sender of a request. Fields may be empty.
 type Caller struct{ UserID, KeyID string }
 
-// Request is a request whose caller and route are known.
+// Request is a request with a known caller and route.
 type Request struct {
 	*http.Request
 	Caller    Caller
-	Operation string // operation of the route; the same for GET and HEAD
+	Operation string // such as "GET /events", also for HEAD
 }
 
 // Route is an operation with its handler.
 type Route struct {
-	// Operation is a method and a path below the base path of the [Mux], with the wildcards of
-	// [http.ServeMux]: "GET /events/{id}". A GET route also serves HEAD.
+	// Operation is a method and a path below the base path, with [http.ServeMux] wildcards, such as
+	// "GET /events/{id}". A GET route also serves HEAD.
 	Operation string
-	// Query is true if Handle reads the query with [ReadQuery]. Otherwise the Mux refuses any query
-	// parameter.
+	// Query tells that Handle reads the query with [ReadQuery]. Otherwise the Mux refuses all query
+	// parameters.
 	Query bool
-	// Handle writes the response or returns an error, which the Mux writes.
+	// Handle writes the response, or returns an error for the Mux to write.
 	Handle func(http.ResponseWriter, Request) error
 }
 
-// Intercept serves a request instead of its handler. It may call next once to run the handler.
+// Intercept serves a request in place of its handler. It may call next once to run the handler.
 type Intercept func(w http.ResponseWriter, r Request, next http.HandlerFunc)
 
-// Mux serves a list of routes. Its fields must be set before it serves. It sets the Pattern of a
-// request to the method and the whole path of the route, or to "" if there is no such route.
+// Mux serves a list of routes. Set its fields before serving. It sets the Pattern of a request to the method
+// and whole path of its route, or to "" if there is none.
 //
-// A request is served in this order: the caller, the path, the method, the query, and then Handle.
-// If no route matches the method, the response is a 405 with Allow, or a 204 with Allow for
-// OPTIONS. If no route matches the path, it is a 404, also for a path with //, ., .., a slash at
-// the end, %2F or %00: a Mux never redirects. A panic in a handler is a 500. If a handler panics
-// or fails after the response started, the connection is closed.
+// Checks run in this order: caller, path, method, query, and then Handle. If no route matches the path, the
+// response is a
+// 404. So it is for a path with //, ., .., %2F, %00 or a slash at the end, because a Mux never redirects. If no route
+// matches the method, the response is a 405 with Allow, or a 204 with Allow for OPTIONS. A panic in a handler
+// is a 500. If a handler fails after the response has started, the connection is closed.
 type Mux struct {
-	// Authenticate returns the caller of a request, or the error that refuses it. By default, every
-	// request is accepted.
+	// Authenticate returns the caller of a request, or an error that refuses it. By default, it accepts all
+	// requests.
 	Authenticate func(*http.Request) (Caller, error)
-	// Intercept, if not nil, is called instead of the handler of a request whose caller, path and
-	// method are right.
+	// Intercept, if not nil, is called in place of the handler for a request with a valid caller, path and
+	// method.
 	Intercept Intercept
-	// ToError returns the response to an error that doesn't wrap an [*Error], or nil if its cause
-	// is to be logged and hidden behind a 500. By default, all these causes are.
+	// ToError converts errors that don't wrap an [*Error]. If it returns nil, the Mux logs the error and
+	// responds with a 500. By default, it does so with all of them.
 	ToError func(error) *Error
-	// Logger receives each hidden cause, with the X-Request-Id of the response. By default, nothing is
+	// Logger receives the causes of these 500 responses with their X-Request-Id. By default, nothing is
 	// logged.
 	Logger *slog.Logger
 
@@ -64,8 +64,7 @@ type Mux struct {
 	mux    *http.ServeMux
 }
 
-// NewMux returns a Mux that serves routes below a base path, which may be empty. It panics if two
-// routes conflict.
+// NewMux creates a Mux for routes below a base path, which may be empty. It panics if routes conflict.
 func NewMux(base string, routes []Route) *Mux {
 	m := &Mux{
 		Authenticate: func(*http.Request) (Caller, error) { return Caller{}, nil },
@@ -107,8 +106,8 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mux.ServeHTTP(w, r)
 }
 
-// isCanonical reports whether a path has one meaning: [http.ServeMux] wouldn't redirect it, and it
-// has no escaped slash or NUL.
+// isCanonical reports whether a path has only one meaning: [http.ServeMux] wouldn't redirect it, and it
+// contains no escaped slash or NUL.
 func isCanonical(u *url.URL) bool {
 	return strings.HasPrefix(u.Path, "/") &&
 		path.Clean(u.Path) == u.Path &&
@@ -147,8 +146,7 @@ func (m *Mux) serve(w http.ResponseWriter, r Request, route *Route) {
 	}
 }
 
-// serveUnknown serves a request that no route matches. The methods of the routes that match its path are
-// the value of an Allow header, or "" if there are none.
+// serveUnknown serves a request that no route matches. allow is the Allow header for its path, or "".
 func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request, allow string) {
 	r.Pattern = ""
 	routes := "; the routes are " + strings.Join(m.Operations(), ", ")
@@ -167,8 +165,8 @@ func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request, allow string)
 	m.writeError(w, r, err)
 }
 
-// allowed returns the methods of all routes that match the path of a request, as the value of an Allow
-// header. It returns "" if there are none.
+// allowed returns the Allow header for the path of a request, or "" if no route has that path. It asks the
+// ServeMux which route an imaginary request with each method would match.
 func (m *Mux) allowed(r *http.Request) string {
 	var methods []string
 	for _, operation := range m.Operations() {
@@ -188,8 +186,7 @@ func (m *Mux) allowed(r *http.Request) string {
 	return strings.Join(append(methods, "OPTIONS"), ", ")
 }
 
-// writeError writes the response to an error, or closes the connection if another response has
-// started.
+// writeError responds with an error. If another response has started, it closes the connection.
 func (m *Mux) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -207,8 +204,8 @@ func (m *Mux) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e.Write(w)
 }
 
-// recoverPanic handles a panic of a handler. [http.ErrAbortHandler] passes, because net/http then
-// closes the connection.
+// recoverPanic turns a panic into a 500. It passes on [http.ErrAbortHandler], which makes net/http close the
+// connection.
 func (m *Mux) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	cause := recover()
 	if cause == nil {

@@ -306,8 +306,7 @@ func TestMuxErrors(t *testing.T) {
 	})
 }
 
-// TestAbort tests that a client can see that a response is incomplete, and that the cause is
-// logged.
+// TestAbort tests that a client can see that a response is incomplete, and that the cause is logged.
 func TestAbort(t *testing.T) {
 	t.Parallel()
 	const part = `{"data":[`

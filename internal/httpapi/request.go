@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// Query reads the query parameters of a request, each of which may be given once. Call [ReadQuery],
-// then a method for each parameter that the operation has, and then [Query.Err].
+// Query reads query parameters, each of which may be given once. Call [ReadQuery], then a method for each
+// parameter, and then [Query.Err].
 type Query struct {
 	operation string
-	values    url.Values // parameters that were not read yet
-	names     []string   // parameters that were read; kept only if there is a query
+	values    url.Values // unread parameters
+	names     []string   // parameters that were read, if there is a query
 	problems  []string
 }
 
@@ -38,8 +38,7 @@ func ReadQuery(r Request) Query {
 	return q
 }
 
-// take returns the value of a parameter, or "" if it is repeated, and whether it is given. Callers
-// refuse an empty value.
+// take returns the value of a parameter, or "" if it is repeated. Callers refuse an empty value.
 func (q *Query) take(name string) (value string, given bool) {
 	if q.values == nil {
 		return "", false
@@ -53,9 +52,9 @@ func (q *Query) take(name string) (value string, given bool) {
 	return value, given
 }
 
-// Func passes the value of a parameter to parse, which reports whether it is valid. An empty or
-// repeated parameter is never valid. The rule completes a sentence that begins with the name, as in
-// "must be …, given once". If the parameter isn't given, Func does nothing.
+// Func passes a parameter to parse, which reports whether it is valid. Empty and repeated parameters are
+// always invalid. The rule follows the name in messages: "must be …, given once". If the parameter is
+// missing, Func does nothing.
 func (q *Query) Func(name, rule string, parse func(value string) bool) {
 	value, given := q.take(name)
 	if given && (value == "" || !parse(value)) {
@@ -63,14 +62,14 @@ func (q *Query) Func(name, rule string, parse func(value string) bool) {
 	}
 }
 
-// String returns the value of a parameter, or "" if it isn't given. The rule is as in [Query.Func].
+// String returns the value of a parameter, or "" if it is missing. See [Query.Func] for the rule.
 func (q *Query) String(name, rule string) (value string) {
 	q.Func(name, rule, func(given string) bool { value = given; return true })
 	return value
 }
 
-// Int returns the value of a parameter, a decimal number from min to max, or the default value if
-// the parameter isn't given. Only values from 0 to 1<<31 - 1 can be read.
+// Int returns the value of a parameter, a decimal number from min to max, or the default value if it is
+// missing. min and max are from 0 to 1<<31 - 1.
 func (q *Query) Int(name string, value, min, max int) int {
 	text, given := q.take(name)
 	if !given {
@@ -84,8 +83,7 @@ func (q *Query) Int(name string, value, min, max int) int {
 	return int(n)
 }
 
-// OneOf returns the value of a parameter, which must be one of the words, or "" if the parameter
-// isn't given.
+// OneOf returns the value of a parameter, which must be one of the words, or "" if it is missing.
 func (q *Query) OneOf(name string, words ...string) string {
 	value, given := q.take(name)
 	if given && !slices.Contains(words, value) {
@@ -94,7 +92,7 @@ func (q *Query) OneOf(name string, words ...string) string {
 	return value
 }
 
-// Err returns an [Error] with all problems of the query, or nil. A parameter that was not read is a problem.
+// Err returns an [Error] with all problems of the query, or nil. Unread parameters are problems.
 func (q *Query) Err() error {
 	if q.problems == nil && len(q.values) == 0 {
 		return nil
@@ -106,7 +104,7 @@ func (q *Query) Err() error {
 	return BadRequest(strings.Join(problems, "; "))
 }
 
-// unknown returns the problem of the parameters that were not read.
+// unknown returns the problem of unread parameters.
 func (q *Query) unknown() string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(q.values)) {
@@ -120,8 +118,7 @@ func (q *Query) unknown() string {
 		noun, strings.Join(names, ", "), q.operation, cmp.Or(strings.Join(q.names, ", "), "none"))
 }
 
-// WithBody returns the Handle of a [Route] that calls handle with the body of a request, which
-// checkJSON and [ReadBody] accept.
+// WithBody returns a [Route.Handle] that checks and reads the request body and passes it to handle.
 func WithBody(
 	max int64, handle func(w http.ResponseWriter, r Request, body []byte) error,
 ) func(http.ResponseWriter, Request) error {
@@ -138,8 +135,8 @@ func WithBody(
 	}
 }
 
-// ReadBody reads the body of a request. If it has more than max bytes, the error is a 413. If it
-// doesn't arrive, the error is a 408, so the client may send it again.
+// ReadBody reads the request body. If the body is larger than max bytes, the error is a 413. If it is
+// incomplete, the error is a 408, so the client may retry.
 func ReadBody(w http.ResponseWriter, r Request, max int64) ([]byte, error) {
 	if r.ContentLength > max { // a client that sends Expect has not sent the body yet
 		return nil, tooLarge(max)
@@ -151,7 +148,7 @@ func ReadBody(w http.ResponseWriter, r Request, max int64) ([]byte, error) {
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, tooLarge(e.Limit)
 	}
-	return nil, NewError(408, "the body did not arrive whole and in time; send it again",
+	return nil, NewError(408, "the request body was incomplete or too slow; send it again",
 		"Connection", "close")
 }
 
@@ -159,7 +156,7 @@ func tooLarge(max int64) *Error {
 	return NewError(413, "the body must have at most "+formatSize(max))
 }
 
-// formatSize formats a number of bytes, in MiB if they are a multiple of 1 MiB.
+// formatSize formats a number of bytes, in MiB if possible.
 func formatSize(n int64) string {
 	if n%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", n>>20)
@@ -167,9 +164,8 @@ func formatSize(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// checkJSON returns an error with status 415 unless the headers of a request allow a JSON body:
-// Content-Type is application/json, in UTF-8 if it has a charset, or absent, and Content-Encoding
-// is identity or absent (RFC 9110, sections 8.3 and 8.4).
+// checkJSON returns a 415 if the request headers announce another body than JSON in UTF-8, or a compressed
+// body (RFC 9110, sections 8.3 and 8.4).
 func checkJSON(h http.Header) error {
 	contentType := strings.Join(h["Content-Type"], ", ")
 	if contentType != "" && !isJSON(contentType) {

@@ -87,7 +87,7 @@ func (b failingBody) Read([]byte) (int, error) { return 0, b.err }
 
 func TestReadBody(t *testing.T) {
 	t.Parallel()
-	const notWhole = "the body did not arrive whole and in time; send it again"
+	const notWhole = "the request body was incomplete or too slow; send it again"
 	for _, tt := range []struct {
 		name   string
 		body   io.Reader
