@@ -123,12 +123,11 @@ func TestCreateKeepsValues(t *testing.T) {
 // fields in the order of the body.
 func TestEveryProblem(t *testing.T) {
 	t.Parallel()
-	const dateTime = "must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00: " +
-		"a day and time that exist, with a T between them and Z or an offset from UTC at the end"
-	const zone = "must be a time zone name of the form Area/City from the IANA list in its exact case, " +
-		"such as Europe/Paris, or UTC"
-	const link = "must be an http or https URL with a host, such as https://example.com/x: at most " +
-		"2048 characters, no user info, and what a URL cannot hold percent-encoded, a space as %20"
+	const dateTime = "must be a valid date-time such as 2027-03-01T18:00:00Z or " +
+		"2027-03-01T18:00:00+02:00, with Z or an offset"
+	const zone = "must be an IANA time zone name such as Europe/Paris, in its exact case, or UTC"
+	const link = "must be an http or https URL such as https://example.com/x, percent-encoded, without " +
+		"user info and at most 2048 characters long"
 	body, want := "", ""
 	for _, field := range []struct{ name, value, problem string }{
 		{"title", `" "`, "must have 1 to 255 characters, not only white space"},
@@ -798,10 +797,10 @@ func TestKeyRequestsRefused(t *testing.T) {
 		status  int
 		want    string
 	}{
-		{`{}`, 400, "key: user_id is required, or email"},
-		{`{"user_id":""}`, 400, "user_id is required"},
-		{`{"user_id":"usr_ada","name":"Ada"}`, 400, "user_id excludes name and email"},
-		{`{"user_id":"usr_ada","email":"ada@example.com"}`, 400, "user_id excludes name and email"},
+		{`{}`, 400, "key: user_id or email is required"},
+		{`{"user_id":""}`, 400, "user_id or email is required"},
+		{`{"user_id":"usr_ada","name":"Ada"}`, 400, "user_id can't be combined with name or email"},
+		{`{"user_id":"usr_ada","email":"ada@example.com"}`, 400, "user_id can't be combined with name or email"},
 		{`{"user_id":"usr_none"}`, 404, `user "usr_none": not found`},
 		{`{"user_id":"evt_1"}`, 404, "not found"},
 		{`{"email":"new@example.com"}`, 400, "user: name is required"},

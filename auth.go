@@ -115,13 +115,13 @@ func (s *Store) findOrCreateUser(tx *jsondb.Tx, r keyRequest) (id string, err er
 	user := tx.Find(emailKey(r.Email))
 	switch {
 	case r.UserID != "" && named:
-		return "", keyError("user_id excludes name and email: give one or the other")
+		return "", keyError("user_id can't be combined with name or email")
 	case r.UserID != "" && tx.Get("usr", r.UserID) == nil:
 		return "", notFound("user", r.UserID)
 	case r.UserID != "":
 		return r.UserID, nil
 	case !named:
-		return "", keyError("user_id is required, or email and, for a new user, name")
+		return "", keyError("user_id or email is required, and name for a new user")
 	case user != nil && r.Name != "" && r.Name != user.Value("name"):
 		return "", keyError(fmt.Sprintf("name is not the name of %s, who has this email: leave it out, or "+
 			"change the name with apply", user.ID))

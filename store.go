@@ -139,14 +139,14 @@ var (
 )
 
 var secretRule = schema.Match(httpapi.KeyPrefix+`[A-Za-z0-9._~-]{1,246}`,
-	"must be "+httpapi.KeyPrefix+" and 1 to 246 of A-Z a-z 0-9 . _ ~ -")
+	"must be "+httpapi.KeyPrefix+` followed by 1 to 246 letters, digits, ".", "_", "~" or "-"`)
 
 var (
 	userSchema = schema.For(User{}, nil)
 	keySchema  = schema.For(Key{}, schema.Rules{
 		"secret": secretRule,
-		"digest": schema.Match(`[0-9a-f]{64}`, "must be a SHA-256 as 64 hexadecimal digits in lower case"),
-		"hint":   schema.Match(`[!-~]{4}`, "must be the last four characters of the secret, visible ASCII"),
+		"digest": schema.Match(`[0-9a-f]{64}`, "must be a SHA-256 as 64 lower-case hexadecimal digits"),
+		"hint":   schema.Match(`[!-~]{4}`, "must be the last four characters of the secret"),
 	})
 	eventSchema = schema.For(Event{}, nil)
 	guestSchema = schema.For(Guest{}, nil)

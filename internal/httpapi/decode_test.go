@@ -40,8 +40,8 @@ func TestDecode(t *testing.T) {
 			`{"name":"","count":0,"header":null,"any":null,"open":false,"wait":"0s","till":null}`},
 
 		{``, "the body is empty: send a JSON object"},
-		{`{"name":"x",}`, "the body is not a JSON object: line 1, column 13: a field's name in double " +
-			"quotes is needed here; leave out a comma at the end"},
+		{`{"name":"x",}`, "the body is not a JSON object: line 1, column 13: expected a field name in " +
+			"double quotes: remove a trailing comma"},
 		{`null`, "the body must be a JSON object, not null"},
 		{`[{}]`, "the body must be a JSON object, not an array"},
 		{`{"name":1}`, "name must be a string"},

@@ -154,7 +154,7 @@ func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request, allow string)
 	switch {
 	case err != nil:
 	case allow == "":
-		err = NotFound("there is no such route below " + m.base + "/" + routes)
+		err = NotFound("no such route below " + m.base + "/" + routes)
 	case r.Method == "OPTIONS":
 		w.Header().Set("Allow", allow)
 		w.WriteHeader(204)

@@ -139,7 +139,7 @@ func TestMuxUnknownRoute(t *testing.T) {
 			if w.Code != 404 {
 				t.Errorf("status: got %d, want 404", w.Code)
 			}
-			want := "there is no such route below /v1/" + eventsRoutes
+			want := "no such route below /v1/" + eventsRoutes
 			if got := message(w); got != want {
 				t.Errorf("message: got %s, want %s", got, want)
 			}
@@ -177,7 +177,7 @@ func TestMuxBare(t *testing.T) {
 		{"/x", "something went wrong on our side; try again, and give the operator the " +
 			"X-Request-Id if it happens again", 500},
 		{"/x?a=1", `unknown query parameter "a": GET /x takes none`, 400},
-		{"/y", "there is no such route below /; the routes are GET /x", 404},
+		{"/y", "no such route below /; the routes are GET /x", 404},
 	} {
 		w := httptest.NewRecorder()
 		m.ServeHTTP(w, httptest.NewRequest("GET", tt.path, nil))

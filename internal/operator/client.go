@@ -15,7 +15,7 @@ import (
 )
 
 // errNoServer is wrapped by errors of dialSocket if the data file has no socket that a server listens on.
-var errNoServer = errors.New("no server can be reached")
+var errNoServer = errors.New("no server is running")
 
 // call sends a request to the server of a data file, and writes the body of the response to w. If no server
 // is running, it opens the file and serves its routes to itself.

@@ -47,7 +47,7 @@ func dialSocket(data string) (net.Conn, error) {
 	case err == nil:
 		return conn, nil
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("%w at %s: start it, or give its -data", errNoServer, path)
+		return nil, fmt.Errorf("%w at %s: start it, or check -data", errNoServer, path)
 	default:
 		return nil, fmt.Errorf("the server can't be reached: %w: run this as the server's user", err)
 	}

@@ -46,7 +46,7 @@ func Match(pattern, problem string) Rule {
 }
 
 func id(kind string) Rule {
-	return Match(kind+`_[A-Za-z0-9_-]{1,64}`, "must be "+kind+"_ and 1 to 64 of A-Z a-z 0-9 _ -")
+	return Match(kind+`_[A-Za-z0-9_-]{1,64}`, "must be "+kind+`_ followed by 1 to 64 letters, digits, "_" or "-"`)
 }
 
 func chars(bounds string) Rule {
@@ -96,16 +96,15 @@ func url(s string) string {
 	if len(s) <= maxURL && strict.IsURL(s) {
 		return ""
 	}
-	return "must be an http or https URL with a host, such as https://example.com/x: at most 2048 " +
-		"characters, no user info, and what a URL cannot hold percent-encoded, a space as %20"
+	return "must be an http or https URL such as https://example.com/x, percent-encoded, without user info and " +
+		"at most 2048 characters long"
 }
 
 func zone(s string) string {
 	if strict.IsZone(s) {
 		return ""
 	}
-	return "must be a time zone name of the form Area/City from the IANA list in its exact case, " +
-		"such as Europe/Paris, or UTC"
+	return "must be an IANA time zone name such as Europe/Paris, in its exact case, or UTC"
 }
 
 const maxSlug = 100 // characters
@@ -116,5 +115,5 @@ func slug(s string) string {
 	if len(s) <= maxSlug && hyphenated(s) {
 		return ""
 	}
-	return "must be at most 100 of a-z 0-9 with single hyphens between them"
+	return "must be at most 100 lower-case letters and digits with single hyphens between them"
 }

@@ -96,7 +96,7 @@ func ParseArray(data []byte) iter.Seq2[Value, error] {
 		p := parser{data: data, depth: 1}
 		p.next()
 		if !p.skip("[") {
-			p.fail(p.pos, "a JSON array is needed: begin it with [, in UTF-8 without a byte order mark")
+			p.fail(p.pos, "expected a JSON array: begin it with [, without a byte order mark")
 		}
 		for first := true; p.more(first, ']'); first = false {
 			p.count = 0
@@ -143,7 +143,7 @@ type parser struct {
 func (p *parser) finish() error {
 	p.next()
 	if p.pos < len(p.data) {
-		p.fail(p.pos, "there is more text after the JSON value: remove it")
+		p.fail(p.pos, "unexpected text after the JSON value: remove it")
 	}
 	return p.err
 }
@@ -201,8 +201,8 @@ func (p *parser) value() Value {
 	case p.skip("null"):
 		return Value{}
 	}
-	p.fail(p.pos, "a value is needed here: an object, an array, a number, a string in double quotes, "+
-		"true, false or null; leave out comments, a comma at the end and a byte order mark")
+	p.fail(p.pos, "expected a value, such as a string in double quotes, a number, true, false or null: "+
+		"remove comments, trailing commas and byte order marks")
 	return Value{}
 }
 
@@ -236,7 +236,7 @@ func (p *parser) more(first bool, end byte) bool {
 	case first || p.skip(","):
 		return true
 	default:
-		p.fail(p.pos, "a comma or "+string(end)+" is needed here")
+		p.fail(p.pos, "expected a comma or "+string(end))
 	}
 	return false
 }
@@ -244,12 +244,12 @@ func (p *parser) more(first bool, end byte) bool {
 // name parses the name of a member and the colon after it.
 func (p *parser) name() string {
 	if p.next() != '"' {
-		p.fail(p.pos, "a field's name in double quotes is needed here; leave out a comma at the end")
+		p.fail(p.pos, "expected a field name in double quotes: remove a trailing comma")
 	}
 	name := p.chars()
 	p.next()
 	if !p.skip(":") {
-		p.fail(p.pos, "a colon and a value are needed after a field's name")
+		p.fail(p.pos, "expected a colon and a value after the field name")
 	}
 	return name
 }
@@ -263,8 +263,7 @@ func (p *parser) number() string {
 	p.pos = len(p.data) - len(bytes.TrimLeft(p.data[start:], numberBytes))
 	literal := p.data[start:p.pos]
 	if !json.Valid(literal) {
-		p.fail(start, "this is not a number that JSON has: write it like 12, -0.5 or 6e23, "+
-			"with no + or needless 0 before it and with digits on both sides of a point")
+		p.fail(start, "invalid number: write it like 12, -0.5 or 6e23")
 	}
 	return string(literal)
 }
@@ -282,14 +281,14 @@ func (p *parser) chars() string {
 			chars := string(append(text, p.data[copied:i]...))
 			p.pos = i + 1
 			if !utf8.ValidString(chars) {
-				p.fail(open, "a string is not UTF-8: encode the text as UTF-8")
+				p.fail(open, "invalid UTF-8 in a string: encode the text as UTF-8")
 			}
 			return chars
 		case c == '\\':
 			r, size := unescape(p.data[i:])
 			if r < 0 {
-				p.fail(i, `this escape is unknown, or half of a surrogate pair: use \" \\ \/ \b \f \n `+
-					`\r \t, or \u and four hex digits, for both halves of a pair`)
+				p.fail(i, `invalid escape or half a surrogate pair: use \" \\ \/ \b \f \n \r \t, `+
+					`or \u and four hex digits, for both halves of a pair`)
 				return ""
 			}
 			text = append(text, p.data[copied:i]...)
@@ -297,12 +296,12 @@ func (p *parser) chars() string {
 			copied = i + size
 			i = copied - 1
 		case c < ' ':
-			p.fail(i, "a string contains a control character or line break: close the string before it, "+
-				`or write it as \n or \u and four hex digits`)
+			p.fail(i, "control character or line break in a string: write it as "+
+				`\n or \u and four hex digits, or close the string before it`)
 			return ""
 		}
 	}
-	p.fail(open, "a string is not closed: add a double quote at its end")
+	p.fail(open, "unclosed string: add a double quote at its end")
 	return ""
 }
 

@@ -143,10 +143,10 @@ func TestTooManyValues(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	const (
-		value, comma            = "a value is needed", "] is needed here"
-		name, colon, after, end = "name in double quotes", "a colon", "more text after", "} is needed here"
-		open, control, escape   = "not closed", "control character", "escape is unknown"
-		notUTF8, number, deeply = "not UTF-8", "not a number", "32 levels deep"
+		value, comma            = "expected a value", "expected a comma or ]"
+		name, colon, after, end = "name in double quotes", "a colon", "unexpected text after", "a comma or }"
+		open, control, escape   = "unclosed string", "control character", "invalid escape"
+		notUTF8, number, deeply = "invalid UTF-8", "invalid number", "32 levels deep"
 	)
 	for _, tt := range []struct {
 		in           string
@@ -372,15 +372,15 @@ func TestParseArray(t *testing.T) {
 	for _, tt := range []struct{ name, in, want, problem string }{
 		{"empty", ` [ ] `, ``, ""},
 		{"values of every kind", `[null,true,1,"a",[2],{"b":3}]`, `null true 1 "a" [2] {"b":3}`, ""},
-		{"invalid UTF-8 after two", "[1,2,\"\xff\"]", `1 2`, "line 1, column 6: a string is not UTF-8"},
-		{"mistake after two", `[1,2,x,4]`, `1 2`, "line 1, column 6: a value is needed"},
-		{"mistake inside the third", `[1,[2],[3,x],4]`, `1 [2]`, "line 1, column 11: a value is needed"},
-		{"not closed", `[1,2`, `1 2`, "line 1, column 5: a comma or ]"},
-		{"comma at the end", `[1,2,]`, `1 2`, "line 1, column 6: a value is needed"},
-		{"text after it", `[1] 2`, `1`, "line 1, column 5: there is more text"},
-		{"an object", `{"a":1}`, ``, "line 1, column 1: a JSON array is needed"},
-		{"a string", ` "[1]"`, ``, "line 1, column 2: a JSON array is needed"},
-		{"nothing", ``, ``, "line 1, column 1: a JSON array is needed"},
+		{"invalid UTF-8 after two", "[1,2,\"\xff\"]", `1 2`, "line 1, column 6: invalid UTF-8"},
+		{"mistake after two", `[1,2,x,4]`, `1 2`, "line 1, column 6: expected a value"},
+		{"mistake inside the third", `[1,[2],[3,x],4]`, `1 [2]`, "line 1, column 11: expected a value"},
+		{"not closed", `[1,2`, `1 2`, "line 1, column 5: expected a comma or ]"},
+		{"comma at the end", `[1,2,]`, `1 2`, "line 1, column 6: expected a value"},
+		{"text after it", `[1] 2`, `1`, "line 1, column 5: unexpected text"},
+		{"an object", `{"a":1}`, ``, "line 1, column 1: expected a JSON array"},
+		{"a string", ` "[1]"`, ``, "line 1, column 2: expected a JSON array"},
+		{"nothing", ``, ``, "line 1, column 1: expected a JSON array"},
 		{"as deep as allowed", deep(strict.MaxDepth), deep(strict.MaxDepth - 1), ""},
 		{"the array is a level too", `[0,` + deep(strict.MaxDepth) + `]`,
 			`0`, "line 1, column 35: nested more than 32 levels"},

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-var errDateTime = errors.New("must be a date-time such as 2027-03-01T18:00:00Z or " +
-	"2027-03-01T18:00:00+02:00: a day and time that exist, with a T between them " +
-	"and Z or an offset from UTC at the end")
-
-var errYear = errors.New("must be in the years 0001 to 9999, in UTC")
+var (
+	errDateTime = errors.New("must be a valid date-time such as 2027-03-01T18:00:00Z or " +
+		"2027-03-01T18:00:00+02:00, with Z or an offset")
+	errYear = errors.New("must be in the years 0001 to 9999, in UTC")
+)
 
 // ParseTime parses an RFC 3339 date-time: a date, T, a time of day, and Z or an offset. The T and the Z
 // may be in lower case. A fraction is cut to nanoseconds. A leap second (:60) is valid on any day,

@@ -140,7 +140,7 @@ func FuzzTime(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	const rule = "must be a date-time such as 2027-03-01T18:00:00Z or 2027-03-01T18:00:00+02:00: "
+	const rule = "must be a valid date-time such as "
 	f.Fuzz(func(t *testing.T, s string) {
 		got, err := strict.ParseTime(s)
 		m := dateTime.FindStringSubmatch(s)

@@ -52,7 +52,7 @@ func (d *Double) Control(reset func() error) *httpapi.Mux {
 		reply("PUT /clock", 200, d.putClock),
 		reply("POST /reset", 204, func(_ httpapi.Request, body []byte) (any, error) {
 			if len(body) > 0 {
-				return nil, httpapi.BadRequest("the body must be empty, because everything is reset")
+				return nil, httpapi.BadRequest("POST /reset takes no body")
 			}
 			return nil, reset()
 		}),
@@ -122,7 +122,7 @@ func (d *Double) postKey(r httpapi.Request, body []byte) (any, error) {
 	case in.Name == "":
 		key, err = d.api.IssueKey(in.UserID)
 	default:
-		err = httpapi.BadRequest("name and user_id exclude each other: set name for a new user")
+		err = httpapi.BadRequest("name and user_id can't be combined: set name for a new user")
 	}
 	key.BaseURL = "http://" + r.Host + d.api.Mux().Base() // also reachable through a mapped port
 	return key, err

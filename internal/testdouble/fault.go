@@ -86,7 +86,7 @@ func (f *Fault) problems() (problems []string) {
 	refuseIf(len(outcomes) == 0 && !modified,
 		"the fault does nothing: set one of "+outcomeNames+", or header or delay")
 	refuseIf(len(outcomes) > 1 && !slices.Equal(outcomes, []string{"drop_response", "status"}),
-		"%s exclude each other: set one of "+outcomeNames+", or drop_response with status",
+		"%s can't be combined: set one of "+outcomeNames+", or drop_response with status",
 		strings.Join(outcomes, " and "))
 	refuseIf(!f.responds() && modified,
 		"header and delay need a response: set status, patch or cut_response, or drop_response with status")

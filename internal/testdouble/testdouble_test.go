@@ -39,7 +39,7 @@ func TestFaultProblems(t *testing.T) {
 	header := http.Header{"X-A": {"b"}}
 	const (
 		nothing   = "the fault does nothing: set one of"
-		exclusive = "exclude each other: set one of status, patch, drop_request, drop_response and " +
+		exclusive = "can't be combined: set one of status, patch, drop_request, drop_response and " +
 			"cut_response, or drop_response with status"
 		response = "header and delay need a response"
 		status   = "status must be 400 to 599"

@@ -134,7 +134,7 @@ func TestUsage(t *testing.T) {
 		{"key revoke", "want one key ID: eventsd key revoke key_…; eventsd key list shows them"},
 		{"apply a.json b.json", "want one FILE, or - for stdin: eventsd apply FILE"},
 		{"-memory -api-key hunter2",
-			"-api-key must be svc_live_ and 1 to 246 of A-Z a-z 0-9 . _ ~ -"},
+			"-api-key must be svc_live_ followed by 1 to 246 letters, digits"},
 		{"double -api-key=", "-api-key is empty: give it a value, or leave it out"},
 		{"-api-key= hunter2", "serve takes no arguments after its flags; see eventsd help serve"},
 		{"-apikey=hunter2", "flag provided but not defined: -apikey; see eventsd help serve"},
