@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// Listen listens on the address in a flag -addr.
+// Listen listens on the address in the flag -addr.
 func Listen(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if _, malformed := errors.AsType[*net.AddrError](err); malformed {
@@ -18,7 +18,7 @@ func Listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// BaseURL returns the URL of a server at an address. A wildcard is replaced by the local host.
+// BaseURL returns the URL of a server at an address. It replaces a wildcard with the local host.
 func BaseURL(addr, local string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

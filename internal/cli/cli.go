@@ -1,6 +1,6 @@
-// Package cli has the parts of the command eventsd that know nothing of events: flags that can be set in the
-// environment, exit statuses, text that is safe to print, files that are written whole or not at all,
-// progress on a terminal, and running another program.
+// Package cli has the parts of a command that know nothing of events: flags with environment variables and
+// help, exit statuses, safe printing, atomic file writes, progress on a terminal, signals, and running
+// another program.
 package cli
 
 import (
@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// A Program is a run of eventsd, with its environment and streams. All fields must be set.
+// A Program is a run of eventsd with its environment and streams. Set all fields.
 type Program struct {
 	Environ []string // in the form of os.Environ
 	Stdin   io.Reader
@@ -28,11 +28,11 @@ type ExitError struct {
 
 func (e *ExitError) Error() string { return e.Message }
 
-// Usagef returns an error with status 2, for wrong arguments. It formats like [fmt.Sprintf].
+// Usagef returns an error for wrong arguments, which has status 2.
 func Usagef(format string, args ...any) error { return &ExitError{2, fmt.Sprintf(format, args...)} }
 
-// ExitStatus returns the exit status for an error, and prints its message as one line on stderr. The status is 0 if
-// err is nil or [flag.ErrHelp], the Status of an [ExitError], or 1.
+// ExitStatus prints an error as one line on stderr and returns its exit status: 0 for nil and [flag.ErrHelp],
+// the Status of an [ExitError], otherwise 1.
 func (p *Program) ExitStatus(err error) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -47,20 +47,20 @@ func (p *Program) ExitStatus(err error) int {
 	return 1
 }
 
-// Printf prints to stdout. Unprintable characters are replaced as by [Printable].
+// Printf prints to stdout, without unprintable characters.
 func (p *Program) Printf(format string, args ...any) error {
 	_, err := io.WriteString(p.Stdout, Printable(fmt.Sprintf(format, args...)))
 	return err
 }
 
-// Messagef prints a message as one line on stderr, after the name of the program.
+// Messagef prints a message as one line on stderr, after the program name.
 func (p *Program) Messagef(format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
 	fmt.Fprintf(p.Stderr, "eventsd: %s\n", Printable(text))
 }
 
-// Printable returns s with a question mark for every character that [unicode.IsPrint] excludes, except tabs
-// and line feeds. Text from records could otherwise steer a terminal.
+// Printable replaces unprintable characters with question marks, except tabs and line feeds. Otherwise,
+// record text could inject terminal escape sequences.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' || r == '\t' {

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// orphanDelay is how long RunCommand waits for the output of processes that a command left running. It only
-// waits if a stream isn't a file.
+// orphanDelay is how long RunCommand waits for output of processes that a command left running, if a stream
+// isn't a file.
 const orphanDelay = 100 * time.Millisecond
 
-// RunCommand runs another program with additional variables in its environment, on the streams of this one,
-// and passes signals on to it. It returns the status that a shell would: 128 + n after signal n. If the
-// program doesn't exist, the error is an [ExitError] with status 127; if it can't be run, with 126.
+// RunCommand runs another program on the streams of this one, with additional environment variables, and
+// passes signals on to it. Like a shell, it returns status 128 + n after signal n. If the program doesn't
+// exist, the error is an [ExitError] with status 127; if it can't be run, with status 126.
 func (p *Program) RunCommand(ctx context.Context, args, variables []string) (status int, err error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, append(stopSignals(), syscall.SIGQUIT)...)
@@ -39,12 +39,12 @@ func (p *Program) RunCommand(ctx context.Context, args, variables []string) (sta
 	go func() {
 		for s := range signals {
 			typed := s == os.Interrupt || s == syscall.SIGQUIT
-			if !terminal || !typed { // a terminal sends typed signals to both programs
+			if !terminal || !typed { // a terminal sends typed signals to both processes
 				cmd.Process.Signal(s) // fails on Windows, and if the program has just ended
 			}
 		}
 	}()
-	cmd.Wait() // the status says more than its error
+	cmd.Wait() // the status below has more than its error
 	wait := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if wait.Signaled() {
 		return 128 + int(wait.Signal()), nil

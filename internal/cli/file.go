@@ -16,8 +16,8 @@ func (p *Program) ReadInput(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// WriteFile writes a file with mode 0600, whole or not at all. It writes a temporary file and renames it when
-// everything is on disk. It replaces only regular files. If write fails, nothing is changed.
+// WriteFile writes a file with mode 0600, completely or not at all. It writes a temporary file, syncs it and
+// renames it. It replaces only regular files.
 func WriteFile(path string, write func(io.Writer) error) error {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -27,7 +27,7 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("%s was not written: %w", path, err)
 	}
-	defer os.Remove(tmp.Name()) // has no effect after the rename
+	defer os.Remove(tmp.Name()) // does nothing after the rename
 	err = errors.Join(write(tmp), tmp.Sync(), tmp.Close())
 	if err == nil {
 		err = os.Rename(tmp.Name(), path)

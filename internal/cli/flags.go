@@ -121,8 +121,8 @@ func (p *Program) printHelp(flags *Flags, names []string) {
 	}
 }
 
-// Getenv returns the value of a variable, or "". If a variable is set twice, the last value counts, as it does
-// for a process.
+// Getenv returns the value of a variable, or "". If a variable is set twice, the last value counts, as it
+// does for a process.
 func (p *Program) Getenv(name string) string {
 	for _, variable := range slices.Backward(p.Environ) {
 		value, found := strings.CutPrefix(variable, name+"=")

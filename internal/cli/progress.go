@@ -10,8 +10,8 @@ import (
 
 const eraseLine = "\r\x1b[K"
 
-// Progress shows on stderr the seconds that some work has taken, if stderr is a terminal. The line appears
-// after one second. The caller must call stop, which erases it.
+// Progress shows how many seconds some work takes, if stderr is a terminal. The line appears after one
+// second. Call stop to erase it.
 func (p *Program) Progress(work string) (stop func()) {
 	if !isTerminal(p.Stderr) {
 		return func() {}
@@ -43,7 +43,7 @@ func showProgress(w io.Writer, work string) (stop func()) {
 	}
 }
 
-// isTerminal reports whether a stream is a terminal, which is a character device other than os.DevNull.
+// isTerminal reports whether a stream is a terminal: a character device other than os.DevNull.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

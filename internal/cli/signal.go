@@ -8,15 +8,15 @@ import (
 )
 
 // NotifyStop returns a context that is done when a signal asks the program to stop. A second signal ends the
-// process at once.
+// process immediately.
 func NotifyStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// stopSignals returns the signals that ask a program to stop. SIGHUP is excluded if it was ignored when the
-// program started, as by nohup.
+// stopSignals returns the signals that ask a program to stop. They don't include SIGHUP under nohup, which
+// makes the process ignore it.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

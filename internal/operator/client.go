@@ -14,11 +14,11 @@ import (
 	"example.com/events/internal/httpapi"
 )
 
-// errNoServer is wrapped by errors of dialSocket if the data file has no socket that a server listens on.
+// errNoServer is returned by dialSocket if no server listens on the socket.
 var errNoServer = errors.New("no server is running")
 
-// call sends a request to the server of a data file, and writes the body of the response to w. If no server
-// is running, it opens the file and serves its routes to itself.
+// call sends a request to the server of a data file and writes the response body to w. If no server is
+// running, it opens the file and serves the routes to itself.
 func (c *CLI) call(ctx context.Context, data, method, path string, body io.Reader, w io.Writer) error {
 	conn, err := dialSocket(data)
 	if err == nil {
@@ -29,13 +29,13 @@ func (c *CLI) call(ctx context.Context, data, method, path string, body io.Reade
 	}
 	handler, file, err := c.Open(data)
 	if err != nil {
-		conn, dialErr := dialSocket(data) // a server that was starting holds the lock, and listens now
+		conn, dialErr := dialSocket(data) // the lock may belong to a server that has just started
 		if dialErr == nil {
 			return exchange(ctx, conn, method, path, body, w)
 		}
 		return err
 	}
-	if method == "GET" { // others needn't wait for the lock while the response is printed
+	if method == "GET" { // release the lock before printing, which may take long
 		err := file.Close()
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (c *CLI) call(ctx context.Context, data, method, path string, body io.Reade
 	return cmp.Or(err, closeErr)
 }
 
-// callJSON sends a request like call, decodes the JSON in the response into a value and returns its text.
+// callJSON is like call, but decodes the JSON response into value and returns its text.
 func (c *CLI) callJSON(
 	ctx context.Context, data, method, path string, body io.Reader, value any,
 ) (text []byte, err error) {
@@ -60,8 +60,8 @@ func (c *CLI) callJSON(
 	return response.Bytes(), json.Unmarshal(response.Bytes(), value)
 }
 
-// exchange sends one request on a connection, writes the body of the response to w and closes the connection.
-// If the response is an error, it returns the message instead.
+// exchange sends one request on a connection, writes the response body to w and closes the connection. For an
+// error response, it returns the message as an error.
 func exchange(
 	ctx context.Context, conn net.Conn, method, path string, body io.Reader, w io.Writer,
 ) error {
@@ -90,7 +90,7 @@ func exchange(
 	return errors.New(message)
 }
 
-// errorMessage returns the message in a response with an error, or "" if another program sent it.
+// errorMessage returns the message of an error response, or "" if another program sent it.
 func errorMessage(response *http.Response) string {
 	var e struct{ Error struct{ Message string } }
 	json.NewDecoder(response.Body).Decode(&e) // fails if there is no message

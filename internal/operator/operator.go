@@ -1,5 +1,5 @@
 // Package operator has the subcommands with which an operator manages users, keys, events and guests. They
-// are clients of a few HTTP routes, which a server serves on a Unix socket next to its data file:
+// are clients of these HTTP routes, which a server serves on a Unix socket next to its data file:
 //
 //	POST /keys          {"user_id"} or {"email","name"}   201 {"id","key","user"}
 //	GET /keys                                             200 {"data":[…]}
@@ -8,7 +8,7 @@
 //	POST /records       an array of records               200 {"applied","unchanged"}
 //	GET /status                                           200 a [Status]
 //
-// If no server runs, every subcommand except status opens the data file and serves the routes to itself.
+// Without a server, all subcommands but status open the data file and serve the routes to themselves.
 package operator
 
 import (
@@ -30,16 +30,16 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// CLI are the operator's subcommands. The methods take the arguments after the name of the subcommand.
+// CLI has the operator's subcommands. Its methods take the arguments after the subcommand.
 type CLI struct {
 	*cli.Program
 
-	// Open opens a data file, which must exist, and returns the handler of its routes. The handler must be
-	// able to read after the file is closed. Closing the file again must have no effect.
+	// Open opens an existing data file and returns the handler of its routes. Reads must still work after the
+	// file is closed, and it may be closed twice.
 	Open func(data string) (http.Handler, io.Closer, error)
 }
 
-// KeyIssue creates a key for a user and prints its secret.
+// KeyIssue runs "eventsd key issue".
 func (c *CLI) KeyIssue(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("key issue", cli.Help{
 		Purpose: "Create an API key for a user and print its secret, which isn't shown again.",
@@ -70,7 +70,7 @@ func (c *CLI) KeyIssue(ctx context.Context, args []string) error {
 	return c.Printf("%s\n", issued.Key)
 }
 
-// KeyList prints all keys.
+// KeyList runs "eventsd key list".
 func (c *CLI) KeyList(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("key list", cli.Help{
 		Purpose: "List all API keys with their users. Secrets aren't stored, so they can't be listed.",
@@ -110,7 +110,7 @@ func keyTable(keys []map[string]string) string {
 	return table.String()
 }
 
-// KeyRevoke revokes a key.
+// KeyRevoke runs "eventsd key revoke".
 func (c *CLI) KeyRevoke(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("key revoke", cli.Help{
 		Purpose:  "Revoke an API key. Requests with it fail immediately.",
@@ -133,7 +133,7 @@ func (c *CLI) KeyRevoke(ctx context.Context, args []string) error {
 	return nil
 }
 
-// Apply puts records from a file or from stdin into the store.
+// Apply runs "eventsd apply".
 func (c *CLI) Apply(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("apply", cli.Help{
 		Purpose: "Add, change or delete users, keys, events and guests, whether or not the server is running.\n" +
@@ -175,7 +175,7 @@ func (c *CLI) Apply(ctx context.Context, args []string) error {
 	return nil
 }
 
-// Dump prints all records, or the records of one user.
+// Dump runs "eventsd dump".
 func (c *CLI) Dump(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("dump", cli.Help{
 		Purpose: "Print all records: a backup, or a seed for another server. Keys in it still work,\n" +
@@ -204,7 +204,7 @@ func (c *CLI) Dump(ctx context.Context, args []string) error {
 	})
 }
 
-// besideData reports whether a path is the data file or a file next to it, such as its lock or its socket.
+// besideData reports whether a path is the data file or a file such as its lock.
 func besideData(path, data string) bool {
 	data = resolve(data)
 	dir, err := os.Stat(filepath.Dir(path))
@@ -222,7 +222,7 @@ func resolve(data string) string {
 	return resolved
 }
 
-// A Status describes a running server.
+// A Status is the state of a running server.
 type Status struct {
 	Version   string  `json:"version"`
 	PID       int     `json:"pid"`
@@ -234,10 +234,10 @@ type Status struct {
 	Keys      int     `json:"keys"`
 	Events    int     `json:"events"`
 	Guests    int     `json:"guests"`
-	Error     *string `json:"error"` // why nothing can be written at present
+	Error     *string `json:"error"` // current write error
 }
 
-// Status prints the [Status] of the running server.
+// Status runs "eventsd status".
 func (c *CLI) Status(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("status", cli.Help{
 		Purpose: "Print the state of the running server as JSON.",
@@ -259,7 +259,7 @@ func (c *CLI) Status(ctx context.Context, args []string) error {
 	return c.printJSON(response.Bytes())
 }
 
-// Health asks the server at an address whether it is healthy.
+// Health runs "eventsd health".
 func (c *CLI) Health(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("health", cli.Help{
 		Purpose: "Exit with 0 if the server at an address is healthy, otherwise with 1.",
@@ -270,7 +270,7 @@ func (c *CLI) Health(ctx context.Context, args []string) error {
 		return err
 	}
 	root := cli.BaseURL(*addr, "127.0.0.1")
-	// The transport uses no proxy, whatever the environment says, and leaves no connection behind.
+	// This transport uses no proxy, even if the environment sets one.
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get(root + "/healthz")
 	if err != nil {

@@ -14,17 +14,17 @@ import (
 
 func socketPath(data string) string { return resolve(data) + ".sock" }
 
-// Listen creates the socket of a data file, with mode 0600. It replaces an old socket, so the caller must
-// have locked the data file.
+// Listen creates the socket of a data file, with mode 0600. It replaces an old socket, so lock the data file
+// first.
 func Listen(data string) (net.Listener, error) {
 	path := socketPath(data)
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().Type() != os.ModeSocket {
 		return nil, fmt.Errorf("%s is not a socket: remove it, and start the server again", path)
 	}
-	os.Remove(path) // is there after a kill
+	os.Remove(path) // left by a killed server
 	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
-		// On Linux, this sets the mode before others can connect.
+		// On Linux, this sets the mode before anyone can connect.
 		return conn.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
 	}}
 	l, err := config.Listen(context.Background(), "unix", path)

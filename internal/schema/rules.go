@@ -11,14 +11,14 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// A Rule returns the problem of a string, or "" if the string is valid. The problem completes a
-// sentence that begins with the name of the field, as in "must have 1 to 100 characters, not 101".
+// A Rule returns the problem of a string, or "" if it is valid. The problem follows the field name in
+// messages, as in "must have 1 to 100 characters, not 101".
 type Rule func(s string) (problem string)
 
-// Rules maps the names in tags to rules.
+// Rules maps names in tags to rules.
 type Rules map[string]Rule
 
-// commonRules are the rules that every schema has. They precede the caller's own.
+// commonRules are the rules of every schema. They take precedence over the caller's rules.
 var commonRules = Rules{
 	"title": title,
 	"email": email,
@@ -27,14 +27,14 @@ var commonRules = Rules{
 	"slug":  slug,
 }
 
-// ruleConstructors are the rules with a parameter, by their names in tags.
+// ruleConstructors are the rules with a parameter.
 var ruleConstructors = map[string]func(parameter string) Rule{
 	"id":     id,
 	"chars":  chars,
 	"one_of": oneOf,
 }
 
-// Match returns a rule for strings that match a regular expression as a whole.
+// Match returns a rule: the whole string must match a regular expression.
 func Match(pattern, problem string) Rule {
 	match := regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString
 	return func(s string) string {

@@ -1,8 +1,8 @@
-// Package schema decodes a JSON object into a struct by a list of fields, and reports everything
-// that is wrong with the object at once, in the order of the list.
+// Package schema decodes a JSON object into a struct and reports all problems at once, in the order of the
+// struct's fields.
 //
-// The list is made from the struct's tags. A tag json has the name of a field. A tag schema has at
-// most one rule for its value, and its flags, in any order:
+// Struct tags define the fields. The tag json has the field name. The tag schema has at most one rule and any
+// flags:
 //
 //	type Guest struct {
 //		ID          string     `json:"id" schema:"id=gst fixed"`
@@ -14,34 +14,33 @@
 //
 //	var guestSchema = schema.For(Guest{}, nil)
 //
-// The rules are
+// Rules apply to strings. You can add your own. These exist:
 //
-//	id=usr           the ID of a user: usr_ and 1 to 64 of A-Z a-z 0-9 _ -
+//	id=usr           a user ID: usr_ followed by 1 to 64 letters, digits, "_" or "-"
 //	chars=1-255      1 to 255 characters (Unicode code points)
 //	one_of=a|b       one of these words
 //	title            1 to 255 characters, not only white space
 //	email            one @, and at most 254 characters
-//	url              a web address of at most 2,048 characters; see [strict.IsURL]
-//	zone             a name of a time zone; see [strict.IsZone]
-//	slug             at most 100 of a-z 0-9, with single hyphens between them
+//	url              an http or https URL of at most 2,048 characters; see [strict.IsURL]
+//	zone             a time zone name; see [strict.IsZone]
+//	slug             at most 100 lower-case letters and digits, with single hyphens between them
 //
-// and the caller's own. A rule applies to strings. The flags are
+// Flags:
 //
 //	required         a new object must have the field
-//	fixed            it never changes once it is set; not for bool
-//	server           a client must not set it
+//	fixed            the field never changes once it is set; not for bool
+//	server           only the server sets the field
 //	empty_is_null    an empty string means null
 //
-// The type of a field is one of
+// Types:
 //
-//	string           a string; "" stands for null
-//	*string          a string or null, which differs from ""
+//	string           a string; null is ""
+//	*string          a string or null
 //	bool             true or false; null is false
-//	time.Time        a date-time, decoded into UTC; the zero time stands for null
+//	time.Time        a date-time, converted to UTC; null is the zero time
 //	*time.Time       a date-time or null
 //
-// A schema looks at one object and at each of its fields alone. The caller checks how fields
-// relate to each other or to other objects.
+// A schema checks each field on its own. Callers check how fields relate to each other or to other objects.
 package schema
 
 import (
@@ -56,7 +55,7 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// Schema is a list of fields in the order of their struct. It is safe for concurrent use.
+// Schema is a list of fields in struct order. It is safe for concurrent use.
 type Schema []field
 
 type field struct {
@@ -68,10 +67,9 @@ type field struct {
 
 var flagNames = []string{"required", "fixed", "server", "empty_is_null"}
 
-// Of returns the schema of a struct, or of the struct that a pointer points to, with the caller's
-// own rules, which may be nil. Fields that are promoted from embedded structs are included. A field
-// that encoding/json leaves out (json:"-") has the name of the Go field in lower case. Of panics if a tag
-// has a word that is neither a rule nor a flag, or a rule for a field that isn't a string.
+// For creates the schema of a struct, or of the struct that a pointer points to. Your own rules may be nil.
+// Promoted fields are included. A field with the tag json:"-" gets the lower-case name of the Go field. For
+// panics if a tag has an unknown word, or if a field that isn't a string has a rule.
 func For(object any, rules Rules) Schema {
 	var schema Schema
 	structType := reflect.Indirect(reflect.ValueOf(object)).Type()
@@ -95,7 +93,6 @@ func For(object any, rules Rules) Schema {
 	return schema
 }
 
-// addWord adds a rule or a flag from a tag.
 func (f *field) addWord(word string, rules Rules) {
 	name, parameter, _ := strings.Cut(word, "=")
 	switch {
@@ -112,22 +109,21 @@ func (f *field) addWord(word string, rules Rules) {
 	}
 }
 
-// Mode tells [Schema.Decode] where an object comes from.
+// Mode selects the checks of [Schema.Decode].
 type Mode int
 
 const (
-	// Merge decodes changes to an object that exists. Fixed fields must keep their values, and
-	// null resets a field to its zero value.
+	// Merge decodes changes to an existing object. Fixed fields keep their values, and null resets other
+	// fields.
 	Merge Mode = iota
 	// Create decodes a new object, which needs the required fields. A null field counts as absent.
 	Create
-	// FromClient decodes a new object and refuses the fields that only the server sets.
+	// FromClient is like Create, but refuses fields that only the server sets.
 	FromClient
 )
 
-// Decode stores the fields of v, which should be a JSON object, in the struct that object points
-// to, and returns their problems. Absent fields are left unchanged. If there are problems, the
-// contents of the struct are unspecified.
+// Decode stores the fields of v, which should be a JSON object, in the struct that object points to, and
+// returns their problems. It doesn't change missing fields. If there are problems, don't use the struct.
 func (s Schema) Decode(object any, v strict.Value, mode Mode) *Problems {
 	if v.Kind != strict.Object {
 		return &Problems{others: []string{"must be a JSON object, not " + v.Kind.String()}}
@@ -165,17 +161,17 @@ func (s Schema) Decode(object any, v strict.Value, mode Mode) *Problems {
 	return p
 }
 
-// index returns the index of the field with the name, or -1.
+// index returns the index of a field, or -1.
 func (s Schema) index(name string) int {
 	return slices.IndexFunc(s, func(f field) bool { return f.name == name })
 }
 
 func (f *field) has(flag string) bool { return slices.Contains(f.flags, flag) }
 
-// refused reports whether the sender of an object must not set the field.
+// refused reports whether the sender must not set the field.
 func (f *field) refused(mode Mode) bool { return mode == FromClient && f.has("server") }
 
-// decode sets the field of a struct to v. It returns the problem of v, or "".
+// decode stores v in a struct field. It returns a problem, or "".
 func (f *field) decode(target reflect.Value, v strict.Value, mode Mode) (problem string) {
 	if f.has("empty_is_null") && v.Kind == strict.String && v.Text == "" {
 		v = strict.Value{}
@@ -184,11 +180,11 @@ func (f *field) decode(target reflect.Value, v strict.Value, mode Mode) (problem
 	switch {
 	case v.Kind != strict.Null:
 	case unchangeable:
-		return "" // the same as leaving it out
+		return "" // like a missing field
 	case f.has("required"):
 		return "is required and must not be null"
 	}
-	before := ""
+	before := "" // value of a fixed field that is already set
 	if unchangeable && !target.IsZero() {
 		before = encode(target).Text
 	}
@@ -199,13 +195,13 @@ func (f *field) decode(target reflect.Value, v strict.Value, mode Mode) (problem
 	return problem
 }
 
-// set stores v in the field of a struct. It returns the problem of its type or its string, or "".
+// set stores v in a struct field, without the checks for fixed and required fields.
 func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
 	if v.Kind == strict.Null {
 		target.SetZero()
 		return ""
 	}
-	if target.Kind() == reflect.Pointer { // to a new value, because the old one may be shared
+	if target.Kind() == reflect.Pointer { // allocate, because the old value may be shared
 		target.Set(reflect.New(target.Type().Elem()))
 		target = target.Elem()
 	}
@@ -230,12 +226,12 @@ func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
 	return ""
 }
 
-// checkString returns the problem of v as a string that follows the rule, or "".
+// checkString checks that v is a string and follows the rule.
 func (f *field) checkString(v strict.Value) string {
 	switch {
 	case v.Kind != strict.String:
 		return "must be a string, not " + v.Kind.String()
-	case !utf8.ValidString(v.Text): // only possible if v was made from a struct
+	case !utf8.ValidString(v.Text): // only if v comes from a struct
 		return "must be valid UTF-8"
 	case f.rule == nil:
 		return ""
@@ -243,9 +239,8 @@ func (f *field) checkString(v strict.Value) string {
 	return f.rule(v.Text)
 }
 
-// Value returns the struct that object points to as a JSON object that [Schema.Decode] reads, with
-// null for each field that has its zero value. So a struct built in Go passes the same checks as a
-// JSON text.
+// Value converts the struct that object points to into a JSON object for [Schema.Decode], with null for zero
+// fields. So a struct from Go passes the same checks as a JSON text.
 func (s Schema) Value(object any) strict.Value {
 	source := reflect.ValueOf(object).Elem()
 	v := strict.Value{Kind: strict.Object, Members: make([]strict.Member, len(s))}
@@ -259,8 +254,8 @@ func (s Schema) Value(object any) strict.Value {
 	return v
 }
 
-// encode returns the value of a struct field. A string that is not UTF-8, or a year after 9999, has
-// no form in JSON; Decode refuses these values.
+// encode converts a struct field. Decode refuses the values that JSON doesn't have: invalid UTF-8 and years
+// after 9999.
 func encode(source reflect.Value) strict.Value {
 	if source.Kind() == reflect.Pointer && !source.IsNil() {
 		source = source.Elem()
@@ -275,7 +270,7 @@ func encode(source reflect.Value) strict.Value {
 	return v
 }
 
-// Unmarshal parses a JSON object, such as the body of a request, and decodes it like [Schema.Decode].
+// Unmarshal parses a JSON object, such as a request body, and decodes it like [Schema.Decode].
 func (s Schema) Unmarshal(text []byte, object any, mode Mode) *Problems {
 	if len(text) == 0 {
 		return &Problems{others: []string{"the body is empty: send a JSON object"}}
@@ -290,16 +285,16 @@ func (s Schema) Unmarshal(text []byte, object any, mode Mode) *Problems {
 	return s.Decode(object, v, mode)
 }
 
-// Problems are the problems of an object: at most one for each field of the schema, and one for each
-// field that must not be there.
+// Problems are the problems of an object: at most one per field, and one for each field that shouldn't be
+// there.
 type Problems struct {
 	schema Schema
-	fields map[string]string // problems of fields, by the name of the field
-	others []string          // of the object, or of fields that must not be there
+	fields map[string]string // by field name
+	others []string          // of the object itself, and of fields that shouldn't be there
 }
 
-// Add adds a problem of a field, which completes a sentence that begins with the name. It does
-// nothing if the problem is empty or the field has a problem already.
+// Add adds a problem, which follows the field name in messages. It does nothing if the problem is empty or
+// the field already has one.
 func (p *Problems) Add(name, problem string) {
 	if problem == "" || p.Has(name) {
 		return
@@ -313,8 +308,8 @@ func (p *Problems) Add(name, problem string) {
 // Has reports whether the field has a problem.
 func (p *Problems) Has(name string) bool { return p.fields[name] != "" }
 
-// All returns the problems in the order of the schema, and then the problems of fields that must not be
-// there. It returns nil if there are no problems.
+// All returns all problems in schema order, and then those of fields that shouldn't be there. It returns nil
+// if there are none.
 func (p *Problems) All() []string {
 	var all []string
 	for _, f := range p.schema {
@@ -327,7 +322,7 @@ func (p *Problems) All() []string {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
 
-// addUnknown adds the unknown fields, cut to 40 characters, and lists the known ones.
+// addUnknown adds unknown fields, shortened to 40 characters, and lists the known ones.
 func (p *Problems) addUnknown(names []string, mode Mode) {
 	for _, name := range names {
 		if !plainName.MatchString(name) {

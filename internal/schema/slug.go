@@ -9,9 +9,9 @@ import (
 
 const maxSlugified = 48 // characters
 
-// Slugify returns the title as words of [a-z0-9] with single hyphens between them, at most 48
-// characters in all. Latin letters lose their accents, combining marks are dropped, and everything
-// else separates words. If nothing is left, it returns "event".
+// Slugify converts a title to at most 48 lower-case letters and digits with single hyphens between words. It
+// removes accents from Latin letters and drops combining marks. Everything else separates words. If nothing
+// is left, it returns "event".
 func Slugify(title string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(title) {

@@ -1,12 +1,12 @@
 // Package strict parses four kinds of text exactly as their standards define them: JSON (RFC 8259),
-// date-times (RFC 3339), web addresses (RFC 3986) and names of time zones (IANA). Go's
-// encoding/json, time and net/url also accept texts that are not valid, such as invalid UTF-8, half
-// of a surrogate pair, a comma before a fraction of a second, or a space in a host.
+// date-times (RFC 3339), web addresses (RFC 3986) and time zone names (IANA). Go's encoding/json, time and
+// net/url also accept invalid texts, such as invalid UTF-8, half a surrogate pair, a comma before a fraction
+// of a second, or a space in a host.
 //
 // There is one exception: [ParseTime] also accepts shorter forms of ISO 8601 that common clients write.
 //
-// The functions never panic on any input, take time linear in its length, and are safe for
-// concurrent use. Their errors never repeat any of the input.
+// The functions never panic on any input, take linear time, and are safe for concurrent use. Their errors
+// never repeat any input.
 package strict
 
 import (
@@ -23,15 +23,15 @@ import (
 const (
 	// MaxDepth is the maximum number of nested arrays and objects.
 	MaxDepth = 32
-	// MaxValues is the maximum number of values in a text, at all levels together. It limits the
-	// memory for a text of short values such as [0,0,0], which is many times the size of the text.
+	// MaxValues is the maximum number of values in a text, including nested ones. It bounds the memory for
+	// texts of many short values, such as [0,0,0].
 	MaxValues = 1000
 )
 
-// Kind is the kind of a JSON value. The zero Kind is Null.
+// Kind is a kind of JSON value.
 type Kind uint8
 
-// The kinds of JSON values, as RFC 8259, section 3, defines them.
+// Kinds of JSON values (RFC 8259, section 3).
 const (
 	Null Kind = iota
 	Bool
@@ -41,30 +41,28 @@ const (
 	Object
 )
 
-// String returns the kind for a message: "null", "a boolean", "a number", "a string", "an array" or
-// "an object".
+// String returns the kind for messages, such as "a string" or "an object".
 func (k Kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
-// Value is a JSON value. Its Kind determines which other field is used. Unused fields are zero.
-//
-// A Value shares no memory with the text that it was parsed from.
+// Value is a JSON value. Its Kind determines which other field is used. It shares no memory with the parsed
+// text.
 type Value struct {
 	Kind    Kind
 	Bool    bool     // value of a Bool
-	Text    string   // characters of a String without escapes, or a Number as it is written
-	Members []Member // members of an Object or elements of an Array, in order
+	Text    string   // unescaped characters of a String, or the text of a Number
+	Members []Member // of an Object, or elements of an Array
 }
 
-// Member is a member of an Object, or an element of an Array, which has no Name. The members of an
-// Object may have equal names.
+// Member is a member of an Object, or an element of an Array, which has no Name. Several members may have the
+// same name.
 type Member struct {
-	Name  string // without escapes
+	Name  string // unescaped
 	Value Value
 }
 
-// Member returns the value of the first member with the name, or Null if there is none.
+// Member returns the first member with a name, or Null if there is none.
 func (v Value) Member(name string) Value {
 	for _, m := range v.Members {
 		if m.Name == name {
@@ -74,23 +72,22 @@ func (v Value) Member(name string) Value {
 	return Value{}
 }
 
-// Parse parses data, which must be one JSON value with only white space around it. Equal names in
-// an object and numbers of any size are valid.
+// Parse parses one JSON value, which may have white space around it. Repeated names and numbers of any size
+// are valid.
 //
-// Beyond RFC 8259, data must be valid UTF-8 without a byte order mark, and surrogates must be
-// escaped in pairs (RFC 7493, section 2.1). The limits are MaxDepth and MaxValues.
+// In addition to RFC 8259, the text must be UTF-8 without a byte order mark, and surrogates must be escaped
+// in pairs (RFC 7493, section 2.1). MaxDepth and MaxValues limit it.
 //
-// An error has the position of the mistake, the problem and the fix: "line 3, column 7: a string is
-// not closed: add …". Lines end with \n, columns are bytes, and both are counted from 1.
+// Errors have the position, the problem and the fix: "line 3, column 7: unclosed string: add …". Lines end
+// with \n and columns are bytes. Both are counted from 1.
 func Parse(data []byte) (Value, error) {
 	p := parser{data: data}
 	v := p.value()
 	return v, p.finish()
 }
 
-// ParseArray parses data, which must be one JSON array, as [Parse] does, and yields its elements.
-// MaxValues limits each element. The first mistake ends the sequence with an error, after the
-// elements before it.
+// ParseArray parses a JSON array like [Parse] and yields its elements. MaxValues limits each element. At the
+// first problem, it yields an error and stops.
 func ParseArray(data []byte) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		p := parser{data: data, depth: 1}
@@ -128,18 +125,17 @@ func Encode(x any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// parser parses a JSON text from its beginning to its end. Its methods return no errors. After the
-// first error, the parser is at the end of the text, where all loops end, and the results of its
-// methods have no meaning.
+// parser parses a JSON text. After the first error, it moves to the end of the text, where all loops stop.
+// Then the results of its methods have no meaning.
 type parser struct {
 	data  []byte
 	pos   int // index of the next byte
 	depth int // number of open arrays and objects
-	count int // number of values that have begun
+	count int // number of values so far
 	err   error
 }
 
-// finish checks that only white space is left, and returns the error of the parser.
+// finish checks that only white space is left. It returns the first error.
 func (p *parser) finish() error {
 	p.next()
 	if p.pos < len(p.data) {
@@ -148,7 +144,7 @@ func (p *parser) finish() error {
 	return p.err
 }
 
-// fail sets the error, unless there is one already, and moves to the end of the text.
+// fail sets the error, unless there is one, and moves to the end of the text.
 func (p *parser) fail(pos int, problem string) {
 	if p.err != nil {
 		return
@@ -160,7 +156,7 @@ func (p *parser) fail(pos int, problem string) {
 	p.pos = len(p.data)
 }
 
-// next moves past white space and returns the byte that follows, or 0 at the end.
+// next skips white space and returns the next byte, or 0 at the end.
 func (p *parser) next() byte {
 	for ; p.pos < len(p.data); p.pos++ {
 		if c := p.data[p.pos]; c != ' ' && c != '\t' && c != '\n' && c != '\r' {
@@ -170,7 +166,7 @@ func (p *parser) next() byte {
 	return 0
 }
 
-// skip moves past word if it comes next, and reports whether it does.
+// skip moves past word, if it comes next.
 func (p *parser) skip(word string) bool {
 	found := bytes.HasPrefix(p.data[p.pos:], []byte(word))
 	if found {
@@ -206,7 +202,7 @@ func (p *parser) value() Value {
 	return Value{}
 }
 
-// container parses an array or an object, including its brackets.
+// container parses an array or object with its brackets.
 func (p *parser) container(kind Kind, end byte) Value {
 	v := Value{Kind: kind}
 	p.pos++
@@ -225,8 +221,8 @@ func (p *parser) container(kind Kind, end byte) Value {
 	return v
 }
 
-// more reports whether the innermost array or object has another element or member, and moves past
-// the comma before it. If there is none, it moves past the closing bracket.
+// more reports whether the innermost array or object has another member. It moves past the comma before the
+// member, or past the closing bracket.
 func (p *parser) more(first bool, end byte) bool {
 	c := p.next()
 	switch {
@@ -241,7 +237,7 @@ func (p *parser) more(first bool, end byte) bool {
 	return false
 }
 
-// name parses the name of a member and the colon after it.
+// name parses a member name and its colon.
 func (p *parser) name() string {
 	if p.next() != '"' {
 		p.fail(p.pos, "expected a field name in double quotes: remove a trailing comma")
@@ -254,10 +250,10 @@ func (p *parser) name() string {
 	return name
 }
 
-// numberBytes are the bytes of which numbers consist.
+// numberBytes are the bytes in numbers.
 const numberBytes = "0123456789+-.eE"
 
-// number parses a number and returns it as it is written.
+// number parses a number and returns its text.
 func (p *parser) number() string {
 	start := p.pos
 	p.pos = len(p.data) - len(bytes.TrimLeft(p.data[start:], numberBytes))
@@ -268,11 +264,10 @@ func (p *parser) number() string {
 	return string(literal)
 }
 
-// chars parses a string and returns its characters. It copies them in parts, from one escape to the
-// next.
+// chars parses a string and returns its characters.
 func (p *parser) chars() string {
 	open := p.pos
-	copied := open + 1 // index after the bytes that are in text
+	copied := open + 1 // everything before this index is in text
 	var text []byte
 	for i := copied; i < len(p.data); i++ {
 		c := p.data[i]
@@ -305,9 +300,8 @@ func (p *parser) chars() string {
 	return ""
 }
 
-// unescape returns the character of the escape at the beginning of s, and the size of the escape in
-// bytes. If the escape is not valid, the character is -1. Example: \ud83d\ude00 is one character in
-// 12 bytes.
+// unescape decodes the escape at the beginning of s. It returns the character, or -1 if the escape is
+// invalid, and the size in bytes. For example, \ud83d\ude00 is one character in 12 bytes.
 func unescape(s []byte) (r rune, size int) {
 	if len(s) > 1 {
 		if i := strings.IndexByte(`"\/bfnrt`, s[1]); i >= 0 {
@@ -325,8 +319,7 @@ func unescape(s []byte) (r rune, size int) {
 	return r, 12
 }
 
-// unit returns the UTF-16 code unit of an escape such as \ud83d at the beginning of s, or -1 if s
-// doesn't begin with one.
+// unit decodes an escape such as \ud83d at the beginning of s. It returns -1 if there is none.
 func unit(s []byte) rune {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return -1

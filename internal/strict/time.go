@@ -12,21 +12,20 @@ var (
 	errYear = errors.New("must be in the years 0001 to 9999, in UTC")
 )
 
-// ParseTime parses an RFC 3339 date-time: a date, T, a time of day, and Z or an offset. The T and the Z
-// may be in lower case. A fraction is cut to nanoseconds. A leap second (:60) is valid on any day,
-// but only at 23:59 in UTC, and means the next second. The year in UTC is 0001 to 9999.
+// ParseTime parses an RFC 3339 date-time. T and Z may be in lower case. Digits finer than a nanosecond are
+// cut off. A leap second (:60) is valid only at 23:59 UTC, on any day, and becomes the next second. The year
+// must be 0001 to 9999 in UTC.
 //
-// Beyond RFC 3339 it accepts shorter forms of ISO 8601 that common clients write:
+// Some shorter forms of ISO 8601, which common clients write, are also valid:
 //
-//	2027-03-01T18:00Z           no seconds, as Java writes it if they are zero
-//	2027-03-01T18:00:00+0200    an offset without a colon, as %z of strftime writes it
-//	2027-03-01T18:00:00+02      an offset in hours, as X in patterns of Java writes it
+//	2027-03-01T18:00Z           without seconds, from Java if they are zero
+//	2027-03-01T18:00:00+0200    an offset without a colon, from strftime's %z
+//	2027-03-01T18:00:00+02      an offset in hours, from Java's pattern X
 //
-// The result is in UTC. An error completes a sentence that begins with the name of a field, as in
-// "must be a date-time such as …".
+// The result is in UTC. An error follows a field name in messages: "must be a valid date-time such as …".
 func ParseTime(s string) (time.Time, error) {
 	s = strings.ToUpper(s)
-	end := strings.LastIndexAny(s, "Z+-") // the hyphens of the date come before
+	end := strings.LastIndexAny(s, "Z+-") // the last one is in the offset
 	if end < len("2027-03-01T18:00") {
 		return time.Time{}, errDateTime
 	}

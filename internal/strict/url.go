@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// webURL is the grammar of RFC 3986, appendix A, for a URI with the scheme http or https, a host and
-// no user info. Its first group is the IPv6 address in brackets, which may be invalid.
+// webURL is the grammar of RFC 3986, appendix A, for http and https URIs with a host and without user info.
+// Its first group is an IPv6 address, which may be invalid.
 var webURL = regexp.MustCompile(`^[Hh][Tt][Tt][Pp][Ss]?://` +
 	`(?:\[(?:([0-9A-Fa-f:.]+)|[Vv][0-9A-Fa-f]+\.[` + plain + `:]+)\]` +
 	`|(?:[` + plain + `]+|` + escaped + `)+)(?::[0-9]*)?(?:[/?]` + path + `)?(?:#` + path + `)?$`)
@@ -17,8 +17,8 @@ const (
 	path    = `(?:[` + plain + `:@/?]+|` + escaped + `)*` // path, query or fragment
 )
 
-// IsURL reports whether s is a URI as RFC 3986 defines it, with the scheme http or https, in any case,
-// a host that is not empty, and no user info. It doesn't limit the length.
+// IsURL reports whether s is an http or https URI (RFC 3986) with a host and without user info. The scheme
+// may be in any case. The length isn't limited.
 func IsURL(s string) bool {
 	match := webURL.FindStringSubmatch(s)
 	if match == nil {

@@ -12,18 +12,17 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// This file has the control API, with which tests in other languages do what package eventstest does in Go.
-
-// ControlPath is the beginning of the path of every control route.
+// ControlPath is the path prefix of the control API.
 const ControlPath = "/_control"
 
 const (
-	maxControl = 1 << 20     // bytes of a body, except of records
-	maxWait    = time.Minute // for requests
+	maxControlBody = 1 << 20     // bytes; records may be larger
+	maxWait        = time.Minute // for GET /requests
 )
 
-// Control returns the handler of the control API. It refuses requests of web pages other than the inspector.
-// The function reset replaces the double by a new one.
+// Control returns the control API, with which tests in other languages do what package eventstest does in Go.
+// It refuses requests from web pages other than the inspector. The function reset replaces the double with a
+// new one.
 func (d *Double) Control(reset func() error) *httpapi.Mux {
 	operator := http.StripPrefix(ControlPath, d.api.Operator())
 	operate := func(w http.ResponseWriter, r httpapi.Request) error {
@@ -31,26 +30,26 @@ func (d *Double) Control(reset func() error) *httpapi.Mux {
 		return nil
 	}
 	mux := httpapi.NewMux(ControlPath, []httpapi.Route{
-		reply("POST /keys", 201, d.postKey),
+		bodyRoute("POST /keys", 201, d.postKey),
 		{Operation: "GET /keys", Handle: operate},
 		{Operation: "GET /records", Handle: operate},
 		{Operation: "POST /records", Handle: operate},
-		reply("GET /faults", 200, d.getFaults),
-		reply("PUT /faults", 200, d.putFaults),
-		reply("POST /faults", 201, d.postFault),
-		reply("DELETE /faults", 204, func(httpapi.Request, []byte) (any, error) {
+		bodyRoute("GET /faults", 200, d.getFaults),
+		bodyRoute("PUT /faults", 200, d.putFaults),
+		bodyRoute("POST /faults", 201, d.postFault),
+		bodyRoute("DELETE /faults", 204, func(httpapi.Request, []byte) (any, error) {
 			d.replaceFaults(allFaults)
 			return nil, nil
 		}),
-		reply("DELETE /faults/{id}", 204, d.deleteFault),
+		bodyRoute("DELETE /faults/{id}", 204, d.deleteFault),
 		{Operation: "GET /requests", Query: true, Handle: d.getRequests},
-		reply("DELETE /requests", 204, func(httpapi.Request, []byte) (any, error) {
+		bodyRoute("DELETE /requests", 204, func(httpapi.Request, []byte) (any, error) {
 			d.ClearRequests()
 			return nil, nil
 		}),
-		reply("GET /clock", 200, d.getClock),
-		reply("PUT /clock", 200, d.putClock),
-		reply("POST /reset", 204, func(_ httpapi.Request, body []byte) (any, error) {
+		bodyRoute("GET /clock", 200, d.getClock),
+		bodyRoute("PUT /clock", 200, d.putClock),
+		bodyRoute("POST /reset", 204, func(_ httpapi.Request, body []byte) (any, error) {
 			if len(body) > 0 {
 				return nil, httpapi.BadRequest("POST /reset takes no body")
 			}
@@ -61,12 +60,12 @@ func (d *Double) Control(reset func() error) *httpapi.Mux {
 	return mux
 }
 
-// reply returns a route whose handler gets the request body and returns the value to respond with.
-func reply(
+// bodyRoute returns a route whose handler gets the request body and returns the response value.
+func bodyRoute(
 	operation string, status int, handle func(r httpapi.Request, body []byte) (any, error),
 ) httpapi.Route {
 	return httpapi.Route{Operation: operation, Handle: func(w http.ResponseWriter, r httpapi.Request) error {
-		body, err := httpapi.ReadBody(w, r, maxControl)
+		body, err := httpapi.ReadBody(w, r, maxControlBody)
 		if err != nil {
 			return err
 		}
@@ -83,16 +82,16 @@ func reply(
 	}}
 }
 
-// localHost matches hosts that no web page can have, with or without a port: IP addresses, names without a
-// dot, and names that end in .localhost or .internal.
+// localHost matches hosts that no web page can have: IP addresses, names without a dot, and names that end in
+// .localhost or .internal, all with or without a port.
 var localHost = regexp.MustCompile(
 	`(?i)^(\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+|[^.]*|.+\.localhost|.+\.internal)(:\d*)?$`)
 
-// authorize returns an error if a web page other than the inspector may have sent a request.
+// authorize refuses requests that a web page other than the inspector may have sent.
 //
-// A browser sends the Origin of the page with every request that could change something or whose response a
-// script could read, unless the page has the same host. A page may give its own host the address of the
-// double (DNS rebinding), so only local hosts are accepted.
+// A browser sends the page's Origin with every request that changes something or whose response a script can
+// read, unless the page has the same host. With DNS rebinding, a page gives its own host the address of the
+// double, so authorize accepts only local hosts.
 func authorize(r *http.Request) (caller httpapi.Caller, err error) {
 	for i, origin := range r.Header["Origin"] {
 		if i > 0 || origin != "http://"+r.Host && origin != "https://"+r.Host {
@@ -134,7 +133,7 @@ func (d *Double) getFaults(httpapi.Request, []byte) (any, error) {
 	return append([]*ActiveFault{}, d.faults...), nil
 }
 
-// putFaults replaces all faults in one step, or none if one of them is wrong.
+// putFaults replaces all faults, or none if one of them is wrong.
 func (d *Double) putFaults(r httpapi.Request, body []byte) (any, error) {
 	var texts []json.RawMessage
 	if json.Unmarshal(body, &texts) != nil || texts == nil { // nil: null

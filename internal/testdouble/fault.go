@@ -17,11 +17,7 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// This file has the faults: which are refused, which one a request takes, and their form in JSON. What a
-// fault does to a request is in serve.go.
-
-// Fault says what goes wrong with a request whose key, route and method are right. Package eventstest
-// documents its fields.
+// Fault makes valid requests fail. Package eventstest documents its fields. See serve.go for its effects.
 type Fault struct {
 	Status       int           `json:"status"`
 	Body         string        `json:"body"`
@@ -37,7 +33,7 @@ type Fault struct {
 	Path         string        `json:"path"`
 }
 
-// String returns the effects of the fault: "status 503, delay 200ms", "drop_request" or "patch, header".
+// String returns the effects, such as "status 503, delay 200ms" or "drop_request".
 func (f Fault) String() string {
 	effects := f.outcomes()
 	if len(f.Header) > 0 {
@@ -49,7 +45,8 @@ func (f Fault) String() string {
 	return strings.Replace(strings.Join(effects, ", "), "status", fmt.Sprint("status ", f.Status), 1)
 }
 
-// outcomes returns the names of the fields that decide about the request and its response.
+// outcomes returns the names of the main effects. A fault has at most one, except for drop_response with
+// status.
 func (f *Fault) outcomes() []string {
 	outcomes := map[string]bool{
 		"status":        f.Status != 0,
@@ -62,7 +59,7 @@ func (f *Fault) outcomes() []string {
 	return slices.Sorted(maps.Keys(outcomes))
 }
 
-// responds reports whether a request that matches the fault gets a response, or a part of one.
+// responds reports whether the client gets a response, or a part of one.
 func (f *Fault) responds() bool { return !f.DropRequest && (!f.DropResponse || f.Status != 0) }
 
 var (
@@ -74,7 +71,7 @@ var (
 
 const outcomeNames = "status, patch, drop_request, drop_response and cut_response"
 
-// problems returns all problems of the fault that don't depend on the API.
+// problems returns all problems that don't depend on the API.
 func (f *Fault) problems() (problems []string) {
 	refuseIf := func(condition bool, problem string, args ...any) {
 		if condition {
@@ -110,7 +107,7 @@ func (f *Fault) problems() (problems []string) {
 	return problems
 }
 
-// ActiveFault is a fault that was added to a double.
+// ActiveFault is a fault of a double.
 type ActiveFault struct {
 	Fault
 	double    *Double
@@ -119,10 +116,10 @@ type ActiveFault struct {
 	active    context.Context // done when the fault is removed
 	remove    context.CancelFunc
 
-	matches int // number of requests that matched, including skipped ones; the double's mutex guards it
+	matches int // number of selected requests, including skipped ones; guarded by the double's mutex
 }
 
-// AddFault adds a fault for an operation after all others.
+// AddFault adds a fault for an operation.
 func (d *Double) AddFault(operation string, f Fault) (*ActiveFault, error) {
 	active, err := d.newFault(operation, f)
 	if err == nil {
@@ -131,19 +128,19 @@ func (d *Double) AddFault(operation string, f Fault) (*ActiveFault, error) {
 	return active, err
 }
 
-// Hits returns the number of requests that the fault was applied to.
+// Hits returns the number of requests that the fault applied to.
 func (f *ActiveFault) Hits() int {
 	f.double.mu.Lock()
 	defer f.double.mu.Unlock()
 	return max(0, f.matches-f.Skip)
 }
 
-// Clear removes the fault. Requests that it delays get their responses.
+// Clear removes the fault, which ends its delays.
 func (f *ActiveFault) Clear() {
 	f.double.replaceFaults(func(other *ActiveFault) bool { return other == f })
 }
 
-// newFault returns a fault, or an error with all its problems.
+// newFault creates a fault, or returns an error with all its problems.
 func (d *Double) newFault(operation string, f Fault) (*ActiveFault, error) {
 	problems := f.problems()
 	unknown := d.checkOperation(operation)
@@ -151,7 +148,7 @@ func (d *Double) newFault(operation string, f Fault) (*ActiveFault, error) {
 		problems = append([]string{unknown.Error()}, problems...)
 	}
 	_, pattern, _ := strings.Cut(operation, " ")
-	pathOK, _ := path.Match(strings.ReplaceAll(pattern, "{id}", "?*"), f.Path)
+	pathOK, _ := path.Match(strings.ReplaceAll(pattern, "{id}", "?*"), f.Path) // {id} isn't empty
 	if unknown == nil && f.Path != "" && !pathOK {
 		problems = append(problems, fmt.Sprintf("path %.80q must have the form %s, without %s",
 			f.Path, pattern, d.api.Mux().Base()))
@@ -167,11 +164,11 @@ func (d *Double) newFault(operation string, f Fault) (*ActiveFault, error) {
 	}
 	f.Header = f.Header.Clone() // the caller may change it later
 	active, remove := context.WithCancel(context.Background())
-	active.Done() // creates its channel here, not in the synctest bubble of a request
+	active.Done() // creates the channel here, not in a synctest bubble
 	return &ActiveFault{Fault: f, double: d, operation: operation, active: active, remove: remove}, nil
 }
 
-// replaceFaults removes the faults that match, and adds others. It returns the removed faults.
+// replaceFaults removes matching faults and adds others, in one step. It returns the removed faults.
 func (d *Double) replaceFaults(match func(*ActiveFault) bool, added ...*ActiveFault) (old []*ActiveFault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -193,8 +190,8 @@ func (d *Double) replaceFaults(match func(*ActiveFault) bool, added ...*ActiveFa
 func allFaults(*ActiveFault) bool { return true }
 func noFaults(*ActiveFault) bool  { return false }
 
-// takeFault returns the first fault that applies to a request, or nil. It counts the request. The response
-// to a HEAD has no body to cut.
+// takeFault returns the fault that applies to a request, or nil. It counts the request. cut_response never
+// selects a HEAD request, whose response has no body.
 func (d *Double) takeFault(r httpapi.Request) *ActiveFault {
 	requestPath := strings.TrimPrefix(r.URL.Path, d.api.Mux().Base())
 	d.mu.Lock()

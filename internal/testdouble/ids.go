@@ -10,25 +10,23 @@ import (
 	"example.com/events/internal/schema"
 )
 
-// This file replaces random IDs, slugs and keys by ones that are the same on every run.
-
-// mailDomain is the domain of the email addresses of users that the double creates.
+// mailDomain is the email domain of the double's users.
 const mailDomain = "@double.example"
 
-// The maximum lengths of names in IDs, which have 64 characters after their prefix.
+// Maximum lengths of names in IDs, which may have 64 characters after their prefix.
 const (
-	maxName  = 48                  // of a user, with room for a hash and a number
-	maxOwner = 64 - len("_000001") // in the ID of something that belongs to a user
+	maxNameLen  = 48                  // in a user ID, with room for a hash and a number
+	maxOwnerLen = 64 - len("_000001") // in other IDs
 )
 
-// counters counts the IDs of each kind and owner, so that no ID depends on other owners.
+// counters counts IDs by kind and owner, so that they don't depend on other owners.
 type counters map[string]int
 
-// next returns the unique part of an ID, slug or key. The owner of a kind other than usr is a user
-// ID, and for usr it is the name of the new user. IDs are readable, slugs and keys are hashes.
+// next returns the unique part of an ID, slug or key. The owner is a user ID or, for kind usr, the name of a
+// new user. IDs are readable; slugs and keys are hashes.
 func (c counters) next(kind, owner string) string {
 	if kind == "usr" {
-		owner = readable(owner)
+		owner = idFromName(owner)
 	}
 	counted := kind + " " + owner
 	c[counted]++
@@ -42,19 +40,18 @@ func (c counters) next(kind, owner string) string {
 		return digest(kind, owner, n)[:26] // 130 bits
 	}
 	name := strings.TrimPrefix(owner, "usr_")
-	if len(name) > maxOwner {
-		name = name[:maxOwner-9] + "_" + digest(kind, owner, 0)[:8]
+	if len(name) > maxOwnerLen {
+		name = name[:maxOwnerLen-9] + "_" + digest(kind, owner, 0)[:8]
 	}
 	return fmt.Sprintf("%s_%06d", name, n)
 }
 
-// plainName matches names that an ID can contain in lower case.
-var plainName = regexp.MustCompile(fmt.Sprintf("^[A-Za-z0-9_]{1,%d}$", maxName))
+// plainName matches names that fit into an ID in lower case.
+var plainName = regexp.MustCompile(fmt.Sprintf("^[A-Za-z0-9_]{1,%d}$", maxNameLen))
 
-// readable returns a name in the characters of an ID. Names that aren't plain lose some of their
-// characters, so four characters of a hash of the whole name keep them apart: grace_hopper_ylbw is
-// the result for "Grace Hopper".
-func readable(name string) string {
+// idFromName converts a name for an ID. Names that aren't plain lose characters, so four characters of their
+// hash keep them apart: "Grace Hopper" becomes grace_hopper_ylbw.
+func idFromName(name string) string {
 	if plainName.MatchString(name) {
 		return strings.ToLower(name)
 	}

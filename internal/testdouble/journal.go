@@ -11,17 +11,13 @@ import (
 	"time"
 )
 
-// This file has the journal, which keeps the newest requests with their responses, so that a test can check
-// what its client sent.
-
-// The limits of the journal.
+// Journal limits.
 const (
 	maxRequests = 1000
 	maxBody     = 64 << 10 // bytes of a request body or response body
 )
 
-// Request is a request in the journal. Package eventstest documents its fields. It is complete when
-// it is added, and never changes.
+// Request is a request in the journal. Package eventstest documents its fields.
 type Request struct {
 	Seq            int         `json:"seq"`
 	Time           time.Time   `json:"time"`
@@ -39,7 +35,7 @@ type Request struct {
 	Response       string      `json:"response"`
 }
 
-// String returns the request in one line, with its response and its fault.
+// String returns the request in one line, with its status, error message and fault.
 func (r Request) String() string {
 	text := fmt.Sprintf("%d: %s %s", r.Seq, r.Method, strings.TrimSuffix(r.Path+"?"+r.Query, "?"))
 	if r.User != "" {
@@ -57,7 +53,7 @@ func (r Request) String() string {
 	return text
 }
 
-// addRequest adds a request to the journal. The request must not change afterwards.
+// addRequest adds a request to the journal. From then on, it must not change.
 func (d *Double) addRequest(r *Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,9 +76,9 @@ func (d *Double) ClearRequests() {
 
 // Query selects requests of the journal.
 type Query struct {
-	Operation string   // empty: all operations
-	Users     []string // IDs; nil: all users
-	After     int      // least Seq, exclusive
+	Operation string   // all operations if empty
+	Users     []string // user IDs; all users if nil
+	After     int      // only requests with a greater Seq
 }
 
 func (q *Query) matches(r *Request) bool {
@@ -91,12 +87,12 @@ func (q *Query) matches(r *Request) bool {
 		(q.Users == nil || slices.Contains(q.Users, r.User))
 }
 
-// pollInterval is the time between two looks of [Double.Requests] at the number of changes. No channel wakes
-// it, because a bubble of [testing/synctest] can't share one with goroutines outside.
+// pollInterval is how often [Double.Requests] looks for changes. It can't wait on a channel, because a
+// synctest bubble can't share one with goroutines outside.
 const pollInterval = time.Millisecond
 
-// Requests returns the requests that the query selects, oldest first, as soon as there are n of them, or
-// when ctx is done. It returns an error if the query has an unknown operation or user.
+// Requests waits until a query selects n requests or ctx is done, and returns the selected requests, oldest
+// first. It returns an error if the operation or a user is unknown.
 func (d *Double) Requests(ctx context.Context, n int, q Query) ([]Request, error) {
 	err := d.checkQuery(q)
 	if err != nil {
@@ -129,8 +125,8 @@ func (d *Double) checkQuery(q Query) (err error) {
 	return err
 }
 
-// find returns the requests that the query selects, and the number of changes of the journal. It doesn't look
-// at the journal if that number is still the same as known.
+// find returns the selected requests and the number of changes to the journal. If that number is still known,
+// it returns no requests.
 func (d *Double) find(q Query, known int) (found []*Request, changes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -17,28 +17,25 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// This file serves a request in the steps that the package comment lists.
-
-// maxUnread is the number of bytes of a body that are read although the server didn't read them. It is
-// the size of the largest body that the API accepts, because a client may first send all of it.
+// maxUnread is how many bytes of an unread body are drained. It equals the API's body limit, because a client
+// may send the whole body before it reads the response.
 const maxUnread = 1 << 20
 
-// extraPaths are paths that browsers and probes request. They aren't part of the API, so these
-// requests are neither in the journal nor a problem. The command "eventsd double" has pages for all but
-// the last.
-var extraPaths = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
+// nonAPIPaths are requested by browsers and probes. Such requests are no problem and don't enter the journal.
+// "eventsd double" has pages for all but the last path.
+var nonAPIPaths = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
 
-// exchange is a request and its response.
+// exchange is a request with its response.
 type exchange struct {
 	response
 	request Request      // journal entry
-	fault   *ActiveFault // fault that applies, or nil
+	fault   *ActiveFault // applies to the request; may be nil
 }
 
-// Wrap makes d a double of an API, adds the first user and returns the handler.
+// Wrap makes d a double of an API, creates the first user and returns the handler.
 //
-// Each connection serves one request. Otherwise clients resend a request by themselves if a connection that
-// was used before is closed, and a fault applies to both.
+// The handler serves one request per connection. Otherwise, clients would resend a dropped request by
+// themselves, and its fault would apply twice.
 func (d *Double) Wrap(api API) (http.Handler, error) {
 	d.api = api
 	api.Mux().Intercept = d.intercept
@@ -68,7 +65,7 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 	x.send(w)
 }
 
-// intercept handles a valid request and writes its response, as the first matching fault says.
+// intercept serves a valid request according to its fault.
 func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
 	x := w.(*exchange)
 	x.request.User = r.Caller.UserID
@@ -99,7 +96,7 @@ func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.H
 	}
 	x.header.Set("X-Eventsd-Fault", f.String())
 	for name, values := range f.Header {
-		// If values is empty, net/http leaves the header out, even Date.
+		// Without values, net/http removes the header, even Date.
 		x.header[http.CanonicalHeaderKey(name)] = values
 	}
 }
@@ -113,14 +110,14 @@ var requiredHeaders = map[int]http.Header{
 	503: {"Retry-After": {"1"}},
 }
 
-// mediaTypes are the types of bodies by their first character. Others are plain text.
+// mediaTypes maps the first character of a body to its media type. Other bodies are plain text.
 var mediaTypes = map[byte]string{
 	'<': "text/html; charset=utf-8",
 	'{': "application/json",
 	'[': "application/json",
 }
 
-// write writes the response of a fault with a status.
+// write writes the response of a fault that has a status.
 func (x *exchange) write(f *Fault) {
 	maps.Copy(x.header, requiredHeaders[f.Status])
 	switch {
@@ -136,10 +133,10 @@ func (x *exchange) write(f *Fault) {
 	}
 }
 
-// record adds a request, whose route has a pattern, to the journal. An unknown route is a problem.
+// record adds a request to the journal. Without a pattern, its route is unknown, which is a problem.
 func (d *Double) record(x *exchange, pattern string) {
 	r := &x.request
-	if slices.Contains(extraPaths, r.Path) {
+	if slices.Contains(nonAPIPaths, r.Path) {
 		return
 	}
 	method, path, known := strings.Cut(pattern, " "+d.api.Mux().Base())
@@ -161,7 +158,7 @@ func (d *Double) record(x *exchange, pattern string) {
 	}
 }
 
-// wait waits until the delay of the fault is over, the fault is removed or the client is gone.
+// wait waits for the fault's delay. It stops waiting if the fault is removed or the client is gone.
 func (x *exchange) wait(w http.ResponseWriter, r *http.Request) {
 	if x.fault == nil || x.fault.Delay == 0 {
 		return
@@ -173,7 +170,7 @@ func (x *exchange) wait(w http.ResponseWriter, r *http.Request) {
 	<-ctx.Done()
 }
 
-// send sends the response, unless a fault says not to.
+// send sends the response, or closes the connection if the fault dropped it.
 func (x *exchange) send(w http.ResponseWriter) {
 	if x.fault != nil && !x.fault.responds() {
 		panic(http.ErrAbortHandler) // closes the connection
@@ -187,7 +184,7 @@ func (x *exchange) send(w http.ResponseWriter) {
 	w.Write(body)
 }
 
-// response is a [http.ResponseWriter] that keeps a response in memory.
+// response is an [http.ResponseWriter] in memory.
 type response struct {
 	header http.Header
 	status int
@@ -203,13 +200,13 @@ func (w *response) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// merge returns a JSON text with the fields of a patch, which is a JSON object.
+// merge merges a patch into a JSON text.
 func merge(text []byte, patch string) []byte {
 	return strict.Encode(mergeValue(parse(text), parse([]byte(patch))))
 }
 
-// mergeValue merges a patch into a value. An object is merged into an object, and into each element
-// of a list. Any other patch replaces the value.
+// mergeValue merges a patch into a value. An object is merged into an object or into each element of a list.
+// Other patches replace the value.
 func mergeValue(v, patch any) any {
 	fields, ok := patch.(map[string]any)
 	if !ok {
@@ -230,7 +227,7 @@ func mergeValue(v, patch any) any {
 	return patch
 }
 
-// parse parses a JSON text, and keeps numbers as they are written.
+// parse parses a JSON text without changing its numbers.
 func parse(text []byte) (v any) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

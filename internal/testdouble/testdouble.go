@@ -1,23 +1,23 @@
-// Package testdouble turns the real server into a test double: its clock stands still, its IDs and
-// keys are the same on every run, faults make requests fail, and a journal keeps the requests. The
-// control API makes these features available to tests in any language.
+// Package testdouble turns the real server into a test double. Its clock stands still, its IDs and keys are
+// the same on every run, faults make requests fail, and a journal remembers requests. The control API offers
+// all this to tests in any language.
 //
-// A [Double] comes first, because a store needs its clock and its IDs:
+// Create a [Double] first, because the store needs its clock and IDs:
 //
 //	d, err := testdouble.New(start, problems)
 //	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID})
 //	handler, err := d.Wrap(testdouble.NewAPI(store))
 //
-// A request is served in four steps:
+// A double serves a request in four steps:
 //
-//  1. Let the API check the key, route and method, and take the first fault that matches.
-//  2. Handle the request, unless the fault says not to, and keep the response in memory. Change the
-//     response as the fault says.
-//  3. Add the request to the journal, and wait for the fault's delay.
-//  4. Send the response, or close the connection.
+//  1. The API checks the key, route and method. The request takes the first fault that selects it.
+//  2. The API handles the request, unless the fault prevents that. The fault changes the response, which is still in
+//     memory.
+//  3. The request enters the journal and waits for the fault's delay.
+//  4. The client gets the response, or the connection is closed.
 //
-// The request is handled whether or not its client waits. So a client that gives up during a delay
-// has created its event, as with a real server.
+// The API handles the request whether or not the client waits. So a client that gives up during a delay has
+// created its event, as with a real server.
 package testdouble
 
 import (
@@ -35,17 +35,17 @@ import (
 // OwnerID is the ID of the first user.
 const OwnerID = "usr_owner"
 
-// DefaultStart is the usual initial time of the clock.
+// DefaultStart is the usual start time of the clock.
 var DefaultStart = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// API is the API over a store.
+// API is the API of a store.
 type API interface {
 	http.Handler
-	Mux() *httpapi.Mux                    // of the operations
-	Operator() http.Handler               // of the operator's routes
-	User(id string) string                // in JSON; "" if there is no such user
-	AddUser(id, name, email string) error // a new user
-	IssueKey(userID string) (Key, error)  // the error is a 404 if there is no such user
+	Mux() *httpapi.Mux                    // handles API operations
+	Operator() http.Handler               // handles the operator's routes
+	User(id string) string                // returns a user's JSON, or ""
+	AddUser(id, name, email string) error // creates a user
+	IssueKey(userID string) (Key, error)  // returns a 404 if there is no such user
 }
 
 // Key is a new API key.
@@ -56,8 +56,8 @@ type Key struct {
 	BaseURL string `json:"base_url"` // set by the control API
 }
 
-// NewAPI returns the API over a store, which is an *events.Store. Package events sets NewAPI, because it
-// imports this package.
+// NewAPI returns the API of an *events.Store. Package events sets it, because this package can't import
+// events.
 var NewAPI func(store any) API
 
 // Double is a test double. It is safe for concurrent use.
@@ -65,25 +65,25 @@ type Double struct {
 	problems *Problems
 	api      API // set by Wrap
 
-	// mu guards the fields below. It isn't held while the API is called, because that calls Now and NewID.
+	// mu guards the fields below. Don't hold it while you call the API, which calls Now and NewID.
 	mu       sync.Mutex
 	now      time.Time
 	ids      counters
-	faults   []*ActiveFault // in the order they were added
+	faults   []*ActiveFault // oldest first
 	faultIDs int            // number of faults added so far
-	requests []*Request     // the newest maxRequests, oldest first; none of them changes
+	requests []*Request     // the newest maxRequests, oldest first; they never change
 	seq      int            // Seq of the newest request
-	changes  int            // number of changes of requests
+	changes  int            // number of changes to requests
 }
 
-// New returns a double with the initial time of its clock. Call [Double.Wrap] before any method but
-// [Double.Now] and [Double.NewID].
+// New creates a double whose clock starts at a time. Until you call [Double.Wrap], use only [Double.Now] and
+// [Double.NewID].
 func New(start time.Time, p *Problems) (*Double, error) {
 	d := &Double{problems: p, ids: counters{}}
 	return d, d.moveClock(func(time.Time) time.Time { return start })
 }
 
-// Now returns the time of the clock.
+// Now returns the clock time.
 func (d *Double) Now() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,15 +107,15 @@ func (d *Double) moveClock(next func(now time.Time) time.Time) error {
 	return nil
 }
 
-// NewID returns the unique part of the next ID, slug or key of an owner.
+// NewID returns the unique part of an owner's next ID, slug or key.
 func (d *Double) NewID(kind, owner string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ids.next(kind, owner)
 }
 
-// NewKey creates a user with a key. The user's ID comes from the name: usr_grace from Grace, and
-// usr_grace_2 if that is taken.
+// NewKey creates a user with a key. The name determines the user ID: Grace is usr_grace, or usr_grace_2 if
+// that is taken.
 func (d *Double) NewKey(name string) (Key, error) {
 	if name == "" {
 		return Key{}, httpapi.BadRequest("name is required: the ID of the user comes from it")
@@ -131,7 +131,7 @@ func (d *Double) NewKey(name string) (Key, error) {
 	return d.api.IssueKey("usr_" + id)
 }
 
-// checkUser returns an error unless there is a user with an ID.
+// checkUser returns an error if there is no user with an ID.
 func (d *Double) checkUser(id string) error {
 	if d.api.User(id) != "" {
 		return nil
@@ -140,7 +140,7 @@ func (d *Double) checkUser(id string) error {
 		"user %.80q is not known: use the ID of a user in the store, or leave it out for all", id))
 }
 
-// checkOperation returns an error unless the API has the operation.
+// checkOperation returns an error if the API has no such operation.
 func (d *Double) checkOperation(operation string) error {
 	operations := d.api.Mux().Operations()
 	if slices.Contains(operations, operation) {
@@ -150,7 +150,7 @@ func (d *Double) checkOperation(operation string) error {
 		operation, strings.Join(operations, ", ")))
 }
 
-// Close removes all faults. Delayed requests get their responses. A fault that never applied is a problem.
+// Close removes all faults, which ends their delays. Faults that never applied become problems.
 func (d *Double) Close() {
 	for _, f := range d.replaceFaults(allFaults) {
 		if f.Hits() == 0 {
@@ -159,18 +159,18 @@ func (d *Double) Close() {
 	}
 }
 
-// The kinds of problems.
+// Problem kinds.
 const (
 	UnknownRoute = "request to an unknown route"
 	UnusedFault  = "fault that never applied"
 )
 
-// Problem is a mistake that a test must not overlook. The text is the request or the fault.
+// Problem is a mistake of a test or its client. Its text is the request or the fault.
 type Problem struct{ Kind, Text string }
 
-// Problems collects the problems of a double and, after a reset, of those that replace it.
+// Problems collects the problems of a double. Doubles that replace each other share it.
 type Problems struct {
-	AllowUnknownRoutes, AllowUnusedFaults bool         // if true, these aren't problems
+	AllowUnknownRoutes, AllowUnusedFaults bool         // if true, not a problem
 	Logger                                *slog.Logger // receives a warning for each; may be nil
 
 	mu   sync.Mutex // guards list
