@@ -848,7 +848,7 @@ func FuzzBody(f *testing.F) {
 	}
 	shared := apitest.New(f, apitest.Memory, nil)
 	f.Fuzz(func(t *testing.T, body string) {
-		s := shared.With(t)
+		s := shared.WithTB(t)
 		before := s.Dump()
 		r := s.Create(body)
 		switch r.Status {
@@ -883,7 +883,7 @@ func FuzzTarget(f *testing.F) {
 		}
 		r.RequestURI, r.Body = r.URL.RequestURI(), http.NoBody
 		r.Header.Set("x-service-api-key", "svc_live_ada")
-		got := shared.With(t).Serve(r)
+		got := shared.WithTB(t).Serve(r)
 		if got.Status >= 500 {
 			t.Errorf("%s, want no failure", got)
 		}
@@ -904,7 +904,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("\x00", "Basic", "application/json; charset=utf-8", "é", "identity")
 	shared := apitest.New(f, apitest.Memory, nil)
 	f.Fuzz(func(t *testing.T, key, authorization, contentType, idempotencyKey, contentEncoding string) {
-		s := shared.With(t)
+		s := shared.WithTB(t)
 		headers := []string{keyless}
 		for name, value := range map[string]string{
 			"x-service-api-key": key, "Authorization": authorization, "Content-Type": contentType,

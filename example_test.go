@@ -12,7 +12,7 @@ import (
 	"example.com/events"
 )
 
-// A server in memory, with a user and a key made in Go.
+// Serve the API from memory.
 func Example() {
 	store := events.NewStore(nil)
 	ada := events.User{ID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com"}
@@ -42,7 +42,7 @@ func Example() {
 	// Output: 200 OK {"data":[],"has_more":false,"next_cursor":null}
 }
 
-// The API beside other routes.
+// Mount the API next to your own routes.
 func ExampleNew() {
 	mux := http.NewServeMux()
 	mux.Handle(events.BasePath+"/", events.New(events.NewStore(nil)))
@@ -57,7 +57,7 @@ func ExampleNew() {
 	// /api/public/v1/events 401
 }
 
-// What a store on a file answered is there when it is opened again.
+// Data in a file survives a restart.
 func ExampleOpen() {
 	dir, _ := os.MkdirTemp("", "events")
 	defer os.RemoveAll(dir)
@@ -79,7 +79,7 @@ func ExampleOpen() {
 	// 1 records
 }
 
-// Records that merge: only the status changes.
+// Add an event and publish it.
 func ExampleStore_ApplyJSON() {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	store := events.NewStore(&events.Config{Now: func() time.Time { return now }})
@@ -104,6 +104,7 @@ func ExampleStore_ApplyJSON() {
 	// record 1: guest: event_id "evt_2" is not known
 }
 
+// Issue a key and revoke it.
 func ExampleStore_RevokeKey() {
 	store := events.NewStore(nil)
 	ada := events.User{ID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com"}
@@ -118,7 +119,7 @@ func ExampleStore_RevokeKey() {
 	// key "key_nobody": not found
 }
 
-// The command, without a process.
+// Run the command in your own program.
 func ExampleRun() {
 	environ := []string{"EVENTSD_ADDR=nowhere"}
 	code := events.Run(context.Background(), []string{"serve"}, environ, nil, os.Stdout, io.Discard)

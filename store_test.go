@@ -355,7 +355,7 @@ func TestDumpIsSeed(t *testing.T) {
 		"ApplyJSON": func(store *events.Store) error { return store.ApplyJSON([]byte(want)) },
 		"Apply":     func(store *events.Store) error { return store.Apply(s.Store.Records()...) },
 	} {
-		copied := apitest.NewOver(t, events.NewStore(nil))
+		copied := apitest.NewWithStore(t, events.NewStore(nil))
 		err := fill(copied.Store)
 		if err != nil {
 			t.Errorf("%s: got %v, want no error", name, err)
@@ -363,7 +363,7 @@ func TestDumpIsSeed(t *testing.T) {
 		copied.WantDump(name, want)
 		copied.Get("/users/me", "x-service-api-key: "+secret).WantStatus(t, 200)
 	}
-	apitest.NewOver(t, events.NewStore(nil)).WantDump("NewStore", "[\n\n]\n")
+	apitest.NewWithStore(t, events.NewStore(nil)).WantDump("NewStore", "[\n\n]\n")
 }
 
 func TestIssueAndRevokeKey(t *testing.T) {
@@ -617,7 +617,7 @@ func TestGoldenDataFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, want := apitest.NewOver(t, store).Dump(), apitest.NewOver(t, again).Dump()
+			got, want := apitest.NewWithStore(t, store).Dump(), apitest.NewWithStore(t, again).Dump()
 			if got != want { // the rows as they are written today
 				t.Errorf("Open: records: got (+), want (-)\n%s", apitest.DiffLines(got, want))
 			}
@@ -701,6 +701,6 @@ func FuzzRecords(f *testing.F) {
 		if err != nil {
 			t.Errorf("ApplyJSON of the dump %s: got %v, want no error", want, err)
 		}
-		apitest.NewOver(t, copied).WantDump("ApplyJSON of a dump", want)
+		apitest.NewWithStore(t, copied).WantDump("ApplyJSON of a dump", want)
 	})
 }

@@ -1,4 +1,4 @@
-// Package eventstest provides a test double of the events API: the real server in memory.
+// Package eventstest runs the events API inside your tests.
 //
 //	func TestCreate(t *testing.T) {
 //		srv := eventstest.New(t)
@@ -6,36 +6,42 @@
 //		…
 //	}
 //
-// Call [New] in each test and subtest. It takes 0.3 ms, and the server stops when the test ends. If the
-// test fails, its log has the newest 20 requests.
+// It is the real server in memory, with the same responses on every run. Call [New] in each test and subtest:
+// it takes 0.3 ms, and the server stops when the test ends. The clock stands still at 2030-01-01T00:00:00Z
+// until you call [Server.Advance]. Each user counts its own IDs, slugs and keys, so the first event of
+// usr_owner is always evt_owner_000001.
 //
-// Responses are the same on every run. The clock stands still at 2030-01-01T00:00:00Z until
-// [Server.Advance] moves it. IDs, slugs and keys are counted for each user: usr_owner's first event is
-// evt_owner_000001, whatever other users do.
+// # Faults
 //
-// [Server.Fail] makes requests go wrong:
+// Use [Server.Fail] to make requests fail:
 //
 //	const create, list = "POST /events/create", "GET /events"
-//	srv.Fail(create, eventstest.Fault{Status: 503, Times: 2})           // two errors, then it works
+//	srv.Fail(create, eventstest.Fault{Status: 503, Times: 2})           // fails twice, then works
 //	srv.Fail(create, eventstest.Fault{DropResponse: true, Times: 1})    // created, but no response
 //	srv.Fail(create, eventstest.Fault{DropResponse: true, Status: 504}) // created, but a gateway gives up
 //	srv.Fail(create, eventstest.Fault{Delay: time.Minute, Times: 1})    // created, but the client gives up
-//	srv.Fail(create, eventstest.Fault{DropRequest: true, Times: 1})     // no response, and not created
+//	srv.Fail(create, eventstest.Fault{DropRequest: true, Times: 1})     // not created, and no response
 //	srv.Fail(list, eventstest.Fault{Status: 500, Skip: 1, Times: 1})    // only the second page fails
 //	srv.Fail(list, eventstest.Fault{Status: 502, Body: "<html>…"})      // a proxy's error page
 //	srv.Fail(list, eventstest.Fault{Patch: `{"data":{"title":null}}`})  // an unexpected response
 //	srv.Fail(list, eventstest.Fault{CutResponse: true, Times: 1})       // half a response
 //
-// [Server.Requests] returns the requests that arrived, and [Server.Await] waits for them. A request to
-// an unknown route fails the test. So does a fault that never applied, unless it was cleared, an operation
-// that doesn't exist, and a fault that makes no sense.
+// Responses with status 429 and 503 have the header Retry-After: 1. Set Header: http.Header{"Retry-After":
+// nil} to remove it. To test waiting without waiting, use [NoListener] and [Server.Client] in a synctest
+// bubble.
 //
-// Each connection serves one request, because clients resend a request by themselves if a connection
-// that was used before is closed. Responses with status 429 or 503 have the header Retry-After: 1, so a
-// client that obeys it waits for a second; Header: http.Header{"Retry-After": nil} removes it. In a
-// bubble of [testing/synctest], where waiting takes no time, use [NoListener] and [Server.Client].
+// # Mistakes
 //
-// For other languages, the command "eventsd double" is the same server.
+// The test fails if the client requests an unknown route, if a fault never applies, or if a fault or
+// operation is invalid. The log of a failed test has the newest 20 requests. Use [Server.Requests] and
+// [Server.Await] to check what your client sent.
+//
+// # Connections
+//
+// The server handles one request per connection. Otherwise, HTTP clients would resend a dropped request by
+// themselves.
+//
+// In other languages, use the command "eventsd double".
 package eventstest
 
 import (
@@ -57,11 +63,11 @@ import (
 	"example.com/events/internal/testdouble"
 )
 
-// Server is a running test double. Its methods are safe for concurrent use, but those that can fail the
-// test must be called from the test's goroutine, as [testing.TB.FailNow] requires.
+// Server is a running test double. Its methods are safe for concurrent use. Call methods that can fail the
+// test only from the test's goroutine, as [testing.TB.FailNow] requires.
 type Server struct {
-	URL   string        // base URL, which ends with /api/public/v1
-	Key   string        // an API key of Owner
+	URL   string        // base URL; ends with /api/public/v1
+	Key   string        // API key of Owner
 	Owner events.User   // the first user, usr_owner
 	Store *events.Store // the server's data
 
@@ -84,40 +90,39 @@ type options struct {
 	problems       *testdouble.Problems
 }
 
-// Seed applies records before the server starts, as [events.Store.Apply] does. The user usr_owner
-// exists already.
+// Seed applies records before the server starts, like [events.Store.Apply]. The user usr_owner already
+// exists.
 func Seed(records ...events.Record) Option {
 	return func(o *options) {
 		o.seeds = append(o.seeds, func(s *events.Store) error { return s.Apply(records...) })
 	}
 }
 
-// SeedJSON applies a JSON array of records before the server starts, as [events.Store.ApplyJSON] does.
+// SeedJSON applies a JSON array of records before the server starts, like [events.Store.ApplyJSON].
 func SeedJSON(data []byte) Option {
 	return func(o *options) {
 		o.seeds = append(o.seeds, func(s *events.Store) error { return s.ApplyJSON(data) })
 	}
 }
 
-// StartTime sets the initial time of the clock. The default is 2030-01-01T00:00:00Z.
+// StartTime sets the start time of the clock. The default is 2030-01-01T00:00:00Z.
 func StartTime(start time.Time) Option { return func(o *options) { o.start = start } }
 
-// NewEventStatus sets the status of new events, draft or published. The default is published.
+// NewEventStatus sets the status of new events: published, which is the default, or draft.
 func NewEventStatus(status string) Option { return func(o *options) { o.newEventStatus = status } }
 
-// NoListener opens no port. Only [Server.Client] and [Server.Handler] reach the server, and they work
-// inside a bubble of [testing/synctest].
+// NoListener makes a server without a port. Reach it with [Server.Client] or [Server.Handler]. Both work
+// inside a [testing/synctest] bubble.
 func NoListener() Option { return func(o *options) { o.noListener = true } }
 
-// AllowUnknownRoutes lets the client request unknown routes without failing the test. A request with the
-// method OPTIONS, or for /, /healthz, /openapi.json or /favicon.ico, never fails it.
+// AllowUnknownRoutes accepts requests to unknown routes. OPTIONS requests, and requests for /, /healthz,
+// /openapi.json and /favicon.ico, are always accepted.
 func AllowUnknownRoutes() Option { return func(o *options) { o.problems.AllowUnknownRoutes = true } }
 
-// AllowUnusedFaults lets faults that never applied pass. To let one fault pass, call [InjectedFault.Clear].
+// AllowUnusedFaults accepts faults that never applied. To accept only one, call [InjectedFault.Clear].
 func AllowUnusedFaults() Option { return func(o *options) { o.problems.AllowUnusedFaults = true } }
 
-// New starts a server on a free loopback port. When the test ends, delayed requests get their responses
-// and connections are closed.
+// New starts a server on a free loopback port. When the test ends, delays end and connections are closed.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	problems := &testdouble.Problems{}
@@ -173,8 +178,8 @@ func (s *Server) listen() (host string) {
 	return l.Addr().String()
 }
 
-// finish ends delays, reports problems and logs the newest requests of a failed test. Problems are reported
-// when the test ends, because a fuzz test can't fail while its target runs.
+// finish ends delays, reports problems and logs the newest requests of a failed test. It runs when the test
+// ends, because a fuzz test can't fail while its target runs.
 func (s *Server) finish() {
 	s.double.Close()
 	for _, p := range s.problems.All() {
@@ -196,7 +201,6 @@ func (s *Server) finish() {
 
 const maxLogged = 20 // requests in the log of a failed test
 
-// list formats requests, one in a line.
 func list(requests []Request) (text string) {
 	if len(requests) == 0 {
 		return " none"
@@ -207,7 +211,6 @@ func list(requests []Request) (text string) {
 	return text
 }
 
-// check fails the test if a call has failed.
 func (s *Server) check(call string, err error) {
 	s.t.Helper()
 	if err != nil {
@@ -215,24 +218,23 @@ func (s *Server) check(call string, err error) {
 	}
 }
 
-// user returns the user with an ID.
 func (s *Server) user(id string) (user events.User) {
 	json.Unmarshal([]byte(s.api.User(id)), &user) // can't fail: the API has encoded the user
 	return user
 }
 
-// Handler returns the server for your own listener, with faults and journal. To close a connection it
-// panics with [http.ErrAbortHandler], as net/http expects. It serves everything under /api/public/v1.
+// Handler returns the handler of the server, for your own listener. It serves everything under
+// /api/public/v1. To close a connection, it panics with [http.ErrAbortHandler].
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Client returns a client that reaches the server. It adds nothing to a request, so send [Server.Key].
+// Client returns a client that reaches the server, also with [NoListener]. It adds nothing to your requests,
+// so send the key yourself.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: s.transport} }
 
-// wholeResponses reads each response to its end and closes its connection, so that nothing blocks a bubble of
-// [testing/synctest] if a test fails before it has read a response.
+// wholeResponses reads each response to its end and closes the connection. Otherwise, a test that fails
+// before it reads a response would block its synctest bubble.
 type wholeResponses struct{ next *http.Transport }
 
-// RoundTrip implements [http.RoundTripper].
 func (t wholeResponses) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(r)
 	if err != nil {
@@ -244,17 +246,17 @@ func (t wholeResponses) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// dial returns a connection inside the process. Its server runs in the same bubble of
-// [testing/synctest] as the client, even if the test double was created outside.
+// dial returns a connection inside the process. It is served in the client's synctest bubble, even if the
+// double was created outside.
 func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe()
 	httpapi.ServeConn(httpapi.NewServer(s.handler), server)
 	return client, nil
 }
 
-// NewKey creates another user with a key. The user's ID comes from the name: usr_grace from "Grace",
-// then usr_grace_2 and so on. A name with other characters than ASCII letters, digits and _ loses some
-// of them, so the ID gets four characters of a hash: usr_grace_hopper_ylbw.
+// NewKey creates another user with a key. The name determines the user ID: "Grace" is usr_grace, then
+// usr_grace_2. Characters other than ASCII letters, digits and _ are dropped, and four characters of a hash
+// are added: usr_grace_hopper_ylbw.
 func (s *Server) NewKey(name string) (key string, owner events.User) {
 	s.t.Helper()
 	issued, err := s.double.NewKey(name)
@@ -262,49 +264,48 @@ func (s *Server) NewKey(name string) (key string, owner events.User) {
 	return issued.Secret, s.user(issued.UserID)
 }
 
-// Fault says what goes wrong with a request that has a valid key, route and method. Set exactly one of
-// Status, Patch, DropRequest, DropResponse and CutResponse, or DropResponse with Status, or none of them and
-// Header or Delay. Header and Delay can be added to any fault that sends a response.
+// Fault makes valid requests fail: requests with a valid key, route and method. Set exactly one of Status,
+// Patch, DropRequest, DropResponse and CutResponse, or DropResponse with Status. You can add Header and Delay
+// if there is a response, or use them alone.
 type Fault struct {
-	// Status responds with this status, 400 to 599, in the API's error form. The request isn't handled.
+	// Status responds with an error of this status, 400 to 599. The request isn't handled.
 	Status int
-	// Body is sent with Status instead of the API's error. The status may then be 200 to 599. The media type
-	// is HTML, JSON or plain text, depending on the first character.
+	// Body replaces the error of Status, which may then be 200 to 599. Its first character determines the
+	// media type: HTML, JSON or plain text.
 	Body string
 	// Header sets response headers. An empty list removes a header.
 	Header http.Header
-	// Patch is a JSON object. The request is handled, and the fields of Patch replace those of the real
-	// response, at any depth. An object changes each element of a list: {"data":{"title":null}}.
+	// Patch is a JSON object. The request is handled, and the fields of Patch replace fields of the response,
+	// at any depth. An object changes each element of a list: {"data":{"title":null}}.
 	Patch string
-	// Delay is the time to wait before the response is sent. It ends early if the client is gone or the fault
-	// is cleared. The request is handled before the delay, whether or not its client waits.
+	// Delay waits before the response is sent. The request is handled first, whether or not the client waits.
+	// The delay ends early if the client is gone or the fault is cleared.
 	Delay time.Duration
 	// DropRequest closes the connection. The request isn't handled.
 	DropRequest bool
 	// DropResponse handles the request and closes the connection, or responds with Status.
 	DropResponse bool
-	// CutResponse handles the request and closes the connection after half of the response body. It doesn't
-	// apply to HEAD requests, whose responses have no body.
+	// CutResponse handles the request and closes the connection after half of the response body. It never
+	// applies to HEAD requests.
 	CutResponse bool
-	// Skip is the number of requests to skip. They go on to the next fault.
+	// Skip is the number of requests to skip first. They go on to the next fault.
 	Skip int
-	// Times is the number of requests that the fault applies to after the skipped ones. 0 means all.
+	// Times is the number of requests that the fault then applies to. 0 means all.
 	Times int
-	// User is a user ID. If set, the fault applies only to requests with this user's keys.
+	// User is a user ID. If set, the fault applies only to this user's requests.
 	User string
-	// Path is a path of the operation, such as /events/evt_7. If set, the fault applies only to this path.
+	// Path is a path such as /events/evt_7. If set, the fault applies only to this path.
 	Path string
 }
 
-// String returns the effects of the fault, such as "status 503, delay 200ms".
+// String returns the effects, such as "status 503, delay 200ms".
 func (f Fault) String() string { return testdouble.Fault(f).String() }
 
-// InjectedFault is a fault that was added by [Server.Fail].
+// InjectedFault is a fault that [Server.Fail] has added.
 type InjectedFault struct{ active *testdouble.ActiveFault }
 
-// Fail adds a fault for an operation, such as "POST /events/create". A request matches the first fault
-// for its operation that isn't used up. Its response has the header X-Eventsd-Fault. A fault that no request
-// has matched when the test ends fails the test.
+// Fail adds a fault for an operation, such as "POST /events/create". A request gets the first fault that selects it and isn't used up. Its response has the header X-Eventsd-Fault. If the fault never applies, the test
+// fails when it ends.
 func (s *Server) Fail(operation string, f Fault) *InjectedFault {
 	s.t.Helper()
 	active, err := s.double.AddFault(operation, testdouble.Fault(f))
@@ -312,28 +313,28 @@ func (s *Server) Fail(operation string, f Fault) *InjectedFault {
 	return &InjectedFault{active}
 }
 
-// Hits returns the number of requests that the fault was applied to. To wait for them, use [Server.Await].
+// Hits returns the number of requests that the fault applied to. Use [Server.Await] to wait for requests.
 func (i *InjectedFault) Hits() int { return i.active.Hits() }
 
-// Clear removes the fault. Requests that it delays get their responses.
+// Clear removes the fault and ends its delays.
 func (i *InjectedFault) Clear() { i.active.Clear() }
 
-// Request is a request that arrived, with its response.
+// Request is a request from the journal, with its response.
 type Request struct {
-	Seq       int       // number of the request, counted from 1
+	Seq       int       // sequence number, counted from 1
 	Time      time.Time // by the server's clock
-	Received  time.Time // by the system clock, to measure the time between two attempts
+	Received  time.Time // by the system clock, for the time between attempts
 	Method    string    // such as POST
 	Path      string    // whole path, with /api/public/v1
 	Query     string    // without the question mark
 	Header    http.Header
 	Body      string // at most 64 KiB
-	Operation string // such as "GET /events/{id}"; empty if the route is unknown
-	User      string // ID of the key's user; empty if the key, route or method is wrong
-	Fault     string // effects of a fault, such as "status 503, delay 200ms"
+	Operation string // such as "GET /events/{id}"; empty for an unknown route
+	User      string // user ID; empty for an invalid key, route or method
+	Fault     string // effects of its fault, such as "status 503, delay 200ms"
 
-	// Status, ResponseHeader and Response are the response, whether or not the client got it. Status is 0 if
-	// the request was dropped. Response is the body, at most 64 KiB.
+	// The response, whether or not the client got it. Status is 0 if a fault dropped the request. Response is
+	// the body, at most 64 KiB.
 	Status         int
 	ResponseHeader http.Header
 	Response       string
@@ -342,15 +343,15 @@ type Request struct {
 // String returns the request in one line, with its status, error message and fault.
 func (r Request) String() string { return testdouble.Request(r).String() }
 
-// Requests returns the newest 1,000 requests, oldest first. If operation isn't empty, it returns only
-// requests for the operation. If there are user IDs, it returns only requests of these users.
+// Requests returns the newest 1,000 requests, oldest first. It can select an operation and users; an empty
+// operation selects all.
 func (s *Server) Requests(operation string, userIDs ...string) []Request {
 	s.t.Helper()
 	return s.find(context.Background(), "Requests", 0, testdouble.Query{Operation: operation, Users: userIDs})
 }
 
-// Await waits until there are n requests and returns the same as [Server.Requests]. It fails the test after
-// 10 seconds. A request that a fault delays has arrived.
+// Await waits for n requests and returns the same as [Server.Requests]. It fails the test after 10 seconds.
+// Delayed requests count.
 func (s *Server) Await(n int, operation string, userIDs ...string) []Request {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), awaitTimeout)
@@ -363,7 +364,7 @@ func (s *Server) Await(n int, operation string, userIDs ...string) []Request {
 	return found
 }
 
-// find returns the requests for a call as soon as there are n of them, or when ctx is done.
+// find waits for n requests or until ctx is done.
 func (s *Server) find(ctx context.Context, call string, n int, q testdouble.Query) (requests []Request) {
 	s.t.Helper()
 	found, err := s.double.Requests(ctx, n, q)
@@ -376,10 +377,10 @@ func (s *Server) find(ctx context.Context, call string, n int, q testdouble.Quer
 
 const awaitTimeout = 10 * time.Second
 
-// ClearRequests removes all requests so far. Seq counts on.
+// ClearRequests empties the journal. Sequence numbers continue.
 func (s *Server) ClearRequests() { s.double.ClearRequests() }
 
-// Now returns the time of the server's clock.
+// Now returns the server's clock time.
 func (s *Server) Now() time.Time { return s.double.Now() }
 
 // Advance moves the server's clock forward.

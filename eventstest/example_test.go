@@ -13,7 +13,7 @@ import (
 	"example.com/events/eventstest"
 )
 
-// exampleT stands for the *testing.T of a test.
+// exampleT replaces the *testing.T of a test.
 type exampleT struct {
 	testing.TB
 	cleanups []func()
@@ -34,7 +34,7 @@ func (t *exampleT) end() {
 	}
 }
 
-// createLaunch stands for the code under test. It creates an event, and tries again after a failure.
+// createLaunch is the client under test. It creates an event and retries after a failure.
 func createLaunch(client *http.Client, baseURL, key string) (status int, body string) {
 	for range 10 {
 		r, _ := http.NewRequest("POST", baseURL+"/events/create", strings.NewReader(
@@ -52,7 +52,7 @@ func createLaunch(client *http.Client, baseURL, key string) (status int, body st
 	return 0, ""
 }
 
-// In a test, t is its *testing.T, and nothing needs to be closed.
+// In your test, use its *testing.T. You don't have to close anything.
 func ExampleNew() {
 	t := &exampleT{}
 	defer t.end()
@@ -66,8 +66,7 @@ func ExampleNew() {
 	// {"id":"evt_owner_000001","host_id":"usr_owner"
 }
 
-// Two requests fail, and the third is handled, but its response is lost. The Idempotency-Key makes
-// all attempts create one event.
+// Two requests fail. The third one is handled, but its response gets lost. All attempts have the same Idempotency-Key, so they create one event.
 func ExampleServer_Fail() {
 	t := &exampleT{}
 	defer t.end()
@@ -81,7 +80,7 @@ func ExampleServer_Fail() {
 	// Output: 201 after 4 attempts, 1 lost
 }
 
-// Each user has events of its own.
+// Create users with keys of their own.
 func ExampleServer_NewKey() {
 	t := &exampleT{}
 	defer t.end()
@@ -97,6 +96,7 @@ func ExampleServer_NewKey() {
 	// usr_ada {"id":"evt_ada_000001",
 }
 
+// Check what the client sent.
 func ExampleServer_Requests() {
 	t := &exampleT{}
 	defer t.end()
@@ -109,7 +109,7 @@ func ExampleServer_Requests() {
 	// Output: POST /events/create 201 usr_owner launch
 }
 
-// The store can be filled and read without a request.
+// Fill the store before the test, and read it afterwards.
 func ExampleSeed() {
 	t := &exampleT{}
 	defer t.end()
@@ -128,6 +128,7 @@ func ExampleSeed() {
 	// evt_owner_000002 Launch published
 }
 
+// Move the clock.
 func ExampleServer_Advance() {
 	t := &exampleT{}
 	defer t.end()

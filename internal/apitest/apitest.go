@@ -1,5 +1,5 @@
-// Package apitest has helpers for the tests of the API: a seed, services over each kind of store, and
-// responses that are compared with openapi.json.
+// Package apitest has helpers for API tests: a seed, services on each kind of store, and a check of each
+// response against openapi.json.
 package apitest
 
 import (
@@ -46,7 +46,7 @@ const Seed = `[
 	"created_at":"2026-04-03T00:00:00Z"}}
 ]`
 
-// EventTimes has the fields of an event that a create needs in addition to a title.
+// EventTimes has the required fields of a create, except the title.
 const EventTimes = `"start_at":"2027-05-01T18:00:00Z","end_at":"2027-05-01T20:00:00Z"`
 
 // NewEvent is the body of a create.
@@ -57,10 +57,10 @@ const (
 	Keyless = "keyless" // instead of a header: send no key
 )
 
-// EmptyIsNull are the fields of a create in which an empty string means null.
+// EmptyIsNull has the fields of a create in which an empty string means null.
 var EmptyIsNull = []string{"timezone", "location_type", "visibility", "cover_image_url", "meeting_url"}
 
-// Mode is the kind of server that a service is.
+// Mode selects the server of a service.
 type Mode string
 
 const (
@@ -83,7 +83,7 @@ func Run(t *testing.T, test func(t *testing.T, mode Mode), modes ...Mode) {
 	}
 }
 
-// Service is the API over a store with the seed. Its requests have Ada's key.
+// Service is the API on a store with the seed. It sends Ada's key.
 type Service struct {
 	Path    string // path of the data file
 	Store   *events.Store
@@ -94,7 +94,7 @@ type Service struct {
 	cfg  *events.Config
 }
 
-// New returns a service, which is closed when the test ends. A double takes no config.
+// New starts a service until the test ends. A double takes no config.
 func New(t testing.TB, mode Mode, cfg *events.Config) *Service {
 	t.Helper()
 	s := &Service{t: t, mode: mode, cfg: cfg}
@@ -114,15 +114,15 @@ func New(t testing.TB, mode Mode, cfg *events.Config) *Service {
 	return s
 }
 
-// NewOver returns a service over a store, without the seed.
-func NewOver(t testing.TB, store *events.Store) *Service {
+// NewWithStore starts a service on a store, without the seed.
+func NewWithStore(t testing.TB, store *events.Store) *Service {
 	s := &Service{t: t, mode: Memory}
 	s.use(store)
 	return s
 }
 
-// With returns a service in memory for another test, over the same store.
-func (s *Service) With(t testing.TB) *Service {
+// WithTB returns the service for another test, on the same store.
+func (s *Service) WithTB(t testing.TB) *Service {
 	other := *s
 	other.t = t
 	return &other
@@ -168,7 +168,7 @@ func (s *Service) Intercept(f httpapi.Intercept) {
 	s.Handler = api
 }
 
-// Dump returns all records, one a line.
+// Dump returns all records, one per line.
 func (s *Service) Dump() string { return s.Operate("GET", "/records", "").Body }
 
 // WantDump fails the test unless the store has these records after a call.
@@ -300,7 +300,7 @@ func Fetch(client *http.Client, method, url, body string, headers ...string) (Re
 	return Response{method + " " + r.URL.RequestURI(), resp.StatusCode, resp.Header, string(text)}, err
 }
 
-// Response is the response to a request.
+// Response is a response with its request.
 type Response struct {
 	Request string // method and target
 	Status  int
@@ -308,7 +308,7 @@ type Response struct {
 	Body    string
 }
 
-// String returns the method, target, status and body, for the message of a failed test.
+// String returns the method, target, status and body.
 func (r Response) String() string {
 	return fmt.Sprintf("%.200s: got %d %.1000s", r.Request, r.Status, r.Body)
 }
@@ -320,14 +320,14 @@ func (r Response) Message() string {
 	return e.Error.Message
 }
 
-// ID returns the ID of the object in a response.
+// ID returns the ID of the returned object.
 func (r Response) ID() string {
 	var object struct{ ID string }
 	json.Unmarshal([]byte(r.Body), &object)
 	return object.ID
 }
 
-// IDs returns the IDs of the objects in a list, separated by spaces.
+// IDs returns the IDs of the returned list, separated by spaces.
 func (r Response) IDs() string {
 	var list struct{ Data []struct{ ID string } }
 	json.Unmarshal([]byte(r.Body), &list)
@@ -338,7 +338,7 @@ func (r Response) IDs() string {
 	return strings.Join(ids, " ")
 }
 
-// Next returns the query parameter for the page after a list, or "" if there is none.
+// Next returns the query parameter for the next page, or "" if there is none.
 func (r Response) Next() string {
 	var list struct {
 		Cursor string `json:"next_cursor"`
@@ -393,7 +393,7 @@ func (r Response) WantIDs(t testing.TB, want string) {
 	}
 }
 
-// Decode decodes the body of a response.
+// Decode decodes the response body.
 func Decode[T any](t testing.TB, r Response) (object T) {
 	t.Helper()
 	err := json.Unmarshal([]byte(r.Body), &object)

@@ -21,7 +21,7 @@ import (
 
 type object = map[string]any
 
-// Document returns openapi.json, as the API serves it.
+// Document returns openapi.json from the API.
 var Document = sync.OnceValue(func() object {
 	store := events.NewStore(nil)
 	var document object
@@ -55,7 +55,7 @@ func resolve(value any) any {
 	return Lookup(Document(), strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
 }
 
-// Operations returns the operations of the document, such as "GET /events/{id}".
+// Operations returns all operations, such as "GET /events/{id}".
 func Operations() []string {
 	var all []string
 	for path, methods := range Document()["paths"].(object) {
@@ -73,7 +73,7 @@ func Operation(name string) any {
 	return Lookup(Document(), "paths", path, strings.ToLower(method))
 }
 
-// FindOperation returns the operation of a request, or "". It takes a HEAD for a GET.
+// FindOperation returns the operation of a request, or "". HEAD counts as GET.
 func FindOperation(method, path string) string {
 	path, found := strings.CutPrefix(path, base)
 	if !found {
@@ -101,8 +101,8 @@ var commonHeaders = map[string]string{
 	"X-Content-Type-Options": "nosniff",
 }
 
-// undescribedHeaders are the headers of responses that the document has in words only: those of net/http, of
-// an OPTIONS and of a 405.
+// undescribedHeaders are response headers that the document describes only in words: those of net/http,
+// OPTIONS and 405.
 const undescribedHeaders = "^(Content-Type|Content-Length|Connection|Date|Allow|" +
 	"Access-Control-(Allow-(Methods|Headers)|Max-Age))$"
 
@@ -173,8 +173,8 @@ func describe(method, path string, r Response) (problems []string) {
 	return problems
 }
 
-// descriptionOf returns the description of a response, or nil. A request without an operation has the
-// errors of those that exist. A 405 is described in words only.
+// descriptionOf returns the description of a response, or nil. An unknown route has the errors of known ones.
+// The document describes 405 only in words.
 func descriptionOf(method, path string, status int) any {
 	name := FindOperation(method, path)
 	if name != "" && status != 405 {
@@ -193,8 +193,8 @@ func descriptionOf(method, path string, status int) any {
 	return nil
 }
 
-// patternsInWords are rules that a schema has in its description only, because the pattern would break the
-// clients that are generated from it.
+// patternsInWords are rules that a schema has only in its description, because a pattern would break
+// generated clients.
 var patternsInWords = map[string]string{
 	"Title":   `[^\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]`,
 	"Email":   `^[^\pZ\p{Cc}]*$`,
@@ -202,8 +202,8 @@ var patternsInWords = map[string]string{
 	"WebUrl":  `^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@:][^/?#@]*([/?#]|$)`,
 }
 
-// Validate returns what is wrong with a value by a JSON Schema, in the part of that language that
-// openapi.json uses. If closed, an object must not have fields that its schema doesn't have.
+// Validate checks a value against a JSON Schema, with the keywords in openapi.json. If closed, objects must
+// not have unknown fields.
 func Validate(schema, value any, place string, closed bool) (problems []string) {
 	add := func(format string, args ...any) {
 		problems = append(problems, place+" "+fmt.Sprintf(format, args...))
@@ -330,8 +330,7 @@ var formats = map[string]func(string) bool{
 	"uri":       strict.IsURL,
 }
 
-// isDateTime reports whether s is a date-time of RFC 3339. The server also accepts shorter forms, and not all
-// years. Package time knows no leap seconds.
+// isDateTime reports whether s is an RFC 3339 date-time. Package time doesn't have leap seconds.
 func isDateTime(s string) bool {
 	_, err := time.Parse(time.RFC3339, strings.ToUpper(s))
 	if err != nil {

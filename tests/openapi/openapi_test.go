@@ -36,7 +36,7 @@ func newService(t *testing.T) *apitest.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := apitest.NewOver(t, events.NewStore(nil))
+	s := apitest.NewWithStore(t, events.NewStore(nil))
 	s.Apply(string(records))
 	return s
 }
@@ -408,7 +408,7 @@ func TestGoldenExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := []string{"n4tz7hk2wqd5xvb3yjf6mrpcea", "b5w3t7hn", "k5rw3tq7ynb2hd6zxm4jfvcaue", "x7k2m4qz"}
-	s := apitest.NewOver(t, events.NewStore(&events.Config{
+	s := apitest.NewWithStore(t, events.NewStore(&events.Config{
 		Now: func() time.Time { return time.Date(2026, 1, 15, 9, 31, 0, 123456000, time.UTC) },
 		NewID: func(string, string) string {
 			id := made[0]
