@@ -100,7 +100,7 @@ func (c *command) run(ctx context.Context, args []string) error {
 	return cli.Usagef("unknown subcommand %q; see eventsd help", args[0])
 }
 
-// help explains a subcommand, or lists all of them.
+// help explains a subcommand. Without one, it lists all of them.
 func (c *command) help(ctx context.Context, args []string) error {
 	name := strings.Join(args, " ")
 	list := ""
@@ -460,7 +460,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 	return &runningDouble{d, handler, key}, nil
 }
 
-// serveChild serves a double while a command runs, and returns the exit status of the command. If the command
+// serveChild serves a double while a command runs. It returns the exit status of the command. If the command
 // succeeded but the double noticed problems, the status is 1.
 func (c *command) serveChild(
 	ctx context.Context, s *httpapi.BoundServer, d *doubleServer, child []string, variables ...string,

@@ -283,7 +283,8 @@ type Fault struct {
 	Delay time.Duration
 	// DropRequest closes the connection. The request isn't handled.
 	DropRequest bool
-	// DropResponse handles the request and closes the connection, or responds with Status.
+	// DropResponse handles the request and closes the connection. With Status, it responds with an error
+	// instead.
 	DropResponse bool
 	// CutResponse handles the request and closes the connection after half of the response body. It never
 	// applies to HEAD requests.
@@ -304,8 +305,9 @@ func (f Fault) String() string { return testdouble.Fault(f).String() }
 // InjectedFault is a fault that [Server.Fail] has added.
 type InjectedFault struct{ active *testdouble.ActiveFault }
 
-// Fail adds a fault for an operation, such as "POST /events/create". A request gets the first fault that selects it and isn't used up. Its response has the header X-Eventsd-Fault. If the fault never applies, the test
-// fails when it ends.
+// Fail adds a fault for an operation, such as "POST /events/create". A request gets the first fault that
+// selects it and isn't used up. Its response has the header X-Eventsd-Fault. If the fault never applies, the
+// test fails when it ends.
 func (s *Server) Fail(operation string, f Fault) *InjectedFault {
 	s.t.Helper()
 	active, err := s.double.AddFault(operation, testdouble.Fault(f))

@@ -170,7 +170,7 @@ func (x *exchange) wait(w http.ResponseWriter, r *http.Request) {
 	<-ctx.Done()
 }
 
-// send sends the response, or closes the connection if the fault dropped it.
+// send sends the response. If the fault dropped it, send closes the connection.
 func (x *exchange) send(w http.ResponseWriter) {
 	if x.fault != nil && !x.fault.responds() {
 		panic(http.ErrAbortHandler) // closes the connection

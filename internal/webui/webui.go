@@ -1,6 +1,6 @@
 // Package webui serves the two web pages: the API reference and the inspector of a test double.
 //
-// Each page is one HTML file with its style and script, and loads nothing from other hosts. A browser runs
+// Each page is one HTML file with its style and script. It loads nothing from other hosts. A browser runs
 // only the style and script whose hashes are in the Content-Security-Policy, so values that differ between
 // servers are in neither.
 package webui
