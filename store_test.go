@@ -41,8 +41,8 @@ func TestApplyRefuses(t *testing.T) {
 			"record 2: user: name must have 1 to 255 characters, not 0"},
 		{"all problems", `[{"user":{"email":"x","timezone":"CET","age":5}}]`,
 			"record 1: user: name is required; email must be an address with one @ and no white space, " +
-				"such as ada@example.com; timezone must be an IANA time zone name such as Europe/Paris, in its exact " +
-				"case, or UTC; age is not known " +
+				"such as ada@example.com; timezone must be an IANA time zone name such as Europe/Paris, " +
+				"in its exact case, or UTC; age is not known " +
 				"(the fields are id, name, email, avatar_url, timezone, created_at)"},
 		{"ID of another kind", `[{"user":{"id":"evt_1","name":"x","email":"x@example.com"}}]`,
 			"record 1: user: id must be usr_ followed by 1 to 64 letters, digits, \"_\" or \"-\""},

@@ -66,7 +66,8 @@ func ExampleNew() {
 	// {"id":"evt_owner_000001","host_id":"usr_owner"
 }
 
-// Two requests fail. The third one is handled, but its response gets lost. All attempts have the same Idempotency-Key, so they create one event.
+// Two requests fail. The third one is handled, but its response gets lost. All attempts have the same
+// Idempotency-Key, so they create one event.
 func ExampleServer_Fail() {
 	t := &exampleT{}
 	defer t.end()

@@ -136,8 +136,8 @@ func (c *CLI) KeyRevoke(ctx context.Context, args []string) error {
 // Apply runs "eventsd apply".
 func (c *CLI) Apply(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("apply", cli.Help{
-		Purpose: "Add, change or delete users, keys, events and guests, whether or not the server is running.\n" +
-			"Either all records are applied or none.",
+		Purpose: "Add, change or delete users, keys, events and guests, whether or not the server is\n" +
+			"running. Either all records are applied or none.",
 		Operands: "[FILE | -]",
 		Example: "publish a draft\n" +
 			`  echo '[{"event":{"id":"evt_1","status":"published"}}]' | eventsd apply`,

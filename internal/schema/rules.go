@@ -46,7 +46,8 @@ func Match(pattern, problem string) Rule {
 }
 
 func id(kind string) Rule {
-	return Match(kind+`_[A-Za-z0-9_-]{1,64}`, "must be "+kind+`_ followed by 1 to 64 letters, digits, "_" or "-"`)
+	return Match(kind+`_[A-Za-z0-9_-]{1,64}`,
+		"must be "+kind+`_ followed by 1 to 64 letters, digits, "_" or "-"`)
 }
 
 func chars(bounds string) Rule {
@@ -96,8 +97,8 @@ func url(s string) string {
 	if len(s) <= maxURL && strict.IsURL(s) {
 		return ""
 	}
-	return "must be an http or https URL such as https://example.com/x, percent-encoded, without user info and " +
-		"at most 2048 characters long"
+	return "must be an http or https URL such as https://example.com/x, percent-encoded, without user info " +
+		"and at most 2048 characters long"
 }
 
 func zone(s string) string {

@@ -11,8 +11,7 @@
 // A double serves a request in four steps:
 //
 //  1. The API checks the key, route and method. The request takes the first fault that selects it.
-//  2. The API handles the request, unless the fault prevents that. The fault changes the response, which is still in
-//     memory.
+//  2. The API handles the request, unless the fault prevents that. The fault changes the response in memory.
 //  3. The request enters the journal and waits for the fault's delay.
 //  4. The client gets the response, or the connection is closed.
 //

@@ -1,5 +1,5 @@
-// Package house tests which packages import which.
-package house
+// Package layout tests which packages import which.
+package layout
 
 import (
 	"go/parser"
@@ -51,13 +51,13 @@ func TestImports(t *testing.T) {
 		if err != nil || !isProgram(name) {
 			return err
 		}
-		room := ""
+		longest := ""
 		for prefix := range allowed {
-			if strings.HasPrefix(name, prefix) && len(prefix) > len(room) {
-				room = prefix
+			if strings.HasPrefix(name, prefix) && len(prefix) > len(longest) {
+				longest = prefix
 			}
 		}
-		if room == "" {
+		if longest == "" {
 			t.Errorf("%s: got no list of imports, want one above", name)
 			return nil
 		}
@@ -80,9 +80,9 @@ func TestImports(t *testing.T) {
 			} else if !slices.Contains(restricted, imported) && isStandard(imported) {
 				continue
 			}
-			if !slices.Contains(strings.Fields(allowed[room]), short) {
+			if !slices.Contains(strings.Fields(allowed[longest]), short) {
 				t.Errorf("%s: got import %s, want only %s and other standard packages",
-					name, imported, allowed[room])
+					name, imported, allowed[longest])
 			}
 		}
 		return nil
