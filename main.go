@@ -113,8 +113,8 @@ func (c *command) help(ctx context.Context, args []string) error {
 	if name != "" && !strings.HasPrefix(name, "-") {
 		return cli.Usagef("unknown subcommand %q; see eventsd help", name)
 	}
-	return c.Printf("eventsd serves an API for events and guest lists, from a data file or as a test double.\n\n"+
-		"Usage: eventsd [SUBCOMMAND] [FLAGS]\n\n%s\n"+
+	return c.Printf("eventsd serves an API for events and guest lists, from a data file or as a test "+
+		"double.\n\nUsage: eventsd [SUBCOMMAND] [FLAGS]\n\n%s\n"+
 		"Run eventsd help SUBCOMMAND for its flags and an example.\n", list)
 }
 

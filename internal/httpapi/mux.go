@@ -40,10 +40,10 @@ type Intercept func(w http.ResponseWriter, r Request, next http.HandlerFunc)
 // Mux serves a list of routes. Set its fields before serving. It sets the Pattern of a request to the method
 // and whole path of its route, or to "" if there is none.
 //
-// Checks run in this order: caller, path, method, query, and then Handle. An unknown path returns 404. So does
-// a path with //, ., .., %2F, %00 or a slash at the end, because a Mux never redirects. A wrong method returns
-// 405 with Allow, and OPTIONS returns 204 with Allow. A panic in a handler returns 500. If a handler fails
-// after the response has started, the connection is closed.
+// Checks run in this order: caller, path, method, query, and then Handle. An unknown path returns 404. So
+// does a path with //, ., .., %2F, %00 or a slash at the end, because a Mux never redirects. A wrong method
+// returns 405 with Allow, and OPTIONS returns 204 with Allow. A panic in a handler returns 500. If a handler
+// fails after the response has started, the connection is closed.
 type Mux struct {
 	// Authenticate returns the caller of a request, or an error that refuses it. By default, it accepts all
 	// requests.

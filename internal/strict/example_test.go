@@ -42,11 +42,11 @@ func ExampleParseTime() {
 	fmt.Println(strict.ParseTime("2016-12-31T15:59:60-08:00"))
 	fmt.Println(strict.ParseTime("2027-03-01T18:00+02"))
 	_, err := strict.ParseTime("2027-03-01T24:00:00Z")
-	fmt.Printf("%.26s\n", err)
+	fmt.Printf("%.25s\n", err)
 	// Output:
 	// 2017-01-01 00:00:00 +0000 UTC <nil>
 	// 2027-03-01 16:00:00 +0000 UTC <nil>
-	// must be a valid date-time 
+	// must be a valid date-time
 }
 
 func ExampleIsURL() {
