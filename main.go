@@ -216,7 +216,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	if *flags.apiKey != "" && !valid {
 		logger.Warn("-api-key ignored: the store has keys, and this isn't a valid one")
 	}
-	reference := webui.Reference("The operator of this server issues keys.", "")
+	reference := webui.Reference("Ask the operator of this server for an API key.", "")
 	return c.serveStore(ctx, listener, store, *flags.verbose, reference, key)
 }
 
@@ -244,8 +244,7 @@ func (c *command) demo(ctx context.Context, args []string) error {
 		return err
 	}
 	const key = "svc_live_demo" // of the first user in demoSeed
-	const note = `<span id="demo">This is a demo: everyone knows its key, and when it stops it forgets ` +
-		`everything.</span>`
+	const note = `<span id="demo">This is a demo. Its key is public, and its data is lost when it stops.</span>`
 	return c.serveStore(ctx, listener, store, *flags.verbose, webui.Reference(note, key), key)
 }
 

@@ -184,16 +184,22 @@ async function sendAll(page) {
 
 check('the reference of the demo', ['demo', '-addr', '127.0.0.1:0'], async (server, width) => {
   const page = await openReference(server, width);
-  const {y} = await page.locator('section').first().boundingBox();
-  assert.ok(width < 1280 || y <= 700, `the first operation is ${y} pixels down`);
+  const top = async selector => (await page.locator(selector).boundingBox()).y;
+  const first = await top('#getMe');
+  assert.ok(first <= (width < 1280 ? 900 : 700), `the first operation is ${first} pixels down`);
+  const distance = await top('#createEvent .bar >> nth=0') - await top('#createEvent');
+  assert.ok(distance <= 600, `Send is ${distance} pixels below the heading`);
+  const sample = page.locator('#createEvent textarea');
+  assert.equal(await sample.evaluate(({scrollHeight, clientHeight}) => scrollHeight - clientHeight), 0);
+  for (const key of ['Tab', 'Enter', 'Tab', 'Enter']) await page.keyboard.press(key); // skip link, then Send
+  await until(() => page.locator('#getMe .status').textContent(), '200');
   assert.match((await send(page, 'listGuests')).body, /Michael Faraday/);
   await sendAll(page);
 
   const list = page.locator('#listEvents');
   await list.getByLabel('limit').fill('1');
-  const first = await send(page, 'listEvents');
-  const second = await send(page, 'listEvents', 'Next page');
-  assert.notEqual(first.body, second.body);
+  const newest = await send(page, 'listEvents');
+  assert.notEqual((await send(page, 'listEvents', 'Next page')).body, newest.body);
   assert.match(await curlOf(page, 'listEvents'), /limit=1&cursor=/);
   await list.getByLabel('cursor').fill('');
   await list.getByLabel('limit').fill('0');
@@ -206,7 +212,7 @@ check('the reference of the demo', ['demo', '-addr', '127.0.0.1:0'], async (serv
   await list.getByRole('button', {name: 'Copy'}).click();
   await body.fill('');
   await body.press('Control+v');
-  assert.equal(await body.inputValue(), await curlOf(page, 'listEvents'), 'what Copy copies');
+  assert.equal(await body.inputValue(), await curlOf(page, 'listEvents'), 'the copied text');
   await body.fill(JSON.stringify(event(attack)));
   assert.equal(JSON.parse((await send(page, 'createEvent')).body).title, attack);
   assert.equal(JSON.parse(shell(await curlOf(page, 'createEvent')).body).title, attack);
@@ -214,7 +220,7 @@ check('the reference of the demo', ['demo', '-addr', '127.0.0.1:0'], async (serv
 
   for (const name of ['Authentication', 'Lists', 'Errors', 'Retries', 'Browsers', 'Versions']) {
     await page.locator('nav').getByRole('link', {name, exact: true}).click();
-    const heading = page.locator('section:last-of-type ~ .group h2', {hasText: new RegExp(`^${name}$`)});
+    const heading = page.locator('section:last-of-type ~ .chapter h2', {hasText: new RegExp(`^${name}$`)});
     await until(async () => (await heading.boundingBox()).y >= 0, true);
   }
   for (const details of await page.locator('#createEvent .details details').all()) {
@@ -247,7 +253,7 @@ check('the reference of a server with a chosen key', ['-memory', '-addr', '127.0
     assert.ok(!(await kept(page)).includes(secret), 'the key is kept');
   });
 
-// The reference shows what it has never seen, and sends it: headers, types, keywords.
+// The reference works with other descriptions: header parameters, types, unknown keywords.
 check('the reference of another description', ['demo', '-addr', '127.0.0.1:0'], async (server, width) => {
   const description = await (await fetch(`${server.root}/openapi.json`)).json();
   const herd = {type: 'array', maxItems: 3, items: {properties: {foal: {type: 'object'}}}};

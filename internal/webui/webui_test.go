@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// The pages are tried in a browser by .ci. These tests need none.
+// .ci/pages.mjs tests the pages in a browser.
 
 func get(h http.Handler, host string, header http.Header) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "http://"+host+"/", nil)
@@ -22,7 +22,7 @@ func get(h http.Handler, host string, header http.Header) *httptest.ResponseReco
 	return w
 }
 
-// element returns the text inside the only element with a name.
+// element returns the text of the only element with a name.
 func element(t *testing.T, page, name string) string {
 	t.Helper()
 	if n := strings.Count(page, "<"+name); n != 1 {
@@ -66,12 +66,12 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A page of another origin must not read a page, which may have a key.
+// A page may contain a key, so other origins must not read it.
 func TestNoCORS(t *testing.T) {
 	for name, h := range handlers {
 		w := httptest.NewRecorder()
 		names := []string{"Access-Control-Allow-Origin", "Access-Control-Expose-Headers"}
-		for _, header := range names { // the API sets them for all of its paths
+		for _, header := range names { // which the server sets on every response
 			w.Header().Set(header, "*")
 		}
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
@@ -97,9 +97,9 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// A page has all its values, and only what runs under its policy.
+// No placeholder remains in a page, and its script does nothing unsafe.
 func TestContent(t *testing.T) {
-	// Any of this would turn text from a request into markup, keep a key, load something, or be blocked.
+	// These turn text into HTML, store a key, load something from another host or violate the policy.
 	unsafe := regexp.MustCompile(`(inner|outer)HTML|insertAdjacent|document\.write|eval\(|Storage|cookie|` +
 		`https://| src=| style=| on[a-z]+=|\{\{`)
 	for name, h := range handlers {
@@ -109,7 +109,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// The host and the protocol that a client or a proxy names are text in the page.
+// Host and X-Forwarded-Proto become text in the page, never HTML.
 func TestEscape(t *testing.T) {
 	header := http.Header{"X-Forwarded-Proto": {`"><script>alert(1)</script>{{key}}`}}
 	for name, h := range handlers {
