@@ -772,7 +772,7 @@ type brokenWriter struct{ http.ResponseWriter }
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 // A client may close the connection while records are sent, as dump | head -1 does. That isn't logged.
-func TestRecordsWithoutClient(t *testing.T) {
+func TestDumpClientGone(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	s := apitest.New(t, apitest.Memory, &events.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})

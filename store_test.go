@@ -184,7 +184,7 @@ func TestUpdatedAt(t *testing.T) {
 }
 
 // Applying an array twice changes nothing. A row is found by its ID or by its unique key.
-func TestApplyAgain(t *testing.T) {
+func TestApplyIsIdempotent(t *testing.T) {
 	t.Parallel()
 	inStores(t, func(t *testing.T, mode apitest.Mode) {
 		s := apitest.New(t, mode, nil)

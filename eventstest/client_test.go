@@ -106,8 +106,8 @@ func (c client) attempt(srv *eventstest.Server, operation, idempotencyKey string
 	return body, err
 }
 
-// TestWrongClients tests that a test of a client which makes a mistake fails.
-func TestWrongClients(t *testing.T) {
+// TestFaultsCatchClientBugs tests that a test of a client which makes a mistake fails.
+func TestFaultsCatchClientBugs(t *testing.T) {
 	faults := map[string]eventstest.Fault{
 		"error":         {Status: 503, Times: 2},
 		"proxy":         {Status: 502, Body: "<html>", Times: 1},

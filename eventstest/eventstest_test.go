@@ -120,8 +120,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestFatal tests the calls that fail a test at once. Package testdouble tests which arguments are refused.
-func TestFatal(t *testing.T) {
+// TestMisuseFailsTest tests the calls that fail a test at once. Package testdouble tests which arguments are refused.
+func TestMisuseFailsTest(t *testing.T) {
 	start := func(t *fakeT, opts ...eventstest.Option) *eventstest.Server {
 		return eventstest.New(t, append(opts, eventstest.NoListener())...)
 	}
@@ -463,8 +463,8 @@ func TestBubbleFails(t *testing.T) {
 	}
 }
 
-// TestSuite uses many servers in parallel.
-func TestSuite(t *testing.T) {
+// TestParallelServers uses many servers in parallel.
+func TestParallelServers(t *testing.T) {
 	for range 10 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()

@@ -150,8 +150,8 @@ func TestMuxUnknownRoute(t *testing.T) {
 	}
 }
 
-// TestMuxRefused tests that a sender who is refused doesn't learn which routes there are.
-func TestMuxRefused(t *testing.T) {
+// TestMuxHidesRoutesWithoutKey tests that a sender who is refused doesn't learn which routes there are.
+func TestMuxHidesRoutesWithoutKey(t *testing.T) {
 	t.Parallel()
 	m := eventsMux()
 	m.Authenticate = func(*http.Request) (Caller, error) { return Caller{}, NewError(403, "refused") }
@@ -164,8 +164,8 @@ func TestMuxRefused(t *testing.T) {
 	}
 }
 
-// TestMuxBare tests a Mux without a base path, fields and routes with a query.
-func TestMuxBare(t *testing.T) {
+// TestMuxDefaults tests a Mux without a base path, fields and routes with a query.
+func TestMuxDefaults(t *testing.T) {
 	t.Parallel()
 	m := NewMux("", []Route{{Operation: "GET /x", Handle: func(w http.ResponseWriter, r Request) error {
 		return errors.New("broken")
@@ -306,8 +306,8 @@ func TestMuxErrors(t *testing.T) {
 	})
 }
 
-// TestAbort tests that a client can see that a response is incomplete, and that the cause is logged.
-func TestAbort(t *testing.T) {
+// TestMuxAbortsStartedResponse tests that a client can see that a response is incomplete, and that the cause is logged.
+func TestMuxAbortsStartedResponse(t *testing.T) {
 	t.Parallel()
 	const part = `{"data":[`
 	for _, tt := range []struct {

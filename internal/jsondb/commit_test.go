@@ -387,7 +387,7 @@ func TestPutPanics(t *testing.T) {
 	}
 }
 
-func TestChanges(t *testing.T) {
+func TestTxChanges(t *testing.T) {
 	t.Parallel()
 	db := New(testOptions())
 	mustBatch(t, db, put(

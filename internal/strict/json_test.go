@@ -420,7 +420,7 @@ func TestParseArray(t *testing.T) {
 	})
 }
 
-func TestKind(t *testing.T) {
+func TestKindString(t *testing.T) {
 	t.Parallel()
 	names := []string{"null", "a boolean", "a number", "a string", "an array", "an object"}
 	for i, want := range names {

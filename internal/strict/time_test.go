@@ -73,8 +73,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestTimeOfClients tests the formats that common languages write.
-func TestTimeOfClients(t *testing.T) {
+// TestTimeFormatsOfLanguages tests the formats that common languages write.
+func TestTimeFormatsOfLanguages(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2027, 3, 1, 18, 0, 0, 0, time.UTC)
 	for _, tt := range []struct{ client, in string }{

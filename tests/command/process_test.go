@@ -211,7 +211,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 }
 
 // The server has the limits of package httpapi: it refuses more than 16 KiB of headers.
-func TestLimits(t *testing.T) {
+func TestHeaderLimit(t *testing.T) {
 	p := start(t, tempDir(t), "exec eventsd demo")
 	r, err := apitest.Fetch(&http.Client{Timeout: timeout}, "GET", p.line("base_url")+"/users/me", "",
 		"X-Large: "+strings.Repeat("x", 24<<10))

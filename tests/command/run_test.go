@@ -50,7 +50,7 @@ func runServer(t *testing.T, environ []string, args ...string) (lines map[string
 }
 
 // Servers in one process are independent, and leave no goroutine behind.
-func TestRun(t *testing.T) {
+func TestRunConcurrently(t *testing.T) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGWINCH) // starts a goroutine of package signal for good
 	before := runtime.NumGoroutine()
 	dir := tempDir(t)

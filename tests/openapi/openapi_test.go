@@ -156,7 +156,7 @@ func TestRequiredFields(t *testing.T) {
 }
 
 // The limits of pages are as described.
-func TestLimits(t *testing.T) {
+func TestPageLimits(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	event := `{"event":{"host_id":"usr_ada","title":"T",` + apitest.EventTimes + `}},`
