@@ -184,8 +184,12 @@ func TestOtherLockFile(t *testing.T) {
 	// A process that waits while the file is rewritten opens the new file.
 	check(t, os.Remove(path+".lock"))
 	synctest.Test(t, func(t *testing.T) {
-		time.AfterFunc(time.Second, func() { check(t, l.Rewrite(seq("3"))) })
-		time.AfterFunc(2*time.Second, func() { check(t, l.Close()) })
+		go func() {
+			time.Sleep(time.Second)
+			check(t, l.Rewrite(seq("3")))
+			time.Sleep(time.Second)
+			check(t, l.Close())
+		}()
 		l, commits := open(t, path)
 		if !slices.Equal(commits, []string{"3", ""}) {
 			t.Errorf("commits: got %q, want the rewritten ones", commits)
