@@ -280,7 +280,9 @@ func idempotencyKey(h http.Header) (key string, err error) {
 // readPagination reads the parameters limit and cursor. after is nil for the first page.
 func readPagination(q *httpapi.Query, maxLimit int) (limit int, after *jsondb.Position) {
 	limit = q.Int("limit", defaultLimit, 1, maxLimit)
-	q.Func("cursor", "must be the next_cursor of a page, unchanged and given once; leave it out to begin",
+	const rule = "must be the next_cursor of a page, unchanged and given once; " +
+		"leave it out to get the first page"
+	q.Func("cursor", rule,
 		func(value string) bool {
 			p, ok := parseCursor(value)
 			after = &p
@@ -319,7 +321,7 @@ var (
 	errNoEvent    = httpapi.NotFound("you host no event with this id or slug; GET " + BasePath +
 		"/events lists yours")
 	errMismatch = httpapi.NewError(422,
-		"this Idempotency-Key was used with another body; use a new key for a new event")
+		"this Idempotency-Key was used with a different body; use a new key for a new event")
 )
 
 // toError converts a store error to a response. It returns nil for internal errors, which the mux logs and

@@ -125,7 +125,7 @@ func TestEveryProblem(t *testing.T) {
 	t.Parallel()
 	const dateTime = "must be a valid date-time such as 2027-03-01T18:00:00Z or " +
 		"2027-03-01T18:00:00+02:00, with Z or an offset"
-	const zone = "must be an IANA time zone name such as Europe/Paris, in its exact case, or UTC"
+	const zone = "must be an IANA time zone name such as Europe/Paris, with the exact capitalization, or UTC"
 	const link = "must be an http or https URL such as https://example.com/x, percent-encoded, without " +
 		"user info and at most 2048 characters long"
 	body, want := "", ""
@@ -429,12 +429,12 @@ func TestQueriesRefused(t *testing.T) {
 	s := apitest.New(t, apitest.Memory, nil)
 	for _, tt := range []struct{ path, want string }{
 		{"/events?cursor=a&limit=0&status=b&x=", "status must be draft or published, given once; " +
-			"limit must be a whole number from 1 to 100, in digits, given once; " +
+			"limit must be given once, as a whole number from 1 to 100; " +
 			"cursor must be the next_cursor of a page, unchanged and given once; " +
-			"leave it out to begin; " +
+			"leave it out to get the first page; " +
 			`unknown query parameter "x": GET /events takes status, limit, cursor`},
 		{"/events/evt_1/guests?limit=201&status=approved",
-			"limit must be a whole number from 1 to 200, in digits, given once; " +
+			"limit must be given once, as a whole number from 1 to 200; " +
 				`unknown query parameter "status": GET /events/{id}/guests takes limit, cursor`},
 		{"/events/evt_1?x", `unknown query parameter "x": GET /events/{id} takes none`},
 	} {

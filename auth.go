@@ -121,10 +121,10 @@ func (s *Store) findOrCreateUser(tx *jsondb.Tx, r keyRequest) (id string, err er
 	case r.UserID != "":
 		return r.UserID, nil
 	case !named:
-		return "", keyError("user_id or email is required, and name for a new user")
+		return "", keyError("user_id or email is required; a new user also needs a name")
 	case user != nil && r.Name != "" && r.Name != user.Value("name"):
-		return "", keyError(fmt.Sprintf("name is not the name of %s, who has this email: leave it out, or "+
-			"change the name with apply", user.ID))
+		return "", keyError(fmt.Sprintf("%s has this email but a different name: leave out the name, or "+
+			"change the user's name with apply", user.ID))
 	case user != nil:
 		return user.ID, nil
 	}

@@ -58,7 +58,7 @@ type subcommand struct {
 func (c *command) subcommands() []subcommand {
 	o := &operator.CLI{Program: &c.Program, Open: c.openForOperator}
 	return []subcommand{
-		{"serve", "serve the API (also without a subcommand)", c.serve},
+		{"serve", "serve the API (the default)", c.serve},
 		{"demo", "serve a built-in example from memory", c.demo},
 		{"double", "serve a test double, alone or while a command runs", c.double},
 		{"key issue", "create an API key and print it", o.KeyIssue},
@@ -95,22 +95,27 @@ func (c *command) run(ctx context.Context, args []string) error {
 		}
 	}
 	if args[0] == "key" {
-		return cli.Usagef("want key issue, key list or key revoke; see eventsd help")
+		return cli.Usagef("expected key issue, key list or key revoke; see eventsd help")
 	}
 	return cli.Usagef("unknown subcommand %q; see eventsd help", args[0])
 }
 
-// help explains a subcommand. Without one, it lists all of them.
+// help explains a subcommand. Without one, it lists all of them, and for "key" those with key.
 func (c *command) help(ctx context.Context, args []string) error {
 	name := strings.Join(args, " ")
+	if strings.HasPrefix(name, "-") {
+		name = ""
+	}
 	list := ""
 	for _, s := range c.subcommands() {
 		if s.name == name {
 			return s.run(ctx, []string{"-h"})
 		}
-		list += fmt.Sprintf("  %-10s  %s\n", s.name, s.summary)
+		if name == "" || strings.HasPrefix(s.name, name+" ") {
+			list += fmt.Sprintf("  %-10s  %s\n", s.name, s.summary)
+		}
 	}
-	if name != "" && !strings.HasPrefix(name, "-") {
+	if list == "" {
 		return cli.Usagef("unknown subcommand %q; see eventsd help", name)
 	}
 	return c.Printf("eventsd serves an API for events and guest lists, from a data file or as a test "+
@@ -138,9 +143,9 @@ func newServerFlags(subcommand, addr string, help cli.Help) *serverFlags {
 func newStoreFlags(subcommand, addr string, help cli.Help) *serverFlags {
 	f := newServerFlags(subcommand, addr, help)
 	f.seed = f.String("seed", "", "fill an empty store with the records in `FILE`, or - for stdin")
-	f.apiKey = f.String("api-key", "", "`SECRET` of the first API key")
+	f.apiKey = f.String("api-key", "", "create the first API key with this `SECRET`")
 	f.newEventStatus = cli.OneOf(f.Flags, "new-event-status",
-		"`STATUS` of new events: published or draft", "published", "draft")
+		"give new events this `STATUS`: published or draft", "published", "draft")
 	return f
 }
 
@@ -244,7 +249,8 @@ func (c *command) demo(ctx context.Context, args []string) error {
 		return err
 	}
 	const key = "svc_live_demo" // of the first user in demoSeed
-	const note = `<span id="demo">This is a demo. Its key is public, and its data is lost when it stops.</span>`
+	const note = `<span id="demo">This is a demo. Its key is public, and its data is lost when it stops.` +
+		`</span>`
 	return c.serveStore(ctx, listener, store, *flags.verbose, webui.Reference(note, key), key)
 }
 
@@ -313,9 +319,9 @@ func (c *command) double(ctx context.Context, args []string) error {
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")
 	problems := &testdouble.Problems{}
 	flags.BoolVar(&problems.AllowUnknownRoutes, "allow-unknown-routes", false,
-		"accept requests to routes that don't exist")
+		"don't fail if the client requests an unknown route")
 	flags.BoolVar(&problems.AllowUnusedFaults, "allow-unused-faults", false,
-		"accept faults that never applied")
+		"don't fail if a fault never applied")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
@@ -481,7 +487,7 @@ func (c *command) serveChild(
 		testdouble.UnusedFault:  "-allow-unused-faults",
 	}
 	for _, p := range problems {
-		c.Messagef("%s: %s; %s accepts it", p.Kind, p.Text, flags[p.Kind])
+		c.Messagef("%s: %s; use %s if that is intended", p.Kind, p.Text, flags[p.Kind])
 	}
 	if status == 0 && len(problems) > 0 {
 		status = 1
@@ -514,8 +520,8 @@ func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) 
 
 func (c *command) check(_ context.Context, args []string) error {
 	flags := cli.NewFlags("check", cli.Help{
-		Purpose: "Check the data file and print what is in it. This changes nothing, and it works while a\n" +
-			"server is running.",
+		Purpose: "Check the data file and print a summary. The file isn't changed, and a server may be\n" +
+			"running.",
 		Example: "check a copy\n  eventsd check -data copy.json",
 	})
 	data := cli.DataFlag(flags)

@@ -27,7 +27,7 @@ import (
 type User struct {
 	ID        string    `json:"id" schema:"id=usr fixed"`
 	Name      string    `json:"name" schema:"chars=1-255 required"`
-	Email     string    `json:"email" schema:"email required"`         // unique, whatever its case
+	Email     string    `json:"email" schema:"email required"`         // unique, ignoring case
 	AvatarURL *string   `json:"avatar_url" schema:"url empty_is_null"` // http or https
 	Timezone  *string   `json:"timezone" schema:"zone empty_is_null"`  // default for the user's events
 	CreatedAt time.Time `json:"created_at" schema:"fixed"`
@@ -44,7 +44,7 @@ type Key struct {
 	RevokedAt *time.Time `json:"revoked_at" schema:"fixed"` // nil if the key is valid
 }
 
-// Event is an event, in the form in which the API returns it.
+// Event is an event, as the API returns it.
 type Event struct {
 	ID        string    `json:"id" schema:"id=evt fixed server"`
 	HostID    string    `json:"host_id" schema:"required fixed server"` // user who hosts it
@@ -73,7 +73,7 @@ type Guest struct {
 	ID        string    `json:"id" schema:"id=gst fixed"`
 	EventID   string    `json:"event_id" schema:"required fixed"`
 	CreatedAt time.Time `json:"created_at" schema:"fixed"`
-	Email     *string   `json:"email" schema:"email"` // unique within an event, whatever its case
+	Email     *string   `json:"email" schema:"email"` // unique within an event, ignoring case
 	Name      *string   `json:"name" schema:"chars=1-255"`
 
 	// Status is approved by default, or pending if the event requires approval.
@@ -101,7 +101,7 @@ type Ref struct {
 	Guest string `json:"guest,omitempty" schema:"id=gst"`
 }
 
-// RecordError reports all problems of a rejected record.
+// RecordError reports all problems with a refused record.
 type RecordError struct {
 	Record   int      // position in the array, counted from 1; 0 if the array itself is wrong
 	Kind     string   // user, key, event, guest or delete; "" if unknown
@@ -237,9 +237,9 @@ type Config struct {
 	// NewID returns the part of a new ID after its prefix, 1 to 64 letters, digits, "_" or "-". If the ID is
 	// taken, the store calls NewID again. If nil, IDs are random.
 	//
-	// The kind is usr, key, evt or gst. The store also asks for the end of a slug, with kind slug, and for an
-	// API key without its prefix, with kind secret. The owner is the ID of the user that the new thing
-	// belongs to. For kind usr, it is the name of the new user.
+	// The kind is usr, key, evt or gst. For kind slug, NewID returns the end of a slug; for kind secret, an
+	// API key without its prefix. The owner is the ID of the user it belongs to or, for kind usr, the name of
+	// the new user.
 	NewID func(kind, owner string) string
 
 	// Logger receives the causes of 500 responses, write errors and data file repairs. It never receives keys
@@ -418,7 +418,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// Apply applies records in order. Either all of them are applied or none. If a record is rejected, the error
+// Apply applies records in order. Either all of them are applied or none. If a record is refused, the error
 // is a [*RecordError].
 //
 // A record with the ID of an existing one replaces it. Without an ID, a user is found by email, a key by its
@@ -527,7 +527,7 @@ func (s *Store) applyKey(tx *jsondb.Tx, v strict.Value) (id string, problems []s
 		k.Hint = hint(secret)
 	}
 	if k.Digest == "" {
-		p.Add("secret", "is required, or its digest")
+		p.Add("secret", "or digest is required")
 	}
 	if tx.Get("usr", k.UserID) == nil {
 		p.Add("user_id", fmt.Sprintf("%q is not known", k.UserID))

@@ -8,8 +8,8 @@
 //
 // It is the real server in memory, with the same responses on every run. Call [New] in each test and subtest:
 // it takes 0.3 ms, and the server stops when the test ends. The clock stands still at 2030-01-01T00:00:00Z
-// until you call [Server.Advance]. Each user counts its own IDs, slugs and keys, so the first event of
-// usr_owner is always evt_owner_000001.
+// until you call [Server.Advance]. IDs, slugs and keys are numbered separately for each user, so the first
+// event of usr_owner is always evt_owner_000001.
 //
 // # Faults
 //
@@ -27,8 +27,8 @@
 //	srv.Fail(list, eventstest.Fault{CutResponse: true, Times: 1})       // half a response
 //
 // Responses with status 429 and 503 have the header Retry-After: 1. Set Header: http.Header{"Retry-After":
-// nil} to remove it. To test waiting without waiting, use [NoListener] and [Server.Client] in a synctest
-// bubble.
+// nil} to remove it. To test a client's waits without really waiting, use [NoListener] and [Server.Client] in
+// a synctest bubble.
 //
 // # Mistakes
 //
@@ -255,8 +255,8 @@ func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
 }
 
 // NewKey creates another user with a key. The name determines the user ID: "Grace" is usr_grace, then
-// usr_grace_2. Characters other than ASCII letters, digits and _ are dropped, and four characters of a hash
-// are added: usr_grace_hopper_ylbw.
+// usr_grace_2. A name with other characters than ASCII letters, digits and _ is simplified, and four
+// characters of its hash are added: "Grace Hopper" is usr_grace_hopper_ylbw.
 func (s *Server) NewKey(name string) (key string, owner events.User) {
 	s.t.Helper()
 	issued, err := s.double.NewKey(name)
@@ -345,8 +345,8 @@ type Request struct {
 // String returns the request in one line, with its status, error message and fault.
 func (r Request) String() string { return testdouble.Request(r).String() }
 
-// Requests returns the newest 1,000 requests, oldest first. It can select an operation and users; an empty
-// operation selects all.
+// Requests returns the newest 1,000 requests, oldest first. Pass an operation and user IDs to select
+// requests. An empty operation selects all operations, and no user IDs select all users.
 func (s *Server) Requests(operation string, userIDs ...string) []Request {
 	s.t.Helper()
 	return s.find(context.Background(), "Requests", 0, testdouble.Query{Operation: operation, Users: userIDs})

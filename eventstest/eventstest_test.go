@@ -120,7 +120,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestMisuseFailsTest tests the calls that fail a test at once. Package testdouble tests which arguments are refused.
+// Misuse fails the test immediately. Package testdouble tests which arguments are refused.
 func TestMisuseFailsTest(t *testing.T) {
 	start := func(t *fakeT, opts ...eventstest.Option) *eventstest.Server {
 		return eventstest.New(t, append(opts, eventstest.NoListener())...)

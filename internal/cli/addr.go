@@ -10,10 +10,10 @@ import (
 func Listen(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if _, malformed := errors.AsType[*net.AddrError](err); malformed {
-		return nil, Usagef("-addr: %v: want HOST:PORT", err)
+		return nil, Usagef("-addr: %v: expected HOST:PORT", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("-addr: %w: want HOST:PORT of this machine, with a free port", err)
+		return nil, fmt.Errorf("-addr: %w: choose a free port on an address of this machine", err)
 	}
 	return l, nil
 }

@@ -148,7 +148,7 @@ func TestHelp(t *testing.T) {
 Show a key.
 
   -addr HOST:PORT   listen on HOST:PORT (default :80)
-  -data FILE        data FILE (default events.json)
+  -data FILE        use FILE as the data file (default events.json)
   -v                log every request
 
 ENVIRONMENT
@@ -164,7 +164,8 @@ Example: show one
 		want  string
 	}{
 		{"Parse", p.Parse, "Environment variable: EVENTSD_DATA for -data."},
-		{"ParseEnv", p.ParseEnv, "Flags also have environment variables: EVENTSD_ADDR for -addr."},
+		{"ParseEnv", p.ParseEnv,
+			"Each flag also has an environment variable, such as EVENTSD_ADDR for -addr."},
 	} {
 		stdout.Reset()
 		flags := NewFlags("key show", Help{

@@ -112,7 +112,7 @@ func (p *Program) printHelp(flags *Flags, names []string) {
 	}
 	switch {
 	case len(names) > 1:
-		fmt.Fprintf(p.Stdout, "\nFlags also have environment variables: %s.\n", example)
+		fmt.Fprintf(p.Stdout, "\nEach flag also has an environment variable, such as %s.\n", example)
 	case example != "":
 		fmt.Fprintf(p.Stdout, "\nEnvironment variable: %s.\n", example)
 	}
@@ -141,7 +141,7 @@ func IsSet(flags *Flags, name string) (set bool) {
 
 // DataFlag adds the flag -data, the path of the data file.
 func DataFlag(flags *Flags) *string {
-	return flags.String("data", "events.json", "data `FILE`")
+	return flags.String("data", "events.json", "use `FILE` as the data file")
 }
 
 // OneOf adds a flag whose value must be one of the words. The first one is the default.

@@ -288,7 +288,7 @@ func TestOlderFormat(t *testing.T) {
 	check(t, l.Close())
 	_, err = Open(path, options, ignore)
 	checkIs(t, "Open by an older program", err, ErrFormat)
-	checkSays(t, "Open by an older program", err, "use a newer program")
+	checkSays(t, "Open by an older program", err, "use a newer version")
 }
 
 // A file that was removed or replaced while it was open gets no more commits.

@@ -144,8 +144,8 @@ func (r *reader) readHeader() error {
 	r.offset = int64(len(opening))
 	h, newer, ok := parseHeader(text, r.formats)
 	if newer {
-		return fmt.Errorf("%s: %w: it has format %q, this program reads up to %q: use a newer program",
-			r.path, ErrFormat, h.format, r.formats[len(r.formats)-1])
+		return fmt.Errorf("%s: %w: it has format %q, but this version reads only up to %q: "+
+			"use a newer version", r.path, ErrFormat, h.format, r.formats[len(r.formats)-1])
 	}
 	if !ok {
 		return r.damage("the header is invalid")
@@ -241,6 +241,6 @@ func (r *reader) judgeRest() error {
 
 // damage returns the error for the first invalid line.
 func (r *reader) damage(reason string) error {
-	return fmt.Errorf("%s %w at line %d, byte %d: %s; nothing was changed: restore a backup",
+	return fmt.Errorf("%s %w at line %d, byte %d: %s; the file is unchanged: restore a backup",
 		r.path, ErrDamaged, r.line, r.offset, reason)
 }

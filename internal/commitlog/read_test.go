@@ -121,9 +121,9 @@ func TestRefused(t *testing.T) {
 		"zeros":            {strings.Repeat("\x00", 5000), 0, 0, "no header at line 2, byte 2"},
 		"an empty array":   {"[]", 0, 0, "no header at line 2, byte 2"},
 		"a seed":           {"[\n{\"user\":{\"id\":\"usr_ada\"}}\n]\n", 0, 0, "no header at line 2, byte 2"},
-		"a newer format":   {headed(header{3, "events/2", salt, 6}), 0, 0, `reads up to "events/1"`},
-		"newer fields":     {with(1, string(otherFields)+"\n"), 0, 0, "use a newer program"},
-		"another format":   {headed(header{3, "guests/1", salt, 6}), 0, 0, "use a newer program"},
+		"a newer format":   {headed(header{3, "events/2", salt, 6}), 0, 0, `reads only up to "events/1"`},
+		"newer fields":     {with(1, string(otherFields)+"\n"), 0, 0, "use a newer version"},
+		"another format":   {headed(header{3, "guests/1", salt, 6}), 0, 0, "use a newer version"},
 		"a block of zeros": {strings.Repeat("\x00", 90) + good[90:], 0, 0, "no header at line 2, byte 2"},
 		"no beginning":     {good[at(2):], 0, 0, "no header at line 2, byte 2"},
 		"CR LF":            {strings.ReplaceAll(good, "\n", "\r\n"), 0, 0, "no header at line 2, byte 2"},
@@ -195,7 +195,7 @@ func TestReplayRefuses(t *testing.T) {
 		offset := strings.Index(text, strings.Split(text, "\n")[4])
 		checkIs(t, call, err, ErrDamaged)
 		checkSays(t, call, err, fmt.Sprintf(
-			"%s is damaged at line 5, byte %d: title is missing; nothing was changed: restore a backup",
+			"%s is damaged at line 5, byte %d: title is missing; the file is unchanged: restore a backup",
 			path, offset))
 	}
 	if readFile(t, path) != text {

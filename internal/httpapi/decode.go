@@ -30,7 +30,7 @@ var problemsByKind = map[reflect.Kind]string{
 	reflect.Bool:   "must be true or false",
 	reflect.Int:    "must be a whole number in digits",
 	reflect.Int64:  `must be a string with a duration, such as "200ms", "1.5s" or "2h"`,
-	reflect.Map:    `must have a list of strings for each name: {"X-A":["b"]}`,
+	reflect.Map:    `must map each name to a list of strings: {"X-A":["b"]}`,
 	reflect.String: "must be a string",
 }
 

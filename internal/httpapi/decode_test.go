@@ -27,7 +27,7 @@ func TestDecode(t *testing.T) {
 	const (
 		fields = ": the fields are name, count, header, any, open, wait, till"
 		count  = "count must be a whole number in digits"
-		header = `header must have a list of strings for each name: {"X-A":["b"]}`
+		header = `header must map each name to a list of strings: {"X-A":["b"]}`
 		wait   = `wait must be a string with a duration, such as "200ms", "1.5s" or "2h"`
 	)
 	for _, tt := range []struct{ text, want string }{

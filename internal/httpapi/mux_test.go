@@ -306,7 +306,7 @@ func TestMuxErrors(t *testing.T) {
 	})
 }
 
-// TestMuxAbortsStartedResponse tests that a client can see that a response is incomplete, and that the cause is logged.
+// A client can see that a response is incomplete, and the cause is logged.
 func TestMuxAbortsStartedResponse(t *testing.T) {
 	t.Parallel()
 	const part = `{"data":[`

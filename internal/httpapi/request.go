@@ -78,7 +78,7 @@ func (q *Query) Int(name string, value, min, max int) int {
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil || int(n) < min || int(n) > max {
 		q.problems = append(q.problems, fmt.Sprintf(
-			"%s must be a whole number from %d to %d, in digits, given once", name, min, max))
+			"%s must be given once, as a whole number from %d to %d", name, min, max))
 	}
 	return int(n)
 }

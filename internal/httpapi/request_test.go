@@ -13,7 +13,7 @@ import (
 func TestQuery(t *testing.T) {
 	t.Parallel()
 	const (
-		limitRule  = "limit must be a whole number from 1 to 9, in digits, given once"
+		limitRule  = "limit must be given once, as a whole number from 1 to 9"
 		statusRule = "status must be draft or published, given once"
 		userRule   = "user must be the ID of a user, given once"
 		malformed  = "the query string is malformed; write it as a=b&c=d, percent-encoded"

@@ -47,15 +47,15 @@ func (c *CLI) KeyIssue(ctx context.Context, args []string) error {
 			"  eventsd key issue -name 'Ada Lovelace' -email ada@example.com",
 	})
 	data := cli.DataFlag(flags)
-	email := flags.String("email", "", "`EMAIL` of the user; creates the user if there is none")
+	email := flags.String("email", "", "issue the key to the user with this `EMAIL`, or to a new user")
 	name := flags.String("name", "", "`NAME` of a new user")
-	user := flags.String("user", "", "`ID` of an existing user, instead of -email")
+	user := flags.String("user", "", "issue the key to the user with this `ID`")
 	asJSON := flags.Bool("json", false, `print {"id","key","user"} as JSON`)
 	if err := c.Parse(flags, args); err != nil {
 		return err
 	}
 	if *user == "" && *email == "" {
-		return cli.Usagef("want a user: -email EMAIL with -name NAME for a new user, or -user ID")
+		return cli.Usagef("expected a user: -email EMAIL with -name NAME for a new user, or -user ID")
 	}
 	request := strict.Encode(map[string]string{"user_id": *user, "email": *email, "name": *name})
 	var issued struct{ ID, Key, User string }
@@ -123,7 +123,7 @@ func (c *CLI) KeyRevoke(ctx context.Context, args []string) error {
 	}
 	id := flags.Arg(0)
 	if flags.NArg() != 1 || !strings.HasPrefix(id, "key_") {
-		return cli.Usagef("want one key ID: eventsd key revoke key_…; eventsd key list shows them")
+		return cli.Usagef("expected one key ID: eventsd key revoke key_…; eventsd key list shows them")
 	}
 	err := c.call(ctx, *data, "DELETE", "/keys/"+url.PathEscape(id), nil, io.Discard)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *CLI) Apply(ctx context.Context, args []string) error {
 		return err
 	}
 	if flags.NArg() > 1 {
-		return cli.Usagef("want one FILE, or - for stdin: eventsd apply FILE")
+		return cli.Usagef("expected one FILE, or - for stdin: eventsd apply FILE")
 	}
 	file := "-"
 	if flags.NArg() > 0 {
@@ -178,8 +178,8 @@ func (c *CLI) Apply(ctx context.Context, args []string) error {
 // Dump runs "eventsd dump".
 func (c *CLI) Dump(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("dump", cli.Help{
-		Purpose: "Print all records: a backup, or a seed for another server. Keys in it still work,\n" +
-			"although it contains no secrets.",
+		Purpose: "Print all records, as a backup or as a seed for another server. The dump contains no\n" +
+			"secrets, but its keys still work after you apply it.",
 		Example: "a backup\n  eventsd dump -o backup.json",
 	})
 	data := cli.DataFlag(flags)
@@ -193,7 +193,7 @@ func (c *CLI) Dump(ctx context.Context, args []string) error {
 		path += "?user=" + url.QueryEscape(*user)
 	}
 	if besideData(*output, *data) {
-		return cli.Usagef("-o %s is the data file, or its name begins with it: give another FILE", *output)
+		return cli.Usagef("-o %s is the data file, or begins with its name: choose a different FILE", *output)
 	}
 	if *output == "-" {
 		return c.call(ctx, *data, "GET", path, nil, c.Stdout)
@@ -280,7 +280,7 @@ func (c *CLI) Health(ctx context.Context, args []string) error {
 	if response.StatusCode == 200 {
 		return c.Printf("ok: %s\n", root)
 	}
-	message := cmp.Or(errorMessage(response), "it is another program")
+	message := cmp.Or(errorMessage(response), "this isn't an eventsd server")
 	return fmt.Errorf("%s: %s: %s", root, response.Status, message)
 }
 

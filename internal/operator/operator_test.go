@@ -122,7 +122,7 @@ func TestHealth(t *testing.T) {
 			io.WriteString(w, `{"error":{"code":"server_error","message":"no disk"}}`)
 		}, "URL: 503 Service Unavailable: no disk"},
 		{"another program", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
-			"URL: 404 Not Found: it is another program"},
+			"URL: 404 Not Found: this isn't an eventsd server"},
 		{"slow", func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():

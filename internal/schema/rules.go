@@ -105,7 +105,7 @@ func zone(s string) string {
 	if strict.IsZone(s) {
 		return ""
 	}
-	return "must be an IANA time zone name such as Europe/Paris, in its exact case, or UTC"
+	return "must be an IANA time zone name such as Europe/Paris, with the exact capitalization, or UTC"
 }
 
 const maxSlug = 100 // characters

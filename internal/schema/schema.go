@@ -190,7 +190,7 @@ func (f *field) decode(target reflect.Value, v strict.Value, mode Mode) (problem
 	}
 	problem = f.set(target, v)
 	if problem == "" && before != "" && encode(target).Text != before {
-		problem = "never changes: it is " + before
+		problem = "can't be changed: it is " + before
 	}
 	return problem
 }

@@ -160,7 +160,7 @@ func TestDecodeProblems(t *testing.T) {
 			"title must have 1 to 255 characters, not only white space",
 			"size must be s, m or l",
 			"till " + date,
-			"zone must be an IANA time zone name such as Europe/Paris, in its exact case, or UTC",
+			"zone must be an IANA time zone name such as Europe/Paris, with the exact capitalization, or UTC",
 		}},
 		{"required", Create, `{}`, []string{"owner is required", "title is required", "from is required"}},
 		{"required and null", Create, `{"from":null,"title":null,"owner":null}`, []string{
@@ -173,9 +173,9 @@ func TestDecodeProblems(t *testing.T) {
 			"from is required and must not be null",
 		}},
 		{"fixed", Merge, `{"made":"2027-01-02T12:00:00Z","owner":"","id":"thg_2"}`, []string{
-			"id never changes: it is thg_1",
-			"owner never changes: it is own_1",
-			"made never changes: it is 2027-01-02T12:00:00.0000005Z",
+			"id can't be changed: it is thg_1",
+			"owner can't be changed: it is own_1",
+			"made can't be changed: it is 2027-01-02T12:00:00.0000005Z",
 		}},
 		{"set by the server", FromClient, `{"seen":1,"owner":null,"id":"","seen":2,"open":1}`, []string{
 			"seen is given more than once: send it once",
@@ -482,7 +482,7 @@ func TestDecodeFixedZero(t *testing.T) {
 		t.Errorf("Unmarshal into zero fields: got %q, want no problems", got)
 	}
 	got = s.Unmarshal([]byte(`{"size":"m"}`), &object, Merge).All()
-	want := []string{"size never changes: it is s"}
+	want := []string{"size can't be changed: it is s"}
 	if !slices.Equal(got, want) {
 		t.Errorf("Unmarshal into fields with values: got %q, want %q", got, want)
 	}

@@ -372,7 +372,7 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /faults", `{"operation":"GET /events","kind":1}`, 400,
 			`\"kind\" is not known: the fields are id, operation, status, `},
 		{"POST /faults", `{"operation":"GET /events","delay":200}`, 400, "delay must be a string"},
-		{"POST /faults", `{"operation":"GET /events","header":{"X-A":"b"}}`, 400, `header must have a list`},
+		{"POST /faults", `{"operation":"GET /events","header":{"X-A":"b"}}`, 400, `header must map`},
 		{"POST /faults", `{"operation":"GET /events","patch":"{}"}`, 400, "patch must be a JSON object"},
 		{"POST /faults", `{"operation":"GET /events","status":500,"user":"usr_x"}`, 400, "is not known"},
 		{"POST /faults", `{"operation":"GET /events","status":500,"path":"/event"}`, 400,
