@@ -12,7 +12,7 @@ var (
 	// line.
 	ErrDamaged = errors.New("is damaged")
 	// ErrFormat is returned for an empty file, a file without a header and a file of a newer format.
-	ErrFormat = errors.New("not a data file of this program")
+	ErrFormat = errors.New("not a readable data file")
 	// ErrBroken is returned if the log can't be written until the file is opened again.
 	ErrBroken = errors.New("nothing can be written until a restart")
 

@@ -2,6 +2,7 @@ package commitlog
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -12,10 +13,12 @@ import (
 func (l *Log) repair(r *reader) error {
 	l.tail, l.snapOffset = r.tail, r.snapOffset
 	l.options.fs.Remove(l.path + tmpSuffix)
+	saved := "nothing"
 	if !strings.HasPrefix(closing, string(r.rest)) {
-		err := l.saveTornWrite(r.rest)
+		saved = l.path + tornSuffix + time.Now().UTC().Format("20060102T150405.000000000Z")
+		err := l.saveTornWrite(saved, r.rest)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w; the file is unchanged", err)
 		}
 	}
 	// After a failed sync, the page cache may count lines as written that the disk doesn't have, and another
@@ -35,15 +38,14 @@ func (l *Log) repair(r *reader) error {
 	}
 	if r.torn != "" {
 		l.options.Logger.Warn("data file recovered after an interrupted write",
-			"data", l.path, "found", r.torn)
+			"data", l.path, "found", r.torn, "saved", saved)
 	}
 	l.appendEmpty()
 	return l.Err()
 }
 
-// saveTornWrite saves a torn write as FILE.torn-TIME.
-func (l *Log) saveTornWrite(rest []byte) error {
-	name := l.path + tornSuffix + time.Now().UTC().Format("20060102T150405.000000000Z")
+// saveTornWrite saves a torn write in a file of its own.
+func (l *Log) saveTornWrite(name string, rest []byte) error {
 	f, err := l.create(name, func(w io.Writer) error {
 		_, err := io.Copy(w, bytes.NewReader(rest))
 		return err

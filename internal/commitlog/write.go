@@ -33,7 +33,8 @@ func (l *Log) Append(records []byte) error {
 		// Undo all of it: WriteAt may return 0 although it wrote something.
 		undoErr := l.writeClosing()
 		if undoErr != nil {
-			return l.markBroken("undo a failed write", undoErr)
+			cause := fmt.Errorf("%w, after %w", withoutPath(undoErr), withoutPath(err))
+			return l.markBroken("undo a failed write", cause)
 		}
 		return fmt.Errorf("append to %s: %w", l.path, withoutPath(err))
 	}

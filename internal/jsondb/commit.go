@@ -126,7 +126,7 @@ func (db *DB) write(tx *Tx) (err error) {
 	}
 	if len(db.records) > commitlog.MaxCommit {
 		db.records = nil
-		err = db.rewrite(tx, "a commit didn't fit into a line")
+		err = db.rewrite(tx, "a change was larger than 4 MiB")
 	} else {
 		err = db.log.Append(db.records)
 	}

@@ -46,7 +46,8 @@ func dialSocket(data string) (net.Conn, error) {
 	switch {
 	case err == nil:
 		return conn, nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED),
+		errors.Is(err, syscall.EINVAL): // the path is too long for a socket
 		return nil, fmt.Errorf("%w at %s: start it, or check -data", errNoServer, path)
 	default:
 		return nil, fmt.Errorf("the server can't be reached: %w: run this as the server's user", err)

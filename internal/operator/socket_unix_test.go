@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"example.com/events/internal/httpapi"
@@ -43,5 +44,13 @@ func TestServerStarts(t *testing.T) {
 	}
 	if got := stdout.String(); got != "[]\n" {
 		t.Errorf("dump: stdout: got %q, want the records of the server", got)
+	}
+}
+
+// A path that is too long for a socket has no server.
+func TestLongPath(t *testing.T) {
+	data := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
+	if _, err := dialSocket(data); !errors.Is(err, errNoServer) {
+		t.Errorf("dialSocket with a long path: got %v, want %v", err, errNoServer)
 	}
 }
