@@ -123,7 +123,7 @@ func (c *CLI) KeyRevoke(ctx context.Context, args []string) error {
 	}
 	id := flags.Arg(0)
 	if flags.NArg() != 1 || !strings.HasPrefix(id, "key_") {
-		return cli.Usagef("expected one key ID after the flags: eventsd key revoke key_…; see eventsd key list")
+		return cli.Usagef("expected one key ID after the flags; eventsd key list shows the IDs")
 	}
 	err := c.call(ctx, *data, "DELETE", "/keys/"+url.PathEscape(id), nil, io.Discard)
 	if err != nil {

@@ -131,7 +131,7 @@ func TestUsage(t *testing.T) {
 		{"double -until-eof -- true", "-until-eof can't be combined with a command or -seed -"},
 		{"double -until-eof -seed -", "-until-eof can't be combined with a command or -seed -"},
 		{"key issue -name Ada", "expected a user: -email EMAIL with -name NAME for a new user, or -user ID"},
-		{"key revoke", "expected one key ID after the flags: eventsd key revoke key_…; see eventsd key list"},
+		{"key revoke", "expected one key ID after the flags; eventsd key list shows the IDs"},
 		{"apply a.json b.json", "expected one FILE, or - for stdin: eventsd apply FILE"},
 		{"-memory -api-key hunter2",
 			"-api-key must be svc_live_ followed by 1 to 246 letters, digits"},
