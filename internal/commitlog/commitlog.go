@@ -28,8 +28,8 @@
 // # Appending
 //
 // [Log.Append] overwrites the closing bracket with a comma, the line, a line feed and a new closing bracket.
-// It does so in one write and then syncs the file. Durable bytes are never overwritten, because each write
-// starts at the end of the last commit.
+// It does so in one write and then syncs the file. The bytes of durable commits never change, because each
+// write starts after them.
 //
 // If a write fails, for example on a full disk, Append undoes it: it restores the closing bracket, truncates
 // the file and syncs it. Later commits may succeed. If that fails too, or if a sync fails, nobody knows which
@@ -106,7 +106,7 @@ type Options struct {
 	// Formats are the known formats, oldest first. Rewrite writes the last one. Formats must not be empty.
 	Formats []string
 
-	// Logger receives a line when Open opens, creates or recovers the file. If nil, nothing is logged.
+	// Logger receives a line when the file is opened, created or recovered. If nil, nothing is logged.
 	Logger *slog.Logger
 
 	fs fileSystem // if nil, the operating system's

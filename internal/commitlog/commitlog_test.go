@@ -406,11 +406,13 @@ func TestSyncDir(t *testing.T) {
 
 // A file of another program in place of the lock file is locked, but keeps its content.
 func TestForeignLockFile(t *testing.T) {
-	path := create(t, []string{"1"})
-	check(t, os.WriteFile(path+".lock", []byte("mine"), 0o600))
-	open(t, path)
-	if got := string(readFile(t, path+".lock")); got != "mine" {
-		t.Errorf("content of the lock file: got %q, want %q", got, "mine")
+	for _, text := range []string{"mine", "42 apples", "12345678901234567890123456789"} {
+		path := create(t, []string{"1"})
+		check(t, os.WriteFile(path+".lock", []byte(text), 0o600))
+		open(t, path)
+		if got := readFile(t, path+".lock"); got != text {
+			t.Errorf("content of the lock file: got %q, want %q", got, text)
+		}
 	}
 }
 
@@ -445,6 +447,17 @@ func TestPaths(t *testing.T) {
 	check(t, l.Close())
 	if _, commits := open(t, path); !slices.Equal(commits, []string{"2", ""}) {
 		t.Errorf("commits = %q", commits)
+	}
+	other := filepath.Join(t.TempDir(), "other")
+	check(t, os.WriteFile(other, nil, 0o600))
+	linked := create(t, []string{"1"})
+	check(t, os.Remove(linked+".lock"))
+	check(t, os.Symlink(other, linked+".lock"))
+	if _, err := Open(linked, options, ignore); err == nil {
+		t.Error("Open with a link in place of the lock file: got no error, want one")
+	}
+	if got := readFile(t, other); got != "" {
+		t.Errorf("file that the link leads to: got %q, want it unchanged", got)
 	}
 	dangling := filepath.Join(t.TempDir(), "link.json")
 	check(t, os.Symlink(filepath.Join(dir, "none.json"), dangling))

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"syscall"
 )
@@ -63,29 +64,20 @@ func (osFS) Resolve(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// Lock never deletes the lock file: two processes could then each lock a file with that name. A new lock file
-// gets the owner of the data file, so that a subcommand run by root doesn't lock the service out.
+// Lock never deletes the lock file: two processes could then each lock a file with that name.
 func (osFS) Lock(path string) (io.Closer, error) {
-	// With O_EXCL, a symbolic link can't trick root into creating somebody else's file.
-	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		f, err = os.OpenFile(path+".lock", os.O_RDWR, 0)
-	} else if err == nil {
-		info, err := os.Stat(path)
-		if err == nil {
-			copyOwner(f, info)
-		}
-	}
+	f, err := openLockFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: this user must be able to write to the directory and the lock file", err)
 	}
 	err = lock(f)
-	pid := 0
-	_, scanErr := fmt.Fscan(f, &pid)
+	text := make([]byte, 24)
+	n, _ := f.ReadAt(text, 0)
+	pid := processID.FindSubmatch(text[:n])
 	if errors.Is(err, ErrLocked) {
 		process := "another process"
-		if scanErr == nil {
-			process = fmt.Sprintf("process %d", pid)
+		if len(pid) > 0 && len(pid[1]) > 0 {
+			process = fmt.Sprintf("process %s", pid[1])
 		}
 		err = fmt.Errorf("%s %w by %s: stop it first, or try again if it is starting", path, err, process)
 	}
@@ -93,9 +85,30 @@ func (osFS) Lock(path string) (io.Closer, error) {
 		f.Close()
 		return nil, err
 	}
-	if scanErr == nil || errors.Is(scanErr, io.EOF) { // leave another program's file alone
+	if pid != nil { // leave another program's file alone
 		f.Truncate(0) // ignore errors: the process ID is only for messages
 		f.WriteAt(fmt.Appendln(nil, os.Getpid()), 0)
+	}
+	return f, nil
+}
+
+// processID matches the content of our lock files. A new one is empty.
+var processID = regexp.MustCompile(`^([0-9]{0,10})\n?$`)
+
+// openLockFile opens or creates a lock file. A new one gets the owner of the data file, so that a subcommand
+// run by root doesn't lock the service out. Symbolic links aren't followed, because they may lead to another
+// file.
+func openLockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return os.OpenFile(path+".lock", os.O_RDWR|noFollow, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err == nil {
+		copyOwner(f, info)
 	}
 	return f, nil
 }

@@ -9,6 +9,8 @@ import (
 	"syscall"
 )
 
+const noFollow = syscall.O_NOFOLLOW
+
 // lock locks f until it is closed. It returns ErrLocked if another open file has the lock.
 func lock(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

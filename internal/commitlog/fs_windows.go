@@ -11,6 +11,8 @@ import (
 
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
+const noFollow = 0
+
 // lock locks f until it is closed. It returns ErrLocked if another open file has the lock. Windows doesn't
 // let other processes read locked bytes, so it locks one byte far behind the process ID.
 func lock(f *os.File) error {

@@ -86,8 +86,8 @@ func (l *Log) checkFile() error {
 	return nil
 }
 
-// Rewrite replaces the file by one with n commits in the newest format. A commit may be overwritten once the
-// next one is asked for. If the error wraps [ErrBroken], the file may have been replaced. After any other
+// Rewrite replaces the file with a snapshot of n commits in the newest format. The sequence may reuse a slice
+// for the next commit. If the error wraps [ErrBroken], the file may have been replaced. After any other
 // error, the old file is still in use.
 func (l *Log) Rewrite(n int, commits iter.Seq[[]byte]) error {
 	err := l.checkFile()
