@@ -230,16 +230,16 @@ func upgrade[T any](text string) (string, error) {
 // Config configures a [Store]. The zero value is a good default. A store calls Now and NewID while it holds a
 // lock, so they must not use the store.
 type Config struct {
-	// Now is the clock. It must return years 0 to 9999. If nil, the store uses the system clock and sets each
+	// Now is the clock. It must return years 1 to 9999. If nil, the store uses the system clock and sets each
 	// created_at at least a microsecond after the last one.
 	Now func() time.Time
 
 	// NewID returns the part of a new ID after its prefix, 1 to 64 letters, digits, "_" or "-". If the ID is
 	// taken, the store calls NewID again. If nil, IDs are random.
 	//
-	// The kind is usr, key, evt or gst. For kind slug, NewID returns the end of a slug; for kind secret, an
-	// API key without its prefix. The owner is the ID of the user it belongs to or, for kind usr, the name of
-	// the new user.
+	// The kind is usr, key, evt or gst. For kind slug, NewID returns the end of a slug, 1 to 51 lower-case
+	// letters and digits; for kind secret, an API key without its prefix. The owner is the ID of the user it
+	// belongs to or, for kind usr, the name of the new user.
 	NewID func(kind, owner string) string
 
 	// Logger receives the causes of 500 responses, write errors and data file repairs. It never receives keys
@@ -387,8 +387,8 @@ func randomID(kind, _ string) string {
 	return text
 }
 
-// assignCreatedAt sets *created to the current time, unless the record has its own. Times are unique: if the
-// clock stands still or goes back, the next time is one microsecond after the last.
+// assignCreatedAt sets *created to the current time, unless the record has its own. Until a restart, times
+// are unique: if the clock stands still or goes back, the next time is one microsecond after the last.
 func (s *Store) assignCreatedAt(created *time.Time) {
 	if !created.IsZero() {
 		return
@@ -560,15 +560,16 @@ func hint(secret string) *string {
 
 // applyEvent adds an event or changes an existing one, found by ID.
 //
-// If the record changes any field, updated_at becomes the current time. So applying the same record twice is
-// harmless. A record that sets updated_at itself keeps it, so restoring a dump gives the same events.
+// If a record changes a field, updated_at becomes the current time, unless the record sets updated_at itself.
+// So applying a record twice changes nothing the second time, and a restored dump has the same events.
 func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	var e Event
 	old := findExisting(tx, v, "evt", "")
 	decode(old, &e)
 	before := e.UpdatedAt
 	p := eventSchema.Decode(&e, v, modeOf(old))
-	if e.UpdatedAt.IsZero() { // reset by null
+	setsUpdatedAt := v.Member("updated_at").Kind != strict.Null
+	if !setsUpdatedAt { // null must not reset it
 		e.UpdatedAt = before
 	}
 	checkTimes(&e, p)
@@ -581,7 +582,7 @@ func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	}
 	s.completeEvent(tx, &e)
 	text := strict.Encode(&e)
-	if old != nil && string(text) != old.JSON && e.UpdatedAt.Equal(before) {
+	if old != nil && string(text) != old.JSON && !setsUpdatedAt {
 		e.UpdatedAt = latest(s.now(), before)
 		text = strict.Encode(&e)
 	}
