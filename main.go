@@ -440,7 +440,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 		err = a.store.Apply(Record{Key: &Key{UserID: testdouble.OwnerID, Secret: key}})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the first user can't have the chosen API key: %w", err)
+		return nil, fmt.Errorf("no API key for the first user: %w", err)
 	}
 	control := d.Control(s.reset)
 	control.Logger = s.logger

@@ -32,8 +32,8 @@
 //
 // # Mistakes
 //
-// The test fails if the client requests an unknown route, if a fault never applies, or if a fault or
-// operation is invalid. The log of a failed test has the newest 20 requests. Use [Server.Requests] and
+// The test fails if a request with a valid key has an unknown route, if a fault never applies, or if a fault
+// or operation is invalid. The log of a failed test has the newest 20 requests. Use [Server.Requests] and
 // [Server.Await] to check what your client sent.
 //
 // # Connections

@@ -82,8 +82,8 @@ func bodyRoute(
 	}}
 }
 
-// localHost matches hosts that no web page can have: IP addresses, names without a dot, and names that end in
-// .localhost or .internal, all with or without a port.
+// localHost matches hosts that DNS rebinding can't use: IP addresses, names without a dot, and names that end
+// in .localhost or .internal, all with or without a port.
 var localHost = regexp.MustCompile(
 	`(?i)^(\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+|[^.]*|.+\.localhost|.+\.internal)(:\d*)?$`)
 

@@ -63,10 +63,11 @@ func (f *Fault) outcomes() []string {
 func (f *Fault) responds() bool { return !f.DropRequest && (!f.DropResponse || f.Status != 0) }
 
 var (
-	// validField matches a header field (RFC 9110, section 5).
-	validField = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\\x00-\\x08\\x0a-\\x1f\\x7f]*$")
-	// framingField matches the header fields that frame a message.
-	framingField = regexp.MustCompile("(?i)^(connection|content-length|trailer|transfer-encoding):")
+	// validName and validValue match the parts of a header field (RFC 9110, section 5).
+	validName  = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+	validValue = regexp.MustCompile(`^[^\x00-\x08\x0a-\x1f\x7f]*$`)
+	// framingName matches the header fields that frame a message.
+	framingName = regexp.MustCompile("(?i)^(connection|content-length|trailer|transfer-encoding)$")
 )
 
 const outcomeNames = "status, patch, drop_request, drop_response and cut_response"
@@ -98,10 +99,15 @@ func (f *Fault) problems() (problems []string) {
 	patch, err := strict.Parse([]byte(f.Patch))
 	refuseIf(f.Patch != "" && (err != nil || patch.Kind != strict.Object),
 		`patch must be a JSON object of at most 1,000 values, such as {"title":null}`)
+	canonical := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(f.Header)) {
-		field := name + ": " + strings.Join(f.Header[name], ", ")
-		refuseIf(!validField.MatchString(field) || framingField.MatchString(field),
-			"header %.40q is malformed or frames the message: leave it out", field)
+		value := strings.Join(f.Header[name], ", ")
+		refuseIf(!validName.MatchString(name) || !validValue.MatchString(value),
+			"header %.40q is malformed: leave it out", name+": "+value)
+		refuseIf(framingName.MatchString(name), "header %.40q frames the message: leave it out", name)
+		key := http.CanonicalHeaderKey(name)
+		refuseIf(canonical[key], "header %.40q is given twice, in different case: leave one out", name)
+		canonical[key] = true
 	}
 	refuseIf(f.Delay < 0 || f.Skip < 0 || f.Times < 0, "delay, skip and times must not be negative")
 	return problems
@@ -113,10 +119,10 @@ type ActiveFault struct {
 	double    *Double
 	id        string // such as flt_1
 	operation string
-	active    context.Context // done when the fault is removed
+	removed   context.Context // done when the fault is removed
 	remove    context.CancelFunc
 
-	matches int // number of selected requests, including skipped ones; guarded by the double's mutex
+	selected int // number of selected requests, including skipped ones; guarded by the double's mutex
 }
 
 // AddFault adds a fault for an operation.
@@ -132,7 +138,7 @@ func (d *Double) AddFault(operation string, f Fault) (*ActiveFault, error) {
 func (f *ActiveFault) Hits() int {
 	f.double.mu.Lock()
 	defer f.double.mu.Unlock()
-	return max(0, f.matches-f.Skip)
+	return max(0, f.selected-f.Skip)
 }
 
 // Clear removes the fault, which ends its delays.
@@ -163,9 +169,9 @@ func (d *Double) newFault(operation string, f Fault) (*ActiveFault, error) {
 		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
 	}
 	f.Header = f.Header.Clone() // the caller may change it later
-	active, remove := context.WithCancel(context.Background())
-	active.Done() // creates the channel here, not in a synctest bubble
-	return &ActiveFault{Fault: f, double: d, operation: operation, active: active, remove: remove}, nil
+	removed, remove := context.WithCancel(context.Background())
+	removed.Done() // creates the channel here, not in a synctest bubble
+	return &ActiveFault{Fault: f, double: d, operation: operation, removed: removed, remove: remove}, nil
 }
 
 // replaceFaults removes matching faults and adds others, in one step. It returns the removed faults.
@@ -173,11 +179,12 @@ func (d *Double) replaceFaults(match func(*ActiveFault) bool, added ...*ActiveFa
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = slices.DeleteFunc(d.faults, func(f *ActiveFault) bool {
-		if match(f) {
-			f.remove()
-			old = append(old, f)
+		if !match(f) {
+			return false
 		}
-		return match(f)
+		f.remove()
+		old = append(old, f)
+		return true
 	})
 	for _, f := range added {
 		d.faultIDs++
@@ -201,11 +208,11 @@ func (d *Double) takeFault(r httpapi.Request) *ActiveFault {
 			f.User != "" && f.User != r.Caller.UserID ||
 			f.Path != "" && f.Path != requestPath ||
 			f.CutResponse && r.Method == "HEAD" ||
-			f.Times > 0 && f.matches == f.Skip+f.Times {
+			f.Times > 0 && f.selected == f.Skip+f.Times {
 			continue
 		}
-		f.matches++
-		if f.matches > f.Skip {
+		f.selected++
+		if f.selected > f.Skip {
 			return f
 		}
 	}

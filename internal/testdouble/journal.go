@@ -130,8 +130,11 @@ func (d *Double) checkQuery(q Query) (err error) {
 func (d *Double) find(q Query, known int) (found []*Request, changes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.changes == known {
+		return nil, known
+	}
 	for _, r := range d.requests {
-		if d.changes != known && q.matches(r) {
+		if q.matches(r) {
 			found = append(found, r)
 		}
 	}

@@ -135,7 +135,7 @@ func (x *exchange) write(f *Fault) {
 
 // record adds a request to the journal. Without a pattern, its route is unknown, which is a problem.
 func (d *Double) record(x *exchange, pattern string) {
-	r := &x.request
+	r := x.request // a copy, so that the journal doesn't keep the whole response
 	if slices.Contains(nonAPIPaths, r.Path) {
 		return
 	}
@@ -151,7 +151,7 @@ func (d *Double) record(x *exchange, pattern string) {
 	if r.Method != "HEAD" {
 		r.Response = string(x.body[:min(len(x.body), maxBody)])
 	}
-	d.addRequest(r)
+	d.addRequest(&r)
 	refused := x.status == 404 || x.status == 405
 	if !known && refused && r.Method != "OPTIONS" {
 		d.problems.add(d.problems.AllowUnknownRoutes, UnknownRoute, r.String())
@@ -166,7 +166,8 @@ func (x *exchange) wait(w http.ResponseWriter, r *http.Request) {
 	httpapi.DisableWriteTimeout(w)
 	ctx, cancel := context.WithTimeout(r.Context(), x.fault.Delay)
 	defer cancel()
-	defer context.AfterFunc(x.fault.active, cancel)()
+	stop := context.AfterFunc(x.fault.removed, cancel)
+	defer stop()
 	<-ctx.Done()
 }
 
