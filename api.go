@@ -95,7 +95,12 @@ func (a *api) User(id string) (text string) {
 }
 
 func (a *api) AddUser(id, name, email string) error {
-	return a.store.Apply(Record{User: &User{ID: id, Name: name, Email: email}})
+	err := a.store.Apply(Record{User: &User{ID: id, Name: name, Email: email}})
+	refused := toError(err)
+	if refused != nil {
+		return refused
+	}
+	return err
 }
 
 func (a *api) IssueKey(userID string) (testdouble.Key, error) {
@@ -135,9 +140,8 @@ func setAPIHeaders(w http.ResponseWriter, r *http.Request) {
 	httpapi.SetSecurityHeaders(h)
 	h["Access-Control-Allow-Origin"] = anyOrigin
 	h["Access-Control-Expose-Headers"] = exposedHeaders
-	// Prevent request smuggling: a request with a length and chunks may hide another one in its body.
-	// net/http doesn't show us the length, or the chunks of HTTP/1.0, so close the connection after any such
-	// request.
+	// Prevent request smuggling: a body with both a length and chunks may hide another request. net/http
+	// doesn't show us both, so close the connection after any request with chunks, and after HTTP/1.0.
 	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
 		h["Connection"] = connectionClose
 	}

@@ -54,6 +54,14 @@ func Decode(text []byte, in any) error {
 		return err
 	}
 	var names, problems []string
+	seen := map[string]bool{}
+	for _, member := range v.Members {
+		name := member.Name
+		if seen[name] {
+			problems = append(problems, fmt.Sprintf("%.40q is given more than once: send it once", name))
+		}
+		seen[name] = true
+	}
 	target := reflect.ValueOf(in).Elem()
 	for _, field := range reflect.VisibleFields(target.Type()) {
 		name := field.Tag.Get("json")

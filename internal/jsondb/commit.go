@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	sharedCommit = 1 << 20 // bytes of records in a commit that no further call may join
+	sharedCommit = 1 << 20 // bytes of records; a larger commit takes no further call
 
 	// defaultMinRewrite is the minimum size in bytes of a file that is rewritten when it doubles. Loading a
 	// smaller file takes a fraction of a second, so its stale records don't matter.
@@ -83,9 +83,11 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 // run runs one call and appends its records to db.records.
 func (db *DB) run(tx *Tx, c *call) {
 	tx.savepoint = len(tx.changes)
+	before := len(db.records)
 	c.err = db.try(tx, c)
 	if c.err != nil {
 		tx.rollback()
+		db.records = db.records[:before] // a panic may have left a part
 	}
 }
 
@@ -269,7 +271,7 @@ func (db *DB) compact() {
 		err := db.rewrite(&db.view, "it held stale records")
 		if err != nil {
 			db.logger.Error("data file not rewritten", "error", err)
-			db.rewriteAt = 2 * db.log.Size()
+			db.rewriteAt = max(db.minRewrite, 2*db.log.Size())
 		}
 	}
 	db.bytes.Store(db.log.Size())
@@ -282,7 +284,7 @@ func (db *DB) nextRewrite() int64 { return max(db.minRewrite, 2*db.log.SnapshotS
 func (db *DB) rewrite(tx *Tx, reason string) error {
 	began := time.Now()
 	before := db.log.Size()
-	rows := 0
+	rows := 0 // the snapshot begins with their number
 	for _, n := range db.count {
 		rows += n
 	}

@@ -410,7 +410,7 @@ func TestTxChanges(t *testing.T) {
 		for _, step := range steps {
 			step.do()
 			if got := tx.NumChanges(); got != step.want {
-				t.Errorf("%s: Changes() = %d, want %d", step.name, got, step.want)
+				t.Errorf("%s: NumChanges() = %d, want %d", step.name, got, step.want)
 			}
 		}
 		return nil

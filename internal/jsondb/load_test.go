@@ -134,7 +134,7 @@ func TestOlderFormat(t *testing.T) {
 	}
 }
 
-func TestRecodeFails(t *testing.T) {
+func TestUpgradeFails(t *testing.T) {
 	t.Parallel()
 	path := newFile(t)
 	db := openDB(t, path, testOptions())

@@ -128,8 +128,8 @@ func (db *DB) scan(r *Row) error {
 }
 
 // A Scanner reads row fields in their JSON order. It searches for a field name and for the quote that ends
-// the value. That is as safe as searching for separators: a row has no objects inside, so only field names
-// are between a quote before a letter and a quote before a colon.
+// the value. That is safe, because quotes inside strings are escaped: "email": can only be a field name, and
+// a row has no objects inside.
 type Scanner struct {
 	rest   string
 	failed bool

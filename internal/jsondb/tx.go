@@ -144,7 +144,7 @@ func (tx *Tx) change(c change) {
 	}
 	if r.idempotency != nil {
 		key := requestKey{r.Parent, r.idempotency.Key}
-		// A new row may take an expired key from an older row.
+		// A newer row may own the key since it expired. Only a new row takes it from others.
 		if c.old == nil || c.old == tx.findRequest(key) {
 			tx.pending.requests[key] = c.new
 		}

@@ -22,7 +22,7 @@ var errNoServer = errors.New("no server is running")
 func (c *CLI) call(ctx context.Context, data, method, path string, body io.Reader, w io.Writer) error {
 	conn, err := dialSocket(data)
 	if err == nil {
-		return exchange(ctx, conn, method, path, body, w)
+		return roundTrip(ctx, conn, method, path, body, w)
 	}
 	if !errors.Is(err, errNoServer) {
 		return err
@@ -31,11 +31,11 @@ func (c *CLI) call(ctx context.Context, data, method, path string, body io.Reade
 	if err != nil {
 		conn, dialErr := dialSocket(data) // the lock may belong to a server that has just started
 		if dialErr == nil {
-			return exchange(ctx, conn, method, path, body, w)
+			return roundTrip(ctx, conn, method, path, body, w)
 		}
 		return err
 	}
-	if method == "GET" { // release the lock before printing, which may take long
+	if method == "GET" { // reads work on a closed file, so release the lock before printing
 		err := file.Close()
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ func (c *CLI) call(ctx context.Context, data, method, path string, body io.Reade
 	}
 	conn, server := net.Pipe()
 	httpapi.ServeConn(&http.Server{Handler: handler}, server)
-	err = exchange(ctx, conn, method, path, body, w)
+	err = roundTrip(ctx, conn, method, path, body, w)
 	closeErr := file.Close()
 	return cmp.Or(err, closeErr)
 }
@@ -60,9 +60,9 @@ func (c *CLI) callJSON(
 	return response.Bytes(), json.Unmarshal(response.Bytes(), value)
 }
 
-// exchange sends one request on a connection, writes the response body to w and closes the connection. For an
-// error response, it returns the message as an error.
-func exchange(
+// roundTrip sends one request on a connection, writes the response body to w and closes the connection. For
+// an error response, it returns the message as an error.
+func roundTrip(
 	ctx context.Context, conn net.Conn, method, path string, body io.Reader, w io.Writer,
 ) error {
 	defer conn.Close()

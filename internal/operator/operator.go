@@ -252,7 +252,7 @@ func (c *CLI) Status(ctx context.Context, args []string) error {
 		return err
 	}
 	var response bytes.Buffer
-	err = exchange(ctx, conn, "GET", "/status", nil, &response)
+	err = roundTrip(ctx, conn, "GET", "/status", nil, &response)
 	if err != nil {
 		return err
 	}

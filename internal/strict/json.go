@@ -5,7 +5,7 @@
 //
 // There is one exception: [ParseTime] also accepts shorter forms of ISO 8601 that common clients write.
 //
-// The functions never panic. They take linear time and are safe for concurrent use. Their errors
+// The functions that parse never panic. They take linear time and are safe for concurrent use. Their errors
 // never repeat any input.
 package strict
 
