@@ -12,7 +12,7 @@ FROM scratch
 ARG VERSION=""
 LABEL org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.title="eventsd" \
-      org.opencontainers.image.description="The public REST API of an events networking service"
+      org.opencontainers.image.description="An API for events and guest lists, and its test double"
 COPY --from=build /out/eventsd /eventsd
 COPY --from=build --chown=65532:65532 /out/data /data
 USER 65532:65532

@@ -56,7 +56,7 @@ var openAPI string
 // for concurrent use.
 func New(store *Store) http.Handler { return newAPI(store) }
 
-// api is the handler of the API and, by [api.Operator], of the routes for the operator's subcommands.
+// api serves the API. Its method Operator returns the handler for the operator's subcommands.
 type api struct {
 	store   *Store
 	mux     *httpapi.Mux

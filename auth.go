@@ -53,8 +53,8 @@ func credential(h http.Header) (secret, problem string) {
 	return secret, ""
 }
 
-// lookupKey finds the key with a secret. It returns empty IDs if there is none. For a revoked key, it returns
-// the IDs, and valid is false.
+// lookupKey finds the key with this secret. It returns empty IDs if there is none. For a revoked key, it
+// returns the IDs, and valid is false.
 func (s *Store) lookupKey(secret string) (userID, keyID string, valid bool) {
 	key := digestKey(digest([]byte(secret)))
 	s.db.View(func(tx *jsondb.Tx) {

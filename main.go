@@ -35,10 +35,11 @@ const (
 
 // Run runs the command eventsd with args, without the program name, and returns its exit status: 0 on
 // success, 1 if something failed or was refused, and 2 for wrong arguments. After "double -- COMMAND", it
-// returns the status of that command. If the status isn't 0, one line on stderr gives the reason.
+// returns the status of that command. For any other status than 0, stderr gets the reason.
 //
 // Missing flags are read from environ, as eventsd help describes. A server runs until ctx is done or the
-// process gets SIGINT, SIGTERM or SIGHUP. When Run returns, only a goroutine that reads stdin may be left.
+// process gets SIGINT, SIGTERM or SIGHUP. When Run returns, a goroutine may still read stdin or finish a
+// request whose connection was closed.
 func Run(
 	ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {

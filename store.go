@@ -33,7 +33,7 @@ type User struct {
 	CreatedAt time.Time `json:"created_at" schema:"fixed"`
 }
 
-// Key is an API key. The store keeps only the digest of its secret.
+// Key is an API key. The store keeps the digest of its secret, but not the secret.
 type Key struct {
 	ID        string     `json:"id" schema:"id=key fixed"`
 	UserID    string     `json:"user_id" schema:"required fixed"` // owner of the key
@@ -242,8 +242,8 @@ type Config struct {
 	// belongs to or, for kind usr, the name of the new user.
 	NewID func(kind, owner string) string
 
-	// Logger receives the causes of 500 responses, write errors and data file repairs. It never receives keys
-	// or request bodies. If nil, nothing is logged.
+	// Logger receives the causes of 500 responses, write errors, and a line when the data file is opened,
+	// repaired or rewritten. It never receives keys or request bodies. If nil, nothing is logged.
 	Logger *slog.Logger
 
 	// NewEventStatus is the status of new events, published or draft. If empty, it is published. Other values
@@ -411,7 +411,7 @@ func (s *Store) now() time.Time {
 	return time.Now().UTC().Truncate(time.Microsecond)
 }
 
-func latest(a, b time.Time) time.Time {
+func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -422,8 +422,9 @@ func latest(a, b time.Time) time.Time {
 // is a [*RecordError].
 //
 // A record with the ID of an existing one replaces it. Without an ID, a user is found by email, a key by its
-// secret or digest, and a guest by event and email. Zero fields are reset to their defaults, except IDs,
-// slugs, parents and creation times, which never change.
+// secret or digest, and a guest by event and email. A zero field is reset to its default. IDs, slugs,
+// parents, creation times and a key's digest, hint and revocation never change, so there a zero field means
+// no change. So does a zero UpdatedAt.
 func (s *Store) Apply(records ...Record) error {
 	_, err := s.applyRecords(func(yield func(strict.Value, error) bool) {
 		for _, r := range records {
@@ -583,7 +584,7 @@ func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	s.completeEvent(tx, &e)
 	text := strict.Encode(&e)
 	if old != nil && string(text) != old.JSON && !setsUpdatedAt {
-		e.UpdatedAt = latest(s.now(), before)
+		e.UpdatedAt = later(s.now(), before)
 		text = strict.Encode(&e)
 	}
 	tx.Put(text)
@@ -635,8 +636,8 @@ func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	return nil
 }
 
-// applyDelete deletes a row and everything below it. It is no error if there is no such row, so that an array
-// can be applied twice.
+// applyDelete deletes a row and everything below it. A missing row is no error, so that an array can be
+// applied twice.
 func applyDelete(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	var ref Ref
 	problems = refSchema.Decode(&ref, v, schema.Create).All()

@@ -176,7 +176,8 @@ func TestFirstPageOnly(t *testing.T) {
 	}{
 		"right": {client: client{}, events: 3},
 		"first page only": {client: client{firstPage: true}, events: 2, errors: []string{
-			"eventstest: fault that never applied: status 503 for GET /events; " +
+			"eventstest: fault that never applied: " +
+				"status 503 for GET /events, skip 1 (requests so far: 1); " +
 				"use eventstest.AllowUnusedFaults if that is intended"}},
 		"allowed": {client: client{firstPage: true}, events: 2,
 			opts: []eventstest.Option{eventstest.AllowUnusedFaults()}},

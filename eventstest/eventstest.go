@@ -8,8 +8,8 @@
 //
 // It is the real server in memory, with the same responses on every run. Call [New] in each test and subtest:
 // it takes 0.3 ms, and the server stops when the test ends. The clock stands still at 2030-01-01T00:00:00Z
-// until you call [Server.Advance]. IDs, slugs and keys are numbered separately for each user, so the first
-// event of usr_owner is always evt_owner_000001.
+// until you call [Server.Advance]. Each user's IDs, slugs and keys are the same whatever other users do, so
+// the first event of usr_owner is always evt_owner_000001.
 //
 // # Faults
 //
@@ -32,9 +32,9 @@
 //
 // # Mistakes
 //
-// The test fails if a request with a valid key has an unknown route, if a fault never applies, or if a fault
-// or operation is invalid. The log of a failed test has the newest 20 requests. Use [Server.Requests] and
-// [Server.Await] to check what your client sent.
+// The test fails if a request has an unknown route, if a fault never applies, or if a fault or operation is
+// invalid. Without a valid key, every route below the base path is only a 401. The log of a failed test has
+// the newest 20 requests. Use [Server.Requests] and [Server.Await] to check what your client sent.
 //
 // # Connections
 //
@@ -255,8 +255,8 @@ func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
 }
 
 // NewKey creates another user with a key. The name determines the user ID: "Grace" is usr_grace, then
-// usr_grace_2. A name with other characters than ASCII letters, digits and _ is simplified, and four
-// characters of its hash are added: "Grace Hopper" is usr_grace_hopper_ylbw.
+// usr_grace_2. A name that is long or has other characters than ASCII letters, digits and _ is
+// simplified and gets four characters of its hash: "Grace Hopper" is usr_grace_hopper_ylbw.
 func (s *Server) NewKey(name string) (key string, owner events.User) {
 	s.t.Helper()
 	issued, err := s.double.NewKey(name)
@@ -270,16 +270,16 @@ func (s *Server) NewKey(name string) (key string, owner events.User) {
 type Fault struct {
 	// Status responds with an error of this status, 400 to 599. The request isn't handled.
 	Status int
-	// Body replaces the error of Status, which may then be 200 to 599. Its first character determines the
-	// media type: HTML, JSON or plain text.
+	// Body replaces the error of Status, which may then be 200 to 599, but not 204, 205 or 304. Its first
+	// character determines the media type: HTML, JSON or plain text.
 	Body string
 	// Header sets response headers. An empty list removes a header.
 	Header http.Header
-	// Patch is a JSON object. The request is handled, and the fields of Patch replace fields of the response,
-	// at any depth. An object changes each element of a list: {"data":{"title":null}}.
+	// Patch is a JSON object. The request is handled, and the fields of Patch replace fields of the response
+	// or are added, at any depth. An object changes each element of a list: {"data":{"title":null}}.
 	Patch string
-	// Delay waits before the response is sent. The request is handled first, whether or not the client waits.
-	// The delay ends early if the client is gone or the fault is cleared.
+	// Delay waits before the response is sent. Except with Status alone, the request is handled first,
+	// whether or not the client waits. The delay ends early if the client is gone or the fault is cleared.
 	Delay time.Duration
 	// DropRequest closes the connection. The request isn't handled.
 	DropRequest bool
@@ -303,7 +303,7 @@ type Fault struct {
 func (f Fault) String() string { return testdouble.Fault(f).String() }
 
 // InjectedFault is a fault that [Server.Fail] has added.
-type InjectedFault struct{ active *testdouble.ActiveFault }
+type InjectedFault struct{ active *testdouble.InjectedFault }
 
 // Fail adds a fault for an operation, such as "POST /events/create". A request gets the first fault that
 // selects it and isn't used up. Its response has the header X-Eventsd-Fault. If the fault never applies, the

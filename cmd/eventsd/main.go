@@ -1,5 +1,5 @@
-// Command eventsd serves the public REST API of an events networking service.
-// Its subcommand help lists the others.
+// Command eventsd serves an API for events and guest lists, from a data file or as a test double. Its
+// subcommand help lists the others.
 package main
 
 import (

@@ -350,7 +350,7 @@ func (r Response) Next() string {
 	return "cursor=" + list.Cursor
 }
 
-// WantStatus fails the test unless the response has a status.
+// WantStatus fails the test unless the response has this status.
 func (r Response) WantStatus(t testing.TB, status int) {
 	t.Helper()
 	if r.Status != status {
@@ -358,7 +358,7 @@ func (r Response) WantStatus(t testing.TB, status int) {
 	}
 }
 
-// WantError fails the test unless the response is an error with a status and a text in its message.
+// WantError fails the test unless the response is an error with this status and with text in its message.
 func (r Response) WantError(t testing.TB, status int, text string) {
 	t.Helper()
 	r.WantStatus(t, status)
@@ -367,7 +367,7 @@ func (r Response) WantError(t testing.TB, status int, text string) {
 	}
 }
 
-// WantHeader fails the test unless a header of the response has a value.
+// WantHeader fails the test unless a header of the response has the value want.
 func (r Response) WantHeader(t testing.TB, name, want string) {
 	t.Helper()
 	got := r.Header.Get(name)
@@ -376,7 +376,7 @@ func (r Response) WantHeader(t testing.TB, name, want string) {
 	}
 }
 
-// WantBody fails the test unless the response has a body.
+// WantBody fails the test unless the response has this body.
 func (r Response) WantBody(t testing.TB, want string) {
 	t.Helper()
 	if r.Body != want {

@@ -22,8 +22,8 @@
 //     before the rewrite, never have a valid checksum.
 //   - snap is the number of the empty commit that ends the snapshot. The snapshot is the content of the last
 //     rewrite. It was durable before the file got its name, so a crash never tears it.
-//   - w holds the records. JSON escapes quotes inside strings, so no record can contain {"c":", the beginning
-//     of a line.
+//   - w holds the records. No record contains {"c":", the beginning of a line: JSON escapes quotes inside
+//     strings, and an object in a record must not begin with a field c.
 //
 // # Appending
 //
@@ -122,7 +122,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Log is an open commit file. Only Err is safe for concurrent use.
+// A Log is an open commit file. Only Err and Path are safe for concurrent use.
 type Log struct {
 	options Options
 	path    string

@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// ErrLocked is returned by [Open] if another process has the file open.
+	// ErrLocked is returned by [Open] if the file is already open, in this process or another.
 	ErrLocked = errors.New("is in use")
 	// ErrDamaged is returned if the file has an invalid line that no crash leaves. The message names the
 	// line.

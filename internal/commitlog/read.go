@@ -54,7 +54,7 @@ func Check(path string, o Options, replay func(Commit) error) (Report, error) {
 	return Report{
 		Format:  r.format,
 		Size:    r.offset + int64(len(r.rest)),
-		Commits: r.line - firstCommit,
+		Commits: r.line - firstCommitLine,
 		Torn:    r.torn,
 	}, nil
 }
@@ -67,7 +67,7 @@ type tail struct {
 	offset int64  // end of the last commit, where the closing bracket begins
 }
 
-const firstCommit = 3 // line number
+const firstCommitLine = 3 // line number
 
 // A reader reads the valid lines of a file and judges the rest.
 type reader struct {
@@ -88,7 +88,7 @@ type reader struct {
 
 // read reads the valid lines and judges the rest. Another call continues after the valid lines.
 func (r *reader) read() error {
-	if r.line < firstCommit {
+	if r.line < firstCommitLine {
 		err := r.readHeader()
 		if err != nil {
 			return err
@@ -152,7 +152,7 @@ func (r *reader) readHeader() error {
 	}
 	r.format, r.snapCommit = h.format, h.snapCommit
 	r.tail = tail{salt: h.saltSum(), n: h.n, offset: int64(len(h.text()))}
-	r.line = firstCommit
+	r.line = firstCommitLine
 	return nil
 }
 

@@ -27,7 +27,7 @@ type Route struct {
 	// Operation is a method and a path below the base path, with [http.ServeMux] wildcards, such as
 	// "GET /events/{id}". A GET route also serves HEAD.
 	Operation string
-	// Query tells that Handle reads the query with [ReadQuery]. Otherwise the Mux refuses all query
+	// Query reports whether Handle reads the query with [ReadQuery]. If not, the Mux refuses all query
 	// parameters.
 	Query bool
 	// Handle writes the response, or returns an error for the Mux to write.

@@ -19,6 +19,6 @@ func Redact(s string) string {
 	})
 }
 
-// keyEnd shortens a key to its last four characters, or fewer if it has less than eight, because four would
+// keyEnd shortens a key to its last four characters, or fewer if it has fewer than eight, because four would
 // reveal most of it.
 func keyEnd(key string) string { return "…" + key[min(len(key), max(4, len(key)-4)):] }

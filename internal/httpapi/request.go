@@ -123,7 +123,7 @@ func WithBody(
 	max int64, handle func(w http.ResponseWriter, r Request, body []byte) error,
 ) func(http.ResponseWriter, Request) error {
 	return func(w http.ResponseWriter, r Request) error {
-		err := checkJSON(r.Header)
+		err := checkContentHeaders(r.Header)
 		if err != nil {
 			return err
 		}
@@ -164,9 +164,9 @@ func formatSize(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// checkJSON returns a 415 if the request headers announce another body than JSON in UTF-8, or a compressed
-// body (RFC 9110, sections 8.3 and 8.4).
-func checkJSON(h http.Header) error {
+// checkContentHeaders returns a 415 if the request headers announce a body other than JSON in UTF-8, or a
+// compressed body (RFC 9110, sections 8.3 and 8.4).
+func checkContentHeaders(h http.Header) error {
 	contentType := strings.Join(h["Content-Type"], ", ")
 	if contentType != "" && !isJSON(contentType) {
 		return NewError(415, "Content-Type must be application/json, in UTF-8; "+

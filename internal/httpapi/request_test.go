@@ -179,7 +179,7 @@ func TestCheckJSON(t *testing.T) {
 		{"Content-Encoding", []string{"gzip"}, "Accept-Encoding: identity"},
 		{"Content-Encoding", []string{"identity", "gzip"}, "Accept-Encoding: identity"},
 	} {
-		err := checkJSON(http.Header{tt.name: tt.values})
+		err := checkContentHeaders(http.Header{tt.name: tt.values})
 		if tt.required == "" {
 			if err != nil {
 				t.Errorf("%s %q: got %v, want nil", tt.name, tt.values, err)

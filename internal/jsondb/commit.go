@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	sharedCommit = 1 << 20 // bytes of records; a larger commit takes no further call
+	maxSharedCommit = 1 << 20 // bytes of records; a larger commit takes no further call
 
 	// defaultMinRewrite is the minimum size in bytes of a file that is rewritten when it doubles. Loading a
 	// smaller file takes a fraction of a second, so its stale records don't matter.
@@ -58,7 +58,7 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 	tx := db.begin()
 	db.records = db.records[:0]
 	n := 0
-	for n < len(calls) && len(db.records) < sharedCommit {
+	for n < len(calls) && len(db.records) < maxSharedCommit {
 		db.run(tx, calls[n])
 		n++
 	}

@@ -528,7 +528,7 @@ func TestRollbackOfKeys(t *testing.T) {
 	}
 	mustBatch(t, db, put(row{id: "usr_1"}))
 	mustBatch(t, db, create("evt_old"))
-	now = now.Add(keyLifetime)
+	now = now.Add(idempotencyLifetime)
 	mustBatch(t, db, create("evt_new"))
 	db.lockAndCommit(newCalls(
 		func(tx *Tx) error {

@@ -96,7 +96,7 @@ type idempotency struct {
 	At   time.Time `json:"at"`
 }
 
-const keyLifetime = 24 * time.Hour // of idempotency keys
+const idempotencyLifetime = 24 * time.Hour // of idempotency keys
 
 // Options configure a [DB].
 type Options struct {

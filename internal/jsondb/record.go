@@ -57,7 +57,7 @@ func WriteRecords(w io.Writer, rows []*Row) error {
 // appendRow appends a row as a record for the data file.
 func (db *DB) appendRow(b []byte, r *Row) []byte {
 	b = r.appendRecord(b)
-	if !db.valid(r.idempotency) {
+	if !db.unexpired(r.idempotency) {
 		return b
 	}
 	key, err := json.Marshal(r.idempotency)
@@ -135,7 +135,8 @@ type Scanner struct {
 	failed bool
 }
 
-// String returns the next value with a field name, which must be a string or null. It returns "" for null.
+// String returns the value of the next field with this name, which must be a string or null. It returns ""
+// for null.
 func (s *Scanner) String(field string) (value string) {
 	_, text, _ := strings.Cut(s.rest, `"`+field+`":`)
 	value, rest, err := cutValue(text)

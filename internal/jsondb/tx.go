@@ -25,7 +25,7 @@ func (db *DB) begin() *Tx {
 	return &Tx{db: db, pending: newState()}
 }
 
-// Find returns the row with an ID or a unique key, or nil if there is none.
+// Find returns the row with this ID or unique key, or nil if there is none.
 func (tx *Tx) Find(key string) *Row {
 	r, changed := tx.pending.index[key]
 	if changed {
@@ -34,7 +34,7 @@ func (tx *Tx) Find(key string) *Row {
 	return tx.db.index[key]
 }
 
-// Get returns the row with an ID in the table with a prefix, or nil if there is none.
+// Get returns the row with this ID in the table with this prefix, or nil if there is none.
 func (tx *Tx) Get(prefix, id string) *Row {
 	r := tx.Find(id)
 	if r == nil || r.ID != id || r.Table.Prefix != prefix {
@@ -47,7 +47,7 @@ func (tx *Tx) Get(prefix, id string) *Row {
 // digest of that request's body. It returns nil if there is no such row.
 func (tx *Tx) FindIdempotent(owner, key string) (r *Row, body string) {
 	r = tx.findRequest(requestKey{owner, key})
-	if r == nil || !tx.db.valid(r.idempotency) {
+	if r == nil || !tx.db.unexpired(r.idempotency) {
 		return nil, ""
 	}
 	return r, r.idempotency.Body
@@ -61,10 +61,10 @@ func (tx *Tx) findRequest(key requestKey) *Row {
 	return tx.db.requests[key]
 }
 
-// valid reports whether an idempotency key has not expired. A key from the future is valid, because the clock
-// may have been set back.
-func (db *DB) valid(k *idempotency) bool {
-	return k != nil && db.now().Sub(k.At) < keyLifetime
+// unexpired reports whether an idempotency key has not expired. A key from the future is valid, because the
+// clock may have been set back.
+func (db *DB) unexpired(k *idempotency) bool {
+	return k != nil && db.now().Sub(k.At) < idempotencyLifetime
 }
 
 // NumChanges returns how many rows this transaction has changed so far. Rows that were deleted with

@@ -67,9 +67,9 @@ type field struct {
 
 var flagNames = []string{"required", "fixed", "server", "empty_is_null"}
 
-// For creates the schema of a struct, or of the struct that a pointer points to. Your own rules may be nil.
-// Promoted fields are included. A field with the tag json:"-" gets the lower-case name of the Go field. For
-// panics if a tag has an unknown word, or if a field that isn't a string has a rule.
+// For creates the schema of a struct, or of the struct that a pointer points to. The rules are the caller's
+// own and may be nil. Promoted fields are included. A field with the tag json:"-" gets the lower-case name of
+// the Go field. For panics if a tag has an unknown word, or if a field that isn't a string has a rule.
 func For(object any, rules Rules) Schema {
 	var schema Schema
 	structType := reflect.Indirect(reflect.ValueOf(object)).Type()

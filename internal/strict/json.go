@@ -62,7 +62,7 @@ type Member struct {
 	Value Value
 }
 
-// Member returns the first member with a name, or Null if there is none.
+// Member returns the first member with this name, or Null if there is none.
 func (v Value) Member(name string) Value {
 	for _, m := range v.Members {
 		if m.Name == name {
@@ -308,19 +308,19 @@ func unescape(s []byte) (r rune, size int) {
 			return rune("\"\\/\b\f\n\r\t"[i]), 2
 		}
 	}
-	r = unit(s)
+	r = codeUnit(s)
 	if !utf16.IsSurrogate(r) {
 		return r, 6
 	}
-	r = utf16.DecodeRune(r, unit(s[6:]))
+	r = utf16.DecodeRune(r, codeUnit(s[6:]))
 	if r == utf8.RuneError { // not a pair
 		r = -1
 	}
 	return r, 12
 }
 
-// unit decodes an escape such as \ud83d at the beginning of s. It returns -1 if there is none.
-func unit(s []byte) rune {
+// codeUnit decodes an escape such as \ud83d at the beginning of s. It returns -1 if there is none.
+func codeUnit(s []byte) rune {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return -1
 	}

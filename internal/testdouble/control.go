@@ -99,8 +99,8 @@ func authorize(r *http.Request) (caller httpapi.Caller, err error) {
 		}
 	}
 	if !localHost.MatchString(r.Host) {
-		err = httpapi.NewError(403, fmt.Sprintf("host %.80q could be a web page: use localhost, an IP "+
-			"address, a name without a dot, or one that ends in .localhost or .internal", r.Host))
+		err = httpapi.NewError(403, fmt.Sprintf("host %.80q could belong to a web page: use localhost, "+
+			"an IP address, a name without a dot, or one that ends in .localhost or .internal", r.Host))
 	}
 	return caller, err
 }
@@ -130,7 +130,7 @@ func (d *Double) postKey(r httpapi.Request, body []byte) (any, error) {
 func (d *Double) getFaults(httpapi.Request, []byte) (any, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]*ActiveFault{}, d.faults...), nil
+	return append([]*InjectedFault{}, d.faults...), nil
 }
 
 // putFaults replaces all faults, or none if one of them is wrong.
@@ -139,7 +139,7 @@ func (d *Double) putFaults(r httpapi.Request, body []byte) (any, error) {
 	if json.Unmarshal(body, &texts) != nil || texts == nil { // nil: null
 		return nil, httpapi.BadRequest("faults must be a JSON array of objects; [] removes all")
 	}
-	var faults []*ActiveFault
+	var faults []*InjectedFault
 	for i, text := range texts {
 		f, err := d.decodeFault(text)
 		if err != nil {
@@ -161,7 +161,7 @@ func (d *Double) postFault(_ httpapi.Request, body []byte) (any, error) {
 
 func (d *Double) deleteFault(r httpapi.Request, _ []byte) (any, error) {
 	id := r.PathValue("id")
-	if d.replaceFaults(func(f *ActiveFault) bool { return f.id == id }) == nil {
+	if d.replaceFaults(func(f *InjectedFault) bool { return f.id == id }) == nil {
 		return nil, httpapi.NotFound(fmt.Sprintf("there is no fault %.80q; GET /faults lists all", id))
 	}
 	return nil, nil

@@ -35,7 +35,6 @@ type service struct {
 	double   *testdouble.Double
 	problems *testdouble.Problems
 	url      string
-	resets   int
 }
 
 // newDouble returns a double of the API over the seed, and its handler. Its first user has a key.
@@ -64,7 +63,7 @@ func start(t *testing.T) *service {
 	s.double = d
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
-	mux.Handle(testdouble.ControlPath+"/", d.Control(func() error { s.resets++; return nil }))
+	mux.Handle(testdouble.ControlPath+"/", d.Control(func() error { return nil }))
 	srv := httptest.NewUnstartedServer(mux)
 	srv.Config = httpapi.NewServer(mux)
 	srv.Start()
@@ -236,6 +235,10 @@ func TestControlUnusedFaults(t *testing.T) {
 		{"DELETE /faults", "", 204, "[]"},
 		{"PUT /faults", "[]", 200, "[]"},
 		{"PUT /faults", "[" + fault + "]", 200, "[{fault that never applied status 500 for GET /events}]"},
+		{"PUT /faults",
+			`[{"operation":"GET /events","status":500,"user":"usr_ada","path":"/events","skip":2}]`, 200,
+			"[{fault that never applied status 500 for GET /events of usr_ada with path /events, " +
+				"skip 2 (requests so far: 0)}]"},
 	} {
 		t.Run(tt.request+tt.body, func(t *testing.T) {
 			s := start(t)
@@ -335,14 +338,6 @@ func TestControlClock(t *testing.T) {
 		{"GET /clock", "", "2399-12-31T23:00:00.5Z"},
 	} {
 		s.equal(tt.request+tt.body, s.control(tt.request, tt.body, 200), `{"now":"`+tt.want+`"}`)
-	}
-}
-
-func TestControlReset(t *testing.T) {
-	s := start(t)
-	s.control("POST /reset", "", 204)
-	if s.resets != 1 {
-		t.Errorf("resets: got %d, want 1", s.resets)
 	}
 }
 

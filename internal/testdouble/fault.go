@@ -113,8 +113,8 @@ func (f *Fault) problems() (problems []string) {
 	return problems
 }
 
-// ActiveFault is a fault of a double.
-type ActiveFault struct {
+// InjectedFault is a fault of a double.
+type InjectedFault struct {
 	Fault
 	double    *Double
 	id        string // such as flt_1
@@ -126,7 +126,7 @@ type ActiveFault struct {
 }
 
 // AddFault adds a fault for an operation.
-func (d *Double) AddFault(operation string, f Fault) (*ActiveFault, error) {
+func (d *Double) AddFault(operation string, f Fault) (*InjectedFault, error) {
 	active, err := d.newFault(operation, f)
 	if err == nil {
 		d.replaceFaults(noFaults, active)
@@ -134,20 +134,37 @@ func (d *Double) AddFault(operation string, f Fault) (*ActiveFault, error) {
 	return active, err
 }
 
+// describe returns the fault with the requests that it waits for.
+func (f *InjectedFault) describe() string {
+	text := f.String() + " for " + f.operation
+	if f.User != "" {
+		text += " of " + f.User
+	}
+	if f.Path != "" {
+		text += " with path " + f.Path
+	}
+	if f.Skip > 0 {
+		f.double.mu.Lock()
+		text += fmt.Sprintf(", skip %d (requests so far: %d)", f.Skip, f.selected)
+		f.double.mu.Unlock()
+	}
+	return text
+}
+
 // Hits returns the number of requests that the fault applied to.
-func (f *ActiveFault) Hits() int {
+func (f *InjectedFault) Hits() int {
 	f.double.mu.Lock()
 	defer f.double.mu.Unlock()
 	return max(0, f.selected-f.Skip)
 }
 
 // Clear removes the fault, which ends its delays.
-func (f *ActiveFault) Clear() {
-	f.double.replaceFaults(func(other *ActiveFault) bool { return other == f })
+func (f *InjectedFault) Clear() {
+	f.double.replaceFaults(func(other *InjectedFault) bool { return other == f })
 }
 
 // newFault creates a fault, or returns an error with all its problems.
-func (d *Double) newFault(operation string, f Fault) (*ActiveFault, error) {
+func (d *Double) newFault(operation string, f Fault) (*InjectedFault, error) {
 	problems := f.problems()
 	unknown := d.checkOperation(operation)
 	if unknown != nil {
@@ -171,14 +188,16 @@ func (d *Double) newFault(operation string, f Fault) (*ActiveFault, error) {
 	f.Header = f.Header.Clone() // the caller may change it later
 	removed, remove := context.WithCancel(context.Background())
 	removed.Done() // creates the channel here, not in a synctest bubble
-	return &ActiveFault{Fault: f, double: d, operation: operation, removed: removed, remove: remove}, nil
+	return &InjectedFault{Fault: f, double: d, operation: operation, removed: removed, remove: remove}, nil
 }
 
 // replaceFaults removes matching faults and adds others, in one step. It returns the removed faults.
-func (d *Double) replaceFaults(match func(*ActiveFault) bool, added ...*ActiveFault) (old []*ActiveFault) {
+func (d *Double) replaceFaults(
+	match func(*InjectedFault) bool, added ...*InjectedFault,
+) (old []*InjectedFault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.faults = slices.DeleteFunc(d.faults, func(f *ActiveFault) bool {
+	d.faults = slices.DeleteFunc(d.faults, func(f *InjectedFault) bool {
 		if !match(f) {
 			return false
 		}
@@ -194,12 +213,12 @@ func (d *Double) replaceFaults(match func(*ActiveFault) bool, added ...*ActiveFa
 	return old
 }
 
-func allFaults(*ActiveFault) bool { return true }
-func noFaults(*ActiveFault) bool  { return false }
+func allFaults(*InjectedFault) bool { return true }
+func noFaults(*InjectedFault) bool  { return false }
 
 // takeFault returns the fault that applies to a request, or nil. It counts the request. cut_response never
 // selects a HEAD request, whose response has no body.
-func (d *Double) takeFault(r httpapi.Request) *ActiveFault {
+func (d *Double) takeFault(r httpapi.Request) *InjectedFault {
 	requestPath := strings.TrimPrefix(r.URL.Path, d.api.Mux().Base())
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -231,12 +250,12 @@ type faultJSON struct {
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (f *ActiveFault) MarshalJSON() ([]byte, error) {
+func (f *InjectedFault) MarshalJSON() ([]byte, error) {
 	patch, delay := json.RawMessage(cmp.Or(f.Patch, "null")), httpapi.Duration(f.Delay)
 	return strict.Encode(faultJSON{f.id, f.operation, f.Fault, patch, delay, f.Hits()}), nil
 }
 
-func (d *Double) decodeFault(text []byte) (*ActiveFault, error) {
+func (d *Double) decodeFault(text []byte) (*InjectedFault, error) {
 	var in faultJSON
 	err := httpapi.Decode(text, &in)
 	if err != nil {

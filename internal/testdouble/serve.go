@@ -28,8 +28,8 @@ var nonAPIPaths = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
 // exchange is a request with its response.
 type exchange struct {
 	response
-	request Request      // journal entry
-	fault   *ActiveFault // applies to the request; may be nil
+	request Request        // journal entry
+	fault   *InjectedFault // applies to the request; may be nil
 }
 
 // Wrap makes d a double of an API, creates the first user and returns the handler.
@@ -86,7 +86,7 @@ func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.H
 		clear(x.header) // which the API has set before
 		return
 	case f.Status != 0:
-		x.write(f)
+		x.writeFault(f)
 	default:
 		handle(x)
 	}
@@ -117,8 +117,8 @@ var mediaTypes = map[byte]string{
 	'[': "application/json",
 }
 
-// write writes the response of a fault that has a status.
-func (x *exchange) write(f *Fault) {
+// writeFault writes the response of a fault that has a status.
+func (x *exchange) writeFault(f *Fault) {
 	maps.Copy(x.header, requiredHeaders[f.Status])
 	switch {
 	case f.Body != "":

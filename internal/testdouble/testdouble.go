@@ -68,11 +68,11 @@ type Double struct {
 	mu       sync.Mutex
 	now      time.Time
 	ids      counters
-	faults   []*ActiveFault // oldest first
-	faultIDs int            // number of faults added so far
-	requests []*Request     // the newest maxRequests, oldest first; they never change
-	seq      int            // Seq of the newest request
-	changes  int            // number of changes to requests
+	faults   []*InjectedFault // oldest first
+	faultIDs int              // number of faults added so far
+	requests []*Request       // the newest maxRequests, oldest first; they never change
+	seq      int              // Seq of the newest request
+	changes  int              // number of changes to requests
 }
 
 // New creates a double whose clock starts at a time. Until you call [Double.Wrap], use only [Double.Now] and
@@ -130,7 +130,7 @@ func (d *Double) NewKey(name string) (Key, error) {
 	return d.api.IssueKey("usr_" + id)
 }
 
-// checkUser returns an error if there is no user with an ID.
+// checkUser returns an error if there is no user with this ID.
 func (d *Double) checkUser(id string) error {
 	if d.api.User(id) != "" {
 		return nil
@@ -153,7 +153,7 @@ func (d *Double) checkOperation(operation string) error {
 func (d *Double) Close() {
 	for _, f := range d.replaceFaults(allFaults) {
 		if f.Hits() == 0 {
-			d.problems.add(d.problems.AllowUnusedFaults, UnusedFault, fmt.Sprint(f, " for ", f.operation))
+			d.problems.add(d.problems.AllowUnusedFaults, UnusedFault, f.describe())
 		}
 	}
 }
