@@ -90,13 +90,17 @@ var localHost = regexp.MustCompile(
 // authorize refuses requests that a web page other than the inspector may have sent.
 //
 // A browser sends the page's Origin with every request that changes something or whose response a script can
-// read, unless the page has the same host. With DNS rebinding, a page gives its own host the address of the
-// double, so authorize accepts only local hosts.
+// read, unless the page has the same host. For other requests, such as those for images, Sec-Fetch-Site tells
+// whether the page has another host. With DNS rebinding, a page gives its own host the address of the double,
+// so authorize accepts only local hosts.
 func authorize(r *http.Request) (caller httpapi.Caller, err error) {
+	site := r.Header.Get("Sec-Fetch-Site")
+	foreign := site == "cross-site" || site == "same-site"
 	for i, origin := range r.Header["Origin"] {
-		if i > 0 || origin != "http://"+r.Host && origin != "https://"+r.Host {
-			err = httpapi.NewError(403, "a web page other than the inspector must not use the control API")
-		}
+		foreign = foreign || i > 0 || origin != "http://"+r.Host && origin != "https://"+r.Host
+	}
+	if foreign {
+		err = httpapi.NewError(403, "a web page other than the inspector must not use the control API")
 	}
 	if !localHost.MatchString(r.Host) {
 		err = httpapi.NewError(403, fmt.Sprintf("host %.80q could belong to a web page: use localhost, "+

@@ -396,7 +396,8 @@ func TestControlRefuses(t *testing.T) {
 }
 
 // Web pages can't use the control API, except for the inspector. A browser sends Origin with every request
-// that a script or a form of a page sends, but for a GET to the page's own host.
+// that a script or a form of a page sends, but for a GET to the page's own host. With the request for an
+// image, it sends Sec-Fetch-Site.
 func TestControlAccess(t *testing.T) {
 	d, _ := newDouble(t, &testdouble.Problems{})
 	control := d.Control(nil)
@@ -450,5 +451,17 @@ func TestControlAccess(t *testing.T) {
 				t.Errorf("Access-Control-Allow-Origin: got %q, want none", allow)
 			}
 		})
+	}
+	for site, want := range map[string]int{
+		"none": 200, "same-origin": 200, "same-site": 403, "cross-site": 403,
+	} {
+		r := httptest.NewRequest("GET", testdouble.ControlPath+"/clock", nil)
+		r.Host = "localhost:8080"
+		r.Header.Set("Sec-Fetch-Site", site)
+		w := httptest.NewRecorder()
+		control.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("Sec-Fetch-Site: %s: status: got %d, want %d", site, w.Code, want)
+		}
 	}
 }
