@@ -229,29 +229,27 @@ func (db *DB) relist(edits map[listKey]*listEdit, before, after *Row) {
 // A listEdit collects the rows that a commit removes from a list and adds to it.
 type listEdit struct{ removed, added []*Row }
 
-// apply edits a sorted list in place.
+// apply edits a sorted list in place. It moves each run of rows between two edits once, so many edits cost
+// little more than one.
 func (e *listEdit) apply(rows []*Row) []*Row {
-	const few = 16 // up to about this many, moving the rest of the list for each is cheaper than sorting
-	if len(e.removed)+len(e.added) <= few {
-		for _, r := range e.removed {
-			i, _ := slices.BinarySearchFunc(rows, r.Position, (*Row).compare)
-			rows = slices.Delete(rows, i, i+1)
-		}
-		for _, r := range e.added {
-			i, _ := slices.BinarySearchFunc(rows, r.Position, (*Row).compare)
-			rows = slices.Insert(rows, i, r)
-		}
-		return rows
+	kept, rest := 0, 0
+	for _, r := range sortRows(e.removed) {
+		i, _ := slices.BinarySearchFunc(rows[rest:], r.Position, (*Row).compare)
+		kept += copy(rows[kept:], rows[rest:rest+i])
+		rest += i + 1
 	}
-	removed := sortRows(e.removed)
-	rows = slices.DeleteFunc(rows, func(r *Row) bool {
-		found := len(removed) > 0 && removed[0] == r
-		if found {
-			removed = removed[1:]
-		}
-		return found
-	})
-	return sortRows(append(rows, e.added...))
+	rows = slices.Delete(rows, kept, rest)
+
+	end := len(rows)
+	added := sortRows(e.added)
+	rows = append(rows, added...)
+	for n := len(added); n > 0; n-- {
+		i, _ := slices.BinarySearchFunc(rows[:end], added[n-1].Position, (*Row).compare)
+		copy(rows[i+n:], rows[i:end])
+		rows[i+n-1] = added[n-1]
+		end = i
+	}
+	return rows
 }
 
 func (s *state) setList(key listKey, rows []*Row) {
