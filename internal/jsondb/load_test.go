@@ -153,6 +153,22 @@ func TestUpgradeFails(t *testing.T) {
 	}
 }
 
+// A scan fails even if the damaged field is the last one that it reads.
+func TestScannerFails(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`{}`, `{"name":1}`, `{"name":"Ada`, `{"name":"\x"}`} {
+		s := Scanner{rest: text}
+		s.String("name")
+		if !s.failed {
+			t.Errorf("%s: got a value, want a failure", text)
+		}
+	}
+	s := Scanner{rest: `{"name":null}`}
+	if got := s.String("name"); got != "" || s.failed {
+		t.Errorf("null: got %q, failed: %t; want no value and no failure", got, s.failed)
+	}
+}
+
 // TestDamagedRecords opens files whose lines are valid and whose records are not.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
