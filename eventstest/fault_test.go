@@ -250,6 +250,17 @@ func TestDelay(t *testing.T) {
 	})
 }
 
+// The caller may change the header of a fault afterwards.
+func TestFaultKeepsHeader(t *testing.T) {
+	srv := eventstest.New(t, eventstest.NoListener())
+	header := http.Header{"X-A": {"1"}}
+	srv.Fail(getMe, eventstest.Fault{Header: header})
+	header.Set("X-A", "2")
+	if got := send(srv, getMe).Header.Get("X-A"); got != "1" {
+		t.Errorf("X-A: got %q, want 1", got)
+	}
+}
+
 // TestDroppedOnce tests that no client resends a dropped request by itself: each connection serves
 // one request.
 func TestDroppedOnce(t *testing.T) {
