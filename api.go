@@ -11,8 +11,8 @@
 // With an API key, a client can read its owner's profile, create and list events, and list their guests.
 // openapi.json describes all requests and responses.
 //
-// A new store is empty. Add a user with [Store.Apply] and a key with [Store.IssueKey]. Put a proxy in front
-// of your server for TLS and rate limits.
+// A new store is empty. Add a user with [Store.Apply] and a key with [Store.IssueKey]. Use a proxy for TLS
+// and rate limits.
 //
 // To test a client, use package eventstest. It runs this server in your tests.
 package events
@@ -264,7 +264,7 @@ func hostedEvent(tx *jsondb.Tx, r httpapi.Request) *jsondb.Row {
 // (RFC 8941) with \" and \\ as escapes.
 var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$`)
 
-// idempotencyKey returns the Idempotency-Key without quotes, or "" if there is none. The error is a 400.
+// idempotencyKey returns the unquoted Idempotency-Key, or "" if the request has none. The error is a 400.
 func idempotencyKey(h http.Header) (key string, err error) {
 	values := h["Idempotency-Key"]
 	if values == nil {
@@ -467,7 +467,7 @@ func (a *api) logChange(message string, args ...any) {
 	a.store.cfg.Logger.Log(context.Background(), a.changeLevel, message, args...)
 }
 
-// toOperatorError is like toError, but returns a 404 for [ErrNotFound] and the cause in a 500.
+// toOperatorError is like toError, but [ErrNotFound] becomes a 404, and a 500 includes the cause.
 func (a *api) toOperatorError(err error) *httpapi.Error {
 	if errors.Is(err, ErrNotFound) {
 		return httpapi.NotFound(err.Error())

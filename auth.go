@@ -53,7 +53,7 @@ func credential(h http.Header) (secret, problem string) {
 	return secret, ""
 }
 
-// lookupKey finds the key with this secret. It returns empty IDs if there is none. For a revoked key, it
+// lookupKey finds a key by its secret. For an unknown secret, it returns empty IDs. For a revoked key, it
 // returns the IDs, and valid is false.
 func (s *Store) lookupKey(secret string) (userID, keyID string, valid bool) {
 	key := digestKey(digest([]byte(secret)))
@@ -72,8 +72,8 @@ func unauthorized(problem string) *httpapi.Error {
 		"; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
 }
 
-// IssueKey creates an API key for a user. Only this call returns the secret; the store keeps its digest. If
-// there is no such user, the error wraps [ErrNotFound].
+// IssueKey creates an API key for a user. Only this call returns the secret; the store keeps its digest. For
+// an unknown user, the error wraps [ErrNotFound].
 func (s *Store) IssueKey(userID string) (secret string, key Key, err error) {
 	if userID == "" {
 		return "", Key{}, notFound("user", userID)
@@ -150,8 +150,8 @@ func (s *Store) newSecret(tx *jsondb.Tx, owner string) string {
 	}
 }
 
-// createFirstKey creates a key if the store has none and either create is true or a secret was chosen. It
-// returns only generated secrets. The key belongs to the oldest user, or to a new one in an empty store.
+// createFirstKey creates the first key of a store, if create is true or a secret was chosen. It returns only
+// generated secrets. The key belongs to the oldest user, or to a new one in an empty store.
 func (s *Store) createFirstKey(chosen string, create bool) (secret string, err error) {
 	stats := s.db.Stats()
 	if stats.Rows["key"] > 0 || chosen == "" && !create {
@@ -171,7 +171,7 @@ func (s *Store) createFirstKey(chosen string, create bool) (secret string, err e
 	return secret, err
 }
 
-// RevokeKey revokes an API key. Revoking it again does nothing. If there is no such key, the error wraps
+// RevokeKey revokes an API key. Revoking it again does nothing. For an unknown key, the error wraps
 // [ErrNotFound].
 func (s *Store) RevokeKey(keyID string) error {
 	_, err := s.revokeKey(keyID)

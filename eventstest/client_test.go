@@ -59,7 +59,7 @@ func (c client) list(srv *eventstest.Server) (n int, err error) {
 	return n, nil
 }
 
-// retry sends a request up to three times. The function idempotencyKey returns the key of an attempt.
+// retry sends a request up to three times. idempotencyKey returns the key of each attempt.
 func (c client) retry(
 	srv *eventstest.Server, operation string, idempotencyKey func(attempt int) string,
 ) (body []byte, err error) {

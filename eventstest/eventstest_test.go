@@ -23,11 +23,13 @@ import (
 
 // These tests cover New and its options, what fails a test, and the end of a test.
 
+var modes = map[string][]eventstest.Option{
+	"listener":    nil,
+	"no listener": {eventstest.NoListener()},
+}
+
 func TestNew(t *testing.T) {
-	for name, opts := range map[string][]eventstest.Option{
-		"listener":    nil,
-		"no listener": {eventstest.NoListener()},
-	} {
+	for name, opts := range modes {
 		t.Run(name, func(t *testing.T) {
 			srv := eventstest.New(t, opts...)
 			if srv.Owner.ID != "usr_owner" {
@@ -48,12 +50,9 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// A test of a client that sends no key must fail, so Client adds none.
+// Client adds no key, so that a client that forgets its key fails its tests.
 func TestClientAddsNothing(t *testing.T) {
-	for name, opts := range map[string][]eventstest.Option{
-		"listener":    nil,
-		"no listener": {eventstest.NoListener()},
-	} {
+	for name, opts := range modes {
 		t.Run(name, func(t *testing.T) {
 			srv := eventstest.New(t, opts...)
 			resp, err := srv.Client().Get(srv.URL + "/users/me")
@@ -503,10 +502,7 @@ func manyEvents(n int) eventstest.Option {
 }
 
 func BenchmarkNew(b *testing.B) {
-	for name, opts := range map[string][]eventstest.Option{
-		"listener":    nil,
-		"no listener": {eventstest.NoListener()},
-	} {
+	for name, opts := range modes {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				runTest(b, func(t *fakeT) { eventstest.New(t, opts...) })

@@ -90,10 +90,7 @@ func TestFaults(t *testing.T) {
 		{operation: create, fault: eventstest.Fault{Delay: time.Millisecond}, journal: "delay 1ms",
 			status: 201, body: createdEvent, created: true},
 	} {
-		for kind, opts := range map[string][]eventstest.Option{
-			"listener":    nil,
-			"no listener": {eventstest.NoListener()},
-		} {
+		for kind, opts := range modes {
 			t.Run(tt.journal+" of "+tt.operation+", "+kind, func(t *testing.T) {
 				t.Parallel()
 				srv := eventstest.New(t, opts...)
@@ -212,8 +209,8 @@ func TestFaultOrder(t *testing.T) {
 	}
 }
 
-// TestDelay tests that a delay ends when its time is over, its client gone or its fault cleared, and
-// that the request is handled before.
+// TestDelay tests that a request is handled before its delay, and that the delay ends when its time is over,
+// its client is gone or its fault is cleared.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := eventstest.New(t, eventstest.NoListener())

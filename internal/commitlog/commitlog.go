@@ -72,7 +72,7 @@
 //	FILE.torn-TIME  a torn write; never deleted
 //
 // On Unix, FILE itself is also locked, like FILE.tmp before its rename. So a second process can't open FILE
-// through a hard link or after someone replaced FILE.lock.
+// after someone replaced FILE.lock or, until the next rewrite, through a hard link.
 package commitlog
 
 import (
