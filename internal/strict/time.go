@@ -10,11 +10,12 @@ var (
 	errDateTime = errors.New("must be a valid date-time such as 2027-03-01T18:00:00Z or " +
 		"2027-03-01T18:00:00+02:00, with Z or an offset")
 	errYear = errors.New("must be in the years 0001 to 9999, in UTC")
+	errZero = errors.New("must be after 0001-01-01T00:00:00Z: Go programs read this time as none")
 )
 
 // ParseTime parses an RFC 3339 date-time. T and Z may be in lower case. Digits finer than a nanosecond are
 // cut off. A leap second (:60) is valid only at 23:59 UTC, on any day, and becomes the next second. The year
-// must be 0001 to 9999 in UTC.
+// must be 0001 to 9999 in UTC. The first instant of year 1 is refused, because it is Go's zero time.
 //
 // Some shorter forms of ISO 8601, which common clients write, are also valid:
 //
@@ -64,6 +65,8 @@ func ParseTime(s string) (time.Time, error) {
 		return time.Time{}, errDateTime
 	case t.Year() < 1, t.Year() > 9999:
 		return time.Time{}, errYear
+	case t.IsZero():
+		return time.Time{}, errZero
 	}
 	return t, nil
 }

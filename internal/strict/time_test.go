@@ -47,7 +47,7 @@ func TestTime(t *testing.T) {
 		{"2000-02-29T12:00:00Z", "2000-02-29T12:00:00Z"},
 		{"2027-04-30T12:00:00Z", "2027-04-30T12:00:00Z"},
 		{"2027-12-31T12:00:00Z", "2027-12-31T12:00:00Z"},
-		{"0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"},
+		{"0001-01-01T00:00:00.000000001Z", "0001-01-01T00:00:00.000000001Z"},
 		{"9999-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59.999999999Z"},
 		{"0000-12-31T23:00:00-02:00", "0001-01-01T01:00:00Z"},
 		{"9999-12-31T22:59:59-01:00", "9999-12-31T23:59:59Z"},
@@ -193,6 +193,20 @@ func TestTimeYear(t *testing.T) {
 	} {
 		_, err := strict.ParseTime(in)
 		if got := fmt.Sprint(err); got != want {
+			t.Errorf("Time(%q): got %s, want %s", in, got, want)
+		}
+	}
+}
+
+// Go's zero time means that there is no time.
+func TestTimeZero(t *testing.T) {
+	t.Parallel()
+	for _, in := range []string{
+		"0001-01-01T00:00:00Z", "0001-01-01T00:00Z", "0001-01-01T01:00:00+01:00", "0000-12-31T23:59:60Z",
+	} {
+		_, err := strict.ParseTime(in)
+		const want = "must be after 0001-01-01T00:00:00Z"
+		if got := fmt.Sprint(err); !strings.HasPrefix(got, want) {
 			t.Errorf("Time(%q): got %s, want %s", in, got, want)
 		}
 	}
