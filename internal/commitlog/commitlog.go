@@ -4,7 +4,7 @@
 // Each commit is one line, written by one write and one sync. The package doesn't look into records.
 //
 //	[
-//	{"c":"8hex","n":41,"format":"events/1","salt":"16hex","snap":44}
+//	{"c":"8hex","n":41,"format":"events/2","salt":"16hex","snap":44}
 //	,{"c":"8hex","n":42,"w":[{"user":{…}}]}
 //	,{"c":"8hex","n":43,"w":[{"event":{…}}]}
 //	,{"c":"8hex","n":44,"w":[]}
@@ -25,6 +25,10 @@
 //   - w holds the records. No record contains {"c":", the beginning of a line: JSON escapes quotes inside
 //     strings, and an object in a record must not begin with a field c.
 //
+// An older program must recognize a newer file, so that it can refuse it and say why. Therefore, no later
+// format may change the opening bracket, the beginning of the header up to the format, and the header's
+// checksum without the salt.
+//
 // # Appending
 //
 // [Log.Append] overwrites the closing bracket with a comma, the line, a line feed and a new closing bracket.
@@ -37,7 +41,8 @@
 // nothing until the file is opened again. The log also breaks if its path leads to another file, or if the
 // file's length has changed, because new commits would be lost.
 //
-// [Log.Rewrite] writes a snapshot to FILE.tmp, syncs it, renames it to FILE and syncs the directory.
+// [Log.Rewrite] writes a snapshot to FILE.tmp, syncs it, renames it to FILE and syncs the directory. A new
+// file is created in the same way, but never replaces one that has appeared in the meantime.
 //
 // [Log.Close] appends an empty commit. If the last commit with records is damaged later, the empty commit
 // proves that it was durable. Without it, the damage would look like a torn write.
@@ -131,8 +136,7 @@ type Log struct {
 	broken  atomic.Pointer[error] // nil while the log can be written
 
 	tail
-	snapOffset int64  // end of the snapshot
-	buf        []byte // reused by Append
+	buf []byte // reused by Append
 }
 
 // Open opens or creates the file at path. It locks the file, calls replay with each commit in order and
@@ -164,7 +168,12 @@ func (l *Log) open(path string, replay func(Commit) error) (err error) {
 	}
 	l.file, err = retry(deadline, func() (file, error) { return disk.OpenLocked(l.path) })
 	if errors.Is(err, fs.ErrNotExist) {
-		return l.createFile()
+		err = l.createFile()
+		if err != errAppeared {
+			return err
+		}
+		// Someone removed the lock file, and another process has just created the data file.
+		l.file, err = retry(deadline, func() (file, error) { return disk.OpenLocked(l.path) })
 	}
 	if err != nil {
 		return err
@@ -212,9 +221,6 @@ func (l *Log) Path() string { return l.path }
 // Size returns the file length in bytes.
 func (l *Log) Size() int64 { return l.offset + int64(len(closing)) }
 
-// SnapshotSize returns the file length in bytes after the last rewrite.
-func (l *Log) SnapshotSize() int64 { return l.snapOffset + int64(len(closing)) }
-
 // Err returns the error that broke the log, or nil. The error wraps [ErrBroken].
 func (l *Log) Err() error {
 	err := l.broken.Load()
@@ -232,7 +238,7 @@ func (l *Log) markBroken(action string, cause error) error {
 }
 
 // Close appends an empty commit, unless the last commit is empty, and unlocks the file. If the log is broken,
-// Close returns the error that broke it. After Close, call only Path, Size, SnapshotSize and Err.
+// Close returns the error that broke it. After Close, call only Path, Size and Err.
 func (l *Log) Close() error {
 	if l.Err() == nil {
 		l.appendEmpty()

@@ -17,6 +17,7 @@ var (
 	ErrBroken = errors.New("nothing can be written until a restart")
 
 	errReplaced = errors.New("another program removed, replaced or changed it")
+	errAppeared = errors.New("another process has created the file")
 )
 
 // withoutPath removes the path from an error, because a file keeps the name that it had before a rename.

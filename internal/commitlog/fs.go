@@ -200,3 +200,20 @@ func (osFS) Size(path string, f file) (int64, error) {
 }
 
 func (osFS) Remove(path string) { os.Remove(path) }
+
+// install gives path.tmp its final name. If there is no old file, it never replaces one, unless the file
+// system has no hard links.
+func install(path string, old file) error {
+	tmp := path + tmpSuffix
+	if old == nil {
+		err := os.Link(tmp, path)
+		if errors.Is(err, fs.ErrExist) {
+			return errAppeared
+		}
+		if err == nil {
+			os.Remove(tmp) // otherwise the next startup removes it
+			return nil
+		}
+	}
+	return os.Rename(tmp, path)
+}

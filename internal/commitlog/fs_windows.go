@@ -37,7 +37,10 @@ func (o osFS) Replace(tmp, old file, path string) (file, error) {
 	if old != nil {
 		old.Close()
 	}
-	err := os.Rename(path+tmpSuffix, path)
+	err := install(path, old)
+	if err == errAppeared {
+		return nil, err
+	}
 	f, openErr := o.OpenLocked(path)
 	return f, errors.Join(err, openErr)
 }

@@ -220,9 +220,18 @@ func (d *memDisk) Create(path string, _ file) (file, error) {
 
 func (d *memDisk) Replace(tmp, old file, path string) (file, error) {
 	injected := d.ask("replace", path)
+	if old == nil && d.names[path] != nil {
+		tmp.Close()
+		return nil, errAppeared
+	}
 	if injected.err == nil || injected.after {
 		from := path + tmpSuffix
-		d.rename(rename{from, path, d.names[from]})
+		if old == nil { // a link
+			d.rename(rename{to: path, node: d.names[from]})
+			d.rename(rename{from: from})
+		} else {
+			d.rename(rename{from, path, d.names[from]})
+		}
 	}
 	if injected.err != nil {
 		tmp.Close()

@@ -157,6 +157,36 @@ func TestFileSizeLimit(t *testing.T) {
 // setLimit sets a limit, whose type depends on the system.
 func setLimit[T int64 | uint64](limit *T, n int64) { *limit = T(n) }
 
+// appearFS lets the data file appear just before a new one gets its name.
+type appearFS struct {
+	osFS
+	appear func()
+}
+
+func (f appearFS) Replace(tmp, old file, path string) (file, error) {
+	f.appear()
+	return f.osFS.Replace(tmp, old, path)
+}
+
+// A first start never replaces a file, even if another process has just created it, which is possible if
+// someone removes the lock file.
+func TestFirstStartOpensNewFile(t *testing.T) {
+	other := create(t, []string{"1"})
+	path := filepath.Join(t.TempDir(), "events.json")
+	o := options
+	o.fs = appearFS{appear: func() { check(t, os.Link(other, path)) }}
+	var commits []string
+	l, err := Open(path, o, collect(&commits))
+	check(t, err)
+	if !slices.Equal(commits, []string{"1", ""}) {
+		t.Errorf("commits: got %q, want the other process's", commits)
+	}
+	check(t, l.Append([]byte("2")))
+	check(t, l.Close())
+	_, err = os.Stat(path + tmpSuffix)
+	checkIs(t, "Stat of FILE.tmp", err, os.ErrNotExist)
+}
+
 // A second process can't open the file by another name or with another lock file, nor after a rewrite.
 func TestOtherLockFile(t *testing.T) {
 	path := create(t, []string{"1"})

@@ -144,8 +144,8 @@ func (r *reader) readHeader() error {
 	r.offset = int64(len(opening))
 	h, newer, ok := parseHeader(text, r.formats)
 	if newer {
-		return fmt.Errorf("%s: %w: it has format %q, but this version reads only up to %q: "+
-			"use a newer version", r.path, ErrFormat, h.format, r.formats[len(r.formats)-1])
+		return fmt.Errorf("%s: %w: it has format %q, but this version reads only %s: use a newer version",
+			r.path, ErrFormat, h.format, strings.Join(r.formats, ", "))
 	}
 	if !ok {
 		return r.damage("the header is invalid")

@@ -11,7 +11,7 @@ import (
 // repair makes the valid lines durable and the end of the file clean. After a crash during repair, the file
 // recovers to the same commits.
 func (l *Log) repair(r *reader) error {
-	l.tail, l.snapOffset = r.tail, r.snapOffset
+	l.tail = r.tail
 	l.options.fs.Remove(l.path + tmpSuffix)
 	saved := "nothing"
 	if !strings.HasPrefix(closing, string(r.rest)) {
@@ -23,8 +23,8 @@ func (l *Log) repair(r *reader) error {
 	}
 	// After a failed sync, the page cache may count lines as written that the disk doesn't have, and another
 	// sync would skip them. Writing the same bytes again can't tear them.
-	lines := io.NewSectionReader(l.file, l.snapOffset, l.offset-l.snapOffset)
-	_, err := io.Copy(io.NewOffsetWriter(l.file, l.snapOffset), lines)
+	lines := io.NewSectionReader(l.file, r.snapOffset, l.offset-r.snapOffset)
+	_, err := io.Copy(io.NewOffsetWriter(l.file, r.snapOffset), lines)
 	if err != nil {
 		return err
 	}

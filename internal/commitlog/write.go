@@ -115,6 +115,10 @@ func (l *Log) rewrite(n int, commits iter.Seq[[]byte]) error {
 		return fmt.Errorf("rewrite %s: %w", l.path, err)
 	}
 	l.file, err = disk.Replace(tmp, l.file, l.path)
+	if err == errAppeared {
+		disk.Remove(l.path + tmpSuffix)
+		return err
+	}
 	if err != nil && (l.file == nil || errors.Is(err, syscall.EIO)) {
 		// After an I/O error, the rename may have happened anyway, and a crash would lose the commits that
 		// were appended to the old file. Other errors are refusals.
@@ -131,7 +135,7 @@ func (l *Log) rewrite(n int, commits iter.Seq[[]byte]) error {
 	if err != nil {
 		return l.markBroken("sync the directory", err)
 	}
-	l.tail, l.snapOffset = next, next.offset
+	l.tail = next
 	return nil
 }
 
