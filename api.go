@@ -200,7 +200,7 @@ func (a *api) createEvent(w http.ResponseWriter, r httpapi.Request, body []byte)
 	if err != nil {
 		return err
 	}
-	event, replayed, err := a.store.addEvent(r.Caller.UserID, body, key)
+	event, replayed, err := a.store.addEvent(r.Operation, r.Caller.UserID, body, key)
 	if err != nil {
 		return err
 	}
@@ -325,7 +325,7 @@ var (
 	errNoEvent    = httpapi.NotFound("you host no event with this id or slug; GET " + BasePath +
 		"/events lists yours")
 	errMismatch = httpapi.NewError(422,
-		"this Idempotency-Key was used with a different body; use a new key for a new event")
+		"this Idempotency-Key was used with a different request; use a new key for a new event")
 )
 
 // toError converts a store error to a response. It returns nil for internal errors, which the mux logs and

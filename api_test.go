@@ -494,14 +494,91 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
-// An idempotency key expires by the clock of the store.
-func TestIdempotencyKeyExpires(t *testing.T) {
+// An idempotency key is used again after it expired, after its event was deleted, and after the clock was set
+// back. All of it survives whatever happens to the data file after each step.
+func TestIdempotencyKeyIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]func(s *apitest.Service){
+		"nothing": func(*apitest.Service) {},
+		"restart": (*apitest.Service).Reopen,
+		"kill": func(s *apitest.Service) {
+			file, err := os.ReadFile(s.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Store.Close()
+			err = os.WriteFile(s.Path, file, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Reopen()
+		},
+		"rewrite": func(s *apitest.Service) {
+			event := `{"event":{"host_id":"usr_bob","title":"T","description":"` +
+				strings.Repeat("x", 50_000) + `",` + onMayDay + `}}`
+			s.Apply("[" + strings.Repeat(event+",", 90) + event + "]") // doesn't fit into a line
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+			s := apitest.New(t, apitest.File, &events.Config{Now: func() time.Time { return now }})
+			var last apitest.Response
+			remove := func() { s.Apply(`[{"delete":{"event":"` + last.ID() + `"}}]`) }
+			for _, step := range []struct {
+				name string
+				do   func()
+				used bool
+			}{
+				{"the first time", func() {}, false},
+				{"just before it expires", func() { now = now.Add(24*time.Hour - 1) }, true},
+				{"when it has expired", func() { now = now.Add(1) }, false},
+				{"after its event was deleted", remove, false},
+				{"when another host has the event's ID", func() {
+					remove()
+					s.Apply(`[{"event":{"id":"` + last.ID() + `","host_id":"usr_bob","title":"T",` +
+						onMayDay + `}}]`)
+				}, false},
+				{"after the clock was set back", func() { now = now.AddDate(-1, 0, 0) }, true},
+				{"after its event was deleted then", remove, false},
+				{"after the clock was set forward", func() { now = now.AddDate(2, 0, 0) }, false},
+			} {
+				step.do()
+				after(s)
+				r := s.Create(newEvent, "Idempotency-Key: k")
+				r.WantStatus(t, 201)
+				if got := r.Header.Get("Idempotency-Replayed") != ""; got != step.used {
+					t.Fatalf("create %s: got a replay: %t, want %t", step.name, got, step.used)
+				}
+				if step.used {
+					wantReplay(t, r, last)
+				}
+				last = r
+				after(s)
+				wantReplay(t, s.Create(newEvent, "Idempotency-Key: k"), last)
+			}
+		})
+	}
+}
+
+// An event is created with a key every hour. A file that is rewritten has the requests of one day.
+func TestExpiredRequestsLeaveTheFile(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := apitest.New(t, apitest.Memory, &events.Config{Now: func() time.Time { return now }})
-	s.Create(newEvent, "Idempotency-Key: k").WantStatus(t, 201)
-	now = now.Add(24 * time.Hour)
-	wantCreated(t, s.Create(newEvent, "Idempotency-Key: k"))
+	s := apitest.New(t, apitest.File, &events.Config{Now: func() time.Time { return now }})
+	for n := range 72 {
+		s.Create(newEvent, fmt.Sprint("Idempotency-Key: ", n)).WantStatus(t, 201)
+		now = now.Add(time.Hour)
+	}
+	s.Apply(`[{"delete":{"event":"` + s.Create(newEvent, "Idempotency-Key: 72").ID() + `"}}]`)
+	s.Reopen()
+	file, err := os.ReadFile(s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := bytes.Count(file, []byte(`{"request":`)); got != 23 {
+		t.Errorf("requests in the file: got %d, want those of the last 23 hours", got)
+	}
 }
 
 func TestIdempotencyKeyForm(t *testing.T) {

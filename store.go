@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"reflect"
@@ -135,7 +136,7 @@ var (
 	ErrClosed = jsondb.ErrClosed
 
 	errUserDeleted         = errors.New("the user was deleted")
-	errIdempotencyMismatch = errors.New("the idempotency key was used with another body")
+	errIdempotencyMismatch = errors.New("the idempotency key was used with another request")
 )
 
 var secretRule = schema.Match(httpapi.KeyPrefix+`[A-Za-z0-9._~-]{1,246}`,
@@ -156,9 +157,49 @@ var (
 // These functions return the unique keys of rows. An event's unique key is its slug. The other keys contain a
 // colon, which IDs and slugs never do, so keys of different kinds can't collide.
 
-func emailKey(email string) string          { return "email:" + strings.ToLower(email) }
+func emailKey(email string) string          { return "email:" + lowerASCII(email) }
 func digestKey(digest string) string        { return "key:" + digest }
-func guestKey(eventID, email string) string { return "guest:" + eventID + ":" + strings.ToLower(email) }
+func guestKey(eventID, email string) string { return "guest:" + eventID + ":" + lowerASCII(email) }
+
+// lowerASCII folds only ASCII letters: if Unicode's tables changed, two stored rows could have the same key.
+func lowerASCII(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+// request is a POST request with an idempotency key. It is found by its ID, a hash of the user and the key,
+// so that no file contains a key. Requests aren't records: they are in no dump, and Put and ApplyJSON refuse
+// them.
+type request struct {
+	ID          string    `json:"id"`
+	CreatedAt   time.Time `json:"created_at"`
+	Fingerprint string    `json:"fingerprint"` // digest of the operation and the body
+	Result      string    `json:"result"`      // ID of the event that it created
+}
+
+// requestLifetime is the time after which an idempotency key can be used again.
+const requestLifetime = 24 * time.Hour
+
+func requestID(userID, idempotencyKey string) string {
+	return "req_" + digest([]byte(userID + "\x00" + idempotencyKey))[:32]
+}
+
+func fingerprint(operation string, body []byte) string {
+	hash := sha256.New()
+	io.WriteString(hash, operation+"\x00")
+	hash.Write(body)
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// keepRequest reports whether a request is younger than requestLifetime and its event still exists. A request
+// from the future counts as young, because the clock may have been set back.
+func keepRequest(tx *jsondb.Tx, r *jsondb.Row, now time.Time) bool {
+	return now.Sub(r.Created) < requestLifetime && tx.Get("evt", r.Value("result")) != nil
+}
 
 // tables defines the database. Rows are stored in the JSON that the API returns, so a new field needs a new
 // format (see CONTRIBUTING.md). Add it at the end of its struct, because Scan reads fields in order.
@@ -212,18 +253,29 @@ var tables = []jsondb.Table{
 		},
 		Upgrade: upgrade[Guest],
 	},
+	{
+		Name:   "request",
+		Prefix: "req",
+		Scan: func(s *jsondb.Scanner, r *jsondb.Row) {
+			r.Created = s.Time("created_at")
+		},
+		Keep:    keepRequest,
+		Upgrade: upgrade[request],
+	},
 }
 
 // revoked is the row status of revoked keys.
 const revoked = "revoked"
 
-// formats are the readable data file formats, oldest first.
-var formats = []string{"events/1"}
+// formats are the readable data file formats, oldest first. In events/1, a row may be followed by the
+// idempotency key of the request that created it.
+var formats = []string{"events/1", "events/2"}
 
-// upgrade converts a row from an older format. New fields get their zero values.
+// upgrade converts a row from an older format, and leaves out the text behind it. New fields get their zero
+// values.
 func upgrade[T any](text string) (string, error) {
 	var x T
-	err := json.Unmarshal([]byte(text), &x)
+	err := json.NewDecoder(strings.NewReader(text)).Decode(&x)
 	return string(strict.Encode(&x)), err
 }
 
@@ -306,9 +358,10 @@ func (s *Store) Close() error { return s.db.Close() }
 // Err returns the error that stopped writes, or nil. Only reopening the data file clears it.
 func (s *Store) Err() error { return s.db.Err() }
 
-// addEvent creates an event from a request body. If the host already used the idempotency key with the same
-// body, addEvent returns the existing event, and replayed is true. An empty key is no key.
-func (s *Store) addEvent(host string, body []byte, idempotencyKey string) (
+// addEvent creates an event from the body of a request for an operation. If the host already made the same
+// request with this idempotency key, addEvent returns the event of the first one, and replayed is true. An
+// empty key is no key.
+func (s *Store) addEvent(operation, host string, body []byte, idempotencyKey string) (
 	event *jsondb.Row, replayed bool, err error,
 ) {
 	var e Event
@@ -316,31 +369,53 @@ func (s *Store) addEvent(host string, body []byte, idempotencyKey string) (
 	checkTimes(&e, p)
 	problems := p.All()
 	e.HostID = host
-	sum := digest(body)
+	req := request{
+		ID:          requestID(host, idempotencyKey),
+		Fingerprint: fingerprint(operation, body),
+	}
 	err = s.db.Batch(func(tx *jsondb.Tx) error {
 		// Check the idempotency key before the problems: even an invalid body differs from the first one.
-		var firstSum string
-		event, firstSum = tx.FindIdempotent(host, idempotencyKey)
-		switch {
-		case event != nil && firstSum != sum:
-			return errIdempotencyMismatch
-		case event != nil:
-			replayed = true
-			return nil
-		case problems != nil:
+		if idempotencyKey != "" {
+			var fingerprint string
+			event, fingerprint = s.findRequest(tx, req.ID, host)
+			if event != nil && fingerprint != req.Fingerprint {
+				return errIdempotencyMismatch
+			}
+			if event != nil {
+				replayed = true
+				return nil
+			}
+		}
+		if problems != nil {
 			return &RecordError{Problems: problems}
-		case tx.Get("usr", host) == nil:
+		}
+		if tx.Get("usr", host) == nil {
 			return errUserDeleted
 		}
 		s.completeEvent(tx, &e)
-		if idempotencyKey == "" {
-			event = tx.Put(strict.Encode(&e))
-		} else {
-			event = tx.PutIdempotent(strict.Encode(&e), idempotencyKey, sum)
+		event = tx.Put(strict.Encode(&e))
+		if idempotencyKey != "" {
+			req.CreatedAt, req.Result = s.now(), e.ID
+			tx.Put(strict.Encode(&req))
 		}
 		return nil
 	})
 	return event, replayed, err
+}
+
+// findRequest returns the event that an earlier request of the host created, and the request's fingerprint.
+// It returns nil if there is no such request, if it has expired, or if the event was deleted, even if another
+// host's event now has its ID.
+func (s *Store) findRequest(tx *jsondb.Tx, id, host string) (event *jsondb.Row, fingerprint string) {
+	r := tx.Get("req", id)
+	if r == nil || !keepRequest(tx, r, s.now()) {
+		return nil, ""
+	}
+	event = tx.Get("evt", r.Value("result"))
+	if event.Parent != host {
+		return nil, ""
+	}
+	return event, r.Value("fingerprint")
 }
 
 func checkTimes(e *Event, p *schema.Problems) {
@@ -521,8 +596,12 @@ func (s *Store) applyKey(tx *jsondb.Tx, v strict.Value) (id string, problems []s
 	decode(old, &k)
 	p := keySchema.Decode(&k, v, modeOf(old))
 	if secret != "" {
-		if k.Digest != "" && k.Digest != sum {
+		switch {
+		case k.Digest == "" || k.Digest == sum:
+		case stringField(v, "digest") != "":
 			p.Add("digest", "doesn't match the secret: leave one of them out")
+		default:
+			p.Add("secret", "can't be changed: leave it out, or leave out the ID for a new key")
 		}
 		k.Digest = sum
 		k.Hint = hint(secret)
@@ -543,7 +622,7 @@ func (s *Store) applyKey(tx *jsondb.Tx, v strict.Value) (id string, problems []s
 	return k.ID, nil
 }
 
-// digest returns the SHA-256 of a secret or a request body. Secrets don't need a slower hash: nobody can
+// digest returns the SHA-256 of a text. Secrets don't need a slower hash: nobody can
 // guess the 128 random bits of a generated one.
 func digest(text []byte) string {
 	sum := sha256.Sum256(text)
@@ -734,7 +813,9 @@ func (s *Store) rows(userID string) (rows []*jsondb.Row, err error) {
 	s.db.View(func(tx *jsondb.Tx) {
 		switch {
 		case userID == "":
-			rows = slices.Collect(tx.All())
+			for user := range tx.Children("", "usr") {
+				rows = slices.AppendSeq(rows, tx.Tree(user.ID))
+			}
 		case tx.Get("usr", userID) == nil:
 			err = notFound("user", userID)
 		default:

@@ -1,6 +1,8 @@
 package events_test
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +17,7 @@ import (
 
 	"example.com/events"
 	"example.com/events/internal/apitest"
+	"example.com/events/internal/commitlog"
 )
 
 // inStores runs a test of the store. A double has a store in memory.
@@ -510,21 +513,6 @@ func TestCreatedAtInFuture(t *testing.T) {
 	}
 }
 
-// The zero time of Go is a time like any other where null is possible.
-func TestZeroTime(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t, apitest.Memory, nil)
-	s.Apply(`[{"key":{"id":"key_ada","revoked_at":"0001-01-01T00:00:00Z"}},
-		{"guest":{"id":"gst_1","registered_at":"0001-01-01T00:00:00Z"}}]`)
-	s.Get("/users/me").WantStatus(t, 401)
-	want := s.Dump()
-	if !strings.Contains(want, `"registered_at":"0001-01-01T00:00:00Z"`) {
-		t.Errorf("records: got %s, want the zero time", want)
-	}
-	s.Apply(want)
-	s.WantDump("ApplyJSON of a dump", want)
-}
-
 func TestOpenErrors(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t, apitest.File, nil)
@@ -583,7 +571,8 @@ func TestClose(t *testing.T) {
 }
 
 // Rows are served as they are in the data file, so a file of each format must have the rows that the server
-// writes today. UPDATE=1 writes a file of the current format, unless there is one.
+// writes today. UPDATE=1 writes a file of the current format, unless there is one. Each file has two events
+// that were created with idempotency keys. Files of events/1 lose the keys.
 func TestGoldenDataFile(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("UPDATE") != "" {
@@ -609,7 +598,7 @@ func TestGoldenDataFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			store, err := events.Open(path, nil)
+			store, err := events.Open(path, &events.Config{Now: func() time.Time { return goldenTime }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -628,12 +617,41 @@ func TestGoldenDataFile(t *testing.T) {
 					t.Errorf("records of the file: got no %s, want one", kind)
 				}
 			}
+			text, err = os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			replayed := "true"
+			if strings.HasSuffix(golden, "events-1.json") {
+				replayed = ""
+			}
+			for _, key := range goldenKeys {
+				if bytes.Contains(text, []byte(key)) {
+					t.Errorf("file after Open: got %s, want no key %s in it", text, key)
+				}
+				r := createGolden(t, store, key)
+				r.WantHeader(t, "Idempotency-Replayed", replayed)
+			}
 		})
 	}
 }
 
-// writeGoldenDataFile writes a data file with the records of the demo, testdata/events-1.json for the format
-// events/1.
+// Golden data files have the records of the demo. With the key svc_live_demo, an event was created with each
+// of goldenKeys.
+var (
+	goldenTime = time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
+	goldenKeys = []string{"guest-42@example.net", `}},{"event":{"id":"x`}
+)
+
+func createGolden(t *testing.T, store *events.Store, key string) apitest.Response {
+	t.Helper()
+	s := apitest.NewWithStore(t, store)
+	r := s.Create(newEvent, "x-service-api-key: svc_live_demo", "Idempotency-Key: "+key)
+	r.WantStatus(t, 201)
+	return r
+}
+
+// writeGoldenDataFile writes testdata/events-1.json for the format events/1.
 func writeGoldenDataFile(t *testing.T) {
 	t.Helper()
 	golden, text := newDataFile(t)
@@ -655,11 +673,18 @@ func newDataFile(t *testing.T) (golden string, text []byte) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "events.json")
-	store, err := events.Open(path, nil)
+	store, err := events.Open(path, &events.Config{Now: func() time.Time { return goldenTime }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(store.ApplyJSON(demo), store.Close())
+	err = store.ApplyJSON(demo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range goldenKeys {
+		createGolden(t, store, key)
+	}
+	err = store.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -670,6 +695,57 @@ func newDataFile(t *testing.T) (golden string, text []byte) {
 	_, rest, _ := strings.Cut(string(text), `"format":"`)
 	format, _, _ := strings.Cut(rest, `"`)
 	return filepath.Join("testdata", strings.ReplaceAll(format, "/", "-")+".json"), text
+}
+
+// TestRequestRecords reads requests in the form in which data files keep them. The ID is a hash of the user
+// and the idempotency key, and the fingerprint one of the operation and the body.
+func TestRequestRecords(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := apitest.New(t, apitest.File, &events.Config{Now: func() time.Time { return now }})
+	s.Store.Close()
+	log, err := commitlog.Open(s.Path, commitlog.Options{Formats: []string{"events/2"}},
+		func(commitlog.Commit) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+	for _, r := range []struct{ key, operation, created, event string }{
+		{"same", "POST /events/create", "2027-01-01T00:00:00Z", "evt_1"},
+		{"future", "POST /events/create", "2037-01-01T00:00:00Z", "evt_1"},
+		{"other operation", "POST /events", "2027-01-01T00:00:00Z", "evt_1"},
+		{"expired", "POST /events/create", "2026-12-31T00:00:00Z", "evt_1"},
+		{"gone", "POST /events/create", "2027-01-01T00:00:00Z", "evt_gone"},
+		{"other host", "POST /events/create", "2027-01-01T00:00:00Z", "evt_bob"},
+	} {
+		key := strings.ReplaceAll(r.key, " ", "-")
+		id, fingerprint := hash("usr_ada\x00" + key)[:32], hash(r.operation+"\x00"+newEvent)
+		err = log.Append(fmt.Appendf(nil,
+			`{"request":{"id":"req_%s","created_at":"%s","fingerprint":"%s","result":"%s"}}`,
+			id, r.created, fingerprint, r.event))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = log.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Reopen()
+	for key, want := range map[string]struct {
+		status   int
+		replayed string
+	}{
+		"same": {201, "true"}, "future": {201, "true"}, "other-operation": {422, ""},
+		"expired": {201, ""}, "gone": {201, ""}, "other-host": {201, ""},
+	} {
+		r := s.Create(newEvent, "Idempotency-Key: "+key)
+		r.WantStatus(t, want.status)
+		r.WantHeader(t, "Idempotency-Replayed", want.replayed)
+	}
+	if got := s.Dump(); strings.Contains(got, "req_") {
+		t.Errorf("records: got %s, want no request", got)
+	}
 }
 
 // No array of records panics or is applied in part. The dump of an accepted one creates the same store.

@@ -14,9 +14,13 @@ import (
 const (
 	maxSharedCommit = 1 << 20 // bytes of records; a larger commit takes no further call
 
-	// defaultMinRewrite is the minimum size in bytes of a file that is rewritten when it doubles. Loading a
-	// smaller file takes a fraction of a second, so its stale records don't matter.
-	defaultMinRewrite = 64 << 20
+	// defaultMinStale is the minimum size in bytes of stale records that cause a rewrite. Loading them takes
+	// a fraction of a second, so fewer don't matter.
+	defaultMinStale = 64 << 20
+
+	// maxDropped is the maximum number of rows that leave memory for each new one in their table. With two,
+	// rows leave faster than they arrive, and no commit has to remove many.
+	maxDropped = 2
 )
 
 // call is a Batch or Update call.
@@ -114,7 +118,7 @@ func (db *DB) try(tx *Tx, c *call) (err error) {
 // because a rewrite doesn't need them.
 func (db *DB) appendChanges(changes []change) {
 	for _, c := range changes {
-		db.records = db.appendChange(db.records, c)
+		db.records = appendChange(db.records, c)
 		if len(db.records) > commitlog.MaxCommit {
 			return
 		}
@@ -159,38 +163,69 @@ func (db *DB) publish(tx *Tx) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	edits := map[listKey]*listEdit{}
+	added := map[*Table]int{} // rows of tables with Keep
 	for _, c := range tx.changes {
 		id := cmp.Or(c.new, c.old).ID
 		before, after := db.index[id], tx.pending.index[id]
 		if before == after {
 			continue // published with an earlier change
 		}
-		setOrDelete(db.index, id, after)
+		db.replace(before, after)
 		db.relist(edits, before, after)
-		if before == nil {
-			db.count[after.Table]++
-		}
-		if after == nil {
-			db.count[before.Table]--
+		if before == nil && after.Table.Keep != nil {
+			added[after.Table]++
 		}
 	}
 	for key, edit := range edits {
 		db.setList(key, edit.apply(db.lists[key]))
 	}
-	for key, r := range tx.pending.index {
-		setOrDelete(db.index, key, r)
-	}
-	for key, r := range tx.pending.requests {
-		setOrDelete(db.requests, key, r)
+	for table, n := range added {
+		db.drop(table, maxDropped*n)
 	}
 }
 
-func setOrDelete[K comparable](m map[K]*Row, key K, r *Row) {
-	if r != nil {
-		m[key] = r
-	} else {
-		delete(m, key)
+// replace replaces a row in the index and in the statistics. Either version may be nil.
+func (db *DB) replace(before, after *Row) {
+	db.reindex(before, after)
+	if before != nil {
+		db.count[before.Table]--
+		db.live -= before.lineSize()
 	}
+	if after != nil {
+		db.count[after.Table]++
+		db.live += after.lineSize()
+	}
+}
+
+// reindex sets each index entry of a row once. Either version may be nil.
+func (db *DB) reindex(before, after *Row) {
+	if before != nil && after == nil {
+		delete(db.index, before.ID)
+	}
+	// The unique key is free unless another row has taken it over.
+	if before != nil && before.UniqueKey != "" && db.index[before.UniqueKey] == before &&
+		(after == nil || after.UniqueKey != before.UniqueKey) {
+		delete(db.index, before.UniqueKey)
+	}
+	if after != nil {
+		db.index[after.ID] = after
+		if after.UniqueKey != "" {
+			db.index[after.UniqueKey] = after
+		}
+	}
+}
+
+// drop removes at most n of the oldest rows of a table from memory, as long as they aren't worth keeping.
+func (db *DB) drop(table *Table, n int) {
+	key := listKey{table: table}
+	rows, now := db.lists[key], db.now()
+	dropped := 0
+	for dropped < min(n, len(rows)) && !table.Keep(&db.view, rows[dropped], now) {
+		db.replace(rows[dropped], nil)
+		dropped++
+	}
+	clear(rows[:dropped])
+	db.setList(key, rows[dropped:])
 }
 
 // relist replaces a row in its lists. Either version may be nil. Usual changes are made immediately: a new
@@ -252,52 +287,53 @@ func (e *listEdit) apply(rows []*Row) []*Row {
 	return rows
 }
 
-func (s *state) setList(key listKey, rows []*Row) {
+func (db *DB) setList(key listKey, rows []*Row) {
 	if len(rows) == 0 {
-		delete(s.lists, key)
+		delete(db.lists, key)
 	} else {
-		s.lists[key] = rows
+		db.lists[key] = rows
 	}
 }
 
-// compact rewrites the file if it has grown to rewriteAt. If the rewrite fails, the old file stays in use.
+// compact rewrites the file if enough of it is stale. If the rewrite fails, the old file stays in use.
 func (db *DB) compact() {
 	if db.log == nil {
 		return
 	}
-	if db.log.Size() >= db.rewriteAt && db.log.Err() == nil {
-		err := db.rewrite(&db.view, "it held stale records")
-		if err != nil {
-			db.logger.Error("data file not rewritten", "error", err)
-			db.rewriteAt = max(db.minRewrite, 2*db.log.Size())
-		}
+	stale := db.log.Size() - db.live
+	if stale >= db.minStale && stale >= db.log.Size()/2 {
+		db.rewriteStale("at least half of it was stale")
 	}
 	db.bytes.Store(db.log.Size())
 }
 
-// nextRewrite returns the file size that triggers the next rewrite.
-func (db *DB) nextRewrite() int64 { return max(db.minRewrite, 2*db.log.SnapshotSize()) }
+// rewriteStale rewrites the file to remove stale records, unless that has just failed.
+func (db *DB) rewriteStale(reason string) {
+	if db.log.Err() != nil || db.log.Size() < db.retrySize {
+		return
+	}
+	err := db.rewrite(&db.view, reason)
+	if err != nil {
+		db.logger.Error("data file not rewritten", "error", err)
+		db.retrySize = db.log.Size() + db.minStale
+	}
+}
 
 // rewrite replaces the file with a snapshot, including pending changes.
 func (db *DB) rewrite(tx *Tx, reason string) error {
 	began := time.Now()
 	before := db.log.Size()
-	rows := 0 // the snapshot begins with their number
-	for _, n := range db.count {
-		rows += n
-	}
-	for _, c := range tx.changes {
-		if c.old == nil {
-			rows++
-		}
-		if c.new == nil {
-			rows--
+	var rows []*Row // the snapshot begins with their number
+	now := db.now()
+	for r := range tx.All() {
+		if r.Table.Keep == nil || r.Table.Keep(tx, r, now) {
+			rows = append(rows, r)
 		}
 	}
 	var record []byte
-	err := db.log.Rewrite(rows, func(yield func([]byte) bool) {
-		for r := range tx.All() {
-			record = db.appendRow(record[:0], r)
+	err := db.log.Rewrite(len(rows), func(yield func([]byte) bool) {
+		for _, r := range rows {
+			record = r.appendRecord(record[:0])
 			if !yield(record) {
 				return
 			}
@@ -306,7 +342,7 @@ func (db *DB) rewrite(tx *Tx, reason string) error {
 	if err != nil {
 		return err
 	}
-	db.rewriteAt = db.nextRewrite()
+	db.retrySize = 0
 	db.logger.Info("data file rewritten", "reason", reason,
 		"bytes_before", before, "bytes", db.log.Size(), "took_ms", time.Since(began).Milliseconds())
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -294,64 +295,149 @@ func TestLargeCommit(t *testing.T) {
 	}
 }
 
-// TestRewriteWhenDoubled changes a row of 150 bytes again and again. The file is rewritten when it has
-// doubled.
-func TestRewriteWhenDoubled(t *testing.T) {
-	t.Parallel()
-	var log strings.Builder
-	o := testOptions()
-	o.minRewrite = 1 // byte
-	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	path := newFile(t)
-	db := openDB(t, path, o)
-	mustBatch(t, db, func(tx *Tx) error {
-		for n := range 100 {
-			tx.Put([]byte(row{id: fmt.Sprint("usr_", n)}.json()))
-		}
-		return nil
-	})
-	const message = "data file rewritten"
-	rewrites := func() int { return strings.Count(log.String(), message) }
-	if got := rewrites(); got != 1 {
-		t.Errorf("rewrites for 100 rows: got %d, want 1", got)
-	}
-	snapshot := db.Stats().Bytes
-	version := 0
-	grow := func() (size int64) { // commits a change, and returns the largest size before and after it
-		version++
-		before := db.Stats().Bytes
-		mustBatch(t, db, put(row{id: "usr_1", version: version}))
-		return max(before, db.Stats().Bytes)
-	}
-	largest := int64(0)
-	for rewrites() == 1 && version < 1000 {
-		largest = max(largest, grow())
-	}
-	if largest < 2*snapshot-200 || largest > 2*snapshot {
-		t.Errorf("size before the rewrite: got %d, want about twice %d", largest, snapshot)
-	}
+// rewriteTest is a database that logs and whose small files are rewritten, too.
+type rewriteTest struct {
+	*DB
+	path string
+	now  time.Time
+	log  strings.Builder
+}
 
-	// A rewrite that fails isn't tried again before the file has doubled again.
-	obstacle := path + ".tmp" // where the rewrite needs a file
+func newRewriteTest(t *testing.T, minStale int64) *rewriteTest {
+	r := &rewriteTest{path: newFile(t), now: time.Unix(0, 0)}
+	o := testOptions()
+	o.minStale = minStale
+	o.Now = func() time.Time { return r.now }
+	o.Logger = slog.New(slog.NewTextHandler(&r.log, nil))
+	r.DB = openDB(t, r.path, o)
+	return r
+}
+
+func (r *rewriteTest) rewrites() int { return strings.Count(r.log.String(), "data file rewritten") }
+
+// New rows cause no rewrite, even if some of them expire.
+func TestCreatesWithoutRewrite(t *testing.T) {
+	t.Parallel()
+	db := newRewriteTest(t, 200)
+	for n := range 1000 {
+		db.now = db.now.Add(time.Second)
+		mustBatch(t, db.DB, put(
+			row{id: fmt.Sprint("usr_", n), name: fmt.Sprint("one of two rows in a line, ", n)},
+			row{id: fmt.Sprint("tkt_", n), created: db.now.Unix()},
+		))
+	}
+	if got := db.rewrites(); got != 0 {
+		t.Errorf("rewrites for new rows: got %d, want 0:\n%s", got, &db.log)
+	}
+}
+
+// A file has at most twice the size of its snapshot, plus minStale and one line, whatever changes.
+func TestFileSize(t *testing.T) {
+	t.Parallel()
+	const minStale, line = 2000, 200 // bytes
+	db := newRewriteTest(t, minStale)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for n := range 1000 {
+		db.now = db.now.Add(time.Second)
+		id := fmt.Sprint("usr_", rnd.IntN(50))
+		mustBatch(t, db.DB, func(tx *Tx) error {
+			if rnd.IntN(3) == 0 {
+				tx.Delete(id)
+			} else {
+				tx.Put([]byte(row{id: id, version: n}.json()))
+			}
+			tx.Put([]byte(row{id: fmt.Sprint("tkt_", n), created: db.now.Unix()}.json()))
+			return nil
+		})
+		snapshot := int64(200) // of an empty file
+		db.View(func(tx *Tx) {
+			for r := range tx.All() {
+				snapshot += r.lineSize()
+			}
+		})
+		if got, most := db.Stats().Bytes, 2*snapshot+minStale+line; got > most {
+			t.Fatalf("size after %d commits: got %d, want at most %d", n, got, most)
+		}
+	}
+	if got := db.rewrites(); got < 5 {
+		t.Errorf("rewrites for 1000 changes: got %d, want more", got)
+	}
+	if want := `reason="at least half of it was stale"`; !strings.Contains(db.log.String(), want) {
+		t.Errorf("log: got no %s, want one:\n%s", want, &db.log)
+	}
+}
+
+// After a rewrite that failed, the next attempt waits until the file has grown by minStale.
+func TestFailedRewrite(t *testing.T) {
+	t.Parallel()
+	const minStale = 2000 // bytes
+	db := newRewriteTest(t, minStale)
+	obstacle := db.path + ".tmp" // where the rewrite needs a file
 	err := os.MkdirAll(filepath.Join(obstacle, "x"), 0o700)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log.Reset()
-	for db.Stats().Bytes < 3*snapshot {
-		grow()
+	version := 0
+	grow := func(size int64) {
+		for db.Stats().Bytes < size {
+			version++
+			mustBatch(t, db.DB, put(row{id: "usr_1", version: version}))
+		}
 	}
-	if got := strings.Count(log.String(), "data file not rewritten"); got != 1 {
-		t.Errorf("failed rewrites up to three times the size: got %d, want 1", got)
+	failed := func() int { return strings.Count(db.log.String(), "data file not rewritten") }
+	grow(minStale * 7 / 4)
+	if got := failed(); got != 1 {
+		t.Errorf("failed rewrites up to %d bytes: got %d, want 1", minStale*7/4, got)
 	}
-	db.Close()
+	grow(minStale * 10 / 4)
+	if got := failed(); got != 2 {
+		t.Errorf("failed rewrites up to %d bytes: got %d, want 2", minStale*10/4, got)
+	}
 	err = os.RemoveAll(obstacle)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db = openDB(t, path, o)
-	if got, want := find(db, "usr_1").JSON, (row{id: "usr_1", version: version}.json()); got != want {
+	for db.rewrites() == 0 && version < 1000 {
+		version++
+		mustBatch(t, db.DB, put(row{id: "usr_1", version: version}))
+	}
+	if got := db.Stats().Bytes; got > minStale {
+		t.Errorf("size after a rewrite: got %d, want at most %d", got, minStale)
+	}
+	if got, want := find(db.DB, "usr_1").JSON, (row{id: "usr_1", version: version}.json()); got != want {
 		t.Errorf("row after rewrites: got %s, want %s", got, want)
+	}
+}
+
+// A ticket a second arrives for ten minutes. The database holds those that have not expired, and so does a
+// rewritten file.
+func TestExpiredRowsAreDropped(t *testing.T) {
+	t.Parallel()
+	db := newRewriteTest(t, 1<<20)
+	most := 0
+	for n := range 600 {
+		db.now = db.now.Add(time.Second)
+		mustBatch(t, db.DB, put(row{id: fmt.Sprint("tkt_", n), created: db.now.Unix()}))
+		most = max(most, db.Stats().Rows["ticket"])
+	}
+	if want := int(ticketLifetime / time.Second); most != want {
+		t.Errorf("tickets in memory: got up to %d, want %d", most, want)
+	}
+	// Nothing arrives for a while, so nothing is dropped from memory. Then each new ticket replaces two.
+	db.now = db.now.Add(time.Hour)
+	seconds := db.now.Unix()
+	mustBatch(t, db.DB, put(row{id: "tkt_a", created: seconds}, row{id: "tkt_b", created: seconds}))
+	if got, want := db.Stats().Rows["ticket"], most-2; got != want {
+		t.Errorf("tickets after a pause: got %d, want %d", got, want)
+	}
+	db.commitMu.Lock()
+	err := db.rewrite(&db.view, "a test")
+	db.commitMu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(readFile(t, db.path), `{"ticket":`); got != 2 {
+		t.Errorf("tickets in a rewritten file: got %d, want 2", got)
 	}
 }
 
@@ -414,135 +500,5 @@ func TestTxChanges(t *testing.T) {
 			}
 		}
 		return nil
-	})
-}
-
-// TestIdempotencyLifetime finds rows by their idempotency keys before and after they are changed, deleted,
-// expired and read from the file.
-func TestIdempotencyLifetime(t *testing.T) {
-	t.Parallel()
-	start := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	now := start
-	o := testOptions()
-	o.Now = func() time.Time { return now }
-	path := newFile(t)
-	db := openDB(t, path, o)
-	mustBatch(t, db, put(row{id: "usr_1"}, row{id: "usr_2"}))
-	create := func(id, owner, key string) func() {
-		return func() {
-			mustBatch(t, db, func(tx *Tx) error {
-				tx.PutIdempotent([]byte(row{id: id, parent: owner}.json()), key, "digest of "+id)
-				return nil
-			})
-		}
-	}
-	remove := func(id string) func() {
-		return func() { mustBatch(t, db, func(tx *Tx) error { tx.Delete(id); return nil }) }
-	}
-	after := func(d time.Duration) func() { return func() { now = start.Add(d) } }
-	reopen := func() {
-		db.Close()
-		db = openDB(t, path, o)
-	}
-	rewrite := func() {
-		db.commitMu.Lock()
-		defer db.commitMu.Unlock()
-		err := db.rewrite(&db.view, "a test")
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	found := func() (all string) {
-		db.View(func(tx *Tx) {
-			for _, owner := range []string{"usr_1", "usr_2"} {
-				for _, key := range []string{"a", `"<b>"`} {
-					r, body := tx.FindIdempotent(owner, key)
-					if r != nil {
-						all += r.ID + " "
-						if body != "digest of "+r.ID {
-							t.Errorf("body of %s = %q", r.ID, body)
-						}
-					}
-				}
-			}
-		})
-		return all
-	}
-	steps := []struct {
-		name string
-		do   func()
-		want string
-	}{
-		{"create evt_1", create("evt_1", "usr_1", "a"), "evt_1 "},
-		{"create evt_2", create("evt_2", "usr_1", `"<b>"`), "evt_1 evt_2 "},
-		{"same key, other owner", create("evt_3", "usr_2", "a"), "evt_1 evt_2 evt_3 "},
-		{"open again", reopen, "evt_1 evt_2 evt_3 "},
-		{"change evt_1", func() { mustBatch(t, db, put(row{id: "evt_1", parent: "usr_1", version: 2})) },
-			"evt_1 evt_2 evt_3 "},
-		{"delete evt_2", remove("evt_2"), "evt_1 evt_3 "},
-		{"delete usr_2", remove("usr_2"), "evt_1 "},
-		{"open again, which rewrites", reopen, "evt_1 "},
-		{"an hour later", after(time.Hour), "evt_1 "},
-		{"create evt_4", create("evt_4", "usr_1", `"<b>"`), "evt_1 evt_4 "},
-		{"24 h after the first", after(24 * time.Hour), "evt_4 "},
-		{"create with an expired key", create("evt_5", "usr_1", "a"), "evt_5 evt_4 "},
-		{"change the row that had the key", func() {
-			mustBatch(t, db, put(row{id: "evt_1", parent: "usr_1", version: 3}))
-		}, "evt_5 evt_4 "},
-		{"delete the row that had the key", remove("evt_1"), "evt_5 evt_4 "},
-		{"open again, which rewrites", reopen, "evt_5 evt_4 "},
-		{"rewrite by a clock in 1970", func() {
-			now = time.Unix(0, 0)
-			rewrite()
-			now = start.Add(24 * time.Hour)
-		}, "evt_5 evt_4 "},
-		{"open again", reopen, "evt_5 evt_4 "},
-		{"25 h after the first", after(25 * time.Hour), "evt_5 "},
-		{"rewrite", rewrite, "evt_5 "},
-		{"open again", reopen, "evt_5 "},
-	}
-	for _, step := range steps {
-		step.do()
-		if got := found(); got != step.want {
-			t.Fatalf("%s: the keys lead to %q, want %q", step.name, got, step.want)
-		}
-	}
-	if got := strings.Count(readFile(t, path), idempotencySeparator); got != 1 {
-		t.Errorf("the file has %d idempotency keys, want 1: the others have expired", got)
-	}
-}
-
-// TestRollbackOfKeys lets a call fail that changed two rows with the same idempotency key, of which one has
-// expired. The key leads to the row that it led to before.
-func TestRollbackOfKeys(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	o := testOptions()
-	o.Now = func() time.Time { return now }
-	db := New(o)
-	create := func(id string) func(*Tx) error {
-		return func(tx *Tx) error {
-			tx.PutIdempotent([]byte(row{id: id, parent: "usr_1"}.json()), "key", "digest")
-			return nil
-		}
-	}
-	mustBatch(t, db, put(row{id: "usr_1"}))
-	mustBatch(t, db, create("evt_old"))
-	now = now.Add(idempotencyLifetime)
-	mustBatch(t, db, create("evt_new"))
-	db.lockAndCommit(newCalls(
-		func(tx *Tx) error {
-			tx.Delete("evt_new")
-			tx.Put([]byte(row{id: "evt_old", parent: "usr_1", version: 2}.json()))
-			create("evt_other")(tx)
-			return errTest
-		},
-		put(row{id: "usr_2"}),
-	))
-	db.View(func(tx *Tx) {
-		r, _ := tx.FindIdempotent("usr_1", "key")
-		if want := tx.Find("evt_new"); r != want {
-			t.Errorf("after a rollback, the key leads to %v, want %v", r, want)
-		}
 	})
 }

@@ -29,15 +29,17 @@
 //
 // # Rewrites
 //
-// A rewrite replaces the file with a snapshot. That removes stale records, which are deleted rows and old
-// versions. The file is rewritten
+// A rewrite replaces the file with a snapshot of all rows. That removes stale records: deletes, deleted rows,
+// old versions, and rows that their table doesn't want to keep. The file is rewritten
 //
 //   - if a commit doesn't fit into a line. If the rewrite fails, so does the commit.
-//   - when it has at least 64 MiB and twice its size after the last rewrite.
-//   - by [Open], if it has stale records.
-//   - by [Open], if it has an older format. If the rewrite fails, so does Open.
+//   - when stale records take at least 64 MiB and at least half of the file. If the rewrite fails, the
+//     database logs that, continues with the old file and tries again after another 64 MiB.
+//   - by [Open], if there are deletes or old versions, because this is how erased data leaves the file.
+//   - by [Open], if the file has an older format. If the rewrite fails, so does Open.
 //
-// If another rewrite fails, the database logs that and continues with the old file.
+// So new rows alone never cause a rewrite, and a file is at most twice as large as its snapshot would be,
+// plus 64 MiB and one line, unless a rewrite failed.
 package jsondb
 
 import (
@@ -63,7 +65,16 @@ type Table struct {
 	// which they are in the JSON. Unique keys must not look like IDs, and tables must not share any.
 	Scan func(s *Scanner, r *Row)
 
-	// Upgrade converts a row from an older format to the current one.
+	// Keep reports whether a row is still worth keeping. From the first time that it returns false, the
+	// database may drop the row at any time: from the file when it is loaded or rewritten, and from memory,
+	// oldest row first, when new rows of the table arrive. If Keep is nil, rows stay until they are deleted.
+	//
+	// A table with Keep has no parent, unique keys or status. A new version of its rows may have another
+	// creation time, because the database may have dropped the old version.
+	Keep func(tx *Tx, r *Row, now time.Time) bool
+
+	// Upgrade converts a row from an older format to the current one. The row may be followed by more text,
+	// which an older format had there.
 	Upgrade func(json string) (string, error)
 }
 
@@ -75,8 +86,12 @@ type Row struct {
 	UniqueKey string // or ""
 	Status    string // adds the row to another list of its parent; or ""
 	JSON      string // the row itself
+}
 
-	idempotency *idempotency // nil if the row was created without an idempotency key
+// lineSize returns the approximate size of the row's line in a snapshot.
+func (r *Row) lineSize() int64 {
+	const overhead = 48 // bytes of {"c":…,"n":…,"w":[{"event":…}]}
+	return int64(len(r.JSON)) + overhead
 }
 
 // A Position is a place in a list, whether or not a row is there.
@@ -89,23 +104,14 @@ func (p Position) compare(q Position) int {
 	return cmp.Or(p.Created.Compare(q.Created), strings.Compare(p.ID, q.ID))
 }
 
-// idempotency is the idempotency key that a row was created with.
-type idempotency struct {
-	Key  string    `json:"key"`
-	Body string    `json:"body"` // digest of the request body
-	At   time.Time `json:"at"`
-}
-
-const idempotencyLifetime = 24 * time.Hour // of idempotency keys
-
 // Options configure a [DB].
 type Options struct {
 	Tables  []Table          // parents before their children
 	Formats []string         // readable file formats, oldest first; the last one is written
-	Now     func() time.Time // clock for expiring idempotency keys; the system clock if nil
+	Now     func() time.Time // clock for Keep; the system clock if nil
 	Logger  *slog.Logger     // discards if nil
 
-	minRewrite int64 // bytes; defaultMinRewrite if 0
+	minStale int64 // bytes; defaultMinStale if 0
 }
 
 var (
@@ -124,12 +130,12 @@ var (
 
 // A DB is a database. It is safe for concurrent use.
 type DB struct {
-	tables     []Table
-	now        func() time.Time
-	logger     *slog.Logger
-	minRewrite int64
-	log        *commitlog.Log // nil in memory
-	view       Tx             // shared by all views, because it has no pending changes
+	tables   []Table
+	now      func() time.Time
+	logger   *slog.Logger
+	minStale int64
+	log      *commitlog.Log // nil in memory
+	view     Tx             // shared by all views, because it has no pending changes
 
 	queueMu sync.Mutex
 	queue   []*call // Batch calls for the next commit
@@ -141,20 +147,14 @@ type DB struct {
 	commitMu  sync.Mutex
 	closed    bool
 	records   []byte // commit records, without brackets
-	rewriteAt int64  // file size that triggers a rewrite
+	live      int64  // line size of all rows; the rest of the file is stale
+	retrySize int64  // after a failed rewrite: the file size at which it is tried again
 
 	// mu guards the committed rows. Only a commit, which also holds commitMu, locks it for writing.
-	mu sync.RWMutex
-	state
-	count map[*Table]int // number of rows
-}
-
-// state holds the committed rows or, in a transaction, the pending changes. In the pending maps, nil marks a
-// deleted row.
-type state struct {
-	index    map[string]*Row     // by ID and by unique key
-	lists    map[listKey][]*Row  // in order; pending lists have only new rows, unordered and without status
-	requests map[requestKey]*Row // by idempotency key
+	mu    sync.RWMutex
+	index map[string]*Row    // by ID and by unique key
+	lists map[listKey][]*Row // in order
+	count map[*Table]int     // number of rows
 }
 
 // listKey names a list: the rows of a parent that have a status, or all its rows if the status is empty.
@@ -164,22 +164,16 @@ type listKey struct {
 	status string
 }
 
-// requestKey names a request by its idempotency key and its sender.
-type requestKey struct{ owner, key string }
-
-func newState() state {
-	return state{index: map[string]*Row{}, lists: map[listKey][]*Row{}, requests: map[requestKey]*Row{}}
-}
-
 // New returns an empty database in memory.
 func New(o Options) *DB {
 	db := &DB{
-		tables:     slices.Clone(o.Tables),
-		now:        o.Now,
-		logger:     cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		minRewrite: cmp.Or(o.minRewrite, defaultMinRewrite),
-		state:      newState(),
-		count:      map[*Table]int{},
+		tables:   slices.Clone(o.Tables),
+		now:      o.Now,
+		logger:   cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		minStale: cmp.Or(o.minStale, defaultMinStale),
+		index:    map[string]*Row{},
+		lists:    map[listKey][]*Row{},
+		count:    map[*Table]int{},
 	}
 	if db.now == nil {
 		db.now = time.Now

@@ -13,7 +13,11 @@ import (
 	"time"
 )
 
-// testTables are three tables, each the parent of the next. The key of a row is its name.
+// ticketLifetime is the time for which testTables keep tickets.
+const ticketLifetime = 100 * time.Second
+
+// testTables are three tables, each the parent of the next, and tickets, which expire. The key of a row is
+// its name.
 func testTables() []Table {
 	upgrade := func(json string) (string, error) { return json, nil }
 	scan := func(s *Scanner, r *Row) {
@@ -28,6 +32,14 @@ func testTables() []Table {
 		{Name: "user", Prefix: "usr", Scan: scan, Upgrade: upgrade},
 		{Name: "event", Prefix: "evt", Parent: "usr", Scan: scan, Upgrade: upgrade},
 		{Name: "guest", Prefix: "gst", Parent: "evt", Scan: scan, Upgrade: upgrade},
+		{
+			Name:   "ticket",
+			Prefix: "tkt",
+			Scan:   func(s *Scanner, r *Row) { r.Created = s.Time("created_at") },
+			Keep: func(_ *Tx, r *Row, now time.Time) bool {
+				return now.Sub(r.Created) < ticketLifetime
+			},
+		},
 	}
 }
 
@@ -110,17 +122,38 @@ func dump(db *DB) string {
 	return string(b)
 }
 
-// model is a database in the simplest form: its rows by ID, and the rows that have an idempotency key.
+// model is a database in the simplest form: its rows by ID, of which some may be gone, because they expired.
 type model struct {
-	rows map[string]row
-	keys map[string]string // from owner and key to the ID of a row
+	rows    map[string]row
+	expired map[string]bool
 }
 
-func (m model) clone() model { return model{maps.Clone(m.rows), maps.Clone(m.keys)} }
+func (m model) clone() model { return model{maps.Clone(m.rows), maps.Clone(m.expired)} }
+
+// expire marks the tickets that have expired. If the clock is set back, they still may be gone.
+func (m model) expire(now time.Time) {
+	for id, r := range m.rows {
+		if isTicket(id) && now.Sub(time.Unix(r.created, 0)) >= ticketLifetime {
+			m.expired[id] = true
+		}
+	}
+}
+
+func isTicket(id string) bool { return strings.HasPrefix(id, "tkt_") }
+
+// present returns the rows without the expired ones that are gone.
+func (m model) present(tx *Tx) model {
+	present := model{map[string]row{}, m.expired}
+	for id, r := range m.rows {
+		if !m.expired[id] || tx.Find(id) != nil {
+			present.rows[id] = r
+		}
+	}
+	return present
+}
 
 func (m model) delete(id string) {
 	delete(m.rows, id)
-	maps.DeleteFunc(m.keys, func(_, keyed string) bool { return keyed == id })
 	for child, r := range m.rows {
 		if r.parent == id {
 			m.delete(child)
@@ -152,19 +185,26 @@ func (m model) list(parent, prefix, status string, before *Position) []string {
 }
 
 // change makes one random change in a transaction and in the model.
-func (m model) change(rnd *rand.Rand, tx *Tx, version int) {
+func (m model) change(rnd *rand.Rand, tx *Tx, version int, now time.Time) {
 	r := row{created: int64(rnd.IntN(50)), version: version}
-	switch rnd.IntN(12) {
+	switch rnd.IntN(14) {
 	case 0:
 		r.id = fmt.Sprint("usr_", rnd.IntN(5))
 	case 1:
-		id := fmt.Sprintf("%s_%d", []string{"usr", "evt", "gst"}[rnd.IntN(3)], rnd.IntN(30))
+		id := fmt.Sprintf("%s_%d", []string{"usr", "evt", "gst", "tkt"}[rnd.IntN(4)], rnd.IntN(30))
 		tx.Delete(id)
 		m.delete(id)
 		return
 	case 2, 3, 4:
 		r.id = fmt.Sprint("gst_", rnd.IntN(60))
 		r.parent = fmt.Sprint("evt_", rnd.IntN(30))
+	case 5, 6: // also replaces tickets, with another creation time
+		r.id = fmt.Sprint("tkt_", rnd.IntN(60))
+		r.created = now.Unix() - int64(rnd.IntN(3))
+		delete(m.expired, r.id)
+		tx.Put([]byte(r.json()))
+		m.rows[r.id] = r
+		return
 	default:
 		r.id = fmt.Sprint("evt_", rnd.IntN(30))
 		r.parent = fmt.Sprint("usr_", rnd.IntN(5))
@@ -174,28 +214,19 @@ func (m model) change(rnd *rand.Rand, tx *Tx, version int) {
 	}
 	old, exists := m.rows[r.id]
 	_, parentExists := m.rows[r.parent]
-	switch {
-	case exists:
+	if exists {
 		r.parent, r.created = old.parent, old.created
-		tx.Put([]byte(r.json()))
-	case r.parent != "" && !parentExists:
+	} else if r.parent != "" && !parentExists {
 		return
-	case rnd.IntN(2) == 0:
-		tx.Put([]byte(r.json()))
-	default:
-		key := fmt.Sprintf("<%d\">", rnd.IntN(10))
-		if m.keys[r.parent+" "+key] != "" {
-			return
-		}
-		tx.PutIdempotent([]byte(r.json()), key, "digest")
-		m.keys[r.parent+" "+key] = r.id
 	}
+	tx.Put([]byte(r.json()))
 	m.rows[r.id] = r
 }
 
 // check compares all that a transaction can read with the model.
 func (m model) check(t *testing.T, rnd *rand.Rand, tx *Tx) {
 	t.Helper()
+	m = m.present(tx)
 	for id, want := range m.rows {
 		for _, key := range []string{id, want.name} {
 			if key == "" {
@@ -210,16 +241,7 @@ func (m model) check(t *testing.T, rnd *rand.Rand, tx *Tx) {
 		}
 	}
 	m.checkPages(t, tx, "", "usr", nil, 2)
-	owners := slices.Collect(maps.Keys(m.rows))
-	for _, owner := range append(owners, "") {
-		for n := range 10 {
-			key := fmt.Sprintf("<%d\">", n)
-			got, _ := tx.FindIdempotent(owner, key)
-			if want := tx.Find(m.keys[owner+" "+key]); got != want {
-				t.Errorf("FindIdempotent(%q, %q): got %v, want %v", owner, key, text(got), text(want))
-			}
-		}
-	}
+	m.checkPages(t, tx, "", "tkt", nil, 5)
 	seen := map[string]bool{"": true} // users have no parent
 	for r := range tx.All() {
 		if seen[r.ID] {
@@ -238,7 +260,11 @@ func (m model) check(t *testing.T, rnd *rand.Rand, tx *Tx) {
 // checkPages compares the pages of a list after a position with the model: of all rows, and of each status.
 func (m model) checkPages(t *testing.T, tx *Tx, parent, prefix string, after *Position, limit int) {
 	t.Helper()
-	for _, status := range []string{"", "draft", "published", "unknown"} {
+	statuses := []string{"", "draft", "published", "unknown"}
+	if prefix == "tkt" {
+		statuses = statuses[:1]
+	}
+	for _, status := range statuses {
 		want := m.list(parent, prefix, status, after)
 		var got []string
 		for next := after; len(got) <= len(want); { // a page that repeats a row ends the loop
@@ -273,7 +299,8 @@ var errTest = errors.New("refused by the test")
 
 // TestModel makes random changes, a few or hundreds of them in one commit of several calls, of which some
 // fail or panic. It compares the database with the model inside each transaction, after each commit and, on a
-// file, after opening it again. A list that was begun before a commit is read to its end after it.
+// file, after opening it again. A list that was begun before a commit is read to its end after it. The clock
+// goes forward, and now and then it is set forward or back.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(40)
@@ -290,15 +317,24 @@ func TestModel(t *testing.T) {
 
 func testModel(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	db := New(testOptions())
+	now := time.Unix(10_000, 0)
+	o := testOptions()
+	o.Now = func() time.Time { return now }
+	o.minStale = 5000 // bytes
+	db := New(o)
 	path := ""
 	if seed%4 == 0 {
 		path = newFile(t)
-		db = openDB(t, path, testOptions())
+		db = openDB(t, path, o)
 	}
-	m := model{map[string]row{}, map[string]string{}}
+	m := model{map[string]row{}, map[string]bool{}}
 	version := 0
 	for round := range 40 {
+		now = now.Add(time.Duration(rnd.IntN(40)) * time.Second)
+		if rnd.IntN(8) == 0 {
+			now = now.Add(time.Duration(rnd.IntN(2000)-1000) * time.Second)
+		}
+		m.expire(now)
 		var begun []begunList
 		db.View(func(tx *Tx) {
 			for _, id := range slices.Sorted(maps.Keys(m.rows)) {
@@ -320,7 +356,7 @@ func testModel(t *testing.T, seed uint64) {
 				tried := m.clone()
 				for range changes {
 					version++
-					tried.change(rnd, tx, version)
+					tried.change(rnd, tx, version, now)
 				}
 				tried.check(t, rnd, tx)
 				switch end {
@@ -344,7 +380,7 @@ func testModel(t *testing.T, seed uint64) {
 		m.checkStats(t, db)
 		if path != "" && round%5 == 4 {
 			db.Close()
-			db = openDB(t, path, testOptions())
+			db = openDB(t, path, o)
 			db.View(func(tx *Tx) { m.check(t, rnd, tx) })
 			m.checkStats(t, db)
 		}
@@ -356,28 +392,36 @@ func testModel(t *testing.T, seed uint64) {
 
 func (m model) checkStats(t *testing.T, db *DB) {
 	t.Helper()
-	want := map[string]int{"user": 0, "event": 0, "guest": 0}
-	keys := len(m.rows)
+	want := map[string]int{"user": 0, "event": 0, "guest": 0, "ticket": 0}
+	keys := 0
 	lists := map[listKey]bool{}
-	for id, r := range m.rows {
-		table := db.table(id)
-		want[table.Name]++
-		if r.name != "" {
+	live := int64(0)
+	db.View(func(tx *Tx) {
+		for id, r := range m.present(tx).rows {
+			table := db.table(id)
+			want[table.Name]++
 			keys++
+			live += tx.Find(id).lineSize()
+			lists[listKey{r.parent, table, ""}] = true
+			if isTicket(id) {
+				continue
+			}
+			lists[listKey{r.parent, table, r.status()}] = true
+			if r.name != "" {
+				keys++
+			}
 		}
-		lists[listKey{r.parent, table, ""}] = true
-		lists[listKey{r.parent, table, r.status()}] = true
-	}
+	})
 	if got := db.Stats().Rows; !maps.Equal(got, want) {
 		t.Errorf("Stats().Rows: got %v, want %v", got, want)
 	}
 	if len(db.index) != keys {
 		t.Errorf("IDs and unique keys in the index: got %d, want %d", len(db.index), keys)
 	}
-	if len(db.requests) != len(m.keys) {
-		t.Errorf("idempotency keys: got %d, want %d", len(db.requests), len(m.keys))
-	}
 	if len(db.lists) != len(lists) {
 		t.Errorf("lists: got %d, want %d", len(db.lists), len(lists))
+	}
+	if db.live != live {
+		t.Errorf("bytes of all rows: got %d, want %d", db.live, live)
 	}
 }

@@ -5,12 +5,13 @@ import (
 	"maps"
 	"os"
 	"strings"
+	"time"
 
 	"example.com/events/internal/commitlog"
 )
 
 // Open opens or creates a data file and locks it until [DB.Close]. It rewrites a file that has an older
-// format or stale records. If the error wraps [ErrLocked], [ErrDamaged] or [ErrFormat], the file is
+// format, deletes or old versions. If the error wraps [ErrLocked], [ErrDamaged] or [ErrFormat], the file is
 // unchanged.
 func Open(path string, o Options) (*DB, error) {
 	l := newLoader(path, o)
@@ -21,7 +22,6 @@ func Open(path string, o Options) (*DB, error) {
 	}
 	db.log = log
 	l.finish()
-	db.rewriteAt = db.nextRewrite()
 	switch {
 	case l.olderFormat:
 		err = db.rewrite(&db.view, "it had an older format")
@@ -30,7 +30,7 @@ func Open(path string, o Options) (*DB, error) {
 			return nil, err
 		}
 	case l.stale:
-		db.rewriteAt = 0 // compact rewrites the file
+		db.rewriteStale("it held deletes or old versions")
 	}
 	db.compact()
 	return db, nil
@@ -63,27 +63,32 @@ const (
 	rowBlock  = 128      // rows
 )
 
-// loader loads records into an empty database, as pending changes.
-//
-// Rows share blocks of memory, which speeds up loading. A block stays in memory as long as one of its rows.
+// loader loads records into an empty database.
 type loader struct {
 	db          *DB
-	tx          *Tx
+	now         time.Time
 	format      string // current format
 	olderFormat bool   // the file has an older one
-	stale       bool   // the file has stale records, so pending lists may hold old versions
-	texts       strings.Builder
-	rows        []Row
+	stale       bool   // the file has deletes or old versions, and until finish, lists may have old versions
+
+	// Rows share blocks of memory, which speeds up loading. A block stays in memory as long as one of its rows,
+	// so rows of tables with Keep don't share blocks with others.
+	kept, permanent block
+}
+
+// block is the memory of some rows.
+type block struct {
+	texts strings.Builder
+	rows  []Row
 }
 
 func newLoader(path string, o Options) *loader {
 	db := New(o)
-	tx := db.begin()
 	info, err := os.Stat(path)
 	if err == nil { // preallocate the index
-		tx.pending.index = make(map[string]*Row, min(info.Size()/bytesPerKey, maxKeys))
+		db.index = make(map[string]*Row, min(info.Size()/bytesPerKey, maxKeys))
 	}
-	return &loader{db: db, tx: tx, format: o.Formats[len(o.Formats)-1]}
+	return &loader{db: db, now: db.now(), format: o.Formats[len(o.Formats)-1]}
 }
 
 // replay loads one commit.
@@ -92,69 +97,117 @@ func (l *loader) replay(c commitlog.Commit) error {
 	for rest := c.Records; len(rest) > 0; {
 		var record []byte
 		record, rest = cutRecord(rest)
-		err := l.apply(record)
+		name, text := splitRecord(record)
+		var err error
+		if string(name) == "delete" {
+			err = l.delete(text)
+		} else {
+			err = l.put(name, text)
+		}
 		if err != nil {
 			return err
 		}
 	}
-	for _, c := range l.tx.changes {
-		l.stale = l.stale || c.old != nil
-	}
-	l.tx.changes = l.tx.changes[:0]
 	return nil
 }
 
-func (l *loader) apply(record []byte) error {
-	name, text, key := splitRecord(record)
-	if string(name) == "delete" {
-		return l.delete(text)
+// put loads a row. A later version replaces an earlier one, even if the later one isn't worth keeping.
+func (l *loader) put(name, text []byte) error {
+	table := l.db.tableNamed(name)
+	if table == nil {
+		return errRecord
 	}
-	row := l.keepText(text)
 	if l.olderFormat {
-		var err error
-		row, err = l.upgrade(string(name), row)
+		upgraded, err := table.Upgrade(string(text))
 		if err != nil {
 			return err
 		}
+		text = []byte(upgraded)
 	}
-	r := l.newRow()
-	r.JSON = row
+	b := &l.permanent
+	if table.Keep != nil {
+		b = &l.kept
+	}
+	r := b.add(text)
 	err := l.db.scan(r)
 	if err != nil {
 		return err
 	}
-	if r.Table.Name != string(name) {
+	if r.Table != table {
 		return errRecord
 	}
-	if len(key) > 0 {
-		err = json.Unmarshal(key, &r.idempotency)
-		if err != nil {
-			return errRecord
+	if table.Keep != nil && !table.Keep(&l.db.view, r, l.now) {
+		b.removeLast()
+		if len(l.db.lists[r.listKey()]) > 0 { // usually, expired rows come first
+			l.remove(r.ID)
+		}
+		return nil
+	}
+	old := l.db.index[r.ID]
+	err = l.db.view.checkConflict(old, r)
+	if err != nil {
+		return err
+	}
+	l.db.reindex(old, r)
+	if old == nil {
+		key := r.listKey()
+		l.db.lists[key] = append(l.db.lists[key], r)
+	} else {
+		l.stale = true
+	}
+	return nil
+}
+
+func (db *DB) tableNamed(name []byte) *Table {
+	for i := range db.tables {
+		if db.tables[i].Name == string(name) {
+			return &db.tables[i]
 		}
 	}
-	_, err = l.tx.put(r)
-	return err
+	return nil
 }
 
-// keepText copies a text into the current block.
-func (l *loader) keepText(text []byte) string {
-	start := l.texts.Len()
-	if start+len(text) > l.texts.Cap() {
-		l.texts.Reset()
-		l.texts.Grow(max(textBlock, len(text)))
+// add adds a row with a copy of its text.
+func (b *block) add(text []byte) *Row {
+	start := b.texts.Len()
+	if start+len(text) > b.texts.Cap() {
+		b.texts.Reset()
+		b.texts.Grow(max(textBlock, len(text)))
 		start = 0
 	}
-	l.texts.Write(text)
-	return l.texts.String()[start:]
+	b.texts.Write(text)
+	if len(b.rows) == cap(b.rows) {
+		b.rows = make([]Row, 0, rowBlock)
+	}
+	b.rows = append(b.rows, Row{JSON: b.texts.String()[start:]})
+	return &b.rows[len(b.rows)-1]
 }
 
-// newRow returns an empty row in the current block.
-func (l *loader) newRow() *Row {
-	if len(l.rows) == cap(l.rows) {
-		l.rows = make([]Row, 0, rowBlock)
+// removeLast removes the row that was added last. If a block has no rows in the end, its texts are free.
+func (b *block) removeLast() { b.rows = b.rows[:len(b.rows)-1] }
+
+// remove removes the row with an ID and everything below it. It does nothing if there is no such row.
+func (l *loader) remove(id string) {
+	r := l.db.index[id]
+	if r == nil {
+		return
 	}
-	l.rows = append(l.rows, Row{})
-	return &l.rows[len(l.rows)-1]
+	l.stale = true
+	l.db.reindex(r, nil)
+	for i := range l.db.tables {
+		table := &l.db.tables[i]
+		if table.Parent != r.Table.Prefix {
+			continue
+		}
+		key := listKey{parent: r.ID, table: table}
+		for _, child := range l.db.lists[key] {
+			current := l.db.index[child.ID]
+			if current != nil && current.Parent == r.ID {
+				l.remove(current.ID)
+			}
+		}
+		delete(l.db.lists, key)
+	}
 }
 
 // delete loads the content {"guest":"gst_9"} of a delete record.
@@ -169,61 +222,46 @@ func (l *loader) delete(text []byte) error {
 		if t == nil || t.Name != name {
 			return errRecord
 		}
-		l.tx.Delete(id)
+		l.remove(id)
 	}
 	l.stale = true // even if there was no such row
 	return nil
 }
 
-// upgrade converts a row of an older format to the current one.
-func (l *loader) upgrade(name, json string) (string, error) {
-	for i := range l.db.tables {
-		if l.db.tables[i].Name == name {
-			return l.db.tables[i].Upgrade(json)
-		}
-	}
-	return "", errRecord
-}
-
-// finish moves the loaded rows into the database.
+// finish puts the lists in order, after the last commit.
 func (l *loader) finish() {
 	db := l.db
-	s := &l.tx.pending
-	for key, rows := range s.lists {
+	byStatus := map[listKey][]*Row{}
+	for key, rows := range db.lists {
 		if l.stale {
-			current := l.tx.appendCurrent(rows[:0], key, rows)
-			clear(rows[len(current):])
-			rows = current
+			rows = l.current(key, rows)
 		}
 		rows = sortRows(rows)
-		s.setList(key, rows)
+		db.setList(key, rows)
 		db.count[key.table] += len(rows)
+		statuses := map[string][]*Row{}
+		for _, r := range rows {
+			db.live += r.lineSize()
+			if r.Status != "" {
+				statuses[r.Status] = append(statuses[r.Status], r)
+			}
+		}
+		for status, rows := range statuses {
+			byStatus[listKey{key.parent, key.table, status}] = rows
+		}
 	}
-	if l.stale {
-		maps.DeleteFunc(s.index, func(_ string, r *Row) bool { return r == nil })
-		maps.DeleteFunc(s.requests, func(_ requestKey, r *Row) bool { return r == nil })
-	}
-	s.addStatusLists()
-	db.state = *s
+	maps.Copy(db.lists, byStatus)
 }
 
-// addStatusLists adds the lists by status to the lists of all rows.
-func (s *state) addStatusLists() {
-	added := map[listKey][]*Row{}
-	for key, all := range s.lists {
-		var lists map[string][]*Row // by status
-		for _, r := range all {
-			if r.Status == "" {
-				continue
-			}
-			if lists == nil {
-				lists = map[string][]*Row{}
-			}
-			lists[r.Status] = append(lists[r.Status], r)
-		}
-		for status, rows := range lists {
-			added[listKey{key.parent, key.table, status}] = rows
+// current replaces old versions in a list, and removes rows that have left it.
+func (l *loader) current(key listKey, rows []*Row) []*Row {
+	current := rows[:0]
+	for _, r := range rows {
+		r = l.db.index[r.ID]
+		if r != nil && r.listKey() == key {
+			current = append(current, r)
 		}
 	}
-	maps.Copy(s.lists, added)
+	clear(rows[len(current):])
+	return current
 }

@@ -93,15 +93,55 @@ func TestOpenWithoutRewrite(t *testing.T) {
 	}
 }
 
+// Expired rows don't make a file stale, and aren't loaded. Of the versions of a row, the last one counts,
+// whatever their creation times are.
+func TestOpenExpired(t *testing.T) {
+	t.Parallel()
+	const now = 1000 // seconds
+	ticket := func(created int64, version int) string {
+		return `{"ticket":` + row{id: "tkt_1", created: created, version: version}.json() + `}`
+	}
+	for _, tt := range []struct {
+		name    string
+		commits []string
+		version int // that is loaded; 0 if none
+		stale   bool
+	}{
+		{"fresh", []string{ticket(now, 1)}, 1, false},
+		{"from the future", []string{ticket(now+1000, 1)}, 1, false},
+		{"expired", []string{ticket(0, 1)}, 0, false},
+		{"used again after it expired", []string{ticket(0, 1), ticket(now, 2)}, 2, false},
+		{"used again after the clock was set back", []string{ticket(now+1000, 1), ticket(now, 2)}, 2, true},
+		{"expired after the clock was set forward", []string{ticket(now+1000, 1), ticket(0, 2)}, 0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			path := newFile(t)
+			writeRecords(t, path, tt.commits...)
+			before := readFile(t, path)
+			o := testOptions()
+			o.Now = func() time.Time { return time.Unix(now, 0) }
+			db := openDB(t, path, o)
+			want := ""
+			if tt.version > 0 {
+				want = row{id: "tkt_1", created: find(db, "tkt_1").Created.Unix(), version: tt.version}.json()
+			}
+			if got := text(find(db, "tkt_1")); got != want {
+				t.Errorf("Find: got %s, want %s", got, want)
+			}
+			db.Close()
+			if got := readFile(t, path) != before; got != tt.stale {
+				t.Errorf("the file was rewritten: got %t, want %t", got, tt.stale)
+			}
+		})
+	}
+}
+
 func TestOlderFormat(t *testing.T) {
 	t.Parallel()
 	path := newFile(t)
 	db := openDB(t, path, testOptions())
-	mustBatch(t, db, func(tx *Tx) error {
-		tx.Put([]byte(row{id: "usr_1", name: "Ada"}.json()))
-		tx.PutIdempotent([]byte(row{id: "evt_1", parent: "usr_1"}.json()), "key", "digest")
-		return nil
-	})
+	mustBatch(t, db, put(row{id: "usr_1", name: "Ada"}, row{id: "evt_1", parent: "usr_1"}))
 	db.Close()
 
 	later := testOptions()
@@ -117,10 +157,6 @@ func TestOlderFormat(t *testing.T) {
 		db.View(func(tx *Tx) {
 			for r := range tx.All() {
 				got += r.JSON + "\n"
-			}
-			_, body := tx.FindIdempotent("usr_1", "key")
-			if body != "digest" {
-				t.Errorf("%s: Idempotent returns body %q, want digest", name, body)
 			}
 		})
 		if got != want {
@@ -184,7 +220,7 @@ func TestDamagedRecords(t *testing.T) {
 		{"row of another table", `{"event":` + row{id: "usr_2"}.json() + `}`, "not in the form"},
 		{"field missing", `{"user":{"id":"usr_2"}}`, "not in the form"},
 		{"time", strings.Replace(user, "1970-01-01", "1970-13-01", 1), "not in the form"},
-		{"idempotency key", strings.TrimSuffix(event, "}") + `,"idempotency":{"key":7}}`, "not in the form"},
+		{"more than a row", strings.TrimSuffix(event, "}") + `,"idempotency":7}`, "not in the form"},
 		{"delete of another table", `{"delete":{"event":"usr_1"}}`, "not in the form"},
 		{"unknown parent", `{"event":` + row{id: "evt_2", parent: "usr_9"}.json() + `}`, "doesn't exist"},
 		{"key taken", `{"user":` + row{id: "usr_2", name: "Ada"}.json() + `}`, "unique key"},
@@ -282,17 +318,13 @@ func checkRecords(t *testing.T, note string) {
 	for i := range 3 {
 		json := fmt.Sprintf(`{"id":"usr_%d","name":%s,"created_at":"2027-01-01T09:00:00Z","note":%s}`,
 			i, plain, plain)
-		if i == 1 {
-			tx.PutIdempotent([]byte(json), note, note)
-		} else {
-			tx.Put([]byte(json))
-		}
+		tx.Put([]byte(json))
 		want = append(want, json)
 	}
 	tx.Delete("usr_2")
 	var records []byte
 	for _, c := range tx.changes {
-		records = db.appendChange(records, c)
+		records = appendChange(records, c)
 	}
 	l := newLoader("", o)
 	err = l.replay(commitlog.Commit{Format: "events/1", Records: records})
@@ -311,13 +343,6 @@ func checkRecords(t *testing.T, note string) {
 			t.Errorf("Value = %q, want %q", got, decoded)
 		}
 	}
-	keyed := find(l.db, "usr_1")
-	if keyed.idempotency == nil {
-		t.Fatalf("the idempotency key of %s is missing", keyed.JSON)
-	}
-	if got, want := keyed.idempotency.Body, keyed.Value("note"); got != want {
-		t.Errorf("the idempotency key of %s has body %q, want %q", keyed.JSON, got, want)
-	}
 	if find(l.db, "usr_2") != nil {
 		t.Error("the deleted row was found")
 	}
@@ -332,7 +357,7 @@ func unquote(t *testing.T, quoted []byte, s *string) {
 }
 
 var trickyTexts = []string{
-	"", `"`, `\`, `\"`, `}},{"event":{"id":"evt_1"`, `}},{"`, `},"idempotency":{"key":"x"`,
+	"", `"`, `\`, `\"`, `}},{"event":{"id":"evt_1"`, `}},{"`,
 	`","created_at":"`,
 	`"name":null`, `{"id":"usr_1"`, "line\nfeed", "nul\x00", "<&>\u2028", `\\"}},{"e`, "null", "ends with \\",
 }

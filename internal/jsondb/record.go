@@ -14,23 +14,19 @@ import (
 // The data file has a record for each change, in one of these forms:
 //
 //	{"event":{"id":"evt_1","host_id":"usr_1",…}}
-//	{"event":{…},"idempotency":{"key":…,"body":…,"at":…}}
 //	{"delete":{"guest":"gst_9"}}
 //
-// Parsing a million rows as JSON would take too long, so records are split at separators instead. That is
-// safe, because checksums show that this program wrote them in exactly this form, and because each separator
-// contains an unescaped quote before a letter. In valid JSON, a quote inside a string is escaped, and a quote
-// that ends a string is followed by , : ] or } and never by a letter. So no string contains a separator or a
-// part of one. For example, the title }},{"event is written as "}},{\"event", which doesn't contain the
-// separator }},{"e.
-const (
-	recordSeparator      = `}},{"` // before a lower-case letter
-	idempotencySeparator = `,"idempotency":`
-)
+// Parsing a million rows as JSON would take too long, so records are split at a separator instead. That is
+// safe, because checksums show that this program wrote them in exactly this form, and because the separator
+// ends with an unescaped quote before a letter. In valid JSON, a quote inside a string is escaped, and a
+// quote that ends a string is followed by , : ] or } and never by a letter. So no string contains the
+// separator or the end of one. For example, the title }},{"event is written as "}},{\"event", which doesn't
+// contain the separator }},{"e.
+const recordSeparator = `}},{"` // before a lower-case letter
 
 var errRecord = errors.New("a record is not in the form that this program writes")
 
-// appendRecord appends the row as a record without its idempotency key: {"event":{…}}.
+// appendRecord appends the row as a record: {"event":{…}}.
 func (r *Row) appendRecord(b []byte) []byte {
 	b = append(b, `{"`...)
 	b = append(b, r.Table.Name...)
@@ -54,23 +50,8 @@ func WriteRecords(w io.Writer, rows []*Row) error {
 	return out.Flush() // also returns earlier errors
 }
 
-// appendRow appends a row as a record for the data file.
-func (db *DB) appendRow(b []byte, r *Row) []byte {
-	b = r.appendRecord(b)
-	if !db.unexpired(r.idempotency) {
-		return b
-	}
-	key, err := json.Marshal(r.idempotency)
-	if err != nil {
-		panic(err) // its time is out of range
-	}
-	b = append(b[:len(b)-1], idempotencySeparator...)
-	b = append(b, key...)
-	return append(b, '}')
-}
-
 // appendChange appends a change as a record, with a comma before it unless it is the first.
-func (db *DB) appendChange(b []byte, c change) []byte {
+func appendChange(b []byte, c change) []byte {
 	if c.cascaded {
 		return b
 	}
@@ -80,7 +61,7 @@ func (db *DB) appendChange(b []byte, c change) []byte {
 	if c.new == nil {
 		return fmt.Appendf(b, `{"delete":{"%s":"%s"}}`, c.old.Table.Name, c.old.ID)
 	}
-	return db.appendRow(b, c.new)
+	return c.new.appendRecord(b)
 }
 
 // cutRecord splits records after the first one.
@@ -99,16 +80,11 @@ func cutRecord(records []byte) (record, rest []byte) {
 	}
 }
 
-// splitRecord splits a record into its table name, its row and its idempotency key, which may be empty.
-func splitRecord(record []byte) (name, row, key []byte) {
-	name, text, _ := bytes.Cut(bytes.TrimPrefix(record, []byte(`{"`)), []byte(`":`))
-	text = bytes.TrimSuffix(text, []byte("}"))
-	// Search from the brace, because bytes.Index is slow if the first byte is frequent.
-	row, key, found := bytes.Cut(text, []byte("}"+idempotencySeparator))
-	if found {
-		row = text[:len(row)+1] // with its own brace
-	}
-	return name, row, key
+// splitRecord splits a record into its name and the text behind it, which is a row or the content of a
+// delete.
+func splitRecord(record []byte) (name, text []byte) {
+	name, text, _ = bytes.Cut(bytes.TrimPrefix(record, []byte(`{"`)), []byte(`":`))
+	return name, bytes.TrimSuffix(text, []byte("}"))
 }
 
 // scan parses the JSON of a row.

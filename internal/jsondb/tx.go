@@ -1,7 +1,6 @@
 package jsondb
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -11,9 +10,15 @@ import (
 // Use a Tx only until your function returns and, if it writes, from one goroutine.
 type Tx struct {
 	db        *DB
-	pending   state    // changes of this call and of earlier calls in the same commit
-	changes   []change // the same changes, in order
+	pending   pending
+	changes   []change // the pending changes, in order
 	savepoint int      // number of changes before this call
+}
+
+// pending holds the changes of a call and of earlier calls in the same commit.
+type pending struct {
+	index map[string]*Row    // by ID and by unique key; nil if a row or its key is gone
+	added map[listKey][]*Row // new rows by their list without status, in the order in which they were put
 }
 
 type change struct {
@@ -21,9 +26,9 @@ type change struct {
 	cascaded bool // the row was deleted with its parent
 }
 
-func (db *DB) begin() *Tx {
-	return &Tx{db: db, pending: newState()}
-}
+func (db *DB) begin() *Tx { return &Tx{db: db, pending: newPending()} }
+
+func newPending() pending { return pending{map[string]*Row{}, map[listKey][]*Row{}} }
 
 // Find returns the row with this ID or unique key, or nil if there is none.
 func (tx *Tx) Find(key string) *Row {
@@ -43,30 +48,6 @@ func (tx *Tx) Get(prefix, id string) *Row {
 	return r
 }
 
-// FindIdempotent returns the row that an owner created with an idempotency key in the last 24 hours, and the
-// digest of that request's body. It returns nil if there is no such row.
-func (tx *Tx) FindIdempotent(owner, key string) (r *Row, body string) {
-	r = tx.findRequest(requestKey{owner, key})
-	if r == nil || !tx.db.unexpired(r.idempotency) {
-		return nil, ""
-	}
-	return r, r.idempotency.Body
-}
-
-func (tx *Tx) findRequest(key requestKey) *Row {
-	r, changed := tx.pending.requests[key]
-	if changed {
-		return r
-	}
-	return tx.db.requests[key]
-}
-
-// unexpired reports whether an idempotency key has not expired. A key from the future is valid, because the
-// clock may have been set back.
-func (db *DB) unexpired(k *idempotency) bool {
-	return k != nil && db.now().Sub(k.At) < idempotencyLifetime
-}
-
 // NumChanges returns how many rows this transaction has changed so far. Rows that were deleted with
 // their parents count, too.
 func (tx *Tx) NumChanges() int { return len(tx.changes) - tx.savepoint }
@@ -74,41 +55,22 @@ func (tx *Tx) NumChanges() int { return len(tx.changes) - tx.savepoint }
 // Put inserts or replaces a row and returns it. If the row exists with the same JSON, Put does nothing. Put
 // copies json. It panics if json isn't a row, if its parent doesn't exist, if another row has its unique key,
 // or if its parent or creation time would change.
-func (tx *Tx) Put(json []byte) *Row { return tx.mustPut(json, nil) }
-
-// PutIdempotent is like Put for a new row, and remembers its idempotency key and the digest of the request
-// body for [Tx.FindIdempotent].
-func (tx *Tx) PutIdempotent(json []byte, key, body string) *Row {
-	return tx.mustPut(json, &idempotency{Key: key, Body: body, At: tx.db.now()})
-}
-
-func (tx *Tx) mustPut(json []byte, k *idempotency) *Row {
-	r := &Row{JSON: string(json), idempotency: k}
+func (tx *Tx) Put(json []byte) *Row {
+	r := &Row{JSON: string(json)}
 	err := tx.db.scan(r)
-	if err == nil {
-		r, err = tx.put(r)
-	}
 	if err != nil {
 		panic(err)
 	}
-	return r
-}
-
-// put inserts or replaces a row. It returns an error if the row conflicts with another one.
-func (tx *Tx) put(r *Row) (*Row, error) {
 	old := tx.Find(r.ID)
-	err := tx.checkConflict(old, r)
+	err = tx.checkConflict(old, r)
 	if err != nil {
-		return nil, err
+		panic(err)
 	}
-	if old != nil {
-		if old.JSON == r.JSON {
-			return old, nil
-		}
-		r.idempotency = old.idempotency
+	if old != nil && old.JSON == r.JSON {
+		return old
 	}
 	tx.change(change{old: old, new: r})
-	return r, nil
+	return r
 }
 
 // checkConflict returns an error if r can't be stored. old is the row with its ID, or nil.
@@ -128,7 +90,7 @@ func (tx *Tx) checkConflict(old, r *Row) error {
 	if old.ID != r.ID {
 		return fmt.Errorf("%.80s is the unique key of %.80s", r.ID, old.ID)
 	}
-	if old.Parent != r.Parent || !old.Created.Equal(r.Created) {
+	if r.Table.Keep == nil && (old.Parent != r.Parent || !old.Created.Equal(r.Created)) {
 		return fmt.Errorf("%.80s has another parent or created_at than before", r.ID)
 	}
 	return nil
@@ -136,37 +98,24 @@ func (tx *Tx) checkConflict(old, r *Row) error {
 
 // change adds a pending change.
 func (tx *Tx) change(c change) {
-	tx.reindex(c.old, c.new)
-	r := cmp.Or(c.new, c.old)
-	if c.old == nil {
-		key := r.listKey()
-		tx.pending.lists[key] = append(tx.pending.lists[key], r)
-	}
-	if r.idempotency != nil {
-		key := requestKey{r.Parent, r.idempotency.Key}
-		// A newer row may own the key since it expired. Only a new row takes it from others.
-		if c.old == nil || c.old == tx.findRequest(key) {
-			tx.pending.requests[key] = c.new
+	index := tx.pending.index
+	if c.old != nil {
+		index[c.old.ID] = nil
+		if c.old.UniqueKey != "" {
+			index[c.old.UniqueKey] = nil
 		}
+	}
+	if c.new != nil {
+		index[c.new.ID] = c.new
+		if c.new.UniqueKey != "" {
+			index[c.new.UniqueKey] = c.new
+		}
+	}
+	if c.old == nil {
+		key := c.new.listKey()
+		tx.pending.added[key] = append(tx.pending.added[key], c.new)
 	}
 	tx.changes = append(tx.changes, c)
-}
-
-// reindex moves an ID and a unique key from one version of a row to another. Each version may be nil.
-func (tx *Tx) reindex(from, to *Row) {
-	index := tx.pending.index
-	if from != nil {
-		index[from.ID] = nil
-		if from.UniqueKey != "" {
-			index[from.UniqueKey] = nil
-		}
-	}
-	if to != nil {
-		index[to.ID] = to
-		if to.UniqueKey != "" {
-			index[to.UniqueKey] = to
-		}
-	}
 }
 
 // listKey returns the key of the list that has all rows of the parent.
@@ -190,7 +139,7 @@ func (tx *Tx) rollback() {
 		return
 	}
 	kept := tx.changes[:tx.savepoint]
-	tx.pending, tx.changes = newState(), nil
+	tx.pending, tx.changes = newPending(), nil
 	for _, c := range kept {
 		tx.change(c)
 	}
@@ -212,7 +161,7 @@ func (tx *Tx) rows(key listKey) []*Row {
 	all := listKey{parent: key.parent, table: key.table}
 	var rows []*Row
 	rows = tx.appendCurrent(rows, key, tx.db.lists[all])
-	rows = tx.appendCurrent(rows, key, tx.pending.lists[all])
+	rows = tx.appendCurrent(rows, key, tx.pending.added[all])
 	return sortRows(rows)
 }
 
