@@ -1,7 +1,7 @@
 // Package jsondb is a small transactional database of JSON objects. It keeps all rows in memory and writes
 // every commit to a data file before anyone can read it.
 //
-//	db, err := jsondb.Open("events.json", jsondb.Options{Tables: tables, Formats: []string{"events/1"}})
+//	db, err := jsondb.Open("events.json", jsondb.Options{Tables: tables, Formats: []string{"events/2"}})
 //	…
 //	err = db.Batch(func(tx *jsondb.Tx) error {
 //		tx.Put([]byte(`{"id":"usr_1","name":"Ada","created_at":"2027-01-01T09:00:00Z"}`))
