@@ -267,8 +267,8 @@ var tables = []jsondb.Table{
 // revoked is the row status of revoked keys.
 const revoked = "revoked"
 
-// formats are the readable data file formats, oldest first. In events/1, a row may be followed by the
-// idempotency key of the request that created it.
+// formats are the readable data file formats, oldest first. In events/1, an event may be followed by the
+// idempotency key that it was created with, and upgrading drops the key.
 var formats = []string{"events/1", "events/2"}
 
 // upgrade converts a row from an older format, and leaves out the text behind it. New fields get their zero
@@ -369,32 +369,29 @@ func (s *Store) addEvent(operation, host string, body []byte, idempotencyKey str
 	checkTimes(&e, p)
 	problems := p.All()
 	e.HostID = host
-	req := request{
-		ID:          requestID(host, idempotencyKey),
-		Fingerprint: fingerprint(operation, body),
+	var req request
+	if idempotencyKey != "" {
+		req.ID = requestID(host, idempotencyKey)
+		req.Fingerprint = fingerprint(operation, body)
 	}
 	err = s.db.Batch(func(tx *jsondb.Tx) error {
 		// Check the idempotency key before the problems: even an invalid body differs from the first one.
-		if idempotencyKey != "" {
-			var fingerprint string
-			event, fingerprint = s.findRequest(tx, req.ID, host)
-			if event != nil && fingerprint != req.Fingerprint {
-				return errIdempotencyMismatch
-			}
-			if event != nil {
-				replayed = true
-				return nil
-			}
-		}
-		if problems != nil {
+		var first string
+		event, first = s.findRequest(tx, req.ID, host)
+		switch {
+		case event != nil && first != req.Fingerprint:
+			return errIdempotencyMismatch
+		case event != nil:
+			replayed = true
+			return nil
+		case problems != nil:
 			return &RecordError{Problems: problems}
-		}
-		if tx.Get("usr", host) == nil {
+		case tx.Get("usr", host) == nil:
 			return errUserDeleted
 		}
 		s.completeEvent(tx, &e)
 		event = tx.Put(strict.Encode(&e))
-		if idempotencyKey != "" {
+		if req.ID != "" {
 			req.CreatedAt, req.Result = s.now(), e.ID
 			tx.Put(strict.Encode(&req))
 		}

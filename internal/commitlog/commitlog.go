@@ -1,7 +1,8 @@
 // Package commitlog stores commits of JSON records in one append-only file. Each commit is stored whole or
 // not at all. It is durable as soon as [Log.Append] returns. A closed file is a valid JSON array.
 //
-// Each commit is one line, written by one write and one sync. The package doesn't look into records.
+// Each commit is one line. Append writes it with one write and one sync. The package doesn't look into
+// records.
 //
 //	[
 //	{"c":"8hex","n":41,"format":"events/2","salt":"16hex","snap":44}
@@ -14,12 +15,12 @@
 // The line after the opening bracket is the header; all others are commits. The fields always have this order
 // and no spaces:
 //
-//   - c is the checksum, a CRC-32C over the 16 salt characters and the line from "n": to its last brace. The
-//     header's checksum leaves out the salt.
+//   - c is the checksum, a CRC-32C over the 16 characters of the salt, followed by the line from "n": to its
+//     last brace, inclusive. Only the header's checksum doesn't begin with the salt.
 //   - n is the commit number. It increases by one per line. The header has a number, too.
 //   - format names the record format.
 //   - salt is random and changes with each rewrite. So stale blocks, which the disk may still hold from
-//     before the rewrite, never have a valid checksum.
+//     before the rewrite, have no valid checksum.
 //   - snap is the number of the empty commit that ends the snapshot. The snapshot is the content of the last
 //     rewrite. It was durable before the file got its name, so a crash never tears it.
 //   - w holds the records. No record contains {"c":", the beginning of a line: JSON escapes quotes inside
@@ -36,10 +37,10 @@
 // write starts after them.
 //
 // If a write fails, for example on a full disk, Append undoes it: it restores the closing bracket, truncates
-// the file and syncs it. Later commits may succeed. If that fails too, or if a sync fails, nobody knows which
-// bytes are on disk, and repeating the sync could succeed without them. Then the log is broken: it writes
-// nothing until the file is opened again. The log also breaks if its path leads to another file, or if the
-// file's length has changed, because new commits would be lost.
+// the file and syncs it. Later commits may succeed. If the undo fails too, or if a sync fails, nobody knows
+// which bytes are on disk, and another sync could succeed although they are lost. Then the log is broken: it
+// writes nothing until the file is opened again. The log also breaks if its path leads to another file, or if
+// the file's length has changed, because new commits would be lost.
 //
 // [Log.Rewrite] writes a snapshot to FILE.tmp, syncs it, renames it to FILE and syncs the directory. A new
 // file is created in the same way, but never replaces one that has appeared in the meantime.
@@ -53,15 +54,15 @@
 //
 //   - The rest is the closing bracket: the log was closed, or its process was killed between two writes.
 //   - The rest can be a torn write, which is a part of one commit that was never acknowledged. Open saves it
-//     as FILE.torn-TIME and truncates the file. It fails if it can't save the rest, because damage to the
-//     last commit looks the same after a kill.
+//     as FILE.torn-TIME and truncates the file. It fails if it can't save the rest, because after a kill, the
+//     rest may also be an acknowledged commit that was damaged later.
 //   - Anything else is damage, such as a wrong byte with valid commits behind it. Crashes don't leave it;
 //     hardware, bugs and editors do. Open returns [ErrDamaged] and changes nothing.
 //
 // Valid lines may be in the page cache only, if the process was killed before a sync or if the sync failed.
-// So Open copies everything after the snapshot onto itself, which marks it as unwritten again, and syncs the
-// file. It also deletes FILE.tmp and syncs the directory, because a rename may not be durable yet. A crash
-// during recovery leaves one of the same cases. Open decides all this before it changes anything.
+// So Open copies everything after the snapshot onto itself, so that the next sync writes it again, and syncs
+// the file. It also deletes FILE.tmp and syncs the directory, because a rename may not be durable yet. A
+// crash during recovery leaves one of the same cases. Open decides all this before it changes anything.
 //
 // The tests simulate a disk that loses power. It keeps or loses each block of 512 or 4,096 bytes that was
 // written since the last sync. They assume that a disk keeps what it reports as flushed and doesn't corrupt
@@ -72,7 +73,7 @@
 // # Files
 //
 //	FILE            the commits
-//	FILE.lock       locked by the process that has FILE open, whose ID it contains; never deleted
+//	FILE.lock       locked by the process that has FILE open, and contains its process ID; never deleted
 //	FILE.tmp        an unfinished rewrite
 //	FILE.torn-TIME  a torn write; never deleted
 //
@@ -94,7 +95,7 @@ const (
 	// MaxCommit is the maximum size of a commit's records in bytes.
 	MaxCommit = 4 << 20
 
-	// maxTornWrite is the maximum size in bytes of the rest that one write can leave. A line and the closing
+	// maxTornWrite is the maximum size in bytes that an interrupted write can leave. A line and the closing
 	// bracket add less than 100 bytes to the records, and a file system may round the file length up to a
 	// whole block, usually of 4 KiB.
 	maxTornWrite = MaxCommit + 8<<10

@@ -18,9 +18,9 @@ const (
 	// a fraction of a second, so fewer don't matter.
 	defaultMinStale = 64 << 20
 
-	// maxDropped is the maximum number of rows that leave memory for each new one in their table. With two,
-	// rows leave faster than they arrive, and no commit has to remove many.
-	maxDropped = 2
+	// maxDropped is the maximum number of rows that each change removes from memory because they aren't worth
+	// keeping. With more than one, they leave faster than they arrive; with few, no commit takes long.
+	maxDropped = 4
 )
 
 // call is a Batch or Update call.
@@ -163,7 +163,6 @@ func (db *DB) publish(tx *Tx) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	edits := map[listKey]*listEdit{}
-	added := map[*Table]int{} // rows of tables with Keep
 	for _, c := range tx.changes {
 		id := cmp.Or(c.new, c.old).ID
 		before, after := db.index[id], tx.pending.index[id]
@@ -172,15 +171,14 @@ func (db *DB) publish(tx *Tx) {
 		}
 		db.replace(before, after)
 		db.relist(edits, before, after)
-		if before == nil && after.Table.Keep != nil {
-			added[after.Table]++
-		}
 	}
 	for key, edit := range edits {
 		db.setList(key, edit.apply(db.lists[key]))
 	}
-	for table, n := range added {
-		db.drop(table, maxDropped*n)
+	for i := range db.tables {
+		if db.tables[i].Keep != nil {
+			db.drop(&db.tables[i], maxDropped*len(tx.changes))
+		}
 	}
 }
 
@@ -197,7 +195,7 @@ func (db *DB) replace(before, after *Row) {
 	}
 }
 
-// reindex sets each index entry of a row once. Either version may be nil.
+// reindex replaces a row in the index. Either version may be nil.
 func (db *DB) reindex(before, after *Row) {
 	if before != nil && after == nil {
 		delete(db.index, before.ID)
@@ -228,9 +226,8 @@ func (db *DB) drop(table *Table, n int) {
 	db.setList(key, rows[dropped:])
 }
 
-// relist replaces a row in its lists. Either version may be nil. Usual changes are made immediately: a new
-// version takes the place of the old one, and a new row goes to the end. relist adds all other changes to
-// edits.
+// relist replaces a row in its lists. Either version may be nil. It makes the usual changes immediately: a
+// new version takes the place of the old one, and a new row goes to the end. It leaves all others to edits.
 func (db *DB) relist(edits map[listKey]*listEdit, before, after *Row) {
 	edit := func(key listKey) *listEdit {
 		if edits[key] == nil {
@@ -297,7 +294,7 @@ func (db *DB) setList(key listKey, rows []*Row) {
 
 // compact rewrites the file if enough of it is stale. If the rewrite fails, the old file stays in use.
 func (db *DB) compact() {
-	if db.log == nil {
+	if db.log == nil || db.closed {
 		return
 	}
 	stale := db.log.Size() - db.live
@@ -323,7 +320,7 @@ func (db *DB) rewriteStale(reason string) {
 func (db *DB) rewrite(tx *Tx, reason string) error {
 	began := time.Now()
 	before := db.log.Size()
-	var rows []*Row // the snapshot begins with their number
+	var rows []*Row // a list, because the header depends on their number
 	now := db.now()
 	for r := range tx.All() {
 		if r.Table.Keep == nil || r.Table.Keep(tx, r, now) {

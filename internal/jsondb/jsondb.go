@@ -29,17 +29,19 @@
 //
 // # Rewrites
 //
-// A rewrite replaces the file with a snapshot of all rows. That removes stale records: deletes, deleted rows,
-// old versions, and rows that their table doesn't want to keep. The file is rewritten
+// A rewrite replaces the file with a snapshot, which has one record for each row. That removes stale records:
+// deletes, deleted rows, old versions, and rows that their table no longer wants to keep. The file is
+// rewritten
 //
 //   - if a commit doesn't fit into a line. If the rewrite fails, so does the commit.
 //   - when stale records take at least 64 MiB and at least half of the file. If the rewrite fails, the
 //     database logs that, continues with the old file and tries again after another 64 MiB.
-//   - by [Open], if there are deletes or old versions, because this is how erased data leaves the file.
+//   - by [Open], if the file has deletes or old versions, because this is how erased data leaves it.
 //   - by [Open], if the file has an older format. If the rewrite fails, so does Open.
 //
-// So new rows alone never cause a rewrite, and a file is at most twice as large as its snapshot would be,
-// plus 64 MiB and one line, unless a rewrite failed.
+// So adding rows causes no rewrite as long as they stay and their commit fits into a line. And unless a
+// rewrite failed, the file is at most twice as large as a snapshot of the rows in memory, plus 64 MiB and one
+// line.
 package jsondb
 
 import (
@@ -57,7 +59,7 @@ import (
 
 // A Table describes one kind of row.
 type Table struct {
-	Name   string // in records: "event" in {"event":{…}}
+	Name   string // in records: "event" in {"event":{…}}; lower-case letters, but not "delete"
 	Prefix string // ID prefix, before the underscore: "evt" in evt_1
 	Parent string // prefix of the parent table; "" if rows have no parent
 
@@ -65,12 +67,15 @@ type Table struct {
 	// which they are in the JSON. Unique keys must not look like IDs, and tables must not share any.
 	Scan func(s *Scanner, r *Row)
 
-	// Keep reports whether a row is still worth keeping. From the first time that it returns false, the
-	// database may drop the row at any time: from the file when it is loaded or rewritten, and from memory,
-	// oldest row first, when new rows of the table arrive. If Keep is nil, rows stay until they are deleted.
+	// Keep reports whether a row is still worth keeping. If it is nil, rows stay until they are deleted.
 	//
-	// A table with Keep has no parent, unique keys or status. A new version of its rows may have another
-	// creation time, because the database may have dropped the old version.
+	// As soon as Keep has returned false for a row, the row may disappear, or not: Open doesn't load it, a
+	// rewrite leaves it out of the file, and each commit removes some of the oldest ones from memory. If Keep
+	// returns true again, because the clock was set back, a row may even reappear. So call Keep again
+	// whenever you find a row.
+	//
+	// A table with Keep has no parent, unique keys or status. A new version of a row may have another
+	// creation time, because the old one may have disappeared. Keep must only call Find and Get.
 	Keep func(tx *Tx, r *Row, now time.Time) bool
 
 	// Upgrade converts a row from an older format to the current one. The row may be followed by more text,
@@ -106,7 +111,7 @@ func (p Position) compare(q Position) int {
 
 // Options configure a [DB].
 type Options struct {
-	Tables  []Table          // parents before their children
+	Tables  []Table          // parents before their children, and before tables whose Keep looks them up
 	Formats []string         // readable file formats, oldest first; the last one is written
 	Now     func() time.Time // clock for Keep; the system clock if nil
 	Logger  *slog.Logger     // discards if nil
@@ -182,8 +187,8 @@ func New(o Options) *DB {
 	return db
 }
 
-// View calls f with a transaction that reads the committed rows. Commits wait until f returns, so f must not
-// call methods of db.
+// View calls f with a transaction that reads the committed rows. A commit can't publish until f returns, so f
+// must not call methods of db.
 func (db *DB) View(f func(*Tx)) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -206,7 +211,7 @@ func (db *DB) Err() error {
 	return db.log.Err()
 }
 
-// Close waits for the current commit and closes the data file. Later calls return [ErrClosed]. Views still
+// Close waits for the current commit and closes the data file. Later writes return [ErrClosed]. Views still
 // work.
 func (db *DB) Close() error {
 	db.commitMu.Lock()
@@ -277,7 +282,7 @@ func (db *DB) Batch(f func(*Tx) error) error {
 	return c.err
 }
 
-// Update is like [DB.Batch], but its changes have a commit of their own, which may have any size.
+// Update is like [DB.Batch], but its changes have a commit of their own, with any number of rows.
 func (db *DB) Update(f func(*Tx) error) error {
 	c := &call{f: f, done: make(chan struct{})}
 	db.lockAndCommit([]*call{c})

@@ -69,11 +69,11 @@ type loader struct {
 	now         time.Time
 	format      string // current format
 	olderFormat bool   // the file has an older one
-	stale       bool   // the file has deletes or old versions, and until finish, lists may have old versions
+	stale       bool   // the file has deletes or old versions; until finish, so may the lists
 
-	// Rows share blocks of memory, which speeds up loading. A block stays in memory as long as one of its rows,
-	// so rows of tables with Keep don't share blocks with others.
-	kept, permanent block
+	// Rows share blocks of memory, which speeds up loading. A block stays in memory as long as one of its
+	// rows, so rows of tables with Keep don't share blocks with others.
+	expiring, permanent block
 }
 
 // block is the memory of some rows.
@@ -111,7 +111,7 @@ func (l *loader) replay(c commitlog.Commit) error {
 	return nil
 }
 
-// put loads a row. A later version replaces an earlier one, even if the later one isn't worth keeping.
+// put loads a row in place of an earlier version. If the row isn't worth keeping, it only removes that.
 func (l *loader) put(name, text []byte) error {
 	table := l.db.tableNamed(name)
 	if table == nil {
@@ -126,7 +126,7 @@ func (l *loader) put(name, text []byte) error {
 	}
 	b := &l.permanent
 	if table.Keep != nil {
-		b = &l.kept
+		b = &l.expiring
 	}
 	r := b.add(text)
 	err := l.db.scan(r)
@@ -138,7 +138,7 @@ func (l *loader) put(name, text []byte) error {
 	}
 	if table.Keep != nil && !table.Keep(&l.db.view, r, l.now) {
 		b.removeLast()
-		if len(l.db.lists[r.listKey()]) > 0 { // usually, expired rows come first
+		if len(l.db.lists[r.listKey()]) > 0 { // usually not, because old rows come first
 			l.remove(r.ID)
 		}
 		return nil
@@ -183,7 +183,8 @@ func (b *block) add(text []byte) *Row {
 	return &b.rows[len(b.rows)-1]
 }
 
-// removeLast removes the row that was added last. If a block has no rows in the end, its texts are free.
+// removeLast removes the row that was added last. Its text stays in memory only as long as the block has
+// rows.
 func (b *block) removeLast() { b.rows = b.rows[:len(b.rows)-1] }
 
 // remove removes the row with an ID and everything below it. It does nothing if there is no such row.

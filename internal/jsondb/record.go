@@ -11,9 +11,11 @@ import (
 	"time"
 )
 
-// The data file has a record for each change, in one of these forms:
+// The data file has a record for each change, except that a row which is deleted with its parent has none.
+// Records have one of these forms:
 //
 //	{"event":{"id":"evt_1","host_id":"usr_1",…}}
+//	{"event":{"id":"evt_1","host_id":"usr_1",…},"idempotency":{…}}    only in format events/1
 //	{"delete":{"guest":"gst_9"}}
 //
 // Parsing a million rows as JSON would take too long, so records are split at a separator instead. That is
