@@ -85,7 +85,6 @@ func TestNewEventStatus(t *testing.T) {
 		"":          "published",
 		"published": "published",
 		"draft":     "draft",
-		"publisehd": "draft", // a typing mistake publishes nothing
 	} {
 		s := apitest.New(t, apitest.Memory, &events.Config{NewEventStatus: configured})
 		got := apitest.Decode[events.Event](t, s.Create(newEvent)).Status

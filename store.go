@@ -298,8 +298,7 @@ type Config struct {
 	// repaired or rewritten. It never receives keys or request bodies. If nil, nothing is logged.
 	Logger *slog.Logger
 
-	// NewEventStatus is the status of new events, published or draft. If empty, it is published. Other values
-	// mean draft.
+	// NewEventStatus is the status of new events, published or draft. If empty, it is published.
 	NewEventStatus string
 }
 
@@ -314,18 +313,27 @@ type Store struct {
 	lastCreated time.Time
 }
 
-// NewStore creates an empty store in memory. A nil cfg is the zero [Config].
+// NewStore creates an empty store in memory. A nil cfg is the zero [Config]. NewStore panics if cfg has an
+// invalid NewEventStatus.
 func NewStore(cfg *Config) *Store {
 	s := newStore(cfg)
+	err := s.checkConfig()
+	if err != nil {
+		panic(err)
+	}
 	s.db = jsondb.New(s.options())
 	return s
 }
 
 // Open opens or creates the data file at path. It locks the file until [Store.Close]. A file of an older
-// format is upgraded. A nil cfg is the zero [Config]. If the error wraps [ErrInUse], [ErrDamaged] or
-// [ErrFormat], the file is unchanged.
+// format is upgraded. A nil cfg is the zero [Config]. If cfg has an invalid NewEventStatus, or if the error
+// wraps [ErrInUse], [ErrDamaged] or [ErrFormat], the file is unchanged.
 func Open(path string, cfg *Config) (*Store, error) {
 	s := newStore(cfg)
+	err := s.checkConfig()
+	if err != nil {
+		return nil, err
+	}
 	db, err := jsondb.Open(path, s.options())
 	if err != nil {
 		return nil, err
@@ -338,13 +346,18 @@ func newStore(cfg *Config) *Store {
 	s := &Store{cfg: *cmp.Or(cfg, &Config{})}
 	s.cfg.Logger = cmp.Or(s.cfg.Logger, slog.New(slog.DiscardHandler))
 	s.cfg.NewEventStatus = cmp.Or(s.cfg.NewEventStatus, "published")
-	if s.cfg.NewEventStatus != "published" { // a typo must not publish anything
-		s.cfg.NewEventStatus = "draft"
-	}
 	if s.cfg.NewID == nil {
 		s.cfg.NewID = randomID
 	}
 	return s
+}
+
+func (s *Store) checkConfig() error {
+	status := s.cfg.NewEventStatus
+	if status == "published" || status == "draft" {
+		return nil
+	}
+	return fmt.Errorf("events: Config.NewEventStatus must be published, draft or empty, not %q", status)
 }
 
 func (s *Store) options() jsondb.Options {

@@ -547,6 +547,28 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
+// A typing mistake publishes nothing.
+func TestNewEventStatusRefused(t *testing.T) {
+	t.Parallel()
+	cfg := &events.Config{NewEventStatus: "publisehd"}
+	const want = `Config.NewEventStatus must be published, draft or empty, not "publisehd"`
+	path := filepath.Join(t.TempDir(), "events.json")
+	_, err := events.Open(path, cfg)
+	if !strings.Contains(fmt.Sprint(err), want) {
+		t.Errorf("Open: got %v, want %s", err, want)
+	}
+	_, err = os.Stat(path)
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Stat after Open: got %v, want no file", err)
+	}
+	defer func() {
+		if got := fmt.Sprint(recover()); !strings.Contains(got, want) {
+			t.Errorf("NewStore: got panic %s, want %s", got, want)
+		}
+	}()
+	events.NewStore(cfg)
+}
+
 // A store that is closed can be read, and refuses changes.
 func TestClose(t *testing.T) {
 	t.Parallel()
