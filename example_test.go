@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"time"
 
 	"example.com/events"
@@ -67,7 +68,7 @@ func ExampleOpen() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(len(store.Records()), "records")
+		fmt.Println(len(slices.Collect(store.Records())), "records")
 		err = store.Apply(events.Record{User: &events.User{Name: "Ada Lovelace", Email: "ada@example.com"}})
 		if err != nil {
 			fmt.Println(err)
@@ -90,7 +91,7 @@ func ExampleStore_ApplyJSON() {
 	fmt.Println(err)
 	err = store.ApplyJSON([]byte(`[{"event":{"id":"evt_1","status":"published"}}]`))
 	fmt.Println(err)
-	for _, r := range store.Records() {
+	for r := range store.Records() {
 		if r.Event != nil {
 			fmt.Println(r.Event.Title, r.Event.Status)
 		}

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
@@ -803,18 +802,37 @@ func (r Record) value() strict.Value {
 	return v
 }
 
-// Records returns all records: each user with its keys and events, and each event with its guests. Applying
+// Records yields all records: each user with its keys and events, and each event with its guests. Applying
 // them to an empty store copies this one. Keys have a digest instead of a secret.
-func (s *Store) Records() []Record {
-	rows, _ := s.rows("")
-	var all bytes.Buffer
-	jsondb.WriteRecords(&all, rows)
-	var records []Record
-	err := json.Unmarshal(all.Bytes(), &records)
-	if err != nil {
-		panic(err) // it was just encoded
+//
+// Each loop sees the records as they were when it started, so it may change the store.
+func (s *Store) Records() iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		rows, _ := s.rows("")
+		for _, row := range rows {
+			if !yield(decodeRecord(row)) {
+				return
+			}
+		}
 	}
-	return records
+}
+
+func decodeRecord(row *jsondb.Row) (r Record) {
+	switch row.Table.Name {
+	case "user":
+		r.User = &User{}
+		decode(row, r.User)
+	case "key":
+		r.Key = &Key{}
+		decode(row, r.Key)
+	case "event":
+		r.Event = &Event{}
+		decode(row, r.Event)
+	case "guest":
+		r.Guest = &Guest{}
+		decode(row, r.Guest)
+	}
+	return r
 }
 
 // rows returns a user's row and everything below it, parents before their children, or all rows if userID is

@@ -119,7 +119,7 @@ func ExampleSeed() {
 	srv := eventstest.New(t, eventstest.Seed(events.Record{Event: &events.Event{
 		HostID: "usr_owner", Title: "Seeded", StartAt: start, EndAt: start.Add(time.Hour), Status: "draft"}}))
 	createLaunch(srv.Client(), srv.URL, srv.Key)
-	for _, r := range srv.Store.Records() {
+	for r := range srv.Store.Records() {
 		if r.Event != nil {
 			fmt.Println(r.Event.ID, r.Event.Title, r.Event.Status)
 		}

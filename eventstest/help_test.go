@@ -57,7 +57,7 @@ func sendWith(c *http.Client, srv *eventstest.Server, operation string, headers 
 
 // countEvents returns the number of events in the store.
 func countEvents(srv *eventstest.Server) (n int) {
-	for _, r := range srv.Store.Records() {
+	for r := range srv.Store.Records() {
 		if r.Event != nil {
 			n++
 		}

@@ -182,7 +182,7 @@ func checkAttempts(t *testing.T, srv *eventstest.Server, operation string, waits
 func checkEvents(t *testing.T, srv *eventstest.Server, want int) {
 	t.Helper()
 	got := 0
-	for _, record := range srv.Store.Records() {
+	for record := range srv.Store.Records() {
 		if record.Event != nil {
 			got++
 		}
