@@ -91,17 +91,14 @@ func ExampleStore_ApplyJSON() {
 	fmt.Println(err)
 	err = store.ApplyJSON([]byte(`[{"event":{"id":"evt_1","status":"published"}}]`))
 	fmt.Println(err)
-	for r := range store.Records() {
-		if r.Event != nil {
-			fmt.Println(r.Event.Title, r.Event.Status)
-		}
-	}
+	r, err := store.Get("evt_1")
+	fmt.Println(r.Event.Title, r.Event.Status, err)
 	err = store.ApplyJSON([]byte(`[{"guest":{"event_id":"evt_2","name":"Grace Hopper"}}]`))
 	fmt.Println(err)
 	// Output:
 	// <nil>
 	// <nil>
-	// Engines published
+	// Engines published <nil>
 	// record 1: guest: event_id "evt_2" is not known
 }
 

@@ -120,7 +120,7 @@ func (e *RecordError) Error() string {
 }
 
 var (
-	// ErrNotFound is returned if no user or key has the given ID.
+	// ErrNotFound is returned if no record has the given ID.
 	ErrNotFound = errors.New("not found")
 	// ErrInUse is returned by [Open] if the data file is open, in this process or another.
 	ErrInUse = jsondb.ErrLocked
@@ -800,6 +800,22 @@ func (r Record) value() strict.Value {
 	add("guest", guestSchema, r.Guest)
 	add("delete", refSchema, r.Delete)
 	return v
+}
+
+// Get returns the user, key, event or guest with an ID. If there is none, the error wraps [ErrNotFound].
+func (s *Store) Get(id string) (Record, error) {
+	var r Record
+	s.db.View(func(tx *jsondb.Tx) {
+		row := tx.Find(id)
+		if row != nil && row.ID == id { // not an email or a slug
+			r = decodeRecord(row)
+		}
+	})
+	if r == (Record{}) {
+		return r, fmt.Errorf("%w: no user, key, event or guest has the ID %q; Records lists them all",
+			ErrNotFound, id)
+	}
+	return r, nil
 }
 
 // Records yields all records: each user with its keys and events, and each event with its guests. Applying

@@ -265,6 +265,18 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// Only an ID finds a record: no email, slug or other unique key does.
+func TestGetRefuses(t *testing.T) {
+	t.Parallel()
+	s := apitest.New(t, apitest.Memory, nil)
+	for _, id := range []string{"", "usr_none", "one", "email:ada@example.com", "key:" + digestOfAda} {
+		r, err := s.Store.Get(id)
+		if !errors.Is(err, events.ErrNotFound) {
+			t.Errorf("Get(%q): got %s, %v, want ErrNotFound", id, asJSON(r), err)
+		}
+	}
+}
+
 // A loop over the records may change the store.
 func TestRecordsInLoop(t *testing.T) {
 	t.Parallel()
@@ -295,20 +307,19 @@ func TestGuestDefaults(t *testing.T) {
 				"registered_at":"2026-01-01T00:00:00Z"}}]`)
 		check := func(id, status, registered string) {
 			t.Helper()
-			for r := range s.Store.Records() {
-				if r.Guest == nil || r.Guest.ID != id {
-					continue
-				}
-				if r.Guest.Status != status {
-					t.Errorf("%s: status: got %s, want %s", id, r.Guest.Status, status)
-				}
-				want := registered
-				if registered == "created_at" {
-					want = asJSON(r.Guest.CreatedAt)
-				}
-				if got := asJSON(r.Guest.RegisteredAt); got != want {
-					t.Errorf("%s: registered_at: got %s, want %s", id, got, want)
-				}
+			r, err := s.Store.Get(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Guest.Status != status {
+				t.Errorf("%s: status: got %s, want %s", id, r.Guest.Status, status)
+			}
+			want := registered
+			if registered == "created_at" {
+				want = asJSON(r.Guest.CreatedAt)
+			}
+			if got := asJSON(r.Guest.RegisteredAt); got != want {
+				t.Errorf("%s: registered_at: got %s, want %s", id, got, want)
 			}
 		}
 		check("gst_a", "pending", "created_at")
