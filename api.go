@@ -11,7 +11,7 @@
 // With an API key, a client can read its owner's profile, create and list events, and list their guests.
 // openapi.json describes all requests and responses.
 //
-// A new store is empty. Add a user with [Store.Apply] and a key with [Store.IssueKey]. Use a proxy for TLS
+// A new store is empty. Add a user with [Store.Put] and a key with [Store.IssueKey]. Use a proxy for TLS
 // and rate limits.
 //
 // To test a client, use package eventstest. It runs this server in your tests.
@@ -95,7 +95,7 @@ func (a *api) User(id string) (text string) {
 }
 
 func (a *api) AddUser(id, name, email string) error {
-	err := a.store.Apply(Record{User: &User{ID: id, Name: name, Email: email}})
+	_, err := a.store.Put(Record{User: &User{ID: id, Name: name, Email: email}})
 	refused := toError(err)
 	if refused != nil {
 		return refused

@@ -2,6 +2,7 @@ package events_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 func Example() {
 	store := events.NewStore(nil)
 	ada := events.User{ID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com"}
-	err := store.Apply(events.Record{User: &ada})
+	_, err := store.Put(events.Record{User: &ada})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -69,7 +70,8 @@ func ExampleOpen() {
 			return
 		}
 		fmt.Println(len(slices.Collect(store.Records())), "records")
-		err = store.Apply(events.Record{User: &events.User{Name: "Ada Lovelace", Email: "ada@example.com"}})
+		ada := events.User{Name: "Ada Lovelace", Email: "ada@example.com"}
+		_, err = store.Put(events.Record{User: &ada})
 		if err != nil {
 			fmt.Println(err)
 		}
@@ -102,11 +104,37 @@ func ExampleStore_ApplyJSON() {
 	// record 1: guest: event_id "evt_2" is not known
 }
 
+// Add an event as a draft and publish it.
+func ExampleStore_Put() {
+	store := events.NewStore(nil)
+	start := time.Date(2030, 3, 1, 10, 0, 0, 0, time.UTC)
+	_, err := store.Put(
+		events.Record{User: &events.User{ID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com"}},
+		events.Record{Event: &events.Event{ID: "evt_1", HostID: "usr_ada", Title: "Engines",
+			StartAt: start, EndAt: start.Add(time.Hour), Status: "draft"}},
+	)
+	fmt.Println(err)
+
+	r, err := store.Get("evt_1")
+	fmt.Println(r.Event.Title, r.Event.Status, err)
+	r.Event.Status = "published"
+	stored, err := store.Put(r)
+	fmt.Println(stored[0].Event.Title, stored[0].Event.Status, err)
+
+	_, err = store.Get("evt_2")
+	fmt.Println(errors.Is(err, events.ErrNotFound), err)
+	// Output:
+	// <nil>
+	// Engines draft <nil>
+	// Engines published <nil>
+	// true not found: no user, key, event or guest has the ID "evt_2"; Records lists them all
+}
+
 // Issue a key and revoke it.
 func ExampleStore_RevokeKey() {
 	store := events.NewStore(nil)
 	ada := events.User{ID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com"}
-	store.Apply(events.Record{User: &ada})
+	store.Put(events.Record{User: &ada})
 	secret, key, err := store.IssueKey("usr_ada")
 	fmt.Println(len(secret) > 30, key.UserID, err)
 	fmt.Println(store.RevokeKey(key.ID))

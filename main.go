@@ -438,7 +438,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 	if key == "" {
 		key, _, err = a.store.IssueKey(testdouble.OwnerID)
 	} else {
-		err = a.store.Apply(Record{Key: &Key{UserID: testdouble.OwnerID, Secret: key}})
+		_, err = a.store.Put(Record{Key: &Key{UserID: testdouble.OwnerID, Secret: key}})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("no API key for the first user: %w", err)

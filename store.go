@@ -37,14 +37,15 @@ type User struct {
 type Key struct {
 	ID        string     `json:"id" schema:"id=key fixed"`
 	UserID    string     `json:"user_id" schema:"required fixed"` // owner of the key
-	Secret    string     `json:"-" schema:"secret"`               // input of [Store.Apply]; never stored
+	Secret    string     `json:"-" schema:"secret"`               // input of [Store.Put]; never stored
 	Digest    string     `json:"digest" schema:"digest fixed"`    // hexadecimal SHA-256 of the secret
 	Hint      *string    `json:"hint" schema:"hint fixed"`        // last four characters of a long secret
 	CreatedAt time.Time  `json:"created_at" schema:"fixed"`
 	RevokedAt *time.Time `json:"revoked_at" schema:"fixed"` // nil if the key is valid
 }
 
-// Event is an event, as the API returns it.
+// Event is an event, as the API returns it. By default, a new event has a slug made of its title, the status
+// in [Config], CreatedAt as UpdatedAt, its host's time zone or UTC, and it is public.
 type Event struct {
 	ID        string    `json:"id" schema:"id=evt fixed server"`
 	HostID    string    `json:"host_id" schema:"required fixed server"` // user who hosts it
@@ -79,7 +80,7 @@ type Guest struct {
 	// Status is approved by default, or pending if the event requires approval.
 	Status string `json:"status" schema:"one_of=invited|pending|approved|declined|waitlist|cancelled"`
 
-	RegisteredAt *time.Time `json:"registered_at"` // nil while invited
+	RegisteredAt *time.Time `json:"registered_at"` // nil while invited; by default CreatedAt
 	CheckedInAt  *time.Time `json:"checked_in_at"` // nil until the guest is checked in
 }
 
@@ -502,26 +503,50 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Apply applies records in order. Either all of them are applied or none. If a record is refused, the error
-// is a [*RecordError].
+// Put adds, changes and deletes records in order, either all of them or none. It returns them as they are
+// stored, with their IDs, and deletes as they were given. If a record is refused, the error is a
+// [*RecordError].
 //
-// A record with the ID of an existing one replaces it. Without an ID, a user is found by email, a key by its
-// secret or digest, and a guest by event and email. A zero field is reset to its default. IDs, slugs,
-// parents, creation times and a key's digest, hint and revocation never change, so there a zero field means
-// no change. So does a zero UpdatedAt.
-func (s *Store) Apply(records ...Record) error {
-	_, err := s.applyRecords(func(yield func(strict.Value, error) bool) {
-		for _, r := range records {
-			if !yield(r.value(), nil) {
-				return
+// A record with the ID of an existing one changes it. Without an ID, Put finds a user by email, a key by its
+// secret or digest, and a guest by event and email; an event without an ID is always new. A new record gets a
+// random ID, the current time as CreatedAt, and the defaults of its other zero fields. In an existing record,
+// a zero field means:
+//
+//	Key                 no change, whatever the field
+//	string, time.Time   no change: Title, Status, Visibility, Slug, StartAt, …
+//	RegisteredAt        CreatedAt, or nil for an invited guest
+//	other pointers      nil
+//	bool                false
+//
+// So a draft stays a draft if you leave out its Status, and you can change a field of a record from
+// [Store.Get] and put it back. If a field of an event changes, its UpdatedAt becomes the current time, unless
+// you set a later time than before. IDs, slugs, parents, creation times and the fields of a key never change
+// once they are set, so Put refuses another value.
+func (s *Store) Put(records ...Record) ([]Record, error) {
+	rows := make([]*jsondb.Row, len(records))
+	err := s.db.Update(func(tx *jsondb.Tx) (err error) {
+		for i, r := range records {
+			rows[i], err = s.applyRecord(tx, i+1, r.value(tx))
+			if err != nil {
+				return err
 			}
 		}
+		return nil
 	})
-	return err
+	if err != nil {
+		return nil, err
+	}
+	stored := slices.Clone(records)
+	for i, row := range rows {
+		if row != nil {
+			stored[i] = decodeRecord(row)
+		}
+	}
+	return stored, nil
 }
 
-// ApplyJSON is like [Store.Apply] for a JSON array of records, but merges them: a missing field keeps its
-// value, and null resets it.
+// ApplyJSON applies a JSON array of records in order, either all of them or none. It finds existing records
+// like [Store.Put], but merges them: a missing field keeps its value, and null resets it.
 func (s *Store) ApplyJSON(records []byte) error {
 	_, err := s.applyRecords(strict.ParseArray(records))
 	return err
@@ -541,9 +566,9 @@ func (s *Store) applyRecords(records iter.Seq2[strict.Value, error]) (applyResul
 			}
 			result.records++
 			before := tx.NumChanges()
-			kind, problems := s.applyRecord(tx, record)
-			if problems != nil {
-				return &RecordError{Record: result.records, Kind: kind, Problems: problems}
+			_, err := s.applyRecord(tx, result.records, record)
+			if err != nil {
+				return err
 			}
 			if tx.NumChanges() == before {
 				result.unchanged++
@@ -554,26 +579,34 @@ func (s *Store) applyRecords(records iter.Seq2[strict.Value, error]) (applyResul
 	return result, err
 }
 
-func (s *Store) applyRecord(tx *jsondb.Tx, record strict.Value) (kind string, problems []string) {
+// applyRecord applies the record at a position, counted from 1. It returns its row, or nil for a delete.
+func (s *Store) applyRecord(tx *jsondb.Tx, position int, record strict.Value) (*jsondb.Row, error) {
+	kind := ""
 	if record.Kind == strict.Object && len(record.Members) == 1 {
 		kind = record.Members[0].Name
 	}
+	var id string
+	var problems []string
 	v := record.Member(kind)
 	switch kind {
 	case "user":
-		_, problems = s.applyUser(tx, v)
+		id, problems = s.applyUser(tx, v)
 	case "key":
-		_, problems = s.applyKey(tx, v)
+		id, problems = s.applyKey(tx, v)
 	case "event":
-		problems = s.applyEvent(tx, v)
+		id, problems = s.applyEvent(tx, v)
 	case "guest":
-		problems = s.applyGuest(tx, v)
+		id, problems = s.applyGuest(tx, v)
 	case "delete":
 		problems = applyDelete(tx, v)
 	default:
-		return "", []string{"must be an object with exactly one field: user, key, event, guest or delete"}
+		kind = ""
+		problems = []string{"must be an object with exactly one field: user, key, event, guest or delete"}
 	}
-	return kind, problems
+	if problems != nil {
+		return nil, &RecordError{Record: position, Kind: kind, Problems: problems}
+	}
+	return tx.Find(id), nil
 }
 
 // applyUser adds a user or changes an existing one, found by ID or by email. Emails are unique.
@@ -651,7 +684,7 @@ func hint(secret string) *string {
 //
 // If a record changes a field, updated_at becomes the current time, unless the record sets updated_at itself.
 // So applying a record twice changes nothing the second time, and a restored dump has the same events.
-func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (problems []string) {
+func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (id string, problems []string) {
 	var e Event
 	old := findExisting(tx, v, "evt", "")
 	decode(old, &e)
@@ -667,7 +700,7 @@ func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	}
 	problems = addConflict(tx, p, e.ID, "slug", e.Slug)
 	if problems != nil {
-		return problems
+		return "", problems
 	}
 	s.completeEvent(tx, &e)
 	text := strict.Encode(&e)
@@ -676,14 +709,14 @@ func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (problems []string) {
 		text = strict.Encode(&e)
 	}
 	tx.Put(text)
-	return nil
+	return e.ID, nil
 }
 
 // applyGuest adds a guest or changes an existing one, found by ID or by event and email. A guest without
 // either is always new.
 //
 // An invited guest hasn't registered, so registered_at is null. For others, it is created_at by default.
-func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (problems []string) {
+func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (id string, problems []string) {
 	var g Guest
 	old := findExisting(tx, v, "gst", guestKey(stringField(v, "event_id"), stringField(v, "email")))
 	decode(old, &g)
@@ -704,7 +737,7 @@ func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	}
 	problems = addConflict(tx, p, g.ID, "email", key)
 	if problems != nil {
-		return problems
+		return "", problems
 	}
 	if g.Status == "" {
 		g.Status = "approved"
@@ -721,7 +754,7 @@ func (s *Store) applyGuest(tx *jsondb.Tx, v strict.Value) (problems []string) {
 	}
 	s.assignID(tx, &g.ID, "gst", event.Parent)
 	tx.Put(strict.Encode(&g))
-	return nil
+	return g.ID, nil
 }
 
 // applyDelete deletes a row and everything below it. A missing row is no error, so that an array can be
@@ -787,7 +820,20 @@ func stringField(v strict.Value, name string) string {
 	return field.Text
 }
 
-func (r Record) value() strict.Value {
+// value converts a record for applyRecord, which merges it. It leaves out an UpdatedAt that isn't later than
+// the stored one, because a program that got the event and changed it didn't choose that time.
+func (r Record) value(tx *jsondb.Tx) strict.Value {
+	var old *jsondb.Row
+	if r.Event != nil {
+		old = tx.Get("evt", r.Event.ID)
+	}
+	if old != nil {
+		updated, _ := time.Parse(time.RFC3339, old.Value("updated_at"))
+		if !r.Event.UpdatedAt.After(updated) {
+			r.Event = new(*r.Event)
+			r.Event.UpdatedAt = time.Time{}
+		}
+	}
 	v := strict.Value{Kind: strict.Object}
 	add := func(kind string, s schema.Schema, object any) {
 		if !reflect.ValueOf(object).IsNil() {
@@ -818,8 +864,8 @@ func (s *Store) Get(id string) (Record, error) {
 	return r, nil
 }
 
-// Records yields all records: each user with its keys and events, and each event with its guests. Applying
-// them to an empty store copies this one. Keys have a digest instead of a secret.
+// Records yields all records: each user with its keys and events, and each event with its guests. Putting
+// them into an empty store copies this one. Keys have a digest instead of a secret.
 //
 // Each loop sees the records as they were when it started, so it may change the store.
 func (s *Store) Records() iter.Seq[Record] {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -230,39 +231,226 @@ func TestApplySwapsEmails(t *testing.T) {
 	})
 }
 
-// Apply replaces a row: a field with its zero value is reset.
-func TestApply(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t, apitest.Memory, nil)
-	s.Apply(`[{"event":{"id":"evt_1","description":"D"}}]`)
-	want := getEvent(t, s, "evt_1")
-	err := s.Store.Apply(events.Record{Event: &events.Event{
-		ID: "evt_1", HostID: "usr_ada", Title: "T", StartAt: want.StartAt, EndAt: want.EndAt,
-		RequiresApproval: true,
-	}})
+// zeroFields says for every field what Put does if it is zero in an existing record. It also has another
+// value, unless the field is fixed.
+var zeroFields = map[string]struct {
+	zero  string // kept, reset, reset to created_at, or an error
+	other any
+}{
+	"User.ID":        {"kept", nil}, // found by email
+	"User.Name":      {"kept", "Ada"},
+	"User.Email":     {"kept", "new@example.com"},
+	"User.AvatarURL": {"reset", new("https://example.com/b")},
+	"User.Timezone":  {"reset", new("UTC")},
+	"User.CreatedAt": {"kept", nil},
+
+	"Key.ID":        {"kept", nil}, // found by digest
+	"Key.UserID":    {"kept", nil},
+	"Key.Secret":    {"kept", nil},
+	"Key.Digest":    {"kept", nil},
+	"Key.Hint":      {"kept", nil},
+	"Key.CreatedAt": {"kept", nil},
+	"Key.RevokedAt": {"kept", nil},
+
+	"Event.ID":               {"event: slug is taken by evt_1", nil}, // always new
+	"Event.HostID":           {"kept", nil},
+	"Event.Slug":             {"kept", nil},
+	"Event.Status":           {"kept", "published"},
+	"Event.CreatedAt":        {"kept", nil},
+	"Event.UpdatedAt":        {"kept", july(1)},
+	"Event.Title":            {"kept", "New"},
+	"Event.Description":      {"reset", new("New")},
+	"Event.StartAt":          {"kept", july(11)},
+	"Event.EndAt":            {"kept", july(13)},
+	"Event.Timezone":         {"kept", "Asia/Tokyo"},
+	"Event.LocationType":     {"reset", new("virtual")},
+	"Event.LocationCity":     {"reset", new("Porto")},
+	"Event.LocationCountry":  {"reset", new("ES")},
+	"Event.Visibility":       {"kept", "public"},
+	"Event.RequiresApproval": {"reset", nil}, // a bool has no third value
+	"Event.CoverImageURL":    {"reset", new("https://example.com/b")},
+	"Event.MeetingURL":       {"reset", new("https://example.com/b")},
+
+	"Guest.ID":           {"kept", nil}, // found by event and email
+	"Guest.EventID":      {"kept", nil},
+	"Guest.CreatedAt":    {"kept", nil},
+	"Guest.Email":        {"reset", new("new@example.com")},
+	"Guest.Name":         {"reset", new("New")},
+	"Guest.Status":       {"kept", "declined"},
+	"Guest.RegisteredAt": {"reset to created_at", new(july(4))},
+	"Guest.CheckedInAt":  {"reset", new(july(5))},
+}
+
+func july(day int) time.Time { return time.Date(2027, 7, day, 0, 0, 0, 0, time.UTC) }
+
+// fullRecords has a record of each kind with all fields, except a secret.
+const fullRecords = `[
+{"user":{"id":"usr_1","name":"U","email":"u@example.com","avatar_url":"https://example.com/a",
+	"timezone":"Europe/London","created_at":"2027-06-01T00:00:00Z"}},
+{"key":{"id":"key_1","user_id":"usr_1","digest":"` + digestOfAda + `","hint":"_ada",
+	"created_at":"2027-06-02T00:00:00Z","revoked_at":"2027-06-03T00:00:00Z"}},
+{"event":{"id":"evt_1","host_id":"usr_1","slug":"one","status":"draft","created_at":"2027-06-04T00:00:00Z",
+	"updated_at":"2027-06-05T00:00:00Z","title":"One","description":"D","start_at":"2027-07-10T00:00:00Z",
+	"end_at":"2027-07-12T00:00:00Z","timezone":"Europe/Lisbon","location_type":"in_person",
+	"location_city":"Lisbon","location_country":"PT","visibility":"private","requires_approval":true,
+	"cover_image_url":"https://example.com/a","meeting_url":"https://example.com/a"}},
+{"guest":{"id":"gst_1","event_id":"evt_1","created_at":"2027-07-01T00:00:00Z","email":"g@example.com",
+	"name":"G","status":"waitlist","registered_at":"2027-07-02T00:00:00Z",
+	"checked_in_at":"2027-07-03T00:00:00Z"}}
+]`
+
+// newFullStore returns a store with the full records, in which it is July 20.
+func newFullStore(t *testing.T) *events.Store {
+	t.Helper()
+	store := events.NewStore(&events.Config{Now: func() time.Time { return july(20) }})
+	err := store.ApplyJSON([]byte(fullRecords))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := getEvent(t, s, "evt_1")
-	want.Title, want.Status, want.RequiresApproval, want.Description = "T", "published", true, nil
-	want.UpdatedAt = got.UpdatedAt
-	if asJSON(got) != asJSON(want) {
-		t.Errorf("replaced: got %s, want %s", asJSON(got), asJSON(want))
+	return store
+}
+
+// A record that is read, changed in one field and put back has that change and no other.
+func TestPutFields(t *testing.T) {
+	t.Parallel()
+	for record := range newFullStore(t).Records() {
+		for kind, object := range reflect.ValueOf(record).Fields() {
+			if object.IsNil() {
+				continue
+			}
+			for field := range object.Type().Elem().Fields() {
+				name := kind.Name + "." + field.Name
+				tt, found := zeroFields[name]
+				if !found {
+					t.Errorf("zeroFields: got no %s, want all fields", name)
+					continue
+				}
+				id := recordID(record)
+				checkPut(t, id, name, reflect.Zero(field.Type), tt.zero)
+				if tt.other != nil {
+					checkPut(t, id, name, reflect.ValueOf(tt.other), "changed")
+				}
+			}
+		}
 	}
+}
+
+// checkPut sets a field of an existing record, such as User.Name, and puts the record back.
+func checkPut(t *testing.T, id, name string, value reflect.Value, result string) {
+	t.Helper()
+	store := newFullStore(t)
+	record, err := store.Get(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := store.Get(id)
+	kind, field, _ := strings.Cut(name, ".")
+	set := func(r events.Record) { reflect.ValueOf(r).FieldByName(kind).Elem().FieldByName(field).Set(value) }
+	set(record)
+	if result != "kept" && want.Event != nil {
+		want.Event.UpdatedAt = july(20)
+	}
+	switch result {
+	case "reset to created_at":
+		want.Guest.RegisteredAt = &want.Guest.CreatedAt
+	case "reset", "changed":
+		set(want)
+	}
+	stored, err := store.Put(record)
+	if err != nil {
+		if !strings.Contains(err.Error(), result) {
+			t.Errorf("Put with %s = %v: got %v, want %s", name, value, err, result)
+		}
+		return
+	}
+	if got, want := asJSON(stored), asJSON([]events.Record{want}); got != want {
+		t.Errorf("Put with %s = %v: got %s, want %s", name, value, got, want)
+	}
+}
+
+// A partial record doesn't publish a draft. The result has the records as they are stored.
+func TestPut(t *testing.T) {
+	t.Parallel()
+	s := apitest.New(t, apitest.Memory, nil)
+	s.Apply(`[{"event":{"id":"evt_1","visibility":"private","description":"D"}}]`)
+	want := getEvent(t, s, "evt_1")
+	stored, err := s.Store.Put(
+		events.Record{Event: &events.Event{ID: "evt_1", Title: "T"}},
+		events.Record{Delete: &events.Ref{Guest: "gst_1"}},
+		events.Record{User: &events.User{Name: "Eve", Email: "eve@example.com"}},
+		events.Record{User: &events.User{Name: "Robert", Email: "Bob@example.com"}},
+		events.Record{Key: &events.Key{Secret: "svc_live_bob"}},
+		events.Record{Guest: &events.Guest{EventID: "evt_1", Email: new("alan@example.com")}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := *stored[0].Event
+	if !got.UpdatedAt.After(want.UpdatedAt) {
+		t.Errorf("updated_at: got %v, want a time after %v", got.UpdatedAt, want.UpdatedAt)
+	}
+	want.Title, want.Description, want.UpdatedAt = "T", nil, got.UpdatedAt
+	if asJSON(got) != asJSON(want) {
+		t.Errorf("partial event: got %s, want %s", asJSON(got), asJSON(want))
+	}
+	if got, want := asJSON(stored[1]), `{"delete":{"guest":"gst_1"}}`; got != want {
+		t.Errorf("delete: got %s, want %s", got, want)
+	}
+	ids := map[int]string{0: "evt_1", 2: stored[2].User.ID, 3: "usr_bob", 4: "key_bob", 5: "gst_2"}
+	for i, id := range ids {
+		r, err := s.Store.Get(id)
+		if err != nil {
+			t.Errorf("Get(%s): got %v, want a record", id, err)
+		}
+		if got, want := asJSON(stored[i]), asJSON(r); got != want {
+			t.Errorf("Put: record %d: got %s, want %s as from Get", i+1, got, want)
+		}
+	}
+}
+
+// A copy that was read before a change doesn't move updated_at back.
+func TestPutTwice(t *testing.T) {
+	t.Parallel()
+	store := newFullStore(t)
+	r, err := store.Get("evt_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Event.Title = "New"
+	for _, call := range []string{"Put", "Put again"} {
+		stored, err := store.Put(r)
+		if err != nil {
+			t.Fatalf("%s: got %v, want no error", call, err)
+		}
+		if got := stored[0].Event.UpdatedAt; got != july(20) {
+			t.Errorf("%s: updated_at: got %v, want the time of the change, %v", call, got, july(20))
+		}
+	}
+}
+
+func TestPutRefuses(t *testing.T) {
+	t.Parallel()
+	s := apitest.New(t, apitest.Memory, nil)
+	before := s.Dump()
 	for _, tt := range []struct {
 		record events.Record
 		want   string
 	}{
-		{events.Record{}, "record 1: must be an object with exactly one field"},
-		{events.Record{Event: &events.Event{ID: "evt_1"}},
-			"title is required and must not be null; start_at is required"},
+		{events.Record{}, "record 2: must be an object with exactly one field"},
+		{events.Record{User: &events.User{}}, "record 2: user: name is required; email is required"},
 		{events.Record{User: &events.User{Name: "\xff", Email: "x@example.com"}}, "name must be valid UTF-8"},
+		{events.Record{Event: &events.Event{ID: "evt_1", HostID: "usr_bob"}}, "host_id can't be changed"},
+		{events.Record{Guest: &events.Guest{ID: "gst_1"}}, "guest: name or email is required"},
 	} {
-		err := s.Store.Apply(tt.record)
+		stored, err := s.Store.Put(events.Record{Delete: &events.Ref{Guest: "gst_2"}}, tt.record)
 		if !strings.Contains(fmt.Sprint(err), tt.want) {
-			t.Errorf("Apply(%+v): got %v, want %s", tt.record, err, tt.want)
+			t.Errorf("Put(%s): got %v, want %s", asJSON(tt.record), err, tt.want)
+		}
+		if stored != nil {
+			t.Errorf("Put(%s): got %s, want no records", asJSON(tt.record), asJSON(stored))
 		}
 	}
+	s.WantDump("refused Put", before)
 }
 
 // Only an ID finds a record: no email, slug or other unique key does.
@@ -390,7 +578,10 @@ func TestDumpIsSeed(t *testing.T) {
 	}
 	for name, fill := range map[string]func(*events.Store) error{
 		"ApplyJSON": func(store *events.Store) error { return store.ApplyJSON([]byte(want)) },
-		"Apply":     func(store *events.Store) error { return store.Apply(slices.Collect(s.Store.Records())...) },
+		"Put": func(store *events.Store) error {
+			_, err := store.Put(slices.Collect(s.Store.Records())...)
+			return err
+		},
 	} {
 		copied := apitest.NewWithStore(t, events.NewStore(nil))
 		err := fill(copied.Store)
@@ -658,7 +849,7 @@ func TestGoldenDataFile(t *testing.T) {
 			}
 			defer store.Close()
 			again := events.NewStore(nil)
-			err = again.Apply(slices.Collect(store.Records())...)
+			_, err = again.Put(slices.Collect(store.Records())...)
 			if err != nil {
 				t.Fatal(err)
 			}

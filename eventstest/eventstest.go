@@ -90,11 +90,14 @@ type options struct {
 	problems       *testdouble.Problems
 }
 
-// Seed applies records before the server starts, like [events.Store.Apply]. The user usr_owner already
-// exists.
+// Seed puts records into the store before the server starts, like [events.Store.Put]. The user usr_owner
+// already exists.
 func Seed(records ...events.Record) Option {
 	return func(o *options) {
-		o.seeds = append(o.seeds, func(s *events.Store) error { return s.Apply(records...) })
+		o.seeds = append(o.seeds, func(s *events.Store) error {
+			_, err := s.Put(records...)
+			return err
+		})
 	}
 }
 

@@ -22,12 +22,11 @@ func run() error {
 	store := events.NewStore(nil) // on a file: events.Open("events.json", nil)
 	defer store.Close()
 
-	// ApplyJSON merges: what a record leaves out stays as it is. Apply would reset it.
-	ada := `[{"user":{"id":"usr_ada","name":"Ada Lovelace","email":"ada@example.com"}}]`
-	if err := store.ApplyJSON([]byte(ada)); err != nil {
+	ada := events.User{ID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com"}
+	if _, err := store.Put(events.Record{User: &ada}); err != nil {
 		return err
 	}
-	secret, _, err := store.IssueKey("usr_ada")
+	secret, _, err := store.IssueKey(ada.ID)
 	if err != nil {
 		return err
 	}

@@ -239,16 +239,25 @@ func (f *field) checkString(v strict.Value) string {
 	return f.rule(v.Text)
 }
 
-// Value converts the struct that object points to into a JSON object for [Schema.Decode], with null for zero
-// fields. So a struct from Go passes the same checks as a JSON text.
+// Value converts the struct that object points to into a JSON object for [Schema.Decode], so that a struct
+// from Go passes the same checks as a JSON text. It leaves out zero strings and times, which stand for a
+// missing value. A nil pointer and false are null.
 func (s Schema) Value(object any) strict.Value {
 	source := reflect.ValueOf(object).Elem()
-	v := strict.Value{Kind: strict.Object, Members: make([]strict.Member, len(s))}
-	for i, f := range s {
-		v.Members[i].Name = f.name
+	v := strict.Value{Kind: strict.Object, Members: make([]strict.Member, 0, len(s))}
+	for _, f := range s {
+		m := strict.Member{Name: f.name}
 		value := source.FieldByIndex(f.index)
-		if !value.IsZero() {
-			v.Members[i].Value = encode(value)
+		zero := value.IsZero()
+		if value.Kind() == reflect.Struct {
+			zero = value.Interface().(time.Time).IsZero() // in any location
+		}
+		nullable := value.Kind() == reflect.Pointer || value.Kind() == reflect.Bool
+		if !zero {
+			m.Value = encode(value)
+		}
+		if !zero || nullable {
+			v.Members = append(v.Members, m)
 		}
 	}
 	return v

@@ -314,6 +314,16 @@ func TestValue(t *testing.T) {
 	if !reflect.DeepEqual(x, least) {
 		t.Errorf("Decode of the required fields:\n got %s\nwant %s", format(x), format(least))
 	}
+	zero := thing{Seen: time.Time{}.In(time.FixedZone("", 3600))}
+	got, want := fullThing(), fullThing()
+	want.Size, want.Note, want.Open, want.Till = nil, nil, false, nil
+	problems = thingSchema.Decode(&got, thingSchema.Value(&zero), Merge).All()
+	if problems != nil {
+		t.Errorf("Decode of zero fields: got %q, want no problems", problems)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("Decode of zero fields:\n got %s\nwant %s", format(got), format(want))
+	}
 }
 
 // TestValueNotJSON tests a struct whose values have no form in JSON.

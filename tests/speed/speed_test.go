@@ -36,7 +36,7 @@ func newBenchmark(b *testing.B, mode apitest.Mode, n int) *apitest.Service {
 		}
 		records[i].Event = newEvent(i, status)
 	}
-	err := s.Store.Apply(records...)
+	_, err := s.Store.Put(records...)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func BenchmarkNoDrafts(b *testing.B) {
 			for i := range records {
 				records[i].Event = newEvent(i, "published")
 			}
-			if err := s.Store.Apply(records...); err != nil {
+			if _, err := s.Store.Put(records...); err != nil {
 				b.Fatal(err)
 			}
 			r := apitest.NewRequest("GET", events.BasePath+"/events?status=draft", nil)
@@ -117,7 +117,7 @@ func BenchmarkGuests(b *testing.B) {
 			CreatedAt: start.Add(time.Duration(i) * time.Second),
 		}
 	}
-	if err := s.Store.Apply(records...); err != nil {
+	if _, err := s.Store.Put(records...); err != nil {
 		b.Fatal(err)
 	}
 	for _, change := range []struct{ name, once, again string }{
