@@ -639,11 +639,11 @@ func (s *Store) applyKey(tx *jsondb.Tx, v strict.Value) (id string, problems []s
 	p := keySchema.Decode(&k, v, modeOf(old))
 	if secret != "" {
 		switch {
-		case k.Digest == "" || k.Digest == sum:
-		case stringField(v, "digest") != "":
-			p.Add("digest", "doesn't match the secret: leave one of them out")
+		case k.Digest == "", k.Digest == sum:
+		case old != nil:
+			p.Add("secret", "can't be changed: add another key")
 		default:
-			p.Add("secret", "can't be changed: leave it out, or leave out the ID for a new key")
+			p.Add("digest", "doesn't match the secret: leave one of them out")
 		}
 		k.Digest = sum
 		k.Hint = hint(secret)

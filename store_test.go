@@ -69,6 +69,8 @@ func TestApplyRefuses(t *testing.T) {
 		{"digest of another secret",
 			`[{"key":{"user_id":"usr_bob","secret":"svc_live_x","digest":"` + digestOfAda + `"}}]`,
 			"key: digest doesn't match the secret"},
+		{"secret changed", `[{"key":{"id":"key_ada","secret":"svc_live_x"}}]`,
+			"key: secret can't be changed: add another key"},
 		{"revoked_at changed", `[{"key":{"id":"key_old","revoked_at":"2026-02-02T00:00:00Z"}}]`,
 			"key: revoked_at can't be changed: it is 2026-02-01T00:00:00Z"},
 		{"event of nobody", `[{"event":{"host_id":"usr_x","title":"x",` + onMayDay + `}}]`,
