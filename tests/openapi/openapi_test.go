@@ -155,6 +155,46 @@ func TestRequiredFields(t *testing.T) {
 	}
 }
 
+// The schemas of responses are open, so that generated clients accept new values: they list no values and
+// have no limits.
+func TestOpenResponses(t *testing.T) {
+	t.Parallel()
+	allowed := strings.Fields("$ref anyOf description format items properties required type")
+	var check func(place string, schema any)
+	check = func(place string, schema any) {
+		for keyword, argument := range schema.(object) {
+			open := keyword == "additionalProperties" && argument == true
+			if !open && !slices.Contains(allowed, keyword) {
+				t.Errorf("%s in openapi.json: got %s %v, want an open schema", place, keyword, argument)
+			}
+			switch keyword {
+			case "$ref":
+				check(place, apitest.Lookup(schema))
+			case "items":
+				check(place+"[]", argument)
+			case "anyOf":
+				for _, alternative := range argument.([]any) {
+					check(place, alternative)
+				}
+			case "properties":
+				for name, field := range argument.(object) {
+					check(place+"."+name, field)
+				}
+			}
+		}
+	}
+	for _, name := range apitest.Operations() {
+		for status, response := range apitest.Lookup(apitest.Operation(name), "responses").(object) {
+			place := name + " " + status
+			check(place, jsonOf(response).(object)["schema"])
+			headers, _ := apitest.Lookup(response, "headers").(object)
+			for header, description := range headers {
+				check(place+" "+header, apitest.Lookup(description).(object)["schema"])
+			}
+		}
+	}
+}
+
 // The limits of pages are as described.
 func TestPageLimits(t *testing.T) {
 	t.Parallel()
@@ -356,9 +396,10 @@ func TestRequestBody(t *testing.T) {
 			check(value, valid || value == "" && slices.Contains(apitest.EmptyIsNull, name), valid)
 		}
 		for _, n := range lengths(field) {
-			text := strings.Repeat("é", n)
-			valid := apitest.Validate(field, text, name, true) == nil
-			check(text, valid, valid)
+			for _, text := range []string{strings.Repeat("é", n), ("https://" + strings.Repeat("a", n))[:n]} {
+				valid := apitest.Validate(field, text, name, true) == nil
+				check(text, valid, valid)
+			}
 		}
 	}
 	for _, name := range []string{"", "id", "slug", "status", "Title", "title "} {
