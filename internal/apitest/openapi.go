@@ -235,6 +235,7 @@ var limits = map[string]object{
 	"Accept-Encoding":      {"const": "identity"},
 	"Connection":           {"const": "close"},
 	"X-Request-Id":         {"minLength": 1.0},
+	"Retry-After":          {"const": "1"},
 }
 
 var nameLimit = object{"minLength": 1.0, "maxLength": 255.0}

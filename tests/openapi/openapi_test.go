@@ -293,6 +293,8 @@ func TestResponses(t *testing.T) {
 	try("POST", create, apitest.NewEvent, "Idempotency-Key: k")
 	try("POST", create, apitest.NewEvent+" ", "Idempotency-Key: k")
 	see(s.Send("POST", base+create, iotest.ErrReader(io.ErrUnexpectedEOF)))
+	s.Store.Close()
+	try("POST", create, apitest.NewEvent)
 
 	for _, name := range apitest.Operations() {
 		for status, description := range apitest.Lookup(apitest.Operation(name), "responses").(object) {
