@@ -118,7 +118,7 @@ func TestQueryParameters(t *testing.T) {
 
 var queryName = regexp.MustCompile(`\w+`)
 
-// README.md has each operation with its query parameters in a row of a table.
+// README.md has each operation with its query parameters and their values in a row of a table.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
@@ -133,12 +133,27 @@ func TestReadme(t *testing.T) {
 		row, _, _ = strings.Cut(row, "\n")
 		parameters, _ := apitest.Lookup(apitest.Operation(name), "parameters").([]any)
 		for _, parameter := range parameters {
-			query := apitest.Lookup(parameter, "name").(string)
-			if apitest.Lookup(parameter, "in") == "query" && !strings.Contains(row, "`"+query+"`") {
-				t.Errorf("README.md: the row of %s: got no %s, want it", name, query)
+			if want := readmeText(parameter); !strings.Contains(row, want) {
+				t.Errorf("README.md: the row of %s: got %s, want %s", name, row, want)
 			}
 		}
 	}
+}
+
+// readmeText returns a query parameter with its values as in README.md, or "".
+func readmeText(parameter any) string {
+	if apitest.Lookup(parameter, "in") != "query" {
+		return ""
+	}
+	text := fmt.Sprintf("`%s`", apitest.Lookup(parameter, "name"))
+	schema := apitest.Lookup(parameter, "schema")
+	if most := apitest.Lookup(schema, "maximum"); most != nil {
+		return fmt.Sprintf("%s (%v to %v)", text, apitest.Lookup(schema, "minimum"), most)
+	}
+	if values, found := apitest.Lookup(schema, "enum").([]any); found {
+		return fmt.Sprintf("%s (`%v`, `%v`)", text, values[0], values[1])
+	}
+	return text
 }
 
 // Every field of a response is always there.
