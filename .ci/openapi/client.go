@@ -1,5 +1,6 @@
 // Command client creates and lists events with the client that oapi-codegen generated, while kin-openapi
-// validates each request and response.
+// validates each request and response. Then it gets an event with values that openapi.json doesn't know, also
+// with the client that ogen generated.
 package main
 
 import (
@@ -17,8 +18,10 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/ogen-go/ogen/ogenerrors"
 
 	"client/api"
+	"client/ogen"
 )
 
 // A validator sends requests. It fails for a response that openapi.json doesn't describe, and for a request
@@ -65,6 +68,17 @@ func (v validator) RoundTrip(r *http.Request) (*http.Response, error) {
 	})
 }
 
+// security gives ogen's client an API key.
+type security struct{ key string }
+
+func (s security) ApiKey(context.Context, ogen.OperationName) (ogen.ApiKey, error) {
+	return ogen.ApiKey{APIKey: s.key}, nil
+}
+
+func (s security) Bearer(context.Context, ogen.OperationName) (ogen.Bearer, error) {
+	return ogen.Bearer{}, ogenerrors.ErrSkipClientSecurity
+}
+
 func check(ok bool, what string, response any, err error) {
 	if err != nil {
 		log.Fatalf("%s: %v", what, err)
@@ -81,13 +95,16 @@ func main() {
 	check(true, "validate", nil, document.Validate(ctx))
 	router, err := gorillamux.NewRouter(document)
 	check(true, "routes", nil, err)
-	client, err := api.NewClientWithResponses(os.Getenv("EVENTS_BASE_URL"),
-		api.WithHTTPClient(&http.Client{Transport: validator{router}}),
+	sender := &http.Client{Transport: validator{router}}
+	client, err := api.NewClientWithResponses(os.Getenv("EVENTS_BASE_URL"), api.WithHTTPClient(sender),
 		api.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			r.Header.Set("X-Service-Api-Key", os.Getenv("EVENTS_API_KEY"))
 			return nil
 		}))
 	check(true, "client", nil, err)
+	other, err := ogen.NewClient(os.Getenv("EVENTS_BASE_URL"), security{os.Getenv("EVENTS_API_KEY")},
+		ogen.WithClient(sender))
+	check(true, "ogen's client", nil, err)
 
 	start := time.Date(2030, 7, 1, 18, 0, 0, 0, time.FixedZone("", 2*60*60))
 	end := start.Add(time.Hour)
@@ -122,5 +139,18 @@ func main() {
 			strings.NewReader(body))
 		check(err == nil && response.StatusCode() == status, body, response, err)
 	}
-	fmt.Println("oapi-codegen and kin-openapi: created and listed", created.JSON201.Id)
+
+	title := strings.Repeat("é", 300)
+	fault := `{"operation":"GET /events/{id}",
+		"patch":{"status":"archived","seats":40,"title":"` + title + `"}}`
+	set, err := http.Post(os.Getenv("EVENTS_CONTROL_URL")+"/faults", "application/json",
+		strings.NewReader(fault))
+	check(err == nil && set.StatusCode == 201, "fault", set, err)
+	grown, err := client.GetEventWithResponse(ctx, created.JSON201.Id)
+	check(err == nil && grown.JSON200 != nil && grown.JSON200.Status == "archived" &&
+		grown.JSON200.Title == title, "new values", grown, err)
+	response, err := other.GetEvent(ctx, ogen.GetEventParams{ID: created.JSON201.Id})
+	event, ok := response.(*ogen.Event)
+	check(ok && event.Status == "archived" && event.Title == title, "new values, by ogen", response, err)
+	fmt.Println("oapi-codegen, kin-openapi and ogen: created, listed and got", event.ID)
 }

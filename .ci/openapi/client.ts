@@ -1,13 +1,18 @@
-// Creates an event and lists events with the types that openapi-typescript generated.
+// Creates an event and lists events with the types that openapi-typescript generated. Then gets an event with
+// values that openapi.json doesn't know, also with the client that @hey-api/openapi-ts generated, which checks
+// responses with zod.
 import createClient from 'openapi-fetch';
 import type { components, paths } from './api.js';
+import { createClient as createZodClient } from './zod/client/index.js';
+import { getEvent } from './zod/index.js';
 
 declare const process: { env: Record<string, string> };
 
-const client = createClient<paths>({
+const options = {
 	baseUrl: process.env.EVENTS_BASE_URL,
 	headers: { 'x-service-api-key': process.env.EVENTS_API_KEY },
-});
+};
+const client = createClient<paths>(options);
 
 function check(ok: boolean, response: unknown): asserts ok {
 	if (!ok) throw new Error(`got ${JSON.stringify(response)}`);
@@ -32,4 +37,17 @@ const guests = await client.GET('/events/{id}/guests', { params: { path: { id: '
 check(guests.data?.data[0]?.event_id === 'evt_engines', guests);
 const refused = await client.POST('/events/create', { body: { ...body, title: ' ' } });
 check(refused.error?.error.code === 'bad_request', refused);
-console.log('openapi-typescript: created and listed', created.data.id);
+
+const title = 'é'.repeat(300);
+const fault = { operation: 'GET /events/{id}', patch: { status: 'archived', seats: 40, title } };
+const faults = `${process.env.EVENTS_CONTROL_URL}/faults`;
+const set = await fetch(faults, { method: 'POST', body: JSON.stringify(fault) });
+check(set.status === 201, set.status);
+const path = { id: created.data.id };
+for (const got of [
+	await client.GET('/events/{id}', { params: { path } }),
+	await getEvent({ client: createZodClient(options), path }),
+]) {
+	check(got.data?.status === 'archived' && got.data.title === title, got);
+}
+console.log('openapi-typescript and zod: created, listed and got', path.id);
