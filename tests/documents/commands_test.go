@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package documents tests the documents by running their commands.
+// Package documents tests the documents: it runs their commands and checks the variables that they name.
 package documents
 
 import (
