@@ -336,7 +336,7 @@ func toError(err error) *httpapi.Error {
 	case ok:
 		return httpapi.BadRequest(refused.Error())
 	case errors.Is(err, errUserDeleted):
-		return unauthorized("invalid API key: its user was deleted")
+		return unauthorized("invalid API key: its user was deleted; ask the operator for a new one")
 	case errors.Is(err, errIdempotencyMismatch):
 		return errMismatch
 	case errors.Is(err, ErrClosed):

@@ -15,12 +15,13 @@ import (
 func (s *Store) authenticate(r *http.Request) (httpapi.Caller, error) {
 	secret, problem := credential(r.Header)
 	if problem != "" {
-		return httpapi.Caller{}, unauthorized(problem)
+		return httpapi.Caller{}, unauthorized(problem +
+			"; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
 	}
 	userID, keyID, valid := s.lookupKey(secret)
 	caller := httpapi.Caller{UserID: userID, KeyID: keyID}
 	if !valid {
-		return caller, unauthorized("invalid API key: no such key, or it was revoked")
+		return caller, unauthorized("invalid API key: unknown or revoked; ask the operator for a new one")
 	}
 	return caller, nil
 }
@@ -67,10 +68,7 @@ func (s *Store) lookupKey(secret string) (userID, keyID string, valid bool) {
 	return userID, keyID, valid
 }
 
-func unauthorized(problem string) *httpapi.Error {
-	return httpapi.Unauthorized("events", problem+
-		"; send it as x-service-api-key: <API_KEY> or Authorization: Bearer <API_KEY>")
-}
+func unauthorized(message string) *httpapi.Error { return httpapi.Unauthorized("events", message) }
 
 // IssueKey creates an API key for a user. Only this call returns the secret; the store keeps its digest. For
 // an unknown user, the error wraps [ErrNotFound].
