@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -135,8 +136,9 @@ func WithBody(
 	}
 }
 
-// ReadBody reads the request body. If the body is larger than max bytes, the error is a 413. If it is
-// incomplete, the error is a 408, so the client may retry.
+// ReadBody reads the request body. If the body is larger than max bytes, the error is a 413. If it took too
+// long or the connection broke off, the error is a 408, so the client may retry. Otherwise, its chunks are
+// malformed, and the error is a 400.
 func ReadBody(w http.ResponseWriter, r Request, max int64) ([]byte, error) {
 	if r.ContentLength > max { // a client that sends Expect has not sent the body yet
 		return nil, tooLarge(max)
@@ -148,8 +150,18 @@ func ReadBody(w http.ResponseWriter, r Request, max int64) ([]byte, error) {
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, tooLarge(e.Limit)
 	}
-	return nil, NewError(408, "the request body was incomplete or too slow; send it again",
-		"Connection", "close")
+	if isInterrupted(err) {
+		return nil, NewError(408, "the request body was incomplete or too slow; send it again",
+			"Connection", "close")
+	}
+	return nil, BadRequest("the chunks of the request body are malformed; send it with a Content-Length")
+}
+
+// isInterrupted reports whether a body couldn't be read because of a timeout or the end of the connection.
+// net/http doesn't export its error for a connection that ends in the trailer, so this looks at the text.
+func isInterrupted(err error) bool {
+	_, ok := errors.AsType[net.Error](err)
+	return ok || strings.Contains(err.Error(), io.ErrUnexpectedEOF.Error())
 }
 
 func tooLarge(max int64) *Error {

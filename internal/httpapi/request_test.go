@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -101,7 +104,10 @@ func TestReadBody(t *testing.T) {
 		{"too large for another handler", failingBody{&http.MaxBytesError{Limit: 2 << 20}}, 413,
 			"the body must have at most 2 MiB"},
 		{"cut", failingBody{io.ErrUnexpectedEOF}, 408, notWhole},
-		{"malformed chunks", failingBody{errors.New("malformed chunked encoding")}, 408, notWhole},
+		{"too slow", failingBody{os.ErrDeadlineExceeded}, 408, notWhole},
+		{"reset", failingBody{&net.OpError{Op: "read", Err: syscall.ECONNRESET}}, 408, notWhole},
+		{"malformed chunks", failingBody{errors.New("malformed chunked encoding")}, 400,
+			"the chunks of the request body are malformed; send it with a Content-Length"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
