@@ -194,7 +194,7 @@ func (m *Mux) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if e == nil {
 		id := rand.Text()
 		m.Logger.Error("request failed", "id", id, "route", r.Pattern, "error", err)
-		e = NewError(500, "something went wrong on our side; try again, and give the operator the "+
+		e = NewError(500, "something went wrong on the server; try again, and give the operator the "+
 			"X-Request-Id if it happens again", "X-Request-Id", id)
 	}
 	if responseStarted(w) {

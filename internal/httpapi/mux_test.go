@@ -174,7 +174,7 @@ func TestMuxDefaults(t *testing.T) {
 		path, want string
 		status     int
 	}{
-		{"/x", "something went wrong on our side; try again, and give the operator the " +
+		{"/x", "something went wrong on the server; try again, and give the operator the " +
 			"X-Request-Id if it happens again", 500},
 		{"/x?a=1", `unknown query parameter "a": GET /x takes none`, 400},
 		{"/y", "no such route below /; the routes are GET /x", 404},
@@ -248,7 +248,7 @@ func TestOperations(t *testing.T) {
 // TestMuxErrors tests the responses to the errors and panics of a handler, and what is logged.
 func TestMuxErrors(t *testing.T) {
 	t.Parallel()
-	const hidden = "500 something went wrong on our side; try again, and give the operator the " +
+	const hidden = "500 something went wrong on the server; try again, and give the operator the " +
 		"X-Request-Id if it happens again"
 	known := errors.New("known")
 	for _, tt := range []struct {
