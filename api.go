@@ -343,7 +343,7 @@ func toError(err error) *httpapi.Error {
 		return httpapi.NewError(503, "the server is stopping; try again", "Retry-After", "1") // seconds
 	case errors.Is(err, ErrNotWritten): // logged by the database, once until it can write again
 		return httpapi.NewError(500,
-			"the server can't write at present; try again, and tell the operator if it happens again")
+			"the server can't save changes now; try again, and tell the operator if it happens again")
 	}
 	return nil
 }
@@ -470,7 +470,7 @@ func (a *api) logChange(message string, args ...any) {
 // toOperatorError is like toError, but [ErrNotFound] becomes a 404, and a 500 includes the cause.
 func (a *api) toOperatorError(err error) *httpapi.Error {
 	if errors.Is(err, ErrNotFound) {
-		return httpapi.NotFound(err.Error())
+		return httpapi.NotFound(err.Error() + "; eventsd dump shows all users and keys")
 	}
 	e := toError(err)
 	if e == nil {

@@ -643,7 +643,7 @@ func TestFailedWrite(t *testing.T) {
 	log.Reset()
 	for range 2 {
 		r := s.Create(newEvent)
-		r.WantError(t, 500, "can't write at present")
+		r.WantError(t, 500, "can't save changes now")
 		if r.Header["X-Request-Id"] != nil {
 			t.Errorf("%s, want no X-Request-Id, which the log doesn't have", r)
 		}
@@ -884,9 +884,9 @@ func TestKeyRequestsRefused(t *testing.T) {
 		{`{"user_id":""}`, 400, "user_id or email is required"},
 		{`{"user_id":"usr_ada","name":"Ada"}`, 400, "user_id can't be combined with name or email"},
 		{`{"user_id":"usr_ada","email":"ada@example.com"}`, 400, "user_id can't be combined with"},
-		{`{"user_id":"usr_none"}`, 404, `user "usr_none": not found`},
+		{`{"user_id":"usr_none"}`, 404, `user "usr_none": not found; eventsd dump shows`},
 		{`{"user_id":"evt_1"}`, 404, "not found"},
-		{`{"email":"new@example.com"}`, 400, "user: name is required"},
+		{`{"email":"new@example.com"}`, 400, "no user has the email new@example.com: check it"},
 		{`{"id":"key_1"}`, 400, `"id" is not known`},
 		{`[]`, 400, "must be a JSON object"},
 		{`{`, 400, "line 1"},

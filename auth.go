@@ -125,12 +125,12 @@ func (s *Store) findOrCreateUser(tx *jsondb.Tx, r keyRequest) (id string, err er
 			"change the user's name with apply", user.ID))
 	case user != nil:
 		return user.ID, nil
+	case r.Name == "":
+		problem := "no user has the email " + r.Email + ": check it, or add -name to create a user"
+		return "", &RecordError{Problems: []string{problem}}
 	}
 	id, problems := s.applyUser(tx, userSchema.Value(&User{Name: r.Name, Email: r.Email}))
 	if problems != nil {
-		if r.Email != "" {
-			problems = append(problems, "no user has this email yet")
-		}
 		return "", &RecordError{Kind: "user", Problems: problems}
 	}
 	return id, nil

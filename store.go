@@ -562,7 +562,7 @@ func (s *Store) applyRecords(records iter.Seq2[strict.Value, error]) (applyResul
 	err := s.db.Update(func(tx *jsondb.Tx) error {
 		for record, err := range records {
 			if err != nil {
-				return &RecordError{Problems: []string{"the records are not a JSON array: " + err.Error()}}
+				return &RecordError{Problems: []string{"records: " + err.Error()}}
 			}
 			result.records++
 			before := tx.NumChanges()

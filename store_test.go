@@ -30,8 +30,8 @@ const digestOfAda = "b1aaff9b6c5215975360b40d0350bbf0c1807c59b46979f03edbed2d747
 func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, records, want string }{
-		{"not JSON", `[{"user":`, "the records are not a JSON array: line 1, column 10"},
-		{"not an array", `{"user":{}}`, "the records are not a JSON array: line 1, column 1"},
+		{"not JSON", `[{"user":`, "records: line 1, column 10"},
+		{"not an array", `{"user":{}}`, "records: line 1, column 1: expected a JSON array: begin it with ["},
 		{"not an object", `[5]`,
 			"record 1: must be an object with exactly one field: user, key, event, guest or delete"},
 		{"no field", `[{}]`, "record 1: must be an object with exactly one field"},
