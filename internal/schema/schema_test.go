@@ -418,8 +418,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestOf tests the fields that a struct gives a schema.
-func TestOf(t *testing.T) {
+// TestFor tests the fields that a struct gives a schema.
+func TestFor(t *testing.T) {
 	t.Parallel()
 	type Clay struct {
 		Lid  *string `json:"lid,omitempty" schema:"empty_is_null lid"`
@@ -447,7 +447,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestOfPanics(t *testing.T) {
+func TestForPanics(t *testing.T) {
 	t.Parallel()
 	type pot struct {
 		Lid string `json:"lid" schema:"lid"`
