@@ -85,7 +85,8 @@ func For(object any, rules Rules) Schema {
 		for word := range strings.FieldsSeq(structField.Tag.Get("schema")) {
 			f.addWord(word, rules)
 		}
-		if f.rule != nil && !strings.HasSuffix(structField.Type.String(), "string") {
+		t := structField.Type
+		if f.rule != nil && t != reflect.TypeFor[string]() && t != reflect.TypeFor[*string]() {
 			panic(fmt.Sprintf("schema: field %s has a rule, and is not a string", f.name))
 		}
 		schema = append(schema, f)
