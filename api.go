@@ -260,9 +260,11 @@ func hostedEvent(tx *jsondb.Tx, r httpapi.Request) *jsondb.Row {
 	return event
 }
 
-// idempotencyForm matches an Idempotency-Key: 1 to 255 visible ASCII characters, bare or as a quoted string
-// (RFC 8941) with \" and \\ as escapes.
-var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$`)
+// idempotencyForm matches an Idempotency-Key: visible ASCII characters, bare or as a quoted string (RFC 8941)
+// with \" and \\ as escapes.
+var idempotencyForm = regexp.MustCompile(`^([!#-~][!-~]*|"([!#-\[\]-~]|\\["\\])+")$`)
+
+const maxIdempotencyKey = 255 // characters
 
 // idempotencyKey returns the unquoted Idempotency-Key, or "" if the request has none. The error is a 400.
 func idempotencyKey(h http.Header) (key string, err error) {
@@ -271,12 +273,13 @@ func idempotencyKey(h http.Header) (key string, err error) {
 		return "", nil
 	}
 	key = strings.Join(values, " ") // two values contain a space, which is invalid
-	if !idempotencyForm.MatchString(key) {
+	valid := idempotencyForm.MatchString(key)
+	if valid && strings.HasPrefix(key, `"`) {
+		key, _ = strconv.Unquote(key) // the form has only escapes that Go also has
+	}
+	if !valid || len(key) > maxIdempotencyKey {
 		return "", httpapi.BadRequest("Idempotency-Key must be one value of 1 to 255 visible ASCII " +
 			"characters, bare or in double quotes")
-	}
-	if strings.HasPrefix(key, `"`) {
-		return strconv.Unquote(key)
 	}
 	return key, nil
 }

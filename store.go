@@ -139,15 +139,15 @@ var (
 	errIdempotencyMismatch = errors.New("the idempotency key was used with another request")
 )
 
-var secretRule = schema.Match(httpapi.KeyPrefix+`[A-Za-z0-9._~-]{1,246}`,
+var secretRule = schema.Match(len(httpapi.KeyPrefix)+1, 255, httpapi.KeyPrefix+`[A-Za-z0-9._~-]+`,
 	"must be "+httpapi.KeyPrefix+` followed by 1 to 246 letters, digits, ".", "_", "~" or "-"`)
 
 var (
 	userSchema = schema.For(User{}, nil)
 	keySchema  = schema.For(Key{}, schema.Rules{
 		"secret": secretRule,
-		"digest": schema.Match(`[0-9a-f]{64}`, "must be a SHA-256 as 64 lower-case hexadecimal digits"),
-		"hint":   schema.Match(`[!-~]{4}`, "must be the last four characters of the secret"),
+		"digest": schema.Match(64, 64, `[0-9a-f]+`, "must be a SHA-256 as 64 lower-case hexadecimal digits"),
+		"hint":   schema.Match(4, 4, `[!-~]+`, "must be the last four characters of the secret"),
 	})
 	eventSchema = schema.For(Event{}, nil)
 	guestSchema = schema.For(Guest{}, nil)

@@ -3,6 +3,7 @@ package schema
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,11 +35,12 @@ var ruleConstructors = map[string]func(parameter string) Rule{
 	"one_of": oneOf,
 }
 
-// Match returns a rule: the whole string must match a regular expression.
-func Match(pattern, problem string) Rule {
+// Match returns a rule: the string must have min to max bytes, and a regular expression must match all of it.
+// Don't limit lengths in the expression, because compiling that costs a lot of memory.
+func Match(min, max int, pattern, problem string) Rule {
 	match := regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString
 	return func(s string) string {
-		if match(s) {
+		if len(s) >= min && len(s) <= max && match(s) {
 			return ""
 		}
 		return problem
@@ -46,7 +48,8 @@ func Match(pattern, problem string) Rule {
 }
 
 func id(kind string) Rule {
-	return Match(kind+`_[A-Za-z0-9_-]{1,64}`,
+	prefix := len(kind + "_")
+	return Match(prefix+1, prefix+64, kind+`_[A-Za-z0-9_-]+`,
 		"must be "+kind+`_ followed by 1 to 64 letters, digits, "_" or "-"`)
 }
 
@@ -84,7 +87,7 @@ func title(s string) string {
 }
 
 var (
-	emailForm = Match(`[^@\pZ\p{Cc}]+@[^@\pZ\p{Cc}]+`,
+	emailForm = Match(0, math.MaxInt, `[^@\pZ\p{Cc}]+@[^@\pZ\p{Cc}]+`,
 		"must be an address with one @ and no white space, such as ada@example.com")
 	emailChars = chars("3-254")
 )

@@ -330,13 +330,15 @@ func (p *Problems) All() []string {
 	return append(all, p.others...)
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// addUnknown adds unknown fields, shortened to 40 characters, and lists the known ones.
+const maxShown = 40 // characters of an unknown name in a message
+
+// addUnknown adds unknown fields, shortened, and lists the known ones.
 func (p *Problems) addUnknown(names []string, mode Mode) {
 	for _, name := range names {
-		if !plainName.MatchString(name) {
-			name = fmt.Sprintf("%.40q", name)
+		if len(name) > maxShown || !plainName.MatchString(name) {
+			name = fmt.Sprintf("%.*q", maxShown, name)
 		}
 		p.others = append(p.others, name+" is not known")
 	}
