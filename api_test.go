@@ -94,7 +94,7 @@ func TestNewEventStatus(t *testing.T) {
 	}
 }
 
-// Strings come back as they were sent, and times in UTC.
+// Strings come back as they were sent, and times in UTC. A title without usable letters also has a slug.
 func TestCreateKeepsValues(t *testing.T) {
 	t.Parallel()
 	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
@@ -103,6 +103,7 @@ func TestCreateKeepsValues(t *testing.T) {
 			{`"title":"Ärger & <b>\u00e9\ud83d\ude00\/</b>",` + onMayDay, `"title":"Ärger & <b>é😀/</b>"`},
 			{`"title":"}},{\"event\":{\"","description":"\u0000\u2028\\",` + onMayDay,
 				`"title":"}},{\"event\":{\"","description":"\u0000\u2028\\"`},
+			{`"title":"🎉",` + onMayDay, `"slug":"event-`},
 			{`"title":"x","start_at":"2027-05-01t18:00:00.120-07:00","end_at":"2027-12-31T23:59:60z"`,
 				`"start_at":"2027-05-02T01:00:00.12Z","end_at":"2028-01-01T00:00:00Z"`},
 			{`"title":"x",` + onMayDay + `,"location_city":"","meeting_url":"","visibility":null`,

@@ -444,7 +444,7 @@ func (s *Store) completeEvent(tx *jsondb.Tx, e *Event) {
 	if e.UpdatedAt.IsZero() {
 		e.UpdatedAt = e.CreatedAt
 	}
-	words := schema.Slugify(e.Title)
+	words := cmp.Or(schema.Slugify(e.Title), "event")
 	for e.Slug == "" {
 		e.Slug = words + "-" + s.cfg.NewID("slug", e.HostID)
 		if tx.Find(e.Slug) != nil {

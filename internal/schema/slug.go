@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"cmp"
 	"strings"
 	"sync"
 	"unicode"
@@ -10,8 +9,8 @@ import (
 const maxSlugified = 48 // characters
 
 // Slugify converts a title to at most 48 lower-case letters and digits with single hyphens between words. It
-// removes accents from Latin letters and drops combining marks. Everything else separates words. If nothing
-// is left, it returns "event".
+// removes accents from Latin letters and drops combining marks. Everything else separates words, so a title
+// without usable letters gives an empty string.
 func Slugify(title string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(title) {
@@ -25,8 +24,7 @@ func Slugify(title string) string {
 		}
 	}
 	s := strings.Join(strings.Fields(b.String()), "-")
-	s = strings.Trim(s[:min(len(s), maxSlugified)], "-")
-	return cmp.Or(s, "event")
+	return strings.Trim(s[:min(len(s), maxSlugified)], "-")
 }
 
 // ascii maps each letter of folds to its ASCII form.

@@ -9,7 +9,7 @@ import (
 func TestSlugify(t *testing.T) {
 	t.Parallel()
 	for title, want := range map[string]string{
-		"":                             "event",
+		"":                             "",
 		"Hello, World!":                "hello-world",
 		"  --a--b--  ":                 "a-b",
 		"Ärger über Straße":            "arger-uber-strasse",
@@ -20,7 +20,7 @@ func TestSlugify(t *testing.T) {
 		"İstanbul":                     "istanbul",
 		"100 % × 2":                    "100-2",
 		"日本語 v2":                       "v2",
-		"🎉":                            "event",
+		"🎉":                            "",
 		"a_b":                          "a-b",
 		"Quiz 09":                      "quiz-09",
 		strings.Repeat("x", 60):        strings.Repeat("x", 48),
@@ -35,7 +35,7 @@ func TestSlugify(t *testing.T) {
 
 func FuzzSlugify(f *testing.F) {
 	f.Add("Ärger, über\x00 \xff é\u0301")
-	shape := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	shape := regexp.MustCompile(`^([a-z0-9]+(-[a-z0-9]+)*)?$`)
 	f.Fuzz(func(t *testing.T, title string) {
 		s := Slugify(title)
 		if !shape.MatchString(s) {

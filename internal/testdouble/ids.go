@@ -46,18 +46,16 @@ func (c counters) next(kind, owner string) string {
 	return fmt.Sprintf("%s_%06d", name, n)
 }
 
-// plainName matches names that fit into an ID in lower case.
-var plainName = regexp.MustCompile(fmt.Sprintf("^[A-Za-z0-9_]{1,%d}$", maxNameLen))
+// plainName matches names that only need lower case to become part of an ID.
+var plainName = regexp.MustCompile("^[A-Za-z0-9_]+$")
 
 // idFromName converts a name for an ID. Names that aren't plain lose characters, so four characters of their
 // hash keep them apart: "Grace Hopper" becomes grace_hopper_ylbw.
 func idFromName(name string) string {
-	if plainName.MatchString(name) {
+	if len(name) <= maxNameLen && plainName.MatchString(name) {
 		return strings.ToLower(name)
 	}
-	// Slugify returns a word for a name without a usable letter. The x prevents that.
-	words := strings.TrimPrefix(schema.Slugify("x "+name), "x")
-	words = strings.Trim(strings.ReplaceAll(words, "-", "_"), "_")
+	words := strings.ReplaceAll(schema.Slugify(name), "-", "_")
 	return strings.TrimPrefix(words+"_"+digest("usr", name, 0)[:4], "_")
 }
 
