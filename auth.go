@@ -11,6 +11,12 @@ import (
 	"example.com/events/internal/strict"
 )
 
+// keyPrefix is the prefix of every API key.
+const keyPrefix = "svc_live_"
+
+// redact shortens all API keys in a text to their last four characters.
+var redact = httpapi.Redactor(keyPrefix)
+
 // authenticate identifies the caller of a request. For a revoked key, it returns the caller and an error.
 func (s *Store) authenticate(r *http.Request) (httpapi.Caller, error) {
 	secret, problem := credential(r.Header)
@@ -141,7 +147,7 @@ func keyError(problems ...string) error { return &RecordError{Kind: "key", Probl
 // newSecret returns an unused secret.
 func (s *Store) newSecret(tx *jsondb.Tx, owner string) string {
 	for {
-		secret := httpapi.KeyPrefix + s.cfg.NewID("secret", owner)
+		secret := keyPrefix + s.cfg.NewID("secret", owner)
 		if tx.Find(digestKey(digest([]byte(secret)))) == nil {
 			return secret
 		}

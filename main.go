@@ -163,7 +163,7 @@ func (c *command) parse(flags *serverFlags, args []string) error {
 }
 
 func (c *command) newLogger(flags *serverFlags) *slog.Logger {
-	options := &slog.HandlerOptions{}
+	options := &slog.HandlerOptions{ReplaceAttr: redactAttr}
 	if *flags.verbose {
 		options.Level = slog.LevelDebug
 	}
@@ -171,6 +171,17 @@ func (c *command) newLogger(flags *serverFlags) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(c.Stderr, options))
 	}
 	return slog.New(slog.NewTextHandler(c.Stderr, options))
+}
+
+// redactAttr removes API keys from everything that is logged, such as paths and the messages of net/http.
+func redactAttr(_ []string, a slog.Attr) slog.Attr {
+	switch x := a.Value.Any().(type) {
+	case string:
+		a.Value = slog.StringValue(redact(x))
+	case error:
+		a.Value = slog.StringValue(redact(x.Error()))
+	}
+	return a
 }
 
 func (c *command) serve(ctx context.Context, args []string) error {
@@ -488,7 +499,7 @@ func (c *command) serveChild(
 		testdouble.UnusedFault:  "-allow-unused-faults",
 	}
 	for _, p := range problems {
-		c.Messagef("%s: %s; use %s if that is intended", p.Kind, p.Text, flags[p.Kind])
+		c.Messagef("%s: %s; use %s if that is intended", p.Kind, redact(p.Text), flags[p.Kind])
 	}
 	if status == 0 && len(problems) > 0 {
 		status = 1
@@ -508,7 +519,7 @@ func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: check -data, or start the server once to create the file", err)
 	}
-	options := &slog.HandlerOptions{Level: slog.LevelWarn}
+	options := &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: redactAttr}
 	store, err := Open(data, &Config{
 		Logger:         slog.New(slog.NewTextHandler(c.Stderr, options)),
 		NewEventStatus: c.Getenv("EVENTSD_NEW_EVENT_STATUS"),

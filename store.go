@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/events/internal/httpapi"
 	"example.com/events/internal/jsondb"
 	"example.com/events/internal/schema"
 	"example.com/events/internal/strict"
@@ -139,8 +138,8 @@ var (
 	errIdempotencyMismatch = errors.New("the idempotency key was used with another request")
 )
 
-var secretRule = schema.Match(len(httpapi.KeyPrefix)+1, 255, httpapi.KeyPrefix+`[A-Za-z0-9._~-]+`,
-	"must be "+httpapi.KeyPrefix+` followed by 1 to 246 letters, digits, ".", "_", "~" or "-"`)
+var secretRule = schema.Match(len(keyPrefix)+1, 255, keyPrefix+`[A-Za-z0-9._~-]+`,
+	"must be "+keyPrefix+` followed by 1 to 246 letters, digits, ".", "_", "~" or "-"`)
 
 var (
 	userSchema = schema.For(User{}, nil)
@@ -674,7 +673,7 @@ func digest(text []byte) string {
 // hint returns the last four characters of a secret, which help people to tell keys apart. It returns nil for
 // a short secret, because they would reveal too much of it.
 func hint(secret string) *string {
-	if len(secret) < len(httpapi.KeyPrefix)+16 {
+	if len(secret) < len(keyPrefix)+16 {
 		return nil
 	}
 	return new(secret[len(secret)-4:])

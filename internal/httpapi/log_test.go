@@ -16,10 +16,10 @@ func TestLogRequests(t *testing.T) {
 	h := LogRequests(m, slog.New(slog.NewTextHandler(&log, nil)), func(*http.Request) (Caller, error) {
 		return Caller{"usr_ada", "key_1"}, nil
 	})
-	r := httptest.NewRequest("GET", "/v1/events/svc_live_0123456789abcdef", nil)
+	r := httptest.NewRequest("GET", "/v1/events/one", nil)
 	h.ServeHTTP(httptest.NewRecorder(), r)
-	want := regexp.MustCompile(`^time=\S+ level=INFO msg=request method=GET path=/v1/events/…cdef ` +
-		`route="GET /v1/events/\{id\}" status=200 duration=\S+ bytes=46 remote=192\.0\.2\.1:1234 ` +
+	want := regexp.MustCompile(`^time=\S+ level=INFO msg=request method=GET path=/v1/events/one ` +
+		`route="GET /v1/events/\{id\}" status=200 duration=\S+ bytes=24 remote=192\.0\.2\.1:1234 ` +
 		`user=usr_ada key=key_1\n$`)
 	if !want.MatchString(log.String()) {
 		t.Errorf("log: got %s, want %s", &log, want)

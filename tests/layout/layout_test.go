@@ -33,7 +33,7 @@ func TestImports(t *testing.T) {
 		"main.go":     "cli httpapi jsondb operator testdouble webui flag net/http os",
 		"api.go":      "httpapi jsondb operator schema strict testdouble net/http os",
 		"auth.go":     "httpapi jsondb schema strict net/http",
-		"store.go":    "httpapi jsondb schema strict",
+		"store.go":    "jsondb schema strict",
 		"eventstest/": "events httpapi testdouble net/http testing",
 		"internal/apitest/": "events eventstest httpapi strict testdouble " +
 			"net/http net/http/httptest testing",
