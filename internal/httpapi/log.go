@@ -26,7 +26,7 @@ func LogRequests(
 				"path", r.URL.Path, // decoded, so that no encoding hides a key
 				"route", r.Pattern,
 				"status", counted.status,
-				"duration", time.Since(start),
+				"took_ms", float64(time.Since(start).Microseconds())/1000,
 				"bytes", counted.bytes,
 				"remote", r.RemoteAddr,
 				"user", caller.UserID,

@@ -19,7 +19,7 @@ func TestLogRequests(t *testing.T) {
 	r := httptest.NewRequest("GET", "/v1/events/one", nil)
 	h.ServeHTTP(httptest.NewRecorder(), r)
 	want := regexp.MustCompile(`^time=\S+ level=INFO msg=request method=GET path=/v1/events/one ` +
-		`route="GET /v1/events/\{id\}" status=200 duration=\S+ bytes=24 remote=192\.0\.2\.1:1234 ` +
+		`route="GET /v1/events/\{id\}" status=200 took_ms=[0-9.]+ bytes=24 remote=192\.0\.2\.1:1234 ` +
 		`user=usr_ada key=key_1\n$`)
 	if !want.MatchString(log.String()) {
 		t.Errorf("log: got %s, want %s", &log, want)
