@@ -399,13 +399,12 @@ func (a *api) getKeys(w http.ResponseWriter, _ httpapi.Request) error {
 }
 
 func (a *api) deleteKey(w http.ResponseWriter, r httpapi.Request) error {
-	id := r.PathValue("id")
-	changed, err := a.store.revokeKey(id)
+	key, changed, err := a.store.revokeKey(r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	if changed {
-		a.logChange("key revoked", "key", id)
+		a.logChange("key revoked", "key", key.ID, "user", key.UserID)
 	}
 	w.WriteHeader(204)
 	return nil

@@ -750,7 +750,7 @@ func TestOperatorRoutes(t *testing.T) {
 		}
 
 		send("DELETE", "/keys/"+first.ID, "", 204)
-		wantLog(`msg="key revoked" key=` + first.ID)
+		wantLog(`msg="key revoked" key=` + first.ID + " user=" + first.User)
 		s.Get("/users/me", "x-service-api-key: "+first.Key).WantStatus(t, 401)
 		send("DELETE", "/keys/"+first.ID, "", 204)
 		wantLog("")

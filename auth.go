@@ -178,27 +178,26 @@ func (s *Store) createFirstKey(chosen string, create bool) (secret string, err e
 // RevokeKey revokes an API key. Revoking it again does nothing. For an unknown key, the error wraps
 // [ErrNotFound].
 func (s *Store) RevokeKey(keyID string) error {
-	_, err := s.revokeKey(keyID)
+	_, _, err := s.revokeKey(keyID)
 	return err
 }
 
-// revokeKey reports whether it changed the key.
-func (s *Store) revokeKey(keyID string) (changed bool, err error) {
+// revokeKey returns the key and reports whether it was changed.
+func (s *Store) revokeKey(keyID string) (key Key, changed bool, err error) {
 	err = s.db.Batch(func(tx *jsondb.Tx) error {
-		var k Key
 		row := tx.Get("key", keyID)
 		if row == nil {
 			return notFound("key", keyID)
 		}
-		decode(row, &k)
-		if k.RevokedAt == nil {
-			k.RevokedAt = new(s.now())
-			tx.Put(strict.Encode(&k))
+		decode(row, &key)
+		if key.RevokedAt == nil {
+			key.RevokedAt = new(s.now())
+			tx.Put(strict.Encode(&key))
 			changed = true
 		}
 		return nil
 	})
-	return changed, err
+	return key, changed, err
 }
 
 // listedKey is a key with its user's name and email.
