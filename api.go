@@ -389,7 +389,7 @@ func (a *api) postKey(w http.ResponseWriter, r httpapi.Request) error {
 		return err
 	}
 	a.logChange("key issued", "key", key.ID, "user", key.UserID)
-	httpapi.WriteValue(w, 201, map[string]string{"id": key.ID, "key": secret, "user": key.UserID})
+	httpapi.WriteValue(w, 201, map[string]string{"id": key.ID, "secret": secret, "user_id": key.UserID})
 	return nil
 }
 

@@ -737,12 +737,15 @@ func TestOperatorRoutes(t *testing.T) {
 				t.Errorf("log: got %q, want %q", got, want)
 			}
 		}
-		type issued struct{ ID, Key, User string }
+		type issued struct {
+			ID, Secret string
+			User       string `json:"user_id"`
+		}
 
 		r := send("POST", "/keys", `{"name":"Eve","email":"eve@example.com"}`, 201)
 		first := apitest.Decode[issued](t, r)
 		wantLog(`msg="key issued" key=` + first.ID + " user=" + first.User)
-		s.Get("/users/me", "x-service-api-key: "+first.Key).WantStatus(t, 200)
+		s.Get("/users/me", "x-service-api-key: "+first.Secret).WantStatus(t, 200)
 		r = send("POST", "/keys", `{"email":"Eve@example.com"}`, 201)
 		second := apitest.Decode[issued](t, r)
 		if second.User != first.User {
@@ -751,7 +754,7 @@ func TestOperatorRoutes(t *testing.T) {
 
 		send("DELETE", "/keys/"+first.ID, "", 204)
 		wantLog(`msg="key revoked" key=` + first.ID + " user=" + first.User)
-		s.Get("/users/me", "x-service-api-key: "+first.Key).WantStatus(t, 401)
+		s.Get("/users/me", "x-service-api-key: "+first.Secret).WantStatus(t, 401)
 		send("DELETE", "/keys/"+first.ID, "", 204)
 		wantLog("")
 		send("DELETE", "/keys/key_none", "", 404)

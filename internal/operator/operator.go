@@ -1,7 +1,7 @@
 // Package operator has the subcommands with which an operator manages users, keys, events and guests. They
 // are clients of these HTTP routes, which a server serves on a Unix socket next to its data file:
 //
-//	POST /keys          {"user_id"} or {"email","name"}   201 {"id","key","user"}
+//	POST /keys          {"user_id"} or {"email","name"}   201 {"id","secret","user_id"}
 //	GET /keys                                             200 {"data":[…]}
 //	DELETE /keys/{id}                                     204
 //	GET /records?user=                                    200 an array of records
@@ -50,7 +50,7 @@ func (c *CLI) KeyIssue(ctx context.Context, args []string) error {
 	email := flags.String("email", "", "issue the key to the user with this `EMAIL`, or to a new user")
 	name := flags.String("name", "", "`NAME` of a new user")
 	user := flags.String("user", "", "issue the key to the user with this `ID`")
-	asJSON := flags.Bool("json", false, `print {"id","key","user"} as JSON`)
+	asJSON := flags.Bool("json", false, `print {"id","secret","user_id"} as JSON`)
 	if err := c.Parse(flags, args); err != nil {
 		return err
 	}
@@ -58,7 +58,10 @@ func (c *CLI) KeyIssue(ctx context.Context, args []string) error {
 		return cli.Usagef("expected a user: -email EMAIL with -name NAME for a new user, or -user ID")
 	}
 	request := strict.Encode(map[string]string{"user_id": *user, "email": *email, "name": *name})
-	var issued struct{ ID, Key, User string }
+	var issued struct {
+		ID, Secret string
+		User       string `json:"user_id"`
+	}
 	text, err := c.callJSON(ctx, *data, "POST", "/keys", bytes.NewReader(request), &issued)
 	if err != nil {
 		return err
@@ -67,7 +70,7 @@ func (c *CLI) KeyIssue(ctx context.Context, args []string) error {
 	if *asJSON {
 		return c.printJSON(text)
 	}
-	return c.Printf("%s\n", issued.Key)
+	return c.Printf("%s\n", issued.Secret)
 }
 
 // KeyList runs "eventsd key list".

@@ -71,7 +71,7 @@ func TestKeyIssueClosesFile(t *testing.T) {
 		if f.closed {
 			t.Error("file while the key is created: got it closed, want it open")
 		}
-		io.WriteString(w, `{"id":"key_1","key":"svc_live_1","user":"usr_1"}`)
+		io.WriteString(w, `{"id":"key_1","secret":"svc_live_1","user_id":"usr_1"}`)
 	})
 	c.Stdout = writerFunc(func(text []byte) (int, error) {
 		if !f.closed {
