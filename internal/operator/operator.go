@@ -172,7 +172,7 @@ func (c *CLI) Apply(ctx context.Context, args []string) error {
 		message = "applied 1 record"
 	}
 	if count.Unchanged > 0 {
-		message += fmt.Sprintf(", of which %d changed nothing", count.Unchanged)
+		message += fmt.Sprintf(", %d unchanged", count.Unchanged)
 	}
 	c.Messagef("%s", message)
 	return nil
