@@ -201,6 +201,7 @@ func (a *api) createEvent(w http.ResponseWriter, r httpapi.Request, body []byte)
 		return err
 	}
 	event, replayed, err := a.store.addEvent(r.Operation, r.Caller.UserID, body, key)
+	httpapi.RestartWriteTimeout(w, r.Request) // the commit may have used it up
 	if err != nil {
 		return err
 	}

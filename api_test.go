@@ -853,6 +853,36 @@ func TestOperatorTimeouts(t *testing.T) {
 	}
 }
 
+// A create gets its response even if its commit takes longer than the server's WriteTimeout.
+func TestSlowCommit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		wait := time.Duration(0)
+		now := func() time.Time { // called by the transaction
+			time.Sleep(wait)
+			return time.Now()
+		}
+		s := apitest.New(t, apitest.Memory, &events.Config{Now: now})
+		wait = time.Minute
+		client, server := net.Pipe()
+		defer client.Close()
+		client.SetDeadline(time.Now().Add(time.Hour)) // a failure doesn't block the bubble
+		httpapi.ServeConn(httpapi.NewServer(s.Handler), server)
+		r := apitest.NewRequest("POST", base+"/events/create", strings.NewReader(newEvent))
+		err := r.Write(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(bufio.NewReader(client), r)
+		if err != nil {
+			t.Fatalf("response to a create that takes a minute: got %v, want no error", err)
+		}
+		if response.StatusCode != 201 {
+			t.Errorf("status: got %s, want 201", response.Status)
+		}
+	})
+}
+
 // brokenWriter is the response to a client that is gone.
 type brokenWriter struct{ http.ResponseWriter }
 

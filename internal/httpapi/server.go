@@ -15,7 +15,7 @@ func NewServer(h http.Handler) *http.Server {
 		DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout:            5 * time.Second,
 		ReadTimeout:                  10 * time.Second,
-		WriteTimeout:                 30 * time.Second,
+		WriteTimeout:                 30 * time.Second, // see RestartWriteTimeout
 		IdleTimeout:                  120 * time.Second,
 		MaxHeaderBytes:               16 << 10, // bytes
 	}
@@ -29,6 +29,15 @@ func DisableReadTimeout(w http.ResponseWriter) {
 // DisableWriteTimeout removes the server's WriteTimeout from a response.
 func DisableWriteTimeout(w http.ResponseWriter) {
 	http.NewResponseController(w).SetWriteDeadline(time.Time{})
+}
+
+// RestartWriteTimeout makes the server's WriteTimeout begin now. It has begun when the request headers were
+// read, so a request that waits for the disk would lose its response.
+func RestartWriteTimeout(w http.ResponseWriter, r *http.Request) {
+	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if ok && server.WriteTimeout > 0 {
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(server.WriteTimeout))
+	}
 }
 
 // A BoundServer is a server with its listener.
