@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -34,8 +35,9 @@ const (
 )
 
 // Run runs the command eventsd with args, without the program name, and returns its exit status: 0 on
-// success, 1 if something failed or was refused, and 2 for wrong arguments. After "double -- COMMAND", it
-// returns the status of that command. For any other status than 0, stderr gets the reason.
+// success, 1 if something failed or was refused, 2 for wrong arguments, and 3 if the data file is damaged, has
+// a newer format or isn't one. For any other status than 0, stderr gets the reason. But after
+// "double -- COMMAND", Run returns the status of that command without a reason.
 //
 // Missing flags are read from environ, as eventsd help describes. A server runs until ctx is done or the
 // process gets SIGINT, SIGTERM or SIGHUP. When Run returns, a goroutine may still read stdin or finish a
@@ -44,7 +46,11 @@ func Run(
 	ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {
 	c := &command{cli.Program{Environ: environ, Stdin: stdin, Stdout: stdout, Stderr: stderr}}
-	return c.ExitStatus(c.run(ctx, args))
+	err := c.run(ctx, args)
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat) {
+		err = &cli.ExitError{Status: 3, Message: err.Error()}
+	}
+	return c.ExitStatus(err)
 }
 
 // command is one run of eventsd.
