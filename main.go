@@ -35,9 +35,9 @@ const (
 )
 
 // Run runs the command eventsd with args, without the program name, and returns its exit status: 0 on
-// success, 1 if something failed or was refused, 2 for wrong arguments, and 3 if the data file is damaged, has
-// a newer format or isn't one. For any other status than 0, stderr gets the reason. But after
-// "double -- COMMAND", Run returns the status of that command without a reason.
+// success, 1 if something failed or was refused, 2 for wrong arguments, and 3 if the data file is damaged,
+// has a newer format or isn't one. If the status isn't 0, stderr gets the reason. But after
+// "double -- COMMAND", Run returns the status of that command, without a reason.
 //
 // Missing flags are read from environ, as eventsd help describes. A server runs until ctx is done or the
 // process gets SIGINT, SIGTERM or SIGHUP. When Run returns, a goroutine may still read stdin or finish a
@@ -151,9 +151,13 @@ func newStoreFlags(subcommand, addr string, help cli.Help) *serverFlags {
 	f := newServerFlags(subcommand, addr, help)
 	f.seed = f.String("seed", "", "fill an empty store with the records in `FILE`, or - for stdin")
 	f.apiKey = f.String("api-key", "", "create the first API key with this `SECRET`")
-	f.newEventStatus = cli.OneOf(f.Flags, "new-event-status",
-		"give new events this `STATUS`: published or draft", "published", "draft")
+	f.newEventStatus = newEventStatusFlag(f.Flags)
 	return f
+}
+
+func newEventStatusFlag(flags *cli.Flags) *string {
+	return cli.OneOf(flags, "new-event-status",
+		"give new events this `STATUS`: published or draft", "published", "draft")
 }
 
 func (c *command) parse(flags *serverFlags, args []string) error {
@@ -163,7 +167,7 @@ func (c *command) parse(flags *serverFlags, args []string) error {
 	}
 	problem := secretRule(*flags.apiKey)
 	if problem != "" {
-		return cli.Usagef("-api-key %s", problem) // the secret isn't repeated
+		return cli.Usagef("%s %s", flags.Source("api-key"), problem) // the secret isn't repeated
 	}
 	return nil
 }
@@ -201,7 +205,8 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
-	listener, err := cli.Listen(*flags.addr) // first, so that a failed start creates no key
+	// Listen first, so that a failed start creates no key.
+	listener, err := cli.Listen(*flags.addr, flags.Source("addr"))
 	if err != nil {
 		return err
 	}
@@ -228,7 +233,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 			err = store.ApplyJSON(seed)
 		}
 		if err != nil {
-			return fmt.Errorf("seed: %w", err)
+			return fmt.Errorf("%s: %w", flags.Source("seed"), err)
 		}
 	}
 	key, err := store.createFirstKey(*flags.apiKey, *createKey)
@@ -237,7 +242,8 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	}
 	_, _, valid := store.lookupKey(*flags.apiKey)
 	if *flags.apiKey != "" && !valid {
-		logger.Warn("-api-key ignored: the store has keys, and this isn't a valid one")
+		logger.Warn("API key ignored: the store has keys, and this isn't a valid one",
+			"source", flags.Source("api-key"))
 	}
 	reference := webui.Reference("Ask the operator of this server for an API key.", "")
 	return c.serveStore(ctx, listener, store, *flags.verbose, reference, key)
@@ -256,7 +262,7 @@ func (c *command) demo(ctx context.Context, args []string) error {
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
-	listener, err := cli.Listen(*flags.addr)
+	listener, err := cli.Listen(*flags.addr, flags.Source("addr"))
 	if err != nil {
 		return err
 	}
@@ -349,9 +355,10 @@ func (c *command) double(ctx context.Context, args []string) error {
 	case dashes != (len(child) > 0): // one without the other
 		return cli.Usagef(`put the command after "--": eventsd double -- npm test`)
 	case *untilEOF && (len(child) > 0 || *flags.seed == "-"):
-		return cli.Usagef("-until-eof can't be combined with a command or -seed -: both read stdin")
+		return cli.Usagef("%s can't be combined with a command or %s -: both read stdin",
+			flags.Source("until-eof"), flags.Source("seed"))
 	}
-	listener, err := cli.Listen(*flags.addr)
+	listener, err := cli.Listen(*flags.addr, flags.Source("addr"))
 	if err != nil {
 		return err
 	}
@@ -364,7 +371,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	if *flags.seed != "" {
 		seed, err = c.ReadInput(*flags.seed)
 		if err != nil {
-			return fmt.Errorf("seed: %w", err)
+			return fmt.Errorf("%s: %w", flags.Source("seed"), err)
 		}
 	}
 	server := &doubleServer{flags: flags, start: start, seed: seed, logger: logger, problems: problems}
@@ -449,7 +456,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 		err = a.store.ApplyJSON(s.seed)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("seed: %w", err)
+		return nil, fmt.Errorf("%s: %w", s.flags.Source("seed"), err)
 	}
 	key := *s.flags.apiKey
 	if key == "" {
@@ -521,14 +528,21 @@ func newServer(l net.Listener, h http.Handler, logger *slog.Logger) *httpapi.Bou
 
 // openForOperator opens a data file for subcommands without a server.
 func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) {
-	_, err := os.Stat(data)
+	flags := cli.NewFlags("", cli.Help{})
+	newEventStatus := newEventStatusFlag(flags)
+	err := c.ParseEnv(flags, nil)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: check -data, or start the server once to create the file", err)
+		return nil, nil, err
+	}
+	_, err = os.Stat(data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: check -data and EVENTSD_DATA, or start the server once to create "+
+			"the file", err)
 	}
 	options := &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: redactAttr}
 	store, err := Open(data, &Config{
 		Logger:         slog.New(slog.NewTextHandler(c.Stderr, options)),
-		NewEventStatus: c.Getenv("EVENTSD_NEW_EVENT_STATUS"),
+		NewEventStatus: *newEventStatus,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -33,7 +33,7 @@ func TestMainFunction(t *testing.T) {
 	if len(stdout) > 0 {
 		t.Errorf("stdout: got %q, want nothing", stdout)
 	}
-	const want = "eventsd: seed: records: "
+	const want = "eventsd: EVENTSD_SEED: records: "
 	if got := stderr.String(); !strings.HasPrefix(got, want) {
 		t.Errorf("stderr: got %q, want %q", got, want)
 	}

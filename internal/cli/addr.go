@@ -6,14 +6,14 @@ import (
 	"net"
 )
 
-// Listen listens on the address in the flag -addr.
-func Listen(addr string) (net.Listener, error) {
+// Listen listens on an address from a source, such as -addr.
+func Listen(addr, source string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if _, malformed := errors.AsType[*net.AddrError](err); malformed {
-		return nil, Usagef("-addr: %v: expected HOST:PORT", err)
+		return nil, Usagef("%s: %v: expected HOST:PORT", source, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("-addr: %w: choose a free port on an address of this machine", err)
+		return nil, fmt.Errorf("%s: %w: try another address, such as 127.0.0.1:9000", source, err)
 	}
 	return l, nil
 }

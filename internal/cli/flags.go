@@ -20,7 +20,8 @@ type Help struct {
 // Flags are the flags of a subcommand.
 type Flags struct {
 	*flag.FlagSet
-	help Help
+	help    Help
+	fromEnv []string // names of the flags that an environment variable has set
 }
 
 // NewFlags creates the flags of a subcommand.
@@ -28,7 +29,16 @@ func NewFlags(subcommand string, help Help) *Flags {
 	flags := flag.NewFlagSet(subcommand, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // ExitStatus prints errors
 	flags.Usage = func() {}     // Parse prints the help
-	return &Flags{flags, help}
+	return &Flags{FlagSet: flags, help: help}
+}
+
+// Source returns what messages about a flag's value should name: its environment variable, such as
+// EVENTSD_ADDR, if the value comes from there, otherwise the flag, such as -addr.
+func (f *Flags) Source(name string) string {
+	if slices.Contains(f.fromEnv, name) {
+		return variable(name)
+	}
+	return "-" + name
 }
 
 // Parse parses the arguments of a subcommand. If -data is missing, it is read from the environment. For -h,
@@ -75,6 +85,7 @@ func (p *Program) parse(flags *Flags, args []string, names ...string) error {
 		if err != nil {
 			return Usagef("invalid value %q of %s: %v", value, variable(name), err)
 		}
+		flags.fromEnv = append(flags.fromEnv, name)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func dialSocket(data string) (net.Conn, error) {
 		return conn, nil
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED),
 		errors.Is(err, syscall.EINVAL): // the path is too long for a socket
-		return nil, fmt.Errorf("%w at %s: start it, or check -data", errNoServer, path)
+		return nil, fmt.Errorf("%w at %s: start it, or check -data and EVENTSD_DATA", errNoServer, path)
 	default:
 		return nil, fmt.Errorf("the server can't be reached: %w: run this as the server's user", err)
 	}
