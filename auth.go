@@ -175,6 +175,21 @@ func (s *Store) createFirstKey(chosen string, create bool) (secret string, err e
 	return secret, err
 }
 
+// hasValidKey reports whether the store has a key that isn't revoked.
+func (s *Store) hasValidKey() (valid bool) {
+	s.db.View(func(tx *jsondb.Tx) {
+		for user := range tx.Children("", "usr") {
+			for key := range tx.Children(user.ID, "key") {
+				valid = valid || key.Status != revoked
+			}
+			if valid {
+				return
+			}
+		}
+	})
+	return valid
+}
+
 // RevokeKey revokes an API key. Revoking it again does nothing. For an unknown key, the error wraps
 // [ErrNotFound].
 func (s *Store) RevokeKey(keyID string) error {

@@ -245,6 +245,13 @@ func (c *command) serve(ctx context.Context, args []string) error {
 		logger.Warn("API key ignored: the store has keys, and this isn't a valid one",
 			"source", flags.Source("api-key"))
 	}
+	if !store.hasValidKey() {
+		fix := "run eventsd key issue"
+		if *memory { // without a socket
+			fix = "start again with -api-key or -seed"
+		}
+		logger.Warn("no valid API key in the store", "fix", fix)
+	}
 	reference := webui.Reference("Ask the operator of this server for an API key.", "")
 	return c.serveStore(ctx, listener, store, *flags.verbose, reference, key)
 }
