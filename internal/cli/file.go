@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 )
 
 // ReadInput reads a file, or stdin if the path is "-".
@@ -16,8 +18,8 @@ func (p *Program) ReadInput(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// WriteFile writes a file with mode 0600, completely or not at all. It writes a temporary file, syncs it and
-// renames it. It replaces only regular files.
+// WriteFile writes a file with mode 0600, completely or not at all. It writes a temporary file, syncs it,
+// renames it and syncs its directory. It replaces only regular files.
 func WriteFile(path string, write func(io.Writer) error) error {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -35,5 +37,23 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("%s was not written: %w", path, err)
 	}
+	err = syncDir(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("%s was written, but a power cut may undo that: %w", path, err)
+	}
 	return nil
+}
+
+// syncDir makes the file names in a directory durable, where the system can do that.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = dir.Sync()
+	if runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) {
+		return nil
+	}
+	return err
 }

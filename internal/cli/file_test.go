@@ -58,6 +58,23 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
+// A rename that may not be durable is an error.
+func TestWriteFileSyncsDirectory(t *testing.T) {
+	if os.Geteuid() <= 0 {
+		t.Skip("root can read every directory, and Windows has no modes")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o300); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(dir, 0o700) // so that it can be removed
+	err := WriteFile(filepath.Join(dir, "file"), writeNew)
+	const want = "file was written, but a power cut may undo that: open "
+	if got := fmt.Sprint(err); !strings.Contains(got, want) {
+		t.Errorf("WriteFile into a directory that can't be read: got %s, want %q", got, want)
+	}
+}
+
 // A write that fails changes nothing, and nor does a path that has no regular file.
 func TestWriteFileFails(t *testing.T) {
 	dir := t.TempDir()
