@@ -207,13 +207,19 @@ func (c *CLI) Dump(ctx context.Context, args []string) error {
 	})
 }
 
-// besideData reports whether a path is the data file or a file such as its lock.
+// besideData reports whether a path is the data file or a file such as its lock. It ignores case in names, as
+// some disks do.
 func besideData(path, data string) bool {
 	data = resolve(data)
-	dir, err := os.Stat(filepath.Dir(path))
-	dataDir, dataErr := os.Stat(filepath.Dir(data))
-	return err == nil && dataErr == nil && os.SameFile(dir, dataDir) &&
-		strings.HasPrefix(filepath.Base(path), filepath.Base(data))
+	name, dataName := strings.ToLower(filepath.Base(path)), strings.ToLower(filepath.Base(data))
+	return sameFile(path, data) ||
+		sameFile(filepath.Dir(path), filepath.Dir(data)) && strings.HasPrefix(name, dataName)
+}
+
+func sameFile(a, b string) bool {
+	aInfo, aErr := os.Stat(a)
+	bInfo, bErr := os.Stat(b)
+	return aErr == nil && bErr == nil && os.SameFile(aInfo, bInfo)
 }
 
 // resolve follows symbolic links, if the file exists.
