@@ -310,7 +310,6 @@ func (c *command) serveStore(
 		if err != nil {
 			logger.Warn("operator subcommands can't reach this server", "error", err)
 		} else {
-			defer socket.Close()
 			servers = append(servers, newServer(socket, a.Operator(), logger))
 		}
 	}
@@ -328,6 +327,9 @@ func (c *command) serveStore(
 	err := c.Printf("%s", lines)
 	if err == nil {
 		err = httpapi.Serve(ctx, drainTimeout, servers...)
+	}
+	for _, s := range servers { // before another server can open the file and create its socket
+		s.Listener.Close()
 	}
 	closeErr := store.Close() // includes the error that stopped writes
 	err = cmp.Or(err, closeErr)
