@@ -1,6 +1,6 @@
-// Package cli has the parts of a command that know nothing of events: flags with environment variables and
-// help, exit statuses, safe printing, atomic file writes, progress on a terminal, signals, and running
-// another program.
+// Package cli has the parts of the command eventsd that need neither a store nor a server: flags with
+// environment variables and help, exit statuses, safe printing, atomic file writes, progress on a terminal,
+// signals, and running another program.
 package cli
 
 import (
