@@ -70,7 +70,7 @@ func failCall(t *testing.T, call string, k int, f fault) (failed bool) {
 		t.Fatalf("a crash after %s call %d failed with %v: %s", call, k, f.err, s.crasher.failed[0])
 	}
 	unreported := []string{"remove", "close"} // an unfinished rewrite may stay; files were synced before
-	logged := strings.Contains(d.log.String(), "without an empty commit")
+	logged := strings.Contains(d.log.String(), "no end mark")
 	silent := failed && !reported && !logged
 	if silent && !slices.Contains(unreported, call) {
 		t.Errorf("%s call %d failed with %v, and nothing reported it", call, k, f.err)

@@ -66,7 +66,8 @@ func (l *Log) appendEmpty() {
 	}
 	err := l.Append(nil)
 	if err != nil && l.Err() == nil {
-		l.options.Logger.Warn("data file left without an empty commit at its end", "error", err)
+		l.options.Logger.Warn("data file has no end mark: later damage to its last commit may go unnoticed",
+			"error", err)
 	}
 }
 
