@@ -127,6 +127,8 @@ func (c *command) help(ctx context.Context, args []string) error {
 	}
 	return c.Printf("eventsd serves an API for events and guest lists, from a data file or as a test "+
 		"double.\n\nUsage: eventsd [SUBCOMMAND] [FLAGS]\n\n%s\n"+
+		"The exit status is 0 for success, 1 if something failed or was refused, 2 for wrong arguments,\n"+
+		"and 3 if the data file is damaged, has a newer format or isn't one.\n\n"+
 		"Run eventsd help SUBCOMMAND for its flags and an example.\n", list)
 }
 
@@ -196,12 +198,14 @@ func redactAttr(_ []string, a slog.Attr) slog.Attr {
 
 func (c *command) serve(ctx context.Context, args []string) error {
 	flags := newStoreFlags("serve", defaultAddr, cli.Help{
-		Purpose: "Serve the API from a data file or from memory. The first start creates the file and a key.",
+		Purpose: "Serve the API from a data file or from memory. A start creates the file and an API key,\n" +
+			"if they are missing.",
 		Example: "serve another file on another port\n  eventsd serve -addr 127.0.0.1:9000 -data other.json",
 	})
 	data := cli.DataFlag(flags.Flags)
 	memory := flags.Bool("memory", false, "keep everything in memory, without a data file")
-	createKey := flags.Bool("first-key", true, "create an API key if there is none, and print it")
+	createKey := flags.Bool("first-key", true,
+		"create an API key if there is none, and print it; turn off with -first-key=false")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
@@ -342,8 +346,9 @@ func (c *command) serveStore(
 // double makes a double with a listener, and serves it alone or while a command runs.
 func (c *command) double(ctx context.Context, args []string) error {
 	flags := newStoreFlags("double", "127.0.0.1:0", cli.Help{
-		Purpose: "Serve a test double, alone or while a command runs. The command finds it in\n" +
-			"EVENTS_BASE_URL, EVENTS_API_KEY and EVENTS_CONTROL_URL.",
+		Purpose: "Serve a test double, alone or while COMMAND runs. COMMAND finds it in EVENTS_BASE_URL,\n" +
+			"EVENTS_API_KEY and EVENTS_CONTROL_URL. eventsd exits with the status of COMMAND, or with 1\n" +
+			"if COMMAND succeeds in spite of a mistake, such as a request to an unknown route.",
 		Operands: "[-- COMMAND ARGS]",
 		Example:  "test a client\n  eventsd double -- npm test",
 	})
@@ -562,7 +567,7 @@ func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) 
 func (c *command) check(_ context.Context, args []string) error {
 	flags := cli.NewFlags("check", cli.Help{
 		Purpose: "Check the data file and print a summary. The file isn't changed, and a server may be\n" +
-			"running.",
+			"running. If the file is damaged, has a newer format or isn't a data file, the exit status is 3.",
 		Example: "check a copy\n  eventsd check -data copy.json",
 	})
 	data := cli.DataFlag(flags)

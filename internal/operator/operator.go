@@ -139,8 +139,8 @@ func (c *CLI) KeyRevoke(ctx context.Context, args []string) error {
 // Apply runs "eventsd apply".
 func (c *CLI) Apply(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("apply", cli.Help{
-		Purpose: "Add, change or delete users, keys, events and guests, whether or not the server is\n" +
-			"running. Either all records are applied or none.",
+		Purpose: "Read records from FILE, or from stdin, and add, change or delete users, keys, events\n" +
+			"and guests, whether or not the server is running. Either all records are applied or none.",
 		Operands: "[FILE | -]",
 		Example: "publish a draft\n" +
 			`  echo '[{"event":{"id":"evt_1","status":"published"}}]' | eventsd apply`,
@@ -249,7 +249,7 @@ type Status struct {
 // Status runs "eventsd status".
 func (c *CLI) Status(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("status", cli.Help{
-		Purpose: "Print the state of the running server as JSON.",
+		Purpose: "Print the state of the running server as JSON. If none is running, the exit status is 1.",
 		Example: "the current write error, or null\n  eventsd status | jq .error",
 	})
 	data := cli.DataFlag(flags)
