@@ -413,7 +413,7 @@ func (a *api) deleteKey(w http.ResponseWriter, r httpapi.Request) error {
 
 func (a *api) getRecords(w http.ResponseWriter, r httpapi.Request) error {
 	q := httpapi.ReadQuery(r)
-	userID := q.String("user", "must be the ID of a user, given once; leave it out for all records")
+	userID := q.String("user_id", "must be the ID of a user, given once; leave it out for all records")
 	if err := q.Err(); err != nil {
 		return err
 	}

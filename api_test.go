@@ -782,12 +782,12 @@ func TestOperatorRoutes(t *testing.T) {
 			"record 2: user: name is required; email is required")
 		wantLog("")
 
-		r = send("GET", "/records?user=usr_bob", "", 200)
+		r = send("GET", "/records?user_id=usr_bob", "", 200)
 		if records := apitest.Decode[[]events.Record](t, r); len(records) != 3 {
 			t.Errorf("%s, want a user, a key and an event", r)
 		}
-		send("GET", "/records?user=usr_none", "", 404)
-		send("GET", "/records?user=", "", 400)
+		send("GET", "/records?user_id=usr_none", "", 404)
+		send("GET", "/records?user_id=", "", 400)
 		send("POST", "/status", "", 405)
 		send("GET", "//keys", "", 404)
 	}, apitest.Memory, apitest.Reopened) // a double has a control API instead

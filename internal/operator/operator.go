@@ -4,7 +4,7 @@
 //	POST /keys          {"user_id"} or {"email","name"}   201 {"id","secret","user_id"}
 //	GET /keys                                             200 {"data":[…]}
 //	DELETE /keys/{id}                                     204
-//	GET /records?user=                                    200 an array of records
+//	GET /records?user_id=                                 200 an array of records
 //	POST /records       an array of records               200 {"applied","unchanged"}
 //	GET /status                                           200 a [Status]
 //
@@ -193,7 +193,7 @@ func (c *CLI) Dump(ctx context.Context, args []string) error {
 	}
 	path := "/records"
 	if *user != "" {
-		path += "?user=" + url.QueryEscape(*user)
+		path += "?user_id=" + url.QueryEscape(*user)
 	}
 	if besideData(*output, *data) {
 		return cli.Usagef("-o %s is the data file, or begins with its name: choose a different FILE", *output)

@@ -179,7 +179,7 @@ func TestSocket(t *testing.T) {
 	if err := c.Dump(t.Context(), []string{"-data", data, "-user", "usr_1"}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := stdout.String(), "GET /records?user=usr_1"; got != want {
+	if got, want := stdout.String(), "GET /records?user_id=usr_1"; got != want {
 		t.Errorf("request of dump: got %q, want %q", got, want)
 	}
 }
