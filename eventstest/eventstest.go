@@ -293,9 +293,9 @@ type Fault struct {
 	Skip int
 	// Times is the number of requests that the fault then applies to. 0 means all.
 	Times int
-	// User is a user ID. If set, the fault applies only to this user's requests.
-	User string
-	// Path is a path such as /events/evt_7. If set, the fault applies only to this path.
+	// UserID, if set, selects only this user's requests.
+	UserID string
+	// Path, if set, selects only requests for this path, such as /events/evt_7.
 	Path string
 }
 
@@ -332,7 +332,7 @@ type Request struct {
 	Header    http.Header
 	Body      string // at most 64 KiB
 	Operation string // such as "GET /events/{id}"; empty for an unknown route
-	User      string // user ID; empty for an invalid key, route or method
+	UserID    string // empty for an invalid key, route or method
 	Fault     string // effects of its fault, such as "status 503, delay 200ms"
 
 	// The response, whether or not the client got it. Status is 0 if a fault dropped the request. Response is
@@ -340,6 +340,9 @@ type Request struct {
 	Status         int
 	ResponseHeader http.Header
 	Response       string
+
+	// Truncated reports whether Body or Response is only the beginning.
+	Truncated bool
 }
 
 // String returns the request in one line, with its status, error message and fault.

@@ -105,7 +105,7 @@ func ExampleServer_Requests() {
 	srv := eventstest.New(t)
 	createLaunch(srv.Client(), srv.URL, srv.Key)
 	for _, r := range srv.Requests("") {
-		fmt.Println(r.Operation, r.Status, r.User, r.Header.Get("Idempotency-Key"))
+		fmt.Println(r.Operation, r.Status, r.UserID, r.Header.Get("Idempotency-Key"))
 	}
 	// Output: POST /events/create 201 usr_owner launch
 }

@@ -170,7 +170,7 @@ func TestFaultOrder(t *testing.T) {
 	faults := []*eventstest.InjectedFault{
 		srv.Fail(list, eventstest.Fault{Status: 500, Skip: 1, Times: 2}),
 		srv.Fail(getMe, eventstest.Fault{CutResponse: true}),
-		srv.Fail(list, eventstest.Fault{Status: 429, User: owner.ID}),
+		srv.Fail(list, eventstest.Fault{Status: 429, UserID: owner.ID}),
 		srv.Fail(list, eventstest.Fault{Status: 502, Body: "x"}),
 		srv.Fail("GET /events/{id}", eventstest.Fault{Status: 503, Path: "/events/evt_owner_000001"}),
 	}

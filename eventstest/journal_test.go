@@ -12,6 +12,7 @@ import (
 
 	"example.com/events"
 	"example.com/events/eventstest"
+	"example.com/events/internal/apitest"
 )
 
 // These tests show which requests the journal has, and how a test waits for them.
@@ -68,7 +69,7 @@ func TestRequests(t *testing.T) {
 			Path:      events.BasePath + "/events/create",
 			Body:      launch,
 			Operation: create,
-			User:      "usr_owner",
+			UserID:    "usr_owner",
 			Fault:     []string{"status 503, delay 1ns", ""}[i],
 			Status:    []int{503, 201}[i],
 			Response:  responses[i].Body,
@@ -121,7 +122,7 @@ func TestRequestsOf(t *testing.T) {
 	} {
 		var got []string
 		for _, r := range tt.got {
-			got = append(got, fmt.Sprintf("%d: %s %s %d", r.Seq, r.Operation, r.User, r.Status))
+			got = append(got, fmt.Sprintf("%d: %s %s %d", r.Seq, r.Operation, r.UserID, r.Status))
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
@@ -194,24 +195,33 @@ func TestJournalLimits(t *testing.T) {
 	if got[0].Query != "x=1" {
 		t.Errorf("query of the oldest request: got %s, want x=1", got[0].Query)
 	}
-	long := strings.NewReader(strings.Repeat("x", 65<<10))
-	srv.Fail(create, eventstest.Fault{Status: 500, Body: strings.Repeat("x", 65<<10)})
-	r, err := http.NewRequest("POST", srv.URL+"/events/create", long)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("x-service-api-key", srv.Key)
-	resp, err := srv.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	last := srv.Requests(create)[0]
-	if n := len(last.Body); n != 64<<10 {
-		t.Errorf("bytes of a body of 65 KiB in the journal: got %d, want %d", n, 64<<10)
-	}
-	if n := len(last.Response); n != 64<<10 {
-		t.Errorf("bytes of a response of 65 KiB in the journal: got %d, want %d", n, 64<<10)
+	for _, tt := range []struct {
+		sent, received int // bytes
+		truncated      bool
+	}{
+		{64 << 10, 64 << 10, false},
+		{64<<10 + 1, 1, true},
+		{1, 64<<10 + 1, true},
+	} {
+		f := srv.Fail(create, eventstest.Fault{Status: 500, Body: strings.Repeat("x", tt.received)})
+		_, err := apitest.Fetch(srv.Client(), "POST", srv.URL+"/events/create",
+			strings.Repeat("x", tt.sent), keyHeader+srv.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Clear()
+		requests := srv.Requests(create)
+		last := requests[len(requests)-1]
+		if n, want := len(last.Body), min(tt.sent, 64<<10); n != want {
+			t.Errorf("bytes of a body of %d in the journal: got %d, want %d", tt.sent, n, want)
+		}
+		if n, want := len(last.Response), min(tt.received, 64<<10); n != want {
+			t.Errorf("bytes of a response of %d in the journal: got %d, want %d", tt.received, n, want)
+		}
+		if last.Truncated != tt.truncated {
+			t.Errorf("Truncated after %d and %d bytes: got %v, want %v",
+				tt.sent, tt.received, last.Truncated, tt.truncated)
+		}
 	}
 }
 

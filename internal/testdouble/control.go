@@ -49,6 +49,7 @@ func (d *Double) Control(reset func() error) *httpapi.Mux {
 		}),
 		bodyRoute("GET /clock", 200, d.getClock),
 		bodyRoute("PUT /clock", 200, d.putClock),
+		bodyRoute("POST /clock/advance", 200, d.postAdvance),
 		bodyRoute("POST /reset", 204, func(_ httpapi.Request, body []byte) (any, error) {
 			if len(body) > 0 {
 				return nil, httpapi.BadRequest("POST /reset takes no body")
@@ -134,7 +135,7 @@ func (d *Double) postKey(r httpapi.Request, body []byte) (any, error) {
 func (d *Double) getFaults(httpapi.Request, []byte) (any, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]*InjectedFault{}, d.faults...), nil
+	return map[string]any{"data": append([]*InjectedFault{}, d.faults...)}, nil
 }
 
 // putFaults replaces all faults, or none if one of them is wrong.
@@ -176,7 +177,7 @@ func (d *Double) getRequests(w http.ResponseWriter, r httpapi.Request) error {
 	wait := time.Duration(-1)
 	params := httpapi.ReadQuery(r)
 	q.Operation = params.String("operation", "must be an operation, such as GET /events, given once")
-	user := params.String("user", "must be the ID of a user, given once")
+	user := params.String("user_id", "must be the ID of a user, given once")
 	if user != "" {
 		q.Users = []string{user}
 	}
@@ -211,22 +212,34 @@ func (d *Double) getClock(httpapi.Request, []byte) (any, error) {
 
 func (d *Double) putClock(r httpapi.Request, body []byte) (any, error) {
 	var in struct {
-		Now     string            `json:"now"`
-		Advance *httpapi.Duration `json:"advance"`
+		Now string `json:"now"`
+	}
+	err := httpapi.Decode(body, &in)
+	if err != nil {
+		return nil, err
+	}
+	now, problem := strict.ParseTime(in.Now)
+	if problem != nil {
+		return nil, httpapi.BadRequest("now " + problem.Error())
+	}
+	err = d.moveClock(func(time.Time) time.Time { return now })
+	if err != nil {
+		return nil, err
+	}
+	return d.getClock(r, nil)
+}
+
+func (d *Double) postAdvance(r httpapi.Request, body []byte) (any, error) {
+	var in struct {
+		By *httpapi.Duration `json:"by"`
 	}
 	err := httpapi.Decode(body, &in)
 	switch {
 	case err != nil:
-	case (in.Now == "") == (in.Advance == nil):
-		err = httpapi.BadRequest(`set either now, a date-time, or advance, such as "1h"`)
-	case in.Advance != nil:
-		err = d.Advance(time.Duration(*in.Advance))
+	case in.By == nil:
+		err = httpapi.BadRequest(`by is required: a duration such as "1h"`)
 	default:
-		now, problem := strict.ParseTime(in.Now)
-		if problem != nil {
-			return nil, httpapi.BadRequest("now " + problem.Error())
-		}
-		err = d.moveClock(func(time.Time) time.Time { return now })
+		err = d.Advance(time.Duration(*in.By))
 	}
 	if err != nil {
 		return nil, err

@@ -138,19 +138,20 @@ func TestControlKeys(t *testing.T) {
 		{`{"user_id":"usr_ada"}`, "key_ada_000002", "usr_ada"},
 	} {
 		var got struct {
-			ID, Key, User string
-			BaseURL       string `json:"base_url"`
+			ID, Secret string
+			UserID     string `json:"user_id"`
+			BaseURL    string `json:"base_url"`
 		}
 		response := s.control("POST /keys", tt.body, 201)
 		if err := json.Unmarshal([]byte(response), &got); err != nil {
 			t.Fatal(err)
 		}
 		s.equal(tt.body+": id", got.ID, tt.id)
-		s.equal(tt.body+": user", got.User, tt.user)
+		s.equal(tt.body+": user_id", got.UserID, tt.user)
 		s.equal(tt.body+": base_url", got.BaseURL, s.url+events.BasePath)
-		status, _ := s.send("GET", events.BasePath+"/users/me", "", "x-service-api-key: "+got.Key)
+		status, _ := s.send("GET", events.BasePath+"/users/me", "", "x-service-api-key: "+got.Secret)
 		if status != 200 {
-			t.Errorf("status with the key %s: got %d, want 200", got.Key, status)
+			t.Errorf("status with the key %s: got %d, want 200", got.Secret, status)
 		}
 	}
 	if n := strings.Count(s.control("GET /keys", "", 200), `"user_id"`); n != 5 {
@@ -177,10 +178,10 @@ func TestControlFaults(t *testing.T) {
 	const (
 		first = `"operation":"GET /events/{id}","status":200,"body":"[]",` +
 			`"header":{"Date":[],"X-A":["b","c"]},"drop_request":false,` +
-			`"drop_response":false,"cut_response":false,"skip":1,"times":2,"user":"usr_ada",` +
+			`"drop_response":false,"cut_response":false,"skip":1,"times":2,"user_id":"usr_ada",` +
 			`"path":"/events/evt_7","patch":null,"delay":"1ms","hits":0}`
 		second = `"operation":"GET /events","status":0,"body":"","header":null,` +
-			`"drop_request":false,"drop_response":false,"cut_response":false,"skip":0,"times":0,"user":"",` +
+			`"drop_request":false,"drop_response":false,"cut_response":false,"skip":0,"times":0,"user_id":"",` +
 			`"path":"","patch":{"data":{"a":[1.50,null]}},"delay":"0s","hits":0}`
 	)
 	s.equal("POST", s.control("POST /faults", `{`+first, 201), `{"id":"flt_1",`+first)
@@ -188,14 +189,16 @@ func TestControlFaults(t *testing.T) {
 	s.call("GET /events")
 	hit := strings.Replace(second, `"hits":0`, `"hits":1`, 1)
 	all := s.control("GET /faults", "", 200)
-	s.equal("GET", all, `[{"id":"flt_1",`+first+`,{"id":"flt_2",`+hit+"]")
-	s.equal("PUT", s.control("PUT /faults", all, 200), `[{"id":"flt_3",`+first+`,{"id":"flt_4",`+second+"]")
+	s.equal("GET", all, `{"data":[{"id":"flt_1",`+first+`,{"id":"flt_2",`+hit+"]}")
+	list := strings.TrimSuffix(strings.TrimPrefix(all, `{"data":`), "}")
+	s.equal("PUT", s.control("PUT /faults", list, 200),
+		`{"data":[{"id":"flt_3",`+first+`,{"id":"flt_4",`+second+"]}")
 	s.control("DELETE /faults/flt_3", "", 204)
 	s.control("DELETE /faults/flt_3", "", 404)
 	s.control("PUT /faults", `[{"operation":"GET /events","drop_request":true},{}]`, 400) // changes nothing
-	s.equal("GET", s.control("GET /faults", "", 200), `[{"id":"flt_4",`+second+"]")
+	s.equal("GET", s.control("GET /faults", "", 200), `{"data":[{"id":"flt_4",`+second+"]}")
 	s.control("DELETE /faults", "", 204)
-	s.equal("GET", s.control("GET /faults", "", 200), "[]")
+	s.equal("GET", s.control("GET /faults", "", 200), `{"data":[]}`)
 }
 
 // TestControlDelay tests that each way to remove a fault ends its delay.
@@ -236,7 +239,7 @@ func TestControlUnusedFaults(t *testing.T) {
 		{"PUT /faults", "[]", 200, "[]"},
 		{"PUT /faults", "[" + fault + "]", 200, "[{fault that never applied status 500 for GET /events}]"},
 		{"PUT /faults",
-			`[{"operation":"GET /events","status":500,"user":"usr_ada","path":"/events","skip":2}]`, 200,
+			`[{"operation":"GET /events","status":500,"user_id":"usr_ada","path":"/events","skip":2}]`, 200,
 			"[{fault that never applied status 500 for GET /events of usr_ada with path /events, " +
 				"skip 2 (requests so far: 0)}]"},
 	} {
@@ -263,13 +266,13 @@ func TestControlRequests(t *testing.T) {
 	}{
 		{"", "1 2 3", false},
 		{"?operation=GET+/events", "2 3", false},
-		{"?user=usr_ada", "3", false},
-		{"?after=1&user=usr_owner", "2", false},
+		{"?user_id=usr_ada", "3", false},
+		{"?after=1&user_id=usr_owner", "2", false},
 		{"?after=3", "", false},
 		{"?count=3&wait=60s", "1 2 3", false},
 		{"?count=0&wait=60s", "1 2 3", false},
 		{"?count=3&wait=0s", "1 2 3", false},
-		{"?count=2&wait=10ms&user=usr_ada", "3", true},
+		{"?count=2&wait=10ms&user_id=usr_ada", "3", true},
 	} {
 		var got struct {
 			Data     []struct{ Seq int }
@@ -294,11 +297,11 @@ func TestControlRequests(t *testing.T) {
 		`","method":"POST","path":"/api/public/v1/events/create","query":"","header":{`,
 		`"X-Service-Api-Key":["svc_live_owner"]`,
 		`},"body":"{\"title\":\"Launch\",`,
-		`","operation":"POST /events/create","user":"usr_owner","fault":"status 429","status":429,` +
+		`","operation":"POST /events/create","user_id":"usr_owner","fault":"status 429","status":429,` +
 			`"response_header":{`,
 		`"Retry-After":["1"]`,
 		`"response":"{\"error\":{\"code\":\"rate_limited\",\"message\":\"a test fault refused`,
-		`\"}}"}],"timed_out":false}`,
+		`\"}}","truncated":false}],"timed_out":false}`,
 	} {
 		if !strings.Contains(response, want) {
 			t.Errorf("GET /requests: got %s, want %s", response, want)
@@ -332,8 +335,8 @@ func TestControlClock(t *testing.T) {
 	s := start(t)
 	for _, tt := range []struct{ request, body, want string }{
 		{"GET /clock", "", "2030-01-01T00:00:00Z"},
-		{"PUT /clock", `{"advance":"1h30m"}`, "2030-01-01T01:30:00Z"},
-		{"PUT /clock", `{"advance":"0s"}`, "2030-01-01T01:30:00Z"},
+		{"POST /clock/advance", `{"by":"1h30m"}`, "2030-01-01T01:30:00Z"},
+		{"POST /clock/advance", `{"by":"0s"}`, "2030-01-01T01:30:00Z"},
 		{"PUT /clock", `{"now":"2400-01-01T00:00:00.5+01:00"}`, "2399-12-31T23:00:00.5Z"},
 		{"GET /clock", "", "2399-12-31T23:00:00.5Z"},
 	} {
@@ -369,10 +372,10 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /faults", `{"operation":"GET /events","delay":200}`, 400, "delay must be a string"},
 		{"POST /faults", `{"operation":"GET /events","header":{"X-A":"b"}}`, 400, `header must map`},
 		{"POST /faults", `{"operation":"GET /events","patch":"{}"}`, 400, "patch must be a JSON object"},
-		{"POST /faults", `{"operation":"GET /events","status":500,"user":"usr_x"}`, 400, "is not known"},
+		{"POST /faults", `{"operation":"GET /events","status":500,"user_id":"usr_x"}`, 400, "is not known"},
 		{"POST /faults", `{"operation":"GET /events","status":500,"path":"/event"}`, 400,
 			`path \"/event\" must have the form /events, without /api/public/v1`},
-		{"GET /requests?user=usr_x", "", 404, "is not known"},
+		{"GET /requests?user_id=usr_x", "", 404, "is not known"},
 		{"GET /requests?operation=GET+/event", "", 400, "is not known"},
 		{"GET /requests?after=-1", "", 400, "after must be "},
 		{"GET /requests?count=1001&wait=1s", "", 400, "count must be "},
@@ -380,19 +383,20 @@ func TestControlRefuses(t *testing.T) {
 		{"GET /requests?count=1&wait=-1s", "", 400, "wait must be "},
 		{"GET /requests?count=1", "", 400, "count and wait go together"},
 		{"GET /requests?wait=1s", "", 400, "count and wait go together"},
-		{"PUT /clock", `{}`, 400, "set either now"},
-		{"PUT /clock", `{"advance":3600}`, 400, "advance must be a string with a duration"},
+		{"PUT /clock", `{}`, 400, "now must be a valid date-time"},
+		{"PUT /clock", `{"advance":"1h"}`, 400, `\"advance\" is not known: the fields are now`},
+		{"POST /clock/advance", `{}`, 400, "by is required"},
+		{"POST /clock/advance", `{"by":3600}`, 400, "by must be a string with a duration"},
 		{"PUT /clock", `{"now":"2031"}`, 400, "now must be a valid date-time"},
-		{"PUT /clock", `{"now":"2031-01-01T00:00:00Z","advance":"1h"}`, 400, "set either now"},
 		{"PUT /clock", `{"now":"2029-01-01T00:00:00Z"}`, 400, "goes forward only"},
-		{"PUT /clock", `{"advance":"-1h"}`, 400, "goes forward only"},
+		{"POST /clock/advance", `{"by":"-1h"}`, 400, "goes forward only"},
 	} {
 		got := s.control(tt.request, tt.body, tt.status)
 		if !strings.Contains(got, tt.want) {
 			t.Errorf("%s %.60s: got %s, want %s", tt.request, tt.body, got, tt.want)
 		}
 	}
-	s.equal("GET /faults", s.control("GET /faults", "", 200), "[]")
+	s.equal("GET /faults", s.control("GET /faults", "", 200), `{"data":[]}`)
 }
 
 // Web pages can't use the control API, except for the inspector. A browser sends Origin with every request

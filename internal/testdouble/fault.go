@@ -29,7 +29,7 @@ type Fault struct {
 	CutResponse  bool          `json:"cut_response"`
 	Skip         int           `json:"skip"`
 	Times        int           `json:"times"`
-	User         string        `json:"user"`
+	UserID       string        `json:"user_id"`
 	Path         string        `json:"path"`
 }
 
@@ -137,8 +137,8 @@ func (d *Double) AddFault(operation string, f Fault) (*InjectedFault, error) {
 // describe returns the fault with the requests that it waits for.
 func (f *InjectedFault) describe() string {
 	text := f.String() + " for " + f.operation
-	if f.User != "" {
-		text += " of " + f.User
+	if f.UserID != "" {
+		text += " of " + f.UserID
 	}
 	if f.Path != "" {
 		text += " with path " + f.Path
@@ -176,8 +176,8 @@ func (d *Double) newFault(operation string, f Fault) (*InjectedFault, error) {
 		problems = append(problems, fmt.Sprintf("path %.80q must have the form %s, without %s",
 			f.Path, pattern, d.api.Mux().Base()))
 	}
-	if f.User != "" {
-		err := d.checkUser(f.User)
+	if f.UserID != "" {
+		err := d.checkUser(f.UserID)
 		if err != nil {
 			problems = append(problems, err.Error())
 		}
@@ -224,7 +224,7 @@ func (d *Double) takeFault(r httpapi.Request) *InjectedFault {
 	defer d.mu.Unlock()
 	for _, f := range d.faults {
 		if f.operation != r.Operation ||
-			f.User != "" && f.User != r.Caller.UserID ||
+			f.UserID != "" && f.UserID != r.Caller.UserID ||
 			f.Path != "" && f.Path != requestPath ||
 			f.CutResponse && r.Method == "HEAD" ||
 			f.Times > 0 && f.selected == f.Skip+f.Times {

@@ -28,18 +28,19 @@ type Request struct {
 	Header         http.Header `json:"header"`
 	Body           string      `json:"body"`
 	Operation      string      `json:"operation"`
-	User           string      `json:"user"`
+	UserID         string      `json:"user_id"`
 	Fault          string      `json:"fault"`
 	Status         int         `json:"status"`
 	ResponseHeader http.Header `json:"response_header"`
 	Response       string      `json:"response"`
+	Truncated      bool        `json:"truncated"`
 }
 
 // String returns the request in one line, with its status, error message and fault.
 func (r Request) String() string {
 	text := fmt.Sprintf("%d: %s %s", r.Seq, r.Method, strings.TrimSuffix(r.Path+"?"+r.Query, "?"))
-	if r.User != "" {
-		text += " of " + r.User
+	if r.UserID != "" {
+		text += " of " + r.UserID
 	}
 	text += fmt.Sprint(": ", r.Status)
 	var e struct{ Error struct{ Message string } }
@@ -84,7 +85,7 @@ type Query struct {
 func (q *Query) matches(r *Request) bool {
 	return r.Seq > q.After &&
 		(q.Operation == "" || q.Operation == r.Operation) &&
-		(q.Users == nil || slices.Contains(q.Users, r.User))
+		(q.Users == nil || slices.Contains(q.Users, r.UserID))
 }
 
 // pollInterval is how often [Double.Requests] looks for changes. It can't wait on a channel, because a

@@ -59,6 +59,7 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(io.TeeReader(r.Body, &body))
 	d.api.ServeHTTP(x, r) // calls intercept
 	io.CopyN(io.Discard, r.Body, maxUnread)
+	x.request.Truncated = body.Len() > maxBody || len(x.body) > maxBody
 	x.request.Body = string(body.Next(maxBody))
 	d.record(x, r.Pattern)
 	x.wait(w, r)
@@ -68,7 +69,7 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 // intercept serves a valid request according to its fault.
 func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
 	x := w.(*exchange)
-	x.request.User = r.Caller.UserID
+	x.request.UserID = r.Caller.UserID
 	x.fault = d.takeFault(r)
 	handle := func(w http.ResponseWriter) {
 		next(w, r.WithContext(context.WithoutCancel(r.Context())))

@@ -50,8 +50,8 @@ type API interface {
 // Key is a new API key.
 type Key struct {
 	ID      string `json:"id"`
-	Secret  string `json:"key"`
-	UserID  string `json:"user"`
+	Secret  string `json:"secret"`
+	UserID  string `json:"user_id"`
 	BaseURL string `json:"base_url"` // set by the control API
 }
 

@@ -61,10 +61,10 @@ func TestFaultProblems(t *testing.T) {
 		{"cut_response, header, delay", Fault{CutResponse: true, Header: header, Delay: 1}, nil},
 		{"header", Fault{Header: header}, nil},
 		{"header to remove", Fault{Header: http.Header{"Date": nil}}, nil},
-		{"delay", Fault{Delay: 1, Skip: 1, Times: 1, User: "usr_a", Path: "/events"}, nil},
+		{"delay", Fault{Delay: 1, Skip: 1, Times: 1, UserID: "usr_a", Path: "/events"}, nil},
 
 		{"nothing", Fault{}, []string{nothing}},
-		{"only limits", Fault{Skip: 1, Times: 1, User: "usr_a", Path: "/events"}, []string{nothing}},
+		{"only limits", Fault{Skip: 1, Times: 1, UserID: "usr_a", Path: "/events"}, []string{nothing}},
 		{"status, patch", Fault{Status: 503, Patch: "{}"}, []string{"patch and status " + exclusive}},
 		{"drop_request, cut_response", Fault{DropRequest: true, CutResponse: true},
 			[]string{"cut_response and drop_request " + exclusive}},

@@ -69,7 +69,7 @@ func TestReset(t *testing.T) {
 	for range 5 {
 		d.control("POST", "/reset", "", 204)
 		d.control("POST", "/keys", `{"name":"Grace"}`, 201)
-		d.control("PUT", "/clock", `{"advance":"1h"}`, 200)
+		d.control("POST", "/clock/advance", `{"by":"1h"}`, 200)
 		d.control("POST", "/faults", `{"operation":"GET /events","drop_request":true}`, 201)
 	}
 	clients.Wait()
