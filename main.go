@@ -311,7 +311,7 @@ func (c *command) serveStore(
 func (c *command) double(ctx context.Context, args []string) error {
 	flags := newStoreFlags("double", "127.0.0.1:0", cli.Help{
 		Purpose: "Serve a test double, alone or while a command runs. The command finds it in\n" +
-			"EVENTS_BASE_URL, EVENTS_API_KEY and EVENTS_CONTROL_URL.",
+			"EVENTS_BASE_URL, EVENTS_API_KEY and EVENTS_CONTROL_URL, and this program in EVENTSD.",
 		Operands: "[-- COMMAND ARGS]",
 		Example:  "test a client\n  eventsd double -- npm test",
 	})
@@ -323,6 +323,8 @@ func (c *command) double(ctx context.Context, args []string) error {
 		"don't fail if the client requests an unknown route")
 	flags.BoolVar(&problems.AllowUnusedFaults, "allow-unused-faults", false,
 		"don't fail if a fault never applied")
+	flags.BoolVar(&problems.AllowUnsafeRetries, "allow-unsafe-retries", false,
+		"don't fail if the client creates a second event because it lost the first response")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
@@ -360,10 +362,15 @@ func (c *command) double(ctx context.Context, args []string) error {
 	root := cli.BaseURL(listener.Addr().String(), "localhost")
 	control := root + testdouble.ControlPath
 	if len(child) > 0 {
+		program, err := os.Executable()
+		if err != nil {
+			return err
+		}
 		return c.serveChild(ctx, s, server, child,
 			"EVENTS_BASE_URL="+root+BasePath,
 			"EVENTS_API_KEY="+d.key,
-			"EVENTS_CONTROL_URL="+control)
+			"EVENTS_CONTROL_URL="+control,
+			"EVENTSD="+program)
 	}
 	ctx, stop := cli.NotifyStop(ctx)
 	defer stop()
@@ -483,12 +490,13 @@ func (c *command) serveChild(
 	}
 	d.current.Load().Close()
 	problems := d.problems.All()
-	flags := map[string]string{
+	allow := map[string]string{
 		testdouble.UnknownRoute: "-allow-unknown-routes",
 		testdouble.UnusedFault:  "-allow-unused-faults",
+		testdouble.UnsafeRetry:  "-allow-unsafe-retries",
 	}
 	for _, p := range problems {
-		c.Messagef("%s: %s; use %s if that is intended", p.Kind, p.Text, flags[p.Kind])
+		c.Messagef("%s; use %s if that is intended", p.Text, allow[p.Kind])
 	}
 	if status == 0 && len(problems) > 0 {
 		status = 1

@@ -122,6 +122,10 @@ func AllowUnknownRoutes() Option { return func(o *options) { o.problems.AllowUnk
 // AllowUnusedFaults accepts faults that never applied. To accept only one, call [InjectedFault.Clear].
 func AllowUnusedFaults() Option { return func(o *options) { o.problems.AllowUnusedFaults = true } }
 
+// AllowUnsafeRetries accepts clients that create a second event because the response to the first create was
+// lost. To accept only one, call [InjectedFault.Clear] or [Server.ClearRequests] before the second create.
+func AllowUnsafeRetries() Option { return func(o *options) { o.problems.AllowUnsafeRetries = true } }
+
 // New starts a server on a free loopback port. When the test ends, delays end and connections are closed.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
@@ -182,15 +186,16 @@ func (s *Server) listen() (host string) {
 // ends, because a fuzz test can't fail while its target runs.
 func (s *Server) finish() {
 	s.double.Close()
+	allow := map[string]string{
+		testdouble.UnknownRoute: "AllowUnknownRoutes",
+		testdouble.UnusedFault:  "AllowUnusedFaults",
+		testdouble.UnsafeRetry:  "AllowUnsafeRetries",
+	}
 	for _, p := range s.problems.All() {
 		if s.t.Skipped() {
 			break
 		}
-		option := "AllowUnknownRoutes"
-		if p.Kind == testdouble.UnusedFault {
-			option = "AllowUnusedFaults"
-		}
-		s.t.Errorf("eventstest: %s: %s; use eventstest.%s if that is intended", p.Kind, p.Text, option)
+		s.t.Errorf("eventstest: %s; use eventstest.%s if that is intended", p.Text, allow[p.Kind])
 	}
 	if s.t.Failed() {
 		newest := s.Requests("")
@@ -332,7 +337,7 @@ type Request struct {
 	Header    http.Header
 	Body      string // at most 64 KiB
 	Operation string // such as "GET /events/{id}"; empty for an unknown route
-	UserID    string // empty for an invalid key, route or method
+	UserID    string // user of the API key; empty if the key is invalid
 	Fault     string // effects of its fault, such as "status 503, delay 200ms"
 
 	// The response, whether or not the client got it. Status is 0 if a fault dropped the request. Response is

@@ -250,7 +250,7 @@ func TestUnknownRoutes(t *testing.T) {
 			}
 			var want []string // beginnings of errors
 			if tt.unknown {
-				want = []string{fmt.Sprintf("eventstest: request to an unknown route: 1: %s %s: 40",
+				want = []string{fmt.Sprintf("eventstest: request to an unknown route: 1: %s %s of usr_owner: 40",
 					tt.method, tt.path)}
 			}
 			if got := run(); !slices.EqualFunc(got, want, strings.HasPrefix) {

@@ -150,5 +150,5 @@ func ExampleAllowUnknownRoutes() {
 	r.Header.Set("x-service-api-key", srv.Key)
 	srv.Client().Do(r)
 	// Output:
-	// eventstest: request to an unknown route: 1: GET /api/public/v1/event/1: 404: no such route
+	// eventstest: request to an unknown route: 1: GET /api/public/v1/event/1 of usr_owner: 404: no such route
 }

@@ -145,6 +145,10 @@ func checkResponse(t *testing.T, got result, body string, headers []string, err 
 			t.Errorf("%s: got %q, want %q", name, value, want)
 		}
 	}
+	const exposed = "Access-Control-Expose-Headers"
+	if value := got.Header.Get(exposed); !strings.HasSuffix(value, ", x-request-id, x-eventsd-fault") {
+		t.Errorf("%s: got %q, want x-eventsd-fault at its end", exposed, value)
+	}
 }
 
 // TestCutLength tests that half a response has the length of the whole in its header.

@@ -100,6 +100,7 @@ func TestRequestsOf(t *testing.T) {
 	send(srv, "GET /event")
 	send(srv, "DELETE /events")
 	send(srv, "OPTIONS /events")
+	send(srv, "GET /event", "x-service-api-key: svc_live_wrong")
 	for _, tt := range []struct {
 		name string
 		got  []eventstest.Request
@@ -110,9 +111,10 @@ func TestRequestsOf(t *testing.T) {
 			"2: GET /users/me usr_grace 200",
 			"3: GET /events usr_grace 200",
 			"4: GET /events  401",
-			"5:   404",
-			"6:   405",
-			"7:   204",
+			"5:  usr_owner 404",
+			"6:  usr_owner 405",
+			"7:  usr_owner 204",
+			"8:   401",
 		}},
 		{"operation", srv.Requests(list), []string{"3: GET /events usr_grace 200", "4: GET /events  401"}},
 		{"user", srv.Requests("", owner.ID), []string{"2: GET /users/me usr_grace 200",
@@ -133,7 +135,7 @@ func TestRequestsOf(t *testing.T) {
 	}
 	srv.ClearRequests()
 	send(srv, getMe)
-	const want = "[8: GET /api/public/v1/users/me of usr_owner: 200]"
+	const want = "[9: GET /api/public/v1/users/me of usr_owner: 200]"
 	if got := fmt.Sprint(srv.Requests("")); got != want {
 		t.Errorf("after ClearRequests and a request: got %s, want %s", got, want)
 	}

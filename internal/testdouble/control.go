@@ -47,6 +47,7 @@ func (d *Double) Control(reset func() error) *httpapi.Mux {
 			d.ClearRequests()
 			return nil, nil
 		}),
+		{Operation: "GET /problems", Query: true, Handle: d.getProblems},
 		bodyRoute("GET /clock", 200, d.getClock),
 		bodyRoute("PUT /clock", 200, d.putClock),
 		bodyRoute("POST /clock/advance", 200, d.postAdvance),
@@ -172,14 +173,16 @@ func (d *Double) deleteFault(r httpapi.Request, _ []byte) (any, error) {
 	return nil, nil
 }
 
+const userIDRule = "must be the ID of a user, given once"
+
 func (d *Double) getRequests(w http.ResponseWriter, r httpapi.Request) error {
 	var q Query
 	wait := time.Duration(-1)
 	params := httpapi.ReadQuery(r)
 	q.Operation = params.String("operation", "must be an operation, such as GET /events, given once")
-	user := params.String("user_id", "must be the ID of a user, given once")
-	if user != "" {
-		q.Users = []string{user}
+	userID := params.String("user_id", userIDRule)
+	if userID != "" {
+		q.Users = []string{userID}
 	}
 	q.After = params.Int("after", 0, 0, 1<<31-1)
 	count := params.Int("count", -1, 0, maxRequests)
@@ -203,6 +206,21 @@ func (d *Double) getRequests(w http.ResponseWriter, r httpapi.Request) error {
 		return err
 	}
 	httpapi.WriteValue(w, 200, map[string]any{"data": found, "timed_out": len(found) < count})
+	return nil
+}
+
+func (d *Double) getProblems(w http.ResponseWriter, r httpapi.Request) error {
+	params := httpapi.ReadQuery(r)
+	userID := params.String("user_id", userIDRule)
+	err := params.Err()
+	if err != nil {
+		return err
+	}
+	problems, err := d.Problems(userID)
+	if err != nil {
+		return err
+	}
+	httpapi.WriteValue(w, 200, map[string]any{"data": problems})
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -233,15 +234,15 @@ func TestControlUnusedFaults(t *testing.T) {
 		status        int
 		want          string // problems
 	}{
-		{"GET /faults", "", 200, "[{fault that never applied status 500 for GET /events}]"},
+		{"GET /faults", "", 200, "[{unused_fault fault that never applied: status 500 for GET /events }]"},
 		{"DELETE /faults/flt_1", "", 204, "[]"},
 		{"DELETE /faults", "", 204, "[]"},
 		{"PUT /faults", "[]", 200, "[]"},
-		{"PUT /faults", "[" + fault + "]", 200, "[{fault that never applied status 500 for GET /events}]"},
+		{"PUT /faults", "[" + fault + "]", 200, "[{unused_fault fault that never applied: status 500 for GET /events }]"},
 		{"PUT /faults",
 			`[{"operation":"GET /events","status":500,"user_id":"usr_ada","path":"/events","skip":2}]`, 200,
-			"[{fault that never applied status 500 for GET /events of usr_ada with path /events, " +
-				"skip 2 (requests so far: 0)}]"},
+			"[{unused_fault fault that never applied: status 500 for GET /events of usr_ada with path /events, " +
+				"skip 2 (requests so far: 0) usr_ada}]"},
 	} {
 		t.Run(tt.request+tt.body, func(t *testing.T) {
 			s := start(t)
@@ -251,6 +252,40 @@ func TestControlUnusedFaults(t *testing.T) {
 			s.equal("problems", fmt.Sprint(s.problems.All()), tt.want)
 		})
 	}
+}
+
+func TestControlProblems(t *testing.T) {
+	s := start(t)
+	s.control("PUT /faults", `[{"operation":"GET /events","status":500},
+		{"operation":"GET /users/me","status":500,"user_id":"usr_ada"}]`, 200)
+	s.call("GET /event")
+	s.send("GET", "/event", "", "x-service-api-key: svc_live_ada")
+	s.send("GET", "/v2/events", "")
+	const (
+		owner = `{"kind":"unknown_route","text":"request to an unknown route: 1: GET /api/public/v1/event of ` +
+			`usr_owner: 404: …","user_id":"usr_owner"}`
+		ada = `{"kind":"unknown_route","text":"request to an unknown route: 2: GET /event of usr_ada: 404: …",` +
+			`"user_id":"usr_ada"}`
+		nobody = `{"kind":"unknown_route","text":"request to an unknown route: 3: GET /v2/events: 404: …",` +
+			`"user_id":""}`
+		unused      = `{"kind":"unused_fault","text":"fault that never applied: status 500 for GET /events","user_id":""}`
+		unusedByAda = `{"kind":"unused_fault","text":"fault that never applied: status 500 for GET /users/me of usr_ada",` +
+			`"user_id":"usr_ada"}`
+	)
+	message := regexp.MustCompile(`404: [^"]*`)
+	check := func(query string, want ...string) {
+		t.Helper()
+		got := message.ReplaceAllString(s.control("GET /problems"+query, "", 200), "404: …")
+		s.equal("GET /problems"+query, got, `{"data":[`+strings.Join(want, ",")+"]}")
+	}
+	check("", owner, ada, nobody, unused, unusedByAda)
+	check("?user_id=usr_ada", ada, unusedByAda)
+	s.call("GET /events")
+	s.control("DELETE /faults/flt_2", "", 204)
+	check("", owner, ada, nobody)
+	s.problems.AllowUnusedFaults = true
+	s.control("POST /faults", `{"operation":"GET /events","status":500}`, 201)
+	check("?user_id=usr_owner", owner)
 }
 
 func TestControlRequests(t *testing.T) {
@@ -376,6 +411,9 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /faults", `{"operation":"GET /events","status":500,"path":"/event"}`, 400,
 			`path \"/event\" must have the form /events, without /api/public/v1`},
 		{"GET /requests?user_id=usr_x", "", 404, "is not known"},
+		{"GET /problems?user_id=usr_x", "", 404, "is not known"},
+		{"GET /problems?user_id=", "", 400, "user_id must be the ID of a user"},
+		{"GET /problems?user=usr_ada", "", 400, `unknown query parameter \"user\": GET /problems takes user_id`},
 		{"GET /requests?operation=GET+/event", "", 400, "is not known"},
 		{"GET /requests?after=-1", "", 400, "after must be "},
 		{"GET /requests?count=1001&wait=1s", "", 400, "count must be "},

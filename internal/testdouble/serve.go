@@ -58,6 +58,10 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 	var body bytes.Buffer
 	r.Body = io.NopCloser(io.TeeReader(r.Body, &body))
 	d.api.ServeHTTP(x, r) // calls intercept
+	caller, err := d.api.Mux().Authenticate(r)
+	if err == nil {
+		x.request.UserID = caller.UserID
+	}
 	io.CopyN(io.Discard, r.Body, maxUnread)
 	x.request.Truncated = body.Len() > maxBody || len(x.body) > maxBody
 	x.request.Body = string(body.Next(maxBody))
@@ -69,7 +73,6 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 // intercept serves a valid request according to its fault.
 func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
 	x := w.(*exchange)
-	x.request.UserID = r.Caller.UserID
 	x.fault = d.takeFault(r)
 	handle := func(w http.ResponseWriter) {
 		next(w, r.WithContext(context.WithoutCancel(r.Context())))
@@ -96,6 +99,8 @@ func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.H
 		x.header.Set("Content-Length", strconv.Itoa(len(x.body)))
 	}
 	x.header.Set("X-Eventsd-Fault", f.String())
+	exposed := x.header.Get("Access-Control-Expose-Headers")
+	x.header.Set("Access-Control-Expose-Headers", exposed+", x-eventsd-fault") // to scripts
 	for name, values := range f.Header {
 		// Without values, net/http removes the header, even Date.
 		x.header[http.CanonicalHeaderKey(name)] = values
@@ -155,7 +160,7 @@ func (d *Double) record(x *exchange, pattern string) {
 	d.addRequest(&r)
 	refused := x.status == 404 || x.status == 405
 	if !known && refused && r.Method != "OPTIONS" {
-		d.problems.add(d.problems.AllowUnknownRoutes, UnknownRoute, r.String())
+		d.report(Problem{UnknownRoute, "request to an unknown route: " + r.String(), r.UserID})
 	}
 }
 

@@ -21,7 +21,6 @@ package testdouble
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -73,6 +72,7 @@ type Double struct {
 	requests []*Request       // the newest maxRequests, oldest first; they never change
 	seq      int              // Seq of the newest request
 	changes  int              // number of changes to requests
+	found    []Problem        // of requests
 }
 
 // New creates a double whose clock starts at a time. Until you call [Double.Wrap], use only [Double.Now] and
@@ -151,47 +151,7 @@ func (d *Double) checkOperation(operation string) error {
 
 // Close removes all faults, which ends their delays. Faults that never applied become problems.
 func (d *Double) Close() {
-	for _, f := range d.replaceFaults(allFaults) {
-		if f.Hits() == 0 {
-			d.problems.add(d.problems.AllowUnusedFaults, UnusedFault, f.describe())
-		}
+	for _, p := range unusedFaults(d.replaceFaults(allFaults)) {
+		d.problems.add(p)
 	}
-}
-
-// Problem kinds.
-const (
-	UnknownRoute = "request to an unknown route"
-	UnusedFault  = "fault that never applied"
-)
-
-// Problem is a mistake of a test or its client. Its text is the request or the fault.
-type Problem struct{ Kind, Text string }
-
-// Problems collects the problems of a double. Doubles that replace each other share it.
-type Problems struct {
-	AllowUnknownRoutes, AllowUnusedFaults bool         // if true, not a problem
-	Logger                                *slog.Logger // receives a warning for each; may be nil
-
-	mu   sync.Mutex // guards list
-	list []Problem
-}
-
-const maxProblems = 100
-
-func (p *Problems) add(allowed bool, kind, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !allowed && p.Logger != nil {
-		p.Logger.Warn(kind, "problem", text)
-	}
-	if !allowed && len(p.list) < maxProblems {
-		p.list = append(p.list, Problem{kind, text})
-	}
-}
-
-// All returns the problems so far.
-func (p *Problems) All() []Problem {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.list)
 }
