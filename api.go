@@ -78,11 +78,21 @@ func newAPI(store *Store) *api {
 	return a
 }
 
-func init() { testdouble.NewAPI = func(store any) testdouble.API { return newAPI(store.(*Store)) } }
+func init() {
+	testdouble.NewAPI = func(store any) testdouble.API {
+		s, ok := store.(*Store)
+		if !ok {
+			panic("testdouble.NewAPI: the store must be an *events.Store")
+		}
+		return newAPI(s)
+	}
+}
 
-// Mux, User, AddUser and IssueKey implement [testdouble.API].
+// Mux, SetNewID, User, AddUser and IssueKey implement [testdouble.API].
 
 func (a *api) Mux() *httpapi.Mux { return a.mux }
+
+func (a *api) SetNewID(newID func(kind, owner string) string) { a.store.newID = newID }
 
 func (a *api) User(id string) (text string) {
 	a.store.db.View(func(tx *jsondb.Tx) {

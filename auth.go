@@ -143,7 +143,7 @@ func keyError(problems ...string) error { return &RecordError{Kind: "key", Probl
 // newSecret returns an unused secret.
 func (s *Store) newSecret(tx *jsondb.Tx, owner string) string {
 	for {
-		secret := httpapi.KeyPrefix + s.cfg.NewID("secret", owner)
+		secret := httpapi.KeyPrefix + s.newID("secret", owner)
 		if tx.Find(digestKey(digest([]byte(secret)))) == nil {
 			return secret
 		}

@@ -431,7 +431,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 		return nil, err
 	}
 	a := newAPI(NewStore(&Config{
-		Now: d.Now, NewID: d.NewID, Logger: s.logger, NewEventStatus: *s.flags.newEventStatus,
+		Now: d.Now, Logger: s.logger, NewEventStatus: *s.flags.newEventStatus,
 	}))
 	a.changeLevel = slog.LevelDebug
 	served, err := d.Wrap(a)

@@ -141,9 +141,7 @@ func New(t testing.TB, opts ...Option) *Server {
 	var err error
 	s.double, err = testdouble.New(o.start, problems)
 	s.check("New", err)
-	s.Store = events.NewStore(&events.Config{
-		Now: s.double.Now, NewID: s.double.NewID, NewEventStatus: o.newEventStatus,
-	})
+	s.Store = events.NewStore(&events.Config{Now: s.double.Now, NewEventStatus: o.newEventStatus})
 	s.api = testdouble.NewAPI(s.Store)
 	s.handler, err = s.double.Wrap(s.api)
 	s.check("New", err)

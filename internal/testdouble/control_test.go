@@ -45,7 +45,7 @@ func newDouble(t *testing.T, p *testdouble.Problems) (*testdouble.Double, http.H
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID})
+	store := events.NewStore(&events.Config{Now: d.Now})
 	handler, err := d.Wrap(testdouble.NewAPI(store))
 	if err != nil {
 		t.Fatal(err)

@@ -38,6 +38,7 @@ type exchange struct {
 // themselves, and its fault would apply twice.
 func (d *Double) Wrap(api API) (http.Handler, error) {
 	d.api = api
+	api.SetNewID(d.newID)
 	api.Mux().Intercept = d.intercept
 	return http.HandlerFunc(d.serve), api.AddUser(OwnerID, "Test Owner", "owner"+mailDomain)
 }

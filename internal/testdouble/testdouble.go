@@ -2,10 +2,10 @@
 // the same on every run, faults make requests fail, and a journal remembers requests. The control API offers
 // all this to tests in any language.
 //
-// Create a [Double] first, because the store needs its clock and IDs:
+// Create a [Double] first, because the store needs its clock:
 //
 //	d, err := testdouble.New(start, problems)
-//	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID})
+//	store := events.NewStore(&events.Config{Now: d.Now})
 //	handler, err := d.Wrap(testdouble.NewAPI(store))
 //
 // A double serves a request in four steps:
@@ -44,6 +44,12 @@ type API interface {
 	User(id string) string                // returns a user's JSON, or ""
 	AddUser(id, name, email string) error // creates a user
 	IssueKey(userID string) (Key, error)  // returns a 404 if there is no such user
+
+	// SetNewID sets the function that returns the unique part of new IDs. The store calls it again if the ID
+	// is taken, and holds a lock then. The kind is usr, key, evt or gst, slug for the end of a slug, or secret
+	// for an API key without its prefix. The owner is the ID of the user it belongs to or, for kind usr, the
+	// name of the new user.
+	SetNewID(newID func(kind, owner string) string)
 }
 
 // Key is a new API key.
@@ -63,7 +69,7 @@ type Double struct {
 	problems *Problems
 	api      API // set by Wrap
 
-	// mu guards the fields below. Don't hold it while you call the API, which calls Now and NewID.
+	// mu guards the fields below. Don't hold it while you call the API, which calls Now and newID.
 	mu       sync.Mutex
 	now      time.Time
 	ids      counters
@@ -75,8 +81,7 @@ type Double struct {
 	found    []Problem        // of requests
 }
 
-// New creates a double whose clock starts at a time. Until you call [Double.Wrap], use only [Double.Now] and
-// [Double.NewID].
+// New creates a double whose clock starts at a time. Until you call [Double.Wrap], use only [Double.Now].
 func New(start time.Time, p *Problems) (*Double, error) {
 	d := &Double{problems: p, ids: counters{}}
 	return d, d.moveClock(func(time.Time) time.Time { return start })
@@ -106,8 +111,8 @@ func (d *Double) moveClock(next func(now time.Time) time.Time) error {
 	return nil
 }
 
-// NewID returns the unique part of an owner's next ID, slug or key.
-func (d *Double) NewID(kind, owner string) string {
+// newID returns the unique part of an owner's next ID, slug or key. See [API].
+func (d *Double) newID(kind, owner string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ids.next(kind, owner)
@@ -119,9 +124,9 @@ func (d *Double) NewKey(name string) (Key, error) {
 	if name == "" {
 		return Key{}, httpapi.BadRequest("name is required: the ID of the user comes from it")
 	}
-	id := d.NewID("usr", name)
+	id := d.newID("usr", name)
 	for d.api.User("usr_"+id) != "" { // the seed has this user
-		id = d.NewID("usr", name)
+		id = d.newID("usr", name)
 	}
 	err := d.api.AddUser("usr_"+id, name, id+mailDomain)
 	if err != nil {
