@@ -35,6 +35,7 @@ import (
 	"example.com/events/internal/httpapi"
 	"example.com/events/internal/jsondb"
 	"example.com/events/internal/operator"
+	"example.com/events/internal/schema"
 	"example.com/events/internal/strict"
 	"example.com/events/internal/testdouble"
 )
@@ -387,9 +388,9 @@ func (a *api) postKey(w http.ResponseWriter, r httpapi.Request) error {
 		return err
 	}
 	var request keyRequest
-	err = httpapi.Decode(body, &request)
-	if err != nil {
-		return err
+	problems := keyRequestSchema.Unmarshal(body, &request, schema.Create).All()
+	if problems != nil {
+		return &RecordError{Problems: problems}
 	}
 	secret, key, err := a.store.issueKey(request, "")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"example.com/events/internal/httpapi"
 	"example.com/events/internal/jsondb"
+	"example.com/events/internal/schema"
 	"example.com/events/internal/strict"
 )
 
@@ -88,6 +89,8 @@ type keyRequest struct {
 	Name   string `json:"name"`
 	Email  string `json:"email"`
 }
+
+var keyRequestSchema = schema.For(keyRequest{}, nil)
 
 // issueKey creates a key with a chosen secret, or with a random one if chosen is empty.
 func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, err error) {

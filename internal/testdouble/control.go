@@ -2,13 +2,13 @@ package testdouble
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
 	"time"
 
 	"example.com/events/internal/httpapi"
+	"example.com/events/internal/schema"
 	"example.com/events/internal/strict"
 )
 
@@ -111,12 +111,16 @@ func authorize(r *http.Request) (caller httpapi.Caller, err error) {
 	return caller, err
 }
 
+type keyRequest struct {
+	Name   string `json:"name"`
+	UserID string `json:"user_id"`
+}
+
+var keySchema = schema.For(keyRequest{}, nil)
+
 func (d *Double) postKey(r httpapi.Request, body []byte) (any, error) {
-	var in struct {
-		Name   string `json:"name"`
-		UserID string `json:"user_id"`
-	}
-	err := httpapi.Decode(body, &in)
+	var in keyRequest
+	err := toError(keySchema.Unmarshal(body, &in, schema.Create))
 	if err != nil {
 		return nil, err
 	}
@@ -141,15 +145,15 @@ func (d *Double) getFaults(httpapi.Request, []byte) (any, error) {
 
 // putFaults replaces all faults, or none if one of them is wrong.
 func (d *Double) putFaults(r httpapi.Request, body []byte) (any, error) {
-	var texts []json.RawMessage
-	if json.Unmarshal(body, &texts) != nil || texts == nil { // nil: null
-		return nil, httpapi.BadRequest("faults must be a JSON array of objects; [] removes all")
-	}
 	var faults []*InjectedFault
-	for i, text := range texts {
-		f, err := d.decodeFault(text)
+	for v, err := range strict.ParseArray(body) {
 		if err != nil {
-			return nil, httpapi.BadRequest(fmt.Sprintf("fault %d: %v", i+1, err))
+			return nil, httpapi.BadRequest("the body is not an array of faults; [] removes all: " + err.Error())
+		}
+		var in faultJSON
+		f, err := d.decodeFault(&in, faultSchema.Decode(&in, v, schema.Create))
+		if err != nil {
+			return nil, httpapi.BadRequest(fmt.Sprintf("fault %d: %v", len(faults)+1, err))
 		}
 		faults = append(faults, f)
 	}
@@ -158,7 +162,8 @@ func (d *Double) putFaults(r httpapi.Request, body []byte) (any, error) {
 }
 
 func (d *Double) postFault(_ httpapi.Request, body []byte) (any, error) {
-	f, err := d.decodeFault(body)
+	var in faultJSON
+	f, err := d.decodeFault(&in, faultSchema.Unmarshal(body, &in, schema.Create))
 	if err == nil {
 		d.replaceFaults(noFaults, f)
 	}
@@ -224,41 +229,41 @@ func (d *Double) getProblems(w http.ResponseWriter, r httpapi.Request) error {
 	return nil
 }
 
-func (d *Double) getClock(httpapi.Request, []byte) (any, error) {
-	return map[string]time.Time{"now": d.Now()}, nil
+// clock is the body of PUT /clock and of the responses.
+type clock struct {
+	Now time.Time `json:"now" schema:"required"`
 }
 
+var clockSchema = schema.For(clock{}, nil)
+
+func (d *Double) getClock(httpapi.Request, []byte) (any, error) { return clock{d.Now()}, nil }
+
 func (d *Double) putClock(r httpapi.Request, body []byte) (any, error) {
-	var in struct {
-		Now string `json:"now"`
-	}
-	err := httpapi.Decode(body, &in)
+	var in clock
+	err := toError(clockSchema.Unmarshal(body, &in, schema.Create))
 	if err != nil {
 		return nil, err
 	}
-	now, problem := strict.ParseTime(in.Now)
-	if problem != nil {
-		return nil, httpapi.BadRequest("now " + problem.Error())
-	}
-	err = d.moveClock(func(time.Time) time.Time { return now })
+	err = d.moveClock(func(time.Time) time.Time { return in.Now })
 	if err != nil {
 		return nil, err
 	}
 	return d.getClock(r, nil)
 }
 
+type step struct {
+	By duration `json:"by" schema:"required"`
+}
+
+var stepSchema = schema.For(step{}, nil)
+
 func (d *Double) postAdvance(r httpapi.Request, body []byte) (any, error) {
-	var in struct {
-		By *httpapi.Duration `json:"by"`
+	var in step
+	err := toError(stepSchema.Unmarshal(body, &in, schema.Create))
+	if err != nil {
+		return nil, err
 	}
-	err := httpapi.Decode(body, &in)
-	switch {
-	case err != nil:
-	case in.By == nil:
-		err = httpapi.BadRequest(`by is required: a duration such as "1h"`)
-	default:
-		err = d.Advance(time.Duration(*in.By))
-	}
+	err = d.Advance(time.Duration(in.By))
 	if err != nil {
 		return nil, err
 	}

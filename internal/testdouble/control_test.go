@@ -177,13 +177,12 @@ func TestControlRecords(t *testing.T) {
 func TestControlFaults(t *testing.T) {
 	s := start(t)
 	const (
-		first = `"operation":"GET /events/{id}","status":200,"body":"[]",` +
-			`"header":{"Date":[],"X-A":["b","c"]},"drop_request":false,` +
+		first = `"operation":"GET /events/{id}","status":200,"body":"[]","drop_request":false,` +
 			`"drop_response":false,"cut_response":false,"skip":1,"times":2,"user_id":"usr_ada",` +
-			`"path":"/events/evt_7","patch":null,"delay":"1ms","hits":0}`
-		second = `"operation":"GET /events","status":0,"body":"","header":null,` +
-			`"drop_request":false,"drop_response":false,"cut_response":false,"skip":0,"times":0,"user_id":"",` +
-			`"path":"","patch":{"data":{"a":[1.50,null]}},"delay":"0s","hits":0}`
+			`"path":"/events/evt_7","header":{"Date":[],"X-A":["b","c"]},"patch":null,"delay":"1ms","hits":0}`
+		second = `"operation":"GET /events","status":0,"body":"","drop_request":false,` +
+			`"drop_response":false,"cut_response":false,"skip":0,"times":0,"user_id":"",` +
+			`"path":"","header":null,"patch":{"data":{"a":[1.50,null,true,{"b":"<"}]}},"delay":"0s","hits":0}`
 	)
 	s.equal("POST", s.control("POST /faults", `{`+first, 201), `{"id":"flt_1",`+first)
 	s.equal("POST", s.control("POST /faults", `{"id":"x",`+second, 201), `{"id":"flt_2",`+second)
@@ -393,19 +392,26 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /reset", `{"user":"usr_ada"}`, 400, "takes no body"},
 		{"POST /keys", `{}`, 400, "name is required"},
 		{"POST /keys", `{"name":"Ada","email":"a@example.com"}`, 400,
-			`\"email\" is not known: the fields are name, user_id`},
+			"email is not known (the fields are name, user_id)"},
 		{"POST /keys", `{"name":"Ada","user_id":"usr_ada"}`, 400, "can't be combined"},
 		{"POST /keys", `{"user_id":"usr_x"}`, 404, "usr_x"},
 		{"POST /records", `[{"user":{}}]`, 400, "record 1: user"},
-		{"PUT /faults", `null`, 400, "faults must be a JSON array"},
-		{"PUT /faults", `[1]`, 400, "fault 1: "},
+		{"PUT /faults", `null`, 400, "the body is not an array of faults; [] removes all: line 1, column 1: "},
+		{"PUT /faults", `[{"operation":"GET /events","status":500},1]`, 400, "fault 2: must be a JSON object"},
 		{"PUT /faults", strings.Repeat(" ", 1<<20) + "[]", 413, "at most 1 MiB"},
 		{"POST /faults", `{"status":500}`, 400, `operation \"\" is not known: it must be one of `},
 		{"POST /faults", `{"operation":"GET /event","status":500}`, 400, "it must be one of GET /users/me, "},
 		{"POST /faults", `{"operation":"GET /events","kind":1}`, 400,
-			`\"kind\" is not known: the fields are id, operation, status, `},
+			"kind is not known (the fields are id, operation, status, "},
+		{"POST /faults", `{"operation":"GET /events","status":500,"status":503}`, 400,
+			"status is given more than once: send it once"},
+		{"POST /faults", `{"operation":"GET /events","status":"500"}`, 400, "status must be a whole number"},
 		{"POST /faults", `{"operation":"GET /events","delay":200}`, 400, "delay must be a string"},
-		{"POST /faults", `{"operation":"GET /events","header":{"X-A":"b"}}`, 400, `header must map`},
+		{"POST /faults", `{"operation":"GET /events","delay":"200"}`, 400, "delay must be a string"},
+		{"POST /faults", `{"operation":"GET /events","header":[]}`, 400, "header must map"},
+		{"POST /faults", `{"operation":"GET /events","header":{"X-A":"b"}}`, 400, "header must map"},
+		{"POST /faults", `{"operation":"GET /events","header":{"X-A":[1]}}`, 400, "header must map"},
+		{"POST /faults", `{"operation":"GET /events","header":{"X-A":[],"X-A":[]}}`, 400, "header must map"},
 		{"POST /faults", `{"operation":"GET /events","patch":"{}"}`, 400, "patch must be a JSON object"},
 		{"POST /faults", `{"operation":"GET /events","status":500,"user_id":"usr_x"}`, 400, "is not known"},
 		{"POST /faults", `{"operation":"GET /events","status":500,"path":"/event"}`, 400,
@@ -421,8 +427,8 @@ func TestControlRefuses(t *testing.T) {
 		{"GET /requests?count=1&wait=-1s", "", 400, "wait must be "},
 		{"GET /requests?count=1", "", 400, "count and wait go together"},
 		{"GET /requests?wait=1s", "", 400, "count and wait go together"},
-		{"PUT /clock", `{}`, 400, "now must be a valid date-time"},
-		{"PUT /clock", `{"advance":"1h"}`, 400, `\"advance\" is not known: the fields are now`},
+		{"PUT /clock", `{}`, 400, "now is required"},
+		{"PUT /clock", `{"advance":"1h"}`, 400, "advance is not known (the fields are now)"},
 		{"POST /clock/advance", `{}`, 400, "by is required"},
 		{"POST /clock/advance", `{"by":3600}`, 400, "by must be a string with a duration"},
 		{"PUT /clock", `{"now":"2031"}`, 400, "now must be a valid date-time"},

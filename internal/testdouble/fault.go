@@ -1,9 +1,7 @@
 package testdouble
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -236,32 +234,4 @@ func (d *Double) takeFault(r httpapi.Request) *InjectedFault {
 		}
 	}
 	return nil
-}
-
-// faultJSON is a fault in the control API, which ignores ID and Hits in a request. Its Patch and Delay stand
-// for those of Fault, because they have another form in JSON.
-type faultJSON struct {
-	ID        string `json:"id"`
-	Operation string `json:"operation"`
-	Fault
-	Patch json.RawMessage  `json:"patch"`
-	Delay httpapi.Duration `json:"delay"`
-	Hits  int              `json:"hits"`
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (f *InjectedFault) MarshalJSON() ([]byte, error) {
-	patch, delay := json.RawMessage(cmp.Or(f.Patch, "null")), httpapi.Duration(f.Delay)
-	return strict.Encode(faultJSON{f.id, f.operation, f.Fault, patch, delay, f.Hits()}), nil
-}
-
-func (d *Double) decodeFault(text []byte) (*InjectedFault, error) {
-	var in faultJSON
-	err := httpapi.Decode(text, &in)
-	if err != nil {
-		return nil, err
-	}
-	in.Fault.Patch = strings.TrimPrefix(string(in.Patch), "null")
-	in.Fault.Delay = time.Duration(in.Delay)
-	return d.newFault(in.Operation, in.Fault)
 }
