@@ -217,7 +217,7 @@ func TestFaultOrder(t *testing.T) {
 // its client is gone or its fault is cleared.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := eventstest.New(t, eventstest.NoListener())
+		srv := eventstest.New(t, eventstest.NoListener(), eventstest.AllowUnsafeRetries())
 		delayed := srv.Fail(create, eventstest.Fault{Delay: time.Minute})
 		start := time.Now()
 		client := srv.Client()

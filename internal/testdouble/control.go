@@ -148,7 +148,7 @@ func (d *Double) putFaults(r httpapi.Request, body []byte) (any, error) {
 	var faults []*InjectedFault
 	for v, err := range strict.ParseArray(body) {
 		if err != nil {
-			return nil, httpapi.BadRequest("the body is not an array of faults; [] removes all: " + err.Error())
+			return nil, httpapi.BadRequest("the body is no array of faults; [] removes all: " + err.Error())
 		}
 		var in faultJSON
 		f, err := d.decodeFault(&in, faultSchema.Decode(&in, v, schema.Create))

@@ -227,21 +227,23 @@ func TestControlDelay(t *testing.T) {
 
 // A fault that never applied is a problem, unless it was removed.
 func TestControlUnusedFaults(t *testing.T) {
-	const fault = `{"operation":"GET /events","status":500}`
+	const (
+		fault = `{"operation":"GET /events","status":500}`
+		never = "[{unused_fault fault that never applied: status 500 for GET /events"
+	)
 	for _, tt := range []struct {
 		request, body string
 		status        int
 		want          string // problems
 	}{
-		{"GET /faults", "", 200, "[{unused_fault fault that never applied: status 500 for GET /events }]"},
+		{"GET /faults", "", 200, never + " }]"},
 		{"DELETE /faults/flt_1", "", 204, "[]"},
 		{"DELETE /faults", "", 204, "[]"},
 		{"PUT /faults", "[]", 200, "[]"},
-		{"PUT /faults", "[" + fault + "]", 200, "[{unused_fault fault that never applied: status 500 for GET /events }]"},
+		{"PUT /faults", "[" + fault + "]", 200, never + " }]"},
 		{"PUT /faults",
 			`[{"operation":"GET /events","status":500,"user_id":"usr_ada","path":"/events","skip":2}]`, 200,
-			"[{unused_fault fault that never applied: status 500 for GET /events of usr_ada with path /events, " +
-				"skip 2 (requests so far: 0) usr_ada}]"},
+			never + " of usr_ada with path /events, skip 2 (requests so far: 0) usr_ada}]"},
 	} {
 		t.Run(tt.request+tt.body, func(t *testing.T) {
 			s := start(t)
@@ -261,15 +263,19 @@ func TestControlProblems(t *testing.T) {
 	s.send("GET", "/event", "", "x-service-api-key: svc_live_ada")
 	s.send("GET", "/v2/events", "")
 	const (
-		owner = `{"kind":"unknown_route","text":"request to an unknown route: 1: GET /api/public/v1/event of ` +
-			`usr_owner: 404: …","user_id":"usr_owner"}`
-		ada = `{"kind":"unknown_route","text":"request to an unknown route: 2: GET /event of usr_ada: 404: …",` +
-			`"user_id":"usr_ada"}`
-		nobody = `{"kind":"unknown_route","text":"request to an unknown route: 3: GET /v2/events: 404: …",` +
-			`"user_id":""}`
-		unused      = `{"kind":"unused_fault","text":"fault that never applied: status 500 for GET /events","user_id":""}`
-		unusedByAda = `{"kind":"unused_fault","text":"fault that never applied: status 500 for GET /users/me of usr_ada",` +
-			`"user_id":"usr_ada"}`
+		unknown = `{"kind":"unknown_route","text":"request to an unknown route: `
+		owner   = unknown + `1: GET /api/public/v1/event of usr_owner: 404: …","user_id":"usr_owner"}`
+		ada     = unknown + `2: GET /event of usr_ada: 404: …","user_id":"usr_ada"}`
+		nobody  = unknown + `3: GET /v2/events: 404: …","user_id":""}`
+
+		never       = `{"kind":"unused_fault","text":"fault that never applied: status 500 for `
+		unused      = never + `GET /events","user_id":""}`
+		unusedByAda = never + `GET /users/me of usr_ada","user_id":"usr_ada"}`
+
+		unsafe = `{"kind":"unsafe_retry","text":"unsafe retry: request 6 of usr_owner (no Idempotency-Key) ` +
+			`created evt_owner_000002, but request 5 (no Idempotency-Key) had created evt_owner_000001 ` +
+			`from the same body, and its response was lost (drop_response, status 504): send the same ` +
+			`Idempotency-Key with every attempt","user_id":"usr_owner"}`
 	)
 	message := regexp.MustCompile(`404: [^"]*`)
 	check := func(query string, want ...string) {
@@ -282,9 +288,14 @@ func TestControlProblems(t *testing.T) {
 	s.call("GET /events")
 	s.control("DELETE /faults/flt_2", "", 204)
 	check("", owner, ada, nobody)
+	s.control("POST /faults",
+		`{"operation":"POST /events/create","drop_response":true,"status":504,"times":1}`, 201)
+	s.call("POST /events/create")
+	s.call("POST /events/create")
+	check("", owner, ada, nobody, unsafe)
 	s.problems.AllowUnusedFaults = true
 	s.control("POST /faults", `{"operation":"GET /events","status":500}`, 201)
-	check("?user_id=usr_owner", owner)
+	check("?user_id=usr_owner", owner, unsafe)
 }
 
 func TestControlRequests(t *testing.T) {
@@ -396,8 +407,8 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /keys", `{"name":"Ada","user_id":"usr_ada"}`, 400, "can't be combined"},
 		{"POST /keys", `{"user_id":"usr_x"}`, 404, "usr_x"},
 		{"POST /records", `[{"user":{}}]`, 400, "record 1: user"},
-		{"PUT /faults", `null`, 400, "the body is not an array of faults; [] removes all: line 1, column 1: "},
-		{"PUT /faults", `[{"operation":"GET /events","status":500},1]`, 400, "fault 2: must be a JSON object"},
+		{"PUT /faults", `null`, 400, "the body is no array of faults; [] removes all: line 1"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500},1]`, 400, "fault 2: must be a JSON"},
 		{"PUT /faults", strings.Repeat(" ", 1<<20) + "[]", 413, "at most 1 MiB"},
 		{"POST /faults", `{"status":500}`, 400, `operation \"\" is not known: it must be one of `},
 		{"POST /faults", `{"operation":"GET /event","status":500}`, 400, "it must be one of GET /users/me, "},
@@ -419,7 +430,7 @@ func TestControlRefuses(t *testing.T) {
 		{"GET /requests?user_id=usr_x", "", 404, "is not known"},
 		{"GET /problems?user_id=usr_x", "", 404, "is not known"},
 		{"GET /problems?user_id=", "", 400, "user_id must be the ID of a user"},
-		{"GET /problems?user=usr_ada", "", 400, `unknown query parameter \"user\": GET /problems takes user_id`},
+		{"GET /problems?user=usr_ada", "", 400, "GET /problems takes user_id"},
 		{"GET /requests?operation=GET+/event", "", 400, "is not known"},
 		{"GET /requests?after=-1", "", 400, "after must be "},
 		{"GET /requests?count=1001&wait=1s", "", 400, "count must be "},

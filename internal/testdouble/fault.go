@@ -57,6 +57,9 @@ func (f *Fault) outcomes() []string {
 	return slices.Sorted(maps.Keys(outcomes))
 }
 
+// losesResponse reports whether the API handles the request, but the client doesn't get its response.
+func (f *Fault) losesResponse() bool { return f.DropResponse || f.CutResponse }
+
 // responds reports whether the client gets a response, or a part of one.
 func (f *Fault) responds() bool { return !f.DropRequest && (!f.DropResponse || f.Status != 0) }
 
@@ -117,10 +120,11 @@ type InjectedFault struct {
 	double    *Double
 	id        string // such as flt_1
 	operation string
-	removed   context.Context // done when the fault is removed
-	remove    context.CancelFunc
 
-	selected int // number of selected requests, including skipped ones; guarded by the double's mutex
+	// These are guarded by the double's mutex.
+	selected int                              // number of selected requests, including skipped ones
+	delays   map[*exchange]context.CancelFunc // end the delays of requests
+	removed  bool
 }
 
 // AddFault adds a fault for an operation.
@@ -184,9 +188,8 @@ func (d *Double) newFault(operation string, f Fault) (*InjectedFault, error) {
 		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
 	}
 	f.Header = f.Header.Clone() // the caller may change it later
-	removed, remove := context.WithCancel(context.Background())
-	removed.Done() // creates the channel here, not in a synctest bubble
-	return &InjectedFault{Fault: f, double: d, operation: operation, removed: removed, remove: remove}, nil
+	delays := map[*exchange]context.CancelFunc{}
+	return &InjectedFault{Fault: f, double: d, operation: operation, delays: delays}, nil
 }
 
 // replaceFaults removes matching faults and adds others, in one step. It returns the removed faults.
@@ -199,10 +202,14 @@ func (d *Double) replaceFaults(
 		if !match(f) {
 			return false
 		}
-		f.remove()
+		f.removed = true
+		for _, cancel := range f.delays {
+			cancel()
+		}
 		old = append(old, f)
 		return true
 	})
+	d.watches = slices.DeleteFunc(d.watches, func(w *watch) bool { return w.fault.removed })
 	for _, f := range added {
 		d.faultIDs++
 		f.id = fmt.Sprint("flt_", d.faultIDs)

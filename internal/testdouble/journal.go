@@ -54,8 +54,9 @@ func (r Request) String() string {
 	return text
 }
 
-// addRequest adds a request to the journal. From then on, it must not change.
-func (d *Double) addRequest(r *Request) {
+// addRequest adds a request to the journal. From then on, it must not change. It returns the problem of an
+// unsafe retry.
+func (d *Double) addRequest(r *Request, x *exchange) []Problem {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.seq++
@@ -65,14 +66,16 @@ func (d *Double) addRequest(r *Request) {
 		d.requests = slices.Delete(d.requests, 0, 1)
 	}
 	d.requests = append(d.requests, r)
+	return d.watchCreate(r, x)
 }
 
-// ClearRequests empties the journal.
+// ClearRequests empties the journal. It also ends the watch for unsafe retries.
 func (d *Double) ClearRequests() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.changes++
 	d.requests = nil
+	d.watches = nil
 }
 
 // Query selects requests of the journal.

@@ -20,21 +20,24 @@ type Problem struct {
 	UserID string `json:"user_id"` // may be empty
 }
 
-// report adds a problem of a request.
-func (d *Double) report(p Problem) {
-	if !d.problems.add(p) {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.found) < maxProblems {
-		d.found = append(d.found, p)
+// report adds problems of requests.
+func (d *Double) report(problems ...Problem) {
+	for _, p := range problems {
+		if !d.problems.add(p) {
+			continue
+		}
+		d.mu.Lock()
+		if len(d.found) < maxProblems {
+			d.found = append(d.found, p)
+		}
+		d.mu.Unlock()
 	}
 }
 
 // Problems returns the problems since the double was created, including faults that haven't applied yet. A
 // user ID selects the problems of this user.
 func (d *Double) Problems(userID string) ([]Problem, error) {
+	d.awaitNotice()
 	d.mu.Lock()
 	problems := append([]Problem{}, d.found...)
 	faults := slices.Clone(d.faults)

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +32,11 @@ type exchange struct {
 	response
 	request Request        // journal entry
 	fault   *InjectedFault // applies to the request; may be nil
+
+	// These are set if the API responded with 201 and an event, whatever the client gets.
+	event    string            // ID
+	replayed bool              // whether the event existed before
+	digest   [sha256.Size]byte // of the request body
 }
 
 // Wrap makes d a double of an API, creates the first user and returns the handler.
@@ -64,10 +71,14 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 		x.request.UserID = caller.UserID
 	}
 	io.CopyN(io.Discard, r.Body, maxUnread)
+	if x.event != "" {
+		x.digest = sha256.Sum256(body.Bytes())
+	}
 	x.request.Truncated = body.Len() > maxBody || len(x.body) > maxBody
 	x.request.Body = string(body.Next(maxBody))
-	d.record(x, r.Pattern)
-	x.wait(w, r)
+	d.record(x, r)
+	d.wait(x, w, r)
+	d.settle(x, r)
 	x.send(w)
 }
 
@@ -75,11 +86,15 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
 	x := w.(*exchange)
 	x.fault = d.takeFault(r)
-	handle := func(w http.ResponseWriter) {
+	handle := func(w *response) {
 		next(w, r.WithContext(context.WithoutCancel(r.Context())))
+		if r.Operation == createOperation && w.status == 201 {
+			x.event = path.Base(w.header.Get("Location"))
+			x.replayed = w.header.Get("Idempotency-Replayed") != ""
+		}
 	}
 	if x.fault == nil {
-		handle(x)
+		handle(&x.response)
 		return
 	}
 	f := &x.fault.Fault
@@ -93,7 +108,7 @@ func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.H
 	case f.Status != 0:
 		x.writeFault(f)
 	default:
-		handle(x)
+		handle(&x.response)
 	}
 	if f.Patch != "" {
 		x.body = merge(x.body, f.Patch)
@@ -140,42 +155,53 @@ func (x *exchange) writeFault(f *Fault) {
 	}
 }
 
-// record adds a request to the journal. Without a pattern, its route is unknown, which is a problem.
-func (d *Double) record(x *exchange, pattern string) {
-	r := x.request // a copy, so that the journal doesn't keep the whole response
-	if slices.Contains(nonAPIPaths, r.Path) {
+// record adds a request to the journal and reports its problems. A request whose pattern the API hasn't set
+// has an unknown route.
+func (d *Double) record(x *exchange, r *http.Request) {
+	entry := x.request // a copy, so that the journal doesn't keep the whole response
+	if slices.Contains(nonAPIPaths, entry.Path) {
 		return
 	}
-	method, path, known := strings.Cut(pattern, " "+d.api.Mux().Base())
+	method, path, known := strings.Cut(r.Pattern, " "+d.api.Mux().Base())
 	if known {
-		r.Operation = method + " " + path
+		entry.Operation = method + " " + path
 	}
 	if x.fault != nil {
-		r.Fault = x.fault.String()
+		entry.Fault = x.fault.String()
 	}
-	r.Status = x.status
-	r.ResponseHeader = x.header.Clone()
-	if r.Method != "HEAD" {
-		r.Response = string(x.body[:min(len(x.body), maxBody)])
+	entry.Status = x.status
+	entry.ResponseHeader = x.header.Clone()
+	if entry.Method != "HEAD" {
+		entry.Response = string(x.body[:min(len(x.body), maxBody)])
 	}
-	d.addRequest(&r)
+	d.report(d.addRequest(&entry, x)...)
 	refused := x.status == 404 || x.status == 405
-	if !known && refused && r.Method != "OPTIONS" {
-		d.report(Problem{UnknownRoute, "request to an unknown route: " + r.String(), r.UserID})
+	if !known && refused && entry.Method != "OPTIONS" {
+		d.report(Problem{UnknownRoute, "request to an unknown route: " + entry.String(), entry.UserID})
 	}
 }
 
 // wait waits for the fault's delay. It stops waiting if the fault is removed or the client is gone.
-func (x *exchange) wait(w http.ResponseWriter, r *http.Request) {
+//
+// The context belongs to the request's synctest bubble, if there is one, and so must the goroutine that
+// removes the fault.
+func (d *Double) wait(x *exchange, w http.ResponseWriter, r *http.Request) {
 	if x.fault == nil || x.fault.Delay == 0 {
 		return
 	}
 	httpapi.DisableWriteTimeout(w)
 	ctx, cancel := context.WithTimeout(r.Context(), x.fault.Delay)
 	defer cancel()
-	stop := context.AfterFunc(x.fault.removed, cancel)
-	defer stop()
+	d.mu.Lock()
+	if x.fault.removed {
+		cancel()
+	}
+	x.fault.delays[x] = cancel
+	d.mu.Unlock()
 	<-ctx.Done()
+	d.mu.Lock()
+	delete(x.fault.delays, x)
+	d.mu.Unlock()
 }
 
 // send sends the response. If the fault dropped it, send closes the connection.

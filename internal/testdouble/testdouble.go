@@ -46,9 +46,9 @@ type API interface {
 	IssueKey(userID string) (Key, error)  // returns a 404 if there is no such user
 
 	// SetNewID sets the function that returns the unique part of new IDs. The store calls it again if the ID
-	// is taken, and holds a lock then. The kind is usr, key, evt or gst, slug for the end of a slug, or secret
-	// for an API key without its prefix. The owner is the ID of the user it belongs to or, for kind usr, the
-	// name of the new user.
+	// is taken, and holds a lock then. The kind is usr, key, evt or gst, slug for the end of a slug, or
+	// secret for an API key without its prefix. The owner is the ID of the user it belongs to or, for kind
+	// usr, the name of the new user.
 	SetNewID(newID func(kind, owner string) string)
 }
 
@@ -78,6 +78,7 @@ type Double struct {
 	requests []*Request       // the newest maxRequests, oldest first; they never change
 	seq      int              // Seq of the newest request
 	changes  int              // number of changes to requests
+	watches  []*watch         // oldest first
 	found    []Problem        // of requests
 }
 
@@ -156,6 +157,7 @@ func (d *Double) checkOperation(operation string) error {
 
 // Close removes all faults, which ends their delays. Faults that never applied become problems.
 func (d *Double) Close() {
+	d.awaitNotice()
 	for _, p := range unusedFaults(d.replaceFaults(allFaults)) {
 		d.problems.add(p)
 	}
