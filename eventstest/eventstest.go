@@ -137,6 +137,10 @@ func New(t testing.TB, opts ...Option) *Server {
 	if o.newEventStatus != "draft" && o.newEventStatus != "published" {
 		t.Fatalf("eventstest: NewEventStatus(%q): must be draft or published", o.newEventStatus)
 	}
+	if !o.noListener && inBubble() {
+		t.Fatalf("eventstest: New: a server in a synctest bubble needs the option NoListener, because time " +
+			"stands still there while a real connection is open; reach it with Client")
+	}
 	s := &Server{t: t, problems: problems}
 	var err error
 	s.double, err = testdouble.New(o.start, problems)
@@ -153,7 +157,7 @@ func New(t testing.TB, opts ...Option) *Server {
 	s.Owner = s.user(testdouble.OwnerID)
 	transport := &http.Transport{}
 	s.transport = wholeResponses{transport}
-	host := "eventstest.invalid"
+	host := "use-Server.Client-with-NoListener.invalid" // what an error shows
 	if o.noListener {
 		transport.DialContext = s.dial
 	} else {
@@ -163,6 +167,9 @@ func New(t testing.TB, opts ...Option) *Server {
 	t.Cleanup(s.finish) // runs before the cleanup of listen
 	return s
 }
+
+// inBubble reports whether it is called in a synctest bubble, whose clock starts in the year 2000.
+func inBubble() bool { return time.Now().Year() < 2020 }
 
 // listen serves on a free port until the test ends.
 func (s *Server) listen() (host string) {

@@ -400,10 +400,10 @@ func TestCleanupWithoutListener(t *testing.T) {
 // TestBubble tests a server inside a bubble, and one that was created outside.
 func TestBubble(t *testing.T) {
 	outside := eventstest.New(t, eventstest.NoListener())
-	outside.Fail(list, eventstest.Fault{Delay: time.Minute})
+	outside.Fail(list, eventstest.Fault{Delay: time.Minute, Times: 1})
 	synctest.Test(t, func(t *testing.T) {
 		inside := eventstest.New(t, eventstest.NoListener())
-		inside.Fail(list, eventstest.Fault{Delay: time.Minute})
+		inside.Fail(list, eventstest.Fault{Delay: time.Minute, Times: 1})
 		for _, srv := range []*eventstest.Server{inside, outside} {
 			start := time.Now()
 			got := send(srv, list)
@@ -412,6 +412,16 @@ func TestBubble(t *testing.T) {
 			}
 			if took := time.Since(start); took != time.Minute {
 				t.Errorf("time of the response: got %v, want 1m", took)
+			}
+			cleared := srv.Fail(list, eventstest.Fault{Delay: time.Minute})
+			start = time.Now()
+			go func() {
+				time.Sleep(time.Second)
+				cleared.Clear()
+			}()
+			send(srv, list)
+			if took := time.Since(start); took != time.Second {
+				t.Errorf("time of the response until Clear: got %v, want 1s", took)
 			}
 			go func() {
 				time.Sleep(time.Second)
@@ -424,6 +434,22 @@ func TestBubble(t *testing.T) {
 			}
 		}
 	})
+}
+
+// New needs NoListener in a bubble, where it would hang. Without a listener, other clients get an error that
+// says which to use.
+func TestNoListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const want = "eventstest: New: a server in a synctest bubble needs the option NoListener"
+		fake := runTest(t, func(t *fakeT) { eventstest.New(t) })
+		if !strings.HasPrefix(fake.fatal, want) {
+			t.Errorf("fatal error: got %q, want %q at its beginning", fake.fatal, want)
+		}
+	})
+	const want = "http://use-Server.Client-with-NoListener.invalid" // part of the other client's error
+	if url := eventstest.New(t, eventstest.NoListener()).URL; !strings.HasPrefix(url, want) {
+		t.Errorf("URL: got %s, want %s at its beginning", url, want)
+	}
 }
 
 // A test that fails in a bubble ends, whatever is going on: the bubble panics if anything is blocked in it.
