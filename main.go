@@ -315,8 +315,12 @@ func (c *command) double(ctx context.Context, args []string) error {
 		Operands: "[-- COMMAND ARGS]",
 		Example:  "test a client\n  eventsd double -- npm test",
 	})
-	var start time.Time
-	flags.TextVar(&start, "time", testdouble.DefaultStart, "start the clock at `TIME`")
+	start := testdouble.DefaultStart
+	flags.Func("time", "start the clock at `TIME` (default "+start.Format(time.RFC3339)+")",
+		func(value string) (err error) {
+			start, err = testdouble.ParseStart(value)
+			return err
+		})
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")
 	problems := &testdouble.Problems{}
 	flags.BoolVar(&problems.AllowUnknownRoutes, "allow-unknown-routes", false,
@@ -324,7 +328,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	flags.BoolVar(&problems.AllowUnusedFaults, "allow-unused-faults", false,
 		"don't fail if a fault never applied")
 	flags.BoolVar(&problems.AllowUnsafeRetries, "allow-unsafe-retries", false,
-		"don't fail if the client creates a second event because it lost the first response")
+		"don't fail if the client repeats a create without its Idempotency-Key")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}

@@ -136,7 +136,8 @@ func TestMisuseFailsTest(t *testing.T) {
 			`NewEventStatus("x"): must be draft or published`},
 		{"start of the clock", func(t *fakeT) {
 			start(t, eventstest.StartTime(time.Date(10000, 1, 2, 0, 0, 0, 0, time.UTC)))
-		}, "the clock goes forward only, from 0001-01-01T00:00:00Z up to the year 9999"},
+		}, "New: the start time must be after 0001-01-01T00:00:00Z and before the year 10000"},
+		{"zero time", func(t *fakeT) { start(t, eventstest.StartTime(time.Time{})) }, "New: the start time must be"},
 		{"key", func(t *fakeT) { start(t).NewKey("") }, `NewKey(""): name is required`},
 		{"clock", func(t *fakeT) { start(t).Advance(-1) },
 			"Advance: the clock goes forward only, from 2030-01-01T00:00:00Z"},

@@ -20,6 +20,7 @@
 package testdouble
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -28,6 +29,7 @@ import (
 	"time"
 
 	"example.com/events/internal/httpapi"
+	"example.com/events/internal/strict"
 )
 
 // OwnerID is the ID of the first user.
@@ -84,8 +86,21 @@ type Double struct {
 
 // New creates a double whose clock starts at a time. Until you call [Double.Wrap], use only [Double.Now].
 func New(start time.Time, p *Problems) (*Double, error) {
-	d := &Double{problems: p, ids: counters{}}
-	return d, d.moveClock(func(time.Time) time.Time { return start })
+	return &Double{problems: p, ids: counters{}, now: start.UTC()}, checkStart(start)
+}
+
+// ParseStart parses a time for [New].
+func ParseStart(text string) (time.Time, error) {
+	start, err := strict.ParseTime(text)
+	return start, cmp.Or(err, checkStart(start))
+}
+
+// checkStart refuses the zero time, which means no time elsewhere.
+func checkStart(start time.Time) error {
+	if start.After(time.Time{}) && start.UTC().Year() <= 9999 {
+		return nil
+	}
+	return httpapi.BadRequest("the start time must be after 0001-01-01T00:00:00Z and before the year 10000")
 }
 
 // Now returns the clock time.
