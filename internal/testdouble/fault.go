@@ -83,20 +83,18 @@ func (f *Fault) problems() (problems []string) {
 	outcomes := f.outcomes()
 	modified := len(f.Header) > 0 || f.Delay != 0
 	refuseIf(len(outcomes) == 0 && !modified,
-		"the fault does nothing: set one of "+outcomeNames+", or header or delay")
+		"the fault does nothing: set status, patch, drop_request, drop_response, cut_response, header or delay")
 	refuseIf(len(outcomes) > 1 && !slices.Equal(outcomes, []string{"drop_response", "status"}),
 		"%s can't be combined: set one of "+outcomeNames+", or drop_response with status",
 		strings.Join(outcomes, " and "))
 	refuseIf(!f.responds() && modified,
 		"header and delay need a response: set status, patch or cut_response, or drop_response with status")
-	minStatus := 400
-	if f.Body != "" {
-		minStatus = 200
-	}
-	bodiless := slices.Contains([]int{204, 205, 304}, f.Status) // RFC 9110, section 6.4.1
-	refuseIf(f.Status != 0 && (f.Status < minStatus || f.Status > 599 || bodiless),
-		"status must be 400 to 599, or with body 200 to 599, but not 204, 205 or 304")
+	refuseIf(f.Status != 0 && (f.Status < 200 || f.Status > 599), "status must be 200 to 599")
+	refuseIf(f.DropResponse && f.Status >= 200 && f.Status < 400,
+		"status must be 400 to 599 with drop_response")
 	refuseIf(f.Body != "" && f.Status == 0, "body needs status: also set status")
+	bodiless := slices.Contains([]int{204, 205, 304}, f.Status) // RFC 9110, section 6.4.1
+	refuseIf(f.Body != "" && bodiless, "body can't be sent with status %d: leave it out", f.Status)
 	patch, err := strict.Parse([]byte(f.Patch))
 	refuseIf(f.Patch != "" && (err != nil || patch.Kind != strict.Object),
 		`patch must be a JSON object of at most 1,000 values, such as {"title":null}`)

@@ -143,6 +143,8 @@ var mediaTypes = map[byte]string{
 func (x *exchange) writeFault(f *Fault) {
 	maps.Copy(x.header, requiredHeaders[f.Status])
 	switch {
+	case f.Body == "" && f.Status < 400:
+		x.WriteHeader(f.Status)
 	case f.Body != "":
 		x.header.Set("Content-Type", cmp.Or(mediaTypes[f.Body[0]], "text/plain; charset=utf-8"))
 		x.header.Set("Content-Length", strconv.Itoa(len(f.Body)))

@@ -38,11 +38,11 @@ func TestIDs(t *testing.T) {
 func TestFaultProblems(t *testing.T) {
 	header := http.Header{"X-A": {"b"}}
 	const (
-		nothing   = "the fault does nothing: set one of"
+		nothing   = "the fault does nothing: set status, patch, "
 		exclusive = "can't be combined: set one of status, patch, drop_request, drop_response and " +
 			"cut_response, or drop_response with status"
 		response = "header and delay need a response"
-		status   = "status must be 400 to 599"
+		status   = "status must be 200 to 599"
 		negative = "delay, skip and times must not be negative"
 	)
 	for _, tt := range []struct {
@@ -53,6 +53,7 @@ func TestFaultProblems(t *testing.T) {
 		{"status", Fault{Status: 503}, nil},
 		{"status, header, delay", Fault{Status: 599, Header: header, Delay: 1}, nil},
 		{"status, body", Fault{Status: 200, Body: "x"}, nil},
+		{"204", Fault{Status: 204}, nil},
 		{"patch, header, delay", Fault{Patch: "{}", Header: header, Delay: 1}, nil},
 		{"drop_request", Fault{DropRequest: true}, nil},
 		{"drop_response", Fault{DropResponse: true}, nil},
@@ -74,10 +75,11 @@ func TestFaultProblems(t *testing.T) {
 			[]string{"cut_response and drop_response and status " + exclusive}},
 		{"drop_request, header", Fault{DropRequest: true, Header: header}, []string{response}},
 		{"drop_response, delay", Fault{DropResponse: true, Delay: 1}, []string{response}},
-		{"399", Fault{Status: 399}, []string{status}},
+		{"199", Fault{Status: 199}, []string{status}},
 		{"600", Fault{Status: 600}, []string{status}},
-		{"199 with body", Fault{Status: 199, Body: "x"}, []string{status}},
-		{"204 with body", Fault{Status: 204, Body: "x"}, []string{status}},
+		{"drop_response, 399", Fault{DropResponse: true, Status: 399},
+			[]string{"status must be 400 to 599 with drop_response"}},
+		{"204 with body", Fault{Status: 204, Body: "x"}, []string{"body can't be sent with status 204"}},
 		{"body", Fault{CutResponse: true, Body: "x"}, []string{"body needs status"}},
 		{"list as patch", Fault{Patch: "[]"}, []string{"patch must be a JSON object"}},
 		{"broken patch", Fault{Patch: "{"}, []string{"patch must be a JSON object"}},
