@@ -115,8 +115,8 @@ func NewEventStatus(status string) Option { return func(o *options) { o.newEvent
 // inside a [testing/synctest] bubble.
 func NoListener() Option { return func(o *options) { o.noListener = true } }
 
-// AllowUnknownRoutes accepts requests to unknown routes. OPTIONS requests, and requests for /, /healthz,
-// /openapi.json and /favicon.ico, are always accepted.
+// AllowUnknownRoutes accepts requests to unknown routes. OPTIONS requests are always accepted. So are requests
+// that browsers and probes send by themselves, such as for /favicon.ico or /healthz.
 func AllowUnknownRoutes() Option { return func(o *options) { o.problems.AllowUnknownRoutes = true } }
 
 // AllowUnusedFaults accepts faults that never applied. To accept only one, call [InjectedFault.Clear].

@@ -235,6 +235,10 @@ func TestUnknownRoutes(t *testing.T) {
 		{"GET", "/healthz", false},
 		{"GET", "/openapi.json", false},
 		{"GET", "/favicon.ico", false},
+		{"GET", "/apple-touch-icon-120x120.png", false},
+		{"GET", "/.well-known/appspecific/com.chrome.devtools.json", false},
+		{"GET", "/healthz/x", true},
+		{"GET", "/v1/.well-known/x", true},
 		{"GET", events.BasePath + "/event", true},
 		{"GET", events.BasePath + "/events/", true},
 		{"GET", events.BasePath + "/events/a%2Fb", true},
@@ -261,6 +265,18 @@ func TestUnknownRoutes(t *testing.T) {
 				t.Errorf("errors with AllowUnknownRoutes: got %q, want none", got)
 			}
 		})
+	}
+}
+
+// Any web page can send no-cors requests, so those to unknown routes are no problem.
+func TestForeignRequests(t *testing.T) {
+	for mode, want := range map[string]int{"no-cors": 0, "cors": 1, "navigate": 1} {
+		fake := runTest(t, func(t *fakeT) {
+			send(eventstest.New(t, eventstest.NoListener()), "GET /event", "Sec-Fetch-Mode: "+mode)
+		})
+		if n := len(fake.errors); n != want {
+			t.Errorf("errors after a %s request: got %q, want %d", mode, fake.errors, want)
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"path"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -23,9 +23,9 @@ import (
 // may send the whole body before it reads the response.
 const maxUnread = 1 << 20
 
-// nonAPIPaths are requested by browsers and probes. Such requests are no problem and don't enter the journal.
-// "eventsd double" has pages for all but the last path.
-var nonAPIPaths = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
+// nonAPIPath matches paths that browsers and probes request by themselves. Such requests are no problem and
+// don't enter the journal.
+var nonAPIPath = regexp.MustCompile(`^/($|healthz$|openapi\.json$|favicon\.ico$|apple-touch-icon|\.well-known/)`)
 
 // exchange is a request with its response.
 type exchange struct {
@@ -161,7 +161,7 @@ func (x *exchange) writeFault(f *Fault) {
 // has an unknown route.
 func (d *Double) record(x *exchange, r *http.Request) {
 	entry := x.request // a copy, so that the journal doesn't keep the whole response
-	if slices.Contains(nonAPIPaths, entry.Path) {
+	if nonAPIPath.MatchString(entry.Path) {
 		return
 	}
 	method, path, known := strings.Cut(r.Pattern, " "+d.api.Mux().Base())
@@ -178,7 +178,8 @@ func (d *Double) record(x *exchange, r *http.Request) {
 	}
 	d.report(d.addRequest(&entry, x)...)
 	refused := x.status == 404 || x.status == 405
-	if !known && refused && entry.Method != "OPTIONS" {
+	foreign := r.Header.Get("Sec-Fetch-Mode") == "no-cors" // any page can send it, but reads no response
+	if !known && refused && !foreign && entry.Method != "OPTIONS" {
 		d.report(Problem{UnknownRoute, "request to an unknown route: " + entry.String(), entry.UserID})
 	}
 }
