@@ -353,10 +353,13 @@ type Request struct {
 
 	// Truncated reports whether Body or Response is only the beginning.
 	Truncated bool
+
+	text string // see String
 }
 
-// String returns the request in one line, with its status, error message and fault.
-func (r Request) String() string { return testdouble.Request(r).String() }
+// String returns the request in one line: what was sent, how long after the previous request in the journal,
+// the status, the error message and the fault. A create has its Idempotency-Key, and API keys are shortened.
+func (r Request) String() string { return r.text }
 
 // Requests returns the newest 1,000 requests, oldest first. Pass an operation and user IDs to select
 // requests. An empty operation selects all operations, and no user IDs select all users.
@@ -385,7 +388,9 @@ func (s *Server) find(ctx context.Context, call string, n int, q testdouble.Quer
 	found, err := s.double.Requests(ctx, n, q)
 	s.check(call, err)
 	for _, r := range found {
-		requests = append(requests, Request(r))
+		requests = append(requests, Request{r.Seq, r.Time, r.Received, r.Method, r.Path, r.Query, r.Header,
+			r.Body, r.Operation, r.UserID, r.Fault, r.Status, r.ResponseHeader, r.Response, r.Truncated,
+			r.String()})
 	}
 	return requests
 }

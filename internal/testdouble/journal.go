@@ -6,9 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"example.com/events/internal/httpapi"
 )
 
 // Journal limits.
@@ -34,24 +38,49 @@ type Request struct {
 	ResponseHeader http.Header `json:"response_header"`
 	Response       string      `json:"response"`
 	Truncated      bool        `json:"truncated"`
+
+	previous time.Time // Received of the previous request in the journal; zero if this is the first
 }
 
-// String returns the request in one line, with its status, error message and fault.
+// String returns the request in one line: what was sent, how long after the previous request, the status, the
+// error message and the fault. API keys are shortened.
 func (r Request) String() string {
-	text := fmt.Sprintf("%d: %s %s", r.Seq, r.Method, strings.TrimSuffix(r.Path+"?"+r.Query, "?"))
+	text := fmt.Sprint(r.Seq, ": ")
+	if !r.previous.IsZero() {
+		text += fmt.Sprintf("+%.1fs ", max(0, r.Received.Sub(r.previous).Seconds()))
+	}
+	text += r.Method + " " + r.target()
 	if r.UserID != "" {
 		text += " of " + r.UserID
 	}
+	if r.Operation == createOperation {
+		text += ", " + describeKey(r.idempotencyKey())
+	}
 	text += fmt.Sprint(": ", r.Status)
+	if wait := r.ResponseHeader["Retry-After"]; wait != nil {
+		text += ", Retry-After " + strings.Join(wait, ", ")
+	}
 	var e struct{ Error struct{ Message string } }
-	json.Unmarshal([]byte(r.Response), &e) // a response in another form has no message
+	if r.Status >= 400 {
+		json.Unmarshal([]byte(r.Response), &e) // a response in another form has no message
+	}
 	if e.Error.Message != "" {
 		text += ": " + e.Error.Message
 	}
 	if r.Fault != "" {
 		text += " (" + r.Fault + ")"
 	}
-	return text
+	return httpapi.Redact(text)
+}
+
+// target returns the path and query. It decodes them if they have an encoded API key, so that String finds it.
+func (r *Request) target() string {
+	target := strings.TrimSuffix(r.Path+"?"+r.Query, "?")
+	decoded, err := url.PathUnescape(target)
+	if err == nil && httpapi.Redact(target) == target && httpapi.Redact(decoded) != decoded {
+		return strconv.Quote(decoded)
+	}
+	return target
 }
 
 // addRequest adds a request to the journal. From then on, it must not change. It returns the problem of an
@@ -62,6 +91,9 @@ func (d *Double) addRequest(r *Request, x *exchange) []Problem {
 	d.seq++
 	d.changes++
 	r.Seq = d.seq
+	if len(d.requests) > 0 {
+		r.previous = d.requests[len(d.requests)-1].Received
+	}
 	if len(d.requests) == maxRequests {
 		d.requests = slices.Delete(d.requests, 0, 1)
 	}

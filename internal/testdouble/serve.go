@@ -180,7 +180,9 @@ func (d *Double) record(x *exchange, r *http.Request) {
 	refused := x.status == 404 || x.status == 405
 	foreign := r.Header.Get("Sec-Fetch-Mode") == "no-cors" // any page can send it, but reads no response
 	if !known && refused && !foreign && entry.Method != "OPTIONS" {
-		d.report(Problem{UnknownRoute, "request to an unknown route: " + entry.String(), entry.UserID})
+		shown := entry
+		shown.previous = time.Time{} // a problem has the same text on every run
+		d.report(Problem{UnknownRoute, "request to an unknown route: " + shown.String(), entry.UserID})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // These tests need no server: IDs, the check of a fault, and patches.
@@ -102,6 +103,35 @@ func TestFaultProblems(t *testing.T) {
 				t.Errorf("problems(): got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestRequestString(t *testing.T) {
+	at := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	const path = "/api/public/v1/events/create"
+	key := http.Header{"Idempotency-Key": {"a", "b"}}
+	refused := `{"error":{"code":"rate_limited","message":"slow down"}}`
+	for _, tt := range []struct {
+		request Request
+		want    string
+	}{
+		{Request{Seq: 1, Method: "GET", Path: "/x", Status: 200, Response: refused}, "1: GET /x: 200"},
+		{Request{Seq: 2, Method: "GET", Path: "/x", Query: "y=1", UserID: "usr_a", Status: 429, Response: refused,
+			ResponseHeader: http.Header{"Retry-After": {"20"}}, Fault: "status 429", previous: at,
+			Received: at.Add(1949 * time.Millisecond)},
+			"2: +1.9s GET /x?y=1 of usr_a: 429, Retry-After 20: slow down (status 429)"},
+		{Request{Seq: 3, Method: "POST", Path: path, Operation: createOperation, UserID: "usr_a", Status: 201,
+			previous: at, Received: at.Add(-time.Second)},
+			"3: +0.0s POST " + path + " of usr_a, no Idempotency-Key: 201"},
+		{Request{Seq: 4, Method: "POST", Path: path, Operation: createOperation, Header: key, Status: 401},
+			"4: POST " + path + ", Idempotency-Key a, b: 401"},
+		{Request{Seq: 5, Method: "GET", Path: "/svc_live_secret-key", Query: "a=svc_live_secret-key"},
+			"5: GET /…-key?a=…-key: 0"},
+		{Request{Seq: 6, Method: "GET", Path: "/%73vc_live%5Fsecret-key%0A"}, `6: GET "/…-key\n": 0`},
+	} {
+		if got := tt.request.String(); got != tt.want {
+			t.Errorf("String(): got %s, want %s", got, tt.want)
+		}
 	}
 }
 
