@@ -102,7 +102,7 @@ func authorize(r *http.Request) (caller httpapi.Caller, err error) {
 		foreign = foreign || i > 0 || origin != "http://"+r.Host && origin != "https://"+r.Host
 	}
 	if foreign {
-		err = httpapi.NewError(403, "a web page other than the inspector must not use the control API")
+		err = httpapi.NewError(403, "a web page can't use the control API: call it from the test process")
 	}
 	if !localHost.MatchString(r.Host) {
 		err = httpapi.NewError(403, fmt.Sprintf("host %.80q could belong to a web page: use localhost, "+
