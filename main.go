@@ -464,8 +464,15 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 		}
 	})
 	const note = `This is a test double. Its <a href="/_control/">inspector</a> shows its requests.`
+	reference, withoutKey := webui.Reference(note, key), webui.Reference(note, "")
 	handler := withPages(api, map[string]http.Handler{
-		"/":                          webui.Reference(note, key),
+		"/": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if testdouble.IsLocal(r.Host) {
+				reference.ServeHTTP(w, r)
+			} else {
+				withoutKey.ServeHTTP(w, r) // another web page may read it
+			}
+		}),
 		testdouble.ControlPath:       webui.Inspector(),
 		testdouble.ControlPath + "/": webui.Inspector(),
 		"/healthz":                   jsonPage(healthy),

@@ -84,17 +84,18 @@ func bodyRoute(
 	}}
 }
 
-// localHost matches hosts that DNS rebinding can't use: IP addresses, names without a dot, and names that end
-// in .localhost or .internal, all with or without a port.
-var localHost = regexp.MustCompile(
-	`(?i)^(\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+|[^.]*|.+\.localhost|.+\.internal)(:\d*)?$`)
+// IsLocal reports whether a Host header is safe from DNS rebinding, with which a page gives its own host the
+// address of the double. Safe are IP addresses, names without a dot, and names that end in .localhost or
+// .internal, all with or without a port.
+var IsLocal = regexp.MustCompile(
+	`(?i)^(\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+|[^.]*|.+\.localhost|.+\.internal)(:\d*)?$`).MatchString
 
-// authorize refuses requests that a web page other than the inspector may have sent.
+// authorize refuses requests with which another web page than the inspector could change something or read
+// the response: a browser sends the page's Origin with them, unless the page has the same host.
 //
-// A browser sends the page's Origin with every request that changes something or whose response a script can
-// read, unless the page has the same host. For other requests, such as those for images, Sec-Fetch-Site tells
-// whether the page has another host. With DNS rebinding, a page gives its own host the address of the double,
-// so authorize accepts only local hosts.
+// A browser also sends GET requests without Origin, such as for images. For these, Sec-Fetch-Site tells
+// whether the page has another host, but only if the double's host is a loopback address. Otherwise, a page
+// can send them. They change nothing, and the page can't read the response.
 func authorize(r *http.Request) (caller httpapi.Caller, err error) {
 	site := r.Header.Get("Sec-Fetch-Site")
 	foreign := site == "cross-site" || site == "same-site"
@@ -104,7 +105,7 @@ func authorize(r *http.Request) (caller httpapi.Caller, err error) {
 	if foreign {
 		err = httpapi.NewError(403, "a web page can't use the control API: call it from the test process")
 	}
-	if !localHost.MatchString(r.Host) {
+	if !IsLocal(r.Host) {
 		err = httpapi.NewError(403, fmt.Sprintf("host %.80q could belong to a web page: use localhost, "+
 			"an IP address, a name without a dot, or one that ends in .localhost or .internal", r.Host))
 	}
