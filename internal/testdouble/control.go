@@ -84,11 +84,13 @@ func bodyRoute(
 	}}
 }
 
-// IsLocal reports whether a Host header is safe from DNS rebinding, with which a page gives its own host the
-// address of the double. Safe are IP addresses, names without a dot, and names that end in .localhost or
-// .internal, all with or without a port.
-var IsLocal = regexp.MustCompile(
-	`(?i)^(\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+|[^.]*|.+\.localhost|.+\.internal)(:\d*)?$`).MatchString
+var localHost = regexp.MustCompile(
+	`(?i)^(\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+|[^.]*|.+\.localhost|.+\.internal)(:\d*)?$`)
+
+// IsLocal reports whether a host is safe from DNS rebinding, with which a page gives its own host the address
+// of the double. Safe are IP addresses, names without a dot, and names that end in .localhost or .internal,
+// all with or without a port.
+func IsLocal(host string) bool { return localHost.MatchString(host) }
 
 // authorize refuses requests with which another web page than the inspector could change something or read
 // the response: a browser sends the page's Origin with them, unless the page has the same host.
