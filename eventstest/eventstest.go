@@ -1,23 +1,34 @@
-// Package eventstest runs the events API inside your tests.
+// Package eventstest runs the events API inside your tests. It is the real server in memory, with the same
+// responses on every run, and it fails when you tell it to.
 //
-//	func TestCreate(t *testing.T) {
+// Suppose your client creates an event, and the connection breaks before the response arrives. Does it try
+// again, and with the same Idempotency-Key? Lose one response, and see:
+//
+//	func TestLostResponse(t *testing.T) {
 //		srv := eventstest.New(t)
+//		srv.Fail("POST /events/create", eventstest.Fault{DropResponse: true, Times: 1})
 //		client := myclient.New(srv.URL, srv.Key)
-//		…
+//		if err := client.CreateEvent("Launch"); err != nil {
+//			t.Error(err)
+//		}
 //	}
 //
-// It is the real server in memory, with the same responses on every run. Call [New] in each test and subtest:
-// it takes 0.3 ms, and the server stops when the test ends. The clock stands still at 2030-01-01T00:00:00Z
-// until you call [Server.Advance]. Each user's IDs, slugs and keys are the same whatever other users do, so
-// the first event of usr_owner is always evt_owner_000001.
+// The event exists now, but your client doesn't know. If it tries again without its key, there are two
+// events, so the test fails and says why.
+//
+// Call [New] in each test and subtest, because that takes only 0.3 ms and each server stops with its test.
+// The clock stands still at 2030-01-01T00:00:00Z until you call [Server.Advance]. Each user's IDs, slugs and
+// keys are the same whatever other users do, so the first event of usr_owner is always evt_owner_000001.
+//
+// If your client waits before it tries again, run the test in a [testing/synctest] bubble, where waiting
+// takes no time. There, use [NoListener] and give your client [Server.Client].
 //
 // # Faults
 //
-// Use [Server.Fail] to make requests fail:
+// A [Fault] changes what happens to valid requests for one operation:
 //
 //	const create, list = "POST /events/create", "GET /events"
 //	srv.Fail(create, eventstest.Fault{Status: 503, Times: 2})           // fails twice, then works
-//	srv.Fail(create, eventstest.Fault{DropResponse: true, Times: 1})    // created, but no response
 //	srv.Fail(create, eventstest.Fault{DropResponse: true, Status: 504}) // created, but a gateway gives up
 //	srv.Fail(create, eventstest.Fault{Delay: time.Minute, Times: 1})    // created, but the client gives up
 //	srv.Fail(create, eventstest.Fault{DropRequest: true, Times: 1})     // not created, and no response
@@ -26,15 +37,22 @@
 //	srv.Fail(list, eventstest.Fault{Patch: `{"data":{"title":null}}`})  // an unexpected response
 //	srv.Fail(list, eventstest.Fault{CutResponse: true, Times: 1})       // half a response
 //
-// Responses with status 429 and 503 have the header Retry-After: 1. Set Header: http.Header{"Retry-After":
-// nil} to remove it. To test a client's waits without really waiting, use [NoListener] and [Server.Client] in
-// a synctest bubble.
+// Responses with status 429 and 503 have the header Retry-After: 1, unless you remove it with Header:
+// http.Header{"Retry-After": nil}.
 //
-// # Mistakes
+// # Problems
 //
-// The test fails if a request has an unknown route, if a fault never applies, or if a fault or operation is
-// invalid. Without a valid key, every route below the base path is only a 401. The log of a failed test has
-// the newest 20 requests. Use [Server.Requests] and [Server.Await] to check what your client sent.
+// When a test ends, it fails because of these problems, unless you allow them with an option of [New]:
+//
+//   - An unknown route: your client requested a route or method that doesn't exist. Without a valid key, that
+//     is only a 401.
+//   - An unused fault: it never applied, and you didn't clear it, so your client didn't send the request that
+//     the test expects.
+//   - An unsafe retry: your client lost the response to a create and sent the same body again with another
+//     Idempotency-Key or none, so now there are two events.
+//
+// The log of a failed test has the newest 20 requests with their waits and Idempotency-Keys. To check them
+// yourself, call [Server.Requests] or [Server.Await].
 //
 // # Connections
 //
@@ -115,8 +133,8 @@ func NewEventStatus(status string) Option { return func(o *options) { o.newEvent
 // inside a [testing/synctest] bubble.
 func NoListener() Option { return func(o *options) { o.noListener = true } }
 
-// AllowUnknownRoutes accepts requests to unknown routes. OPTIONS requests are always accepted. So are requests
-// that browsers and probes send by themselves, such as for /favicon.ico or /healthz.
+// AllowUnknownRoutes accepts requests to unknown routes. OPTIONS requests are always accepted. So are
+// requests that browsers and probes send by themselves, such as for /favicon.ico or /healthz.
 func AllowUnknownRoutes() Option { return func(o *options) { o.problems.AllowUnknownRoutes = true } }
 
 // AllowUnusedFaults accepts faults that never applied. To accept only one, call [InjectedFault.Clear].
@@ -274,34 +292,35 @@ func (s *Server) NewKey(name string) (key string, owner events.User) {
 	return issued.Secret, s.user(issued.UserID)
 }
 
-// Fault makes valid requests fail: requests with a valid key, route and method. Set exactly one of Status,
-// Patch, DropRequest, DropResponse and CutResponse, or DropResponse with Status. You can add Header and Delay
-// if there is a response, or use them alone.
+// Fault changes what happens to requests with a valid key, route and method. Set one effect: Status, Patch,
+// DropRequest, DropResponse, CutResponse, or DropResponse with Status. Header and Delay go with any effect
+// that sends a response, or stand alone.
 type Fault struct {
-	// Status responds with an error of this status, 400 to 599. The request isn't handled.
+	// Status responds with an error of this status, 400 to 599, or with an empty response, 200 to 399. The
+	// request isn't handled.
 	Status int
-	// Body replaces the error of Status, which may then be 200 to 599, but not 204, 205 or 304. Its first
-	// character determines the media type: HTML, JSON or plain text.
+	// Body is sent with Status instead of the error, but not with 204, 205 or 304. Its first character
+	// determines the media type: HTML, JSON or plain text.
 	Body string
 	// Header sets response headers. An empty list removes a header.
 	Header http.Header
 	// Patch is a JSON object. The request is handled, and the fields of Patch replace fields of the response
 	// or are added, at any depth. An object changes each element of a list: {"data":{"title":null}}.
 	Patch string
-	// Delay waits before the response is sent. Except with Status alone, the request is handled first,
-	// whether or not the client waits. The delay ends early if the client is gone or the fault is cleared.
+	// Delay waits before the response is sent, until the client is gone or the fault is cleared. The request
+	// is handled first, unless Status prevents that, so a client that gives up has created its event.
 	Delay time.Duration
 	// DropRequest closes the connection. The request isn't handled.
 	DropRequest bool
-	// DropResponse handles the request and closes the connection. With Status, it responds with an error
-	// instead.
+	// DropResponse handles the request and closes the connection. With Status, 400 to 599, it responds with
+	// an error instead.
 	DropResponse bool
 	// CutResponse handles the request and closes the connection after half of the response body. It never
 	// applies to HEAD requests.
 	CutResponse bool
 	// Skip is the number of requests to skip first. They go on to the next fault.
 	Skip int
-	// Times is the number of requests that the fault then applies to. 0 means all.
+	// Times is the number of requests that the fault then applies to, or 0 for all.
 	Times int
 	// UserID, if set, selects only this user's requests.
 	UserID string
@@ -328,7 +347,7 @@ func (s *Server) Fail(operation string, f Fault) *InjectedFault {
 // Hits returns the number of requests that the fault applied to. Use [Server.Await] to wait for requests.
 func (i *InjectedFault) Hits() int { return i.active.Hits() }
 
-// Clear removes the fault and ends its delays.
+// Clear removes the fault and ends its delays. Then a create may repeat one whose response the fault lost.
 func (i *InjectedFault) Clear() { i.active.Clear() }
 
 // Request is a request from the journal, with its response.
@@ -397,7 +416,8 @@ func (s *Server) find(ctx context.Context, call string, n int, q testdouble.Quer
 
 const awaitTimeout = 10 * time.Second
 
-// ClearRequests empties the journal. Sequence numbers continue.
+// ClearRequests empties the journal. Sequence numbers continue. Then a create may repeat one whose response
+// was lost.
 func (s *Server) ClearRequests() { s.double.ClearRequests() }
 
 // Now returns the server's clock time.

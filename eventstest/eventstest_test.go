@@ -137,7 +137,8 @@ func TestMisuseFailsTest(t *testing.T) {
 		{"start of the clock", func(t *fakeT) {
 			start(t, eventstest.StartTime(time.Date(10000, 1, 2, 0, 0, 0, 0, time.UTC)))
 		}, "New: the start time must be after 0001-01-01T00:00:00Z and before the year 10000"},
-		{"zero time", func(t *fakeT) { start(t, eventstest.StartTime(time.Time{})) }, "New: the start time must be"},
+		{"zero time", func(t *fakeT) { start(t, eventstest.StartTime(time.Time{})) },
+			"the start time must be after"},
 		{"key", func(t *fakeT) { start(t).NewKey("") }, `NewKey(""): name is required`},
 		{"clock", func(t *fakeT) { start(t).Advance(-1) },
 			"Advance: the clock goes forward only, from 2030-01-01T00:00:00Z"},

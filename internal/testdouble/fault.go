@@ -83,7 +83,8 @@ func (f *Fault) problems() (problems []string) {
 	outcomes := f.outcomes()
 	modified := len(f.Header) > 0 || f.Delay != 0
 	refuseIf(len(outcomes) == 0 && !modified,
-		"the fault does nothing: set status, patch, drop_request, drop_response, cut_response, header or delay")
+		"the fault does nothing: set status, patch, drop_request, drop_response, cut_response, header or "+
+			"delay")
 	refuseIf(len(outcomes) > 1 && !slices.Equal(outcomes, []string{"drop_response", "status"}),
 		"%s can't be combined: set one of "+outcomeNames+", or drop_response with status",
 		strings.Join(outcomes, " and "))

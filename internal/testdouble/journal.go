@@ -73,7 +73,7 @@ func (r Request) String() string {
 	return httpapi.Redact(text)
 }
 
-// target returns the path and query. It decodes them if they have an encoded API key, so that String finds it.
+// target returns the path and query. It decodes them if that shows an API key, so that String finds it.
 func (r *Request) target() string {
 	target := strings.TrimSuffix(r.Path+"?"+r.Query, "?")
 	decoded, err := url.PathUnescape(target)

@@ -25,7 +25,8 @@ const maxUnread = 1 << 20
 
 // nonAPIPath matches paths that browsers and probes request by themselves. Such requests are no problem and
 // don't enter the journal.
-var nonAPIPath = regexp.MustCompile(`^/($|healthz$|openapi\.json$|favicon\.ico$|apple-touch-icon|\.well-known/)`)
+var nonAPIPath = regexp.MustCompile(
+	`^/($|healthz$|openapi\.json$|favicon\.ico$|apple-touch-icon|\.well-known/)`)
 
 // exchange is a request with its response.
 type exchange struct {

@@ -116,9 +116,9 @@ func TestRequestString(t *testing.T) {
 		want    string
 	}{
 		{Request{Seq: 1, Method: "GET", Path: "/x", Status: 200, Response: refused}, "1: GET /x: 200"},
-		{Request{Seq: 2, Method: "GET", Path: "/x", Query: "y=1", UserID: "usr_a", Status: 429, Response: refused,
-			ResponseHeader: http.Header{"Retry-After": {"20"}}, Fault: "status 429", previous: at,
-			Received: at.Add(1949 * time.Millisecond)},
+		{Request{Seq: 2, Method: "GET", Path: "/x", Query: "y=1", UserID: "usr_a", Status: 429,
+			Response: refused, ResponseHeader: http.Header{"Retry-After": {"20"}}, Fault: "status 429",
+			previous: at, Received: at.Add(1949 * time.Millisecond)},
 			"2: +1.9s GET /x?y=1 of usr_a: 429, Retry-After 20: slow down (status 429)"},
 		{Request{Seq: 3, Method: "POST", Path: path, Operation: createOperation, UserID: "usr_a", Status: 201,
 			previous: at, Received: at.Add(-time.Second)},
