@@ -295,7 +295,7 @@ func TestControlProblems(t *testing.T) {
 	check("", owner, ada, nobody, unsafe)
 	s.problems.AllowUnusedFaults = true
 	s.control("POST /faults", `{"operation":"GET /events","status":500}`, 201)
-	check("?user_id=usr_owner", owner, unsafe)
+	check("", owner, ada, nobody, unsafe)
 }
 
 func TestControlRequests(t *testing.T) {

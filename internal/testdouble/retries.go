@@ -109,7 +109,7 @@ func (d *Double) settle(x *exchange, r *http.Request) {
 		if w.event != x.event || delivered {
 			return w.event == x.event
 		}
-		if w.lost.IsZero() && !x.replayed {
+		if w.lost.IsZero() {
 			w.lost = time.Now()
 			if gone {
 				w.lost = w.lost.Add(-noticeTime)

@@ -1,10 +1,13 @@
 package testdouble
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -104,6 +107,43 @@ func TestFaultProblems(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLimits tests that problems and watches don't need more and more memory.
+func TestLimits(t *testing.T) {
+	d := &Double{problems: &Problems{}}
+	lost := &exchange{event: "evt_1", fault: &InjectedFault{Fault: Fault{DropResponse: true}}}
+	for range maxProblems + 2 {
+		d.report(d.watchCreate(&Request{Received: time.Now()}, lost)...)
+	}
+	if n := len(d.watches); n != maxWatches {
+		t.Errorf("watches: got %d, want %d", n, maxWatches)
+	}
+	if n := len(d.found); n != maxProblems {
+		t.Errorf("problems of the double: got %d, want %d", n, maxProblems)
+	}
+	if n := len(d.problems.All()); n != maxProblems {
+		t.Errorf("problems: got %d, want %d", n, maxProblems)
+	}
+}
+
+// A fault may be removed between the journal entry of a request, for which a test waits, and its delay.
+func TestRemovedBeforeDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &Double{}
+		delays := map[*exchange]context.CancelFunc{}
+		f := &InjectedFault{Fault: Fault{Delay: time.Hour}, double: d, delays: delays}
+		d.replaceFaults(noFaults, f)
+		f.Clear()
+		start := time.Now()
+		d.wait(&exchange{fault: f}, httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+		if took := time.Since(start); took != 0 {
+			t.Errorf("wait: got a delay of %v, want none", took)
+		}
+		if n := len(delays); n != 0 {
+			t.Errorf("delays after wait: got %d, want 0", n)
+		}
+	})
 }
 
 func TestRequestString(t *testing.T) {
