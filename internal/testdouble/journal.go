@@ -73,12 +73,12 @@ func (r Request) String() string {
 	return httpapi.Redact(text)
 }
 
-// target returns the path and query. It decodes them if that shows an API key, so that String finds it.
+// target returns the path and query, without API keys. It decodes them if that shows a key.
 func (r *Request) target() string {
-	target := strings.TrimSuffix(r.Path+"?"+r.Query, "?")
+	target := httpapi.Redact(strings.TrimSuffix(r.Path+"?"+r.Query, "?"))
 	decoded, err := url.PathUnescape(target)
-	if err == nil && httpapi.Redact(target) == target && httpapi.Redact(decoded) != decoded {
-		return strconv.Quote(decoded)
+	if err == nil && httpapi.Redact(decoded) != decoded {
+		return strconv.Quote(httpapi.Redact(decoded))
 	}
 	return target
 }

@@ -167,7 +167,8 @@ func TestRequestString(t *testing.T) {
 			"4: POST " + path + ", Idempotency-Key a, b: 401"},
 		{Request{Seq: 5, Method: "GET", Path: "/svc_live_secret-key", Query: "a=svc_live_secret-key"},
 			"5: GET /…-key?a=…-key: 0"},
-		{Request{Seq: 6, Method: "GET", Path: "/%73vc_live%5Fsecret-key%0A"}, `6: GET "/…-key\n": 0`},
+		{Request{Seq: 6, Method: "GET", Path: "/%73vc_live%5Fsecret-key%0A", Query: "svc_live_secret-kez"},
+			`6: GET "/…-key\n?…-kez": 0`},
 	} {
 		if got := tt.request.String(); got != tt.want {
 			t.Errorf("String(): got %s, want %s", got, tt.want)
