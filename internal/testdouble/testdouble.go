@@ -1,6 +1,6 @@
 // Package testdouble turns the real server into a test double. Its clock stands still, its IDs and keys are
-// the same on every run, faults make requests fail, and a journal remembers requests. The control API offers
-// all this to tests in any language.
+// the same on every run, faults make requests fail, a journal remembers requests, and mistakes of the client
+// become problems. The control API offers all this to tests in any language.
 //
 // Create a [Double] first, because the store needs its clock:
 //
@@ -12,7 +12,7 @@
 //
 //  1. The API checks the key, route and method. The request takes the first fault that selects it.
 //  2. The API handles the request, unless the fault prevents that. The fault changes the response in memory.
-//  3. The request enters the journal and waits for the fault's delay.
+//  3. The request enters the journal, is checked for problems and waits for the fault's delay.
 //  4. The client gets the response, or the connection is closed.
 //
 // The API handles the request whether or not the client waits. So a client that gives up during a delay has
