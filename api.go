@@ -35,6 +35,7 @@ import (
 	"example.com/events/internal/httpapi"
 	"example.com/events/internal/jsondb"
 	"example.com/events/internal/operator"
+	"example.com/events/internal/schema"
 	"example.com/events/internal/strict"
 	"example.com/events/internal/testdouble"
 )
@@ -78,11 +79,22 @@ func newAPI(store *Store) *api {
 	return a
 }
 
-func init() { testdouble.NewAPI = func(store any) testdouble.API { return newAPI(store.(*Store)) } }
+func init() {
+	testdouble.Redact = redact
+	testdouble.NewAPI = func(store any) testdouble.API {
+		s, ok := store.(*Store)
+		if !ok {
+			panic("testdouble.NewAPI: the store must be an *events.Store")
+		}
+		return newAPI(s)
+	}
+}
 
-// Mux, User, AddUser and IssueKey implement [testdouble.API].
+// Mux, SetNewID, User, AddUser and IssueKey implement [testdouble.API].
 
 func (a *api) Mux() *httpapi.Mux { return a.mux }
+
+func (a *api) SetNewID(newID func(kind, owner string) string) { a.store.newID = newID }
 
 func (a *api) User(id string) (text string) {
 	a.store.db.View(func(tx *jsondb.Tx) {
@@ -381,9 +393,9 @@ func (a *api) postKey(w http.ResponseWriter, r httpapi.Request) error {
 		return err
 	}
 	var request keyRequest
-	err = httpapi.Decode(body, &request)
-	if err != nil {
-		return err
+	problems := keyRequestSchema.Unmarshal(body, &request, schema.Create).All()
+	if problems != nil {
+		return &RecordError{Problems: problems}
 	}
 	secret, key, err := a.store.issueKey(request, "")
 	if err != nil {

@@ -921,7 +921,7 @@ func TestKeyRequestsRefused(t *testing.T) {
 		{`{"user_id":"usr_none"}`, 404, `user "usr_none": not found; eventsd dump shows`},
 		{`{"user_id":"evt_1"}`, 404, "not found"},
 		{`{"email":"new@example.com"}`, 400, "no user has the email new@example.com: check it"},
-		{`{"id":"key_1"}`, 400, `"id" is not known`},
+		{`{"id":"key_1"}`, 400, "id is not known"},
 		{`[]`, 400, "must be a JSON object"},
 		{`{`, 400, "line 1"},
 	} {

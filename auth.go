@@ -8,6 +8,7 @@ import (
 
 	"example.com/events/internal/httpapi"
 	"example.com/events/internal/jsondb"
+	"example.com/events/internal/schema"
 	"example.com/events/internal/strict"
 )
 
@@ -93,6 +94,8 @@ type keyRequest struct {
 	Email  string `json:"email"`
 }
 
+var keyRequestSchema = schema.For(keyRequest{}, nil)
+
 // issueKey creates a key with a chosen secret, or with a random one if chosen is empty.
 func (s *Store) issueKey(r keyRequest, chosen string) (secret string, key Key, err error) {
 	err = s.db.Batch(func(tx *jsondb.Tx) error {
@@ -147,7 +150,7 @@ func keyError(problems ...string) error { return &RecordError{Kind: "key", Probl
 // newSecret returns an unused secret.
 func (s *Store) newSecret(tx *jsondb.Tx, owner string) string {
 	for {
-		secret := keyPrefix + s.cfg.NewID("secret", owner)
+		secret := keyPrefix + s.newID("secret", owner)
 		if tx.Find(digestKey(digest([]byte(secret)))) == nil {
 			return secret
 		}

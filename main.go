@@ -347,19 +347,26 @@ func (c *command) serveStore(
 func (c *command) double(ctx context.Context, args []string) error {
 	flags := newStoreFlags("double", "127.0.0.1:0", cli.Help{
 		Purpose: "Serve a test double, alone or while COMMAND runs. COMMAND finds it in EVENTS_BASE_URL,\n" +
-			"EVENTS_API_KEY and EVENTS_CONTROL_URL. eventsd exits with the status of COMMAND, or with 1\n" +
-			"if COMMAND succeeds in spite of a mistake, such as a request to an unknown route.",
+			"EVENTS_API_KEY and EVENTS_CONTROL_URL, and this program in EVENTSD. eventsd exits with the\n" +
+			"status of COMMAND, or with 1 if COMMAND succeeds in spite of a mistake, such as an unsafe\n" +
+			"retry or a request to an unknown route.",
 		Operands: "[-- COMMAND ARGS]",
 		Example:  "test a client\n  eventsd double -- npm test",
 	})
-	var start time.Time
-	flags.TextVar(&start, "time", testdouble.DefaultStart, "start the clock at `TIME`")
+	start := testdouble.DefaultStart
+	flags.Func("time", "start the clock at `TIME` (default "+start.Format(time.RFC3339)+")",
+		func(value string) (err error) {
+			start, err = testdouble.ParseStart(value)
+			return err
+		})
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")
 	problems := &testdouble.Problems{}
 	flags.BoolVar(&problems.AllowUnknownRoutes, "allow-unknown-routes", false,
 		"don't fail if the client requests an unknown route")
 	flags.BoolVar(&problems.AllowUnusedFaults, "allow-unused-faults", false,
 		"don't fail if a fault never applied")
+	flags.BoolVar(&problems.AllowUnsafeRetries, "allow-unsafe-retries", false,
+		"don't fail if the client repeats a create without its Idempotency-Key")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
@@ -398,10 +405,15 @@ func (c *command) double(ctx context.Context, args []string) error {
 	root := cli.BaseURL(listener.Addr().String(), "localhost")
 	control := root + testdouble.ControlPath
 	if len(child) > 0 {
+		program, err := os.Executable()
+		if err != nil {
+			return err
+		}
 		return c.serveChild(ctx, s, server, child,
 			"EVENTS_BASE_URL="+root+BasePath,
 			"EVENTS_API_KEY="+d.key,
-			"EVENTS_CONTROL_URL="+control)
+			"EVENTS_CONTROL_URL="+control,
+			"EVENTSD="+program)
 	}
 	ctx, stop := cli.NotifyStop(ctx)
 	defer stop()
@@ -462,7 +474,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 		return nil, err
 	}
 	a := newAPI(NewStore(&Config{
-		Now: d.Now, NewID: d.NewID, Logger: s.logger, NewEventStatus: *s.flags.newEventStatus,
+		Now: d.Now, Logger: s.logger, NewEventStatus: *s.flags.newEventStatus,
 	}))
 	a.changeLevel = slog.LevelDebug
 	served, err := d.Wrap(a)
@@ -491,8 +503,15 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 		}
 	})
 	const note = `This is a test double. Its <a href="/_control/">inspector</a> shows its requests.`
+	reference, withoutKey := webui.Reference(note, key), webui.Reference(note, "")
 	handler := withPages(api, map[string]http.Handler{
-		"/":                          webui.Reference(note, key),
+		"/": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if testdouble.IsLocal(r.Host) {
+				reference.ServeHTTP(w, r)
+			} else {
+				withoutKey.ServeHTTP(w, r) // another web page may read it
+			}
+		}),
 		testdouble.ControlPath:       webui.Inspector(),
 		testdouble.ControlPath + "/": webui.Inspector(),
 		"/healthz":                   jsonPage(healthy),
@@ -521,12 +540,13 @@ func (c *command) serveChild(
 	}
 	d.current.Load().Close()
 	problems := d.problems.All()
-	flags := map[string]string{
+	allow := map[string]string{
 		testdouble.UnknownRoute: "-allow-unknown-routes",
 		testdouble.UnusedFault:  "-allow-unused-faults",
+		testdouble.UnsafeRetry:  "-allow-unsafe-retries",
 	}
 	for _, p := range problems {
-		c.Messagef("%s: %s; use %s if that is intended", p.Kind, redact(p.Text), flags[p.Kind])
+		c.Messagef("%s; use %s if that is intended", redact(p.Text), allow[p.Kind])
 	}
 	if status == 0 && len(problems) > 0 {
 		status = 1

@@ -278,20 +278,12 @@ func upgrade[T any](text string) (string, error) {
 	return string(strict.Encode(&x)), err
 }
 
-// Config configures a [Store]. The zero value is a good default. A store calls Now and NewID while it holds a
-// lock, so they must not use the store.
+// Config configures a [Store]. The zero value is a good default.
 type Config struct {
 	// Now is the clock. It must return years 1 to 9999. If nil, the store uses the system clock and sets each
-	// created_at at least a microsecond after the last one.
+	// created_at at least a microsecond after the last one. The store calls Now while it holds a lock, so it
+	// must not use the store.
 	Now func() time.Time
-
-	// NewID returns the part of a new ID after its prefix, 1 to 64 letters, digits, "_" or "-". If the ID is
-	// taken, the store calls NewID again. If nil, IDs are random.
-	//
-	// The kind is usr, key, evt or gst. For kind slug, NewID returns the end of a slug, 1 to 51 lower-case
-	// letters and digits; for kind secret, an API key without its prefix. The owner is the ID of the user it
-	// belongs to or, for kind usr, the name of the new user.
-	NewID func(kind, owner string) string
 
 	// Logger receives the causes of 500 responses, write errors, and a line when the data file is opened,
 	// repaired or rewritten. It never receives keys or request bodies. If nil, nothing is logged.
@@ -307,6 +299,10 @@ type Config struct {
 type Store struct {
 	cfg Config
 	db  *jsondb.DB
+
+	// newID returns the unique part of a new ID, slug or secret. A test double sets its own; see SetNewID in
+	// package testdouble.
+	newID func(kind, owner string) string
 
 	// lastCreated is the last created_at that the store has set. Only write transactions use it.
 	lastCreated time.Time
@@ -342,12 +338,9 @@ func Open(path string, cfg *Config) (*Store, error) {
 }
 
 func newStore(cfg *Config) *Store {
-	s := &Store{cfg: *cmp.Or(cfg, &Config{})}
+	s := &Store{cfg: *cmp.Or(cfg, &Config{}), newID: randomID}
 	s.cfg.Logger = cmp.Or(s.cfg.Logger, slog.New(slog.DiscardHandler))
 	s.cfg.NewEventStatus = cmp.Or(s.cfg.NewEventStatus, "published")
-	if s.cfg.NewID == nil {
-		s.cfg.NewID = randomID
-	}
 	return s
 }
 
@@ -445,7 +438,7 @@ func (s *Store) completeEvent(tx *jsondb.Tx, e *Event) {
 	}
 	words := cmp.Or(schema.Slugify(e.Title), "event")
 	for e.Slug == "" {
-		e.Slug = words + "-" + s.cfg.NewID("slug", e.HostID)
+		e.Slug = words + "-" + s.newID("slug", e.HostID)
 		if tx.Find(e.Slug) != nil {
 			e.Slug = ""
 		}
@@ -455,14 +448,14 @@ func (s *Store) completeEvent(tx *jsondb.Tx, e *Event) {
 // assignID sets *id to an unused ID, unless the record has its own.
 func (s *Store) assignID(tx *jsondb.Tx, id *string, prefix, owner string) {
 	for *id == "" {
-		*id = prefix + "_" + s.cfg.NewID(prefix, owner)
+		*id = prefix + "_" + s.newID(prefix, owner)
 		if tx.Find(*id) != nil {
 			*id = ""
 		}
 	}
 }
 
-// randomID is the default of Config.NewID. IDs have 128 random bits, so they never collide in practice.
+// randomID is the newID of a store. IDs have 128 random bits, so they never collide in practice.
 func randomID(kind, _ string) string {
 	text := strings.ToLower(rand.Text())
 	if kind == "slug" {

@@ -18,6 +18,7 @@ import (
 	"example.com/events"
 	"example.com/events/internal/apitest"
 	"example.com/events/internal/commitlog"
+	"example.com/events/internal/testdouble"
 )
 
 // inStores runs a test of the store. A double has a store in memory.
@@ -665,14 +666,15 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// IDs and slugs are created by Config.NewID, which is called again for one in use.
+// IDs and slugs come from a function, which is called again for one in use.
 func TestNewID(t *testing.T) {
 	t.Parallel()
 	var calls []string
-	s := apitest.New(t, apitest.Memory, &events.Config{NewID: func(kind, owner string) string {
+	s := apitest.New(t, apitest.Memory, nil)
+	testdouble.NewAPI(s.Store).SetNewID(func(kind, owner string) string {
 		calls = append(calls, kind+" "+owner)
 		return []string{"1", "2", "3", "4"}[len(calls)-1]
-	}})
+	})
 	s.Apply(`[{"event":{"id":"evt_x","host_id":"usr_bob","slug":"launch-3","title":"X",` + onMayDay + `}}]`)
 	calls = nil
 	s.Apply(`[{"delete":{"event":"evt_2"}}]`)
@@ -685,7 +687,7 @@ func TestNewID(t *testing.T) {
 	}
 	want := []string{"evt usr_ada", "evt usr_ada", "slug usr_ada", "slug usr_ada"}
 	if !slices.Equal(calls, want) {
-		t.Errorf("calls of NewID: got %q, want %q", calls, want)
+		t.Errorf("calls of newID: got %q, want %q", calls, want)
 	}
 
 	s.Apply(`[{"key":{"id":"key_x","user_id":"usr_bob","secret":"svc_live_1"}}]`)

@@ -80,6 +80,11 @@ async function open(server, path, width, {description, ...options} = {}) {
     permissions: ['clipboard-read', 'clipboard-write'], ...options});
   context.setDefaultTimeout(10_000);
   await context.addInitScript({path: axe});
+  await context.addInitScript(() => {
+    window.shift = 0; // how far the page has moved by itself: https://web.dev/articles/cls
+    new PerformanceObserver(list => { for (const {value} of list.getEntries()) window.shift += value; })
+      .observe({type: 'layout-shift', buffered: true});
+  });
   const page = Object.assign(await context.newPage(), {problems: [], fetched: []});
   page.on('console', message => {
     if (['error', 'warning'].includes(message.type())) page.problems.push(message.text());
@@ -319,19 +324,20 @@ check('the inspector', ['double'], async (server, width) => {
   await page.locator('#requests details[open]').first().waitFor(); // still open
   await page.goto(`${server.root}/_control/`);
   await until(() => rows.count(), 4);
+  assert.ok(await page.evaluate(() => window.shift) < .01, 'the page moves while it loads');
 
   // A fault is set as JSON. The server says what is wrong with it.
   const press = name => page.getByRole('button', {name, exact: true}).click();
   const faults = page.locator('#faults > li');
   const fault = page.getByLabel('New fault');
   await fault.fill('{"operation": "POST /events/create", "stratus": 503}');
-  await press('Set');
+  await press('Add fault');
   await until(() => page.locator('form:has(#fault) .problem').textContent(), /stratus.* is not known/);
   quiet(page, /status of 400/);
   for (const text of ['"status": 503, "body": "<html>"', '"drop_request": true', '"drop_response": true',
     '"cut_response": true', '"drop_response": true, "status": 504']) {
     await fault.fill(`{"operation": "POST /events/create", ${text}, "times": 1}`);
-    await press('Set');
+    await press('Add fault');
     await until(() => faults.last().textContent(), /hits: 0/);
     await call(...sent).then(response => response.text()).catch(() => {}); // most get no response
     await until(() => faults.last().textContent(), /hits: 1/);
@@ -351,6 +357,10 @@ check('the inspector', ['double'], async (server, width) => {
   await until(() => faults.count(), 0);
   assert.ok(!(await kept(page)).includes(server.api_key), 'a key is kept');
 
+  // Problems are listed until a reset.
+  await call(server, '/event');
+  await until(() => page.locator('#problems').textContent(), /^request to an unknown route: \d+: GET .*\/event/);
+
   const clock = page.locator('#now');
   const now = await clock.textContent();
   await page.getByLabel('Advance by').fill('1h');
@@ -359,6 +369,7 @@ check('the inspector', ['double'], async (server, width) => {
   await press('Reset');
   await until(() => clock.textContent(), now);
   await until(() => rows.count(), 0);
+  await until(() => page.locator('#problems > li').count(), 0);
   quiet(page);
 });
 

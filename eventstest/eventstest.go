@@ -1,23 +1,34 @@
-// Package eventstest runs the events API inside your tests.
+// Package eventstest runs the events API inside your tests. It is the real server in memory, with the same
+// responses on every run, and it fails when you tell it to.
 //
-//	func TestCreate(t *testing.T) {
+// Suppose your client creates an event, and the connection breaks before the response arrives. Does it try
+// again, and with the same Idempotency-Key? Lose one response, and see:
+//
+//	func TestLostResponse(t *testing.T) {
 //		srv := eventstest.New(t)
+//		srv.Fail("POST /events/create", eventstest.Fault{DropResponse: true, Times: 1})
 //		client := myclient.New(srv.URL, srv.Key)
-//		…
+//		if err := client.CreateEvent("Launch"); err != nil {
+//			t.Error(err)
+//		}
 //	}
 //
-// It is the real server in memory, with the same responses on every run. Call [New] in each test and subtest:
-// it takes 0.3 ms, and the server stops when the test ends. The clock stands still at 2030-01-01T00:00:00Z
-// until you call [Server.Advance]. Each user's IDs, slugs and keys are the same whatever other users do, so
-// the first event of usr_owner is always evt_owner_000001.
+// The event exists now, but your client doesn't know. If it tries again without its key, there are two
+// events, so the test fails and says why.
+//
+// Call [New] in each test and subtest, because that takes only 0.3 ms and each server stops with its test.
+// The clock stands still at 2030-01-01T00:00:00Z until you call [Server.Advance]. Each user's IDs, slugs and
+// keys are the same whatever other users do, so the first event of usr_owner is always evt_owner_000001.
+//
+// If your client waits before it tries again, run the test in a [testing/synctest] bubble, where waiting
+// takes no time. There, use [NoListener] and give your client [Server.Client].
 //
 // # Faults
 //
-// Use [Server.Fail] to make requests fail:
+// A [Fault] changes what happens to valid requests for one operation:
 //
 //	const create, list = "POST /events/create", "GET /events"
 //	srv.Fail(create, eventstest.Fault{Status: 503, Times: 2})           // fails twice, then works
-//	srv.Fail(create, eventstest.Fault{DropResponse: true, Times: 1})    // created, but no response
 //	srv.Fail(create, eventstest.Fault{DropResponse: true, Status: 504}) // created, but a gateway gives up
 //	srv.Fail(create, eventstest.Fault{Delay: time.Minute, Times: 1})    // created, but the client gives up
 //	srv.Fail(create, eventstest.Fault{DropRequest: true, Times: 1})     // not created, and no response
@@ -26,15 +37,22 @@
 //	srv.Fail(list, eventstest.Fault{Patch: `{"data":{"title":null}}`})  // an unexpected response
 //	srv.Fail(list, eventstest.Fault{CutResponse: true, Times: 1})       // half a response
 //
-// Responses with status 429 and 503 have the header Retry-After: 1. Set Header: http.Header{"Retry-After":
-// nil} to remove it. To test a client's waits without really waiting, use [NoListener] and [Server.Client] in
-// a synctest bubble.
+// Responses with status 429 and 503 have the header Retry-After: 1, unless you remove it with Header:
+// http.Header{"Retry-After": nil}.
 //
-// # Mistakes
+// # Problems
 //
-// The test fails if a request has an unknown route, if a fault never applies, or if a fault or operation is
-// invalid. Without a valid key, every route below the base path is only a 401. The log of a failed test has
-// the newest 20 requests. Use [Server.Requests] and [Server.Await] to check what your client sent.
+// When a test ends, it fails because of these problems, unless you allow them with an option of [New]:
+//
+//   - An unknown route: your client requested a route or method that doesn't exist. Without a valid key, that
+//     is only a 401.
+//   - An unused fault: it never applied, and you didn't clear it, so your client didn't send the request that
+//     the test expects.
+//   - An unsafe retry: your client lost the response to a create and sent the same body again with another
+//     Idempotency-Key or none, so now there are two events.
+//
+// The log of a failed test has the newest 20 requests with their waits and Idempotency-Keys. To check them
+// yourself, call [Server.Requests] or [Server.Await].
 //
 // # Connections
 //
@@ -118,12 +136,16 @@ func NewEventStatus(status string) Option { return func(o *options) { o.newEvent
 // inside a [testing/synctest] bubble.
 func NoListener() Option { return func(o *options) { o.noListener = true } }
 
-// AllowUnknownRoutes accepts requests to unknown routes. OPTIONS requests, and requests for /, /healthz,
-// /openapi.json and /favicon.ico, are always accepted.
+// AllowUnknownRoutes accepts requests to unknown routes. OPTIONS requests are always accepted. So are
+// requests that browsers and probes send by themselves, such as for /favicon.ico or /healthz.
 func AllowUnknownRoutes() Option { return func(o *options) { o.problems.AllowUnknownRoutes = true } }
 
 // AllowUnusedFaults accepts faults that never applied. To accept only one, call [InjectedFault.Clear].
 func AllowUnusedFaults() Option { return func(o *options) { o.problems.AllowUnusedFaults = true } }
+
+// AllowUnsafeRetries accepts clients that create a second event because the response to the first create was
+// lost. To accept only one, call [InjectedFault.Clear] or [Server.ClearRequests] before the second create.
+func AllowUnsafeRetries() Option { return func(o *options) { o.problems.AllowUnsafeRetries = true } }
 
 // New starts a server on a free loopback port. When the test ends, delays end and connections are closed.
 func New(t testing.TB, opts ...Option) *Server {
@@ -136,13 +158,15 @@ func New(t testing.TB, opts ...Option) *Server {
 	if o.newEventStatus != "draft" && o.newEventStatus != "published" {
 		t.Fatalf("eventstest: NewEventStatus(%q): must be draft or published", o.newEventStatus)
 	}
+	if !o.noListener && inBubble() {
+		t.Fatalf("eventstest: New: a server in a synctest bubble needs the option NoListener, because time " +
+			"stands still there while a real connection is open; reach it with Client")
+	}
 	s := &Server{t: t, problems: problems}
 	var err error
 	s.double, err = testdouble.New(o.start, problems)
 	s.check("New", err)
-	s.Store = events.NewStore(&events.Config{
-		Now: s.double.Now, NewID: s.double.NewID, NewEventStatus: o.newEventStatus,
-	})
+	s.Store = events.NewStore(&events.Config{Now: s.double.Now, NewEventStatus: o.newEventStatus})
 	s.api = testdouble.NewAPI(s.Store)
 	s.handler, err = s.double.Wrap(s.api)
 	s.check("New", err)
@@ -154,7 +178,7 @@ func New(t testing.TB, opts ...Option) *Server {
 	s.Owner = s.user(testdouble.OwnerID)
 	transport := &http.Transport{}
 	s.transport = wholeResponses{transport}
-	host := "eventstest.invalid"
+	host := "use-Server.Client-with-NoListener.invalid" // what an error shows
 	if o.noListener {
 		transport.DialContext = s.dial
 	} else {
@@ -164,6 +188,9 @@ func New(t testing.TB, opts ...Option) *Server {
 	t.Cleanup(s.finish) // runs before the cleanup of listen
 	return s
 }
+
+// inBubble reports whether it is called in a synctest bubble, whose clock starts in the year 2000.
+func inBubble() bool { return time.Now().Year() < 2020 }
 
 // listen serves on a free port until the test ends.
 func (s *Server) listen() (host string) {
@@ -185,15 +212,16 @@ func (s *Server) listen() (host string) {
 // ends, because a fuzz test can't fail while its target runs.
 func (s *Server) finish() {
 	s.double.Close()
+	allow := map[string]string{
+		testdouble.UnknownRoute: "AllowUnknownRoutes",
+		testdouble.UnusedFault:  "AllowUnusedFaults",
+		testdouble.UnsafeRetry:  "AllowUnsafeRetries",
+	}
 	for _, p := range s.problems.All() {
 		if s.t.Skipped() {
 			break
 		}
-		option := "AllowUnknownRoutes"
-		if p.Kind == testdouble.UnusedFault {
-			option = "AllowUnusedFaults"
-		}
-		s.t.Errorf("eventstest: %s: %s; use eventstest.%s if that is intended", p.Kind, p.Text, option)
+		s.t.Errorf("eventstest: %s; use eventstest.%s if that is intended", p.Text, allow[p.Kind])
 	}
 	if s.t.Failed() {
 		newest := s.Requests("")
@@ -267,38 +295,39 @@ func (s *Server) NewKey(name string) (key string, owner events.User) {
 	return issued.Secret, s.user(issued.UserID)
 }
 
-// Fault makes valid requests fail: requests with a valid key, route and method. Set exactly one of Status,
-// Patch, DropRequest, DropResponse and CutResponse, or DropResponse with Status. You can add Header and Delay
-// if there is a response, or use them alone.
+// Fault changes what happens to requests with a valid key, route and method. Set one effect: Status, Patch,
+// DropRequest, DropResponse, CutResponse, or DropResponse with Status. Header and Delay go with any effect
+// that sends a response, or stand alone.
 type Fault struct {
-	// Status responds with an error of this status, 400 to 599. The request isn't handled.
+	// Status responds with an error of this status, 400 to 599, or with an empty response, 200 to 399. The
+	// request isn't handled.
 	Status int
-	// Body replaces the error of Status, which may then be 200 to 599, but not 204, 205 or 304. Its first
-	// character determines the media type: HTML, JSON or plain text.
+	// Body is sent with Status instead of the error, but not with 204, 205 or 304. Its first character
+	// determines the media type: HTML, JSON or plain text.
 	Body string
 	// Header sets response headers. An empty list removes a header.
 	Header http.Header
 	// Patch is a JSON object. The request is handled, and the fields of Patch replace fields of the response
 	// or are added, at any depth. An object changes each element of a list: {"data":{"title":null}}.
 	Patch string
-	// Delay waits before the response is sent. Except with Status alone, the request is handled first,
-	// whether or not the client waits. The delay ends early if the client is gone or the fault is cleared.
+	// Delay waits before the response is sent, until the client is gone or the fault is cleared. The request
+	// is handled first, unless Status prevents that, so a client that gives up has created its event.
 	Delay time.Duration
 	// DropRequest closes the connection. The request isn't handled.
 	DropRequest bool
-	// DropResponse handles the request and closes the connection. With Status, it responds with an error
-	// instead.
+	// DropResponse handles the request and closes the connection. With Status, 400 to 599, it responds with
+	// an error instead.
 	DropResponse bool
 	// CutResponse handles the request and closes the connection after half of the response body. It never
 	// applies to HEAD requests.
 	CutResponse bool
 	// Skip is the number of requests to skip first. They go on to the next fault.
 	Skip int
-	// Times is the number of requests that the fault then applies to. 0 means all.
+	// Times is the number of requests that the fault then applies to, or 0 for all.
 	Times int
-	// User is a user ID. If set, the fault applies only to this user's requests.
-	User string
-	// Path is a path such as /events/evt_7. If set, the fault applies only to this path.
+	// UserID, if set, selects only this user's requests.
+	UserID string
+	// Path, if set, selects only requests for this path, such as /events/evt_7.
 	Path string
 }
 
@@ -321,7 +350,7 @@ func (s *Server) Fail(operation string, f Fault) *InjectedFault {
 // Hits returns the number of requests that the fault applied to. Use [Server.Await] to wait for requests.
 func (i *InjectedFault) Hits() int { return i.active.Hits() }
 
-// Clear removes the fault and ends its delays.
+// Clear removes the fault and ends its delays. Then a create may repeat one whose response the fault lost.
 func (i *InjectedFault) Clear() { i.active.Clear() }
 
 // Request is a request from the journal, with its response.
@@ -335,7 +364,7 @@ type Request struct {
 	Header    http.Header
 	Body      string // at most 64 KiB
 	Operation string // such as "GET /events/{id}"; empty for an unknown route
-	User      string // user ID; empty for an invalid key, route or method
+	UserID    string // user of the API key; empty if the key is invalid
 	Fault     string // effects of its fault, such as "status 503, delay 200ms"
 
 	// The response, whether or not the client got it. Status is 0 if a fault dropped the request. Response is
@@ -343,10 +372,16 @@ type Request struct {
 	Status         int
 	ResponseHeader http.Header
 	Response       string
+
+	// Truncated reports whether Body or Response is only the beginning.
+	Truncated bool
+
+	text string // see String
 }
 
-// String returns the request in one line, with its status, error message and fault.
-func (r Request) String() string { return testdouble.Request(r).String() }
+// String returns the request in one line: what was sent, how long after the previous request in the journal,
+// the status, the error message and the fault. A create has its Idempotency-Key, and API keys are shortened.
+func (r Request) String() string { return r.text }
 
 // Requests returns the newest 1,000 requests, oldest first. Pass an operation and user IDs to select
 // requests. An empty operation selects all operations, and no user IDs select all users.
@@ -375,14 +410,17 @@ func (s *Server) find(ctx context.Context, call string, n int, q testdouble.Quer
 	found, err := s.double.Requests(ctx, n, q)
 	s.check(call, err)
 	for _, r := range found {
-		requests = append(requests, Request(r))
+		requests = append(requests, Request{r.Seq, r.Time, r.Received, r.Method, r.Path, r.Query, r.Header,
+			r.Body, r.Operation, r.UserID, r.Fault, r.Status, r.ResponseHeader, r.Response, r.Truncated,
+			r.String()})
 	}
 	return requests
 }
 
 const awaitTimeout = 10 * time.Second
 
-// ClearRequests empties the journal. Sequence numbers continue.
+// ClearRequests empties the journal. Sequence numbers continue. Then a create may repeat one whose response
+// was lost.
 func (s *Server) ClearRequests() { s.double.ClearRequests() }
 
 // Now returns the server's clock time.

@@ -136,7 +136,9 @@ func TestMisuseFailsTest(t *testing.T) {
 			`NewEventStatus("x"): must be draft or published`},
 		{"start of the clock", func(t *fakeT) {
 			start(t, eventstest.StartTime(time.Date(10000, 1, 2, 0, 0, 0, 0, time.UTC)))
-		}, "the clock goes forward only, from 0001-01-01T00:00:00Z up to the year 9999"},
+		}, "New: the start time must be after 0001-01-01T00:00:00Z and before the year 10000"},
+		{"zero time", func(t *fakeT) { start(t, eventstest.StartTime(time.Time{})) },
+			"the start time must be after"},
 		{"key", func(t *fakeT) { start(t).NewKey("") }, `NewKey(""): name is required`},
 		{"clock", func(t *fakeT) { start(t).Advance(-1) },
 			"Advance: the clock goes forward only, from 2030-01-01T00:00:00Z"},
@@ -234,6 +236,10 @@ func TestUnknownRoutes(t *testing.T) {
 		{"GET", "/healthz", false},
 		{"GET", "/openapi.json", false},
 		{"GET", "/favicon.ico", false},
+		{"GET", "/apple-touch-icon-120x120.png", false},
+		{"GET", "/.well-known/appspecific/com.chrome.devtools.json", false},
+		{"GET", "/healthz/x", true},
+		{"GET", "/v1/.well-known/x", true},
 		{"GET", events.BasePath + "/event", true},
 		{"GET", events.BasePath + "/events/", true},
 		{"GET", events.BasePath + "/events/a%2Fb", true},
@@ -250,8 +256,8 @@ func TestUnknownRoutes(t *testing.T) {
 			}
 			var want []string // beginnings of errors
 			if tt.unknown {
-				want = []string{fmt.Sprintf("eventstest: request to an unknown route: 1: %s %s: 40",
-					tt.method, tt.path)}
+				want = []string{fmt.Sprintf(
+					"eventstest: request to an unknown route: 1: %s %s of usr_owner: 40", tt.method, tt.path)}
 			}
 			if got := run(); !slices.EqualFunc(got, want, strings.HasPrefix) {
 				t.Errorf("errors: got %q, want %q", got, want)
@@ -260,6 +266,18 @@ func TestUnknownRoutes(t *testing.T) {
 				t.Errorf("errors with AllowUnknownRoutes: got %q, want none", got)
 			}
 		})
+	}
+}
+
+// Any web page can send no-cors requests, so those to unknown routes are no problem.
+func TestForeignRequests(t *testing.T) {
+	for mode, want := range map[string]int{"no-cors": 0, "cors": 1, "navigate": 1} {
+		fake := runTest(t, func(t *fakeT) {
+			send(eventstest.New(t, eventstest.NoListener()), "GET /event", "Sec-Fetch-Mode: "+mode)
+		})
+		if n := len(fake.errors); n != want {
+			t.Errorf("errors after a %s request: got %q, want %d", mode, fake.errors, want)
+		}
 	}
 }
 
@@ -337,9 +355,10 @@ func TestFailureLog(t *testing.T) {
 	if n := strings.Count(log, "\n"); n != 20 {
 		t.Errorf("log of a test that fails: got %d requests, want 20", n)
 	}
-	want := "\n  21: GET /api/public/v1/events?limit=3 of usr_owner: 503: " +
+	_, last, _ := strings.Cut(log, "\n  21: +")
+	want := "s GET /api/public/v1/events?limit=3 of usr_owner: 503: " +
 		"a test fault refused this request; it was not handled (status 503, header)"
-	if !strings.HasSuffix(log, want) {
+	if !strings.HasSuffix(last, want) {
 		t.Errorf("log of a test that fails: got %q, want %q at its end", log, want)
 	}
 }
@@ -400,10 +419,10 @@ func TestCleanupWithoutListener(t *testing.T) {
 // TestBubble tests a server inside a bubble, and one that was created outside.
 func TestBubble(t *testing.T) {
 	outside := eventstest.New(t, eventstest.NoListener())
-	outside.Fail(list, eventstest.Fault{Delay: time.Minute})
+	outside.Fail(list, eventstest.Fault{Delay: time.Minute, Times: 1})
 	synctest.Test(t, func(t *testing.T) {
 		inside := eventstest.New(t, eventstest.NoListener())
-		inside.Fail(list, eventstest.Fault{Delay: time.Minute})
+		inside.Fail(list, eventstest.Fault{Delay: time.Minute, Times: 1})
 		for _, srv := range []*eventstest.Server{inside, outside} {
 			start := time.Now()
 			got := send(srv, list)
@@ -412,6 +431,16 @@ func TestBubble(t *testing.T) {
 			}
 			if took := time.Since(start); took != time.Minute {
 				t.Errorf("time of the response: got %v, want 1m", took)
+			}
+			cleared := srv.Fail(list, eventstest.Fault{Delay: time.Minute})
+			start = time.Now()
+			go func() {
+				time.Sleep(time.Second)
+				cleared.Clear()
+			}()
+			send(srv, list)
+			if took := time.Since(start); took != time.Second {
+				t.Errorf("time of the response until Clear: got %v, want 1s", took)
 			}
 			go func() {
 				time.Sleep(time.Second)
@@ -424,6 +453,22 @@ func TestBubble(t *testing.T) {
 			}
 		}
 	})
+}
+
+// New needs NoListener in a bubble, where it would hang. Without a listener, other clients get an error that
+// says which to use.
+func TestNoListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const want = "eventstest: New: a server in a synctest bubble needs the option NoListener"
+		fake := runTest(t, func(t *fakeT) { eventstest.New(t) })
+		if !strings.HasPrefix(fake.fatal, want) {
+			t.Errorf("fatal error: got %q, want %q at its beginning", fake.fatal, want)
+		}
+	})
+	const want = "http://use-Server.Client-with-NoListener.invalid" // part of the other client's error
+	if url := eventstest.New(t, eventstest.NoListener()).URL; !strings.HasPrefix(url, want) {
+		t.Errorf("URL: got %s, want %s at its beginning", url, want)
+	}
 }
 
 // A test that fails in a bubble ends, whatever is going on: the bubble panics if anything is blocked in it.
@@ -469,14 +514,14 @@ func TestParallelServers(t *testing.T) {
 			t.Parallel()
 			srv := eventstest.New(t)
 			lost := srv.Fail(create, eventstest.Fault{DropResponse: true, Times: 1})
-			if got := send(srv, create); got.err == nil {
+			if got := send(srv, create, "Idempotency-Key: 1"); got.err == nil {
 				t.Errorf("a create whose response is lost: got status %d, want an error", got.Status)
 			}
 			if n := lost.Hits(); n != 1 {
 				t.Errorf("Hits(): got %d, want 1", n)
 			}
-			got := send(srv, create)
-			if want := `"id":"evt_owner_000002"`; !strings.Contains(got.Body, want) {
+			got := send(srv, create, "Idempotency-Key: 1")
+			if want := `"id":"evt_owner_000001"`; !strings.Contains(got.Body, want) {
 				t.Errorf("event: got %s, want %s", got.Body, want)
 			}
 			statuses := []int{}

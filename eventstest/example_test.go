@@ -105,7 +105,7 @@ func ExampleServer_Requests() {
 	srv := eventstest.New(t)
 	createLaunch(srv.Client(), srv.URL, srv.Key)
 	for _, r := range srv.Requests("") {
-		fmt.Println(r.Operation, r.Status, r.User, r.Header.Get("Idempotency-Key"))
+		fmt.Println(r.Operation, r.Status, r.UserID, r.Header.Get("Idempotency-Key"))
 	}
 	// Output: POST /events/create 201 usr_owner launch
 }
@@ -150,5 +150,5 @@ func ExampleAllowUnknownRoutes() {
 	r.Header.Set("x-service-api-key", srv.Key)
 	srv.Client().Do(r)
 	// Output:
-	// eventstest: request to an unknown route: 1: GET /api/public/v1/event/1: 404: no such route
+	// eventstest: request to an unknown route: 1: GET /api/public/v1/event/1 of usr_owner: 404: no such route
 }

@@ -59,6 +59,10 @@ func TestFaults(t *testing.T) {
 			status: 502, body: "<html>", headers: []string{"Content-Type: text/html; charset=utf-8"}},
 		{operation: create, fault: eventstest.Fault{Status: 201, Body: `{"id":`}, journal: "status 201",
 			status: 201, body: `{"id":`, headers: []string{"Content-Type: application/json", "Location: "}},
+		{operation: list, fault: eventstest.Fault{Status: 200}, journal: "status 200",
+			status: 200, headers: []string{"Content-Type: ", "Content-Length: 0"}},
+		{operation: create, fault: eventstest.Fault{Status: 204}, journal: "status 204",
+			status: 204, headers: []string{"Content-Type: ", "Content-Length: "}},
 		{operation: list,
 			fault:   eventstest.Fault{Status: 307, Body: "moved", Header: http.Header{"Location": {"/x"}}},
 			journal: "status 307, header",
@@ -145,6 +149,10 @@ func checkResponse(t *testing.T, got result, body string, headers []string, err 
 			t.Errorf("%s: got %q, want %q", name, value, want)
 		}
 	}
+	const exposed = "Access-Control-Expose-Headers"
+	if value := got.Header.Get(exposed); !strings.HasSuffix(value, ", x-request-id, x-eventsd-fault") {
+		t.Errorf("%s: got %q, want x-eventsd-fault at its end", exposed, value)
+	}
 }
 
 // TestCutLength tests that half a response has the length of the whole in its header.
@@ -170,7 +178,7 @@ func TestFaultOrder(t *testing.T) {
 	faults := []*eventstest.InjectedFault{
 		srv.Fail(list, eventstest.Fault{Status: 500, Skip: 1, Times: 2}),
 		srv.Fail(getMe, eventstest.Fault{CutResponse: true}),
-		srv.Fail(list, eventstest.Fault{Status: 429, User: owner.ID}),
+		srv.Fail(list, eventstest.Fault{Status: 429, UserID: owner.ID}),
 		srv.Fail(list, eventstest.Fault{Status: 502, Body: "x"}),
 		srv.Fail("GET /events/{id}", eventstest.Fault{Status: 503, Path: "/events/evt_owner_000001"}),
 	}
@@ -213,7 +221,7 @@ func TestFaultOrder(t *testing.T) {
 // its client is gone or its fault is cleared.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := eventstest.New(t, eventstest.NoListener())
+		srv := eventstest.New(t, eventstest.NoListener(), eventstest.AllowUnsafeRetries())
 		delayed := srv.Fail(create, eventstest.Fault{Delay: time.Minute})
 		start := time.Now()
 		client := srv.Client()

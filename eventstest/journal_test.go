@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"example.com/events"
 	"example.com/events/eventstest"
+	"example.com/events/internal/apitest"
 )
 
 // These tests show which requests the journal has, and how a test waits for them.
@@ -55,26 +57,34 @@ func TestRequests(t *testing.T) {
 		if a := r.Header.Get("X-A"); a != "b" {
 			t.Errorf("request %d: header X-A: got %q, want b", i, a)
 		}
-		r.Received = time.Time{}
-		r.Header = nil
 		if got := r.ResponseHeader.Get("Content-Type"); got != "application/json" {
 			t.Errorf("request %d: header Content-Type of the response: got %q, want application/json", i, got)
 		}
-		r.ResponseHeader = nil
 		want := eventstest.Request{
-			Seq:       i + 1,
-			Time:      srv.Now(),
-			Method:    "POST",
-			Path:      events.BasePath + "/events/create",
-			Body:      launch,
-			Operation: create,
-			User:      "usr_owner",
-			Fault:     []string{"status 503, delay 1ns", ""}[i],
-			Status:    []int{503, 201}[i],
-			Response:  responses[i].Body,
+			Seq:            i + 1,
+			Time:           srv.Now(),
+			Received:       r.Received,
+			Method:         "POST",
+			Path:           events.BasePath + "/events/create",
+			Header:         r.Header,
+			Body:           launch,
+			Operation:      create,
+			UserID:         "usr_owner",
+			Fault:          []string{"status 503, delay 1ns", ""}[i],
+			Status:         []int{503, 201}[i],
+			ResponseHeader: r.ResponseHeader,
+			Response:       responses[i].Body,
 		}
-		if fmt.Sprintf("%+v", r) != fmt.Sprintf("%+v", want) {
-			t.Errorf("request %d:\n got %+v\nwant %+v", i, r, want)
+		gotFields, wantFields := reflect.ValueOf(r), reflect.ValueOf(want)
+		for field := range gotFields.Type().Fields() {
+			if !field.IsExported() {
+				continue
+			}
+			got := gotFields.FieldByIndex(field.Index).Interface()
+			want := wantFields.FieldByIndex(field.Index).Interface()
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("request %d: %s: got %v, want %v", i, field.Name, got, want)
+			}
 		}
 	}
 	got[0].Header.Set("X-A", "changed")
@@ -99,6 +109,7 @@ func TestRequestsOf(t *testing.T) {
 	send(srv, "GET /event")
 	send(srv, "DELETE /events")
 	send(srv, "OPTIONS /events")
+	send(srv, "GET /event", "x-service-api-key: svc_live_wrong")
 	for _, tt := range []struct {
 		name string
 		got  []eventstest.Request
@@ -109,9 +120,10 @@ func TestRequestsOf(t *testing.T) {
 			"2: GET /users/me usr_grace 200",
 			"3: GET /events usr_grace 200",
 			"4: GET /events  401",
-			"5:   404",
-			"6:   405",
-			"7:   204",
+			"5:  usr_owner 404",
+			"6:  usr_owner 405",
+			"7:  usr_owner 204",
+			"8:   401",
 		}},
 		{"operation", srv.Requests(list), []string{"3: GET /events usr_grace 200", "4: GET /events  401"}},
 		{"user", srv.Requests("", owner.ID), []string{"2: GET /users/me usr_grace 200",
@@ -121,7 +133,7 @@ func TestRequestsOf(t *testing.T) {
 	} {
 		var got []string
 		for _, r := range tt.got {
-			got = append(got, fmt.Sprintf("%d: %s %s %d", r.Seq, r.Operation, r.User, r.Status))
+			got = append(got, fmt.Sprintf("%d: %s %s %d", r.Seq, r.Operation, r.UserID, r.Status))
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
@@ -132,7 +144,7 @@ func TestRequestsOf(t *testing.T) {
 	}
 	srv.ClearRequests()
 	send(srv, getMe)
-	const want = "[8: GET /api/public/v1/users/me of usr_owner: 200]"
+	const want = "[9: GET /api/public/v1/users/me of usr_owner: 200]"
 	if got := fmt.Sprint(srv.Requests("")); got != want {
 		t.Errorf("after ClearRequests and a request: got %s, want %s", got, want)
 	}
@@ -194,24 +206,33 @@ func TestJournalLimits(t *testing.T) {
 	if got[0].Query != "x=1" {
 		t.Errorf("query of the oldest request: got %s, want x=1", got[0].Query)
 	}
-	long := strings.NewReader(strings.Repeat("x", 65<<10))
-	srv.Fail(create, eventstest.Fault{Status: 500, Body: strings.Repeat("x", 65<<10)})
-	r, err := http.NewRequest("POST", srv.URL+"/events/create", long)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("x-service-api-key", srv.Key)
-	resp, err := srv.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	last := srv.Requests(create)[0]
-	if n := len(last.Body); n != 64<<10 {
-		t.Errorf("bytes of a body of 65 KiB in the journal: got %d, want %d", n, 64<<10)
-	}
-	if n := len(last.Response); n != 64<<10 {
-		t.Errorf("bytes of a response of 65 KiB in the journal: got %d, want %d", n, 64<<10)
+	for _, tt := range []struct {
+		sent, received int // bytes
+		truncated      bool
+	}{
+		{64 << 10, 64 << 10, false},
+		{64<<10 + 1, 1, true},
+		{1, 64<<10 + 1, true},
+	} {
+		f := srv.Fail(create, eventstest.Fault{Status: 500, Body: strings.Repeat("x", tt.received)})
+		_, err := apitest.Fetch(srv.Client(), "POST", srv.URL+"/events/create",
+			strings.Repeat("x", tt.sent), keyHeader+srv.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Clear()
+		requests := srv.Requests(create)
+		last := requests[len(requests)-1]
+		if n, want := len(last.Body), min(tt.sent, 64<<10); n != want {
+			t.Errorf("bytes of a body of %d in the journal: got %d, want %d", tt.sent, n, want)
+		}
+		if n, want := len(last.Response), min(tt.received, 64<<10); n != want {
+			t.Errorf("bytes of a response of %d in the journal: got %d, want %d", tt.received, n, want)
+		}
+		if last.Truncated != tt.truncated {
+			t.Errorf("Truncated after %d and %d bytes: got %v, want %v",
+				tt.sent, tt.received, last.Truncated, tt.truncated)
+		}
 	}
 }
 
@@ -251,7 +272,8 @@ func TestAwait(t *testing.T) {
 			done <- send(srv, create, "x-service-api-key: "+grace)
 		}()
 		start := time.Now()
-		const want = "[2: POST /api/public/v1/events/create of usr_grace: 201 (delay 1m0s)]"
+		const want = "[2: +1.0s POST /api/public/v1/events/create of usr_grace, no Idempotency-Key: 201 " +
+			"(delay 1m0s)]"
 		if got := fmt.Sprint(srv.Await(1, create, owner.ID)); got != want {
 			t.Errorf("Await(1): got %s, want %s", got, want)
 		}

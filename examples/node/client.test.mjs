@@ -13,7 +13,7 @@ const double = await startDouble()
 describe('client', { concurrency: true }, () => {
   // Each test has a user of its own, named after it. Its client only notes how long it would sleep.
   async function newUser(t) {
-    const { key, user } = await double.newKey(t.name)
+    const { secret: key, user_id: user } = await double.newKey(t.name)
     const waits = []
     return { user, waits, client: new Client(double.baseURL, key, async (wait) => waits.push(wait)) }
   }

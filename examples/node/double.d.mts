@@ -27,11 +27,12 @@ export interface Request {
   header: Record<string, string[]>
   body: string
   operation: string // such as "GET /events/{id}", or empty
-  user: string // ID, or empty
+  user_id: string // or empty
   fault: string // such as "status 503, delay 200ms", or empty
   status: number // 0 if the request was dropped
   response_header: Record<string, string[]> // empty if the request was dropped
   response: string // body
+  truncated: boolean // whether body or response was cut
 }
 
 export interface Try {
@@ -44,7 +45,7 @@ export interface Try {
 export interface Double {
   baseURL: string
   control(method: string, path: string, body?: unknown): Promise<any>
-  newKey(name: string): Promise<{ id: string; key: string; user: string; base_url: string }>
+  newKey(name: string): Promise<{ id: string; secret: string; user_id: string; base_url: string }>
   fail(user: string, fault: Fault): Promise<Fault & { id: string; hits: number }>
   requests(user: string): Promise<Request[]>
   tries(user: string, operation: string, count?: number): Promise<Try[]>

@@ -35,16 +35,16 @@ function connect(baseURL, controlURL) {
   return {
     baseURL,
     control,
-    // Creates a user with a key: {id, key, user, base_url}. Give each test its own.
+    // Creates a user with a key: {id, secret, user_id, base_url}. Give each test its own.
     newKey: (name) => control('POST', '/keys', { name }),
     // Adds a fault for a user's requests.
-    fail: (user, fault) => control('POST', '/faults', { ...fault, user }),
+    fail: (user, fault) => control('POST', '/faults', { ...fault, user_id: user }),
     // Returns a user's requests, oldest first.
-    requests: async (user) => (await control('GET', `/requests?user=${user}`)).data,
+    requests: async (user) => (await control('GET', `/requests?user_id=${user}`)).data,
     // Waits for count requests of a user for an operation, and throws after 5 seconds. Returns the status,
     // fault and Idempotency-Key of each request, and the milliseconds since the request before.
     tries: async (user, operation, count = 0) => {
-      const query = new URLSearchParams({ user, operation, count, wait: '5s' })
+      const query = new URLSearchParams({ user_id: user, operation, count, wait: '5s' })
       const { data, timed_out: timedOut } = await control('GET', `/requests?${query}`)
       if (timedOut) {
         throw new Error(`${data.length} of ${count} requests for ${operation}: ${JSON.stringify(data)}`)

@@ -56,22 +56,22 @@ class Double:
                 raise RuntimeError(f"{method} {path}: {error.code} {error.read().decode()}") from None
 
     def new_key(self, name):
-        """Creates a user with a key: {id, key, user, base_url}. Give each test its own."""
+        """Creates a user with a key: {id, secret, user_id, base_url}. Give each test its own."""
         return self.control("POST", "/keys", {"name": name})
 
     def fail(self, user, fault):
         """Adds a fault for a user's requests."""
-        return self.control("POST", "/faults", {**fault, "user": user})
+        return self.control("POST", "/faults", {**fault, "user_id": user})
 
     def requests(self, user):
         """Returns a user's requests, oldest first."""
-        return self.control("GET", "/requests?user=" + user)["data"]
+        return self.control("GET", "/requests?user_id=" + user)["data"]
 
     def tries(self, user, operation, count=0):
         """Waits for count requests of a user for an operation, and raises an error after 5 seconds. Returns
         the status, fault and Idempotency-Key ("key") of each request, and the seconds since the request
         before ("after")."""
-        query = {"user": user, "operation": operation, "count": count, "wait": "5s"}
+        query = {"user_id": user, "operation": operation, "count": count, "wait": "5s"}
         found = self.control("GET", "/requests?" + urllib.parse.urlencode(query))
         if found["timed_out"]:
             raise AssertionError(f"{len(found['data'])} of {count} requests for {operation}: {found['data']}")

@@ -27,8 +27,8 @@ class TestClient(unittest.TestCase):
     def new_user(self, name):
         """Creates a user and a client that only notes how long it would sleep."""
         issued = self.double.new_key(name)
-        self.user, self.waits = issued["user"], []
-        self.client = Client(self.double.base_url, issued["key"], sleep=self.waits.append)
+        self.user, self.waits = issued["user_id"], []
+        self.client = Client(self.double.base_url, issued["secret"], sleep=self.waits.append)
 
     def test_create(self):
         for number in "000001", "000002":

@@ -37,8 +37,10 @@
 //	string           a string; null is ""
 //	*string          a string or null
 //	bool             true or false; null is false
+//	int              a whole number; null is 0
 //	time.Time        a date-time, converted to UTC; null is the zero time
 //	*time.Time       a date-time or null
+//	a [Decoder]      what it accepts; null is the zero value
 //
 // A schema checks each field on its own. Callers check how fields relate to each other or to other objects.
 package schema
@@ -48,6 +50,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -108,6 +111,12 @@ func (f *field) addWord(word string, rules Rules) {
 	default:
 		panic(fmt.Sprintf("schema: field %s has the unknown rule %s", f.name, word))
 	}
+}
+
+// Decoder is implemented by pointers to fields of other types.
+type Decoder interface {
+	// DecodeJSON stores a value that isn't null. It returns a problem, or "".
+	DecodeJSON(v strict.Value) (problem string)
 }
 
 // Mode selects the checks of [Schema.Decode].
@@ -215,6 +224,14 @@ func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
 		if v.Kind != strict.Bool {
 			return "must be true or false, not " + v.Kind.String()
 		}
+	case *int:
+		n, err := strconv.Atoi(v.Text)
+		*p = n
+		if v.Kind != strict.Number || err != nil {
+			return "must be a whole number in digits"
+		}
+	case Decoder:
+		return p.DecodeJSON(v)
 	case *time.Time:
 		t, err := strict.ParseTime(v.Text)
 		if err != nil {

@@ -447,6 +447,47 @@ func TestFor(t *testing.T) {
 	}
 }
 
+// pair is a type of its own: two characters.
+type pair [2]byte
+
+func (p *pair) DecodeJSON(v strict.Value) string {
+	if len(v.Text) != 2 {
+		return "must have two characters"
+	}
+	copy(p[:], v.Text)
+	return ""
+}
+
+// TestNumbers tests the types that only the control API has: int and Decoder.
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	type pot struct {
+		Count int  `json:"count"`
+		Pair  pair `json:"pair" schema:"required"`
+	}
+	const number = "count must be a whole number in digits"
+	for _, tt := range []struct {
+		text string
+		want pot
+		all  []string // problems
+	}{
+		{`{"count":-7,"pair":"ab"}`, pot{-7, pair{'a', 'b'}}, nil},
+		{`{"count":null,"pair":"ab"}`, pot{0, pair{'a', 'b'}}, nil},
+		{`{"count":1.0,"pair":"abc"}`, pot{}, []string{number, "pair must have two characters"}},
+		{`{"count":"5","pair":null}`, pot{}, []string{number, "pair is required and must not be null"}},
+		{`{"count":92233720368547758080}`, pot{}, []string{number, "pair is required"}},
+	} {
+		var p pot
+		got := For(&p, nil).Unmarshal([]byte(tt.text), &p, Create).All()
+		if !slices.Equal(got, tt.all) {
+			t.Errorf("Unmarshal(%s): got problems %q, want %q", tt.text, got, tt.all)
+		}
+		if got == nil && p != tt.want {
+			t.Errorf("Unmarshal(%s): got %v, want %v", tt.text, p, tt.want)
+		}
+	}
+}
+
 func TestForPanics(t *testing.T) {
 	t.Parallel()
 	type pot struct {

@@ -2,13 +2,13 @@ package testdouble
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
 	"time"
 
 	"example.com/events/internal/httpapi"
+	"example.com/events/internal/schema"
 	"example.com/events/internal/strict"
 )
 
@@ -47,8 +47,10 @@ func (d *Double) Control(reset func() error) *httpapi.Mux {
 			d.ClearRequests()
 			return nil, nil
 		}),
+		{Operation: "GET /problems", Query: true, Handle: d.getProblems},
 		bodyRoute("GET /clock", 200, d.getClock),
 		bodyRoute("PUT /clock", 200, d.putClock),
+		bodyRoute("POST /clock/advance", 200, d.postAdvance),
 		bodyRoute("POST /reset", 204, func(_ httpapi.Request, body []byte) (any, error) {
 			if len(body) > 0 {
 				return nil, httpapi.BadRequest("POST /reset takes no body")
@@ -82,17 +84,20 @@ func bodyRoute(
 	}}
 }
 
-// localHost matches hosts that DNS rebinding can't use: IP addresses, names without a dot, and names that end
-// in .localhost or .internal, all with or without a port.
 var localHost = regexp.MustCompile(
 	`(?i)^(\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+|[^.]*|.+\.localhost|.+\.internal)(:\d*)?$`)
 
-// authorize refuses requests that a web page other than the inspector may have sent.
+// IsLocal reports whether a host is safe from DNS rebinding, with which a page gives its own host the address
+// of the double. Safe are IP addresses, names without a dot, and names that end in .localhost or .internal,
+// all with or without a port.
+func IsLocal(host string) bool { return localHost.MatchString(host) }
+
+// authorize refuses requests with which another web page than the inspector could change something or read
+// the response: a browser sends the page's Origin with them, unless the page has the same host.
 //
-// A browser sends the page's Origin with every request that changes something or whose response a script can
-// read, unless the page has the same host. For other requests, such as those for images, Sec-Fetch-Site tells
-// whether the page has another host. With DNS rebinding, a page gives its own host the address of the double,
-// so authorize accepts only local hosts.
+// A browser also sends GET requests without Origin, such as for images. For these, Sec-Fetch-Site tells
+// whether the page has another host, but only if the double's host is a loopback address. Otherwise, a page
+// can send them. They change nothing, and the page can't read the response.
 func authorize(r *http.Request) (caller httpapi.Caller, err error) {
 	site := r.Header.Get("Sec-Fetch-Site")
 	foreign := site == "cross-site" || site == "same-site"
@@ -100,21 +105,25 @@ func authorize(r *http.Request) (caller httpapi.Caller, err error) {
 		foreign = foreign || i > 0 || origin != "http://"+r.Host && origin != "https://"+r.Host
 	}
 	if foreign {
-		err = httpapi.NewError(403, "a web page other than the inspector must not use the control API")
+		err = httpapi.NewError(403, "a web page can't use the control API: call it from the test process")
 	}
-	if !localHost.MatchString(r.Host) {
+	if !IsLocal(r.Host) {
 		err = httpapi.NewError(403, fmt.Sprintf("host %.80q could belong to a web page: use localhost, "+
 			"an IP address, a name without a dot, or one that ends in .localhost or .internal", r.Host))
 	}
 	return caller, err
 }
 
+type keyRequest struct {
+	Name   string `json:"name"`
+	UserID string `json:"user_id"`
+}
+
+var keySchema = schema.For(keyRequest{}, nil)
+
 func (d *Double) postKey(r httpapi.Request, body []byte) (any, error) {
-	var in struct {
-		Name   string `json:"name"`
-		UserID string `json:"user_id"`
-	}
-	err := httpapi.Decode(body, &in)
+	var in keyRequest
+	err := toError(keySchema.Unmarshal(body, &in, schema.Create))
 	if err != nil {
 		return nil, err
 	}
@@ -134,20 +143,20 @@ func (d *Double) postKey(r httpapi.Request, body []byte) (any, error) {
 func (d *Double) getFaults(httpapi.Request, []byte) (any, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]*InjectedFault{}, d.faults...), nil
+	return map[string]any{"data": append([]*InjectedFault{}, d.faults...)}, nil
 }
 
 // putFaults replaces all faults, or none if one of them is wrong.
 func (d *Double) putFaults(r httpapi.Request, body []byte) (any, error) {
-	var texts []json.RawMessage
-	if json.Unmarshal(body, &texts) != nil || texts == nil { // nil: null
-		return nil, httpapi.BadRequest("faults must be a JSON array of objects; [] removes all")
-	}
 	var faults []*InjectedFault
-	for i, text := range texts {
-		f, err := d.decodeFault(text)
+	for v, err := range strict.ParseArray(body) {
 		if err != nil {
-			return nil, httpapi.BadRequest(fmt.Sprintf("fault %d: %v", i+1, err))
+			return nil, httpapi.BadRequest("the body is no array of faults; [] removes all: " + err.Error())
+		}
+		var in faultJSON
+		f, err := d.decodeFault(&in, faultSchema.Decode(&in, v, schema.Create))
+		if err != nil {
+			return nil, httpapi.BadRequest(fmt.Sprintf("fault %d: %v", len(faults)+1, err))
 		}
 		faults = append(faults, f)
 	}
@@ -156,7 +165,8 @@ func (d *Double) putFaults(r httpapi.Request, body []byte) (any, error) {
 }
 
 func (d *Double) postFault(_ httpapi.Request, body []byte) (any, error) {
-	f, err := d.decodeFault(body)
+	var in faultJSON
+	f, err := d.decodeFault(&in, faultSchema.Unmarshal(body, &in, schema.Create))
 	if err == nil {
 		d.replaceFaults(noFaults, f)
 	}
@@ -171,14 +181,16 @@ func (d *Double) deleteFault(r httpapi.Request, _ []byte) (any, error) {
 	return nil, nil
 }
 
+const userIDRule = "must be the ID of a user, given once"
+
 func (d *Double) getRequests(w http.ResponseWriter, r httpapi.Request) error {
 	var q Query
 	wait := time.Duration(-1)
 	params := httpapi.ReadQuery(r)
 	q.Operation = params.String("operation", "must be an operation, such as GET /events, given once")
-	user := params.String("user", "must be the ID of a user, given once")
-	if user != "" {
-		q.Users = []string{user}
+	userID := params.String("user_id", userIDRule)
+	if userID != "" {
+		q.Users = []string{userID}
 	}
 	q.After = params.Int("after", 0, 0, 1<<31-1)
 	count := params.Int("count", -1, 0, maxRequests)
@@ -205,29 +217,56 @@ func (d *Double) getRequests(w http.ResponseWriter, r httpapi.Request) error {
 	return nil
 }
 
-func (d *Double) getClock(httpapi.Request, []byte) (any, error) {
-	return map[string]time.Time{"now": d.Now()}, nil
+func (d *Double) getProblems(w http.ResponseWriter, r httpapi.Request) error {
+	params := httpapi.ReadQuery(r)
+	userID := params.String("user_id", userIDRule)
+	err := params.Err()
+	if err != nil {
+		return err
+	}
+	problems, err := d.Problems(userID)
+	if err != nil {
+		return err
+	}
+	httpapi.WriteValue(w, 200, map[string]any{"data": problems})
+	return nil
 }
 
+// clock is the body of PUT /clock and of the responses.
+type clock struct {
+	Now time.Time `json:"now" schema:"required"`
+}
+
+var clockSchema = schema.For(clock{}, nil)
+
+func (d *Double) getClock(httpapi.Request, []byte) (any, error) { return clock{d.Now()}, nil }
+
 func (d *Double) putClock(r httpapi.Request, body []byte) (any, error) {
-	var in struct {
-		Now     string            `json:"now"`
-		Advance *httpapi.Duration `json:"advance"`
+	var in clock
+	err := toError(clockSchema.Unmarshal(body, &in, schema.Create))
+	if err != nil {
+		return nil, err
 	}
-	err := httpapi.Decode(body, &in)
-	switch {
-	case err != nil:
-	case (in.Now == "") == (in.Advance == nil):
-		err = httpapi.BadRequest(`set either now, a date-time, or advance, such as "1h"`)
-	case in.Advance != nil:
-		err = d.Advance(time.Duration(*in.Advance))
-	default:
-		now, problem := strict.ParseTime(in.Now)
-		if problem != nil {
-			return nil, httpapi.BadRequest("now " + problem.Error())
-		}
-		err = d.moveClock(func(time.Time) time.Time { return now })
+	err = d.moveClock(func(time.Time) time.Time { return in.Now })
+	if err != nil {
+		return nil, err
 	}
+	return d.getClock(r, nil)
+}
+
+type step struct {
+	By duration `json:"by" schema:"required"`
+}
+
+var stepSchema = schema.For(step{}, nil)
+
+func (d *Double) postAdvance(r httpapi.Request, body []byte) (any, error) {
+	var in step
+	err := toError(stepSchema.Unmarshal(body, &in, schema.Create))
+	if err != nil {
+		return nil, err
+	}
+	err = d.Advance(time.Duration(in.By))
 	if err != nil {
 		return nil, err
 	}

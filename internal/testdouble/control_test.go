@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -44,7 +45,7 @@ func newDouble(t *testing.T, p *testdouble.Problems) (*testdouble.Double, http.H
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID})
+	store := events.NewStore(&events.Config{Now: d.Now})
 	handler, err := d.Wrap(testdouble.NewAPI(store))
 	if err != nil {
 		t.Fatal(err)
@@ -138,19 +139,20 @@ func TestControlKeys(t *testing.T) {
 		{`{"user_id":"usr_ada"}`, "key_ada_000002", "usr_ada"},
 	} {
 		var got struct {
-			ID, Key, User string
-			BaseURL       string `json:"base_url"`
+			ID, Secret string
+			UserID     string `json:"user_id"`
+			BaseURL    string `json:"base_url"`
 		}
 		response := s.control("POST /keys", tt.body, 201)
 		if err := json.Unmarshal([]byte(response), &got); err != nil {
 			t.Fatal(err)
 		}
 		s.equal(tt.body+": id", got.ID, tt.id)
-		s.equal(tt.body+": user", got.User, tt.user)
+		s.equal(tt.body+": user_id", got.UserID, tt.user)
 		s.equal(tt.body+": base_url", got.BaseURL, s.url+events.BasePath)
-		status, _ := s.send("GET", events.BasePath+"/users/me", "", "x-service-api-key: "+got.Key)
+		status, _ := s.send("GET", events.BasePath+"/users/me", "", "x-service-api-key: "+got.Secret)
 		if status != 200 {
-			t.Errorf("status with the key %s: got %d, want 200", got.Key, status)
+			t.Errorf("status with the key %s: got %d, want 200", got.Secret, status)
 		}
 	}
 	if n := strings.Count(s.control("GET /keys", "", 200), `"user_id"`); n != 5 {
@@ -175,27 +177,28 @@ func TestControlRecords(t *testing.T) {
 func TestControlFaults(t *testing.T) {
 	s := start(t)
 	const (
-		first = `"operation":"GET /events/{id}","status":200,"body":"[]",` +
-			`"header":{"Date":[],"X-A":["b","c"]},"drop_request":false,` +
-			`"drop_response":false,"cut_response":false,"skip":1,"times":2,"user":"usr_ada",` +
-			`"path":"/events/evt_7","patch":null,"delay":"1ms","hits":0}`
-		second = `"operation":"GET /events","status":0,"body":"","header":null,` +
-			`"drop_request":false,"drop_response":false,"cut_response":false,"skip":0,"times":0,"user":"",` +
-			`"path":"","patch":{"data":{"a":[1.50,null]}},"delay":"0s","hits":0}`
+		first = `"operation":"GET /events/{id}","status":200,"body":"[]","drop_request":false,` +
+			`"drop_response":false,"cut_response":false,"skip":1,"times":2,"user_id":"usr_ada",` +
+			`"path":"/events/evt_7","header":{"Date":[],"X-A":["b","c"]},"patch":null,"delay":"1ms","hits":0}`
+		second = `"operation":"GET /events","status":0,"body":"","drop_request":false,` +
+			`"drop_response":false,"cut_response":false,"skip":0,"times":0,"user_id":"",` +
+			`"path":"","header":null,"patch":{"data":{"a":[1.50,null,true,{"b":"<"}]}},"delay":"0s","hits":0}`
 	)
 	s.equal("POST", s.control("POST /faults", `{`+first, 201), `{"id":"flt_1",`+first)
 	s.equal("POST", s.control("POST /faults", `{"id":"x",`+second, 201), `{"id":"flt_2",`+second)
 	s.call("GET /events")
 	hit := strings.Replace(second, `"hits":0`, `"hits":1`, 1)
 	all := s.control("GET /faults", "", 200)
-	s.equal("GET", all, `[{"id":"flt_1",`+first+`,{"id":"flt_2",`+hit+"]")
-	s.equal("PUT", s.control("PUT /faults", all, 200), `[{"id":"flt_3",`+first+`,{"id":"flt_4",`+second+"]")
+	s.equal("GET", all, `{"data":[{"id":"flt_1",`+first+`,{"id":"flt_2",`+hit+"]}")
+	list := strings.TrimSuffix(strings.TrimPrefix(all, `{"data":`), "}")
+	s.equal("PUT", s.control("PUT /faults", list, 200),
+		`{"data":[{"id":"flt_3",`+first+`,{"id":"flt_4",`+second+"]}")
 	s.control("DELETE /faults/flt_3", "", 204)
 	s.control("DELETE /faults/flt_3", "", 404)
 	s.control("PUT /faults", `[{"operation":"GET /events","drop_request":true},{}]`, 400) // changes nothing
-	s.equal("GET", s.control("GET /faults", "", 200), `[{"id":"flt_4",`+second+"]")
+	s.equal("GET", s.control("GET /faults", "", 200), `{"data":[{"id":"flt_4",`+second+"]}")
 	s.control("DELETE /faults", "", 204)
-	s.equal("GET", s.control("GET /faults", "", 200), "[]")
+	s.equal("GET", s.control("GET /faults", "", 200), `{"data":[]}`)
 }
 
 // TestControlDelay tests that each way to remove a fault ends its delay.
@@ -224,21 +227,23 @@ func TestControlDelay(t *testing.T) {
 
 // A fault that never applied is a problem, unless it was removed.
 func TestControlUnusedFaults(t *testing.T) {
-	const fault = `{"operation":"GET /events","status":500}`
+	const (
+		fault = `{"operation":"GET /events","status":500}`
+		never = "[{unused_fault fault that never applied: status 500 for GET /events"
+	)
 	for _, tt := range []struct {
 		request, body string
 		status        int
 		want          string // problems
 	}{
-		{"GET /faults", "", 200, "[{fault that never applied status 500 for GET /events}]"},
+		{"GET /faults", "", 200, never + " }]"},
 		{"DELETE /faults/flt_1", "", 204, "[]"},
 		{"DELETE /faults", "", 204, "[]"},
 		{"PUT /faults", "[]", 200, "[]"},
-		{"PUT /faults", "[" + fault + "]", 200, "[{fault that never applied status 500 for GET /events}]"},
+		{"PUT /faults", "[" + fault + "]", 200, never + " }]"},
 		{"PUT /faults",
-			`[{"operation":"GET /events","status":500,"user":"usr_ada","path":"/events","skip":2}]`, 200,
-			"[{fault that never applied status 500 for GET /events of usr_ada with path /events, " +
-				"skip 2 (requests so far: 0)}]"},
+			`[{"operation":"GET /events","status":500,"user_id":"usr_ada","path":"/events","skip":2}]`, 200,
+			never + " of usr_ada with path /events, skip 2 (requests so far: 0) usr_ada}]"},
 	} {
 		t.Run(tt.request+tt.body, func(t *testing.T) {
 			s := start(t)
@@ -248,6 +253,49 @@ func TestControlUnusedFaults(t *testing.T) {
 			s.equal("problems", fmt.Sprint(s.problems.All()), tt.want)
 		})
 	}
+}
+
+func TestControlProblems(t *testing.T) {
+	s := start(t)
+	s.control("PUT /faults", `[{"operation":"GET /events","status":500},
+		{"operation":"GET /users/me","status":500,"user_id":"usr_ada"}]`, 200)
+	s.call("GET /event")
+	s.send("GET", "/event", "", "x-service-api-key: svc_live_ada")
+	s.send("GET", "/v2/events", "")
+	const (
+		unknown = `{"kind":"unknown_route","text":"request to an unknown route: `
+		owner   = unknown + `1: GET /api/public/v1/event of usr_owner: 404: …","user_id":"usr_owner"}`
+		ada     = unknown + `2: GET /event of usr_ada: 404: …","user_id":"usr_ada"}`
+		nobody  = unknown + `3: GET /v2/events: 404: …","user_id":""}`
+
+		never       = `{"kind":"unused_fault","text":"fault that never applied: status 500 for `
+		unused      = never + `GET /events","user_id":""}`
+		unusedByAda = never + `GET /users/me of usr_ada","user_id":"usr_ada"}`
+
+		unsafe = `{"kind":"unsafe_retry","text":"unsafe retry: request 6 of usr_owner (no Idempotency-Key) ` +
+			`created evt_owner_000002, but request 5 (no Idempotency-Key) had created evt_owner_000001 ` +
+			`from the same body, and its response was lost (drop_response, status 504): send the same ` +
+			`Idempotency-Key with every attempt","user_id":"usr_owner"}`
+	)
+	message := regexp.MustCompile(`404: [^"]*`)
+	check := func(query string, want ...string) {
+		t.Helper()
+		got := message.ReplaceAllString(s.control("GET /problems"+query, "", 200), "404: …")
+		s.equal("GET /problems"+query, got, `{"data":[`+strings.Join(want, ",")+"]}")
+	}
+	check("", owner, ada, nobody, unused, unusedByAda)
+	check("?user_id=usr_ada", ada, unusedByAda)
+	s.call("GET /events")
+	s.control("DELETE /faults/flt_2", "", 204)
+	check("", owner, ada, nobody)
+	s.control("POST /faults",
+		`{"operation":"POST /events/create","drop_response":true,"status":504,"times":1}`, 201)
+	s.call("POST /events/create")
+	s.call("POST /events/create")
+	check("", owner, ada, nobody, unsafe)
+	s.problems.AllowUnusedFaults = true
+	s.control("POST /faults", `{"operation":"GET /events","status":500}`, 201)
+	check("", owner, ada, nobody, unsafe)
 }
 
 func TestControlRequests(t *testing.T) {
@@ -263,13 +311,13 @@ func TestControlRequests(t *testing.T) {
 	}{
 		{"", "1 2 3", false},
 		{"?operation=GET+/events", "2 3", false},
-		{"?user=usr_ada", "3", false},
-		{"?after=1&user=usr_owner", "2", false},
+		{"?user_id=usr_ada", "3", false},
+		{"?after=1&user_id=usr_owner", "2", false},
 		{"?after=3", "", false},
 		{"?count=3&wait=60s", "1 2 3", false},
 		{"?count=0&wait=60s", "1 2 3", false},
 		{"?count=3&wait=0s", "1 2 3", false},
-		{"?count=2&wait=10ms&user=usr_ada", "3", true},
+		{"?count=2&wait=10ms&user_id=usr_ada", "3", true},
 	} {
 		var got struct {
 			Data     []struct{ Seq int }
@@ -294,11 +342,11 @@ func TestControlRequests(t *testing.T) {
 		`","method":"POST","path":"/api/public/v1/events/create","query":"","header":{`,
 		`"X-Service-Api-Key":["svc_live_owner"]`,
 		`},"body":"{\"title\":\"Launch\",`,
-		`","operation":"POST /events/create","user":"usr_owner","fault":"status 429","status":429,` +
+		`","operation":"POST /events/create","user_id":"usr_owner","fault":"status 429","status":429,` +
 			`"response_header":{`,
 		`"Retry-After":["1"]`,
 		`"response":"{\"error\":{\"code\":\"rate_limited\",\"message\":\"a test fault refused`,
-		`\"}}"}],"timed_out":false}`,
+		`\"}}","truncated":false}],"timed_out":false}`,
 	} {
 		if !strings.Contains(response, want) {
 			t.Errorf("GET /requests: got %s, want %s", response, want)
@@ -332,8 +380,8 @@ func TestControlClock(t *testing.T) {
 	s := start(t)
 	for _, tt := range []struct{ request, body, want string }{
 		{"GET /clock", "", "2030-01-01T00:00:00Z"},
-		{"PUT /clock", `{"advance":"1h30m"}`, "2030-01-01T01:30:00Z"},
-		{"PUT /clock", `{"advance":"0s"}`, "2030-01-01T01:30:00Z"},
+		{"POST /clock/advance", `{"by":"1h30m"}`, "2030-01-01T01:30:00Z"},
+		{"POST /clock/advance", `{"by":"0s"}`, "2030-01-01T01:30:00Z"},
 		{"PUT /clock", `{"now":"2400-01-01T00:00:00.5+01:00"}`, "2399-12-31T23:00:00.5Z"},
 		{"GET /clock", "", "2399-12-31T23:00:00.5Z"},
 	} {
@@ -355,24 +403,34 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /reset", `{"user":"usr_ada"}`, 400, "takes no body"},
 		{"POST /keys", `{}`, 400, "name is required"},
 		{"POST /keys", `{"name":"Ada","email":"a@example.com"}`, 400,
-			`\"email\" is not known: the fields are name, user_id`},
+			"email is not known (the fields are name, user_id)"},
 		{"POST /keys", `{"name":"Ada","user_id":"usr_ada"}`, 400, "can't be combined"},
 		{"POST /keys", `{"user_id":"usr_x"}`, 404, "usr_x"},
 		{"POST /records", `[{"user":{}}]`, 400, "record 1: user"},
-		{"PUT /faults", `null`, 400, "faults must be a JSON array"},
-		{"PUT /faults", `[1]`, 400, "fault 1: "},
+		{"PUT /faults", `null`, 400, "the body is no array of faults; [] removes all: line 1"},
+		{"PUT /faults", `[{"operation":"GET /events","status":500},1]`, 400, "fault 2: must be a JSON"},
 		{"PUT /faults", strings.Repeat(" ", 1<<20) + "[]", 413, "at most 1 MiB"},
 		{"POST /faults", `{"status":500}`, 400, `operation \"\" is not known: it must be one of `},
 		{"POST /faults", `{"operation":"GET /event","status":500}`, 400, "it must be one of GET /users/me, "},
 		{"POST /faults", `{"operation":"GET /events","kind":1}`, 400,
-			`\"kind\" is not known: the fields are id, operation, status, `},
+			"kind is not known (the fields are id, operation, status, "},
+		{"POST /faults", `{"operation":"GET /events","status":500,"status":503}`, 400,
+			"status is given more than once: send it once"},
+		{"POST /faults", `{"operation":"GET /events","status":"500"}`, 400, "status must be a whole number"},
 		{"POST /faults", `{"operation":"GET /events","delay":200}`, 400, "delay must be a string"},
-		{"POST /faults", `{"operation":"GET /events","header":{"X-A":"b"}}`, 400, `header must map`},
+		{"POST /faults", `{"operation":"GET /events","delay":"200"}`, 400, "delay must be a string"},
+		{"POST /faults", `{"operation":"GET /events","header":[]}`, 400, "header must map"},
+		{"POST /faults", `{"operation":"GET /events","header":{"X-A":"b"}}`, 400, "header must map"},
+		{"POST /faults", `{"operation":"GET /events","header":{"X-A":[1]}}`, 400, "header must map"},
+		{"POST /faults", `{"operation":"GET /events","header":{"X-A":[],"X-A":[]}}`, 400, "header must map"},
 		{"POST /faults", `{"operation":"GET /events","patch":"{}"}`, 400, "patch must be a JSON object"},
-		{"POST /faults", `{"operation":"GET /events","status":500,"user":"usr_x"}`, 400, "is not known"},
+		{"POST /faults", `{"operation":"GET /events","status":500,"user_id":"usr_x"}`, 400, "is not known"},
 		{"POST /faults", `{"operation":"GET /events","status":500,"path":"/event"}`, 400,
 			`path \"/event\" must have the form /events, without /api/public/v1`},
-		{"GET /requests?user=usr_x", "", 404, "is not known"},
+		{"GET /requests?user_id=usr_x", "", 404, "is not known"},
+		{"GET /problems?user_id=usr_x", "", 404, "is not known"},
+		{"GET /problems?user_id=", "", 400, "user_id must be the ID of a user"},
+		{"GET /problems?user=usr_ada", "", 400, "GET /problems takes user_id"},
 		{"GET /requests?operation=GET+/event", "", 400, "is not known"},
 		{"GET /requests?after=-1", "", 400, "after must be "},
 		{"GET /requests?count=1001&wait=1s", "", 400, "count must be "},
@@ -380,19 +438,20 @@ func TestControlRefuses(t *testing.T) {
 		{"GET /requests?count=1&wait=-1s", "", 400, "wait must be "},
 		{"GET /requests?count=1", "", 400, "count and wait go together"},
 		{"GET /requests?wait=1s", "", 400, "count and wait go together"},
-		{"PUT /clock", `{}`, 400, "set either now"},
-		{"PUT /clock", `{"advance":3600}`, 400, "advance must be a string with a duration"},
+		{"PUT /clock", `{}`, 400, "now is required"},
+		{"PUT /clock", `{"advance":"1h"}`, 400, "advance is not known (the fields are now)"},
+		{"POST /clock/advance", `{}`, 400, "by is required"},
+		{"POST /clock/advance", `{"by":3600}`, 400, "by must be a string with a duration"},
 		{"PUT /clock", `{"now":"2031"}`, 400, "now must be a valid date-time"},
-		{"PUT /clock", `{"now":"2031-01-01T00:00:00Z","advance":"1h"}`, 400, "set either now"},
 		{"PUT /clock", `{"now":"2029-01-01T00:00:00Z"}`, 400, "goes forward only"},
-		{"PUT /clock", `{"advance":"-1h"}`, 400, "goes forward only"},
+		{"POST /clock/advance", `{"by":"-1h"}`, 400, "goes forward only"},
 	} {
 		got := s.control(tt.request, tt.body, tt.status)
 		if !strings.Contains(got, tt.want) {
 			t.Errorf("%s %.60s: got %s, want %s", tt.request, tt.body, got, tt.want)
 		}
 	}
-	s.equal("GET /faults", s.control("GET /faults", "", 200), "[]")
+	s.equal("GET /faults", s.control("GET /faults", "", 200), `{"data":[]}`)
 }
 
 // Web pages can't use the control API, except for the inspector. A browser sends Origin with every request

@@ -1,9 +1,7 @@
 package testdouble
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -29,7 +27,7 @@ type Fault struct {
 	CutResponse  bool          `json:"cut_response"`
 	Skip         int           `json:"skip"`
 	Times        int           `json:"times"`
-	User         string        `json:"user"`
+	UserID       string        `json:"user_id"`
 	Path         string        `json:"path"`
 }
 
@@ -59,6 +57,9 @@ func (f *Fault) outcomes() []string {
 	return slices.Sorted(maps.Keys(outcomes))
 }
 
+// losesResponse reports whether the API handles the request, but the client doesn't get its response.
+func (f *Fault) losesResponse() bool { return f.DropResponse || f.CutResponse }
+
 // responds reports whether the client gets a response, or a part of one.
 func (f *Fault) responds() bool { return !f.DropRequest && (!f.DropResponse || f.Status != 0) }
 
@@ -82,20 +83,19 @@ func (f *Fault) problems() (problems []string) {
 	outcomes := f.outcomes()
 	modified := len(f.Header) > 0 || f.Delay != 0
 	refuseIf(len(outcomes) == 0 && !modified,
-		"the fault does nothing: set one of "+outcomeNames+", or header or delay")
+		"the fault does nothing: set status, patch, drop_request, drop_response, cut_response, header or "+
+			"delay")
 	refuseIf(len(outcomes) > 1 && !slices.Equal(outcomes, []string{"drop_response", "status"}),
 		"%s can't be combined: set one of "+outcomeNames+", or drop_response with status",
 		strings.Join(outcomes, " and "))
 	refuseIf(!f.responds() && modified,
 		"header and delay need a response: set status, patch or cut_response, or drop_response with status")
-	minStatus := 400
-	if f.Body != "" {
-		minStatus = 200
-	}
-	bodiless := slices.Contains([]int{204, 205, 304}, f.Status) // RFC 9110, section 6.4.1
-	refuseIf(f.Status != 0 && (f.Status < minStatus || f.Status > 599 || bodiless),
-		"status must be 400 to 599, or with body 200 to 599, but not 204, 205 or 304")
+	refuseIf(f.Status != 0 && (f.Status < 200 || f.Status > 599), "status must be 200 to 599")
+	refuseIf(f.DropResponse && f.Status >= 200 && f.Status < 400,
+		"status must be 400 to 599 with drop_response")
 	refuseIf(f.Body != "" && f.Status == 0, "body needs status: also set status")
+	bodiless := slices.Contains([]int{204, 205, 304}, f.Status) // RFC 9110, section 6.4.1
+	refuseIf(f.Body != "" && bodiless, "body can't be sent with status %d: leave it out", f.Status)
 	patch, err := strict.Parse([]byte(f.Patch))
 	refuseIf(f.Patch != "" && (err != nil || patch.Kind != strict.Object),
 		`patch must be a JSON object of at most 1,000 values, such as {"title":null}`)
@@ -119,10 +119,11 @@ type InjectedFault struct {
 	double    *Double
 	id        string // such as flt_1
 	operation string
-	removed   context.Context // done when the fault is removed
-	remove    context.CancelFunc
 
-	selected int // number of selected requests, including skipped ones; guarded by the double's mutex
+	// These are guarded by the double's mutex.
+	selected int                              // number of selected requests, including skipped ones
+	delays   map[*exchange]context.CancelFunc // end the delays of requests
+	removed  bool
 }
 
 // AddFault adds a fault for an operation.
@@ -137,8 +138,8 @@ func (d *Double) AddFault(operation string, f Fault) (*InjectedFault, error) {
 // describe returns the fault with the requests that it waits for.
 func (f *InjectedFault) describe() string {
 	text := f.String() + " for " + f.operation
-	if f.User != "" {
-		text += " of " + f.User
+	if f.UserID != "" {
+		text += " of " + f.UserID
 	}
 	if f.Path != "" {
 		text += " with path " + f.Path
@@ -176,8 +177,8 @@ func (d *Double) newFault(operation string, f Fault) (*InjectedFault, error) {
 		problems = append(problems, fmt.Sprintf("path %.80q must have the form %s, without %s",
 			f.Path, pattern, d.api.Mux().Base()))
 	}
-	if f.User != "" {
-		err := d.checkUser(f.User)
+	if f.UserID != "" {
+		err := d.checkUser(f.UserID)
 		if err != nil {
 			problems = append(problems, err.Error())
 		}
@@ -186,9 +187,8 @@ func (d *Double) newFault(operation string, f Fault) (*InjectedFault, error) {
 		return nil, httpapi.BadRequest(strings.Join(problems, "; "))
 	}
 	f.Header = f.Header.Clone() // the caller may change it later
-	removed, remove := context.WithCancel(context.Background())
-	removed.Done() // creates the channel here, not in a synctest bubble
-	return &InjectedFault{Fault: f, double: d, operation: operation, removed: removed, remove: remove}, nil
+	delays := map[*exchange]context.CancelFunc{}
+	return &InjectedFault{Fault: f, double: d, operation: operation, delays: delays}, nil
 }
 
 // replaceFaults removes matching faults and adds others, in one step. It returns the removed faults.
@@ -201,10 +201,14 @@ func (d *Double) replaceFaults(
 		if !match(f) {
 			return false
 		}
-		f.remove()
+		f.removed = true
+		for _, cancel := range f.delays {
+			cancel()
+		}
 		old = append(old, f)
 		return true
 	})
+	d.watches = slices.DeleteFunc(d.watches, func(w *watch) bool { return w.fault.removed })
 	for _, f := range added {
 		d.faultIDs++
 		f.id = fmt.Sprint("flt_", d.faultIDs)
@@ -224,7 +228,7 @@ func (d *Double) takeFault(r httpapi.Request) *InjectedFault {
 	defer d.mu.Unlock()
 	for _, f := range d.faults {
 		if f.operation != r.Operation ||
-			f.User != "" && f.User != r.Caller.UserID ||
+			f.UserID != "" && f.UserID != r.Caller.UserID ||
 			f.Path != "" && f.Path != requestPath ||
 			f.CutResponse && r.Method == "HEAD" ||
 			f.Times > 0 && f.selected == f.Skip+f.Times {
@@ -236,32 +240,4 @@ func (d *Double) takeFault(r httpapi.Request) *InjectedFault {
 		}
 	}
 	return nil
-}
-
-// faultJSON is a fault in the control API, which ignores ID and Hits in a request. Its Patch and Delay stand
-// for those of Fault, because they have another form in JSON.
-type faultJSON struct {
-	ID        string `json:"id"`
-	Operation string `json:"operation"`
-	Fault
-	Patch json.RawMessage  `json:"patch"`
-	Delay httpapi.Duration `json:"delay"`
-	Hits  int              `json:"hits"`
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (f *InjectedFault) MarshalJSON() ([]byte, error) {
-	patch, delay := json.RawMessage(cmp.Or(f.Patch, "null")), httpapi.Duration(f.Delay)
-	return strict.Encode(faultJSON{f.id, f.operation, f.Fault, patch, delay, f.Hits()}), nil
-}
-
-func (d *Double) decodeFault(text []byte) (*InjectedFault, error) {
-	var in faultJSON
-	err := httpapi.Decode(text, &in)
-	if err != nil {
-		return nil, err
-	}
-	in.Fault.Patch = strings.TrimPrefix(string(in.Patch), "null")
-	in.Fault.Delay = time.Duration(in.Delay)
-	return d.newFault(in.Operation, in.Fault)
 }

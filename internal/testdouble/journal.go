@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -28,50 +30,82 @@ type Request struct {
 	Header         http.Header `json:"header"`
 	Body           string      `json:"body"`
 	Operation      string      `json:"operation"`
-	User           string      `json:"user"`
+	UserID         string      `json:"user_id"`
 	Fault          string      `json:"fault"`
 	Status         int         `json:"status"`
 	ResponseHeader http.Header `json:"response_header"`
 	Response       string      `json:"response"`
+	Truncated      bool        `json:"truncated"`
+
+	previous time.Time // Received of the previous request in the journal; zero if this is the first
 }
 
-// String returns the request in one line, with its status, error message and fault.
+// String returns the request in one line: what was sent, how long after the previous request, the status, the
+// error message and the fault. API keys are shortened.
 func (r Request) String() string {
-	text := fmt.Sprintf("%d: %s %s", r.Seq, r.Method, strings.TrimSuffix(r.Path+"?"+r.Query, "?"))
-	if r.User != "" {
-		text += " of " + r.User
+	text := fmt.Sprint(r.Seq, ": ")
+	if !r.previous.IsZero() {
+		text += fmt.Sprintf("+%.1fs ", max(0, r.Received.Sub(r.previous).Seconds()))
+	}
+	text += r.Method + " " + r.target()
+	if r.UserID != "" {
+		text += " of " + r.UserID
+	}
+	if r.Operation == createOperation {
+		text += ", " + describeKey(r.idempotencyKey())
 	}
 	text += fmt.Sprint(": ", r.Status)
+	if wait := r.ResponseHeader["Retry-After"]; wait != nil {
+		text += ", Retry-After " + strings.Join(wait, ", ")
+	}
 	var e struct{ Error struct{ Message string } }
-	json.Unmarshal([]byte(r.Response), &e) // a response in another form has no message
+	if r.Status >= 400 {
+		json.Unmarshal([]byte(r.Response), &e) // a response in another form has no message
+	}
 	if e.Error.Message != "" {
 		text += ": " + e.Error.Message
 	}
 	if r.Fault != "" {
 		text += " (" + r.Fault + ")"
 	}
-	return text
+	return Redact(text)
 }
 
-// addRequest adds a request to the journal. From then on, it must not change.
-func (d *Double) addRequest(r *Request) {
+// target returns the path and query, without API keys. It decodes them if that shows a key.
+func (r *Request) target() string {
+	target := Redact(strings.TrimSuffix(r.Path+"?"+r.Query, "?"))
+	decoded, err := url.PathUnescape(target)
+	if err == nil && Redact(decoded) != decoded {
+		return strconv.Quote(Redact(decoded))
+	}
+	return target
+}
+
+// addRequest adds a request to the journal. From then on, it must not change. It returns the problem of an
+// unsafe retry.
+func (d *Double) addRequest(r *Request, x *exchange) []Problem {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.seq++
 	d.changes++
 	r.Seq = d.seq
+	if len(d.requests) > 0 {
+		r.previous = d.requests[len(d.requests)-1].Received
+	}
 	if len(d.requests) == maxRequests {
 		d.requests = slices.Delete(d.requests, 0, 1)
 	}
 	d.requests = append(d.requests, r)
+	return d.watchCreate(r, x)
 }
 
-// ClearRequests empties the journal.
+// ClearRequests empties the journal. It also ends the watch for unsafe retries.
 func (d *Double) ClearRequests() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.changes++
 	d.requests = nil
+	d.watches = nil
 }
 
 // Query selects requests of the journal.
@@ -84,7 +118,7 @@ type Query struct {
 func (q *Query) matches(r *Request) bool {
 	return r.Seq > q.After &&
 		(q.Operation == "" || q.Operation == r.Operation) &&
-		(q.Users == nil || slices.Contains(q.Users, r.User))
+		(q.Users == nil || slices.Contains(q.Users, r.UserID))
 }
 
 // pollInterval is how often [Double.Requests] looks for changes. It can't wait on a channel, because a

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
-	"slices"
+	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -21,15 +23,21 @@ import (
 // may send the whole body before it reads the response.
 const maxUnread = 1 << 20
 
-// nonAPIPaths are requested by browsers and probes. Such requests are no problem and don't enter the journal.
-// "eventsd double" has pages for all but the last path.
-var nonAPIPaths = []string{"/", "/healthz", "/openapi.json", "/favicon.ico"}
+// nonAPIPath matches paths that browsers and probes request by themselves. Such requests are no problem and
+// don't enter the journal.
+var nonAPIPath = regexp.MustCompile(
+	`^/($|healthz$|openapi\.json$|favicon\.ico$|apple-touch-icon|\.well-known/)`)
 
 // exchange is a request with its response.
 type exchange struct {
 	response
 	request Request        // journal entry
 	fault   *InjectedFault // applies to the request; may be nil
+
+	// These are set if the API responded with 201 and an event, whatever the client gets.
+	event    string            // ID
+	replayed bool              // whether the event existed before
+	digest   [sha256.Size]byte // of the request body
 }
 
 // Wrap makes d a double of an API, creates the first user and returns the handler.
@@ -38,6 +46,7 @@ type exchange struct {
 // themselves, and its fault would apply twice.
 func (d *Double) Wrap(api API) (http.Handler, error) {
 	d.api = api
+	api.SetNewID(d.newID)
 	api.Mux().Intercept = d.intercept
 	return http.HandlerFunc(d.serve), api.AddUser(OwnerID, "Test Owner", "owner"+mailDomain)
 }
@@ -58,23 +67,35 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 	var body bytes.Buffer
 	r.Body = io.NopCloser(io.TeeReader(r.Body, &body))
 	d.api.ServeHTTP(x, r) // calls intercept
+	caller, err := d.api.Mux().Authenticate(r)
+	if err == nil {
+		x.request.UserID = caller.UserID
+	}
 	io.CopyN(io.Discard, r.Body, maxUnread)
+	if x.event != "" {
+		x.digest = sha256.Sum256(body.Bytes())
+	}
+	x.request.Truncated = body.Len() > maxBody || len(x.body) > maxBody
 	x.request.Body = string(body.Next(maxBody))
-	d.record(x, r.Pattern)
-	x.wait(w, r)
+	d.record(x, r)
+	d.wait(x, w, r)
+	d.settle(x, r)
 	x.send(w)
 }
 
 // intercept serves a valid request according to its fault.
 func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
 	x := w.(*exchange)
-	x.request.User = r.Caller.UserID
 	x.fault = d.takeFault(r)
-	handle := func(w http.ResponseWriter) {
+	handle := func(w *response) {
 		next(w, r.WithContext(context.WithoutCancel(r.Context())))
+		if r.Operation == createOperation && w.status == 201 {
+			x.event = path.Base(w.header.Get("Location"))
+			x.replayed = w.header.Get("Idempotency-Replayed") != ""
+		}
 	}
 	if x.fault == nil {
-		handle(x)
+		handle(&x.response)
 		return
 	}
 	f := &x.fault.Fault
@@ -88,13 +109,15 @@ func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.H
 	case f.Status != 0:
 		x.writeFault(f)
 	default:
-		handle(x)
+		handle(&x.response)
 	}
 	if f.Patch != "" {
 		x.body = merge(x.body, f.Patch)
 		x.header.Set("Content-Length", strconv.Itoa(len(x.body)))
 	}
 	x.header.Set("X-Eventsd-Fault", f.String())
+	exposed := x.header.Get("Access-Control-Expose-Headers")
+	x.header.Set("Access-Control-Expose-Headers", exposed+", x-eventsd-fault") // to scripts
 	for name, values := range f.Header {
 		// Without values, net/http removes the header, even Date.
 		x.header[http.CanonicalHeaderKey(name)] = values
@@ -121,6 +144,8 @@ var mediaTypes = map[byte]string{
 func (x *exchange) writeFault(f *Fault) {
 	maps.Copy(x.header, requiredHeaders[f.Status])
 	switch {
+	case f.Body == "" && f.Status < 400:
+		x.WriteHeader(f.Status)
 	case f.Body != "":
 		x.header.Set("Content-Type", cmp.Or(mediaTypes[f.Body[0]], "text/plain; charset=utf-8"))
 		x.header.Set("Content-Length", strconv.Itoa(len(f.Body)))
@@ -133,42 +158,56 @@ func (x *exchange) writeFault(f *Fault) {
 	}
 }
 
-// record adds a request to the journal. Without a pattern, its route is unknown, which is a problem.
-func (d *Double) record(x *exchange, pattern string) {
-	r := x.request // a copy, so that the journal doesn't keep the whole response
-	if slices.Contains(nonAPIPaths, r.Path) {
+// record adds a request to the journal and reports its problems. A request whose pattern the API hasn't set
+// has an unknown route.
+func (d *Double) record(x *exchange, r *http.Request) {
+	entry := x.request // a copy, so that the journal doesn't keep the whole response
+	if nonAPIPath.MatchString(entry.Path) {
 		return
 	}
-	method, path, known := strings.Cut(pattern, " "+d.api.Mux().Base())
+	method, path, known := strings.Cut(r.Pattern, " "+d.api.Mux().Base())
 	if known {
-		r.Operation = method + " " + path
+		entry.Operation = method + " " + path
 	}
 	if x.fault != nil {
-		r.Fault = x.fault.String()
+		entry.Fault = x.fault.String()
 	}
-	r.Status = x.status
-	r.ResponseHeader = x.header.Clone()
-	if r.Method != "HEAD" {
-		r.Response = string(x.body[:min(len(x.body), maxBody)])
+	entry.Status = x.status
+	entry.ResponseHeader = x.header.Clone()
+	if entry.Method != "HEAD" {
+		entry.Response = string(x.body[:min(len(x.body), maxBody)])
 	}
-	d.addRequest(&r)
+	d.report(d.addRequest(&entry, x)...)
 	refused := x.status == 404 || x.status == 405
-	if !known && refused && r.Method != "OPTIONS" {
-		d.problems.add(d.problems.AllowUnknownRoutes, UnknownRoute, r.String())
+	foreign := r.Header.Get("Sec-Fetch-Mode") == "no-cors" // any page can send it, but reads no response
+	if !known && refused && !foreign && entry.Method != "OPTIONS" {
+		shown := entry
+		shown.previous = time.Time{} // a problem has the same text on every run
+		d.report(Problem{UnknownRoute, "request to an unknown route: " + shown.String(), entry.UserID})
 	}
 }
 
 // wait waits for the fault's delay. It stops waiting if the fault is removed or the client is gone.
-func (x *exchange) wait(w http.ResponseWriter, r *http.Request) {
+//
+// The context belongs to the request's synctest bubble, if there is one, and so must the goroutine that
+// removes the fault.
+func (d *Double) wait(x *exchange, w http.ResponseWriter, r *http.Request) {
 	if x.fault == nil || x.fault.Delay == 0 {
 		return
 	}
 	httpapi.DisableWriteTimeout(w)
 	ctx, cancel := context.WithTimeout(r.Context(), x.fault.Delay)
 	defer cancel()
-	stop := context.AfterFunc(x.fault.removed, cancel)
-	defer stop()
+	d.mu.Lock()
+	if x.fault.removed {
+		cancel()
+	}
+	x.fault.delays[x] = cancel
+	d.mu.Unlock()
 	<-ctx.Done()
+	d.mu.Lock()
+	delete(x.fault.delays, x)
+	d.mu.Unlock()
 }
 
 // send sends the response. If the fault dropped it, send closes the connection.

@@ -1,18 +1,18 @@
 // Package testdouble turns the real server into a test double. Its clock stands still, its IDs and keys are
-// the same on every run, faults make requests fail, and a journal remembers requests. The control API offers
-// all this to tests in any language.
+// the same on every run, faults make requests fail, a journal remembers requests, and mistakes of the client
+// become problems. The control API offers all this to tests in any language.
 //
-// Create a [Double] first, because the store needs its clock and IDs:
+// Create a [Double] first, because the store needs its clock:
 //
 //	d, err := testdouble.New(start, problems)
-//	store := events.NewStore(&events.Config{Now: d.Now, NewID: d.NewID})
+//	store := events.NewStore(&events.Config{Now: d.Now})
 //	handler, err := d.Wrap(testdouble.NewAPI(store))
 //
 // A double serves a request in four steps:
 //
 //  1. The API checks the key, route and method. The request takes the first fault that selects it.
 //  2. The API handles the request, unless the fault prevents that. The fault changes the response in memory.
-//  3. The request enters the journal and waits for the fault's delay.
+//  3. The request enters the journal, is checked for problems and waits for the fault's delay.
 //  4. The client gets the response, or the connection is closed.
 //
 // The API handles the request whether or not the client waits. So a client that gives up during a delay has
@@ -20,8 +20,8 @@
 package testdouble
 
 import (
+	"cmp"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"example.com/events/internal/httpapi"
+	"example.com/events/internal/strict"
 )
 
 // OwnerID is the ID of the first user.
@@ -45,26 +46,35 @@ type API interface {
 	User(id string) string                // returns a user's JSON, or ""
 	AddUser(id, name, email string) error // creates a user
 	IssueKey(userID string) (Key, error)  // returns a 404 if there is no such user
+
+	// SetNewID sets the function that returns the unique part of new IDs. The store calls it again if the ID
+	// is taken, and holds a lock then. The kind is usr, key, evt or gst, slug for the end of a slug, or
+	// secret for an API key without its prefix. The owner is the ID of the user it belongs to or, for kind
+	// usr, the name of the new user.
+	SetNewID(newID func(kind, owner string) string)
 }
 
 // Key is a new API key.
 type Key struct {
 	ID      string `json:"id"`
-	Secret  string `json:"key"`
-	UserID  string `json:"user"`
+	Secret  string `json:"secret"`
+	UserID  string `json:"user_id"`
 	BaseURL string `json:"base_url"` // set by the control API
 }
 
-// NewAPI returns the API of an *events.Store. Package events sets it, because this package can't import
-// events.
-var NewAPI func(store any) API
+// NewAPI returns the API of an *events.Store, and Redact shortens the API keys in a text. Package events sets
+// both, because this package can't import it.
+var (
+	NewAPI func(store any) API
+	Redact func(text string) string
+)
 
 // Double is a test double. It is safe for concurrent use.
 type Double struct {
 	problems *Problems
 	api      API // set by Wrap
 
-	// mu guards the fields below. Don't hold it while you call the API, which calls Now and NewID.
+	// mu guards the fields below. Don't hold it while you call the API, which calls Now and newID.
 	mu       sync.Mutex
 	now      time.Time
 	ids      counters
@@ -73,13 +83,27 @@ type Double struct {
 	requests []*Request       // the newest maxRequests, oldest first; they never change
 	seq      int              // Seq of the newest request
 	changes  int              // number of changes to requests
+	watches  []*watch         // oldest first
+	found    []Problem        // of requests
 }
 
-// New creates a double whose clock starts at a time. Until you call [Double.Wrap], use only [Double.Now] and
-// [Double.NewID].
+// New creates a double whose clock starts at a time. Until you call [Double.Wrap], use only [Double.Now].
 func New(start time.Time, p *Problems) (*Double, error) {
-	d := &Double{problems: p, ids: counters{}}
-	return d, d.moveClock(func(time.Time) time.Time { return start })
+	return &Double{problems: p, ids: counters{}, now: start.UTC()}, checkStart(start)
+}
+
+// ParseStart parses a time for [New].
+func ParseStart(text string) (time.Time, error) {
+	start, err := strict.ParseTime(text)
+	return start, cmp.Or(err, checkStart(start))
+}
+
+// checkStart refuses the zero time, which means no time elsewhere.
+func checkStart(start time.Time) error {
+	if start.After(time.Time{}) && start.UTC().Year() <= 9999 {
+		return nil
+	}
+	return httpapi.BadRequest("the start time must be after 0001-01-01T00:00:00Z and before the year 10000")
 }
 
 // Now returns the clock time.
@@ -106,8 +130,8 @@ func (d *Double) moveClock(next func(now time.Time) time.Time) error {
 	return nil
 }
 
-// NewID returns the unique part of an owner's next ID, slug or key.
-func (d *Double) NewID(kind, owner string) string {
+// newID returns the unique part of an owner's next ID, slug or key. See [API].
+func (d *Double) newID(kind, owner string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ids.next(kind, owner)
@@ -119,9 +143,9 @@ func (d *Double) NewKey(name string) (Key, error) {
 	if name == "" {
 		return Key{}, httpapi.BadRequest("name is required: the ID of the user comes from it")
 	}
-	id := d.NewID("usr", name)
+	id := d.newID("usr", name)
 	for d.api.User("usr_"+id) != "" { // the seed has this user
-		id = d.NewID("usr", name)
+		id = d.newID("usr", name)
 	}
 	err := d.api.AddUser("usr_"+id, name, id+mailDomain)
 	if err != nil {
@@ -151,47 +175,8 @@ func (d *Double) checkOperation(operation string) error {
 
 // Close removes all faults, which ends their delays. Faults that never applied become problems.
 func (d *Double) Close() {
-	for _, f := range d.replaceFaults(allFaults) {
-		if f.Hits() == 0 {
-			d.problems.add(d.problems.AllowUnusedFaults, UnusedFault, f.describe())
-		}
+	d.awaitNotice()
+	for _, p := range unusedFaults(d.replaceFaults(allFaults)) {
+		d.problems.add(p)
 	}
-}
-
-// Problem kinds.
-const (
-	UnknownRoute = "request to an unknown route"
-	UnusedFault  = "fault that never applied"
-)
-
-// Problem is a mistake of a test or its client. Its text is the request or the fault.
-type Problem struct{ Kind, Text string }
-
-// Problems collects the problems of a double. Doubles that replace each other share it.
-type Problems struct {
-	AllowUnknownRoutes, AllowUnusedFaults bool         // if true, not a problem
-	Logger                                *slog.Logger // receives a warning for each; may be nil
-
-	mu   sync.Mutex // guards list
-	list []Problem
-}
-
-const maxProblems = 100
-
-func (p *Problems) add(allowed bool, kind, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !allowed && p.Logger != nil {
-		p.Logger.Warn(kind, "problem", text)
-	}
-	if !allowed && len(p.list) < maxProblems {
-		p.list = append(p.list, Problem{kind, text})
-	}
-}
-
-// All returns the problems so far.
-func (p *Problems) All() []Problem {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.list)
 }

@@ -1,10 +1,14 @@
 package testdouble
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // These tests need no server: IDs, the check of a fault, and patches.
@@ -38,11 +42,11 @@ func TestIDs(t *testing.T) {
 func TestFaultProblems(t *testing.T) {
 	header := http.Header{"X-A": {"b"}}
 	const (
-		nothing   = "the fault does nothing: set one of"
+		nothing   = "the fault does nothing: set status, patch, "
 		exclusive = "can't be combined: set one of status, patch, drop_request, drop_response and " +
 			"cut_response, or drop_response with status"
 		response = "header and delay need a response"
-		status   = "status must be 400 to 599"
+		status   = "status must be 200 to 599"
 		negative = "delay, skip and times must not be negative"
 	)
 	for _, tt := range []struct {
@@ -53,6 +57,7 @@ func TestFaultProblems(t *testing.T) {
 		{"status", Fault{Status: 503}, nil},
 		{"status, header, delay", Fault{Status: 599, Header: header, Delay: 1}, nil},
 		{"status, body", Fault{Status: 200, Body: "x"}, nil},
+		{"204", Fault{Status: 204}, nil},
 		{"patch, header, delay", Fault{Patch: "{}", Header: header, Delay: 1}, nil},
 		{"drop_request", Fault{DropRequest: true}, nil},
 		{"drop_response", Fault{DropResponse: true}, nil},
@@ -61,10 +66,10 @@ func TestFaultProblems(t *testing.T) {
 		{"cut_response, header, delay", Fault{CutResponse: true, Header: header, Delay: 1}, nil},
 		{"header", Fault{Header: header}, nil},
 		{"header to remove", Fault{Header: http.Header{"Date": nil}}, nil},
-		{"delay", Fault{Delay: 1, Skip: 1, Times: 1, User: "usr_a", Path: "/events"}, nil},
+		{"delay", Fault{Delay: 1, Skip: 1, Times: 1, UserID: "usr_a", Path: "/events"}, nil},
 
 		{"nothing", Fault{}, []string{nothing}},
-		{"only limits", Fault{Skip: 1, Times: 1, User: "usr_a", Path: "/events"}, []string{nothing}},
+		{"only limits", Fault{Skip: 1, Times: 1, UserID: "usr_a", Path: "/events"}, []string{nothing}},
 		{"status, patch", Fault{Status: 503, Patch: "{}"}, []string{"patch and status " + exclusive}},
 		{"drop_request, cut_response", Fault{DropRequest: true, CutResponse: true},
 			[]string{"cut_response and drop_request " + exclusive}},
@@ -74,10 +79,11 @@ func TestFaultProblems(t *testing.T) {
 			[]string{"cut_response and drop_response and status " + exclusive}},
 		{"drop_request, header", Fault{DropRequest: true, Header: header}, []string{response}},
 		{"drop_response, delay", Fault{DropResponse: true, Delay: 1}, []string{response}},
-		{"399", Fault{Status: 399}, []string{status}},
+		{"199", Fault{Status: 199}, []string{status}},
 		{"600", Fault{Status: 600}, []string{status}},
-		{"199 with body", Fault{Status: 199, Body: "x"}, []string{status}},
-		{"204 with body", Fault{Status: 204, Body: "x"}, []string{status}},
+		{"drop_response, 399", Fault{DropResponse: true, Status: 399},
+			[]string{"status must be 400 to 599 with drop_response"}},
+		{"204 with body", Fault{Status: 204, Body: "x"}, []string{"body can't be sent with status 204"}},
 		{"body", Fault{CutResponse: true, Body: "x"}, []string{"body needs status"}},
 		{"list as patch", Fault{Patch: "[]"}, []string{"patch must be a JSON object"}},
 		{"broken patch", Fault{Patch: "{"}, []string{"patch must be a JSON object"}},
@@ -100,6 +106,73 @@ func TestFaultProblems(t *testing.T) {
 				t.Errorf("problems(): got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestLimits tests that problems and watches don't need more and more memory.
+func TestLimits(t *testing.T) {
+	d := &Double{problems: &Problems{}}
+	lost := &exchange{event: "evt_1", fault: &InjectedFault{Fault: Fault{DropResponse: true}}}
+	for range maxProblems + 2 {
+		d.report(d.watchCreate(&Request{Received: time.Now()}, lost)...)
+	}
+	if n := len(d.watches); n != maxWatches {
+		t.Errorf("watches: got %d, want %d", n, maxWatches)
+	}
+	if n := len(d.found); n != maxProblems {
+		t.Errorf("problems of the double: got %d, want %d", n, maxProblems)
+	}
+	if n := len(d.problems.All()); n != maxProblems {
+		t.Errorf("problems: got %d, want %d", n, maxProblems)
+	}
+}
+
+// A fault may be removed between the journal entry of a request, for which a test waits, and its delay.
+func TestRemovedBeforeDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &Double{}
+		delays := map[*exchange]context.CancelFunc{}
+		f := &InjectedFault{Fault: Fault{Delay: time.Hour}, double: d, delays: delays}
+		d.replaceFaults(noFaults, f)
+		f.Clear()
+		start := time.Now()
+		d.wait(&exchange{fault: f}, httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+		if took := time.Since(start); took != 0 {
+			t.Errorf("wait: got a delay of %v, want none", took)
+		}
+		if n := len(delays); n != 0 {
+			t.Errorf("delays after wait: got %d, want 0", n)
+		}
+	})
+}
+
+func TestRequestString(t *testing.T) {
+	at := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	const path = "/api/public/v1/events/create"
+	key := http.Header{"Idempotency-Key": {"a", "b"}}
+	refused := `{"error":{"code":"rate_limited","message":"slow down"}}`
+	for _, tt := range []struct {
+		request Request
+		want    string
+	}{
+		{Request{Seq: 1, Method: "GET", Path: "/x", Status: 200, Response: refused}, "1: GET /x: 200"},
+		{Request{Seq: 2, Method: "GET", Path: "/x", Query: "y=1", UserID: "usr_a", Status: 429,
+			Response: refused, ResponseHeader: http.Header{"Retry-After": {"20"}}, Fault: "status 429",
+			previous: at, Received: at.Add(1949 * time.Millisecond)},
+			"2: +1.9s GET /x?y=1 of usr_a: 429, Retry-After 20: slow down (status 429)"},
+		{Request{Seq: 3, Method: "POST", Path: path, Operation: createOperation, UserID: "usr_a", Status: 201,
+			previous: at, Received: at.Add(-time.Second)},
+			"3: +0.0s POST " + path + " of usr_a, no Idempotency-Key: 201"},
+		{Request{Seq: 4, Method: "POST", Path: path, Operation: createOperation, Header: key, Status: 401},
+			"4: POST " + path + ", Idempotency-Key a, b: 401"},
+		{Request{Seq: 5, Method: "GET", Path: "/svc_live_secret-key", Query: "a=svc_live_secret-key"},
+			"5: GET /…-key?a=…-key: 0"},
+		{Request{Seq: 6, Method: "GET", Path: "/%73vc_live%5Fsecret-key%0A", Query: "svc_live_secret-kez"},
+			`6: GET "/…-key\n?…-kez": 0`},
+	} {
+		if got := tt.request.String(); got != tt.want {
+			t.Errorf("String(): got %s, want %s", got, tt.want)
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ func TestReset(t *testing.T) {
 	t.Parallel()
 	d := runningDouble{start(t, tempDir(t), "exec eventsd double"), t}
 	state := func() (text string) {
-		for _, path := range []string{"/records", "/keys", "/faults", "/requests", "/clock"} {
+		for _, path := range []string{"/records", "/keys", "/faults", "/requests", "/problems", "/clock"} {
 			text += d.control("GET", path, "", 200) + "\n"
 		}
 		return text
@@ -69,8 +69,9 @@ func TestReset(t *testing.T) {
 	for range 5 {
 		d.control("POST", "/reset", "", 204)
 		d.control("POST", "/keys", `{"name":"Grace"}`, 201)
-		d.control("PUT", "/clock", `{"advance":"1h"}`, 200)
+		d.control("POST", "/clock/advance", `{"by":"1h"}`, 200)
 		d.control("POST", "/faults", `{"operation":"GET /events","drop_request":true}`, 201)
+		d.api("GET", "/event", "")
 	}
 	clients.Wait()
 	d.control("POST", "/reset", "", 204)

@@ -232,6 +232,23 @@ func TestPages(t *testing.T) {
 			}
 		})
 	}
+	rebound, err := http.NewRequest("GET", "http://"+double.addr()+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rebound.Host = "events.example" // the page at this host could read the double's key
+	resp, err := client.Do(rebound)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	if want := `<input id="key" value=""`; err != nil || !strings.Contains(string(page), want) {
+		t.Errorf("GET / of another host: got %d %s (%v), want %s in it", resp.StatusCode, page, err, want)
+	}
+	if strings.Contains(string(page), double.line("api_key")) {
+		t.Errorf("GET / of another host: got %s, want no API key in it", page)
+	}
 	r, err := apitest.Fetch(client, "POST", "http://"+demo.addr()+"/healthz", "")
 	if err != nil {
 		t.Fatal(err)

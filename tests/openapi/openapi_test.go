@@ -468,12 +468,12 @@ func TestGoldenExamples(t *testing.T) {
 	made := []string{"n4tz7hk2wqd5xvb3yjf6mrpcea", "b5w3t7hn", "k5rw3tq7ynb2hd6zxm4jfvcaue", "x7k2m4qz"}
 	s := apitest.NewWithStore(t, events.NewStore(&events.Config{
 		Now: func() time.Time { return time.Date(2026, 1, 15, 9, 31, 0, 123456000, time.UTC) },
-		NewID: func(string, string) string {
-			id := made[0]
-			made = made[1:]
-			return id
-		},
 	}))
+	testdouble.NewAPI(s.Store).SetNewID(func(string, string) string {
+		id := made[0]
+		made = made[1:]
+		return id
+	})
 	s.Apply(string(demo))
 	const asAda, asGrace = "x-service-api-key: svc_live_demo", "x-service-api-key: svc_live_demo_2"
 	engines := s.Get("/events/evt_engines", asAda)

@@ -1,0 +1,177 @@
+package eventstest_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/events/eventstest"
+	"example.com/events/internal/apitest"
+)
+
+// TestUnsafeRetries tests which creates are unsafe retries.
+func TestUnsafeRetries(t *testing.T) {
+	drop := eventstest.Fault{DropResponse: true, Times: 1}
+	dropTwice := eventstest.Fault{DropResponse: true, Times: 2}
+	gateway := eventstest.Fault{DropResponse: true, Status: 504, Times: 1}
+	lateGateway := eventstest.Fault{DropResponse: true, Status: 504, Delay: time.Second, Times: 1}
+	half := eventstest.Fault{CutResponse: true, Times: 1}
+	lateHalf := eventstest.Fault{CutResponse: true, Delay: time.Second, Times: 1}
+	slow := eventstest.Fault{Delay: time.Second, Times: 1} // the client waits
+	timeout := eventstest.Fault{Delay: time.Minute, Times: 1}
+	timeouts := eventstest.Fault{Delay: time.Minute}
+	for _, tt := range []struct {
+		name  string
+		fault eventstest.Fault
+		steps string // see retryStep
+		want  string // for each unsafe retry, its Seq and the Seq of the first create
+	}{
+		{"no key", drop, "none, none", "2 1"},
+		{"another key", drop, "a, b", "2 1"},
+		{"key only at first", drop, "a, none", "2 1"},
+		{"key only at last", drop, "none, a", "2 1"},
+		{"several", drop, "none, none, other body, none", "2 1, 4 1"},
+		{"lost themselves", dropTwice, "a, b, b, c", "2 1, 4 1"},
+		{"gateway", gateway, "none, none", "2 1"},
+		{"late gateway", lateGateway, "none, none", "2 1"},
+		{"half a response", half, "none, none", "2 1"},
+		{"late half", lateHalf, "none, none", "2 1"},
+		{"timeout", timeout, "none, none", "2 1"},
+		{"timeouts", timeouts, "none, none, none", "2 1, 3 1"},
+		{"after a lost replay", dropTwice, "a, a, b", "3 1"},
+		{"after the timeout of a replay", timeouts, "a, a, b", "3 1"},
+		{"before Clear", drop, "none, none, Clear, ClearRequests, none", "2 1"},
+
+		{"same key", drop, "a, a", ""},
+		{"same key after a timeout", timeout, "a, a", ""},
+		{"after a replay", drop, "a, a, b, none", ""},
+		{"during a delay", timeout, "go a, b, sleep", ""},
+		{"after a delay", slow, "none, none", ""},
+		{"other body", drop, "none, other body", ""},
+		{"other user", drop, "none, other user, none", ""},
+		{"refused", drop, "none, two words", ""},
+		{"after Clear", drop, "none, Clear, none", ""},
+		{"after Clear and a timeout", timeout, "none, Clear, none", ""},
+		{"after ClearRequests", drop, "none, ClearRequests, none", ""},
+		{"status", eventstest.Fault{Status: 503, Times: 1}, "none, none, none", ""},
+		{"dropped request", eventstest.Fault{DropRequest: true, Times: 1}, "none, none, none", ""},
+		{"patch", eventstest.Fault{Patch: `{"title":"x"}`}, "none, none", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				run := func(opts ...eventstest.Option) []string {
+					return runTest(t, func(t *fakeT) {
+						srv := eventstest.New(t, append(opts, eventstest.NoListener())...)
+						f := srv.Fail(create, tt.fault)
+						for step := range strings.SplitSeq(tt.steps, ", ") {
+							retryStep(srv, f, step)
+						}
+					}).errors
+				}
+				if got := strings.Join(retries(run()), ", "); got != tt.want {
+					t.Errorf("unsafe retries: got %q, want %q", got, tt.want)
+				}
+				if got := run(eventstest.AllowUnsafeRetries()); got != nil {
+					t.Errorf("errors with AllowUnsafeRetries: got %q, want none", got)
+				}
+			})
+		})
+	}
+}
+
+// retryStep does what a step says. A step that isn't listed here is a create with this Idempotency-Key, or
+// with none, whose client gives up after 10 s.
+func retryStep(srv *eventstest.Server, f *eventstest.InjectedFault, step string) {
+	headers, body := []string{keyHeader + srv.Key}, launch
+	switch step {
+	case "Clear":
+		f.Clear()
+		return
+	case "ClearRequests":
+		srv.ClearRequests()
+		return
+	case "other user":
+		srv.Key, _ = srv.NewKey("Grace")
+		return
+	case "sleep":
+		time.Sleep(20 * time.Second)
+		return
+	case "go a":
+		go retryStep(srv, f, "a")
+		srv.Await(1, create)
+		return
+	case "other body":
+		body = strings.Replace(launch, "Launch", "Lunch", 1)
+	case "none":
+	default:
+		headers = append(headers, "Idempotency-Key: "+step)
+	}
+	client := srv.Client()
+	client.Timeout = 10 * time.Second
+	apitest.Fetch(client, "POST", srv.URL+"/events/create", body, headers...)
+}
+
+var unsafeRetry = regexp.MustCompile(`^eventstest: unsafe retry: request (\d+) .* but request (\d+) `)
+
+// retries returns the Seq numbers in the errors of unsafe retries, and other errors as they are.
+func retries(errors []string) (found []string) {
+	for _, err := range errors {
+		numbers := unsafeRetry.FindStringSubmatch(err)
+		if numbers == nil {
+			found = append(found, err)
+			continue
+		}
+		found = append(found, numbers[1]+" "+numbers[2])
+	}
+	return found
+}
+
+// The error of an unsafe retry names both requests, their keys and events, and the fix.
+func TestUnsafeRetryError(t *testing.T) {
+	fake := runTest(t, func(t *fakeT) {
+		srv := eventstest.New(t)
+		srv.Fail(create, eventstest.Fault{DropResponse: true, Times: 1})
+		send(srv, getMe)
+		send(srv, create)
+		send(srv, create, "Idempotency-Key: svc_live_secret-2") // isn't shown
+	})
+	want := []string{"eventstest: unsafe retry: request 3 of usr_owner (Idempotency-Key …et-2) created " +
+		"evt_owner_000002, but request 2 (no Idempotency-Key) had created evt_owner_000001 from the same " +
+		"body, and its response was lost (drop_response): send the same Idempotency-Key with every " +
+		"attempt; use eventstest.AllowUnsafeRetries if that is intended"}
+	if !slices.Equal(fake.errors, want) {
+		t.Errorf("errors: got %q, want %q", fake.errors, want)
+	}
+}
+
+// A retry may arrive before the server notices that its client has given up.
+func TestFastRetry(t *testing.T) {
+	for notice, want := range map[time.Duration]string{
+		10 * time.Millisecond: "[2 1]",
+		30 * time.Millisecond: "[]", // the client was still waiting
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			fake := runTest(t, func(fake *fakeT) {
+				srv := eventstest.New(fake, eventstest.NoListener())
+				srv.Fail(create, eventstest.Fault{Delay: time.Hour, Times: 1})
+				ctx, giveUp := context.WithCancel(t.Context())
+				body := strings.NewReader(launch)
+				r := httptest.NewRequestWithContext(ctx, "POST", srv.URL+"/events/create", body)
+				r.Header.Set("x-service-api-key", srv.Key)
+				go srv.Handler().ServeHTTP(httptest.NewRecorder(), r)
+				srv.Await(1, create)
+				send(srv, create)
+				time.AfterFunc(notice, giveUp)
+			})
+			if got := fmt.Sprint(retries(fake.errors)); got != want {
+				t.Errorf("unsafe retries, noticed after %v: got %s, want %s", notice, got, want)
+			}
+		})
+	}
+}

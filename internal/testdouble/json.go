@@ -1,0 +1,138 @@
+package testdouble
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"example.com/events/internal/httpapi"
+	"example.com/events/internal/schema"
+	"example.com/events/internal/strict"
+)
+
+// faultJSON is a fault in the control API, which ignores ID and Hits in a request. Header, Patch and Delay
+// replace those of Fault, because they have a form of their own in JSON.
+type faultJSON struct {
+	ID        string `json:"id"`
+	Operation string `json:"operation"`
+	Fault
+	Header header   `json:"header"`
+	Patch  object   `json:"patch"`
+	Delay  duration `json:"delay"`
+	Hits   int      `json:"hits"`
+}
+
+var faultSchema = schema.For(faultJSON{}, nil)
+
+// MarshalJSON implements [json.Marshaler].
+func (f *InjectedFault) MarshalJSON() ([]byte, error) {
+	return strict.Encode(faultJSON{
+		f.id, f.operation, f.Fault, header(f.Header), object(f.Patch), duration(f.Delay), f.Hits(),
+	}), nil
+}
+
+// decodeFault creates the fault that a request describes. p has the problems of its fields.
+func (d *Double) decodeFault(in *faultJSON, p *schema.Problems) (*InjectedFault, error) {
+	err := toError(p)
+	if err != nil {
+		return nil, err
+	}
+	f := in.Fault
+	f.Header, f.Patch, f.Delay = http.Header(in.Header), string(in.Patch), time.Duration(in.Delay)
+	return d.newFault(in.Operation, f)
+}
+
+// toError returns a 400 with all problems, or nil.
+func toError(p *schema.Problems) error {
+	problems := p.All()
+	if problems == nil {
+		return nil
+	}
+	return httpapi.BadRequest(strings.Join(problems, "; "))
+}
+
+// duration is a [time.Duration] that is a string such as "200ms" in JSON.
+type duration time.Duration
+
+// MarshalText implements [encoding.TextMarshaler].
+func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// DecodeJSON implements [schema.Decoder].
+func (d *duration) DecodeJSON(v strict.Value) string {
+	parsed, err := time.ParseDuration(v.Text)
+	*d = duration(parsed)
+	if v.Kind != strict.String || err != nil {
+		return `must be a string with a duration, such as "200ms", "1.5s" or "2h"`
+	}
+	return ""
+}
+
+// header is an [http.Header] that is an object with lists of strings in JSON.
+type header http.Header
+
+// DecodeJSON implements [schema.Decoder].
+func (h *header) DecodeJSON(v strict.Value) string {
+	const problem = `must map each name once to a list of strings: {"X-A":["b"]}`
+	if v.Kind != strict.Object {
+		return problem
+	}
+	*h = header{}
+	for _, field := range v.Members {
+		_, repeated := (*h)[field.Name]
+		if repeated || field.Value.Kind != strict.Array {
+			return problem
+		}
+		values := []string{}
+		for _, value := range field.Value.Members {
+			if value.Value.Kind != strict.String {
+				return problem
+			}
+			values = append(values, value.Value.Text)
+		}
+		(*h)[field.Name] = values
+	}
+	return ""
+}
+
+// object is the text of a JSON object, or "".
+type object string
+
+// MarshalJSON implements [json.Marshaler].
+func (o object) MarshalJSON() ([]byte, error) {
+	if o == "" {
+		return []byte("null"), nil
+	}
+	return []byte(o), nil
+}
+
+// DecodeJSON implements [schema.Decoder].
+func (o *object) DecodeJSON(v strict.Value) string {
+	*o = object(strict.Encode(toAny(v)))
+	return ""
+}
+
+// toAny converts a value for [json.Marshal].
+func toAny(v strict.Value) any {
+	switch v.Kind {
+	case strict.Bool:
+		return v.Bool
+	case strict.Number:
+		return json.Number(v.Text)
+	case strict.String:
+		return v.Text
+	case strict.Array:
+		list := []any{}
+		for _, element := range v.Members {
+			list = append(list, toAny(element.Value))
+		}
+		return list
+	case strict.Object:
+		fields := map[string]any{}
+		for _, field := range v.Members {
+			fields[field.Name] = toAny(field.Value)
+		}
+		return fields
+	}
+	return nil
+}
