@@ -22,6 +22,7 @@ import (
 	"example.com/events/internal/httpapi"
 	"example.com/events/internal/jsondb"
 	"example.com/events/internal/operator"
+	"example.com/events/internal/strict"
 	"example.com/events/internal/testdouble"
 	"example.com/events/internal/webui"
 )
@@ -356,7 +357,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	start := testdouble.DefaultStart
 	flags.Func("time", "start the clock at `TIME` (default "+start.Format(time.RFC3339)+")",
 		func(value string) (err error) {
-			start, err = testdouble.ParseStart(value)
+			start, err = strict.ParseTime(value)
 			return err
 		})
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")

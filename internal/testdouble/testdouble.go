@@ -20,7 +20,6 @@
 package testdouble
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -29,7 +28,6 @@ import (
 	"time"
 
 	"example.com/events/internal/httpapi"
-	"example.com/events/internal/strict"
 )
 
 // OwnerID is the ID of the first user.
@@ -90,12 +88,6 @@ type Double struct {
 // New creates a double whose clock starts at a time. Until you call [Double.Wrap], use only [Double.Now].
 func New(start time.Time, p *Problems) (*Double, error) {
 	return &Double{problems: p, ids: counters{}, now: start.UTC()}, checkStart(start)
-}
-
-// ParseStart parses a time for [New].
-func ParseStart(text string) (time.Time, error) {
-	start, err := strict.ParseTime(text)
-	return start, cmp.Or(err, checkStart(start))
 }
 
 // checkStart refuses the zero time, which means no time elsewhere.

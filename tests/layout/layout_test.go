@@ -30,7 +30,7 @@ func TestImports(t *testing.T) {
 	restricted := []string{"flag", "net/http", "net/http/httptest", "os", "testing"}
 	allowed := map[string]string{
 		"cmd/":        "events os",
-		"main.go":     "cli httpapi jsondb operator testdouble webui flag net/http os",
+		"main.go":     "cli httpapi jsondb operator testdouble strict webui flag net/http os",
 		"api.go":      "httpapi jsondb operator schema strict testdouble net/http os",
 		"auth.go":     "httpapi jsondb schema strict net/http",
 		"store.go":    "jsondb schema strict",
