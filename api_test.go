@@ -568,6 +568,22 @@ func TestIdempotencyKeyIsUsedAgain(t *testing.T) {
 	}
 }
 
+// An event is deleted, and restored from a backup after a restart. Whether its idempotency key still leads to
+// it or not, one more restart doesn't change that.
+func TestIdempotencyKeyOfRestoredEvent(t *testing.T) {
+	t.Parallel()
+	s := apitest.New(t, apitest.File, nil)
+	first := s.Create(newEvent, "Idempotency-Key: k")
+	backup := s.Dump()
+	s.Apply(`[{"delete":{"event":"` + first.ID() + `"}}]`)
+	s.Reopen()
+	s.Apply(backup)
+	second := s.Create(newEvent, "Idempotency-Key: k")
+	second.WantStatus(t, 201)
+	s.Reopen()
+	wantReplay(t, s.Create(newEvent, "Idempotency-Key: k"), second)
+}
+
 // An event is created with a key every hour. A file that is rewritten has the requests of one day.
 func TestExpiredRequestsLeaveTheFile(t *testing.T) {
 	t.Parallel()

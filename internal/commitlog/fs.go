@@ -45,8 +45,8 @@ func (osFS) Resolve(path string) (string, error) {
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		_, err = os.Lstat(path)
-		if err == nil {
+		link, err := os.Lstat(path)
+		if err == nil && link.Mode()&fs.ModeSymlink != 0 { // otherwise the file has just appeared
 			return "", fmt.Errorf("%s is a symbolic link to a missing file: give the path of the file", path)
 		}
 		dir, err := filepath.EvalSymlinks(filepath.Dir(path))

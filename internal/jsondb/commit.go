@@ -172,9 +172,7 @@ func (db *DB) publish(tx *Tx) {
 		db.replace(before, after)
 		db.relist(edits, before, after)
 	}
-	for key, edit := range edits {
-		db.setList(key, edit.apply(db.lists[key]))
-	}
+	db.edit(edits)
 	for i := range db.tables {
 		if db.tables[i].Keep != nil {
 			db.drop(&db.tables[i], maxDropped*len(tx.changes))
@@ -224,6 +222,22 @@ func (db *DB) drop(table *Table, n int) {
 	}
 	clear(rows[:dropped])
 	db.setList(key, rows[dropped:])
+}
+
+// forget removes rows from memory that a rewrite has left out of the file. Otherwise, if their table wanted
+// to keep them again, readers would find rows that aren't on disk. A row isn't in memory yet if it is
+// pending.
+func (db *DB) forget(rows []*Row) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	edits := map[listKey]*listEdit{}
+	for _, r := range rows {
+		if db.index[r.ID] == r {
+			db.replace(r, nil)
+			db.relist(edits, r, nil)
+		}
+	}
+	db.edit(edits)
 }
 
 // relist replaces a row in its lists. Either version may be nil. It makes the usual changes immediately: a
@@ -284,6 +298,13 @@ func (e *listEdit) apply(rows []*Row) []*Row {
 	return rows
 }
 
+// edit applies edits to the lists.
+func (db *DB) edit(edits map[listKey]*listEdit) {
+	for key, edit := range edits {
+		db.setList(key, edit.apply(db.lists[key]))
+	}
+}
+
 func (db *DB) setList(key listKey, rows []*Row) {
 	if len(rows) == 0 {
 		delete(db.lists, key)
@@ -320,11 +341,13 @@ func (db *DB) rewriteStale(reason string) {
 func (db *DB) rewrite(tx *Tx, reason string) error {
 	began := time.Now()
 	before := db.log.Size()
-	var rows []*Row // a list, because the header depends on their number
+	var rows, left []*Row // lists, because the header depends on their number
 	now := db.now()
 	for r := range tx.All() {
 		if r.Table.Keep == nil || r.Table.Keep(tx, r, now) {
 			rows = append(rows, r)
+		} else {
+			left = append(left, r)
 		}
 	}
 	var record []byte
@@ -340,6 +363,7 @@ func (db *DB) rewrite(tx *Tx, reason string) error {
 		return err
 	}
 	db.retrySize = 0
+	db.forget(left)
 	db.logger.Info("data file rewritten", "reason", reason,
 		"bytes_before", before, "bytes", db.log.Size(), "took_ms", time.Since(began).Milliseconds())
 	return nil

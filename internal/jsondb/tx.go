@@ -66,7 +66,7 @@ func (tx *Tx) Put(json []byte) *Row {
 	if err != nil {
 		panic(err)
 	}
-	if old != nil && old.JSON == r.JSON && r.Table.Keep == nil { // with Keep, the file may not have it
+	if old != nil && old.JSON == r.JSON {
 		return old
 	}
 	tx.change(change{old: old, new: r})
