@@ -25,8 +25,9 @@ type Client struct {
 
 // Event has the fields of an event that this client uses.
 type Event struct {
-	ID    string `json:"id"`
-	Title string `json:"title"`
+	ID     string `json:"id"`
+	Title  string `json:"title"`
+	Status string `json:"status"` // draft, published, or one that the API gets later
 }
 
 // Events returns all events, newest first. It reads them page by page.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,6 +156,55 @@ func TestTimeout(t *testing.T) {
 		}
 		checkAttempts(t, srv, create, 11*time.Second)
 		checkEvents(t, srv, 1) // the server handled the request
+	})
+}
+
+func TestUnknownValue(t *testing.T) {
+	run(t, func(t *testing.T, srv *eventstest.Server, client *Client) {
+		srv.Fail(create, eventstest.Fault{Patch: `{"status":"archived","capacity":null}`})
+		event, err := client.Create(t.Context(), "Launch", start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.Status != "archived" {
+			t.Errorf("Status: got %q, want archived", event.Status)
+		}
+	})
+}
+
+// TestWebPage checks that a web page may send what the client sends. A browser first asks about headers that
+// it doesn't send itself.
+func TestWebPage(t *testing.T) {
+	run(t, func(t *testing.T, srv *eventstest.Server, client *Client) {
+		if _, err := client.Create(t.Context(), "Launch", start); err != nil {
+			t.Fatal(err)
+		}
+		header := srv.Requests(create)[0].Header
+		for _, name := range []string{"Accept-Encoding", "Content-Length", "User-Agent"} {
+			header.Del(name)
+		}
+		preflight, err := http.NewRequestWithContext(t.Context(), "OPTIONS", srv.URL+"/events/create", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		added := strings.ToLower(strings.Join(slices.Sorted(maps.Keys(header)), ","))
+		preflight.Header.Set("Origin", "http://localhost:5173")
+		preflight.Header.Set("Access-Control-Request-Method", "POST")
+		preflight.Header.Set("Access-Control-Request-Headers", added)
+		resp, err := client.HTTP.Do(preflight)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got := resp.Header.Get("Access-Control-Allow-Origin"); resp.StatusCode != 204 || got != "*" {
+			t.Errorf("preflight: got status %d and origin %q, want 204 and *", resp.StatusCode, got)
+		}
+		allowed := strings.Split(resp.Header.Get("Access-Control-Allow-Headers"), ", ")
+		for name := range strings.SplitSeq(added, ",") {
+			if !slices.Contains(allowed, name) {
+				t.Errorf("allowed headers: got %q, want also %s", allowed, name)
+			}
+		}
 	})
 }
 

@@ -1,13 +1,11 @@
-// A small client of the events API. The base URL ends with /api/public/v1.
-import { randomUUID } from 'node:crypto'
-import { setTimeout as wait } from 'node:timers/promises'
+// A small client of the events API, for Node and web pages. The base URL ends with /api/public/v1.
 
 // After these statuses the same request may succeed. Other errors are final.
 const TEMPORARY = [408, 429, 500, 502, 503, 504]
 
 export class Client {
   // sleep is a function that waits for some milliseconds. Tests replace it.
-  constructor(baseURL, key, sleep = wait) {
+  constructor(baseURL, key, sleep = (wait) => new Promise((done) => setTimeout(done, wait))) {
     this.baseURL = baseURL
     this.key = key
     this.sleep = sleep
@@ -34,7 +32,10 @@ export class Client {
   // times. All attempts have the same Idempotency-Key, so a create that arrives twice creates one event.
   async #send(method, path, body) {
     const headers = { 'x-service-api-key': this.key }
-    if (body) Object.assign(headers, { 'content-type': 'application/json', 'idempotency-key': randomUUID() })
+    if (body) {
+      headers['content-type'] = 'application/json'
+      headers['idempotency-key'] = crypto.randomUUID()
+    }
     for (let backoff = 1000; ; backoff *= 2) {
       let response, text, error
       try {

@@ -1,23 +1,25 @@
 // go build -o eventsd ../../cmd/eventsd, then: ./eventsd double -- node --test
 // or let the tests start the double: EVENTSD=./eventsd node --test
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { Client } from './client.mjs'
-import { sameKey, startDouble } from './double.mjs'
+import { checkIdempotencyKeys, startDouble } from './double.cjs'
 
 const launch = { title: 'Launch', start_at: '2030-03-01T18:00:00Z', end_at: '2030-03-01T20:00:00Z' }
 const create = 'POST /events/create'
 const list = 'GET /events'
 const double = await startDouble()
+after(double.stop)
+
+// Each test has a user of its own, named after it. Its client only notes how long it would sleep.
+async function newUser(t) {
+  const { secret: key, user_id: user } = await double.newKey(t.name)
+  t.after(() => double.verify(user))
+  const waits = []
+  return { user, waits, client: new Client(double.baseURL, key, async (wait) => waits.push(wait)) }
+}
 
 describe('client', { concurrency: true }, () => {
-  // Each test has a user of its own, named after it. Its client only notes how long it would sleep.
-  async function newUser(t) {
-    const { secret: key, user_id: user } = await double.newKey(t.name)
-    const waits = []
-    return { user, waits, client: new Client(double.baseURL, key, async (wait) => waits.push(wait)) }
-  }
-
   test('creates events', async (t) => {
     const { user, client } = await newUser(t)
     for (const number of ['000001', '000002']) {
@@ -29,14 +31,14 @@ describe('client', { concurrency: true }, () => {
     assert.deepEqual(JSON.parse(body), launch)
   })
 
-  test('reads all pages, the second one in two attempts', async (t) => {
+  test('reads two pages, the second one in two attempts', async (t) => {
     const { user, client } = await newUser(t)
     const created = []
     for (let i = 0; i < 3; i++) created.unshift(await client.create(launch))
     await double.fail(user, { operation: list, status: 500, skip: 1, times: 1 })
     assert.deepEqual(await client.events(2), created)
-    const tries = await double.tries(user, list)
-    assert.deepEqual(tries.map((t) => t.status), [200, 500, 200])
+    const attempts = await double.requests(user, { operation: list })
+    assert.deepEqual(attempts.map(({ status }) => status), [200, 500, 200])
   })
 
   for (const [name, fault] of Object.entries({
@@ -55,7 +57,7 @@ describe('client', { concurrency: true }, () => {
       const { user, client, waits } = await newUser(t)
       await double.fail(user, { operation: create, times: 1, ...fault })
       await client.create(launch)
-      assert.ok(sameKey(await double.tries(user, create, 2)))
+      checkIdempotencyKeys(await double.requests(user, { operation: create, count: 2 }))
       assert.equal(await double.countEvents(user), 1)
       assert.equal(waits.length, 1)
     })
@@ -74,7 +76,7 @@ describe('client', { concurrency: true }, () => {
     const { user, client, waits } = await newUser(t)
     await double.fail(user, { operation: create, status: 500, times: 9 })
     await assert.rejects(client.create(launch), /500/)
-    assert.ok(sameKey(await double.tries(user, create, 5)))
+    checkIdempotencyKeys(await double.requests(user, { operation: create, count: 5 }))
     assert.deepEqual(waits.map((wait, i) => Math.round(wait / 1000 / 2 ** i)), [1, 1, 1, 1])
     assert.ok(waits.some((wait) => wait % 1000), 'the waits have a random part')
   })
@@ -82,13 +84,14 @@ describe('client', { concurrency: true }, () => {
   test('waits as long as Retry-After says', async (t) => {
     const { user, client, waits } = await newUser(t)
     const date = new Date(Date.now() + 60_000).toUTCString()
-    for (const value of ['20', date]) {
+    for (const value of ['20', date, new Date(0).toUTCString()]) {
       const header = { 'Retry-After': [value] }
       await double.fail(user, { operation: create, status: 429, header, times: 1 })
     }
     await client.create(launch)
     assert.equal(waits[0], 20_000)
     assert.ok(waits[1] > 50_000 && waits[1] <= 60_000, `${waits[1]} milliseconds until ${date}`)
+    assert.ok(waits[2] >= 0)
   })
 
   test('accepts unknown values', async (t) => {
@@ -99,8 +102,52 @@ describe('client', { concurrency: true }, () => {
     assert.equal(event.capacity, null)
   })
 
-  test('cannot set a fault for an unknown operation', async () => {
-    const fault = { operation: 'POST /event', drop_request: true }
-    await assert.rejects(double.fail('usr_owner', fault), /it must be one of/)
+  // A browser first asks about headers that it doesn't send itself.
+  test('sends what a web page may send', async (t) => {
+    const { user, client } = await newUser(t)
+    await client.create(launch)
+    const [{ header }] = await double.requests(user)
+    const browser = /^(Accept|Connection|Content-Length|Sec-|User-)/
+    const added = Object.keys(header).filter((name) => !browser.test(name)).map((name) => name.toLowerCase())
+    const preflight = await fetch(`${double.baseURL}/events/create`, {
+      method: 'OPTIONS',
+      headers: {
+        origin: 'http://localhost:5173',
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': added.join(),
+      },
+    })
+    assert.equal(preflight.status, 204)
+    assert.equal(preflight.headers.get('access-control-allow-origin'), '*')
+    const allowed = preflight.headers.get('access-control-allow-headers').split(', ')
+    assert.deepEqual(added.filter((name) => !allowed.includes(name)), [])
   })
+})
+
+// All users of a double share its clock, so this test has one of its own.
+test('moves the clock', async (t) => {
+  const own = await startDouble({ own: true })
+  t.after(own.stop)
+  const client = new Client(own.baseURL, (await own.newKey('Grace')).secret)
+  await client.create(launch)
+  await own.advance('24h')
+  await client.create(launch)
+  const times = (await client.events()).map((event) => event.created_at)
+  assert.deepEqual(times, ['2030-01-02T00:00:00Z', '2030-01-01T00:00:00Z'])
+  await own.verify()
+})
+
+// A double of its own keeps this run successful.
+test('finds mistakes', async (t) => {
+  const own = await startDouble({ own: true })
+  t.after(own.stop)
+  const giveUp = async () => { throw new Error('gave up') }
+  const client = new Client(own.baseURL, (await own.newKey('Grace')).secret, giveUp)
+  await own.fail(null, { operation: create, drop_response: true, times: 1 })
+  await assert.rejects(client.create(launch), /gave up/)
+  await client.create(launch) // with another Idempotency-Key
+  await assert.rejects(own.verify(), /unsafe retry/)
+  const attempts = await own.requests(null, { operation: create })
+  assert.throws(() => checkIdempotencyKeys(attempts), /want the same Idempotency-Key/)
+  await assert.rejects(own.fail(null, { operation: 'POST /event', drop_request: true }), /it must be one of/)
 })

@@ -1,104 +1,178 @@
-"""The test double for your tests: copy this file. Under "eventsd double -- python3 -m unittest", it
-finds the double in the environment. Otherwise it starts one: the program $EVENTSD, or eventsd."""
+"""double.py 1.0: the test double of events, for your tests. Copy this file. It needs only Python's standard
+library, works in unittest, pytest and pytest-xdist, and uses no proxy."""
 
 import datetime
+import http.client
 import json
 import os
+import re
 import subprocess
-import urllib.error
 import urllib.parse
-import urllib.request
 
 
 class Double:
-    def __init__(self):
-        self.process = None
-        if "EVENTS_CONTROL_URL" in os.environ:
-            self.base_url = os.environ["EVENTS_BASE_URL"]
-            self.control_url = os.environ["EVENTS_CONTROL_URL"]
-            return
-        # The double ends when its stdin ends: in stop, or with this process.
-        command = [os.environ.get("EVENTSD") or "eventsd", "double", "-until-eof"]
+    def __init__(self, own=False):
+        """Connects to the double of "eventsd double -- pytest". Without it, or with own=True, starts one with
+        the program in EVENTSD, or eventsd."""
+        self._process = None
+        self.control_url = os.environ.get("EVENTS_CONTROL_URL")
+        base_url = os.environ.get("EVENTS_BASE_URL")
+        if own or not self.control_url:
+            self.control_url, base_url = self._start(own), None
+        self.base_url = base_url or self.control_url.replace("/_control", "/api/public/v1")
+
+    def _start(self, own):
+        program = os.environ.get("EVENTSD")
+        command = [program or "eventsd", "double", "-addr", "127.0.0.1:0", "-until-eof"]
+        problem = "it ended at once; see stderr"
         try:
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            # The double ends with its stdin, so at the latest with this process.
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+            for line in self._process.stdout:
+                name, _, value = line.rstrip("\n").partition(": ")
+                if name == "control_url":
+                    url = value
+                if name == "ready":
+                    return url
         except OSError as error:
-            raise RuntimeError(
-                f"cannot start the test double: {error}: build it in a checkout of events with "
-                '"go build -o eventsd ./cmd/eventsd" and set EVENTSD to its path'
-            ) from None
-        lines = {}
-        for line in self.process.stdout:
-            name, _, value = line.rstrip("\n").partition(": ")
-            lines[name] = value
-            if name == "ready":  # the double listens
-                break
-        else:
-            self.stop()
-            raise RuntimeError("eventsd failed to start; see stderr")
-        self.base_url = lines["base_url"]
-        self.control_url = lines["control_url"]
+            problem = error
+        self.stop()
+        raise RuntimeError(
+            f"cannot start a test double: EVENTSD is {program or 'missing'}: {problem}: set EVENTSD to the "
+            'program that "go build -o eventsd ./cmd/eventsd" builds in a clone of events'
+            + ("" if own else ', or EVENTS_CONTROL_URL to a double, as "eventsd double -- pytest" does')
+        )
 
     def stop(self):
-        if self.process:
-            self.process.communicate()  # closes stdin and waits
+        """Ends the double, but not that of "eventsd double --", which other tests need."""
+        if self._process:
+            self._process.communicate()  # closes stdin and waits
 
-    def control(self, method, path, body=None):
-        request = urllib.request.Request(
-            self.control_url + path,
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-        )
+    def control(self, method, path, body=None, **query):
+        """Sends a request to the control API and returns the value of the response. Leaves out None."""
+        query = {name: value for name, value in query.items() if value is not None}
+        url = urllib.parse.urlsplit(self.control_url)
+        connection = http.client.HTTPConnection(url.netloc, timeout=70)
         try:
-            with urllib.request.urlopen(request, timeout=10) as response:
-                return json.loads(response.read() or "null")
-        except urllib.error.HTTPError as error:
-            with error:
-                raise RuntimeError(f"{method} {path}: {error.code} {error.read().decode()}") from None
+            target = url.path + path + ("?" + urllib.parse.urlencode(query) if query else "")
+            connection.request(method, target, None if body is None else json.dumps(body))
+            response = connection.getresponse()
+            text = response.read().decode()
+        except (OSError, http.client.HTTPException) as error:
+            raise RuntimeError(f"no response from the double at {self.control_url}: {error}") from None
+        finally:
+            connection.close()
+        if response.status >= 300:
+            raise RuntimeError(f"{method} {path}: {response.status} {text}")
+        return json.loads(text or "null")
+
+    def reset(self):
+        """Removes everything, also the users of running tests."""
+        self.control("POST", "/reset")
 
     def new_key(self, name):
         """Creates a user with a key: {id, secret, user_id, base_url}. Give each test its own."""
         return self.control("POST", "/keys", {"name": name})
 
-    def fail(self, user, fault):
-        """Adds a fault for a user's requests."""
-        return self.control("POST", "/faults", {**fault, "user_id": user})
+    def issue_key(self, user):
+        """Creates another key of a user."""
+        return self.control("POST", "/keys", {"user_id": user})
 
-    def requests(self, user):
-        """Returns a user's requests, oldest first."""
-        return self.control("GET", "/requests?user_id=" + user)["data"]
+    def keys(self):
+        return self.control("GET", "/keys")["data"]
 
-    def tries(self, user, operation, count=0):
-        """Waits for count requests of a user for an operation, and raises an error after 5 seconds. Returns
-        the status, fault and Idempotency-Key ("key") of each request, and the seconds since the request
-        before ("after")."""
-        query = {"user_id": user, "operation": operation, "count": count, "wait": "5s"}
-        found = self.control("GET", "/requests?" + urllib.parse.urlencode(query))
-        if found["timed_out"]:
-            raise AssertionError(f"{len(found['data'])} of {count} requests for {operation}: {found['data']}")
-        tries, before = [], None
-        for request in found["data"]:
-            received = _seconds(request["received"])
-            tries.append({
-                "status": request["status"],
-                "fault": request["fault"],
-                "key": request["header"].get("Idempotency-Key", [None])[0],
-                "after": received - (before or received),
-            })
-            before = received
-        return tries
+    def records(self):
+        """Returns everything that is stored: [{"user": {…}}, {"key": {…}}, {"event": {…}}, …]."""
+        return self.control("GET", "/records")
+
+    def apply(self, records):
+        return self.control("POST", "/records", records)
 
     def count_events(self, user):
-        """Returns the number of a user's events."""
-        events = [record.get("event") for record in self.control("GET", "/records")]
-        return sum(1 for event in events if event and event["host_id"] == user)
+        return sum(1 for record in self.records() if record.get("event", {}).get("host_id") == user)
+
+    def fail(self, user, fault):
+        """Adds a fault for a user's requests, or for all if user is None."""
+        return self.control("POST", "/faults", {**fault, "user_id": user})
+
+    def faults(self):
+        return self.control("GET", "/faults")["data"]
+
+    def set_faults(self, faults):
+        return self.control("PUT", "/faults", faults)["data"]
+
+    def clear_fault(self, fault_id):
+        self.control("DELETE", "/faults/" + fault_id)
+
+    def clear_faults(self):
+        self.control("DELETE", "/faults")
+
+    def requests(self, user=None, operation=None, after=None, count=None, wait=None):
+        """Returns a user's requests, or all without a user, oldest first. With a count, waits until so many
+        have arrived, by default at most "5s", and raises an AssertionError if they haven't."""
+        wait = wait or count and "5s"
+        query = {"user_id": user, "operation": operation, "after": after, "count": count, "wait": wait}
+        found = self.control("GET", "/requests", **query)
+        requests = found["data"]
+        if found["timed_out"]:
+            raise AssertionError(f"{len(requests)} of {count} requests arrived in {wait}{_lines(requests)}")
+        return requests
+
+    def clear_requests(self):
+        self.control("DELETE", "/requests")
+
+    def problems(self, user=None):
+        """Returns a user's problems, or all without a user: [{kind, text, user_id}]."""
+        return self.control("GET", "/problems", user_id=user)["data"]
+
+    def verify(self, user=None):
+        """Raises an AssertionError if there are any. Call it after each test."""
+        problems = [problem["text"] for problem in self.problems(user)]
+        if problems:
+            newest = self.requests(user)[-20:]
+            raise AssertionError("\n".join(problems) + "\nnewest requests:" + (_lines(newest) or " none"))
+
+    def now(self):
+        return self.control("GET", "/clock")["now"]
+
+    def set_clock(self, now):
+        return self.control("PUT", "/clock", {"now": now})["now"]
+
+    def advance(self, by):
+        """Moves the clock forward, such as by "1h". All users share it, so a test that moves it needs its own
+        double."""
+        return self.control("POST", "/clock/advance", {"by": by})["now"]
 
 
-def same_key(tries):
-    """Reports whether all attempts had the same Idempotency-Key."""
-    return all(t["key"] and t["key"] == tries[0]["key"] for t in tries)
+def check_idempotency_keys(requests):
+    """Raises an AssertionError unless all requests have the same Idempotency-Key."""
+    keys = [_idempotency_key(request) for request in requests]
+    if len(set(keys)) != 1 or keys[0] == "no Idempotency-Key":
+        raise AssertionError("want the same Idempotency-Key in all requests, got: " + ", ".join(keys))
 
 
-def _seconds(instant):
-    """Returns 2030-01-01T00:00:00.123456789Z in seconds. Python's parser reads at most six digits."""
-    whole, _, fraction = instant.rstrip("Z").partition(".")
-    return datetime.datetime.fromisoformat(whole + "+00:00").timestamp() + float("0." + (fraction or "0"))
+def _idempotency_key(request):
+    key = request["header"].get("Idempotency-Key")
+    return f"Idempotency-Key {key[0]}" if key else "no Idempotency-Key"
+
+
+def _lines(requests):
+    """Returns requests as lines of text, with the time since the request before. API keys are left out."""
+    text, previous = "", None
+    for r in requests:
+        whole, _, fraction = r["received"].rstrip("Z").partition(".")
+        received = datetime.datetime.fromisoformat(whole).timestamp() + float("0." + (fraction or "0"))
+        wait = f"+{received - previous:.1f}s " if previous else ""
+        previous = received
+        query = "?" + r["query"] if r["query"] else ""
+        key = ", " + _idempotency_key(r) if r["operation"] == "POST /events/create" else ""
+        text += f"\n{r['seq']}: {wait}{r['method']} {r['path']}{query}{key}: {r['status']}"
+        retry_after = (r["response_header"] or {}).get("Retry-After")
+        if retry_after:
+            text += f", Retry-After {retry_after[0]}"
+        if r["fault"]:
+            text += f" ({r['fault']})"
+        elif r["status"] >= 400:
+            text += ": " + r["response"][:200]
+    return re.sub(r"svc_live_[\w.~-]+", "svc_live_…", text)
