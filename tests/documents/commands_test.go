@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ var runCommands = flag.Bool("commands", false,
 //	                 that begins with "ready: "
 //	```sh stopped    commands for when that server is stopped
 //	```sh docker     the same with Docker. They are skipped unless CI is set and a Docker daemon runs
-//	```go FILE       a file that later commands need
+//	```go FILE       a file that later commands need, also in another language: ```js FILE, ```py FILE
 //
 // Other blocks are not run.
 func TestCommands(t *testing.T) {
@@ -124,13 +125,14 @@ func script(document string, blocks []block) string {
 	s.WriteString(prelude)
 	for _, b := range blocks {
 		kind, rest, _ := strings.Cut(b.info, " ")
-		if kind != "sh" && !(kind == "go" && rest != "") {
+		file := slices.Contains([]string{"go", "js", "py"}, kind) && rest != ""
+		if kind != "sh" && !file {
 			continue
 		}
 		fmt.Fprintf(&s, "echo %s:%d\n", document, b.line)
 		output := fmt.Sprintf(`"$OUT/%d"`, b.line)
 		switch {
-		case kind == "go":
+		case file:
 			fmt.Fprintf(&s, "cat >%s <<'END OF BLOCK'\n%sEND OF BLOCK\n", rest, b.text)
 		case rest == "":
 			fmt.Fprintf(&s, "{\n%s} >%s\n", b.text, output)
