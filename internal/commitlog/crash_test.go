@@ -32,7 +32,10 @@ import (
 
 const memPath = memDir + "events.json"
 
-var crashStates = flag.Int("crash.states", 5_000, "minimum number of crash states that TestCrash looks at")
+var (
+	crashStates = flag.Int("crash.states", 5_000, "minimum number of crash states that TestCrash looks at")
+	crashSeed   = flag.Uint64("crash.seed", 0, "seed of TestCrash, which chooses other states")
+)
 
 func TestOneCrash(t *testing.T) {
 	d := newMemDisk(512)
@@ -357,7 +360,7 @@ func TestCrash(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range crashers {
 			c := &crashers[i]
-			*c = crasher{rng: rand.New(rand.NewPCG(uint64(i), uint64(round))), limit: 10, follow: 500}
+			*c = crasher{rng: rand.New(rand.NewPCG(*crashSeed+uint64(i), uint64(round))), limit: 10, follow: 500}
 			wg.Go(func() {
 				stride := step * len(crashers)
 				for offset := round%step + i*step; offset < 512 && len(c.failed) == 0; offset += stride {
