@@ -360,7 +360,8 @@ func TestCrash(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range crashers {
 			c := &crashers[i]
-			*c = crasher{rng: rand.New(rand.NewPCG(*crashSeed+uint64(i), uint64(round))), limit: 10, follow: 500}
+			source := rand.NewPCG(*crashSeed+uint64(i), uint64(round))
+			*c = crasher{rng: rand.New(source), limit: 10, follow: 500}
 			wg.Go(func() {
 				stride := step * len(crashers)
 				for offset := round%step + i*step; offset < 512 && len(c.failed) == 0; offset += stride {
