@@ -948,7 +948,13 @@ func TestRequestRecords(t *testing.T) {
 	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := apitest.New(t, apitest.File, &events.Config{Now: func() time.Time { return now }})
 	s.Store.Close()
-	log, err := commitlog.Open(s.Path, commitlog.Options{Formats: []string{"events/2"}},
+	text, err := os.ReadFile(s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), `"format":"`)
+	format, _, _ := strings.Cut(rest, `"`)
+	log, err := commitlog.Open(s.Path, commitlog.Options{Formats: []string{format}},
 		func(commitlog.Commit) error { return nil })
 	if err != nil {
 		t.Fatal(err)
