@@ -311,7 +311,8 @@ type Fault struct {
 	// or are added, at any depth. An object changes each element of a list: {"data":{"title":null}}.
 	Patch string
 	// Delay waits before the response is sent, until the client is gone or the fault is cleared. The request
-	// is handled first, unless Status prevents that, so a client that gives up has created its event.
+	// is handled first, unless Status prevents that, so a client that gives up has created its event. Make
+	// Delay much longer than the client's timeout.
 	Delay time.Duration
 	// DropRequest closes the connection. The request isn't handled.
 	DropRequest bool

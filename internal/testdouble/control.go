@@ -168,7 +168,7 @@ func (d *Double) postFault(_ httpapi.Request, body []byte) (any, error) {
 	var in faultJSON
 	f, err := d.decodeFault(&in, faultSchema.Unmarshal(body, &in, schema.Create))
 	if err == nil {
-		d.replaceFaults(noFaults, f)
+		d.addFault(f)
 	}
 	return f, err
 }

@@ -130,9 +130,21 @@ type InjectedFault struct {
 func (d *Double) AddFault(operation string, f Fault) (*InjectedFault, error) {
 	active, err := d.newFault(operation, f)
 	if err == nil {
-		d.replaceFaults(noFaults, active)
+		d.addFault(active)
 	}
 	return active, err
+}
+
+func (d *Double) addFault(f *InjectedFault) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.addFaultLocked(f)
+}
+
+func (d *Double) addFaultLocked(f *InjectedFault) {
+	d.faultIDs++
+	f.id = fmt.Sprint("flt_", d.faultIDs)
+	d.faults = append(d.faults, f)
 }
 
 // describe returns the fault with the requests that it waits for.
@@ -195,6 +207,7 @@ func (d *Double) newFault(operation string, f Fault) (*InjectedFault, error) {
 func (d *Double) replaceFaults(
 	match func(*InjectedFault) bool, added ...*InjectedFault,
 ) (old []*InjectedFault) {
+	d.awaitNotice()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = slices.DeleteFunc(d.faults, func(f *InjectedFault) bool {
@@ -210,15 +223,12 @@ func (d *Double) replaceFaults(
 	})
 	d.watches = slices.DeleteFunc(d.watches, func(w *watch) bool { return w.fault.removed })
 	for _, f := range added {
-		d.faultIDs++
-		f.id = fmt.Sprint("flt_", d.faultIDs)
-		d.faults = append(d.faults, f)
+		d.addFaultLocked(f)
 	}
 	return old
 }
 
 func allFaults(*InjectedFault) bool { return true }
-func noFaults(*InjectedFault) bool  { return false }
 
 // takeFault returns the fault that applies to a request, or nil. It counts the request. cut_response never
 // selects a HEAD request, whose response has no body.

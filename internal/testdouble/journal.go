@@ -101,6 +101,7 @@ func (d *Double) addRequest(r *Request, x *exchange) []Problem {
 
 // ClearRequests empties the journal. It also ends the watch for unsafe retries.
 func (d *Double) ClearRequests() {
+	d.awaitNotice()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.changes++

@@ -167,7 +167,6 @@ func (d *Double) checkOperation(operation string) error {
 
 // Close removes all faults, which ends their delays. Faults that never applied become problems.
 func (d *Double) Close() {
-	d.awaitNotice()
 	for _, p := range unusedFaults(d.replaceFaults(allFaults)) {
 		d.problems.add(p)
 	}

@@ -133,7 +133,7 @@ func TestRemovedBeforeDelay(t *testing.T) {
 		d := &Double{}
 		delays := map[*exchange]context.CancelFunc{}
 		f := &InjectedFault{Fault: Fault{Delay: time.Hour}, double: d, delays: delays}
-		d.replaceFaults(noFaults, f)
+		d.addFault(f)
 		f.Clear()
 		start := time.Now()
 		d.wait(&exchange{fault: f}, httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
