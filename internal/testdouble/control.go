@@ -51,10 +51,7 @@ func (d *Double) Control(reset func() error) *httpapi.Mux {
 		bodyRoute("GET /clock", 200, d.getClock),
 		bodyRoute("PUT /clock", 200, d.putClock),
 		bodyRoute("POST /clock/advance", 200, d.postAdvance),
-		bodyRoute("POST /reset", 204, func(_ httpapi.Request, body []byte) (any, error) {
-			if len(body) > 0 {
-				return nil, httpapi.BadRequest("POST /reset takes no body")
-			}
+		bodyRoute("POST /reset", 204, func(httpapi.Request, []byte) (any, error) {
 			return nil, reset()
 		}),
 	})
@@ -62,7 +59,8 @@ func (d *Double) Control(reset func() error) *httpapi.Mux {
 	return mux
 }
 
-// bodyRoute returns a route whose handler gets the request body and returns the response value.
+// bodyRoute returns a route whose handler gets the request body and returns the response value. With status
+// 204, there is neither.
 func bodyRoute(
 	operation string, status int, handle func(r httpapi.Request, body []byte) (any, error),
 ) httpapi.Route {
@@ -70,6 +68,9 @@ func bodyRoute(
 		body, err := httpapi.ReadBody(w, r, maxControlBody)
 		if err != nil {
 			return err
+		}
+		if status == 204 && len(body) > 0 {
+			return httpapi.BadRequest(operation + " takes no body: leave it out")
 		}
 		value, err := handle(r, body)
 		if err != nil {
