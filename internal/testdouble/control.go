@@ -250,7 +250,7 @@ func (d *Double) putClock(r httpapi.Request, body []byte) (any, error) {
 	}
 	err = d.moveClock(func(time.Time) time.Time { return in.Now })
 	if err != nil {
-		return nil, err
+		return nil, httpapi.BadRequest("now is out of range: " + err.Error())
 	}
 	return d.getClock(r, nil)
 }
@@ -269,7 +269,7 @@ func (d *Double) postAdvance(r httpapi.Request, body []byte) (any, error) {
 	}
 	err = d.Advance(time.Duration(in.By))
 	if err != nil {
-		return nil, err
+		return nil, httpapi.BadRequest("by is out of range: " + err.Error())
 	}
 	return d.getClock(r, nil)
 }

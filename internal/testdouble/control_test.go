@@ -420,11 +420,14 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /faults", `{"operation":"GET /events","status":"500"}`, 400, "status must be a whole number"},
 		{"POST /faults", `{"operation":"GET /events","delay":200}`, 400, "delay must be a string"},
 		{"POST /faults", `{"operation":"GET /events","delay":"200"}`, 400, "delay must be a string"},
+		{"POST /faults", `{"operation":"GET /events","delay":"9999999h"}`, 400,
+			"delay must be a string with a duration of at most 2562047h"},
 		{"POST /faults", `{"operation":"GET /events","header":[]}`, 400, "header must map"},
 		{"POST /faults", `{"operation":"GET /events","header":{"X-A":"b"}}`, 400, "header must map"},
 		{"POST /faults", `{"operation":"GET /events","header":{"X-A":[1]}}`, 400, "header must map"},
 		{"POST /faults", `{"operation":"GET /events","header":{"X-A":[],"X-A":[]}}`, 400, "header must map"},
 		{"POST /faults", `{"operation":"GET /events","patch":"{}"}`, 400, "patch must be a JSON object"},
+		{"POST /faults", `{"operation":"GET /events","patch":{"a":1,"a":2}}`, 400, "with each name once"},
 		{"POST /faults", `{"operation":"GET /events","status":500,"user_id":"usr_x"}`, 400, "is not known"},
 		{"POST /faults", `{"operation":"GET /events","status":500,"path":"/event"}`, 400,
 			`path \"/event\" must have the form /events, without /api/public/v1`},
@@ -444,8 +447,8 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /clock/advance", `{}`, 400, "by is required"},
 		{"POST /clock/advance", `{"by":3600}`, 400, "by must be a string with a duration"},
 		{"PUT /clock", `{"now":"2031"}`, 400, "now must be a valid date-time"},
-		{"PUT /clock", `{"now":"2029-01-01T00:00:00Z"}`, 400, "goes forward only"},
-		{"POST /clock/advance", `{"by":"-1h"}`, 400, "goes forward only"},
+		{"PUT /clock", `{"now":"2029-01-01T00:00:00Z"}`, 400, "now is out of range: the clock goes forward"},
+		{"POST /clock/advance", `{"by":"-1h"}`, 400, "by is out of range: the clock goes forward"},
 	} {
 		got := s.control(tt.request, tt.body, tt.status)
 		if !strings.Contains(got, tt.want) {

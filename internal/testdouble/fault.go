@@ -71,6 +71,20 @@ var (
 	framingName = regexp.MustCompile("(?i)^(connection|content-length|trailer|transfer-encoding)$")
 )
 
+const patchRule = `must be a JSON object of at most 1,000 values, with each name once, such as {"title":null}`
+
+// hasRepeats reports whether an object in v has two members with the same name.
+func hasRepeats(v strict.Value) bool {
+	names := map[string]bool{}
+	for _, m := range v.Members {
+		if v.Kind == strict.Object && names[m.Name] || hasRepeats(m.Value) {
+			return true
+		}
+		names[m.Name] = true
+	}
+	return false
+}
+
 const outcomeNames = "status, patch, drop_request, drop_response and cut_response"
 
 // problems returns all problems that don't depend on the API.
@@ -97,8 +111,8 @@ func (f *Fault) problems() (problems []string) {
 	bodiless := slices.Contains([]int{204, 205, 304}, f.Status) // RFC 9110, section 6.4.1
 	refuseIf(f.Body != "" && bodiless, "body can't be sent with status %d: leave it out", f.Status)
 	patch, err := strict.Parse([]byte(f.Patch))
-	refuseIf(f.Patch != "" && (err != nil || patch.Kind != strict.Object),
-		`patch must be a JSON object of at most 1,000 values, such as {"title":null}`)
+	refuseIf(f.Patch != "" && (err != nil || patch.Kind != strict.Object || hasRepeats(patch)),
+		"patch "+patchRule)
 	canonical := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(f.Header)) {
 		value := strings.Join(f.Header[name], ", ")
