@@ -381,7 +381,8 @@ type Request struct {
 }
 
 // String returns the request in one line: what was sent, how long after the previous request in the journal,
-// the status, the error message and the fault. A create has its Idempotency-Key, and API keys are shortened.
+// the status, the error message and the fault. A create has its Idempotency-Key. API keys are shortened,
+// unless they are encoded.
 func (r Request) String() string { return r.text }
 
 // Requests returns the newest 1,000 requests, oldest first. Pass an operation and user IDs to select

@@ -115,7 +115,7 @@ function query(parameters) {
   return '?' + given.map((name) => `${name}=${encodeURIComponent(parameters[name])}`).join('&')
 }
 
-// Returns requests as lines of text, with the time since the request before. API keys are left out.
+// Returns requests as lines of text, with the time since the request before. Leaves out unencoded API keys.
 const lines = (requests) => requests.map((r, i) => {
   let line = `\n${r.seq}: `
   if (i) line += `+${((Date.parse(r.received) - Date.parse(requests[i - 1].received)) / 1000).toFixed(1)}s `

@@ -158,7 +158,8 @@ def _idempotency_key(request):
 
 
 def _lines(requests):
-    """Returns requests as lines of text, with the time since the request before. API keys are left out."""
+    """Returns requests as lines of text, with the time since the request before. Leaves out unencoded API
+    keys."""
     text, previous = "", None
     for r in requests:
         whole, _, fraction = r["received"].rstrip("Z").partition(".")

@@ -244,6 +244,9 @@ func TestControlUnusedFaults(t *testing.T) {
 		{"PUT /faults",
 			`[{"operation":"GET /events","status":500,"user_id":"usr_ada","path":"/events","skip":2}]`, 200,
 			never + " of usr_ada with path /events, skip 2 (requests so far: 0) usr_ada}]"},
+		{"PUT /faults",
+			`[{"operation":"GET /events/{id}","status":500,"path":"/events/svc_live_secret-key"}]`, 200,
+			never + "/{id} with path /events/…-key }]"},
 	} {
 		t.Run(tt.request+tt.body, func(t *testing.T) {
 			s := start(t)
@@ -432,7 +435,7 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /faults", `{"operation":"GET /events","status":500,"path":"/event"}`, 400,
 			`path \"/event\" must have the form /events, without /api/public/v1`},
 		{"GET /requests?user_id=usr_x", "", 404, "is not known"},
-		{"GET /problems?user_id=usr_x", "", 404, "is not known"},
+		{"GET /problems?user_id=svc_live_secret-key", "", 404, `user \"…-key\" is not known`},
 		{"GET /problems?user_id=", "", 400, "user_id must be the ID of a user"},
 		{"GET /problems?user=usr_ada", "", 400, "GET /problems takes user_id"},
 		{"GET /requests?operation=GET+/event", "", 400, "is not known"},

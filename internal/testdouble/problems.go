@@ -55,7 +55,7 @@ func (d *Double) Problems(userID string) ([]Problem, error) {
 func unusedFaults(faults []*InjectedFault) (problems []Problem) {
 	for _, f := range faults {
 		if f.Hits() == 0 {
-			text := "fault that never applied: " + f.describe()
+			text := Redact("fault that never applied: " + f.describe())
 			problems = append(problems, Problem{UnusedFault, text, f.UserID})
 		}
 	}

@@ -168,8 +168,9 @@ func TestRequestString(t *testing.T) {
 			"4: POST " + path + ", Idempotency-Key a, b: 401"},
 		{Request{Seq: 5, Method: "GET", Path: "/svc_live_secret-key", Query: "a=svc_live_secret-key"},
 			"5: GET /…-key?a=…-key: 0"},
-		{Request{Seq: 6, Method: "GET", Path: "/%73vc_live%5Fsecret-key%0A", Query: "svc_live_secret-kez"},
-			`6: GET "/…-key\n?…-kez": 0`},
+		{Request{Seq: 6, Method: "GET", Path: "/x", Status: 500, Fault: "status 500",
+			Response: `{"error":{"message":"line 1\r\nline 2"}}`},
+			"6: GET /x: 500: line 1 line 2 (status 500)"},
 	} {
 		if got := tt.request.String(); got != tt.want {
 			t.Errorf("String(): got %s, want %s", got, tt.want)
