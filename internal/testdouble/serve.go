@@ -189,8 +189,8 @@ func (d *Double) record(x *exchange, r *http.Request) {
 
 // wait waits for the fault's delay. It stops waiting if the fault is removed or the client is gone.
 //
-// The context belongs to the request's synctest bubble, if there is one, and so must the goroutine that
-// removes the fault.
+// The context belongs to the request's synctest bubble, if there is one. If a goroutine outside
+// removed the fault meanwhile, the program would crash.
 func (d *Double) wait(x *exchange, w http.ResponseWriter, r *http.Request) {
 	if x.fault == nil || x.fault.Delay == 0 {
 		return
