@@ -96,9 +96,9 @@ func IsLocal(host string) bool { return localHost.MatchString(host) }
 // authorize refuses requests with which another web page than the inspector could change something or read
 // the response: a browser sends the page's Origin with them, unless the page has the same host.
 //
-// A browser also sends GET requests without Origin, such as for images. For these, Sec-Fetch-Site tells
-// whether the page has another host, but only if the double's host is a loopback address. Otherwise, a page
-// can send them. They change nothing, and the page can't read the response.
+// A foreign page can still send GET requests without Origin, such as for images, but they change nothing, and
+// the page can't read the response. They are also refused if the double's host is a loopback address, because
+// browsers then add Sec-Fetch-Site.
 func authorize(r *http.Request) (caller httpapi.Caller, err error) {
 	site := r.Header.Get("Sec-Fetch-Site")
 	foreign := site == "cross-site" || site == "same-site"

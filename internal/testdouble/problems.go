@@ -74,7 +74,7 @@ type Problems struct {
 
 const maxProblems = 1000 // as many as requests in a journal
 
-// add adds a problem. It reports whether problems of this kind count.
+// add adds and logs a problem, unless its kind is allowed. It reports whether the problem counts.
 func (p *Problems) add(problem Problem) bool {
 	allowed := map[string]bool{
 		UnknownRoute: p.AllowUnknownRoutes,
