@@ -21,7 +21,7 @@
 // keys are the same whatever other users do, so the first event of usr_owner is always evt_owner_000001.
 //
 // If your client waits before it tries again, run the test in a [testing/synctest] bubble, where waiting
-// takes no time. There, use [NoListener] and give your client [Server.Client].
+// takes no time. Call [New] there with [NoListener], and give your client [Server.Client].
 //
 // # Faults
 //
@@ -45,11 +45,12 @@
 // When a test ends, it fails because of these problems, unless you allow them with an option of [New]:
 //
 //   - An unknown route: your client requested a route or method that doesn't exist. Without a valid key, that
-//     is only a 401.
+//     is only a 401 below /api/public/v1.
 //   - An unused fault: it never applied, and you didn't clear it, so your client didn't send the request that
 //     the test expects.
 //   - An unsafe retry: your client lost the response to a create and sent the same body again with another
-//     Idempotency-Key or none, so now there are two events.
+//     Idempotency-Key or none, which created a second event. A create at the same time looks the same, so
+//     give it another body or user.
 //
 // The log of a failed test has the newest 20 requests with their waits and Idempotency-Keys. To check them
 // yourself, call [Server.Requests] or [Server.Await].
@@ -133,7 +134,9 @@ func StartTime(start time.Time) Option { return func(o *options) { o.start = sta
 func NewEventStatus(status string) Option { return func(o *options) { o.newEventStatus = status } }
 
 // NoListener makes a server without a port. Reach it with [Server.Client] or [Server.Handler]. Both work
-// inside a [testing/synctest] bubble.
+// inside a [testing/synctest] bubble. Call [New] in the bubble, too. A server from outside misses unsafe
+// retries if only one of the two creates is in the bubble, because their clocks differ. While its faults
+// delay requests in the bubble, clear them only there.
 func NoListener() Option { return func(o *options) { o.noListener = true } }
 
 // AllowUnknownRoutes accepts requests to unknown routes. OPTIONS requests are always accepted. So are
@@ -277,8 +280,8 @@ func (t wholeResponses) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// dial returns a connection inside the process. It is served in the client's synctest bubble, even if the
-// double was created outside.
+// dial returns a connection inside the process. It is served in the client's synctest bubble, also if the
+// server was created outside. See NoListener for what doesn't work then.
 func (s *Server) dial(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe()
 	httpapi.ServeConn(httpapi.NewServer(s.handler), server)
@@ -311,7 +314,8 @@ type Fault struct {
 	// or are added, at any depth. An object changes each element of a list: {"data":{"title":null}}.
 	Patch string
 	// Delay waits before the response is sent, until the client is gone or the fault is cleared. The request
-	// is handled first, unless Status prevents that, so a client that gives up has created its event.
+	// is handled first, unless Status prevents that, so a client that gives up has created its event. Make
+	// Delay much longer than the client's timeout.
 	Delay time.Duration
 	// DropRequest closes the connection. The request isn't handled.
 	DropRequest bool
@@ -380,7 +384,8 @@ type Request struct {
 }
 
 // String returns the request in one line: what was sent, how long after the previous request in the journal,
-// the status, the error message and the fault. A create has its Idempotency-Key, and API keys are shortened.
+// the status, the error message and the fault. A create has its Idempotency-Key. API keys are shortened,
+// unless they are encoded.
 func (r Request) String() string { return r.text }
 
 // Requests returns the newest 1,000 requests, oldest first. Pass an operation and user IDs to select

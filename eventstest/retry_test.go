@@ -152,14 +152,20 @@ func TestUnsafeRetryError(t *testing.T) {
 
 // A retry may arrive before the server notices that its client has given up.
 func TestFastRetry(t *testing.T) {
-	for notice, want := range map[time.Duration]string{
-		10 * time.Millisecond: "[2 1]",
-		30 * time.Millisecond: "[]", // the client was still waiting
+	for _, tt := range []struct {
+		notice time.Duration
+		step   string // immediately after the retry; see retryStep
+		want   string
+	}{
+		{10 * time.Millisecond, "", "[2 1]"},
+		{10 * time.Millisecond, "Clear", "[2 1]"},
+		{10 * time.Millisecond, "ClearRequests", "[2 1]"},
+		{30 * time.Millisecond, "", "[]"}, // the client was still waiting
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			fake := runTest(t, func(fake *fakeT) {
 				srv := eventstest.New(fake, eventstest.NoListener())
-				srv.Fail(create, eventstest.Fault{Delay: time.Hour, Times: 1})
+				f := srv.Fail(create, eventstest.Fault{Delay: time.Hour, Times: 1})
 				ctx, giveUp := context.WithCancel(t.Context())
 				body := strings.NewReader(launch)
 				r := httptest.NewRequestWithContext(ctx, "POST", srv.URL+"/events/create", body)
@@ -167,10 +173,14 @@ func TestFastRetry(t *testing.T) {
 				go srv.Handler().ServeHTTP(httptest.NewRecorder(), r)
 				srv.Await(1, create)
 				send(srv, create)
-				time.AfterFunc(notice, giveUp)
+				time.AfterFunc(tt.notice, giveUp)
+				if tt.step != "" {
+					retryStep(srv, f, tt.step)
+				}
 			})
-			if got := fmt.Sprint(retries(fake.errors)); got != want {
-				t.Errorf("unsafe retries, noticed after %v: got %s, want %s", notice, got, want)
+			if got := fmt.Sprint(retries(fake.errors)); got != tt.want {
+				t.Errorf("unsafe retries, noticed after %v, with %q: got %s, want %s",
+					tt.notice, tt.step, got, tt.want)
 			}
 		})
 	}

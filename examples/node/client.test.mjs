@@ -150,4 +150,5 @@ test('finds mistakes', async (t) => {
   const attempts = await own.requests(null, { operation: create })
   assert.throws(() => checkIdempotencyKeys(attempts), /want the same Idempotency-Key/)
   await assert.rejects(own.fail(null, { operation: 'POST /event', drop_request: true }), /it must be one of/)
+  await assert.rejects(own.fail('', { operation: create, drop_request: true }), /user is missing/)
 })

@@ -10,7 +10,12 @@ const { request } = require('node:http')
 // program in EVENTSD, or eventsd.
 async function startDouble({ own = false } = {}) {
   const { EVENTS_CONTROL_URL, EVENTS_BASE_URL, EVENTSD } = process.env
-  if (EVENTS_CONTROL_URL && !own) return connect(EVENTS_CONTROL_URL, async () => {}, EVENTS_BASE_URL)
+  if (EVENTS_CONTROL_URL && !own) {
+    if (!/^http:\/\//i.test(EVENTS_CONTROL_URL)) {
+      throw new Error(`EVENTS_CONTROL_URL is ${EVENTS_CONTROL_URL}: it must begin with http://`)
+    }
+    return connect(EVENTS_CONTROL_URL, async () => {}, EVENTS_BASE_URL)
+  }
   const command = ['double', '-addr', '127.0.0.1:0', '-until-eof']
   const child = spawn(EVENTSD || 'eventsd', command, { stdio: ['pipe', 'pipe', 'inherit'] })
   const ended = new Promise((resolve) => child.once('exit', resolve))
@@ -62,8 +67,11 @@ function connect(controlURL, stop, baseURL = controlURL.replace('/_control', '/a
     countEvents: async (user) =>
       (await double.records()).filter(({ event }) => event?.host_id === user).length,
 
-    // Adds a fault for a user's requests, or for all if user is null. An undefined user is refused.
-    fail: (user = 'undefined', fault) => control('POST', '/faults', { ...fault, user_id: user }),
+    // Adds a fault for a user's requests, or for all if user is null.
+    async fail(user, fault) {
+      if (!user && user !== null) throw new Error('fail: user is missing: pass its ID, or null for all users')
+      return control('POST', '/faults', { ...fault, user_id: user })
+    },
     faults: async () => (await control('GET', '/faults')).data,
     setFaults: async (faults) => (await control('PUT', '/faults', faults)).data,
     clearFault: (id) => control('DELETE', `/faults/${id}`),
@@ -115,7 +123,7 @@ function query(parameters) {
   return '?' + given.map((name) => `${name}=${encodeURIComponent(parameters[name])}`).join('&')
 }
 
-// Returns requests as lines of text, with the time since the request before. API keys are left out.
+// Returns requests as lines of text, with the time since the request before. Leaves out unencoded API keys.
 const lines = (requests) => requests.map((r, i) => {
   let line = `\n${r.seq}: `
   if (i) line += `+${((Date.parse(r.received) - Date.parse(requests[i - 1].received)) / 1000).toFixed(1)}s `

@@ -19,6 +19,8 @@ class Double:
         base_url = os.environ.get("EVENTS_BASE_URL")
         if own or not self.control_url:
             self.control_url, base_url = self._start(own), None
+        elif not self.control_url.lower().startswith("http://"):
+            raise RuntimeError(f"EVENTS_CONTROL_URL is {self.control_url}: it must begin with http://")
         self.base_url = base_url or self.control_url.replace("/_control", "/api/public/v1")
 
     def _start(self, own):
@@ -94,6 +96,8 @@ class Double:
 
     def fail(self, user, fault):
         """Adds a fault for a user's requests, or for all if user is None."""
+        if user == "":
+            raise RuntimeError("fail: user is missing: pass its ID, or None for all users")
         return self.control("POST", "/faults", {**fault, "user_id": user})
 
     def faults(self):
@@ -158,7 +162,8 @@ def _idempotency_key(request):
 
 
 def _lines(requests):
-    """Returns requests as lines of text, with the time since the request before. API keys are left out."""
+    """Returns requests as lines of text, with the time since the request before. Leaves out unencoded API
+    keys."""
     text, previous = "", None
     for r in requests:
         whole, _, fraction = r["received"].rstrip("Z").partition(".")

@@ -156,6 +156,8 @@ class TestClient(unittest.TestCase):
             check_idempotency_keys(own.requests(operation=CREATE))
         with self.assertRaisesRegex(RuntimeError, "it must be one of"):
             own.fail(None, {"operation": "POST /event", "drop_request": True})
+        with self.assertRaisesRegex(RuntimeError, "user is missing"):
+            own.fail("", {"operation": CREATE, "drop_request": True})
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -227,7 +228,10 @@ func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
 	case *int:
 		n, err := strconv.Atoi(v.Text)
 		*p = n
-		if v.Kind != strict.Number || err != nil {
+		switch {
+		case v.Kind == strict.Number && errors.Is(err, strconv.ErrRange):
+			return "must have at most 18 digits"
+		case v.Kind != strict.Number || err != nil:
 			return "must be a whole number in digits"
 		}
 	case Decoder:

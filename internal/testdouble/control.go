@@ -51,10 +51,7 @@ func (d *Double) Control(reset func() error) *httpapi.Mux {
 		bodyRoute("GET /clock", 200, d.getClock),
 		bodyRoute("PUT /clock", 200, d.putClock),
 		bodyRoute("POST /clock/advance", 200, d.postAdvance),
-		bodyRoute("POST /reset", 204, func(_ httpapi.Request, body []byte) (any, error) {
-			if len(body) > 0 {
-				return nil, httpapi.BadRequest("POST /reset takes no body")
-			}
+		bodyRoute("POST /reset", 204, func(httpapi.Request, []byte) (any, error) {
 			return nil, reset()
 		}),
 	})
@@ -62,7 +59,8 @@ func (d *Double) Control(reset func() error) *httpapi.Mux {
 	return mux
 }
 
-// bodyRoute returns a route whose handler gets the request body and returns the response value.
+// bodyRoute returns a route whose handler gets the request body and returns the response value. With status
+// 204, there is neither.
 func bodyRoute(
 	operation string, status int, handle func(r httpapi.Request, body []byte) (any, error),
 ) httpapi.Route {
@@ -70,6 +68,9 @@ func bodyRoute(
 		body, err := httpapi.ReadBody(w, r, maxControlBody)
 		if err != nil {
 			return err
+		}
+		if status == 204 && len(body) > 0 {
+			return httpapi.BadRequest(operation + " takes no body: leave it out")
 		}
 		value, err := handle(r, body)
 		if err != nil {
@@ -95,9 +96,9 @@ func IsLocal(host string) bool { return localHost.MatchString(host) }
 // authorize refuses requests with which another web page than the inspector could change something or read
 // the response: a browser sends the page's Origin with them, unless the page has the same host.
 //
-// A browser also sends GET requests without Origin, such as for images. For these, Sec-Fetch-Site tells
-// whether the page has another host, but only if the double's host is a loopback address. Otherwise, a page
-// can send them. They change nothing, and the page can't read the response.
+// A foreign page can still send GET requests without Origin, such as for images, but they change nothing, and
+// the page can't read the response. They are also refused if the double's host is a loopback address, because
+// browsers then add Sec-Fetch-Site.
 func authorize(r *http.Request) (caller httpapi.Caller, err error) {
 	site := r.Header.Get("Sec-Fetch-Site")
 	foreign := site == "cross-site" || site == "same-site"
@@ -168,7 +169,7 @@ func (d *Double) postFault(_ httpapi.Request, body []byte) (any, error) {
 	var in faultJSON
 	f, err := d.decodeFault(&in, faultSchema.Unmarshal(body, &in, schema.Create))
 	if err == nil {
-		d.replaceFaults(noFaults, f)
+		d.addFault(f)
 	}
 	return f, err
 }
@@ -249,7 +250,7 @@ func (d *Double) putClock(r httpapi.Request, body []byte) (any, error) {
 	}
 	err = d.moveClock(func(time.Time) time.Time { return in.Now })
 	if err != nil {
-		return nil, err
+		return nil, httpapi.BadRequest("now is out of range: " + err.Error())
 	}
 	return d.getClock(r, nil)
 }
@@ -268,7 +269,7 @@ func (d *Double) postAdvance(r httpapi.Request, body []byte) (any, error) {
 	}
 	err = d.Advance(time.Duration(in.By))
 	if err != nil {
-		return nil, err
+		return nil, httpapi.BadRequest("by is out of range: " + err.Error())
 	}
 	return d.getClock(r, nil)
 }

@@ -244,6 +244,9 @@ func TestControlUnusedFaults(t *testing.T) {
 		{"PUT /faults",
 			`[{"operation":"GET /events","status":500,"user_id":"usr_ada","path":"/events","skip":2}]`, 200,
 			never + " of usr_ada with path /events, skip 2 (requests so far: 0) usr_ada}]"},
+		{"PUT /faults",
+			`[{"operation":"GET /events/{id}","status":500,"path":"/events/svc_live_secret-key"}]`, 200,
+			never + "/{id} with path /events/…-key }]"},
 	} {
 		t.Run(tt.request+tt.body, func(t *testing.T) {
 			s := start(t)
@@ -400,7 +403,8 @@ func TestControlRefuses(t *testing.T) {
 		{"GET /reset", "", 405, "use POST"},
 		{"GET /records?user=usr_ada", "", 400, "query parameter"},
 		{"POST /reset?user=usr_ada", "", 400, "query parameter"},
-		{"POST /reset", `{"user":"usr_ada"}`, 400, "takes no body"},
+		{"POST /reset", `{"user":"usr_ada"}`, 400, "POST /reset takes no body: leave it out"},
+		{"DELETE /faults", `{"id":"flt_1"}`, 400, "DELETE /faults takes no body"},
 		{"POST /keys", `{}`, 400, "name is required"},
 		{"POST /keys", `{"name":"Ada","email":"a@example.com"}`, 400,
 			"email is not known (the fields are name, user_id)"},
@@ -419,16 +423,19 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /faults", `{"operation":"GET /events","status":"500"}`, 400, "status must be a whole number"},
 		{"POST /faults", `{"operation":"GET /events","delay":200}`, 400, "delay must be a string"},
 		{"POST /faults", `{"operation":"GET /events","delay":"200"}`, 400, "delay must be a string"},
+		{"POST /faults", `{"operation":"GET /events","delay":"9999999h"}`, 400,
+			"delay must be a string with a duration of at most 2562047h"},
 		{"POST /faults", `{"operation":"GET /events","header":[]}`, 400, "header must map"},
 		{"POST /faults", `{"operation":"GET /events","header":{"X-A":"b"}}`, 400, "header must map"},
 		{"POST /faults", `{"operation":"GET /events","header":{"X-A":[1]}}`, 400, "header must map"},
 		{"POST /faults", `{"operation":"GET /events","header":{"X-A":[],"X-A":[]}}`, 400, "header must map"},
 		{"POST /faults", `{"operation":"GET /events","patch":"{}"}`, 400, "patch must be a JSON object"},
+		{"POST /faults", `{"operation":"GET /events","patch":{"a":1,"a":2}}`, 400, "with each name once"},
 		{"POST /faults", `{"operation":"GET /events","status":500,"user_id":"usr_x"}`, 400, "is not known"},
 		{"POST /faults", `{"operation":"GET /events","status":500,"path":"/event"}`, 400,
 			`path \"/event\" must have the form /events, without /api/public/v1`},
 		{"GET /requests?user_id=usr_x", "", 404, "is not known"},
-		{"GET /problems?user_id=usr_x", "", 404, "is not known"},
+		{"GET /problems?user_id=svc_live_secret-key", "", 404, `user \"…-key\" is not known`},
 		{"GET /problems?user_id=", "", 400, "user_id must be the ID of a user"},
 		{"GET /problems?user=usr_ada", "", 400, "GET /problems takes user_id"},
 		{"GET /requests?operation=GET+/event", "", 400, "is not known"},
@@ -443,8 +450,8 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /clock/advance", `{}`, 400, "by is required"},
 		{"POST /clock/advance", `{"by":3600}`, 400, "by must be a string with a duration"},
 		{"PUT /clock", `{"now":"2031"}`, 400, "now must be a valid date-time"},
-		{"PUT /clock", `{"now":"2029-01-01T00:00:00Z"}`, 400, "goes forward only"},
-		{"POST /clock/advance", `{"by":"-1h"}`, 400, "goes forward only"},
+		{"PUT /clock", `{"now":"2029-01-01T00:00:00Z"}`, 400, "now is out of range: the clock goes forward"},
+		{"POST /clock/advance", `{"by":"-1h"}`, 400, "by is out of range: the clock goes forward"},
 	} {
 		got := s.control(tt.request, tt.body, tt.status)
 		if !strings.Contains(got, tt.want) {

@@ -71,6 +71,20 @@ var (
 	framingName = regexp.MustCompile("(?i)^(connection|content-length|trailer|transfer-encoding)$")
 )
 
+const patchRule = `must be a JSON object of at most 1,000 values, with each name once, such as {"title":null}`
+
+// hasRepeats reports whether an object in v has two members with the same name.
+func hasRepeats(v strict.Value) bool {
+	names := map[string]bool{}
+	for _, m := range v.Members {
+		if v.Kind == strict.Object && names[m.Name] || hasRepeats(m.Value) {
+			return true
+		}
+		names[m.Name] = true
+	}
+	return false
+}
+
 const outcomeNames = "status, patch, drop_request, drop_response and cut_response"
 
 // problems returns all problems that don't depend on the API.
@@ -97,8 +111,8 @@ func (f *Fault) problems() (problems []string) {
 	bodiless := slices.Contains([]int{204, 205, 304}, f.Status) // RFC 9110, section 6.4.1
 	refuseIf(f.Body != "" && bodiless, "body can't be sent with status %d: leave it out", f.Status)
 	patch, err := strict.Parse([]byte(f.Patch))
-	refuseIf(f.Patch != "" && (err != nil || patch.Kind != strict.Object),
-		`patch must be a JSON object of at most 1,000 values, such as {"title":null}`)
+	refuseIf(f.Patch != "" && (err != nil || patch.Kind != strict.Object || hasRepeats(patch)),
+		"patch "+patchRule)
 	canonical := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(f.Header)) {
 		value := strings.Join(f.Header[name], ", ")
@@ -130,9 +144,21 @@ type InjectedFault struct {
 func (d *Double) AddFault(operation string, f Fault) (*InjectedFault, error) {
 	active, err := d.newFault(operation, f)
 	if err == nil {
-		d.replaceFaults(noFaults, active)
+		d.addFault(active)
 	}
 	return active, err
+}
+
+func (d *Double) addFault(f *InjectedFault) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.addFaultLocked(f)
+}
+
+func (d *Double) addFaultLocked(f *InjectedFault) {
+	d.faultIDs++
+	f.id = fmt.Sprint("flt_", d.faultIDs)
+	d.faults = append(d.faults, f)
 }
 
 // describe returns the fault with the requests that it waits for.
@@ -195,6 +221,7 @@ func (d *Double) newFault(operation string, f Fault) (*InjectedFault, error) {
 func (d *Double) replaceFaults(
 	match func(*InjectedFault) bool, added ...*InjectedFault,
 ) (old []*InjectedFault) {
+	d.awaitNotice()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = slices.DeleteFunc(d.faults, func(f *InjectedFault) bool {
@@ -210,15 +237,12 @@ func (d *Double) replaceFaults(
 	})
 	d.watches = slices.DeleteFunc(d.watches, func(w *watch) bool { return w.fault.removed })
 	for _, f := range added {
-		d.faultIDs++
-		f.id = fmt.Sprint("flt_", d.faultIDs)
-		d.faults = append(d.faults, f)
+		d.addFaultLocked(f)
 	}
 	return old
 }
 
 func allFaults(*InjectedFault) bool { return true }
-func noFaults(*InjectedFault) bool  { return false }
 
 // takeFault returns the fault that applies to a request, or nil. It counts the request. cut_response never
 // selects a HEAD request, whose response has no body.

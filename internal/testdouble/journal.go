@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -41,13 +39,13 @@ type Request struct {
 }
 
 // String returns the request in one line: what was sent, how long after the previous request, the status, the
-// error message and the fault. API keys are shortened.
+// error message and the fault. API keys are shortened, unless they are encoded.
 func (r Request) String() string {
 	text := fmt.Sprint(r.Seq, ": ")
 	if !r.previous.IsZero() {
 		text += fmt.Sprintf("+%.1fs ", max(0, r.Received.Sub(r.previous).Seconds()))
 	}
-	text += r.Method + " " + r.target()
+	text += r.Method + " " + strings.TrimSuffix(r.Path+"?"+r.Query, "?")
 	if r.UserID != "" {
 		text += " of " + r.UserID
 	}
@@ -63,22 +61,12 @@ func (r Request) String() string {
 		json.Unmarshal([]byte(r.Response), &e) // a response in another form has no message
 	}
 	if e.Error.Message != "" {
-		text += ": " + e.Error.Message
+		text += ": " + strings.Join(strings.Fields(e.Error.Message), " ") // a fault's may have line breaks
 	}
 	if r.Fault != "" {
 		text += " (" + r.Fault + ")"
 	}
 	return Redact(text)
-}
-
-// target returns the path and query, without API keys. It decodes them if that shows a key.
-func (r *Request) target() string {
-	target := Redact(strings.TrimSuffix(r.Path+"?"+r.Query, "?"))
-	decoded, err := url.PathUnescape(target)
-	if err == nil && Redact(decoded) != decoded {
-		return strconv.Quote(Redact(decoded))
-	}
-	return target
 }
 
 // addRequest adds a request to the journal. From then on, it must not change. It returns the problem of an
@@ -101,6 +89,7 @@ func (d *Double) addRequest(r *Request, x *exchange) []Problem {
 
 // ClearRequests empties the journal. It also ends the watch for unsafe retries.
 func (d *Double) ClearRequests() {
+	d.awaitNotice()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.changes++

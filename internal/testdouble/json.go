@@ -63,7 +63,7 @@ func (d *duration) DecodeJSON(v strict.Value) string {
 	parsed, err := time.ParseDuration(v.Text)
 	*d = duration(parsed)
 	if v.Kind != strict.String || err != nil {
-		return `must be a string with a duration, such as "200ms", "1.5s" or "2h"`
+		return `must be a string with a duration of at most 2562047h, such as "200ms", "1.5s" or "2h"`
 	}
 	return ""
 }
@@ -108,6 +108,9 @@ func (o object) MarshalJSON() ([]byte, error) {
 
 // DecodeJSON implements [schema.Decoder].
 func (o *object) DecodeJSON(v strict.Value) string {
+	if hasRepeats(v) {
+		return patchRule
+	}
 	*o = object(strict.Encode(toAny(v)))
 	return ""
 }

@@ -55,7 +55,7 @@ func (d *Double) Problems(userID string) ([]Problem, error) {
 func unusedFaults(faults []*InjectedFault) (problems []Problem) {
 	for _, f := range faults {
 		if f.Hits() == 0 {
-			text := "fault that never applied: " + f.describe()
+			text := Redact("fault that never applied: " + f.describe())
 			problems = append(problems, Problem{UnusedFault, text, f.UserID})
 		}
 	}
@@ -74,7 +74,7 @@ type Problems struct {
 
 const maxProblems = 1000 // as many as requests in a journal
 
-// add adds a problem. It reports whether problems of this kind count.
+// add adds and logs a problem, unless its kind is allowed. It reports whether the problem counts.
 func (p *Problems) add(problem Problem) bool {
 	allowed := map[string]bool{
 		UnknownRoute: p.AllowUnknownRoutes,

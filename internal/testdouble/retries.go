@@ -20,23 +20,25 @@ type create struct {
 	digest   [sha256.Size]byte // of the request body
 	key      string            // Idempotency-Key, or ""
 	event    string            // ID
-	unsafe   bool              // reported as an unsafe retry
+	reported bool              // as an unsafe retry
 }
 
-// watch waits for unsafe retries of a create whose response a fault has lost or may lose: creates that arrive
-// after the loss and make another event from the same body. It ends when the event reaches its client after
-// all, or when the test clears the fault or the journal.
+// watch looks for unsafe retries of a create whose response is lost, or may get lost during a delay. An
+// unsafe retry arrives after the loss and creates another event from the same body. The watch ends when the
+// event reaches its client after all, or when the test clears the fault or the journal.
 type watch struct {
 	*create
 	fault *InjectedFault
 
-	// lost is when the response was lost. It is zero while a delay holds the response. Meanwhile, suspects
-	// are the newest creates that would be retries if the client has just given up.
-	lost     time.Time
+	lost time.Time // when the response was lost; zero as long as a delay holds it
+
+	// suspects are creates from the same body that arrived during the delay. They are unsafe retries if the
+	// client gave up before them, although the server hasn't noticed that yet. See old.
 	suspects []*create
 }
 
-// noticeTime is how long the server may need to notice that a client gave up. Its retry may arrive earlier.
+// noticeTime is how long the server may need to notice that a client gave up. The client's retry may arrive
+// before that.
 const noticeTime = 20 * time.Millisecond
 
 const maxWatches = 1000
@@ -72,7 +74,8 @@ func (d *Double) watchCreate(r *Request, x *exchange) (problems []Problem) {
 	return problems
 }
 
-// old reports whether the server would have noticed by now that a client gave up before this create.
+// old reports whether a create arrived so long ago that it can't be a retry of a client that still seems to
+// wait: the server would have noticed by now that this client gave up.
 func (c *create) old() bool { return time.Since(c.received) > noticeTime }
 
 // repeatedBy reports whether another create has the same body, but not the same Idempotency-Key.
@@ -82,10 +85,10 @@ func (w *watch) repeatedBy(c *create) bool {
 
 // judge returns the problem of a create that arrived after the loss, unless another watch has reported it.
 func (w *watch) judge(c *create) []Problem {
-	if c.unsafe || c.received.Before(w.lost) {
+	if c.reported || c.received.Before(w.lost) {
 		return nil
 	}
-	c.unsafe = true
+	c.reported = true
 	text := fmt.Sprintf("unsafe retry: request %d of %s (%s) created %s, but request %d (%s) had created "+
 		"%s from the same body, and its response was lost (%v): send the same Idempotency-Key with every "+
 		"attempt",
@@ -93,8 +96,8 @@ func (w *watch) judge(c *create) []Problem {
 	return []Problem{{UnsafeRetry, Redact(text), c.userID}}
 }
 
-// settle ends the watches of an event that now reaches its client. If the response is lost after a delay, it
-// judges the suspects.
+// settle decides whether an event now reaches its client, after the delay. If so, it ends the watches of the
+// event. Otherwise, the response is lost, and it judges the suspects.
 func (d *Double) settle(x *exchange, r *http.Request) {
 	if x.event == "" {
 		return
@@ -104,12 +107,15 @@ func (d *Double) settle(x *exchange, r *http.Request) {
 	var problems []Problem
 	d.mu.Lock()
 	d.watches = slices.DeleteFunc(d.watches, func(w *watch) bool {
-		if w.event != x.event || delivered {
-			return w.event == x.event
+		if w.event != x.event {
+			return false
+		}
+		if delivered {
+			return true
 		}
 		if w.lost.IsZero() {
 			w.lost = time.Now()
-			if gone {
+			if gone { // the client may have given up this long before the server noticed
 				w.lost = w.lost.Add(-noticeTime)
 			}
 			for _, c := range w.suspects {

@@ -99,12 +99,12 @@ func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.H
 		return
 	}
 	f := &x.fault.Fault
-	if f.DropResponse && f.Status != 0 {
+	if f.DropResponse && f.Status != 0 { // handled, but the client gets the fault's status
 		handle(&response{header: http.Header{}})
 	}
 	switch {
-	case f.DropRequest:
-		clear(x.header) // which the API has set before
+	case f.DropRequest: // neither handled nor answered
+		clear(x.header) // the API sets some headers before it calls intercept
 		return
 	case f.Status != 0:
 		x.writeFault(f)
@@ -189,8 +189,8 @@ func (d *Double) record(x *exchange, r *http.Request) {
 
 // wait waits for the fault's delay. It stops waiting if the fault is removed or the client is gone.
 //
-// The context belongs to the request's synctest bubble, if there is one, and so must the goroutine that
-// removes the fault.
+// The context belongs to the request's synctest bubble, if there is one. If a goroutine outside removed
+// the fault meanwhile, the program would crash.
 func (d *Double) wait(x *exchange, w http.ResponseWriter, r *http.Request) {
 	if x.fault == nil || x.fault.Delay == 0 {
 		return

@@ -60,8 +60,8 @@ type Key struct {
 	BaseURL string `json:"base_url"` // set by the control API
 }
 
-// NewAPI returns the API of an *events.Store, and Redact shortens the API keys in a text. Package events sets
-// both, because this package can't import it.
+// NewAPI returns the API of an *events.Store, and Redact shortens the unencoded API keys in a text. Package
+// events sets both, because this package can't import it.
 var (
 	NewAPI func(store any) API
 	Redact func(text string) string
@@ -152,7 +152,7 @@ func (d *Double) checkUser(id string) error {
 		return nil
 	}
 	return httpapi.NotFound(fmt.Sprintf(
-		"user %.80q is not known: use the ID of a user in the store, or leave it out for all", id))
+		"user %.80q is not known: use the ID of a user in the store, or leave it out for all", Redact(id)))
 }
 
 // checkOperation returns an error if the API has no such operation.
@@ -167,7 +167,6 @@ func (d *Double) checkOperation(operation string) error {
 
 // Close removes all faults, which ends their delays. Faults that never applied become problems.
 func (d *Double) Close() {
-	d.awaitNotice()
 	for _, p := range unusedFaults(d.replaceFaults(allFaults)) {
 		d.problems.add(p)
 	}

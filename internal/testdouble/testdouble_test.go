@@ -87,6 +87,7 @@ func TestFaultProblems(t *testing.T) {
 		{"body", Fault{CutResponse: true, Body: "x"}, []string{"body needs status"}},
 		{"list as patch", Fault{Patch: "[]"}, []string{"patch must be a JSON object"}},
 		{"broken patch", Fault{Patch: "{"}, []string{"patch must be a JSON object"}},
+		{"name twice", Fault{Patch: `{"a":[{"b":1,"b":2}]}`}, []string{"patch must be a JSON object"}},
 		{"framing", Fault{Header: http.Header{"content-length": {"1"}}},
 			[]string{`header "content-length" frames the message`}},
 		{"malformed name", Fault{Header: http.Header{"A B": {"1"}}}, []string{`header "A B: 1"`}},
@@ -133,7 +134,7 @@ func TestRemovedBeforeDelay(t *testing.T) {
 		d := &Double{}
 		delays := map[*exchange]context.CancelFunc{}
 		f := &InjectedFault{Fault: Fault{Delay: time.Hour}, double: d, delays: delays}
-		d.replaceFaults(noFaults, f)
+		d.addFault(f)
 		f.Clear()
 		start := time.Now()
 		d.wait(&exchange{fault: f}, httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
@@ -167,8 +168,9 @@ func TestRequestString(t *testing.T) {
 			"4: POST " + path + ", Idempotency-Key a, b: 401"},
 		{Request{Seq: 5, Method: "GET", Path: "/svc_live_secret-key", Query: "a=svc_live_secret-key"},
 			"5: GET /…-key?a=…-key: 0"},
-		{Request{Seq: 6, Method: "GET", Path: "/%73vc_live%5Fsecret-key%0A", Query: "svc_live_secret-kez"},
-			`6: GET "/…-key\n?…-kez": 0`},
+		{Request{Seq: 6, Method: "GET", Path: "/x", Status: 500, Fault: "status 500",
+			Response: `{"error":{"message":"line 1\r\nline 2"}}`},
+			"6: GET /x: 500: line 1 line 2 (status 500)"},
 	} {
 		if got := tt.request.String(); got != tt.want {
 			t.Errorf("String(): got %s, want %s", got, tt.want)
