@@ -449,14 +449,6 @@ func TestQueriesRefused(t *testing.T) {
 	}
 }
 
-func TestBodySize(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t, apitest.Memory, nil)
-	pad := func(size int) string { return newEvent + strings.Repeat(" ", size-len(newEvent)) }
-	s.Create(pad(1<<20)).WantStatus(t, 201)
-	s.Create(pad(1<<20+1)).WantError(t, 413, "the body must have at most 1 MiB")
-}
-
 func wantCreated(t *testing.T, r apitest.Response) {
 	t.Helper()
 	r.WantStatus(t, 201)

@@ -129,36 +129,6 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
-func TestWithBody(t *testing.T) {
-	t.Parallel()
-	mux := NewMux("", []Route{{
-		Operation: "POST /x",
-		Handle: WithBody(4, func(w http.ResponseWriter, r Request, body []byte) error {
-			WriteJSON(w, 200, string(body))
-			return nil
-		}),
-	}})
-	for _, tt := range []struct {
-		name, contentType, body string
-		status                  int
-	}{
-		{"JSON", "application/json", "1", 200},
-		{"another type", "text/plain", "12345", 415},
-		{"too large", "application/json", "12345", 413},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			r := httptest.NewRequest("POST", "/x", strings.NewReader(tt.body))
-			r.Header.Set("Content-Type", tt.contentType)
-			w := httptest.NewRecorder()
-			mux.ServeHTTP(w, r)
-			if w.Code != tt.status {
-				t.Errorf("status: got %d, want %d", w.Code, tt.status)
-			}
-		})
-	}
-}
-
 func TestCheckJSON(t *testing.T) {
 	t.Parallel()
 	const form = "application/x-www-form-urlencoded"
