@@ -79,7 +79,7 @@ func TestKill(t *testing.T) {
 			lines := bufio.NewScanner(out)
 			if !lines.Scan() {
 				cmd.Wait()
-				t.Fatalf("the process did not start: %s", &stderr)
+				t.Fatalf("stdout of the process: got nothing and %s, want a number", &stderr)
 			}
 			durable := lines.Text()
 			maximum := []int{2, 5, 25}[rand.IntN(3)] * 1000
@@ -98,14 +98,15 @@ func TestKill(t *testing.T) {
 			found := withRecords(commits)
 			want, _ := strconv.Atoi(durable)
 			if len(found) < want {
-				t.Fatalf("%d commits, %d were durable", len(found), want)
+				t.Fatalf("commits: got %d, want %d, which were durable", len(found), want)
 			}
 			if len(found) > want+1 {
-				t.Fatalf("%d commits, at most one more than the %d durable ones was begun", len(found), want)
+				t.Fatalf("commits: got %d, want at most one more than the %d durable ones", len(found), want)
 			}
 			for i, commit := range found {
 				if commit != numbered(i, size) {
-					t.Fatalf("commit %d of %d is wrong", i, len(found))
+					t.Fatalf("commit %d of %d: got %.40s, want %.40s",
+						i, len(found), commit, numbered(i, size))
 				}
 			}
 		}
@@ -120,7 +121,7 @@ func TestFileSizeLimit(t *testing.T) {
 		cmd.Env = append(os.Environ(), "COMMITLOG_TEST_LIMIT=1")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Errorf("%v\n%s", err, out)
+			t.Errorf("the same test with a limit: got %v, want nil:\n%s", err, out)
 		}
 		return
 	}
@@ -132,7 +133,7 @@ func TestFileSizeLimit(t *testing.T) {
 	for i, room := range []int{0, 1, 2, line / 2, line - 1} { // bytes after the closing bracket
 		l, commits := open(t, path)
 		if got := len(withRecords(commits)); got != i {
-			t.Fatalf("%d commits, want %d", got, i)
+			t.Fatalf("commits: got %d, want %d", got, i)
 		}
 		size := l.Size()
 		low := limit
@@ -147,7 +148,8 @@ func TestFileSizeLimit(t *testing.T) {
 		text := readFile(t, path)
 		checkSize(t, fmt.Sprintf("file after a write with room for %d bytes", room), int64(len(text)), size)
 		if !strings.HasSuffix(text, "}\n]\n") {
-			t.Fatalf("room for %d bytes: the closing bracket is missing", room)
+			t.Fatalf("end of the file after a write with room for %d bytes: got %q, want a bracket",
+				room, text[len(text)-9:])
 		}
 		check(t, l.Append(commit))
 		check(t, l.Close())
@@ -249,14 +251,14 @@ func TestOwner(t *testing.T) {
 		info, err := os.Stat(name)
 		check(t, err)
 		if got := info.Mode().Perm(); got != 0o640 {
-			t.Errorf("%s has mode %v, want 0640", name, got)
+			t.Errorf("mode of %s: got %v, want 0640", name, got)
 		}
 		if got := info.Sys().(*syscall.Stat_t).Uid; got != uint32(uid) {
-			t.Errorf("%s has owner %d, want %d", name, got, uid)
+			t.Errorf("owner of %s: got %d, want %d", name, got, uid)
 		}
 	}
 	if len(saved) != 1 {
-		t.Errorf("saved torn writes: %q", saved)
+		t.Errorf("saved torn writes: got %q, want one", saved)
 	}
 }
 
