@@ -7,10 +7,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -267,4 +269,80 @@ func TestPipe(t *testing.T) {
 	check(t, syscall.Mkfifo(path, 0o600))
 	_, err := Check(path, options, ignore)
 	checkIs(t, "Check of a pipe", err, ErrFormat)
+}
+
+// While another process replaces the file, it always has the lock of the current one. So OpenLocked never
+// returns an old one, although nobody has its lock any more.
+func TestOpenLockedWhileReplaced(t *testing.T) {
+	path := create(t, nil)
+	current, err := osFS{}.OpenLocked(path)
+	check(t, err)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for err == nil {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			var tmp file
+			tmp, err = osFS{}.Create(path+tmpSuffix, nil)
+			if err == nil {
+				current, err = osFS{}.Replace(tmp, current, path)
+			}
+		}
+	}()
+	for range 20_000 {
+		f, err := osFS{}.OpenLocked(path)
+		if err == nil {
+			f.Close()
+		}
+		if !errors.Is(err, ErrLocked) {
+			t.Errorf("OpenLocked of a file that is replaced: got %v, want %v", err, ErrLocked)
+			break
+		}
+	}
+	close(stop)
+	<-stopped
+	check(t, err)
+	check(t, current.Close())
+}
+
+// foreignFile is the FileInfo of a file that belongs to root and that everyone can read.
+type foreignFile struct{ fs.FileInfo }
+
+func (foreignFile) Mode() fs.FileMode { return 0o644 }
+func (foreignFile) Sys() any          { return &syscall.Stat_t{} }
+
+// A file that can't be given to the owner of the data file is for nobody else to read.
+func TestForeignOwner(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root can change owners")
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "events.json.lock"))
+	check(t, err)
+	defer f.Close()
+	check(t, f.Chmod(0o600))
+	copyOwner(f, foreignFile{})
+	info, err := f.Stat()
+	check(t, err)
+	if got := info.Mode(); got != 0o600 {
+		t.Errorf("mode of a file of another owner: got %v, want 0600", got)
+	}
+}
+
+// A new name is durable: after the file was linked, its directory is synced.
+func TestDirectoryIsSynced(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "trace")
+	cmd := exec.Command("strace", "-f", "-y", "-e", "trace=fsync", "-o", trace,
+		os.Args[0], "-test.run=^TestNewFile$")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Skipf("strace: %v\n%s", err, out) // not installed, or not allowed
+	}
+	calls := readFile(t, trace)
+	if !regexp.MustCompile(`fsync\(\d+<.*/TestNewFile\d*/001>`).MatchString(calls) {
+		t.Errorf("synced files: got\n%s\nwant the directory of a new file", calls)
+	}
 }
