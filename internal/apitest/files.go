@@ -13,8 +13,10 @@ func OpenFiles(prefixes ...string) (names []string) {
 	links, _ := filepath.Glob("/proc/self/fd/*")
 	for _, link := range links {
 		name, _ := os.Readlink(link) // fails if it was just closed
-		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-			names = append(names, name)
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(name, prefix) {
+				names = append(names, name)
+			}
 		}
 	}
 	slices.Sort(names)

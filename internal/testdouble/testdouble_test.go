@@ -87,6 +87,7 @@ func TestFaultProblems(t *testing.T) {
 		{"body", Fault{CutResponse: true, Body: "x"}, []string{"body needs status"}},
 		{"list as patch", Fault{Patch: "[]"}, []string{"patch must be a JSON object"}},
 		{"broken patch", Fault{Patch: "{"}, []string{"patch must be a JSON object"}},
+		{"trailer", Fault{Header: http.Header{"Trailer": {"X-A"}}}, []string{`header "Trailer" frames`}},
 		{"framing", Fault{Header: http.Header{"content-length": {"1"}}},
 			[]string{`header "content-length" frames the message`}},
 		{"malformed name", Fault{Header: http.Header{"A B": {"1"}}}, []string{`header "A B: 1"`}},
