@@ -125,6 +125,10 @@ func TestReadBody(t *testing.T) {
 			if got := message(w); got != tt.want {
 				t.Errorf("ReadBody: got %s, want %s", got, tt.want)
 			}
+			closes := w.Header().Get("Connection") == "close" // the rest of the body may follow
+			if want := tt.status == 408; closes != want {
+				t.Errorf("closes the connection: got %v, want %v", closes, want)
+			}
 		})
 	}
 }
