@@ -449,14 +449,6 @@ func TestQueriesRefused(t *testing.T) {
 	}
 }
 
-func TestBodySize(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t, apitest.Memory, nil)
-	pad := func(size int) string { return newEvent + strings.Repeat(" ", size-len(newEvent)) }
-	s.Create(pad(1<<20)).WantStatus(t, 201)
-	s.Create(pad(1<<20+1)).WantError(t, 413, "the body must have at most 1 MiB")
-}
-
 func wantCreated(t *testing.T, r apitest.Response) {
 	t.Helper()
 	r.WantStatus(t, 201)
@@ -674,6 +666,28 @@ func TestFailedWrite(t *testing.T) {
 	err = s.Store.Err()
 	if err == nil {
 		t.Error("Err: got nil, want why nothing can be written")
+	}
+}
+
+// A client can tell the operator which line of the log has the cause of its 500. A clock beyond the year 9999
+// is one.
+func TestCauseIsLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	now := time.Date(2027, 1, 1, 1, 0, 0, 0, time.FixedZone("", 3600))
+	s := apitest.New(t, apitest.Memory, &events.Config{
+		Now:    func() time.Time { return now },
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	created := s.Create(newEvent)
+	if want := `"created_at":"2027-01-01T00:00:00Z"`; !strings.Contains(created.Body, want) {
+		t.Errorf("%s, want %s, in UTC", created, want)
+	}
+	now = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
+	failed := s.Create(newEvent)
+	failed.WantError(t, 500, "give the operator the X-Request-Id")
+	if want := "id=" + failed.Header.Get("X-Request-Id"); !strings.Contains(log.String(), want) {
+		t.Errorf("log: got %s, want %s", &log, want)
 	}
 }
 

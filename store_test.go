@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -772,6 +773,69 @@ func TestOpenErrors(t *testing.T) {
 			if got, _ := os.ReadFile(path); string(got) != tt.text {
 				t.Errorf("file after Open: got %s, want it unchanged", got)
 			}
+			if got := apitest.OpenFiles(filepath.Dir(path)); got != nil {
+				t.Errorf("open files after Open: got %q, want none", got)
+			}
+		})
+	}
+}
+
+// A store that couldn't be opened leaves nothing open, so it can be as soon as the obstacle is gone.
+func TestOpenAgain(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has other locks")
+	}
+	open := func(path string) *events.Store {
+		store, err := events.Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store
+	}
+	for name, obstruct := range map[string]func(path string) (remove func() error){
+		"open": func(path string) func() error { return open(path).Close },
+		"open by another name": func(path string) func() error {
+			open(path).Close() // an upgrade replaces the file
+			err := os.Link(path, path+".link")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return open(path + ".link").Close
+		},
+		"not to be upgraded": func(path string) func() error {
+			err := os.MkdirAll(path+".tmp/x", 0o700) // where the rewrite needs a file
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() error { return os.RemoveAll(path + ".tmp") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "events.json")
+			text, err := os.ReadFile("testdata/events-1.json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = os.WriteFile(path, text, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			remove := obstruct(path)
+			before := apitest.OpenFiles(filepath.Dir(path))
+			synctest.Test(t, func(t *testing.T) { // Open waits
+				_, err = events.Open(path, nil)
+			})
+			if err == nil {
+				t.Error("Open: got nil, want an error")
+			}
+			if got := apitest.OpenFiles(filepath.Dir(path)); !slices.Equal(got, before) {
+				t.Errorf("open files after Open: got %q, want %q", got, before)
+			}
+			err = remove()
+			if err != nil {
+				t.Fatal(err)
+			}
+			open(path).Close()
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -253,7 +254,6 @@ func TestRunCommand(t *testing.T) {
 			stdout: "input\nold new\n", stderr: "oops\n"},
 		{name: "status", script: "exit 3", status: 3},
 		{name: "signal", script: "kill -KILL $$", status: 128 + 9},
-		{name: "background process", script: "sleep 60 & echo done", stdout: "done\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -278,6 +278,32 @@ func TestRunCommand(t *testing.T) {
 				t.Errorf("stderr: got %q, want %q", got, tt.stderr)
 			}
 		})
+	}
+}
+
+// RunCommand doesn't wait for a process that the command left running.
+func TestRunCommandWithOrphan(t *testing.T) {
+	t.Parallel()
+	var stdout bytes.Buffer
+	p := &Program{Environ: []string{"PATH=/bin:/usr/bin"}, Stdout: &stdout}
+	start := time.Now()
+	_, err := p.RunCommand(t.Context(), shell(t, "sleep 60 & echo $!"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("time of a command that left a process running: got %v, want less", took)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(stdout.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan, err := os.FindProcess(pid)
+	if err == nil {
+		err = orphan.Kill()
+	}
+	if err != nil {
+		t.Errorf("the process that the command left: got %v, want it running", err)
 	}
 }
 

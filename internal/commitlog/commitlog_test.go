@@ -41,7 +41,7 @@ func check(t *testing.T, err error) {
 func checkIs(t *testing.T, call string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
-		t.Errorf("%s = %v, want %v", call, err, want)
+		t.Errorf("%s: got %v, want %v", call, err, want)
 	}
 }
 
@@ -49,7 +49,7 @@ func checkIs(t *testing.T, call string, err, want error) {
 func checkSays(t *testing.T, call string, err error, want string) {
 	t.Helper()
 	if !strings.Contains(fmt.Sprint(err), want) {
-		t.Errorf("%s = %v, want %q", call, err, want)
+		t.Errorf("%s: got %v, want %q in it", call, err, want)
 	}
 }
 
@@ -57,7 +57,7 @@ func checkSays(t *testing.T, call string, err error, want string) {
 func checkSize(t *testing.T, call string, got, want int64) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s = %d, want %d", call, got, want)
+		t.Errorf("%s: got %d, want %d", call, got, want)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestFormat(t *testing.T) {
 $`)
 	match := form.FindStringSubmatch(text)
 	if match == nil {
-		t.Fatalf("the file has another form:\n%s", text)
+		t.Fatalf("file: got\n%s\nwant the form\n%s", text, form)
 	}
 	var lines []struct{ C string }
 	check(t, json.Unmarshal([]byte(text), &lines))
@@ -123,7 +123,7 @@ $`)
 		summed := line[strings.Index(line, `"n":`) : strings.LastIndex(line, "}")+1]
 		want := fmt.Sprintf("%08x", crc32.Checksum([]byte(salt+summed), crc32.MakeTable(crc32.Castagnoli)))
 		if lines[i].C != want {
-			t.Errorf("line %d: checksum %s, want %s", i+2, lines[i].C, want)
+			t.Errorf("checksum of line %d: got %s, want %s", i+2, lines[i].C, want)
 		}
 	}
 }
@@ -149,10 +149,10 @@ func TestGolden(t *testing.T) {
 	records = slices.Compact(records)
 	want := []string{"delete", "event", "guest", "idempotency", "key", "user"}
 	if !slices.Equal(records, want) {
-		t.Errorf("records = %q, want %q", records, want)
+		t.Errorf("records: got %q, want %q", records, want)
 	}
 	if got := readFile(t, path); got != golden {
-		t.Errorf("Open and Close changed the file to\n%s", got)
+		t.Errorf("file after Open and Close: got\n%s\nwant\n%s", got, golden)
 	}
 }
 
@@ -160,10 +160,10 @@ func TestNewFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.json")
 	l, commits := open(t, path)
 	if len(commits) != 0 {
-		t.Errorf("commits of a new file = %q", commits)
+		t.Errorf("commits of a new file: got %q, want none", commits)
 	}
 	if l.Path() != path {
-		t.Errorf("Path = %s, want %s", l.Path(), path)
+		t.Errorf("Path: got %s, want %s", l.Path(), path)
 	}
 	checkSize(t, "Size", l.Size(), int64(len(readFile(t, path))))
 	check(t, l.Append([]byte("{}")))
@@ -175,7 +175,7 @@ func TestNewFile(t *testing.T) {
 	info, err := os.Stat(path)
 	check(t, err)
 	if info.Mode().Perm() != 0o600 {
-		t.Errorf("mode = %v, want 0600", info.Mode())
+		t.Errorf("mode: got %v, want 0600", info.Mode())
 	}
 }
 
@@ -198,13 +198,14 @@ func TestEmptyCommit(t *testing.T) {
 			check(t, l.Close())
 			got := readFile(t, path)
 			if !strings.HasPrefix(got, killed[:len(killed)-2]) {
-				t.Errorf("%s: commits are missing:\n%s", name, got)
+				t.Errorf("%s: file: got\n%s\nwant all commits", name, got)
 			}
 			if n := strings.Count(got, `"w":[]`); n != 2 {
-				t.Errorf("%s: %d empty commits, want 2, of the snapshot and at the end:\n%s", name, n, got)
+				t.Errorf("%s: empty commits: got %d, want 2, of the snapshot and at the end:\n%s",
+					name, n, got)
 			}
 			if len(got) != len(clean) {
-				t.Errorf("%s: %d bytes, want %d:\n%s", name, len(got), len(clean), got)
+				t.Errorf("%s: bytes: got %d, want %d:\n%s", name, len(got), len(clean), got)
 			}
 		}
 	}
@@ -219,16 +220,16 @@ func TestRewrite(t *testing.T) {
 	check(t, l.Close())
 	after := readFile(t, path)
 	if salt := regexp.MustCompile(`"salt":"\w+"`).FindString(before); strings.Contains(after, salt) {
-		t.Error("the salt is the same after a rewrite")
+		t.Errorf("salt after a rewrite: got the same, %s, want another", salt)
 	}
 	for _, want := range []string{`"n":9,"format"`, `"snap":13}`} {
 		if !strings.Contains(after, want) {
-			t.Errorf("the numbers don't continue after 8: no %s in\n%s", want, after)
+			t.Errorf("file after a rewrite: got\n%s\nwant %s in it", after, want)
 		}
 	}
 	l, commits := open(t, path)
 	if want := []string{"a", "b", "c", "", "d", ""}; !slices.Equal(commits, want) {
-		t.Errorf("commits = %q, want %q", commits, want)
+		t.Errorf("commits: got %q, want %q", commits, want)
 	}
 	tooLarge := l.Rewrite(seq(strings.Repeat("x", MaxCommit+1)))
 	checkSays(t, "Rewrite", tooLarge, "too large for one commit")
@@ -236,7 +237,7 @@ func TestRewrite(t *testing.T) {
 	_, two := seq("x", "y")
 	checkSays(t, "Rewrite of 2 commits as 3", l.Rewrite(3, two), "2 commits, want 3")
 	if readFile(t, path) != after {
-		t.Error("a refused Rewrite changed the file")
+		t.Error("file after a refused Rewrite: got another text, want the same")
 	}
 	check(t, l.Append([]byte("e")))
 }
@@ -251,7 +252,7 @@ func TestAppendLimits(t *testing.T) {
 		check(t, l.Err())
 	}
 	if readFile(t, path) != before {
-		t.Error("a refused Append changed the file")
+		t.Error("file after a refused Append: got another text, want the same")
 	}
 	largest := strings.Repeat("x", MaxCommit)
 	check(t, l.Append([]byte(largest)))
@@ -259,12 +260,13 @@ func TestAppendLimits(t *testing.T) {
 	text := readFile(t, path)
 	_, commits := open(t, path)
 	if want := []string{"", largest, ""}; !slices.Equal(commits, want) {
-		t.Errorf("%d commits, want the largest between two empty ones", len(commits))
+		t.Errorf("commits: got %d, want the largest between two empty ones", len(commits))
 	}
 	torn := writeFile(t, text[:strings.LastIndex(text, "x")])
 	_, commits = open(t, torn)
 	if want := []string{""}; !slices.Equal(commits, want) {
-		t.Errorf("%d commits after the largest was torn at its last byte, want the empty one", len(commits))
+		t.Errorf("commits after the largest was torn at its last byte: got %d, want the empty one",
+			len(commits))
 	}
 }
 
@@ -273,7 +275,7 @@ func TestOlderFormat(t *testing.T) {
 	newer := Options{Formats: []string{"events/1", "events/2"}}
 	l, err := Open(path, newer, func(c Commit) error {
 		if c.Format != "events/1" {
-			t.Errorf("format of a commit = %s", c.Format)
+			t.Errorf("format of a commit: got %s, want events/1", c.Format)
 		}
 		return nil
 	})
@@ -320,7 +322,7 @@ func TestReplaced(t *testing.T) {
 		}
 		after, _ := os.ReadFile(path)
 		if string(after) != string(before) {
-			t.Errorf("%s: the file was changed to %s", how, after)
+			t.Errorf("%s: file: got %s, want %s", how, after, before)
 		}
 	}
 }
@@ -380,8 +382,10 @@ func TestStartupLog(t *testing.T) {
 		if strings.Count(log.String(), "\n") != 1 {
 			t.Errorf("log: got %s, want one line", &log)
 		}
-		if !strings.Contains(log.String(), want+path) {
-			t.Errorf("log: got %s, want %s", &log, want)
+		for _, want := range []string{want, path} { // the path may be quoted
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("log: got %s, want %s in it", &log, want)
+			}
 		}
 		check(t, l.Close())
 	}
@@ -425,7 +429,7 @@ func TestPaths(t *testing.T) {
 	check(t, os.WriteFile(path+tmpSuffix, []byte("unfinished"), 0o600))
 	l, _ := open(t, path)
 	if _, err := os.Stat(path + tmpSuffix); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the unfinished rewrite is still there: %v", err)
+		t.Errorf("Stat of the unfinished rewrite: got %v, want %v", err, fs.ErrNotExist)
 	}
 	check(t, l.Close())
 	if runtime.GOOS == "windows" {
@@ -436,11 +440,11 @@ func TestPaths(t *testing.T) {
 	l, _ = open(t, link)
 	check(t, l.Rewrite(seq("2")))
 	if target, _ := os.Readlink(link); target != path {
-		t.Errorf("the link leads to %q, want %q", target, path)
+		t.Errorf("target of the link: got %q, want %q", target, path)
 	}
 	check(t, l.Close())
 	if _, commits := open(t, path); !slices.Equal(commits, []string{"2", ""}) {
-		t.Errorf("commits = %q", commits)
+		t.Errorf("commits: got %q, want those of the file", commits)
 	}
 	other := filepath.Join(t.TempDir(), "other")
 	check(t, os.WriteFile(other, nil, 0o600))
@@ -469,9 +473,9 @@ func TestLineLengths(t *testing.T) {
 	before := readFile(t, path)
 	_, commits := open(t, path)
 	if got := withRecords(commits); !slices.Equal(got, append(want[1:], want[1:]...)) {
-		t.Errorf("%d commits are not those that were written", len(got))
+		t.Errorf("commits: got %d others, want those that were written", len(got))
 	}
 	if readFile(t, path) != before {
-		t.Error("Open changed a clean file")
+		t.Error("file after Open: got another text, want the same")
 	}
 }

@@ -57,15 +57,15 @@ func TestOneCrash(t *testing.T) {
 	// The next process finds the commit that was acknowledged, and saves the rest.
 	_, commits := openMem(t, crashed)
 	if want := []string{"", `{"event":1}`}; !slices.Equal(commits, want) {
-		t.Errorf("commits after the crash = %q, want %q", commits, want)
+		t.Errorf("commits after the crash: got %q, want %q", commits, want)
 	}
 	rest := string(image[len(before)-len(closing):])
 	if torn := crashed.torn(); !slices.Equal(torn, []string{rest}) {
-		t.Errorf("saved torn writes = %q, want %q", torn, rest)
+		t.Errorf("saved torn writes: got %q, want %q", torn, rest)
 	}
 	_, commits = openMem(t, crashed.clone())
 	if want := []string{"", `{"event":1}`, ""}; !slices.Equal(commits, want) {
-		t.Errorf("commits after recovery = %q, want %q", commits, want)
+		t.Errorf("commits after recovery: got %q, want %q", commits, want)
 	}
 }
 
@@ -384,13 +384,14 @@ func TestCrash(t *testing.T) {
 		for i, c := range crashers {
 			states, torn = states+c.states, torn+c.torn
 			if len(c.failed) > 0 {
-				t.Errorf("round %d, crasher %d, after %d states: %s", round, i, c.states, c.failed[0])
+				t.Errorf("round %d, crasher %d, after %d states: got %s, want no failure",
+					round, i, c.states, c.failed[0])
 			}
 		}
 	}
 	t.Logf("%d crash states, %d with a torn write, in %v", states, torn, time.Since(start).Round(time.Second))
 	if torn < states/100 {
-		t.Errorf("only %d of %d states had a torn write", torn, states)
+		t.Errorf("states with a torn write: got %d of %d, want more", torn, states)
 	}
 }
 
@@ -525,7 +526,7 @@ func TestEverySync(t *testing.T) {
 	whole.watch()
 	whole.run()
 	if len(whole.crasher.failed) > 0 {
-		t.Fatalf("with all syncs: %s", whole.crasher.failed[0])
+		t.Fatalf("with all syncs: got %s, want no failure", whole.crasher.failed[0])
 	}
 	// These syncs don't matter in this session. In others they do: the code is the same.
 	harmless := []string{
@@ -556,7 +557,7 @@ func TestEverySync(t *testing.T) {
 			}
 			s.run()
 			if len(s.crasher.failed) == 0 {
-				t.Errorf("%d crash states, and none was found wrong", s.crasher.states)
+				t.Errorf("crash states that are wrong: got 0 of %d, want one", s.crasher.states)
 			}
 		})
 	}
@@ -568,7 +569,7 @@ func TestEverySync(t *testing.T) {
 		s.watch()
 		s.run()
 		if len(s.crasher.failed) == 0 {
-			t.Errorf("%d crash states, and none was found wrong", s.crasher.states)
+			t.Errorf("crash states that are wrong: got 0 of %d, want one", s.crasher.states)
 		}
 	})
 }

@@ -40,7 +40,7 @@ func TestFaults(t *testing.T) {
 					k++
 				}
 				if k == 0 {
-					t.Error("was never called")
+					t.Error("calls: got 0, want one")
 				}
 			}
 		})
@@ -67,13 +67,14 @@ func failCall(t *testing.T, call string, k int, f fault) (failed bool) {
 	d.fault = nil
 	s.start("at the end")
 	if len(s.crasher.failed) > 0 {
-		t.Fatalf("a crash after %s call %d failed with %v: %s", call, k, f.err, s.crasher.failed[0])
+		t.Fatalf("a crash after %s call %d failed with %v: got %s, want no failure",
+			call, k, f.err, s.crasher.failed[0])
 	}
 	unreported := []string{"remove", "close"} // an unfinished rewrite may stay; files were synced before
 	logged := strings.Contains(d.log.String(), "no end mark")
 	silent := failed && !reported && !logged
 	if silent && !slices.Contains(unreported, call) {
-		t.Errorf("%s call %d failed with %v, and nothing reported it", call, k, f.err)
+		t.Errorf("%s call %d failed with %v: got no report, want one", call, k, f.err)
 	}
 	return failed
 }
@@ -105,15 +106,18 @@ func TestFailedSync(t *testing.T) {
 	checkIs(t, "Append", err, ErrBroken)
 	checkIs(t, "Append", err, errIO)
 	if l.Err() != err {
-		t.Errorf("Err = %v, want %v", l.Err(), err)
+		t.Errorf("Err: got %v, want %v", l.Err(), err)
 	}
-	d.fault = func(call, _ string) fault { t.Errorf("%s of a broken log", call); return fault{} }
+	d.fault = func(call, _ string) fault {
+		t.Errorf("calls of a broken log: got %s, want none", call)
+		return fault{}
+	}
 	checkIs(t, "Append to a broken log", l.Append([]byte("4")), ErrBroken)
 	checkIs(t, "Rewrite of a broken log", l.Rewrite(seq("5")), ErrBroken)
 	d.fault = nil
 	checkIs(t, "Close of a broken log", l.Close(), ErrBroken)
 	if got := reopened(t, d); got != "1 2 3" {
-		t.Errorf("commits = %s", got)
+		t.Errorf("commits: got %s, want 1 2 3", got)
 	}
 }
 
@@ -126,12 +130,12 @@ func TestFullDisk(t *testing.T) {
 		checkIs(t, "Append", l.Append([]byte("3")), errFull)
 		check(t, l.Err())
 		if got := d.text(memPath); got != before {
-			t.Fatalf("%d bytes: the file is %s", short, brief(got))
+			t.Fatalf("file after %d bytes: got %s, want it as before", short, brief(got))
 		}
 		check(t, l.Append([]byte("4")))
 		check(t, l.Close())
 		if got := reopened(t, d); got != "1 2 4" {
-			t.Fatalf("%d bytes: commits = %s", short, got)
+			t.Fatalf("commits after %d bytes: got %s, want 1 2 4", short, got)
 		}
 	}
 }
@@ -155,7 +159,7 @@ func TestFailedUndo(t *testing.T) {
 		d.fault = nil
 		l.Close()
 		if got := reopened(t, d); got != "1 2" {
-			t.Errorf("%s: commits = %s", call, got)
+			t.Errorf("%s: commits: got %s, want 1 2", call, got)
 		}
 	}
 }
@@ -173,7 +177,7 @@ func TestNoRoomForEmptyCommit(t *testing.T) {
 	check(t, l.Err())
 	check(t, l.Append([]byte("4")))
 	if got := reopened(t, killed); got != "1 2 3 4" {
-		t.Errorf("commits = %s", got)
+		t.Errorf("commits: got %s, want 1 2 3 4", got)
 	}
 }
 
@@ -195,10 +199,10 @@ func TestFailedRecovery(t *testing.T) {
 			_, _, err := openContent(d)
 			checkIs(t, "Open", err, errIO)
 			if d.locked[memPath] {
-				t.Error("the file is still locked")
+				t.Error("lock: got it, want none")
 			}
 			if got := reopened(t, d); got != "1 2" {
-				t.Errorf("commits = %s", got)
+				t.Errorf("commits: got %s, want 1 2", got)
 			}
 		})
 	}
@@ -228,13 +232,13 @@ func TestFailedRewrite(t *testing.T) {
 				checkSays(t, "Rewrite", err, want)
 			}
 			if got := errors.Is(err, ErrBroken); got != test.broken {
-				t.Errorf("Rewrite = %v, is ErrBroken = %t, want %t", err, got, test.broken)
+				t.Errorf("Rewrite: got %v, which is ErrBroken: %t, want %t", err, got, test.broken)
 			}
 			if got := l.Err() != nil; got != test.broken {
-				t.Errorf("Err = %v, want an error = %t", l.Err(), test.broken)
+				t.Errorf("Err: got %v, want an error: %t", l.Err(), test.broken)
 			}
 			if d.names[memPath+tmpSuffix] != nil {
-				t.Error("FILE.tmp is still there")
+				t.Error("FILE.tmp: got one, want none")
 			}
 			want := "new"
 			if !test.broken {
@@ -242,7 +246,7 @@ func TestFailedRewrite(t *testing.T) {
 				want = "1 2 3"
 			}
 			if got := reopened(t, d); got != want {
-				t.Errorf("commits = %s, want %s", got, want)
+				t.Errorf("commits: got %s, want %s", got, want)
 			}
 		})
 	}

@@ -39,13 +39,13 @@ func FuzzOpen(f *testing.F) {
 		check(t, l.Close())
 		l, second := openMem(t, d)
 		if !slices.Equal(withRecords(second), append(first, "one more")) {
-			t.Fatalf("commits = %q, after an append %q", first, second)
+			t.Fatalf("commits after an append: got %q, want one more than %q", second, first)
 		}
 		check(t, l.Rewrite(seq(second...)))
 		check(t, l.Close())
 		_, third := openMem(t, d)
 		if !slices.Equal(third, append(second, "")) {
-			t.Fatalf("commits = %q, after a rewrite %q", second, third)
+			t.Fatalf("commits after a rewrite: got %q, want %q", third, second)
 		}
 	})
 }

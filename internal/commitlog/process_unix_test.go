@@ -7,10 +7,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -79,7 +81,7 @@ func TestKill(t *testing.T) {
 			lines := bufio.NewScanner(out)
 			if !lines.Scan() {
 				cmd.Wait()
-				t.Fatalf("the process did not start: %s", &stderr)
+				t.Fatalf("stdout of the process: got nothing and %s, want a number", &stderr)
 			}
 			durable := lines.Text()
 			maximum := []int{2, 5, 25}[rand.IntN(3)] * 1000
@@ -98,14 +100,15 @@ func TestKill(t *testing.T) {
 			found := withRecords(commits)
 			want, _ := strconv.Atoi(durable)
 			if len(found) < want {
-				t.Fatalf("%d commits, %d were durable", len(found), want)
+				t.Fatalf("commits: got %d, want %d, which were durable", len(found), want)
 			}
 			if len(found) > want+1 {
-				t.Fatalf("%d commits, at most one more than the %d durable ones was begun", len(found), want)
+				t.Fatalf("commits: got %d, want at most one more than the %d durable ones", len(found), want)
 			}
 			for i, commit := range found {
 				if commit != numbered(i, size) {
-					t.Fatalf("commit %d of %d is wrong", i, len(found))
+					t.Fatalf("commit %d of %d: got %.40s, want %.40s",
+						i, len(found), commit, numbered(i, size))
 				}
 			}
 		}
@@ -120,7 +123,7 @@ func TestFileSizeLimit(t *testing.T) {
 		cmd.Env = append(os.Environ(), "COMMITLOG_TEST_LIMIT=1")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Errorf("%v\n%s", err, out)
+			t.Errorf("the same test with a limit: got %v, want nil:\n%s", err, out)
 		}
 		return
 	}
@@ -132,7 +135,7 @@ func TestFileSizeLimit(t *testing.T) {
 	for i, room := range []int{0, 1, 2, line / 2, line - 1} { // bytes after the closing bracket
 		l, commits := open(t, path)
 		if got := len(withRecords(commits)); got != i {
-			t.Fatalf("%d commits, want %d", got, i)
+			t.Fatalf("commits: got %d, want %d", got, i)
 		}
 		size := l.Size()
 		low := limit
@@ -147,7 +150,8 @@ func TestFileSizeLimit(t *testing.T) {
 		text := readFile(t, path)
 		checkSize(t, fmt.Sprintf("file after a write with room for %d bytes", room), int64(len(text)), size)
 		if !strings.HasSuffix(text, "}\n]\n") {
-			t.Fatalf("room for %d bytes: the closing bracket is missing", room)
+			t.Fatalf("end of the file after a write with room for %d bytes: got %q, want a bracket",
+				room, text[len(text)-9:])
 		}
 		check(t, l.Append(commit))
 		check(t, l.Close())
@@ -249,14 +253,14 @@ func TestOwner(t *testing.T) {
 		info, err := os.Stat(name)
 		check(t, err)
 		if got := info.Mode().Perm(); got != 0o640 {
-			t.Errorf("%s has mode %v, want 0640", name, got)
+			t.Errorf("mode of %s: got %v, want 0640", name, got)
 		}
 		if got := info.Sys().(*syscall.Stat_t).Uid; got != uint32(uid) {
-			t.Errorf("%s has owner %d, want %d", name, got, uid)
+			t.Errorf("owner of %s: got %d, want %d", name, got, uid)
 		}
 	}
 	if len(saved) != 1 {
-		t.Errorf("saved torn writes: %q", saved)
+		t.Errorf("saved torn writes: got %q, want one", saved)
 	}
 }
 
@@ -265,4 +269,80 @@ func TestPipe(t *testing.T) {
 	check(t, syscall.Mkfifo(path, 0o600))
 	_, err := Check(path, options, ignore)
 	checkIs(t, "Check of a pipe", err, ErrFormat)
+}
+
+// While another process replaces the file, it always has the lock of the current one. So OpenLocked never
+// returns an old one, although nobody has its lock any more.
+func TestOpenLockedWhileReplaced(t *testing.T) {
+	path := create(t, nil)
+	current, err := osFS{}.OpenLocked(path)
+	check(t, err)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for err == nil {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			var tmp file
+			tmp, err = osFS{}.Create(path+tmpSuffix, nil)
+			if err == nil {
+				current, err = osFS{}.Replace(tmp, current, path)
+			}
+		}
+	}()
+	for range 20_000 {
+		f, err := osFS{}.OpenLocked(path)
+		if err == nil {
+			f.Close()
+		}
+		if !errors.Is(err, ErrLocked) {
+			t.Errorf("OpenLocked of a file that is replaced: got %v, want %v", err, ErrLocked)
+			break
+		}
+	}
+	close(stop)
+	<-stopped
+	check(t, err)
+	check(t, current.Close())
+}
+
+// foreignFile is the FileInfo of a file that belongs to root and that everyone can read.
+type foreignFile struct{ fs.FileInfo }
+
+func (foreignFile) Mode() fs.FileMode { return 0o644 }
+func (foreignFile) Sys() any          { return &syscall.Stat_t{} }
+
+// A file that can't be given to the owner of the data file is for nobody else to read.
+func TestForeignOwner(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root can change owners")
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "events.json.lock"))
+	check(t, err)
+	defer f.Close()
+	check(t, f.Chmod(0o600))
+	copyOwner(f, foreignFile{})
+	info, err := f.Stat()
+	check(t, err)
+	if got := info.Mode(); got != 0o600 {
+		t.Errorf("mode of a file of another owner: got %v, want 0600", got)
+	}
+}
+
+// A new name is durable: after the file was linked, its directory is synced.
+func TestDirectoryIsSynced(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "trace")
+	cmd := exec.Command("strace", "-f", "-y", "-e", "trace=fsync", "-o", trace,
+		os.Args[0], "-test.run=^TestNewFile$")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Skipf("strace: %v\n%s", err, out) // not installed, or not allowed
+	}
+	calls := readFile(t, trace)
+	if !regexp.MustCompile(`fsync\(\d+<.*/TestNewFile\d*/001>`).MatchString(calls) {
+		t.Errorf("synced files: got\n%s\nwant the directory of a new file", calls)
+	}
 }

@@ -50,35 +50,35 @@ func TestTornWrite(t *testing.T) {
 			report, err := Check(path, options, ignore)
 			check(t, err)
 			if clean := test.text == whole; (report.Torn == "") != clean {
-				t.Errorf("Check reports %q, want clean = %t", report.Torn, clean)
+				t.Errorf("Check: got %q, want clean: %t", report.Torn, clean)
 			}
 			if report.Commits != test.commits {
-				t.Errorf("Check reports %d commits, want %d", report.Commits, test.commits)
+				t.Errorf("Check: commits: got %d, want %d", report.Commits, test.commits)
 			}
 			checkSize(t, "Check: Size", report.Size, int64(len(test.text)))
 			if got := readFile(t, path); got != test.text {
-				t.Errorf("Check changed the file to\n%s", got)
+				t.Errorf("file after Check: got\n%s\nwant\n%s", got, test.text)
 			}
 			l, commits := open(t, path)
 			if want := []string{"1", "", "2", "3"}[:test.commits]; !slices.Equal(commits, want) {
-				t.Errorf("commits = %q, want %q", commits, want)
+				t.Errorf("commits: got %q, want %q", commits, want)
 			}
 			text := readFile(t, path)
 			if !json.Valid([]byte(text)) {
-				t.Errorf("the file is not JSON:\n%s", text)
+				t.Errorf("file: got\n%s\nwant JSON", text)
 			}
 			checkSize(t, "Size", l.Size(), int64(len(text)))
 			saved, _ := filepath.Glob(path + tornSuffix + "*")
 			if (len(saved) == 1) != test.torn {
-				t.Fatalf("saved torn writes: %q", saved)
+				t.Fatalf("saved torn writes: got %q, want one: %t", saved, test.torn)
 			}
 			if test.torn {
 				rest := readFile(t, saved[0])
 				if !strings.HasSuffix(test.text, rest) {
-					t.Errorf("saved %q", rest)
+					t.Errorf("saved torn write: got %q, want the end of the file", rest)
 				}
 				if want := fmt.Sprint(len(rest), " bytes"); !strings.Contains(report.Torn, want) {
-					t.Errorf("Check reports %q, want %s", report.Torn, want)
+					t.Errorf("Check: got %q, want %s in it", report.Torn, want)
 				}
 			}
 			check(t, l.Append([]byte("4")))
@@ -86,7 +86,7 @@ func TestTornWrite(t *testing.T) {
 			_, commits = open(t, path)
 			want := slices.Concat([]string{"1", "", "2", "3"}[:test.commits], []string{"", "4", ""})
 			if !slices.Equal(commits, want) {
-				t.Errorf("commits after one more = %q, want %q", commits, want)
+				t.Errorf("commits after one more: got %q, want %q", commits, want)
 			}
 		})
 	}
@@ -170,10 +170,10 @@ func TestRefused(t *testing.T) {
 				}
 			}
 			if readFile(t, path) != test.text {
-				t.Error("the file was changed")
+				t.Error("file: got another text, want the same")
 			}
 			if files, _ := filepath.Glob(path + ".*"); !slices.Equal(files, []string{path + ".lock"}) {
-				t.Errorf("files next to it: %q, want the lock", files)
+				t.Errorf("files next to it: got %q, want the lock", files)
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func TestReplayRefuses(t *testing.T) {
 			path, offset))
 	}
 	if readFile(t, path) != text {
-		t.Error("the file was changed")
+		t.Error("file: got another text, want the same")
 	}
 }
 
@@ -221,7 +221,7 @@ func TestFlippedBits(t *testing.T) {
 			case name == "killed" && slices.Equal(got, want[:3]):
 				shorter++
 			case !slices.Equal(got, want):
-				t.Fatalf("%s, bit %d of byte %d: commits = %q", name, bit%8, bit/8, got)
+				t.Fatalf("%s, bit %d of byte %d: commits: got %q, want %q", name, bit%8, bit/8, got, want)
 			}
 		}
 		t.Logf("%s: %d bits, %d refused, %d without the last commit", name, 8*len(text), refused, shorter)
@@ -241,13 +241,13 @@ func openImage(t *testing.T, image []byte) []string {
 	}
 	refused := errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat)
 	if !refused {
-		t.Fatalf("Open = %v, want ErrDamaged or ErrFormat", err)
+		t.Fatalf("Open: got %v, want %v or %v", err, ErrDamaged, ErrFormat)
 	}
 	if d.text(memPath) != string(image) {
-		t.Fatalf("the file was refused and changed: %v", err)
+		t.Fatalf("file that was refused: got another text, want the same: %v", err)
 	}
 	if len(d.names) != 1 {
-		t.Fatalf("the file was refused, and %d files are on the disk: %v", len(d.names), err)
+		t.Fatalf("files after one was refused: got %d, want 1: %v", len(d.names), err)
 	}
 	return nil
 }
@@ -260,10 +260,10 @@ func TestCheckReport(t *testing.T) {
 	check(t, err)
 	want := Report{Format: "events/1", Size: int64(len(text)), Commits: 5}
 	if report != want {
-		t.Errorf("Check = %+v, want %+v", report, want)
+		t.Errorf("Check: got %+v, want %+v", report, want)
 	}
 	if files, _ := filepath.Glob(path + "*"); len(files) != 1 {
-		t.Errorf("files after Check: %q", files)
+		t.Errorf("files after Check: got %q, want one", files)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestCheckClosesFile(t *testing.T) {
 	_, err := Check(memPath, memOptions(d), ignore)
 	check(t, err)
 	if !closed {
-		t.Error("Check left the file open")
+		t.Error("file after Check: got it open, want it closed")
 	}
 }
 
@@ -313,13 +313,13 @@ func TestCheckWhileWriting(t *testing.T) {
 				report, err := Check(memPath, memOptions(d), ignore)
 				want := test.commits == 0
 				if got := errors.Is(err, ErrDamaged); got != want {
-					t.Fatalf("Check = %v, is ErrDamaged = %t, want %t", err, got, want)
+					t.Fatalf("Check: got %v, which is ErrDamaged: %t, want %t", err, got, want)
 				}
 				if report.Commits != test.commits {
-					t.Errorf("Check reports %d commits, want %d", report.Commits, test.commits)
+					t.Errorf("Check: commits: got %d, want %d", report.Commits, test.commits)
 				}
 				if got := report.Torn != ""; got != test.torn {
-					t.Errorf("Check reports %q, want torn = %t", report.Torn, test.torn)
+					t.Errorf("Check: got %q, want torn: %t", report.Torn, test.torn)
 				}
 			})
 		})

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -24,6 +25,28 @@ func TestLogRequests(t *testing.T) {
 	if !want.MatchString(log.String()) {
 		t.Errorf("log: got %s, want %s", &log, want)
 	}
+}
+
+// A response that a handler aborts is logged, too.
+func TestLogRequestsAborted(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	abort := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(201)
+		panic(http.ErrAbortHandler)
+	})
+	h := LogRequests(abort, slog.New(slog.NewTextHandler(&log, nil)), func(*http.Request) (Caller, error) {
+		return Caller{}, nil
+	})
+	defer func() {
+		if got := recover(); got != http.ErrAbortHandler {
+			t.Errorf("panic: got %v, want %v", got, http.ErrAbortHandler)
+		}
+		if want := " status=201 "; !strings.Contains(log.String(), want) {
+			t.Errorf("log: got %q, want %s", &log, want)
+		}
+	}()
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil))
 }
 
 // TestLogRequestsFlush tests that a ResponseController reaches the wrapped writer.

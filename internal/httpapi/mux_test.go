@@ -236,15 +236,6 @@ func TestIntercept(t *testing.T) {
 	}
 }
 
-func TestOperations(t *testing.T) {
-	t.Parallel()
-	m := NewMux("/v1", []Route{{Operation: "GET /b"}, {Operation: "GET /a"}})
-	got := strings.Join(m.Operations(), ", ")
-	if want := "GET /b, GET /a"; got != want {
-		t.Errorf("Operations(): got %s, want %s", got, want)
-	}
-}
-
 // TestMuxErrors tests the responses to the errors and panics of a handler, and what is logged.
 func TestMuxErrors(t *testing.T) {
 	t.Parallel()

@@ -327,7 +327,7 @@ func (db *DB) compact() {
 
 // rewriteStale rewrites the file to remove stale records, unless that has just failed.
 func (db *DB) rewriteStale(reason string) {
-	if db.log.Err() != nil || db.log.Size() < db.retrySize {
+	if db.log.Size() < db.retrySize {
 		return
 	}
 	err := db.rewrite(&db.view, reason)

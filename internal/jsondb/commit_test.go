@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,7 +51,7 @@ func TestBatchSharesCommits(t *testing.T) {
 			id := fmt.Sprint("usr_", n)
 			err := db.Batch(put(row{id: id}))
 			if err != nil {
-				t.Errorf("Batch: %v", err)
+				t.Errorf("Batch: got %v, want nil", err)
 			}
 			if find(db, id) == nil {
 				t.Errorf("%s when Batch has returned: got no row, want one", id)
@@ -66,11 +68,11 @@ func TestBatchSharesCommits(t *testing.T) {
 	wg.Wait()
 	lines := strings.Count(readFile(t, path), "\n") - before
 	if lines != 1 {
-		t.Errorf("20 calls wrote %d lines, want 1", lines)
+		t.Errorf("lines of 20 calls: got %d, want 1", lines)
 	}
 	rows := db.Stats().Rows["user"]
 	if rows != 20 {
-		t.Errorf("%d rows, want 20", rows)
+		t.Errorf("rows: got %d, want 20", rows)
 	}
 }
 
@@ -90,14 +92,14 @@ func TestBatchSplitsCommits(t *testing.T) {
 	db.lockAndCommit(calls)
 	for _, c := range calls {
 		if c.err != nil {
-			t.Errorf("a call returns %v", c.err)
+			t.Errorf("a call of a large commit: got %v, want nil", c.err)
 		}
 	}
 	if !strings.HasPrefix(readFile(t, path), strings.TrimSuffix(before, "]\n")) {
-		t.Error("the file was rewritten")
+		t.Error("beginning of the file: got another one, want the same")
 	}
 	if rows := db.Stats().Rows["user"]; rows != 20 {
-		t.Errorf("%d rows, want 20", rows)
+		t.Errorf("rows: got %d, want 20", rows)
 	}
 }
 
@@ -125,22 +127,32 @@ func TestFailedCommit(t *testing.T) {
 	db.lockAndCommit(unchanged)
 	for i, want := range []error{nil, errTest} {
 		if unchanged[i].err != want {
-			t.Errorf("call %d of a commit without changes returns %v, want %v", i, unchanged[i].err, want)
+			t.Errorf("call %d of a commit without changes: got %v, want %v", i, unchanged[i].err, want)
 		}
 	}
 	calls := newCalls(look, create("usr_1"), create("usr_2"), create("usr_2"), look)
 	db.lockAndCommit(calls)
 	for i, c := range calls {
 		if !errors.Is(c.err, ErrNotWritten) {
-			t.Errorf("call %d returns %v, want ErrNotWritten", i, c.err)
+			t.Errorf("call %d: got %v, want %v", i, c.err, ErrNotWritten)
 		}
 	}
 	if find(db, "usr_2") != nil {
-		t.Error("a row that was not written is visible")
+		t.Error("Find of a row that was not written: got it, want nil")
 	}
 	if db.Err() == nil {
-		t.Error("Err() = nil after the file was removed")
+		t.Error("Err after the file was removed: got nil, want an error")
 	}
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			err := db.Batch(create("usr_2")) // for the race detector
+			if !errors.Is(err, ErrNotWritten) {
+				t.Errorf("Batch of a shared commit: got %v, want %v", err, ErrNotWritten)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // TestFailureIsLoggedOnce lets commits fail by a row with a line feed, which a line of the file can't hold.
@@ -157,24 +169,24 @@ func TestFailureIsLoggedOnce(t *testing.T) {
 	for range 3 {
 		err := db.Batch(fail)
 		if !errors.Is(err, ErrNotWritten) {
-			t.Fatalf("Batch = %v, want ErrNotWritten", err)
+			t.Fatalf("Batch: got %v, want %v", err, ErrNotWritten)
 		}
 		if db.Stats().LastErr == nil {
-			t.Error("Stats().LastErr = nil after a commit that failed")
+			t.Error("LastErr after a commit that failed: got nil, want an error")
 		}
 	}
 	mustBatch(t, db, put(row{id: "usr_2"}))
 	mustBatch(t, db, put(row{id: "usr_3"}))
 	if err := db.Stats().LastErr; err != nil {
-		t.Errorf("Stats().LastErr = %v after a commit that was written", err)
+		t.Errorf("LastErr after a commit that was written: got %v, want nil", err)
 	}
 	if err := db.Err(); err != nil {
-		t.Errorf("Err() = %v, want nil", err)
+		t.Errorf("Err: got %v, want nil", err)
 	}
 	for _, message := range []string{"data file cannot be written", "data file can be written again"} {
 		n := strings.Count(logged.String(), message)
 		if n != 1 {
-			t.Errorf("logged %q %d times, want once:\n%s", message, n, &logged)
+			t.Errorf("lines of the log with %q: got %d, want 1:\n%s", message, n, &logged)
 		}
 	}
 }
@@ -193,11 +205,11 @@ func TestPanicIsReturned(t *testing.T) {
 	)
 	db.lockAndCommit(calls)
 	if err := calls[1].err; !strings.Contains(fmt.Sprint(err), "a defect") {
-		t.Errorf("the call that panics returns %v, want the panic", err)
+		t.Errorf("a call that panics: got %v, want the panic", err)
 	}
 	for id, want := range map[string]bool{"usr_1": true, "usr_2": false, "usr_3": true} {
 		if got := find(db, id) != nil; got != want {
-			t.Errorf("%s exists = %t, want %t", id, got, want)
+			t.Errorf("%s exists: got %t, want %t", id, got, want)
 		}
 	}
 }
@@ -209,22 +221,22 @@ func TestClose(t *testing.T) {
 		mustBatch(t, db, put(row{id: "usr_1"}))
 		err := db.Close()
 		if err != nil {
-			t.Fatalf("Close: %v", err)
+			t.Fatalf("Close: got %v, want nil", err)
 		}
 		err = db.Batch(put(row{id: "usr_2"}))
 		if !errors.Is(err, ErrClosed) {
-			t.Errorf("Batch = %v, want ErrClosed", err)
+			t.Errorf("Batch: got %v, want %v", err, ErrClosed)
 		}
 		err = db.Update(put(row{id: "usr_2"}))
 		if !errors.Is(err, ErrClosed) {
-			t.Errorf("Update = %v, want ErrClosed", err)
+			t.Errorf("Update: got %v, want %v", err, ErrClosed)
 		}
 		if find(db, "usr_1") == nil {
-			t.Error("a closed database can't be read")
+			t.Error("Find after Close: got nil, want the row")
 		}
 		err = db.Close()
 		if err != nil {
-			t.Errorf("second Close: %v", err)
+			t.Errorf("second Close: got %v, want nil", err)
 		}
 	}
 }
@@ -236,16 +248,29 @@ func TestCloseDuringCommit(t *testing.T) {
 	closed := make(chan error, 1)
 	mustBatch(t, db, func(tx *Tx) error {
 		go func() { closed <- db.Close() }()
-		select {
-		case <-closed:
-			t.Error("Close during a commit: got a result, want none yet")
-		case <-time.After(20 * time.Millisecond):
+		for !isLocking("(*DB).Close") {
+			select {
+			case err := <-closed:
+				t.Errorf("Close during a commit: got %v, want no result yet", err)
+				closed <- nil
+				return nil
+			default:
+			}
 		}
 		return put(row{id: "usr_1"})(tx)
 	})
 	if err := <-closed; err != nil {
-		t.Errorf("Close: %v", err)
+		t.Errorf("Close: got %v, want nil", err)
 	}
+}
+
+// isLocking reports whether a goroutine with a function waits for a mutex.
+func isLocking(function string) bool {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	return slices.ContainsFunc(strings.Split(string(stacks), "\n\n"), func(stack string) bool {
+		return strings.Contains(stack, "[sync.Mutex.Lock") && strings.Contains(stack, function)
+	})
 }
 
 // TestLargeCommit commits more records than fit into a line. If the rewrite fails, nothing is changed.
@@ -278,7 +303,7 @@ func TestLargeCommit(t *testing.T) {
 	}
 	err = db.Update(put(events...))
 	if err != nil {
-		t.Fatalf("Update: %v", err)
+		t.Fatalf("Update: got %v, want nil", err)
 	}
 	mustBatch(t, db, put(row{id: "usr_2"}))
 	want := dump(db)
@@ -291,7 +316,7 @@ func TestLargeCommit(t *testing.T) {
 	db.Close()
 	db = openDB(t, path, testOptions())
 	if dump(db) != want {
-		t.Error("the file opened again has other rows")
+		t.Error("rows after opening the file again: got others, want the same")
 	}
 }
 
@@ -320,10 +345,10 @@ func TestCreatesWithoutRewrite(t *testing.T) {
 	t.Parallel()
 	db := newRewriteTest(t, 200)
 	for n := range 1000 {
-		db.now = db.now.Add(time.Second)
+		db.now = db.now.Add(time.Nanosecond)
 		mustBatch(t, db.DB, put(
 			row{id: fmt.Sprint("usr_", n), name: fmt.Sprint("larger than the ticket, ", n)},
-			row{id: fmt.Sprint("tkt_", n), created: db.now.Unix()},
+			row{id: fmt.Sprint("tkt_", n), created: db.now.UnixNano()},
 		))
 	}
 	if got := db.rewrites(); got != 0 {
@@ -338,7 +363,7 @@ func TestFileSize(t *testing.T) {
 	db := newRewriteTest(t, minStale)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for n := range 1000 {
-		db.now = db.now.Add(time.Second)
+		db.now = db.now.Add(time.Nanosecond)
 		id := fmt.Sprint("usr_", rnd.IntN(50))
 		mustBatch(t, db.DB, func(tx *Tx) error {
 			if rnd.IntN(3) == 0 {
@@ -346,7 +371,7 @@ func TestFileSize(t *testing.T) {
 			} else {
 				tx.Put([]byte(row{id: id, version: n}.json()))
 			}
-			tx.Put([]byte(row{id: fmt.Sprint("tkt_", n), created: db.now.Unix()}.json()))
+			tx.Put([]byte(row{id: fmt.Sprint("tkt_", n), created: db.now.UnixNano()}.json()))
 			return nil
 		})
 		snapshot := int64(200) // of an empty file
@@ -379,7 +404,7 @@ func TestFailedRewrite(t *testing.T) {
 	}
 	version := 0
 	grow := func(size int64) {
-		for db.Stats().Bytes < size {
+		for db.Stats().Bytes < size && version < 1000 {
 			version++
 			mustBatch(t, db.DB, put(row{id: "usr_1", version: version}))
 		}
@@ -409,18 +434,17 @@ func TestFailedRewrite(t *testing.T) {
 	}
 }
 
-// A ticket a second arrives for ten minutes. The database holds those that have not expired, and so does a
-// rewritten file.
+// While tickets arrive, the database holds those that have not expired, and so does a rewritten file.
 func TestExpiredRowsAreDropped(t *testing.T) {
 	t.Parallel()
 	db := newRewriteTest(t, 1<<20)
 	most := 0
 	for n := range 600 {
-		db.now = db.now.Add(time.Second)
-		mustBatch(t, db.DB, put(row{id: fmt.Sprint("tkt_", n), created: db.now.Unix()}))
+		db.now = db.now.Add(time.Nanosecond)
+		mustBatch(t, db.DB, put(row{id: fmt.Sprint("tkt_", n), created: db.now.UnixNano()}))
 		most = max(most, db.Stats().Rows["ticket"])
 	}
-	if want := int(ticketLifetime / time.Second); most != want {
+	if want := int(ticketLifetime); most != want {
 		t.Errorf("tickets in memory: got up to %d, want %d", most, want)
 	}
 	// Any change removes a few.
@@ -435,8 +459,13 @@ func TestExpiredRowsAreDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Count(readFile(t, db.path), `{"ticket":`) + db.Stats().Rows["ticket"]; got != 0 {
-		t.Errorf("tickets in a rewritten file and in memory: got %d, want 0", got)
+	for place, text := range map[string]string{"file": readFile(t, db.path), "memory": dump(db.DB)} {
+		if got := strings.Count(text, `{"ticket":`); got != 0 {
+			t.Errorf("tickets in %s after a rewrite: got %d, want 0", place, got)
+		}
+	}
+	if got := db.Stats().Rows["ticket"]; got != 0 {
+		t.Errorf("Stats: tickets after a rewrite: got %d, want 0", got)
 	}
 }
 
@@ -491,11 +520,11 @@ func TestPutPanics(t *testing.T) {
 			return nil
 		})
 		if err == nil {
-			t.Errorf("%s: Put(%s) doesn't panic", test.name, test.json)
+			t.Errorf("%s: Put(%s): got no panic, want one", test.name, test.json)
 		}
 	}
 	if got := dump(db); got != want {
-		t.Errorf("after panics, the rows are\n%s\nwant\n%s", got, want)
+		t.Errorf("rows after panics: got\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -522,7 +551,7 @@ func TestTxChanges(t *testing.T) {
 		for _, step := range steps {
 			step.do()
 			if got := tx.NumChanges(); got != step.want {
-				t.Errorf("%s: NumChanges() = %d, want %d", step.name, got, step.want)
+				t.Errorf("%s: NumChanges: got %d, want %d", step.name, got, step.want)
 			}
 		}
 		return nil

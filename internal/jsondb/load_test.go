@@ -86,7 +86,7 @@ func TestOpenWithoutRewrite(t *testing.T) {
 			}
 		})
 		if got != want {
-			t.Errorf("%s: the rows are\n%s\nwant\n%s", name, got, want)
+			t.Errorf("rows of the file %s: got\n%s\nwant\n%s", name, got, want)
 		}
 		db.Close()
 		db = openDB(t, path, testOptions())
@@ -97,7 +97,7 @@ func TestOpenWithoutRewrite(t *testing.T) {
 // whatever their creation times are.
 func TestOpenExpired(t *testing.T) {
 	t.Parallel()
-	const now = 1000 // seconds
+	const now = 1000 // nanoseconds
 	ticket := func(created int64, version int) string {
 		return `{"ticket":` + row{id: "tkt_1", created: created, version: version}.json() + `}`
 	}
@@ -120,11 +120,12 @@ func TestOpenExpired(t *testing.T) {
 			writeRecords(t, path, tt.commits...)
 			before := readFile(t, path)
 			o := testOptions()
-			o.Now = func() time.Time { return time.Unix(now, 0) }
+			o.Now = func() time.Time { return time.Unix(0, now) }
 			db := openDB(t, path, o)
 			want := ""
 			if tt.version > 0 {
-				want = row{id: "tkt_1", created: find(db, "tkt_1").Created.Unix(), version: tt.version}.json()
+				created := find(db, "tkt_1").Created.UnixNano()
+				want = row{id: "tkt_1", created: created, version: tt.version}.json()
 			}
 			if got := text(find(db, "tkt_1")); got != want {
 				t.Errorf("Find: got %s, want %s", got, want)
@@ -151,7 +152,7 @@ func TestOlderFormat(t *testing.T) {
 	}
 	want := row{id: "usr_1", name: "Ada"}.json() + "\n" +
 		strings.TrimSuffix(row{id: "evt_1", parent: "usr_1"}.json(), "}") + `,"price":0}` + "\n"
-	for _, name := range []string{"older format", "opened again"} {
+	for _, name := range []string{"of an older format", "opened again"} {
 		db = openDB(t, path, later)
 		var got string
 		db.View(func(tx *Tx) {
@@ -160,13 +161,13 @@ func TestOlderFormat(t *testing.T) {
 			}
 		})
 		if got != want {
-			t.Errorf("%s: the rows are\n%s\nwant\n%s", name, got, want)
+			t.Errorf("rows of the file %s: got\n%s\nwant\n%s", name, got, want)
 		}
 		db.Close()
 	}
 	_, err := Open(path, testOptions())
 	if !errors.Is(err, ErrFormat) {
-		t.Errorf("Open of the newer format = %v, want ErrFormat", err)
+		t.Errorf("Open of a newer format: got %v, want %v", err, ErrFormat)
 	}
 }
 
@@ -182,10 +183,10 @@ func TestUpgradeFails(t *testing.T) {
 	later.Tables[0].Upgrade = func(string) (string, error) { return "", errTest }
 	_, err := Open(path, later)
 	if !errors.Is(err, ErrDamaged) {
-		t.Errorf("Open = %v, want ErrDamaged", err)
+		t.Errorf("Open: got %v, want %v", err, ErrDamaged)
 	}
 	if readFile(t, path) != before {
-		t.Error("the file was changed")
+		t.Error("file: got another text, want the same")
 	}
 }
 
@@ -236,20 +237,20 @@ func TestDamagedRecords(t *testing.T) {
 			before := readFile(t, path)
 			_, err := Open(path, testOptions())
 			if !errors.Is(err, ErrDamaged) {
-				t.Fatalf("Open = %v, want ErrDamaged", err)
+				t.Fatalf("Open: got %v, want %v", err, ErrDamaged)
 			}
 			const line = "line 5," // after the bracket, the header, the empty commit and the first commit
 			for _, want := range []string{line, test.reason} {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("Open = %v, want an error with %q", err, want)
+					t.Errorf("Open: got %v, want %q in it", err, want)
 				}
 			}
 			if readFile(t, path) != before {
-				t.Error("the file was changed")
+				t.Error("file: got another text, want the same")
 			}
 			_, err = Check(path, testOptions())
 			if !errors.Is(err, ErrDamaged) {
-				t.Errorf("Check = %v, want ErrDamaged", err)
+				t.Errorf("Check: got %v, want %v", err, ErrDamaged)
 			}
 		})
 	}
@@ -287,15 +288,15 @@ func TestCheck(t *testing.T) {
 	before := readFile(t, path)
 	report, err := Check(path, testOptions()) // while the file is open
 	if err != nil {
-		t.Fatalf("Check: %v", err)
+		t.Fatalf("Check: got %v, want nil", err)
 	}
 	got := fmt.Sprint(report.Rows, report.Size, report.Torn)
 	want := fmt.Sprint(db.Stats().Rows, len(before), "")
 	if got != want {
-		t.Errorf("Check = %s, want %s", got, want)
+		t.Errorf("Check: got %s, want %s", got, want)
 	}
 	if readFile(t, path) != before {
-		t.Error("Check changed the file")
+		t.Error("file after Check: got another text, want the same")
 	}
 }
 
@@ -329,22 +330,22 @@ func checkRecords(t *testing.T, note string) {
 	l := newLoader("", o)
 	err = l.replay(commitlog.Commit{Format: "events/1", Records: records})
 	if err != nil {
-		t.Fatalf("replay of %s: %v", records, err)
+		t.Fatalf("replay of %s: got %v, want nil", records, err)
 	}
 	l.finish()
 	for i, json := range want[:2] {
 		r := find(l.db, fmt.Sprint("usr_", i))
 		if got := text(r); got != json {
-			t.Fatalf("%s was read as %s", json, got)
+			t.Fatalf("row after replay: got %s, want %s", got, json)
 		}
 		var decoded string
 		unquote(t, quoted, &decoded)
 		if got := r.Value("note"); got != decoded {
-			t.Errorf("Value = %q, want %q", got, decoded)
+			t.Errorf("Value: got %q, want %q", got, decoded)
 		}
 	}
 	if find(l.db, "usr_2") != nil {
-		t.Error("the deleted row was found")
+		t.Error("Find of a deleted row: got it, want nil")
 	}
 }
 
@@ -384,12 +385,12 @@ func TestValue(t *testing.T) {
 	}
 	for field, value := range want {
 		if got := r.Value(field); got != value {
-			t.Errorf("Value(%q) = %q, want %q", field, got, value)
+			t.Errorf("Value(%q): got %q, want %q", field, got, value)
 		}
 	}
 }
 
-// TestReadersWhileWriting reads while a thousand rows are written. Every view sees whole commits, and the
+// TestReadersWhileWriting reads while rows are written. Every view sees whole commits, and the
 // rows that it found stay as they were.
 func TestReadersWhileWriting(t *testing.T) {
 	t.Parallel()
@@ -413,15 +414,18 @@ func TestReadersWhileWriting(t *testing.T) {
 						text += r.JSON
 					}
 				})
+				if got := db.Stats().Rows["user"]; got != 1 { // it has a lock of its own
+					t.Errorf("Stats: users: got %d, want 1", got)
+				}
 				if len(rows)%2 != 1 {
-					t.Errorf("a view has %d rows, want pairs and their parent", len(rows))
+					t.Errorf("rows of a view: got %d, want pairs and their parent", len(rows))
 				}
 				time.Sleep(time.Millisecond)
 				for _, r := range rows {
 					text = strings.TrimPrefix(text, r.JSON)
 				}
 				if text != "" {
-					t.Error("a row changed after the view")
+					t.Error("row after the view: got another text, want the same")
 				}
 			}
 		})

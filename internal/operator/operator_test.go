@@ -19,11 +19,14 @@ import (
 // The subcommands are tested with the server in tests/command. These tests show what only a client decides.
 
 // file is an open data file of a test.
-type file struct{ closed bool }
+type file struct {
+	closed bool
+	err    error // of Close
+}
 
 func (f *file) Close() error {
 	f.closed = true
-	return nil
+	return f.err
 }
 
 // commands returns the subcommands on a data file without a server, whose routes the handler serves.
@@ -81,6 +84,25 @@ func TestKeyIssueClosesFile(t *testing.T) {
 	})
 	if err := c.KeyIssue(t.Context(), []string{"-data", data, "-user", "usr_1"}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// If the file can't be closed, nobody knows whether a change is on disk.
+func TestCloseFails(t *testing.T) {
+	f := &file{err: errors.New("no disk")}
+	c, data, stdout := commands(t, f, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"id":"key_1","secret":"svc_live_1","user_id":"usr_1"}`)
+	})
+	for name, err := range map[string]error{
+		"dump":      c.Dump(t.Context(), []string{"-data", data}),
+		"key issue": c.KeyIssue(t.Context(), []string{"-data", data, "-user", "usr_1"}),
+	} {
+		if !errors.Is(err, f.err) {
+			t.Errorf("%s: got %v, want %v", name, err, f.err)
+		}
+	}
+	if got := stdout.String(); got != "" {
+		t.Errorf("stdout: got %q, want nothing", got)
 	}
 }
 
@@ -160,8 +182,10 @@ func TestSocket(t *testing.T) {
 	if err != nil {
 		t.Skip(err) // Windows
 	}
+	requests := make(chan string, 1)
 	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, r.Method+" "+r.RequestURI)
+		requests <- r.Method + " " + r.RequestURI
+		io.WriteString(w, "[]")
 	})}
 	go server.Serve(l)
 	defer server.Close()
@@ -176,10 +200,19 @@ func TestSocket(t *testing.T) {
 	c.Open = func(string) (http.Handler, io.Closer, error) {
 		return nil, nil, errors.New("the file was opened")
 	}
-	if err := c.Dump(t.Context(), []string{"-data", data, "-user", "usr_1"}); err != nil {
+	if err := c.Dump(t.Context(), []string{"-data", data, "-user", "a&b"}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := stdout.String(), "GET /records?user_id=usr_1"; got != want {
+	if got, want := stdout.String(), "[]"; got != want {
+		t.Errorf("dump: stdout: got %q, want %q", got, want)
+	}
+	if got, want := <-requests, "GET /records?user_id=a%26b"; got != want {
 		t.Errorf("request of dump: got %q, want %q", got, want)
+	}
+	if err := c.KeyRevoke(t.Context(), []string{"-data", data, "key_a?b"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := <-requests, "DELETE /keys/key_a%3Fb"; got != want {
+		t.Errorf("request of key revoke: got %q, want %q", got, want)
 	}
 }

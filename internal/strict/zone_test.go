@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"example.com/events/internal/strict"
 )
@@ -74,18 +73,6 @@ func TestZoneList(t *testing.T) {
 	}
 	t.Errorf("zones.txt: got %d lines, want %d, sorted and without repetitions; %s",
 		len(got), len(want), hint)
-}
-
-func TestZoneLoads(t *testing.T) {
-	t.Setenv("ZONEINFO", zoneZip(t))
-	for _, name := range zoneLines(t) {
-		if !strict.IsZone(name) {
-			t.Errorf("Zone(%q): got false for a line of zones.txt, want true", name)
-		}
-		if _, err := time.LoadLocation(name); err != nil {
-			t.Errorf("time.LoadLocation(%q): got %v, want a location", name, err)
-		}
-	}
 }
 
 func TestZone(t *testing.T) {

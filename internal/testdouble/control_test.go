@@ -362,19 +362,44 @@ func TestControlRequests(t *testing.T) {
 // TestControlWait tests that the longest wait outlasts the server's timeouts.
 func TestControlWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, _ := newDouble(t, &testdouble.Problems{})
-		client, server := net.Pipe()
-		defer client.Close()
-		go httpapi.ServeConn(httpapi.NewServer(d.Control(nil)), server)
-		io.WriteString(client, "GET /_control/requests?count=1&wait=60s HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		d, api := newDouble(t, &testdouble.Problems{})
+		control := d.Control(nil)
+		ended := make(chan time.Time, 1)
+		server := httpapi.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			control.ServeHTTP(w, r)
+			ended <- time.Now()
+		}))
+		wait := func() (client net.Conn) {
+			client, conn := net.Pipe()
+			httpapi.ServeConn(server, conn)
+			io.WriteString(client,
+				"GET /_control/requests?count=2&wait=60s HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			return client
+		}
 		start := time.Now()
+		api.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", events.BasePath+"/users/me", nil))
+		time.AfterFunc(time.Second, d.ClearRequests)
+		client := wait()
+		defer client.Close()
 		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		if took := time.Since(start).Round(time.Second); took != time.Minute {
+		if took := (<-ended).Sub(start).Round(time.Second); took != time.Minute {
 			t.Errorf("time of the response: got %v, want 1m0s", took)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if want := `{"data":[],"timed_out":true}`; string(body) != want {
+			t.Errorf("response after the journal was cleared: got %s, %v, want %s", body, err, want)
+		}
+
+		// If the client is gone, nobody waits.
+		start = time.Now()
+		gone := wait()
+		time.AfterFunc(time.Second, func() { gone.Close() })
+		if took := (<-ended).Sub(start).Round(time.Second); took != time.Second {
+			t.Errorf("time of a request whose client is gone: got %v, want 1s", took)
 		}
 	})
 }
@@ -434,6 +459,8 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /faults", `{"operation":"GET /events","status":500,"user_id":"usr_x"}`, 400, "is not known"},
 		{"POST /faults", `{"operation":"GET /events","status":500,"path":"/event"}`, 400,
 			`path \"/event\" must have the form /events, without /api/public/v1`},
+		{"POST /faults", `{"operation":"GET /events/{id}","status":500,"path":"/events/"}`, 400,
+			`path \"/events/\" must have the form /events/{id}`},
 		{"GET /requests?user_id=usr_x", "", 404, "is not known"},
 		{"GET /problems?user_id=svc_live_secret-key", "", 404, `user \"…-key\" is not known`},
 		{"GET /problems?user_id=", "", 400, "user_id must be the ID of a user"},

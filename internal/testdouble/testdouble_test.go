@@ -88,6 +88,7 @@ func TestFaultProblems(t *testing.T) {
 		{"list as patch", Fault{Patch: "[]"}, []string{"patch must be a JSON object"}},
 		{"broken patch", Fault{Patch: "{"}, []string{"patch must be a JSON object"}},
 		{"name twice", Fault{Patch: `{"a":[{"b":1,"b":2}]}`}, []string{"patch must be a JSON object"}},
+		{"trailer", Fault{Header: http.Header{"Trailer": {"X-A"}}}, []string{`header "Trailer" frames`}},
 		{"framing", Fault{Header: http.Header{"content-length": {"1"}}},
 			[]string{`header "content-length" frames the message`}},
 		{"malformed name", Fault{Header: http.Header{"A B": {"1"}}}, []string{`header "A B: 1"`}},

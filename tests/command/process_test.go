@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -123,13 +124,15 @@ func TestSecondSignal(t *testing.T) {
 func TestIgnoredHangup(t *testing.T) {
 	t.Parallel()
 	p := start(t, tempDir(t), `trap "" HUP; exec eventsd demo`)
-	p.Process.Signal(syscall.SIGHUP)
-	time.Sleep(20 * time.Millisecond) // in which it would end
-	status, body, err := call("GET", p.line("base_url")+"/users/me", p.line("api_key"), "")
-	if status != 200 {
-		t.Errorf("GET /users/me after an ignored SIGHUP: got %d %s %v, want 200", status, body, err)
+	for range 20 { // the second signal would kill it
+		p.Process.Signal(syscall.SIGHUP)
+		status, body, err := call("GET", p.line("base_url")+"/users/me", p.line("api_key"), "")
+		if status != 200 {
+			t.Fatalf("GET /users/me after an ignored SIGHUP: got %d %s %v, want 200", status, body, err)
+		}
 	}
-	const beside = `trap "" HUP; eventsd double -- sh -c 'kill -HUP $PPID; sleep 0.1; echo alive'`
+	const beside = `trap "" HUP; eventsd double -- sh -c 'for i in 1 2 3 4 5; do kill -HUP $PPID && ` +
+		`http GET $EVENTS_BASE_URL/users/me $EVENTS_API_KEY >/dev/null; done; echo alive'`
 	if stdout, stderr, _ := run(t, tempDir(t), beside); stdout != "alive\n" {
 		t.Errorf("output of the command beside a double: got %q %s, want %q", stdout, stderr, "alive\n")
 	}
@@ -148,6 +151,26 @@ func TestDoublePassesSignals(t *testing.T) {
 				t.Errorf("status: got %d, want 7: %s", status, &p.stderr)
 			}
 		})
+	}
+}
+
+// What net/http logs is in the log, such as that there are too many connections.
+func TestServerLog(t *testing.T) {
+	t.Parallel()
+	p := start(t, tempDir(t), "ulimit -n 16; exec eventsd demo")
+	for range 16 {
+		conn, err := net.Dial("tcp", p.addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	want := regexp.MustCompile(`level=WARN msg="http: Accept error: .*: too many open files; retrying`)
+	for deadline := time.Now().Add(timeout); !want.MatchString(p.stderr.String()); {
+		if time.Now().After(deadline) {
+			t.Fatalf("log: got %s, want %s", &p.stderr, want)
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,6 +88,48 @@ func TestRunConcurrently(t *testing.T) {
 				runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
 		}
 	}
+}
+
+// A server that doesn't start leaves no file, lock or port open.
+func TestFailedStartClosesAll(t *testing.T) {
+	dir := tempDir(t)
+	environ := []string{"EVENTSD_ADDR=127.0.0.1:0", "EVENTSD_DATA=" + filepath.Join(dir, "events.json")}
+	const taken = `[{"user":{"id":"usr_x","name":"X","email":"x@example.com"}},
+		{"key":{"user_id":"usr_x","secret":"svc_live_x"}}]`
+	for _, tt := range []struct{ args, stdin string }{
+		{"serve -data " + dir, ""},
+		{"serve -data " + dir + "/none/events.json", ""},
+		{"serve -seed -", "no records"},
+		{"serve -seed none.json", ""},
+		{"serve", ""},
+		{"demo", ""},
+		{"double -seed -", "no records"},
+		{"double -seed none.json", ""},
+		{"double -seed - -api-key svc_live_x", taken},
+		{"double", ""},
+		{"double -- no-such-command", ""},
+	} {
+		_, stdout := io.Pipe()
+		stdout.Close() // so that those fail, too, that could start
+		before := apitest.OpenFiles("socket:", dir)
+		var stderr buffer
+		status := events.Run(t.Context(), strings.Fields(tt.args), environ,
+			strings.NewReader(tt.stdin), stdout, &stderr)
+		if status == 0 {
+			t.Errorf("eventsd %s: got 0 %s, want a failure", tt.args, &stderr)
+		}
+		opened := slices.DeleteFunc(apitest.OpenFiles("socket:", dir), func(name string) bool {
+			return slices.Contains(before, name)
+		})
+		if len(opened) > 0 {
+			t.Errorf("eventsd %s: open files and sockets: got %q, want none", tt.args, opened)
+		}
+	}
+	store, err := events.Open(filepath.Join(dir, "events.json"), nil)
+	if err != nil {
+		t.Fatalf("Open after failed starts: got %v, want nil", err)
+	}
+	store.Close()
 }
 
 // A command that can't print fails.
@@ -255,4 +298,5 @@ func TestPages(t *testing.T) {
 	}
 	r.WantStatus(t, 405)
 	r.WantHeader(t, "Allow", "GET, HEAD")
+	r.WantHeader(t, "Cache-Control", "no-store")
 }

@@ -1,6 +1,7 @@
 //go:build unix
 
-// Package documents tests the documents: it runs their commands and checks the variables that they name.
+// Package documents tests the documents: it runs their commands and checks the flags, variables and
+// limits that they name.
 package documents
 
 import (

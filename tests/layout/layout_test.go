@@ -36,7 +36,7 @@ func TestImports(t *testing.T) {
 		"store.go":    "jsondb schema strict",
 		"eventstest/": "events httpapi testdouble net/http testing",
 		"internal/apitest/": "events eventstest httpapi strict testdouble " +
-			"net/http net/http/httptest testing",
+			"net/http net/http/httptest os testing",
 		"internal/operator/":   "cli httpapi strict net/http os",
 		"internal/testdouble/": "httpapi schema strict net/http",
 		"internal/cli/":        "flag os",
