@@ -37,8 +37,8 @@ const (
 
 // Run runs the command eventsd with args, without the program name, and returns its exit status: 0 on
 // success, 1 if something failed or was refused, 2 for wrong arguments, and 3 if the data file is damaged,
-// has a newer format or isn't one. If the status isn't 0, stderr gets the reason. But after
-// "double -- COMMAND", Run returns the status of that command, without a reason.
+// has a newer format or isn't one. If the status isn't 0, stderr gets the reason. But if COMMAND fails after
+// "double -- COMMAND", Run returns its status without a reason.
 //
 // Missing flags are read from environ, as eventsd help describes. A server runs until ctx is done or the
 // process gets SIGINT, SIGTERM or SIGHUP. When Run returns, a goroutine may still read stdin or finish a
@@ -231,7 +231,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	switch {
 	case *flags.seed == "":
 	case store.db.Stats().Rows["user"] > 0: // other rows need a user
-		logger.Warn("seed skipped: the store isn't empty", "seed", *flags.seed)
+		logger.Warn("seed skipped", "seed", *flags.seed, "reason", "the store isn't empty")
 	default:
 		seed, err := c.ReadInput(*flags.seed)
 		if err == nil {
@@ -247,7 +247,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	}
 	_, _, valid := store.lookupKey(*flags.apiKey)
 	if *flags.apiKey != "" && !valid {
-		logger.Warn("API key ignored: the store has keys, and this isn't a valid one",
+		logger.Warn("API key ignored", "reason", "the store has keys, and this isn't a valid one",
 			"source", flags.Source("api-key"))
 	}
 	if !store.hasValidKey() {

@@ -5,7 +5,7 @@ export interface Fault {
   operation: string // such as "POST /events/create"
   status?: number
   body?: string
-  header?: Record<string, string[] | null>
+  header?: Record<string, string[]> | null
   patch?: object | null
   delay?: string // such as "200ms"
   drop_request?: boolean

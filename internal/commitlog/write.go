@@ -66,7 +66,7 @@ func (l *Log) appendEmpty() {
 	}
 	err := l.Append(nil)
 	if err != nil && l.Err() == nil {
-		l.options.Logger.Warn("data file has no end mark: later damage to its last commit may go unnoticed",
+		l.options.Logger.Warn("data file has no end mark",
 			"error", err)
 	}
 }

@@ -46,13 +46,15 @@ func (c counters) next(kind, owner string) string {
 	return fmt.Sprintf("%s_%06d", name, n)
 }
 
-// plainName matches names that only need lower case to become part of an ID.
-var plainName = regexp.MustCompile("^[A-Za-z0-9_]+$")
+var (
+	plainName    = regexp.MustCompile("^[A-Za-z0-9_]+$") // only needs lower case to become part of an ID
+	numberedName = regexp.MustCompile("_[0-9]+$")        // like the ID of a second user with a plain name
+)
 
-// idFromName converts a name for an ID. Names that aren't plain lose characters, so four characters of their
-// hash keep them apart: "Grace Hopper" becomes grace_hopper_ylbw.
+// idFromName converts a name for an ID. Other names than plain ones lose characters or could get the ID of
+// another user, so four characters of their hash keep them apart: "Grace Hopper" becomes grace_hopper_ylbw.
 func idFromName(name string) string {
-	if len(name) <= maxNameLen && plainName.MatchString(name) {
+	if len(name) <= maxNameLen && plainName.MatchString(name) && !numberedName.MatchString(name) {
 		return strings.ToLower(name)
 	}
 	words := strings.ReplaceAll(schema.Slugify(name), "-", "_")

@@ -129,8 +129,8 @@ func (d *Double) newID(kind, owner string) string {
 	return d.ids.next(kind, owner)
 }
 
-// NewKey creates a user with a key. The name determines the user ID: Grace is usr_grace, or usr_grace_2 if
-// that is taken.
+// NewKey creates a user with a key. The name determines the user ID: Grace is usr_grace, and a second Grace
+// is usr_grace_2.
 func (d *Double) NewKey(name string) (Key, error) {
 	if name == "" {
 		return Key{}, httpapi.BadRequest("name is required: the ID of the user comes from it")
