@@ -86,7 +86,7 @@ func (s *service) send(method, path, body string, headers ...string) (status int
 		name, value, _ := strings.Cut(h, ": ")
 		r.Header.Set(name, value)
 	}
-	client := http.Client{Timeout: 10 * time.Second}
+	client := http.Client{Timeout: time.Minute}
 	resp, err := client.Do(r)
 	if err != nil {
 		s.t.Error(err)

@@ -206,7 +206,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Each subcommand of the help has its own.
+// Each subcommand of the help has its own help, and refuses what isn't in it.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	help := func(name string) string {
@@ -227,6 +227,11 @@ func TestHelp(t *testing.T) {
 		got := help(name)
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("eventsd help %s: got %q, want %q", name, got, want)
+		}
+		var stdout, stderr buffer
+		args := append(strings.Fields(name), "-unknown")
+		if status := events.Run(t.Context(), args, nil, nil, &stdout, &stderr); status != 2 {
+			t.Errorf("eventsd %s: got %d, want 2", args, status)
 		}
 		if name != "version" && !strings.Contains(got, "\nExample: ") {
 			t.Errorf("eventsd help %s: got %q, want an example", name, got)
