@@ -59,10 +59,11 @@
 //   - Anything else is damage, such as a wrong byte with valid commits behind it. Crashes don't leave it;
 //     hardware, bugs and editors do. Open returns [ErrDamaged] and changes nothing.
 //
-// Valid lines may be in the page cache only, if the process was killed before a sync or if the sync failed.
-// So Open copies everything after the snapshot onto itself, so that the next sync writes it again, and syncs
-// the file. It also deletes FILE.tmp and syncs the directory, because a rename may not be durable yet. A
-// crash during recovery leaves one of the same cases. Open decides all this before it changes anything.
+// The last valid line may be in the page cache only, if the process was killed before a sync or if the sync
+// failed. All lines before it are on disk, because each one was synced before the next was written. So Open
+// copies the last line onto itself, so that the next sync writes it again, and syncs the file. It also
+// deletes FILE.tmp and syncs the directory, because a rename may not be durable yet. A crash during recovery
+// leaves one of the same cases. Open decides all this before it changes anything.
 //
 // The tests simulate a disk that loses power. It keeps or loses each block of 512 or 4,096 bytes that was
 // written since the last sync. They assume that a disk keeps what it reports as flushed and doesn't corrupt

@@ -62,7 +62,7 @@ func failCall(t *testing.T, call string, k int, f fault) (failed bool) {
 		return f
 	}
 	reported := false
-	s = newSession(d, func(error) { reported = reported || failed })
+	s = newSession(d, 5, func(error) { reported = reported || failed })
 	s.run()
 	d.fault = nil
 	s.start("at the end")

@@ -81,7 +81,7 @@ type reader struct {
 
 	tail              // after the valid lines
 	line       int    // number of the first line of the rest, counted from 1
-	snapOffset int64  // end of the snapshot
+	lastOffset int64  // beginning of the last valid line after the snapshot, or end of the snapshot
 	rest       []byte // at most maxTornWrite+1 bytes
 	torn       string // describes the rest; empty if it is the closing bracket
 }
@@ -174,9 +174,10 @@ func (r *reader) accept(line []byte) (ok bool, err error) {
 	r.n = n
 	r.empty = len(records) == 0
 	r.line++
+	r.lastOffset = r.offset
 	r.offset += int64(len(line))
 	if n == r.snapCommit {
-		r.snapOffset = r.offset
+		r.lastOffset = r.offset
 	}
 	return true, nil
 }

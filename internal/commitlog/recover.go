@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// repair makes the valid lines durable and the end of the file clean. After a crash during repair, the file
-// recovers to the same commits.
+// repair makes the last valid line durable and the end of the file clean. After a crash during repair, the
+// file recovers to the same commits.
 func (l *Log) repair(r *reader) error {
 	l.tail = r.tail
 	l.options.fs.Remove(l.path + tmpSuffix)
@@ -21,10 +21,10 @@ func (l *Log) repair(r *reader) error {
 			return fmt.Errorf("%w; the file is unchanged", err)
 		}
 	}
-	// After a failed sync, the page cache may count lines as written that the disk doesn't have, and another
-	// sync would skip them. Writing the same bytes again can't tear them.
-	lines := io.NewSectionReader(l.file, r.snapOffset, l.offset-r.snapOffset)
-	_, err := io.Copy(io.NewOffsetWriter(l.file, r.snapOffset), lines)
+	// After a failed sync, the page cache may count the last line as written although the disk doesn't have
+	// it, and another sync would skip it. Writing the same bytes again can't tear them.
+	line := io.NewSectionReader(l.file, r.lastOffset, l.offset-r.lastOffset)
+	_, err := io.Copy(io.NewOffsetWriter(l.file, r.lastOffset), line)
 	if err != nil {
 		return err
 	}
