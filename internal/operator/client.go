@@ -15,7 +15,7 @@ import (
 )
 
 // errNoServer is returned by dialSocket if no server listens on the socket.
-var errNoServer = errors.New("no server is running")
+var errNoServer = errors.New("no server answers")
 
 // call sends a request to the server of a data file and writes the response body to w. If no server is
 // running, it opens the file and serves the routes to itself.
@@ -76,7 +76,7 @@ func roundTrip(
 	}
 	response, err := transport.RoundTrip(r)
 	if err != nil {
-		return fmt.Errorf("no response from the server: %w", err)
+		return fmt.Errorf("no response from the server, which may have made the change: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode < 300 {

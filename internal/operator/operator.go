@@ -66,6 +66,10 @@ func (c *CLI) KeyIssue(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if issued.Secret == "" {
+		return fmt.Errorf("the server has another version and didn't send the secret: restart it, and revoke %s",
+			issued.ID)
+	}
 	c.Messagef("issued %s for %s; the secret is shown only this once", issued.ID, issued.User)
 	if *asJSON {
 		return c.printJSON(text)

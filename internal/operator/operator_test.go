@@ -117,7 +117,7 @@ func TestNoResponse(t *testing.T) {
 		want    string // beginning of the error
 	}{
 		{"closed", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-			"no response from the server: "},
+			"no response from the server, "},
 		{"another program", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 404) },
 			"the socket belongs to another program: it responded with 404 Not Found"},
 	} {
