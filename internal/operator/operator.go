@@ -67,8 +67,8 @@ func (c *CLI) KeyIssue(ctx context.Context, args []string) error {
 		return err
 	}
 	if issued.Secret == "" {
-		return fmt.Errorf("the server has another version and didn't send the secret: restart it, and revoke %s",
-			issued.ID)
+		return fmt.Errorf("the server has another version and didn't send the secret: restart it, and "+
+			"revoke %s", issued.ID)
 	}
 	c.Messagef("issued %s for %s; the secret is shown only this once", issued.ID, issued.User)
 	if *asJSON {
