@@ -28,8 +28,8 @@ func Open(path string, o Options) (*DB, error) {
 		err = db.rewrite(&db.view, "it had an older format")
 		if err != nil {
 			log.Close()
-			return nil, fmt.Errorf("%w; the file is unchanged: free as much space as it takes, because it has "+
-				"an older format", err)
+			return nil, fmt.Errorf("%w; the file is unchanged: free as much space as it takes, because it "+
+				"has an older format", err)
 		}
 	case l.stale:
 		db.rewriteStale("it held deletes or old versions")
