@@ -141,28 +141,32 @@ func (s Schema) Decode(object any, v strict.Value, mode Mode) *Problems {
 	}
 	p := &Problems{schema: s}
 	target := reflect.ValueOf(object).Elem()
-	given := make([]bool, len(s)) // by the index of the field
+	given := make([]int, len(s)) // times that a field is given
 	var unknown []string
 	for _, member := range v.Members {
 		i := s.index(member.Name)
 		if i < 0 {
-			unknown = append(unknown, member.Name)
+			if !slices.Contains(unknown, member.Name) {
+				unknown = append(unknown, member.Name)
+			}
 			continue
 		}
 		f := &s[i]
+		given[i]++
 		switch {
-		case given[i]:
-			p.Add(f.name, "is given more than once: send it once")
-		case f.refused(mode):
+		case given[i] > 2: // both problems are known
+		case f.refused(mode) && given[i] == 1:
 			p.others = append(p.others, f.name+" is set by the server, so leave it out")
-		default:
+		case f.refused(mode):
+		case given[i] == 1:
 			p.Add(f.name, f.decode(target.FieldByIndex(f.index), member.Value, mode))
+		default:
+			p.addRepeated(f.name)
 		}
-		given[i] = true
 	}
 	for i := range s {
 		f := &s[i]
-		if mode != Merge && f.has("required") && !f.refused(mode) && !given[i] {
+		if mode != Merge && f.has("required") && !f.refused(mode) && given[i] == 0 {
 			p.Add(f.name, "is required")
 		}
 	}
@@ -334,6 +338,16 @@ func (p *Problems) Add(name, problem string) {
 		p.fields = map[string]string{}
 	}
 	p.fields[name] = name + " " + problem
+}
+
+// addRepeated adds a problem to a field that is given more than once, next to the problem of its value.
+func (p *Problems) addRepeated(name string) {
+	value := p.fields[name]
+	delete(p.fields, name)
+	p.Add(name, "is given more than once: send it once")
+	if value != "" {
+		p.fields[name] = value + "; " + p.fields[name]
+	}
 }
 
 // Has reports whether the field has a problem.
