@@ -210,6 +210,9 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
+	if *memory && cli.IsSet(flags.Flags, "data") && flags.Source("data") == "-data" {
+		return cli.Usagef("-memory can't be combined with -data: nothing would be written to the file")
+	}
 	// Listen first, so that a failed start creates no key.
 	listener, err := cli.Listen(*flags.addr, flags.Source("addr"))
 	if err != nil {
