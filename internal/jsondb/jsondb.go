@@ -69,10 +69,10 @@ type Table struct {
 
 	// Keep reports whether a row is still worth keeping. If it is nil, rows stay until they are deleted.
 	//
-	// As soon as Keep has returned false for a row, the row may disappear, or not: Open doesn't load it, a
-	// rewrite removes it from the file and from memory, and each commit removes some of the oldest ones from
-	// memory. If Keep returns true again, because the clock was set back, a row may even reappear. So call
-	// Keep again whenever you find a row.
+	// Once Keep has returned false for a row, don't rely on finding it, nor on not finding it: Open doesn't
+	// load it, a rewrite removes it from the file and from memory, and each commit removes some of the oldest
+	// ones from memory. If the clock is set back, it may even reappear. So call Keep again whenever you find
+	// a row.
 	//
 	// A table with Keep has no parent, unique keys or status. A new version of a row may have another
 	// creation time, because the old one may have disappeared. Keep must only call Find and Get.

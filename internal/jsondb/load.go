@@ -2,10 +2,12 @@ package jsondb
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"example.com/events/internal/commitlog"
@@ -28,8 +30,10 @@ func Open(path string, o Options) (*DB, error) {
 		err = db.rewrite(&db.view, "it had an older format")
 		if err != nil {
 			log.Close()
-			return nil, fmt.Errorf("%w; the file is unchanged: free as much space as it takes, because it "+
-				"has an older format", err)
+			if errors.Is(err, syscall.ENOSPC) {
+				err = fmt.Errorf("%w: the file has an older format, so free as much space as it takes", err)
+			}
+			return nil, err
 		}
 	case l.stale:
 		db.rewriteStale("it held deletes or old versions")
