@@ -77,6 +77,16 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// On macOS, sed -i needs a suffix for the name of a copy, as in sed -i.bak.
+func TestSedSuffix(t *testing.T) {
+	sed := regexp.MustCompile(`\bsed -i\s.*`)
+	for _, document := range documents(t, "*.md", "docs/*.md") {
+		if command := sed.FindString(read(t, document)); command != "" {
+			t.Errorf("%s: got %s, want sed with -i.bak, or a new file", document, command)
+		}
+	}
+}
+
 // documents returns the paths of the documents that match patterns, below the root of the repository.
 func documents(t *testing.T, patterns ...string) (paths []string) {
 	t.Helper()
