@@ -170,10 +170,11 @@ func lowerASCII(s string) string {
 	}, s)
 }
 
-// request is a POST request with an idempotency key. It is found by its ID, a hash of the user and the key,
-// so that no file contains a key. Requests aren't records: they are in no dump, and Put and ApplyJSON refuse
-// them.
-type request struct {
+// idempotent is an idempotency record, a row of the table "request". It remembers which event a create with an
+// idempotency key made, and it is deleted with that event, so that its key is free for good. It is found by its
+// ID, a hash of the user and the key, so that no file contains a key. It is in no dump, and Put and ApplyJSON
+// refuse it.
+type idempotent struct {
 	ID          string    `json:"id"`
 	CreatedAt   time.Time `json:"created_at"`
 	Fingerprint string    `json:"fingerprint"` // digest of the operation and the body
@@ -194,11 +195,9 @@ func fingerprint(operation string, body []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// keepRequest reports whether a request is younger than requestLifetime and its event still exists. A request
-// from the future counts as young, because the clock may have been set back.
-func keepRequest(tx *jsondb.Tx, r *jsondb.Row, now time.Time) bool {
-	return now.Sub(r.Created) < requestLifetime && tx.Get("evt", r.Value("result")) != nil
-}
+// keepRequest reports whether a request is younger than requestLifetime. A request from the future counts as
+// young, because the clock may have been set back.
+func keepRequest(r *jsondb.Row, now time.Time) bool { return now.Sub(r.Created) < requestLifetime }
 
 // tables defines the database. Rows are stored in the JSON that the API returns, so a new field needs a new
 // format (see CONTRIBUTING.md). Add it at the end of its struct, because Scan reads fields in order.
@@ -259,7 +258,8 @@ var tables = []jsondb.Table{
 			r.Created = s.Time("created_at")
 		},
 		Keep:    keepRequest,
-		Upgrade: upgrade[request],
+		Owner:   func(r *jsondb.Row) string { return r.Value("result") },
+		Upgrade: upgrade[idempotent],
 	},
 }
 
@@ -374,7 +374,7 @@ func (s *Store) addEvent(operation, host string, body []byte, idempotencyKey str
 	checkTimes(&e, p)
 	problems := p.All()
 	e.HostID = host
-	var req request
+	var req idempotent
 	if idempotencyKey != "" {
 		req.ID = requestID(host, idempotencyKey)
 		req.Fingerprint = fingerprint(operation, body)
@@ -382,7 +382,7 @@ func (s *Store) addEvent(operation, host string, body []byte, idempotencyKey str
 	err = s.db.Batch(func(tx *jsondb.Tx) error {
 		// Check the idempotency key before the problems: even an invalid body differs from the first one.
 		var first string
-		event, first = s.findRequest(tx, req.ID, host)
+		event, first = s.findRequest(tx, req.ID)
 		switch {
 		case event != nil && first != req.Fingerprint:
 			return errIdempotencyMismatch
@@ -405,19 +405,14 @@ func (s *Store) addEvent(operation, host string, body []byte, idempotencyKey str
 	return event, replayed, err
 }
 
-// findRequest returns the event that an earlier request of the host created, and the request's fingerprint.
-// It returns nil if there is no such request, if it has expired, or if the event was deleted, even if another
-// host's event now has its ID.
-func (s *Store) findRequest(tx *jsondb.Tx, id, host string) (event *jsondb.Row, fingerprint string) {
+// findRequest returns the event that an earlier request created, and the request's fingerprint. It returns nil
+// if there is no such request or if it has expired.
+func (s *Store) findRequest(tx *jsondb.Tx, id string) (event *jsondb.Row, fingerprint string) {
 	r := tx.Get("req", id)
-	if r == nil || !keepRequest(tx, r, s.now()) {
+	if r == nil || !keepRequest(r, s.now()) {
 		return nil, ""
 	}
-	event = tx.Get("evt", r.Value("result"))
-	if event.Parent != host {
-		return nil, ""
-	}
-	return event, r.Value("fingerprint")
+	return tx.Get("evt", r.Value("result")), r.Value("fingerprint")
 }
 
 func checkTimes(e *Event, p *schema.Problems) {

@@ -1078,11 +1078,11 @@ func TestRequestRecords(t *testing.T) {
 	hash := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 	for _, r := range []struct{ key, operation, created, event string }{
 		{"same", "POST /events/create", "2027-01-01T00:00:00Z", "evt_1"},
-		{"future", "POST /events/create", "2037-01-01T00:00:00Z", "evt_1"},
-		{"other operation", "POST /events", "2027-01-01T00:00:00Z", "evt_1"},
+		{"future", "POST /events/create", "2037-01-01T00:00:00Z", "evt_2"},
+		{"other operation", "POST /events", "2027-01-01T00:00:00Z", "evt_3"},
 		{"expired", "POST /events/create", "2026-12-31T00:00:00Z", "evt_1"},
 		{"gone", "POST /events/create", "2027-01-01T00:00:00Z", "evt_gone"},
-		{"other host", "POST /events/create", "2027-01-01T00:00:00Z", "evt_bob"},
+		{"put again", "POST /events/create", "2027-01-01T00:00:00Z", "evt_bob"},
 	} {
 		key := strings.ReplaceAll(r.key, " ", "-")
 		id, fingerprint := hash("usr_ada\x00" + key)[:32], hash(r.operation+"\x00"+newEvent)
@@ -1092,6 +1092,12 @@ func TestRequestRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	_, rest, _ = strings.Cut(string(text), `{"event":{"id":"evt_bob"`)
+	again, _, _ := strings.Cut(rest, "}")
+	err = log.Append([]byte(`{"delete":{"event":"evt_bob"}},{"event":{"id":"evt_bob"` + again + "}}"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	err = log.Close()
 	if err != nil {
@@ -1103,7 +1109,7 @@ func TestRequestRecords(t *testing.T) {
 		replayed string
 	}{
 		"same": {201, "true"}, "future": {201, "true"}, "other-operation": {422, ""},
-		"expired": {201, ""}, "gone": {201, ""}, "other-host": {201, ""},
+		"expired": {201, ""}, "gone": {201, ""}, "put-again": {201, ""},
 	} {
 		r := s.Create(newEvent, "Idempotency-Key: "+key)
 		r.WantStatus(t, want.status)

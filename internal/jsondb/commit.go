@@ -172,6 +172,9 @@ func (db *DB) publish(tx *Tx) {
 		db.replace(before, after)
 		db.relist(edits, before, after)
 	}
+	for _, c := range tx.changes {
+		db.link(c.new)
+	}
 	db.edit(edits)
 	for i := range db.tables {
 		if db.tables[i].Keep != nil {
@@ -193,7 +196,7 @@ func (db *DB) replace(before, after *Row) {
 	}
 }
 
-// reindex replaces a row in the index. Either version may be nil.
+// reindex replaces a row in the index. Either version may be nil. Then call link with the new one.
 func (db *DB) reindex(before, after *Row) {
 	if before != nil && after == nil {
 		delete(db.index, before.ID)
@@ -209,6 +212,29 @@ func (db *DB) reindex(before, after *Row) {
 			db.index[after.UniqueKey] = after
 		}
 	}
+	if before != nil && after != nil {
+		after.owned = before.owned
+	}
+	owner := db.owner(before)
+	if owner != nil && owner.owned == before {
+		owner.owned = nil
+	}
+}
+
+// link makes the owner of a current row own it. The owner must be in the index.
+func (db *DB) link(r *Row) {
+	owner := db.owner(r)
+	if owner != nil && db.index[r.ID] == r {
+		owner.owned = r
+	}
+}
+
+// owner returns the owner of a row, or nil if there is none. The row may be nil.
+func (db *DB) owner(r *Row) *Row {
+	if r == nil || r.Table.Owner == nil {
+		return nil
+	}
+	return db.index[r.Table.Owner(r)]
 }
 
 // drop removes at most n of the oldest rows of a table from memory, as long as they aren't worth keeping.
@@ -216,7 +242,7 @@ func (db *DB) drop(table *Table, n int) {
 	key := listKey{table: table}
 	rows, now := db.lists[key], db.now()
 	dropped := 0
-	for dropped < min(n, len(rows)) && !table.Keep(&db.view, rows[dropped], now) {
+	for dropped < min(n, len(rows)) && !table.Keep(rows[dropped], now) {
 		db.replace(rows[dropped], nil)
 		dropped++
 	}
@@ -344,7 +370,7 @@ func (db *DB) rewrite(tx *Tx, reason string) error {
 	var rows, left []*Row // lists, because the header depends on their number
 	now := db.now()
 	for r := range tx.All() {
-		if r.Table.Keep == nil || r.Table.Keep(tx, r, now) {
+		if r.Table.Keep == nil || r.Table.Keep(r, now) {
 			rows = append(rows, r)
 		} else {
 			left = append(left, r)

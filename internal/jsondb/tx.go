@@ -17,13 +17,13 @@ type Tx struct {
 
 // pending holds the changes of a call and of earlier calls in the same commit.
 type pending struct {
-	index map[string]*Row    // by ID and by unique key; nil if a row or its key is gone
+	index map[string]*Row    // by ID, by unique key and by ownedKey; nil if a row or its key is gone
 	added map[listKey][]*Row // new rows by their list without status, in the order in which they were put
 }
 
 type change struct {
 	old, new *Row // nil before the row exists or after it is deleted
-	cascaded bool // the row was deleted with its parent
+	cascaded bool // the row was deleted with another
 }
 
 func (db *DB) begin() *Tx { return &Tx{db: db, pending: newPending()} }
@@ -49,7 +49,7 @@ func (tx *Tx) Get(prefix, id string) *Row {
 }
 
 // NumChanges returns how many rows this transaction has changed so far. Rows that were deleted with
-// their parents count, too.
+// others count, too.
 func (tx *Tx) NumChanges() int { return len(tx.changes) - tx.savepoint }
 
 // Put inserts or replaces a row and returns it. If the row exists with the same JSON, Put does nothing. Put
@@ -110,6 +110,9 @@ func (tx *Tx) change(c change) {
 		if c.new.UniqueKey != "" {
 			index[c.new.UniqueKey] = c.new
 		}
+		if c.new.Table.Owner != nil {
+			index[ownedKey(c.new.Table.Owner(c.new))] = c.new
+		}
 	}
 	if c.old == nil {
 		key := c.new.listKey()
@@ -145,11 +148,35 @@ func (tx *Tx) rollback() {
 	}
 }
 
-// Delete deletes the row with an ID and everything below it. It does nothing if there is no such row.
+// Delete deletes the row with an ID, everything below it, and the rows that these own. It does nothing if there
+// is no such row.
 func (tx *Tx) Delete(id string) {
 	for i, r := range slices.Collect(tx.Tree(id)) {
 		tx.change(change{old: r, cascaded: i > 0})
+		owned := tx.owned(r.ID)
+		if owned != nil {
+			tx.change(change{old: owned, cascaded: true})
+		}
 	}
+}
+
+// ownedKey is the key of a pending row by its owner.
+func ownedKey(owner string) string { return "owned:" + owner }
+
+// owned returns the row that a row owns, or nil.
+func (tx *Tx) owned(owner string) *Row {
+	r := tx.pending.index[ownedKey(owner)]
+	committed := tx.db.index[owner]
+	if r == nil && committed != nil {
+		r = committed.owned
+	}
+	if r != nil {
+		r = tx.Find(r.ID) // a later change may have deleted it, or given it another owner
+	}
+	if r == nil || r.Table.Owner(r) != owner {
+		return nil
+	}
+	return r
 }
 
 // rows returns a list, oldest row first. The slice is valid only during the transaction, and the
