@@ -165,8 +165,11 @@ Example: show one
 		want  string
 	}{
 		{"Parse", p.Parse, "Environment variable: EVENTSD_DATA for -data."},
-		{"ParseEnv", p.ParseEnv,
+		{"ParseEnv", func(flags *Flags, args []string) error { return p.ParseEnv(flags, args) },
 			"Each flag also has an environment variable, such as EVENTSD_ADDR for -addr."},
+		{"ParseEnv of two", func(flags *Flags, args []string) error {
+			return p.ParseEnv(flags, args, "addr", "v")
+		}, "Environment variables: EVENTSD_ADDR for -addr, EVENTSD_V for -v."},
 	} {
 		stdout.Reset()
 		flags := NewFlags("key show", Help{

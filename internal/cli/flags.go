@@ -47,10 +47,12 @@ func (p *Program) Parse(flags *Flags, args []string) error {
 	return p.parse(flags, args, "data")
 }
 
-// ParseEnv is like Parse, but reads all missing flags from the environment.
-func (p *Program) ParseEnv(flags *Flags, args []string) error {
-	var names []string
-	flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+// ParseEnv is like Parse, but reads the missing flags with these names from the environment, or all missing flags
+// without names.
+func (p *Program) ParseEnv(flags *Flags, args []string, names ...string) error {
+	if names == nil {
+		flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	}
 	return p.parse(flags, args, names...)
 }
 
@@ -99,15 +101,17 @@ func variable(name string) string {
 func (p *Program) printHelp(flags *Flags, names []string) {
 	usage := "eventsd " + flags.Name()
 	table := ""
-	example := "" // variable of a flag
+	n := 0 // flags
+	var variables []string
 	flags.VisitAll(func(f *flag.Flag) {
+		n++
 		value, text := flag.UnquoteUsage(f)
 		if f.DefValue != "" && f.DefValue != "false" {
 			text += " (default " + f.DefValue + ")"
 		}
 		table += strings.TrimRight("  -"+f.Name+" "+value, " ") + "\t" + text + "\n"
-		if example == "" && slices.Contains(names, f.Name) {
-			example = fmt.Sprintf("%s for -%s", variable(f.Name), f.Name)
+		if slices.Contains(names, f.Name) {
+			variables = append(variables, fmt.Sprintf("%s for -%s", variable(f.Name), f.Name))
 		}
 	})
 	if table != "" {
@@ -122,10 +126,12 @@ func (p *Program) printHelp(flags *Flags, names []string) {
 		w.Flush()
 	}
 	switch {
-	case len(names) > 1:
-		fmt.Fprintf(p.Stdout, "\nEach flag also has an environment variable, such as %s.\n", example)
-	case example != "":
-		fmt.Fprintf(p.Stdout, "\nEnvironment variable: %s.\n", example)
+	case len(variables) == 1:
+		fmt.Fprintf(p.Stdout, "\nEnvironment variable: %s.\n", variables[0])
+	case len(variables) == n && n > 0:
+		fmt.Fprintf(p.Stdout, "\nEach flag also has an environment variable, such as %s.\n", variables[0])
+	case variables != nil:
+		fmt.Fprintf(p.Stdout, "\nEnvironment variables: %s.\n", strings.Join(variables, ", "))
 	}
 	if flags.help.Example != "" {
 		fmt.Fprintf(p.Stdout, "\nExample: %s\n", flags.help.Example)
