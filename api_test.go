@@ -521,9 +521,12 @@ func TestIdempotencyKeyIsUsedAgain(t *testing.T) {
 			var last apitest.Response
 			remove := func() { s.Apply(`[{"delete":{"event":"` + last.ID() + `"}}]`) }
 			again := func(host string) string {
-				return `{"event":{"id":"` + last.ID() + `","host_id":"` + host + `","title":"T",` + onMayDay + `}}`
+				return `{"event":{"id":"` + last.ID() + `","host_id":"` + host + `","title":"T",` +
+					onMayDay + `}}`
 			}
-			replace := func() { s.Apply(`[{"delete":{"event":"` + last.ID() + `"}},` + again("usr_ada") + `]`) }
+			replace := func() {
+				s.Apply(`[{"delete":{"event":"` + last.ID() + `"}},` + again("usr_ada") + `]`)
+			}
 			ada := s.Dump()
 			for _, step := range []struct {
 				name string

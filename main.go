@@ -163,8 +163,8 @@ func newEventStatusFlag(flags *cli.Flags) *string {
 		"give new events this `STATUS`: published or draft", "published", "draft")
 }
 
-// parse parses the arguments. It reads the missing flags with these names from the environment, or all missing
-// flags without names.
+// parse parses the arguments. It reads the missing flags with these names from the environment, or all
+// missing flags without names.
 func (c *command) parse(flags *serverFlags, args []string, names ...string) error {
 	err := c.ParseEnv(flags.Flags, args, names...)
 	if err != nil || !cli.IsSet(flags.Flags, "api-key") {

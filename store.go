@@ -170,9 +170,10 @@ func lowerASCII(s string) string {
 	}, s)
 }
 
-// idempotent is an idempotency record, a row of the table "request". It remembers the event that a create with
-// an idempotency key made, and is deleted with this event, so that the key is free for good. Its ID is a hash
-// of the user and the key, so that no file contains a key. It is in no dump, and Put and ApplyJSON refuse it.
+// idempotent is an idempotency record, a row of the table "request". It remembers the event that a create
+// with an idempotency key made, and is deleted with this event, so that the key is free for good. Its ID is a
+// hash of the user and the key, so that no file contains a key. It is in no dump, and Put and ApplyJSON
+// refuse it.
 type idempotent struct {
 	ID          string    `json:"id"`
 	CreatedAt   time.Time `json:"created_at"`
@@ -279,9 +280,9 @@ func upgrade[T any](text string) (string, error) {
 
 // Config configures a [Store]. The zero value is a good default.
 type Config struct {
-	// Now is the clock. It must return times after the first instant of year 1, and before year 10000. If nil,
-	// the store uses the system clock and sets each created_at at least a microsecond after the last one. The
-	// store calls Now while it holds a lock, so it must not use the store.
+	// Now is the clock. It must return times after the first instant of year 1, and before year 10000. If
+	// nil, the store uses the system clock and sets each created_at at least a microsecond after the last
+	// one. The store calls Now while it holds a lock, so it must not use the store.
 	Now func() time.Time
 
 	// Logger receives the causes of 500 responses, write errors, and a line when the data file is opened,

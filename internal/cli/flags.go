@@ -47,8 +47,8 @@ func (p *Program) Parse(flags *Flags, args []string) error {
 	return p.parse(flags, args, "data")
 }
 
-// ParseEnv is like Parse, but reads the missing flags with these names from the environment, or all missing flags
-// without names.
+// ParseEnv is like Parse, but reads the missing flags with these names from the environment, or all missing
+// flags without names.
 func (p *Program) ParseEnv(flags *Flags, args []string, names ...string) error {
 	if names == nil {
 		flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })

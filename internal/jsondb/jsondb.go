@@ -11,8 +11,8 @@
 //
 // A [Row] is one JSON object, stored and returned unchanged. You can find a row by its ID or by a unique key,
 // such as an email address. You can list the rows of a parent, such as the events of a user, or only its rows
-// with one status. Deleting a row deletes its children, and a row that it owns. There are no other queries. Validate rows before you
-// put them.
+// with one status. Deleting a row deletes its children, and a row that it owns. There are no other queries.
+// Validate rows before you put them.
 //
 // # Commits
 //
@@ -78,8 +78,8 @@ type Table struct {
 	// creation time, because the old one may have disappeared.
 	Keep func(r *Row, now time.Time) bool
 
-	// Owner returns the ID of a row that exists when r is put. If it is deleted, so is r, although r isn't one
-	// of its children. A row owns at most one other. If Owner is nil, rows have no owners.
+	// Owner returns the ID of a row that exists when r is put. If it is deleted, so is r, although r isn't
+	// one of its children. A row owns at most one other. If Owner is nil, rows have no owners.
 	Owner func(r *Row) string
 
 	// Upgrade converts a row from an older format to the current one. The row may be followed by more text,

@@ -16,8 +16,8 @@ import (
 // ticketLifetime is the time for which testTables keep tickets.
 const ticketLifetime = 100 * time.Nanosecond
 
-// testTables are three tables, each the parent of the next, and tickets, which expire. The unique key of a row
-// is its name. The name of a ticket is the ID of its owner.
+// testTables are three tables, each the parent of the next, and tickets, which expire. The unique key of a
+// row is its name. The name of a ticket is the ID of its owner.
 func testTables() []Table {
 	upgrade := func(json string) (string, error) { return json, nil }
 	scan := func(s *Scanner, r *Row) {

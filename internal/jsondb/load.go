@@ -194,8 +194,8 @@ func (b *block) add(text []byte) *Row {
 // rows.
 func (b *block) removeLast() { b.rows = b.rows[:len(b.rows)-1] }
 
-// remove removes the row with an ID, everything below it, and the rows that these own. It does nothing if there
-// is no such row.
+// remove removes the row with an ID, everything below it, and the rows that these own. It does nothing if
+// there is no such row.
 func (l *loader) remove(id string) {
 	r := l.db.index[id]
 	if r == nil {

@@ -148,8 +148,8 @@ func (tx *Tx) rollback() {
 	}
 }
 
-// Delete deletes the row with an ID, everything below it, and the rows that these own. It does nothing if there
-// is no such row.
+// Delete deletes the row with an ID, everything below it, and the rows that these own. It does nothing if
+// there is no such row.
 func (tx *Tx) Delete(id string) {
 	for i, r := range slices.Collect(tx.Tree(id)) {
 		tx.change(change{old: r, cascaded: i > 0})

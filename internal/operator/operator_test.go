@@ -90,8 +90,9 @@ func TestKeyIssueClosesFile(t *testing.T) {
 // A newer server may send more fields.
 func TestKeyListOfNewerServer(t *testing.T) {
 	c, data, stdout := commands(t, &file{}, func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, `{"data":[{"id":"key_1","user_id":"usr_1","hint":null,"created_at":"2030-01-01T00:00:00Z",
-			"revoked_at":null,"name":"Ada","email":"a@example.com","uses":7,"scopes":["read"]}],"total":1}`)
+		io.WriteString(w, `{"data":[{"id":"key_1","user_id":"usr_1","hint":null,"name":"Ada",
+			"email":"a@example.com","created_at":"2030-01-01T00:00:00Z","revoked_at":null,
+			"uses":7,"scopes":["read"]}],"total":1}`)
 	})
 	err := c.KeyList(t.Context(), []string{"-data", data})
 	if err != nil {
