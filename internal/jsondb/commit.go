@@ -172,9 +172,6 @@ func (db *DB) publish(tx *Tx) {
 		db.replace(before, after)
 		db.relist(edits, before, after)
 	}
-	for _, c := range tx.changes {
-		db.link(c.new)
-	}
 	db.edit(edits)
 	for i := range db.tables {
 		if db.tables[i].Keep != nil {
@@ -196,7 +193,7 @@ func (db *DB) replace(before, after *Row) {
 	}
 }
 
-// reindex replaces a row in the index. Either version may be nil. Then call link with the new one.
+// reindex replaces a row in the index. Either version may be nil.
 func (db *DB) reindex(before, after *Row) {
 	if before != nil && after == nil {
 		delete(db.index, before.ID)
@@ -212,29 +209,12 @@ func (db *DB) reindex(before, after *Row) {
 			db.index[after.UniqueKey] = after
 		}
 	}
-	if before != nil && after != nil {
-		after.owned = before.owned
+	if before != nil {
+		owner := db.view.owner(before)
+		if owner != nil && owner.owned == before {
+			owner.owned = nil // free its memory
+		}
 	}
-	owner := db.owner(before)
-	if owner != nil && owner.owned == before {
-		owner.owned = nil
-	}
-}
-
-// link makes the owner of a current row own it. The owner must be in the index.
-func (db *DB) link(r *Row) {
-	owner := db.owner(r)
-	if owner != nil && db.index[r.ID] == r {
-		owner.owned = r
-	}
-}
-
-// owner returns the owner of a row, or nil if there is none. The row may be nil.
-func (db *DB) owner(r *Row) *Row {
-	if r == nil || r.Table.Owner == nil {
-		return nil
-	}
-	return db.index[r.Table.Owner(r)]
 }
 
 // drop removes at most n of the oldest rows of a table from memory, as long as they aren't worth keeping.

@@ -78,8 +78,9 @@ type Table struct {
 	// creation time, because the old one may have disappeared.
 	Keep func(r *Row, now time.Time) bool
 
-	// Owner returns the ID of a row that exists when r is put. If it is deleted, so is r, although r isn't
-	// one of its children. A row owns at most one other. If Owner is nil, rows have no owners.
+	// Owner returns the ID of the row that owns r and was put before it in the same transaction. If the owner
+	// is deleted, so is r, although it isn't one of its children. A row owns at most one other. If Owner is
+	// nil, rows have no owners.
 	Owner func(r *Row) string
 
 	// Upgrade converts a row from an older format to the current one. The row may be followed by more text,
@@ -96,7 +97,7 @@ type Row struct {
 	Status    string // adds the row to another list of its parent; or ""
 	JSON      string // the row itself
 
-	owned *Row // the row that this one owns, or nil; only commits use it
+	owned *Row // a version of the row that this one owns, or nil; only commits use it
 }
 
 // lineSize returns the approximate size of the row's line in a snapshot.

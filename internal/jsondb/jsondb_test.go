@@ -166,16 +166,6 @@ func (m model) delete(id string) {
 	}
 }
 
-// hasTicket reports whether a row owns another ticket than the one with an ID.
-func (m model) hasTicket(owner, id string) bool {
-	for other, r := range m.rows {
-		if isTicket(other) && r.name == owner && other != id {
-			return true
-		}
-	}
-	return false
-}
-
 // list returns the children of a row with a status, or all if it is empty, before a position, which may be
 // nil. They are in the order of Page.
 func (m model) list(parent, prefix, status string, before *Position) []string {
@@ -220,10 +210,12 @@ func (m model) change(rnd *rand.Rand, tx *Tx, version int, now time.Time) {
 		r.id = fmt.Sprint("tkt_", rnd.IntN(60))
 		r.created = now.UnixNano() - int64(rnd.IntN(3))
 		delete(m.expired, r.id)
-		owner := []string{fmt.Sprint("usr_", rnd.IntN(5)), fmt.Sprint("evt_", rnd.IntN(30))}[rnd.IntN(2)]
-		_, exists := m.rows[owner]
-		if exists && !m.hasTicket(owner, r.id) {
-			r.name = owner
+		owner := row{id: fmt.Sprint("evt_", rnd.IntN(30)), parent: fmt.Sprint("usr_", rnd.IntN(5))}
+		_, exists := m.rows[owner.id]
+		_, parentExists := m.rows[owner.parent]
+		if parentExists && !exists {
+			m.put(tx, owner)
+			r.name = owner.id
 		}
 		m.put(tx, r)
 		return

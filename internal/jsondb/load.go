@@ -154,8 +154,8 @@ func (l *loader) put(name, text []byte) error {
 	if err != nil {
 		return err
 	}
+	l.db.view.link(old, r)
 	l.db.reindex(old, r)
-	l.db.link(r)
 	if old == nil {
 		key := r.listKey()
 		l.db.lists[key] = append(l.db.lists[key], r)

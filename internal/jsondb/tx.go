@@ -17,7 +17,7 @@ type Tx struct {
 
 // pending holds the changes of a call and of earlier calls in the same commit.
 type pending struct {
-	index map[string]*Row    // by ID, by unique key and by ownedKey; nil if a row or its key is gone
+	index map[string]*Row    // by ID and by unique key; nil if a row or its key is gone
 	added map[listKey][]*Row // new rows by their list without status, in the order in which they were put
 }
 
@@ -69,8 +69,28 @@ func (tx *Tx) Put(json []byte) *Row {
 	if old != nil && old.JSON == r.JSON {
 		return old
 	}
+	tx.link(old, r)
 	tx.change(change{old: old, new: r})
 	return r
+}
+
+// link links r, the new version of a row or of none, to the row that it owns and to its owner.
+func (tx *Tx) link(old, r *Row) {
+	if old != nil {
+		r.owned = old.owned
+	}
+	owner := tx.owner(r)
+	if owner != nil {
+		owner.owned = r
+	}
+}
+
+// owner returns the owner of a row, or nil.
+func (tx *Tx) owner(r *Row) *Row {
+	if r.Table.Owner == nil {
+		return nil
+	}
+	return tx.Find(r.Table.Owner(r))
 }
 
 // checkConflict returns an error if r can't be stored. old is the row with its ID, or nil.
@@ -109,9 +129,6 @@ func (tx *Tx) change(c change) {
 		index[c.new.ID] = c.new
 		if c.new.UniqueKey != "" {
 			index[c.new.UniqueKey] = c.new
-		}
-		if c.new.Table.Owner != nil {
-			index[ownedKey(c.new.Table.Owner(c.new))] = c.new
 		}
 	}
 	if c.old == nil {
@@ -153,30 +170,14 @@ func (tx *Tx) rollback() {
 func (tx *Tx) Delete(id string) {
 	for i, r := range slices.Collect(tx.Tree(id)) {
 		tx.change(change{old: r, cascaded: i > 0})
-		owned := tx.owned(r.ID)
-		if owned != nil {
+		if r.owned == nil {
+			continue
+		}
+		owned := tx.Find(r.owned.ID)
+		if owned != nil && owned.Table.Owner(owned) == r.ID { // not a later one of another owner
 			tx.change(change{old: owned, cascaded: true})
 		}
 	}
-}
-
-// ownedKey is the key of a pending row by its owner.
-func ownedKey(owner string) string { return "owned:" + owner }
-
-// owned returns the row that a row owns, or nil.
-func (tx *Tx) owned(owner string) *Row {
-	r := tx.pending.index[ownedKey(owner)]
-	committed := tx.db.index[owner]
-	if r == nil && committed != nil {
-		r = committed.owned
-	}
-	if r != nil {
-		r = tx.Find(r.ID) // a later change may have deleted it, or given it another owner
-	}
-	if r == nil || r.Table.Owner(r) != owner {
-		return nil
-	}
-	return r
 }
 
 // rows returns a list, oldest row first. The slice is valid only during the transaction, and the
