@@ -101,17 +101,15 @@ func variable(name string) string {
 func (p *Program) printHelp(flags *Flags, names []string) {
 	usage := "eventsd " + flags.Name()
 	table := ""
-	n := 0 // flags
 	var variables []string
 	flags.VisitAll(func(f *flag.Flag) {
-		n++
 		value, text := flag.UnquoteUsage(f)
 		if f.DefValue != "" && f.DefValue != "false" {
 			text += " (default " + f.DefValue + ")"
 		}
 		table += strings.TrimRight("  -"+f.Name+" "+value, " ") + "\t" + text + "\n"
 		if slices.Contains(names, f.Name) {
-			variables = append(variables, fmt.Sprintf("%s for -%s", variable(f.Name), f.Name))
+			variables = append(variables, variable(f.Name))
 		}
 	})
 	if table != "" {
@@ -125,13 +123,8 @@ func (p *Program) printHelp(flags *Flags, names []string) {
 		io.WriteString(w, table)
 		w.Flush()
 	}
-	switch {
-	case len(variables) == 1:
-		fmt.Fprintf(p.Stdout, "\nEnvironment variable: %s.\n", variables[0])
-	case len(variables) == n && n > 0:
-		fmt.Fprintf(p.Stdout, "\nEach flag also has an environment variable, such as %s.\n", variables[0])
-	case variables != nil:
-		fmt.Fprintf(p.Stdout, "\nEnvironment variables: %s.\n", strings.Join(variables, ", "))
+	if variables != nil {
+		fmt.Fprintf(p.Stdout, "\nAlso read from the environment: %s.\n", strings.Join(variables, ", "))
 	}
 	if flags.help.Example != "" {
 		fmt.Fprintf(p.Stdout, "\nExample: %s\n", flags.help.Example)
