@@ -341,7 +341,8 @@ var (
 	errNoEvent    = httpapi.NotFound("you host no event with this id or slug; GET " + BasePath +
 		"/events lists yours")
 	errMismatch = httpapi.NewError(422,
-		"this Idempotency-Key was used with a different request; use a new key for a new event")
+		"this Idempotency-Key was used with a different request: to retry, send exactly the same body; "+
+			"for another event, use a new key")
 )
 
 // toError converts a store error to a response. It returns nil for internal errors, which the mux logs and

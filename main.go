@@ -163,8 +163,10 @@ func newEventStatusFlag(flags *cli.Flags) *string {
 		"give new events this `STATUS`: published or draft", "published", "draft")
 }
 
-func (c *command) parse(flags *serverFlags, args []string) error {
-	err := c.ParseEnv(flags.Flags, args)
+// parse parses the arguments. It reads the missing flags with these names from the environment, or all
+// missing flags without names.
+func (c *command) parse(flags *serverFlags, args []string, names ...string) error {
+	err := c.ParseEnv(flags.Flags, args, names...)
 	if err != nil || !cli.IsSet(flags.Flags, "api-key") {
 		return err
 	}
@@ -371,7 +373,8 @@ func (c *command) double(ctx context.Context, args []string) error {
 		"don't fail if a fault never applied")
 	flags.BoolVar(&problems.AllowUnsafeRetries, "allow-unsafe-retries", false,
 		"don't fail if the client repeats a create without its Idempotency-Key")
-	if err := c.parse(flags, args); err != nil {
+	// Other variables are meant for a server, or would change the suite from outside.
+	if err := c.parse(flags, args, "addr", "log", "v"); err != nil {
 		return err
 	}
 	child := flags.Args()

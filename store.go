@@ -170,10 +170,11 @@ func lowerASCII(s string) string {
 	}, s)
 }
 
-// request is a POST request with an idempotency key. It is found by its ID, a hash of the user and the key,
-// so that no file contains a key. Requests aren't records: they are in no dump, and Put and ApplyJSON refuse
-// them.
-type request struct {
+// idempotent is an idempotency record, a row of the table "request". It remembers the event that a create
+// with an idempotency key made, and is deleted with this event, so that the key is free for good. Its ID is a
+// hash of the user and the key, so that no file contains a key. It is in no dump, and Put and ApplyJSON
+// refuse it.
+type idempotent struct {
 	ID          string    `json:"id"`
 	CreatedAt   time.Time `json:"created_at"`
 	Fingerprint string    `json:"fingerprint"` // digest of the operation and the body
@@ -194,11 +195,9 @@ func fingerprint(operation string, body []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// keepRequest reports whether a request is younger than requestLifetime and its event still exists. A request
-// from the future counts as young, because the clock may have been set back.
-func keepRequest(tx *jsondb.Tx, r *jsondb.Row, now time.Time) bool {
-	return now.Sub(r.Created) < requestLifetime && tx.Get("evt", r.Value("result")) != nil
-}
+// keepRequest reports whether a request is younger than requestLifetime. A request from the future counts as
+// young, because the clock may have been set back.
+func keepRequest(r *jsondb.Row, now time.Time) bool { return now.Sub(r.Created) < requestLifetime }
 
 // tables defines the database. Rows are stored in the JSON that the API returns, so a new field needs a new
 // format (see CONTRIBUTING.md). Add it at the end of its struct, because Scan reads fields in order.
@@ -259,7 +258,8 @@ var tables = []jsondb.Table{
 			r.Created = s.Time("created_at")
 		},
 		Keep:    keepRequest,
-		Upgrade: upgrade[request],
+		Owner:   func(r *jsondb.Row) string { return r.Value("result") },
+		Upgrade: upgrade[idempotent],
 	},
 }
 
@@ -280,9 +280,9 @@ func upgrade[T any](text string) (string, error) {
 
 // Config configures a [Store]. The zero value is a good default.
 type Config struct {
-	// Now is the clock. It must return years 1 to 9999. If nil, the store uses the system clock and sets each
-	// created_at at least a microsecond after the last one. The store calls Now while it holds a lock, so it
-	// must not use the store.
+	// Now is the clock. It must return times after the first instant of year 1, and before year 10000. If
+	// nil, the store uses the system clock and sets each created_at at least a microsecond after the last
+	// one. The store calls Now while it holds a lock, so it must not use the store.
 	Now func() time.Time
 
 	// Logger receives the causes of 500 responses, write errors, and a line when the data file is opened,
@@ -374,7 +374,7 @@ func (s *Store) addEvent(operation, host string, body []byte, idempotencyKey str
 	checkTimes(&e, p)
 	problems := p.All()
 	e.HostID = host
-	var req request
+	var req idempotent
 	if idempotencyKey != "" {
 		req.ID = requestID(host, idempotencyKey)
 		req.Fingerprint = fingerprint(operation, body)
@@ -382,7 +382,7 @@ func (s *Store) addEvent(operation, host string, body []byte, idempotencyKey str
 	err = s.db.Batch(func(tx *jsondb.Tx) error {
 		// Check the idempotency key before the problems: even an invalid body differs from the first one.
 		var first string
-		event, first = s.findRequest(tx, req.ID, host)
+		event, first = s.findRequest(tx, req.ID)
 		switch {
 		case event != nil && first != req.Fingerprint:
 			return errIdempotencyMismatch
@@ -405,19 +405,14 @@ func (s *Store) addEvent(operation, host string, body []byte, idempotencyKey str
 	return event, replayed, err
 }
 
-// findRequest returns the event that an earlier request of the host created, and the request's fingerprint.
-// It returns nil if there is no such request, if it has expired, or if the event was deleted, even if another
-// host's event now has its ID.
-func (s *Store) findRequest(tx *jsondb.Tx, id, host string) (event *jsondb.Row, fingerprint string) {
+// findRequest returns the event that an earlier request created, and the request's fingerprint. It returns
+// nil if there is no such request or if it has expired.
+func (s *Store) findRequest(tx *jsondb.Tx, id string) (event *jsondb.Row, fingerprint string) {
 	r := tx.Get("req", id)
-	if r == nil || !keepRequest(tx, r, s.now()) {
+	if r == nil || !keepRequest(r, s.now()) {
 		return nil, ""
 	}
-	event = tx.Get("evt", r.Value("result"))
-	if event.Parent != host {
-		return nil, ""
-	}
-	return event, r.Value("fingerprint")
+	return tx.Get("evt", r.Value("result")), r.Value("fingerprint")
 }
 
 func checkTimes(e *Event, p *schema.Problems) {
@@ -495,33 +490,34 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Put adds, changes and deletes records in order, either all of them or none. It returns them as they are
-// stored, with their IDs, and deletes as they were given. If a record is refused, the error is a
-// [*RecordError].
+// Put adds, changes and deletes records in order, either all of them or none. It returns each record as it is
+// stored after the call, with its ID, but a delete, and a record that a later one deletes, as you gave it. If
+// a record is refused, the error is a [*RecordError].
 //
 // A record with the ID of an existing one changes it. Without an ID, Put finds a user by email, a key by its
 // secret or digest, and a guest by event and email; an event without an ID is always new. A new record gets a
-// random ID, the current time as CreatedAt, and the defaults of its other zero fields. In an existing record,
-// a zero field means:
+// random ID, the current time as CreatedAt, and the defaults of its other zero fields.
 //
-//	Key                 no change, whatever the field
-//	string, time.Time   no change: Title, Status, Visibility, Slug, StartAt, …
-//	RegisteredAt        CreatedAt, or nil for an invited guest
-//	other pointers      nil
-//	bool                false
+// If you leave out CreatedAt, a record changes only the fields that you set: nil, false and "" change
+// nothing. With CreatedAt, as in a record from [Store.Get], it is the whole record: nil resets a pointer and
+// false a bool, and other zero fields keep their values. So you can get a record, change it and put it back.
+// An importer that sets its own times leaves CreatedAt out of updates, or uses [Store.ApplyJSON].
 //
-// So a draft stays a draft if you leave out its Status, and you can change a field of a record from
-// [Store.Get] and put it back. If a field of an event changes, its UpdatedAt becomes the current time, unless
-// you set a later time than before. IDs, slugs, parents, creation times and the fields of a key never change
-// once they are set, so Put refuses another value.
+// If a field of an event changes, its UpdatedAt becomes the current time, unless you set a later time than
+// before. IDs, slugs, parents, creation times and the fields of a key never change once they are set, so Put
+// refuses another value.
 func (s *Store) Put(records ...Record) ([]Record, error) {
+	ids := make([]string, len(records))
 	rows := make([]*jsondb.Row, len(records))
 	err := s.db.Update(func(tx *jsondb.Tx) (err error) {
 		for i, r := range records {
-			rows[i], err = s.applyRecord(tx, i+1, r.value(tx))
+			ids[i], err = s.applyRecord(tx, i+1, r.value())
 			if err != nil {
 				return err
 			}
+		}
+		for i, id := range ids {
+			rows[i] = tx.Find(id)
 		}
 		return nil
 	})
@@ -571,13 +567,12 @@ func (s *Store) applyRecords(records iter.Seq2[strict.Value, error]) (applyResul
 	return result, err
 }
 
-// applyRecord applies the record at a position, counted from 1. It returns its row, or nil for a delete.
-func (s *Store) applyRecord(tx *jsondb.Tx, position int, record strict.Value) (*jsondb.Row, error) {
+// applyRecord applies the record at a position, counted from 1. It returns its ID, or "" for a delete.
+func (s *Store) applyRecord(tx *jsondb.Tx, position int, record strict.Value) (id string, err error) {
 	kind := ""
 	if record.Kind == strict.Object && len(record.Members) == 1 {
 		kind = record.Members[0].Name
 	}
-	var id string
 	var problems []string
 	v := record.Member(kind)
 	switch kind {
@@ -596,9 +591,9 @@ func (s *Store) applyRecord(tx *jsondb.Tx, position int, record strict.Value) (*
 		problems = []string{"must be an object with exactly one field: user, key, event, guest or delete"}
 	}
 	if problems != nil {
-		return nil, &RecordError{Record: position, Kind: kind, Problems: problems}
+		return "", &RecordError{Record: position, Kind: kind, Problems: problems}
 	}
-	return tx.Find(id), nil
+	return id, nil
 }
 
 // applyUser adds a user or changes an existing one, found by ID or by email. Emails are unique.
@@ -674,16 +669,16 @@ func hint(secret string) *string {
 
 // applyEvent adds an event or changes an existing one, found by ID.
 //
-// If a record changes a field, updated_at becomes the current time, unless the record sets updated_at itself.
-// So applying a record twice changes nothing the second time, and a restored dump has the same events.
+// If another field changes, updated_at becomes the current time, unless the record sets a later one than
+// before. It never goes back. So applying a record twice changes nothing the second time, and a dump that is
+// restored into an empty store has the same events.
 func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (id string, problems []string) {
 	var e Event
 	old := findExisting(tx, v, "evt", "")
 	decode(old, &e)
 	before := e.UpdatedAt
 	p := eventSchema.Decode(&e, v, modeOf(old))
-	setsUpdatedAt := v.Member("updated_at").Kind != strict.Null
-	if !setsUpdatedAt { // null must not reset it
+	if !e.UpdatedAt.After(before) {
 		e.UpdatedAt = before
 	}
 	checkTimes(&e, p)
@@ -696,7 +691,7 @@ func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (id string, problems [
 	}
 	s.completeEvent(tx, &e)
 	text := strict.Encode(&e)
-	if old != nil && string(text) != old.JSON && !setsUpdatedAt {
+	if old != nil && string(text) != old.JSON && e.UpdatedAt.Equal(before) {
 		e.UpdatedAt = later(s.now(), before)
 		text = strict.Encode(&e)
 	}
@@ -812,25 +807,21 @@ func stringField(v strict.Value, name string) string {
 	return field.Text
 }
 
-// value converts a record for applyRecord, which merges it. It leaves out an UpdatedAt that isn't later than
-// the stored one, because a program that got the event and changed it didn't choose that time.
-func (r Record) value(tx *jsondb.Tx) strict.Value {
-	var old *jsondb.Row
-	if r.Event != nil {
-		old = tx.Get("evt", r.Event.ID)
-	}
-	if old != nil {
-		updated, _ := time.Parse(time.RFC3339, old.Value("updated_at"))
-		if !r.Event.UpdatedAt.After(updated) {
-			r.Event = new(*r.Event)
-			r.Event.UpdatedAt = time.Time{}
-		}
-	}
+// value converts a record for applyRecord, which merges it. Only a record with CreatedAt is a whole one: from
+// others, value leaves out nil and false, because a program that doesn't know a field must not reset it.
+func (r Record) value() strict.Value {
 	v := strict.Value{Kind: strict.Object}
 	add := func(kind string, s schema.Schema, object any) {
-		if !reflect.ValueOf(object).IsNil() {
-			v.Members = append(v.Members, strict.Member{Name: kind, Value: s.Value(object)})
+		if reflect.ValueOf(object).IsNil() {
+			return
 		}
+		fields := s.Value(object)
+		if fields.Member("created_at").Kind == strict.Null {
+			fields.Members = slices.DeleteFunc(fields.Members, func(m strict.Member) bool {
+				return m.Value.Kind == strict.Null
+			})
+		}
+		v.Members = append(v.Members, strict.Member{Name: kind, Value: fields})
 	}
 	add("user", userSchema, r.User)
 	add("key", keySchema, r.Key)

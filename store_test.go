@@ -173,12 +173,14 @@ func TestUpdatedAt(t *testing.T) {
 	for _, tt := range []struct{ name, fields, want string }{
 		{"unchanged", `"title":"One"`, "2027-01-01T00:00:00Z"},
 		{"changed", `"title":"Uno"`, "2027-01-01T02:00:00Z"},
-		{"given", `"updated_at":"2026-03-01T01:00:00Z"`, "2026-03-01T01:00:00Z"},
-		{"given and changed", `"title":"Une","updated_at":"2026-03-01T01:30:00Z"`, "2026-03-01T01:30:00Z"},
-		{"given as it was and changed", `"title":"Ein","updated_at":"2026-03-01T01:30:00Z"`,
-			"2026-03-01T01:30:00Z"},
-		{"given as null", `"updated_at":null`, "2026-03-01T01:30:00Z"},
-		{"given as null and changed", `"title":"En","updated_at":null`, "2027-01-01T07:00:00Z"},
+		{"later", `"updated_at":"2027-01-01T02:30:00Z"`, "2027-01-01T02:30:00Z"},
+		{"later and changed", `"title":"Une","updated_at":"2027-01-01T03:30:00Z"`, "2027-01-01T03:30:00Z"},
+		{"as before and changed", `"title":"Ein","updated_at":"2027-01-01T03:30:00Z"`,
+			"2027-01-01T05:00:00Z"},
+		{"earlier", `"updated_at":"2026-03-01T01:30:00Z"`, "2027-01-01T05:00:00Z"},
+		{"earlier and changed", `"title":"Eins","updated_at":"2026-03-01T01:30:00Z"`, "2027-01-01T07:00:00Z"},
+		{"null", `"updated_at":null`, "2027-01-01T07:00:00Z"},
+		{"null and changed", `"title":"En","updated_at":null`, "2027-01-01T09:00:00Z"},
 	} {
 		now = now.Add(time.Hour)
 		s.Apply(`[{"event":{"id":"evt_1",` + tt.fields + `}}]`)
@@ -190,7 +192,7 @@ func TestUpdatedAt(t *testing.T) {
 	now = now.Add(-10 * 365 * 24 * time.Hour) // the clock may be set back
 	s.Apply(`[{"event":{"id":"evt_1","title":"Yksi"}}]`)
 	got := getEvent(t, s, "evt_1").UpdatedAt.Format(time.RFC3339)
-	if want := "2027-01-01T07:00:00Z"; got != want {
+	if want := "2027-01-01T09:00:00Z"; got != want {
 		t.Errorf("changed when the clock is behind: updated_at: got %s, want %s as before", got, want)
 	}
 }
@@ -237,8 +239,8 @@ func TestApplySwapsEmails(t *testing.T) {
 	})
 }
 
-// zeroFields says for every field what Put does if it is zero in an existing record. It also has another
-// value, unless the field is fixed.
+// zeroFields says for every field what Put does if it is zero in a whole record. It also has another value,
+// unless the field is fixed.
 var zeroFields = map[string]struct {
 	zero  string // kept, reset, reset to created_at, or an error
 	other any
@@ -374,7 +376,42 @@ func checkPut(t *testing.T, id, name string, value reflect.Value, result string)
 	}
 }
 
-// A partial record doesn't publish a draft. The result has the records as they are stored.
+// A program that doesn't know a field, because a later version added it, leaves it zero and keeps its value.
+func TestPutKeepsUnknownFields(t *testing.T) {
+	t.Parallel()
+	for want := range newFullStore(t).Records() {
+		for kind, object := range reflect.ValueOf(want).Fields() {
+			if object.IsNil() {
+				continue
+			}
+			for field, value := range object.Elem().Fields() {
+				switch {
+				case field.Name == "ID", field.Name == "Secret":
+					continue
+				case value.IsZero():
+					t.Errorf("fullRecords: %s.%s: got zero, want a value", kind.Name, field.Name)
+				}
+				store := newFullStore(t)
+				r, err := store.Get(recordID(want))
+				if err != nil {
+					t.Fatal(err)
+				}
+				update := reflect.ValueOf(r).FieldByName(kind.Name).Elem()
+				update.FieldByName("CreatedAt").SetZero()
+				update.FieldByName(field.Name).SetZero()
+				stored, err := store.Put(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := asJSON(stored), asJSON([]events.Record{want}); got != want {
+					t.Errorf("Put without %s.%s: got %s, want %s", kind.Name, field.Name, got, want)
+				}
+			}
+		}
+	}
+}
+
+// A partial record changes nothing else. The result has the records as they are stored after the call.
 func TestPut(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t, apitest.Memory, nil)
@@ -387,6 +424,9 @@ func TestPut(t *testing.T) {
 		events.Record{User: &events.User{Name: "Robert", Email: "Bob@example.com"}},
 		events.Record{Key: &events.Key{Secret: "svc_live_bob"}},
 		events.Record{Guest: &events.Guest{EventID: "evt_1", Email: new("alan@example.com")}},
+		events.Record{Guest: &events.Guest{ID: "gst_new", EventID: "evt_2", Name: new("N")}},
+		events.Record{Guest: &events.Guest{ID: "gst_2", Name: new("Alan")}},
+		events.Record{Delete: &events.Ref{Event: "evt_2"}},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -395,14 +435,19 @@ func TestPut(t *testing.T) {
 	if !got.UpdatedAt.After(want.UpdatedAt) {
 		t.Errorf("updated_at: got %v, want a time after %v", got.UpdatedAt, want.UpdatedAt)
 	}
-	want.Title, want.Description, want.UpdatedAt = "T", nil, got.UpdatedAt
+	want.Title, want.UpdatedAt = "T", got.UpdatedAt
 	if asJSON(got) != asJSON(want) {
 		t.Errorf("partial event: got %s, want %s", asJSON(got), asJSON(want))
 	}
 	if got, want := asJSON(stored[1]), `{"delete":{"guest":"gst_1"}}`; got != want {
 		t.Errorf("delete: got %s, want %s", got, want)
 	}
-	ids := map[int]string{0: "evt_1", 2: stored[2].User.ID, 3: "usr_bob", 4: "key_bob", 5: "gst_2"}
+	if stored[6].Guest.EventID != "evt_2" || stored[6].Guest.Status != "" {
+		t.Errorf("record 7, which record 9 deletes: got %s, want it as given", asJSON(stored[6]))
+	}
+	ids := map[int]string{
+		0: "evt_1", 2: stored[2].User.ID, 3: "usr_bob", 4: "key_bob", 5: "gst_2", 7: "gst_2",
+	}
 	for i, id := range ids {
 		r, err := s.Store.Get(id)
 		if err != nil {
@@ -438,6 +483,7 @@ func TestPutRefuses(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t, apitest.Memory, nil)
 	before := s.Dump()
+	april1 := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC) // when gst_1 was created
 	for _, tt := range []struct {
 		record events.Record
 		want   string
@@ -446,7 +492,14 @@ func TestPutRefuses(t *testing.T) {
 		{events.Record{User: &events.User{}}, "record 2: user: name is required; email is required"},
 		{events.Record{User: &events.User{Name: "\xff", Email: "x@example.com"}}, "name must be valid UTF-8"},
 		{events.Record{Event: &events.Event{ID: "evt_1", HostID: "usr_bob"}}, "host_id can't be changed"},
-		{events.Record{Guest: &events.Guest{ID: "gst_1"}}, "guest: name or email is required"},
+		{events.Record{Event: &events.Event{}},
+			"event: host_id is required; title is required; start_at is required; end_at is required"},
+		{events.Record{Event: &events.Event{ID: "evt_1", EndAt: july(1).AddDate(8000, 0, 0)}},
+			"end_at must be in the years 0001 to 9999"},
+		{events.Record{Guest: &events.Guest{ID: "gst_1", CreatedAt: april1}},
+			"guest: name or email is required"},
+		{events.Record{Guest: &events.Guest{ID: "gst_1", Status: "invited", RegisteredAt: new(july(1))}},
+			"guest: registered_at must be null while the status is invited"},
 	} {
 		stored, err := s.Store.Put(events.Record{Delete: &events.Ref{Guest: "gst_2"}}, tt.record)
 		if !strings.Contains(fmt.Sprint(err), tt.want) {
@@ -1026,11 +1079,11 @@ func TestRequestRecords(t *testing.T) {
 	hash := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 	for _, r := range []struct{ key, operation, created, event string }{
 		{"same", "POST /events/create", "2027-01-01T00:00:00Z", "evt_1"},
-		{"future", "POST /events/create", "2037-01-01T00:00:00Z", "evt_1"},
-		{"other operation", "POST /events", "2027-01-01T00:00:00Z", "evt_1"},
+		{"future", "POST /events/create", "2037-01-01T00:00:00Z", "evt_2"},
+		{"other operation", "POST /events", "2027-01-01T00:00:00Z", "evt_3"},
 		{"expired", "POST /events/create", "2026-12-31T00:00:00Z", "evt_1"},
 		{"gone", "POST /events/create", "2027-01-01T00:00:00Z", "evt_gone"},
-		{"other host", "POST /events/create", "2027-01-01T00:00:00Z", "evt_bob"},
+		{"put again", "POST /events/create", "2027-01-01T00:00:00Z", "evt_bob"},
 	} {
 		key := strings.ReplaceAll(r.key, " ", "-")
 		id, fingerprint := hash("usr_ada\x00" + key)[:32], hash(r.operation+"\x00"+newEvent)
@@ -1040,6 +1093,12 @@ func TestRequestRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	_, rest, _ = strings.Cut(string(text), `{"event":{"id":"evt_bob"`)
+	again, _, _ := strings.Cut(rest, "}")
+	err = log.Append([]byte(`{"delete":{"event":"evt_bob"}},{"event":{"id":"evt_bob"` + again + "}}"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	err = log.Close()
 	if err != nil {
@@ -1051,7 +1110,7 @@ func TestRequestRecords(t *testing.T) {
 		replayed string
 	}{
 		"same": {201, "true"}, "future": {201, "true"}, "other-operation": {422, ""},
-		"expired": {201, ""}, "gone": {201, ""}, "other-host": {201, ""},
+		"expired": {201, ""}, "gone": {201, ""}, "put-again": {201, ""},
 	} {
 		r := s.Create(newEvent, "Idempotency-Key: "+key)
 		r.WantStatus(t, want.status)

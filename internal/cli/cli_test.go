@@ -164,9 +164,12 @@ Example: show one
 		parse func(*Flags, []string) error
 		want  string
 	}{
-		{"Parse", p.Parse, "Environment variable: EVENTSD_DATA for -data."},
-		{"ParseEnv", p.ParseEnv,
-			"Each flag also has an environment variable, such as EVENTSD_ADDR for -addr."},
+		{"Parse", p.Parse, "Also read from the environment: EVENTSD_DATA."},
+		{"ParseEnv", func(flags *Flags, args []string) error { return p.ParseEnv(flags, args) },
+			"Also read from the environment: EVENTSD_ADDR, EVENTSD_DATA, EVENTSD_V."},
+		{"ParseEnv of two", func(flags *Flags, args []string) error {
+			return p.ParseEnv(flags, args, "addr", "v")
+		}, "Also read from the environment: EVENTSD_ADDR, EVENTSD_V."},
 	} {
 		stdout.Reset()
 		flags := NewFlags("key show", Help{

@@ -47,10 +47,12 @@ func (p *Program) Parse(flags *Flags, args []string) error {
 	return p.parse(flags, args, "data")
 }
 
-// ParseEnv is like Parse, but reads all missing flags from the environment.
-func (p *Program) ParseEnv(flags *Flags, args []string) error {
-	var names []string
-	flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+// ParseEnv is like Parse, but reads the missing flags with these names from the environment, or all missing
+// flags without names.
+func (p *Program) ParseEnv(flags *Flags, args []string, names ...string) error {
+	if names == nil {
+		flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	}
 	return p.parse(flags, args, names...)
 }
 
@@ -99,15 +101,15 @@ func variable(name string) string {
 func (p *Program) printHelp(flags *Flags, names []string) {
 	usage := "eventsd " + flags.Name()
 	table := ""
-	example := "" // variable of a flag
+	var variables []string
 	flags.VisitAll(func(f *flag.Flag) {
 		value, text := flag.UnquoteUsage(f)
 		if f.DefValue != "" && f.DefValue != "false" {
 			text += " (default " + f.DefValue + ")"
 		}
 		table += strings.TrimRight("  -"+f.Name+" "+value, " ") + "\t" + text + "\n"
-		if example == "" && slices.Contains(names, f.Name) {
-			example = fmt.Sprintf("%s for -%s", variable(f.Name), f.Name)
+		if slices.Contains(names, f.Name) {
+			variables = append(variables, variable(f.Name))
 		}
 	})
 	if table != "" {
@@ -121,11 +123,8 @@ func (p *Program) printHelp(flags *Flags, names []string) {
 		io.WriteString(w, table)
 		w.Flush()
 	}
-	switch {
-	case len(names) > 1:
-		fmt.Fprintf(p.Stdout, "\nEach flag also has an environment variable, such as %s.\n", example)
-	case example != "":
-		fmt.Fprintf(p.Stdout, "\nEnvironment variable: %s.\n", example)
+	if variables != nil {
+		fmt.Fprintf(p.Stdout, "\nAlso read from the environment: %s.\n", strings.Join(variables, ", "))
 	}
 	if flags.help.Example != "" {
 		fmt.Fprintf(p.Stdout, "\nExample: %s\n", flags.help.Example)

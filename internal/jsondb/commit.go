@@ -209,6 +209,12 @@ func (db *DB) reindex(before, after *Row) {
 			db.index[after.UniqueKey] = after
 		}
 	}
+	if before != nil {
+		owner := db.view.owner(before)
+		if owner != nil && owner.owned == before {
+			owner.owned = nil // free its memory
+		}
+	}
 }
 
 // drop removes at most n of the oldest rows of a table from memory, as long as they aren't worth keeping.
@@ -216,7 +222,7 @@ func (db *DB) drop(table *Table, n int) {
 	key := listKey{table: table}
 	rows, now := db.lists[key], db.now()
 	dropped := 0
-	for dropped < min(n, len(rows)) && !table.Keep(&db.view, rows[dropped], now) {
+	for dropped < min(n, len(rows)) && !table.Keep(rows[dropped], now) {
 		db.replace(rows[dropped], nil)
 		dropped++
 	}
@@ -344,7 +350,7 @@ func (db *DB) rewrite(tx *Tx, reason string) error {
 	var rows, left []*Row // lists, because the header depends on their number
 	now := db.now()
 	for r := range tx.All() {
-		if r.Table.Keep == nil || r.Table.Keep(tx, r, now) {
+		if r.Table.Keep == nil || r.Table.Keep(r, now) {
 			rows = append(rows, r)
 		} else {
 			left = append(left, r)

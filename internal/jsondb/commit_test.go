@@ -441,7 +441,10 @@ func TestExpiredRowsAreDropped(t *testing.T) {
 	most := 0
 	for n := range 600 {
 		db.now = db.now.Add(time.Nanosecond)
-		mustBatch(t, db.DB, put(row{id: fmt.Sprint("tkt_", n), created: db.now.UnixNano()}))
+		owner := fmt.Sprint("usr_", n)
+		mustBatch(t, db.DB, put(
+			row{id: owner}, row{id: fmt.Sprint("tkt_", n), name: owner, created: db.now.UnixNano()},
+		))
 		most = max(most, db.Stats().Rows["ticket"])
 	}
 	if want := int(ticketLifetime); most != want {
@@ -449,7 +452,7 @@ func TestExpiredRowsAreDropped(t *testing.T) {
 	}
 	// Any change removes a few.
 	db.now = db.now.Add(time.Hour)
-	mustBatch(t, db.DB, put(row{id: "usr_1"}))
+	mustBatch(t, db.DB, put(row{id: "usr_1", version: 1}))
 	if got, want := db.Stats().Rows["ticket"], most-maxDropped; got != want {
 		t.Errorf("tickets after a pause: got %d, want %d", got, want)
 	}
@@ -466,6 +469,11 @@ func TestExpiredRowsAreDropped(t *testing.T) {
 	}
 	if got := db.Stats().Rows["ticket"]; got != 0 {
 		t.Errorf("Stats: tickets after a rewrite: got %d, want 0", got)
+	}
+	for _, r := range db.index {
+		if r.owned != nil {
+			t.Errorf("memory of %s after a rewrite: got %s in it, want no ticket", r.ID, r.owned.ID)
+		}
 	}
 }
 

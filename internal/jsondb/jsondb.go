@@ -11,8 +11,8 @@
 //
 // A [Row] is one JSON object, stored and returned unchanged. You can find a row by its ID or by a unique key,
 // such as an email address. You can list the rows of a parent, such as the events of a user, or only its rows
-// with one status. Deleting a parent deletes its rows. There are no other queries. Validate rows before you
-// put them.
+// with one status. Deleting a row deletes its children, and a row that it owns. There are no other queries.
+// Validate rows before you put them.
 //
 // # Commits
 //
@@ -75,8 +75,13 @@ type Table struct {
 	// a row.
 	//
 	// A table with Keep has no parent, unique keys or status. A new version of a row may have another
-	// creation time, because the old one may have disappeared. Keep must only call Find and Get.
-	Keep func(tx *Tx, r *Row, now time.Time) bool
+	// creation time, because the old one may have disappeared.
+	Keep func(r *Row, now time.Time) bool
+
+	// Owner returns the ID of the row that owns r and was put before it in the same transaction. If the owner
+	// is deleted, so is r, although it isn't one of its children. A row owns at most one other. If Owner is
+	// nil, rows have no owners.
+	Owner func(r *Row) string
 
 	// Upgrade converts a row from an older format to the current one. The row may be followed by more text,
 	// which an older format had there.
@@ -91,6 +96,8 @@ type Row struct {
 	UniqueKey string // or ""
 	Status    string // adds the row to another list of its parent; or ""
 	JSON      string // the row itself
+
+	owned *Row // a version of the row that this one owns, or nil; only commits use it
 }
 
 // lineSize returns the approximate size of the row's line in a snapshot.
@@ -111,7 +118,7 @@ func (p Position) compare(q Position) int {
 
 // Options configure a [DB].
 type Options struct {
-	Tables  []Table          // parents before their children, and before tables whose Keep looks them up
+	Tables  []Table          // parents before their children
 	Formats []string         // readable file formats, oldest first; the last one is written
 	Now     func() time.Time // clock for Keep; the system clock if nil
 	Logger  *slog.Logger     // discards if nil

@@ -142,7 +142,7 @@ func (l *loader) put(name, text []byte) error {
 	if r.Table != table {
 		return errRecord
 	}
-	if table.Keep != nil && !table.Keep(&l.db.view, r, l.now) {
+	if table.Keep != nil && !table.Keep(r, l.now) {
 		b.removeLast()
 		if len(l.db.lists[r.listKey()]) > 0 { // usually not, because old rows come first
 			l.remove(r.ID)
@@ -154,6 +154,7 @@ func (l *loader) put(name, text []byte) error {
 	if err != nil {
 		return err
 	}
+	l.db.view.link(old, r)
 	l.db.reindex(old, r)
 	if old == nil {
 		key := r.listKey()
@@ -193,7 +194,8 @@ func (b *block) add(text []byte) *Row {
 // rows.
 func (b *block) removeLast() { b.rows = b.rows[:len(b.rows)-1] }
 
-// remove removes the row with an ID and everything below it. It does nothing if there is no such row.
+// remove removes the row with an ID, everything below it, and the rows that these own. It does nothing if
+// there is no such row.
 func (l *loader) remove(id string) {
 	r := l.db.index[id]
 	if r == nil {
@@ -201,6 +203,9 @@ func (l *loader) remove(id string) {
 	}
 	l.stale = true
 	l.db.reindex(r, nil)
+	if r.owned != nil {
+		l.remove(r.owned.ID)
+	}
 	for i := range l.db.tables {
 		table := &l.db.tables[i]
 		if table.Parent != r.Table.Prefix {

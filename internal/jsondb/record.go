@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The data file has a record for each change, except that a row which is deleted with its parent has none.
+// The data file has a record for each change, except that a row which is deleted with another has none.
 // Records have one of these forms:
 //
 //	{"event":{"id":"evt_1","host_id":"usr_1",…}}

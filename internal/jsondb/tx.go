@@ -23,7 +23,7 @@ type pending struct {
 
 type change struct {
 	old, new *Row // nil before the row exists or after it is deleted
-	cascaded bool // the row was deleted with its parent
+	cascaded bool // the row was deleted with another
 }
 
 func (db *DB) begin() *Tx { return &Tx{db: db, pending: newPending()} }
@@ -49,7 +49,7 @@ func (tx *Tx) Get(prefix, id string) *Row {
 }
 
 // NumChanges returns how many rows this transaction has changed so far. Rows that were deleted with
-// their parents count, too.
+// others count, too.
 func (tx *Tx) NumChanges() int { return len(tx.changes) - tx.savepoint }
 
 // Put inserts or replaces a row and returns it. If the row exists with the same JSON, Put does nothing. Put
@@ -69,8 +69,28 @@ func (tx *Tx) Put(json []byte) *Row {
 	if old != nil && old.JSON == r.JSON {
 		return old
 	}
+	tx.link(old, r)
 	tx.change(change{old: old, new: r})
 	return r
+}
+
+// link links r, the new version of a row or of none, to the row that it owns and to its owner.
+func (tx *Tx) link(old, r *Row) {
+	if old != nil {
+		r.owned = old.owned
+	}
+	owner := tx.owner(r)
+	if owner != nil {
+		owner.owned = r
+	}
+}
+
+// owner returns the owner of a row, or nil.
+func (tx *Tx) owner(r *Row) *Row {
+	if r.Table.Owner == nil {
+		return nil
+	}
+	return tx.Find(r.Table.Owner(r))
 }
 
 // checkConflict returns an error if r can't be stored. old is the row with its ID, or nil.
@@ -145,10 +165,18 @@ func (tx *Tx) rollback() {
 	}
 }
 
-// Delete deletes the row with an ID and everything below it. It does nothing if there is no such row.
+// Delete deletes the row with an ID, everything below it, and the rows that these own. It does nothing if
+// there is no such row.
 func (tx *Tx) Delete(id string) {
 	for i, r := range slices.Collect(tx.Tree(id)) {
 		tx.change(change{old: r, cascaded: i > 0})
+		if r.owned == nil {
+			continue
+		}
+		owned := tx.Find(r.owned.ID)
+		if owned != nil && owned.Table.Owner(owned) == r.ID { // not a later one of another owner
+			tx.change(change{old: owned, cascaded: true})
+		}
 	}
 }
 

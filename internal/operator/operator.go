@@ -96,7 +96,7 @@ func (c *CLI) KeyList(ctx context.Context, args []string) error {
 	if *asJSON {
 		return c.printJSON(list.Data)
 	}
-	var keys []map[string]string
+	var keys []map[string]any // a newer server may send other fields
 	err = json.Unmarshal(list.Data, &keys)
 	if err != nil {
 		return err
@@ -104,14 +104,15 @@ func (c *CLI) KeyList(ctx context.Context, args []string) error {
 	return c.Printf("%s", keyTable(keys))
 }
 
-func keyTable(keys []map[string]string) string {
+func keyTable(keys []map[string]any) string {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tREVOKED")
 	for _, key := range keys {
-		name := strings.Join(strings.Fields(key["name"]), " ") // without line feeds
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key["id"], key["user_id"], name, key["email"],
-			cmp.Or(key["hint"], "-"), key["created_at"], cmp.Or(key["revoked_at"], "-"))
+		text := func(field string) string { s, _ := key[field].(string); return s }
+		name := strings.Join(strings.Fields(text("name")), " ") // without line feeds
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", text("id"), text("user_id"), name, text("email"),
+			cmp.Or(text("hint"), "-"), text("created_at"), cmp.Or(text("revoked_at"), "-"))
 	}
 	w.Flush()
 	return table.String()

@@ -87,6 +87,25 @@ func TestKeyIssueClosesFile(t *testing.T) {
 	}
 }
 
+// A newer server may send more fields.
+func TestKeyListOfNewerServer(t *testing.T) {
+	c, data, stdout := commands(t, &file{}, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"data":[{"id":"key_1","user_id":"usr_1","hint":null,"name":"Ada",
+			"email":"a@example.com","created_at":"2030-01-01T00:00:00Z","revoked_at":null,
+			"uses":7,"scopes":["read"]}],"total":1}`)
+	})
+	err := c.KeyList(t.Context(), []string{"-data", data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `ID     USER   NAME  EMAIL          HINT  CREATED               REVOKED
+key_1  usr_1  Ada   a@example.com  -     2030-01-01T00:00:00Z  -
+`
+	if got := stdout.String(); got != want {
+		t.Errorf("key list: stdout: got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // If the file can't be closed, nobody knows whether a change is on disk.
 func TestCloseFails(t *testing.T) {
 	f := &file{err: errors.New("no disk")}

@@ -289,8 +289,8 @@ func (s Schema) Value(object any) strict.Value {
 	return v
 }
 
-// encode converts a struct field. Decode refuses the values that JSON doesn't have: invalid UTF-8 and years
-// after 9999.
+// encode converts a struct field. Decode refuses the values that JSON doesn't have: invalid UTF-8, and years
+// that aren't 1 to 9999. RFC 3339 can write only year 0 of those, so it stands for all.
 func encode(source reflect.Value) strict.Value {
 	if source.Kind() == reflect.Pointer && !source.IsNil() {
 		source = source.Elem()
@@ -299,7 +299,11 @@ func encode(source reflect.Value) strict.Value {
 	case string:
 		return strict.Value{Kind: strict.String, Text: x}
 	case time.Time:
-		return strict.Value{Kind: strict.String, Text: x.UTC().Format(time.RFC3339Nano)}
+		x = x.UTC()
+		if x.Year() < 0 || x.Year() > 9999 {
+			x = x.AddDate(-x.Year(), 0, 0)
+		}
+		return strict.Value{Kind: strict.String, Text: x.Format(time.RFC3339Nano)}
 	}
 	v, _ := strict.Parse(strict.Encode(source.Interface()))
 	return v

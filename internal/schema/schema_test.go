@@ -334,7 +334,7 @@ func TestValueNotJSON(t *testing.T) {
 	for name, want := range map[string]string{
 		"owner": "owner must be valid UTF-8",
 		"title": "title must be valid UTF-8",
-		"from":  "from must be a valid date-time",
+		"from":  "from must be in the years 0001 to 9999",
 		"note":  "note must be valid UTF-8",
 	} {
 		if got := problems.fields[name]; !strings.HasPrefix(got, want) {

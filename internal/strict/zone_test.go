@@ -13,7 +13,7 @@ import (
 	"example.com/events/internal/strict"
 )
 
-var update = flag.Bool("update", false, "rewrite zones.txt from the zone data of the Go distribution")
+var update = flag.Bool("update", false, "add new names in the zone data of the Go distribution to zones.txt")
 
 // zoneZip returns the path of the zone data of the Go distribution.
 func zoneZip(t *testing.T) string {
@@ -38,37 +38,35 @@ func zoneLines(t *testing.T) []string {
 	return strings.Fields(string(data))
 }
 
+// A name stays valid even if the zone data drops it, because programs send it and dumps contain it.
 func TestZoneList(t *testing.T) {
 	archive, err := zip.OpenReader(zoneZip(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer archive.Close()
-	want := []string{"UTC"}
+	got := zoneLines(t)
+	want := append([]string{"UTC"}, got...)
 	for _, file := range archive.File {
 		if strings.Contains(file.Name, "/") && !strings.HasSuffix(file.Name, "/") {
 			want = append(want, file.Name)
 		}
 	}
 	slices.Sort(want)
+	want = slices.Compact(want)
 	if *update {
 		if err := os.WriteFile("zones.txt", []byte(strings.Join(want, "\n")+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		got = zoneLines(t)
 	}
-	got := zoneLines(t)
 	if slices.Equal(got, want) {
 		return
 	}
-	const hint = "to rewrite it: go test ./internal/strict -run TestZoneList -update"
+	const hint = "to add it: go test ./internal/strict -run TestZoneList -update"
 	for _, name := range want {
 		if !slices.Contains(got, name) {
 			t.Errorf("zones.txt: got no %q, want it as in the zone data; %s", name, hint)
-		}
-	}
-	for _, name := range got {
-		if !slices.Contains(want, name) {
-			t.Errorf("zones.txt: got %q, want only names in the zone data; %s", name, hint)
 		}
 	}
 	t.Errorf("zones.txt: got %d lines, want %d, sorted and without repetitions; %s",

@@ -53,6 +53,9 @@ var (
 
 // idFromName converts a name for an ID. Other names than plain ones lose characters or could get the ID of
 // another user, so four characters of their hash keep them apart: "Grace Hopper" becomes grace_hopper_ylbw.
+//
+// The result must never change, because tests of other programs contain it. Slugs may, so if Slugify does,
+// keep its old form here.
 func idFromName(name string) string {
 	if len(name) <= maxNameLen && plainName.MatchString(name) && !numberedName.MatchString(name) {
 		return strings.ToLower(name)

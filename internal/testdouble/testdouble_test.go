@@ -13,6 +13,7 @@ import (
 
 // These tests need no server: IDs, the check of a fault, and patches.
 
+// Tests of other programs contain these IDs and keys, so they never change.
 func TestIDs(t *testing.T) {
 	long := "usr_" + strings.Repeat("x", 64)
 	ids := counters{}
@@ -21,6 +22,15 @@ func TestIDs(t *testing.T) {
 		{"usr", "grace", "grace_2"},
 		{"usr", "Grace Hopper", "grace_hopper_ylbw"},
 		{"usr", "日本", "vu3g"},
+		{"usr", "Zoë Åström", "zoe_astrom_ackb"},
+		{"usr", "Zoe Astrom", "zoe_astrom_vpli"},
+		{"usr", "Łukasz O'Brien-Straße", "lukasz_o_brien_strasse_kivk"},
+		{"usr", "عائشة", "t4nk"},
+		{"usr", "Anna Мария 7", "anna_7_mt3q"},
+		{"usr", "user_2", "user_2_eoyk"},
+		{"usr", "TestCreate/with_a_key#01", "testcreate_with_a_key_01_w7sh"},
+		{"usr", strings.Repeat("Long Name ", 25), "long_name_long_name_long_name_long_name_long_nam_k2qb"},
+		{"usr", strings.Repeat("plain", 20), "plainplainplainplainplainplainplainplainplainpla_fggu"},
 		{"evt", "usr_grace", "grace_000001"},
 		{"evt", "usr_ada", "ada_000001"},
 		{"evt", "usr_grace", "grace_000002"},
@@ -31,6 +41,9 @@ func TestIDs(t *testing.T) {
 		{"slug", "usr_grace", "z4bhif4k"},
 		{"slug", "usr_ada", "3igrbofr"},
 		{"secret", "usr_grace", "o3vbjwcmjpz4rkylrhjlhcilwv"},
+		{"secret", "usr_grace", "hjm4qzirnmnhteoyzkl35hl473"},
+		{"secret", "usr_grace_hopper_ylbw", "kcx7zivfrl3np4uwsowjbegkim"},
+		{"secret", "usr_vu3g", "whimvgaglnfkwc26nehsjuqjpd"},
 	} {
 		got := ids.next(tt.kind, tt.owner)
 		if got != tt.want {

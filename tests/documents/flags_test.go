@@ -89,19 +89,16 @@ func readHelp(t *testing.T) (flags map[string][]string, variables []string) {
 	t.Helper()
 	flags = map[string][]string{}
 	flag := regexp.MustCompile(`(?m)^  -([a-z-]+)`)
+	variable := regexp.MustCompile(`EVENTSD_\w+`)
 	for line := range strings.Lines(help(t)) {
 		subcommand, _, _ := strings.Cut(strings.TrimPrefix(line, "  "), "  ")
 		if !strings.HasPrefix(line, "  ") {
 			continue
 		}
 		text := help(t, strings.Fields(subcommand)...)
-		all := strings.Contains(text, "Each flag also has an environment variable")
+		variables = append(variables, variable.FindAllString(text, -1)...)
 		for _, match := range flag.FindAllStringSubmatch(text, -1) {
 			flags[subcommand] = append(flags[subcommand], match[1])
-			name := "EVENTSD_" + strings.ToUpper(strings.ReplaceAll(match[1], "-", "_"))
-			if all || strings.Contains(text, name+" for -"+match[1]) {
-				variables = append(variables, name)
-			}
 		}
 	}
 	slices.Sort(variables)
