@@ -241,7 +241,7 @@ func (l *loader) finish() {
 	byStatus := map[listKey][]*Row{}
 	for key, rows := range db.lists {
 		if l.stale {
-			rows = l.current(key, rows)
+			rows = db.view.appendCurrent(nil, key, rows)
 		}
 		rows = sortRows(rows)
 		db.setList(key, rows)
@@ -258,17 +258,4 @@ func (l *loader) finish() {
 		}
 	}
 	maps.Copy(db.lists, byStatus)
-}
-
-// current replaces old versions in a list, and removes rows that have left it.
-func (l *loader) current(key listKey, rows []*Row) []*Row {
-	current := rows[:0]
-	for _, r := range rows {
-		r = l.db.index[r.ID]
-		if r != nil && r.listKey() == key {
-			current = append(current, r)
-		}
-	}
-	clear(rows[len(current):])
-	return current
 }

@@ -121,6 +121,12 @@ func (tx *Tx) change(c change) {
 // listKey returns the key of the list that has all rows of the parent.
 func (r *Row) listKey() listKey { return listKey{parent: r.Parent, table: r.Table} }
 
+// isIn reports whether the row belongs in a list. A nil row doesn't.
+func (r *Row) isIn(key listKey) bool {
+	return r != nil && r.Parent == key.parent && r.Table == key.table &&
+		(key.status == "" || key.status == r.Status)
+}
+
 // listKeys returns the keys of the row's lists. A nil row has none.
 func (r *Row) listKeys() []listKey {
 	if r == nil {
@@ -165,15 +171,11 @@ func (tx *Tx) rows(key listKey) []*Row {
 	return sortRows(rows)
 }
 
-// appendCurrent appends the current versions of rows, except those that left the list.
+// appendCurrent appends the current versions of rows, except those that have left the list.
 func (tx *Tx) appendCurrent(list []*Row, key listKey, rows []*Row) []*Row {
-	all := listKey{parent: key.parent, table: key.table}
 	for _, r := range rows {
-		pending, changed := tx.pending.index[r.ID]
-		if changed {
-			r = pending
-		}
-		if r != nil && r.listKey() == all && (key.status == "" || key.status == r.Status) {
+		r = tx.Find(r.ID)
+		if r.isIn(key) {
 			list = append(list, r)
 		}
 	}
