@@ -171,7 +171,7 @@ func (l *Log) open(path string, replay func(Commit) error) (err error) {
 	l.file, err = retry(deadline, func() (file, error) { return disk.OpenLocked(l.path) })
 	if errors.Is(err, fs.ErrNotExist) {
 		err = l.createFile()
-		if err != errAppeared {
+		if !errors.Is(err, errAppeared) {
 			return err
 		}
 		// Someone removed the lock file, and another process has just created the data file.

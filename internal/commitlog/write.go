@@ -116,13 +116,7 @@ func (l *Log) rewrite(n int, commits iter.Seq[[]byte]) error {
 		return fmt.Errorf("rewrite %s: %w", l.path, err)
 	}
 	l.file, err = disk.Replace(tmp, l.file, l.path)
-	if err == errAppeared {
-		disk.Remove(l.path + tmpSuffix)
-		return err
-	}
-	if err != nil && (l.file == nil || errors.Is(err, syscall.EIO)) {
-		// After an I/O error, the rename may have happened anyway, and a crash would lose the commits that
-		// were appended to the old file. Other errors are refusals.
+	if errors.Is(err, errUnknown) { // a crash would lose the commits that are appended to the wrong file
 		return l.markBroken("rename", err)
 	}
 	if err != nil {
