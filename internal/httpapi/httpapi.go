@@ -99,23 +99,22 @@ func WriteValue(w http.ResponseWriter, status int, x any) {
 	w.Write(body)
 }
 
-// WriteList sends a list: begin, then n JSON texts separated by commas, then end. The function text returns
-// the text with an index from 0 to n-1. WriteList doesn't join the texts in memory.
-func WriteList(w http.ResponseWriter, begin string, n int, text func(i int) string, end string) {
-	size := len(begin) + max(0, n-1) + len(end)
-	for i := range n {
-		size += len(text(i))
+// WriteList sends a list: begin, then JSON texts separated by commas, then end. It doesn't join them in memory.
+func WriteList(w http.ResponseWriter, begin string, texts []string, end string) {
+	size := len(begin) + max(0, len(texts)-1) + len(end)
+	for _, text := range texts {
+		size += len(text)
 	}
 	writeHead(w, 200, size)
 	out := listWriters.Get().(*bufio.Writer)
 	defer listWriters.Put(out)
 	out.Reset(w)
 	out.WriteString(begin)
-	for i := range n {
+	for i, text := range texts {
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		out.WriteString(text(i))
+		out.WriteString(text)
 	}
 	out.WriteString(end)
 	out.Flush()

@@ -231,12 +231,12 @@ func (tx *Tx) walk(parent, prefix string, yield func(*Row) bool) bool {
 	return true
 }
 
-// Page returns at most limit rows of a parent, newest first: those with a status, or all if status is empty.
-// It starts after a position, or with the newest row if after is nil. If more rows follow, next is the
-// position of the last one, otherwise nil.
+// Page returns the JSON of at most limit rows of a parent, newest first: those with a status, or all if
+// status is empty. It starts after a position, or with the newest row if after is nil. If more rows follow,
+// next is the position of the last one, otherwise nil.
 func (tx *Tx) Page(
 	parent, prefix, status string, after *Position, limit int,
-) (page []*Row, next *Position) {
+) (page []string, next *Position) {
 	rows := tx.rows(listKey{parent, tx.db.table(prefix), status})
 	if after != nil {
 		end, _ := slices.BinarySearchFunc(rows, *after, (*Row).compare)
@@ -246,7 +246,9 @@ func (tx *Tx) Page(
 		rows = rows[len(rows)-limit:]
 		next = &rows[0].Position
 	}
-	page = slices.Clone(rows)
-	slices.Reverse(page)
+	page = make([]string, 0, len(rows))
+	for _, r := range slices.Backward(rows) {
+		page = append(page, r.JSON)
+	}
 	return page, next
 }
