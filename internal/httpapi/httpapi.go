@@ -61,10 +61,10 @@ func NewError(status int, message string, header ...string) *Error {
 	return e
 }
 
-// BadRequest creates an Error with status 400.
+// BadRequest creates an Error for a query or body that a client must change.
 func BadRequest(message string) *Error { return NewError(400, message) }
 
-// NotFound creates an Error with status 404.
+// NotFound creates an Error for a path or an ID that leads nowhere.
 func NotFound(message string) *Error { return NewError(404, message) }
 
 // Unauthorized creates an Error with status 401 and the header WWW-Authenticate (RFC 9110, section 11.6.1).
@@ -79,7 +79,7 @@ var (
 	noSniff  = []string{"nosniff"}
 )
 
-// SetSecurityHeaders sets the headers that protect every response. A [Mux] calls it.
+// SetSecurityHeaders sets the headers that protect a response. Call it before a [Mux] that browsers reach.
 func SetSecurityHeaders(h http.Header) {
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
@@ -99,7 +99,8 @@ func WriteValue(w http.ResponseWriter, status int, x any) {
 	w.Write(body)
 }
 
-// WriteList sends a list: begin, then JSON texts separated by commas, then end. It doesn't join them in memory.
+// WriteList sends a list: begin, then JSON texts separated by commas, then end. It doesn't join them in
+// memory.
 func WriteList(w http.ResponseWriter, begin string, texts []string, end string) {
 	size := len(begin) + max(0, len(texts)-1) + len(end)
 	for _, text := range texts {
