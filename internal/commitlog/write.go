@@ -66,8 +66,7 @@ func (l *Log) appendEmpty() {
 	}
 	err := l.Append(nil)
 	if err != nil && l.Err() == nil {
-		l.options.Logger.Warn("data file has no end mark",
-			"error", err)
+		l.options.Logger.Warn("data file has no end mark", "error", err)
 	}
 }
 

@@ -84,34 +84,29 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 	return rest
 }
 
-// run runs one call and appends its records to db.records.
+// run runs one call and appends its records to db.records. If the call fails, run drops its changes. It
+// returns a panic as an error, because the goroutine may belong to another call.
 func (db *DB) run(tx *Tx, c *call) {
 	tx.savepoint = len(tx.changes)
 	before := len(db.records)
-	c.err = db.try(tx, c)
-	if c.err != nil {
-		tx.rollback()
-		db.records = db.records[:before] // a panic may have left a part
-	}
-}
-
-// try runs a call's function and appends its records. It returns a panic as an error, because the
-// goroutine may belong to another call.
-func (db *DB) try(tx *Tx, c *call) (err error) {
 	defer func() {
 		p := recover()
 		if p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			c.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+		if c.err != nil {
+			tx.rollback()
+			db.records = db.records[:before] // a panic may have left a part
 		}
 	}()
 	if db.closed {
-		return ErrClosed
+		c.err = ErrClosed
+		return
 	}
-	err = c.f(tx)
-	if err == nil && db.log != nil {
+	c.err = c.f(tx)
+	if c.err == nil && db.log != nil {
 		db.appendChanges(tx.changes[tx.savepoint:])
 	}
-	return err
 }
 
 // appendChanges appends changes to db.records. It stops when they no longer fit into a line,
