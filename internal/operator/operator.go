@@ -77,7 +77,7 @@ func (c *CLI) KeyIssue(ctx context.Context, args []string) error {
 	return c.Printf("%s\n", issued.Secret)
 }
 
-// KeyList runs "eventsd key list". Its JSON is the server's, whatever fields a newer one adds.
+// KeyList runs "eventsd key list". With -json, it prints what the server sends.
 func (c *CLI) KeyList(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("key list", cli.Help{
 		Purpose: "List all API keys with their users. Secrets aren't stored, so they can't be listed.",
@@ -96,7 +96,7 @@ func (c *CLI) KeyList(ctx context.Context, args []string) error {
 	if *asJSON {
 		return c.printJSON(list.Data)
 	}
-	var keys []map[string]string
+	var keys []listedKey
 	err = json.Unmarshal(list.Data, &keys)
 	if err != nil {
 		return err
@@ -104,14 +104,22 @@ func (c *CLI) KeyList(ctx context.Context, args []string) error {
 	return c.Printf("%s", keyTable(keys))
 }
 
-func keyTable(keys []map[string]string) string {
+// listedKey has the columns of a key in the table. A newer server may send more, whatever they are.
+type listedKey struct {
+	ID, Name, Email, Hint string
+	User                  string `json:"user_id"`
+	Created               string `json:"created_at"`
+	Revoked               string `json:"revoked_at"`
+}
+
+func keyTable(keys []listedKey) string {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tUSER\tNAME\tEMAIL\tHINT\tCREATED\tREVOKED")
 	for _, key := range keys {
-		name := strings.Join(strings.Fields(key["name"]), " ") // without line feeds
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key["id"], key["user_id"], name, key["email"],
-			cmp.Or(key["hint"], "-"), key["created_at"], cmp.Or(key["revoked_at"], "-"))
+		name := strings.Join(strings.Fields(key.Name), " ") // without line feeds
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, key.User, name, key.Email,
+			cmp.Or(key.Hint, "-"), key.Created, cmp.Or(key.Revoked, "-"))
 	}
 	w.Flush()
 	return table.String()

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -85,6 +86,20 @@ func TestKeyIssueClosesFile(t *testing.T) {
 	})
 	if err := c.KeyIssue(t.Context(), []string{"-data", data, "-user", "usr_1"}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A newer server may send more about a key, of any type.
+func TestKeyListOfNewerServer(t *testing.T) {
+	c, data, stdout := commands(t, &file{}, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"data":[{"id":"key_1","name":"Ada","scopes":["read"],"uses":7,"hint":null}]}`)
+	})
+	if err := c.KeyList(t.Context(), []string{"-data", data}); err != nil {
+		t.Fatal(err)
+	}
+	got, want := strings.Fields(stdout.String())[7:], []string{"key_1", "Ada", "-", "-"} // after the header
+	if !slices.Equal(got, want) {
+		t.Errorf("key list: got %q, want %q", got, want)
 	}
 }
 
