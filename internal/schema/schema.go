@@ -135,11 +135,11 @@ const (
 
 // Decode stores the fields of v, which should be a JSON object, in the struct that object points to, and
 // returns their problems. It doesn't change missing fields. If there are problems, don't use the struct.
-func (s Schema) Decode(object any, v strict.Value, mode Mode) *Problems {
+func (s Schema) Decode(object any, v strict.Value, mode Mode) *FieldProblems {
 	if v.Kind != strict.Object {
-		return &Problems{others: []string{"must be a JSON object, not " + v.Kind.String()}}
+		return &FieldProblems{others: []string{"must be a JSON object, not " + v.Kind.String()}}
 	}
-	p := &Problems{schema: s}
+	p := &FieldProblems{schema: s}
 	target := reflect.ValueOf(object).Elem()
 	for i := range s {
 		f := &s[i]
@@ -301,23 +301,23 @@ func encode(source reflect.Value) strict.Value {
 }
 
 // Unmarshal parses a JSON object, such as a request body, and decodes it like [Schema.Decode].
-func (s Schema) Unmarshal(text []byte, object any, mode Mode) *Problems {
+func (s Schema) Unmarshal(text []byte, object any, mode Mode) *FieldProblems {
 	if len(text) == 0 {
-		return &Problems{others: []string{"the body is empty: send a JSON object"}}
+		return &FieldProblems{others: []string{"the body is empty: send a JSON object"}}
 	}
 	v, err := strict.Parse(text)
 	if err != nil {
-		return &Problems{others: []string{"the body is not a JSON object: " + err.Error()}}
+		return &FieldProblems{others: []string{"the body is not a JSON object: " + err.Error()}}
 	}
 	if v.Kind != strict.Object {
-		return &Problems{others: []string{"the body must be a JSON object, not " + v.Kind.String()}}
+		return &FieldProblems{others: []string{"the body must be a JSON object, not " + v.Kind.String()}}
 	}
 	return s.Decode(object, v, mode)
 }
 
-// Problems are the problems of an object, in the order of its schema, and then those of fields that shouldn't
-// be there.
-type Problems struct {
+// FieldProblems are the problems of an object, in the order of its schema, and then those of fields that
+// shouldn't be there.
+type FieldProblems struct {
 	schema Schema
 	fields map[string][]string // by field name
 	others []string            // of the object itself, and of fields that shouldn't be there
@@ -325,13 +325,13 @@ type Problems struct {
 
 // Add adds a problem, which follows the field name in messages. It does nothing if the problem is empty or
 // the field already has one.
-func (p *Problems) Add(name, problem string) {
+func (p *FieldProblems) Add(name, problem string) {
 	if problem != "" && !p.Has(name) {
 		p.add(name, problem)
 	}
 }
 
-func (p *Problems) add(name, problem string) {
+func (p *FieldProblems) add(name, problem string) {
 	if p.fields == nil {
 		p.fields = map[string][]string{}
 	}
@@ -339,10 +339,10 @@ func (p *Problems) add(name, problem string) {
 }
 
 // Has reports whether the field has a problem.
-func (p *Problems) Has(name string) bool { return p.fields[name] != nil }
+func (p *FieldProblems) Has(name string) bool { return p.fields[name] != nil }
 
 // All returns all problems, or nil if there are none.
-func (p *Problems) All() []string {
+func (p *FieldProblems) All() []string {
 	var all []string
 	for _, f := range p.schema {
 		all = append(all, p.fields[f.name]...)
@@ -355,7 +355,7 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 const maxShown = 40 // characters of an unknown name in a message
 
 // addUnknown adds the names of members that aren't fields, shortened, and lists the fields.
-func (p *Problems) addUnknown(members []strict.Member, mode Mode) {
+func (p *FieldProblems) addUnknown(members []strict.Member, mode Mode) {
 	var names []string
 	for _, m := range members {
 		isField := slices.ContainsFunc(p.schema, func(f field) bool { return f.name == m.Name })

@@ -43,7 +43,7 @@ func fullThing() thing {
 }
 
 // decode decodes a JSON text into a full thing in the mode Merge, and into an empty one otherwise.
-func decode(t *testing.T, mode Mode, text string) (thing, *Problems) {
+func decode(t *testing.T, mode Mode, text string) (thing, *FieldProblems) {
 	t.Helper()
 	v, err := strict.Parse([]byte(text))
 	if err != nil {
