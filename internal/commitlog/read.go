@@ -234,7 +234,8 @@ func (r *reader) judgeRest() error {
 	case len(r.rest) > maxTornWrite:
 		reason = "this line is invalid, and more follows than one write can leave"
 	default:
-		r.torn = fmt.Sprintf("a torn write of %d bytes at line %d, byte %d", len(r.rest), r.line, r.end.offset)
+		r.torn = fmt.Sprintf("a torn write of %d bytes at line %d, byte %d",
+			len(r.rest), r.line, r.end.offset)
 		return nil
 	}
 	return r.damage(reason)

@@ -100,8 +100,8 @@ func url(s string) string {
 	if len(s) <= maxURL && strict.IsURL(s) {
 		return ""
 	}
-	return fmt.Sprintf("must be an http or https URL such as https://example.com/x, percent-encoded, without "+
-		"user info and at most %d characters long", maxURL)
+	return fmt.Sprintf("must be an http or https URL such as https://example.com/x, percent-encoded, "+
+		"without user info and at most %d characters long", maxURL)
 }
 
 func zone(s string) string {
