@@ -44,10 +44,9 @@ import (
 const BasePath = "/api/public/v1"
 
 const (
-	defaultLimit = 50      // items per page
-	maxEvents    = 100     // events per page
-	maxGuests    = 200     // guests per page
-	maxBody      = 1 << 20 // bytes
+	defaultLimit = 50  // items per page
+	maxEvents    = 100 // events per page
+	maxGuests    = 200 // guests per page
 )
 
 //go:embed openapi.json
@@ -174,7 +173,7 @@ func (a *api) routes() []httpapi.Route {
 	return []httpapi.Route{
 		{Operation: "GET /users/me", Handle: a.getMe},
 		{Operation: "GET /events", Query: true, Handle: a.listEvents},
-		{Operation: "POST /events/create", Handle: httpapi.WithBody(maxBody, a.createEvent)},
+		{Operation: "POST /events/create", Handle: httpapi.WithBody(a.createEvent)},
 		{Operation: "GET /events/{id}", Handle: a.getEvent},
 		{Operation: "GET /events/{id}/guests", Query: true, Handle: a.listGuests},
 		{Operation: "GET /openapi", Handle: a.getOpenAPI},
@@ -198,7 +197,7 @@ func (a *api) listEvents(w http.ResponseWriter, r httpapi.Request) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	var events []*jsondb.Row
+	var events []string
 	var next *jsondb.Position
 	a.store.db.View(func(tx *jsondb.Tx) {
 		events, next = tx.Page(r.Caller.UserID, "evt", status, after, limit)
@@ -242,7 +241,7 @@ func (a *api) listGuests(w http.ResponseWriter, r httpapi.Request) error {
 	if err != nil {
 		return err
 	}
-	var guests []*jsondb.Row
+	var guests []string
 	var next *jsondb.Position
 	a.store.db.View(func(tx *jsondb.Tx) { // one view, because another event may get this ID
 		event := hostedEvent(tx, r)
@@ -311,14 +310,14 @@ func readPagination(q *httpapi.Query, maxLimit int) (limit int, after *jsondb.Po
 	return limit, after
 }
 
-// writePage writes a page. next is the position of its last row if more rows follow, otherwise nil.
-func writePage(w http.ResponseWriter, rows []*jsondb.Row, next *jsondb.Position) {
+// writePage writes a page of JSON texts. next is the position of its last row if more rows follow, otherwise
+// nil.
+func writePage(w http.ResponseWriter, page []string, next *jsondb.Position) {
 	end := `],"has_more":false,"next_cursor":null}`
 	if next != nil {
 		end = `],"has_more":true,"next_cursor":"` + formatCursor(*next) + `"}`
 	}
-	text := func(i int) string { return rows[i].JSON }
-	httpapi.WriteList(w, `{"data":[`, len(rows), text, end)
+	httpapi.WriteList(w, `{"data":[`, page, end)
 }
 
 // formatCursor encodes a position, such as "2027-01-02T03:04:05Z evt_1", as base64url.
@@ -389,7 +388,7 @@ func (a *api) operatorRoutes() []httpapi.Route {
 }
 
 func (a *api) postKey(w http.ResponseWriter, r httpapi.Request) error {
-	body, err := httpapi.ReadBody(w, r, maxBody)
+	body, err := httpapi.ReadBody(w, r, httpapi.MaxBody)
 	if err != nil {
 		return err
 	}

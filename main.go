@@ -504,6 +504,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 	control.Logger = s.logger
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path+"/", testdouble.ControlPath+"/") {
+			httpapi.SetSecurityHeaders(w.Header())
 			control.ServeHTTP(w, r)
 		} else {
 			served.ServeHTTP(w, r)

@@ -415,7 +415,7 @@ func (s *Store) findRequest(tx *jsondb.Tx, id string) (event *jsondb.Row, finger
 	return tx.Get("evt", r.Value("result")), r.Value("fingerprint")
 }
 
-func checkTimes(e *Event, p *schema.Problems) {
+func checkTimes(e *Event, p *schema.FieldProblems) {
 	if !p.Has("start_at") && !p.Has("end_at") && !e.EndAt.After(e.StartAt) {
 		p.Add("end_at", "must be after start_at")
 	}
@@ -790,7 +790,7 @@ func modeOf(old *jsondb.Row) schema.Mode {
 }
 
 // addConflict adds a problem to a field if another row has its unique key. It returns all problems.
-func addConflict(tx *jsondb.Tx, p *schema.Problems, id, field, key string) []string {
+func addConflict(tx *jsondb.Tx, p *schema.FieldProblems, id, field, key string) []string {
 	other := tx.Find(key)
 	if other != nil && other.ID != id {
 		p.Add(field, "is taken by "+other.ID)

@@ -136,9 +136,8 @@ type Log struct {
 	lock    io.Closer
 	file    file
 	broken  atomic.Pointer[error] // nil while the log can be written
-
-	tail
-	buf []byte // reused by Append
+	end     tail
+	buf     []byte // reused by Append
 }
 
 // Open opens or creates the file at path. It locks the file, calls replay with each commit in order and
@@ -171,7 +170,7 @@ func (l *Log) open(path string, replay func(Commit) error) (err error) {
 	l.file, err = retry(deadline, func() (file, error) { return disk.OpenLocked(l.path) })
 	if errors.Is(err, fs.ErrNotExist) {
 		err = l.createFile()
-		if err != errAppeared {
+		if !errors.Is(err, errAppeared) {
 			return err
 		}
 		// Someone removed the lock file, and another process has just created the data file.
@@ -221,7 +220,7 @@ func retry[T any](deadline time.Time, open func() (T, error)) (opened T, err err
 func (l *Log) Path() string { return l.path }
 
 // Size returns the file length in bytes.
-func (l *Log) Size() int64 { return l.offset + int64(len(closing)) }
+func (l *Log) Size() int64 { return l.end.offset + int64(len(closing)) }
 
 // Err returns the error that broke the log, or nil. The error wraps [ErrBroken].
 func (l *Log) Err() error {

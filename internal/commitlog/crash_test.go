@@ -191,12 +191,12 @@ func (p *process) opened(l *Log, content, before string) bool {
 	}
 	p.log = l
 	p.acknowledge(content)
-	if l.n < staleNumbers && content == "" { // it is new: continue after the numbers of the stale lines
-		n := l.n
-		l.n = staleNumbers
+	if l.end.n < staleNumbers && content == "" { // it is new: continue after the numbers of the stale lines
+		n := l.end.n
+		l.end.n = staleNumbers
 		err := p.rewrite()
 		if err != nil {
-			l.n = n
+			l.end.n = n
 			p.check(err)
 			p.check(l.Close())
 			return false
@@ -301,10 +301,10 @@ func (c *crasher) aligned(block, offset, size int) {
 		return
 	}
 	c.must(p.rewrite(`{"user":1}`))
-	padding := (offset - int(p.log.offset) - len(appendLine(nil, 0, p.log.n+1, nil))) % block
+	padding := (offset - int(p.log.end.offset) - len(appendLine(nil, 0, p.log.end.n+1, nil))) % block
 	c.must(p.append(strings.Repeat("x", (padding+block)%block)))
-	if int(p.log.offset)%block != offset {
-		c.fail("the closing bracket is at %d of a block, want %d", int(p.log.offset)%block, offset)
+	if int(p.log.end.offset)%block != offset {
+		c.fail("the closing bracket is at %d of a block, want %d", int(p.log.end.offset)%block, offset)
 	}
 	p.depth = 1
 	p.watch()

@@ -17,6 +17,7 @@ var (
 	ErrBroken = errors.New("nothing can be written until a restart")
 
 	errReplaced = errors.New("another program removed, replaced or changed it")
+	errUnknown  = errors.New("the file may have been replaced or not")
 	errAppeared = errors.New("another process has created the file")
 )
 

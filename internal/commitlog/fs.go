@@ -14,15 +14,23 @@ import (
 
 // fileSystem has all disk operations of this package. Tests replace it with a disk that crashes.
 type fileSystem interface {
-	Resolve(path string) (string, error)              // absolute path without links; must be a regular file
-	Lock(path string) (io.Closer, error)              // locks path.lock; ErrLocked if it is locked
-	Open(path string) (file, error)                   // opens for reading
-	OpenLocked(path string) (file, error)             // opens for writing; ErrLocked if it is open
-	Create(path string, like file) (file, error)      // locked; with the owner and mode of like, or 0600
-	SyncDir(path string) error                        // makes file names next to path durable
-	Size(path string, f file) (int64, error)          // length of f; -1 if path leads to another file
-	Remove(path string)                               // best effort
-	Replace(tmp, old file, path string) (file, error) // see osFS
+	Resolve(path string) (string, error)         // absolute path without links; must be a regular file
+	Lock(path string) (io.Closer, error)         // locks path.lock; ErrLocked if it is locked
+	Open(path string) (file, error)              // opens for reading
+	OpenLocked(path string) (file, error)        // opens for writing; ErrLocked if it is open
+	Create(path string, like file) (file, error) // locked; with the owner and mode of like, or 0600
+	SyncDir(path string) error                   // makes file names next to path durable
+	Size(path string, f file) (int64, error)     // length of f; -1 if path leads to another file
+	Remove(path string)                          // best effort
+
+	// Replace renames path.tmp, which is open as tmp, to path, which is open as old, and closes the other
+	// file. If old is nil, there must be no file at path. The outcomes are:
+	//
+	//	no error     tmp is at path
+	//	errUnknown   nobody knows which file is at path; it may not be open
+	//	errAppeared  old is nil, but there is a file at path
+	//	others       old is still at path
+	Replace(tmp, old file, path string) (current file, err error)
 }
 
 // file is the part of [os.File] that this package uses.
@@ -215,5 +223,14 @@ func install(path string, old file) error {
 			return nil
 		}
 	}
-	return os.Rename(tmp, path)
+	return checkRename(os.Rename(tmp, path))
+}
+
+// checkRename returns the error of a rename. After an I/O error, the rename may have happened nevertheless.
+// Other errors are refusals.
+func checkRename(err error) error {
+	if errors.Is(err, syscall.EIO) {
+		return fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	return err
 }

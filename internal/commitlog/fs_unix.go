@@ -26,9 +26,6 @@ func lock(f *os.File) error {
 // lockData locks the data file itself, because a hard link to it has another lock file.
 func lockData(f *os.File) error { return lock(f) }
 
-// Replace renames path.tmp, which is open as tmp, to path, which is open as old. It returns the open file
-// that is now at path and closes the other one. If it returns no file, nobody knows which file is at path. If
-// old is nil and there is a file at path, Replace returns errAppeared.
 func (osFS) Replace(tmp, old file, path string) (file, error) {
 	err := install(path, old)
 	if err != nil {

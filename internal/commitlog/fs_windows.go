@@ -42,7 +42,10 @@ func (o osFS) Replace(tmp, old file, path string) (file, error) {
 		return nil, err
 	}
 	f, openErr := o.OpenLocked(path)
-	return f, errors.Join(err, openErr)
+	if openErr != nil {
+		return nil, fmt.Errorf("%w: %w", errUnknown, errors.Join(err, openErr))
+	}
+	return f, err
 }
 
 // copyOwner does nothing: files inherit their permissions from the directory.

@@ -235,7 +235,7 @@ func (d *memDisk) Replace(tmp, old file, path string) (file, error) {
 	}
 	if injected.err != nil {
 		tmp.Close()
-		return old, injected.err
+		return old, checkRename(injected.err)
 	}
 	if old != nil {
 		old.Close()

@@ -264,6 +264,19 @@ func TestOwner(t *testing.T) {
 	}
 }
 
+// While nobody can tell whether the file was replaced, commits are refused. Later ones succeed.
+func TestUnreachable(t *testing.T) {
+	path := create(t, []string{"1"})
+	l, _ := open(t, path)
+	dir := filepath.Dir(path)
+	check(t, os.Rename(dir, dir+".moved"))
+	check(t, os.WriteFile(dir, nil, 0o600))
+	checkIs(t, "Append", l.Append([]byte("2")), syscall.ENOTDIR)
+	check(t, os.Remove(dir))
+	check(t, os.Rename(dir+".moved", dir))
+	check(t, l.Append([]byte("2")))
+}
+
 func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.json")
 	check(t, syscall.Mkfifo(path, 0o600))

@@ -53,7 +53,7 @@ func Check(path string, o Options, replay func(Commit) error) (Report, error) {
 	}
 	return Report{
 		Format:  r.format,
-		Size:    r.offset + int64(len(r.rest)),
+		Size:    r.end.offset + int64(len(r.rest)),
 		Commits: r.line - firstCommitLine,
 		Torn:    r.torn,
 	}, nil
@@ -79,7 +79,7 @@ type reader struct {
 	format     string
 	snapCommit uint64 // number of the empty commit that ends the snapshot
 
-	tail              // after the valid lines
+	end        tail   // after the valid lines
 	line       int    // number of the first line of the rest, counted from 1
 	lastOffset int64  // beginning of the last valid line after the snapshot, or end of the snapshot
 	rest       []byte // at most maxTornWrite+1 bytes
@@ -94,7 +94,7 @@ func (r *reader) read() error {
 			return err
 		}
 	}
-	lines := bufio.NewScanner(io.NewSectionReader(r.file, r.offset, math.MaxInt64-r.offset))
+	lines := bufio.NewScanner(io.NewSectionReader(r.file, r.end.offset, math.MaxInt64-r.end.offset))
 	lines.Buffer(make([]byte, 32<<10), maxTornWrite)
 	lines.Split(splitLine)
 	valid := true
@@ -109,7 +109,7 @@ func (r *reader) read() error {
 	if err != nil && err != bufio.ErrTooLong {
 		return err
 	}
-	r.rest, err = io.ReadAll(io.NewSectionReader(r.file, r.offset, maxTornWrite+1))
+	r.rest, err = io.ReadAll(io.NewSectionReader(r.file, r.end.offset, maxTornWrite+1))
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (r *reader) readHeader() error {
 			"as a -seed", r.path, ErrFormat)
 	}
 	r.line = 2
-	r.offset = int64(len(opening))
+	r.end.offset = int64(len(opening))
 	h, newer, ok := parseHeader(text, r.formats)
 	if newer {
 		return fmt.Errorf("%s: %w: it has format %q, but this version reads only %s: use a newer version",
@@ -151,7 +151,7 @@ func (r *reader) readHeader() error {
 		return r.damage("the header is invalid")
 	}
 	r.format, r.snapCommit = h.format, h.snapCommit
-	r.tail = tail{salt: h.saltSum(), n: h.n, offset: int64(len(h.text()))}
+	r.end = tail{salt: h.saltSum(), n: h.n, offset: int64(len(h.text()))}
 	r.line = firstCommitLine
 	return nil
 }
@@ -160,24 +160,24 @@ func (r *reader) readHeader() error {
 // the next commit is damage, because no write put it there.
 func (r *reader) accept(line []byte) (ok bool, err error) {
 	commit, comma := bytes.CutPrefix(line[:len(line)-1], []byte(","))
-	if !comma || !hasValidChecksum(commit, r.salt) {
+	if !comma || !hasValidChecksum(commit, r.end.salt) {
 		return false, nil
 	}
 	n, records, ok := parseLine(commit)
-	if !ok || n != r.n+1 {
-		return false, r.damage(fmt.Sprintf("the checksum is valid, but this is not commit %d", r.n+1))
+	if !ok || n != r.end.n+1 {
+		return false, r.damage(fmt.Sprintf("the checksum is valid, but this is not commit %d", r.end.n+1))
 	}
 	err = r.replay(Commit{Format: r.format, Records: records})
 	if err != nil {
 		return false, r.damage(err.Error())
 	}
-	r.n = n
-	r.empty = len(records) == 0
+	r.end.n = n
+	r.end.empty = len(records) == 0
 	r.line++
-	r.lastOffset = r.offset
-	r.offset += int64(len(line))
+	r.lastOffset = r.end.offset
+	r.end.offset += int64(len(line))
 	if n == r.snapCommit {
-		r.lastOffset = r.offset
+		r.lastOffset = r.end.offset
 	}
 	return true, nil
 }
@@ -210,7 +210,7 @@ var lineHead = regexp.MustCompile(`\{"c":"[0-9a-f]{8}","n":([0-9]+),`)
 // wasn't opened since, damage to its last commit looks like a torn write.
 func (r *reader) judgeRest() error {
 	r.torn = ""
-	complete := r.n >= r.snapCommit
+	complete := r.end.n >= r.snapCommit
 	if complete && strings.HasPrefix(closing, string(r.rest)) {
 		if len(r.rest) < len(closing) {
 			r.torn = "the closing bracket is missing"
@@ -221,7 +221,7 @@ func (r *reader) judgeRest() error {
 	for _, match := range lineHead.FindAllSubmatchIndex(r.rest, -1) {
 		n, _ := strconv.ParseUint(string(r.rest[match[2]:match[3]]), 10, 64) // the maximum if out of range
 		line, _, _ := bytes.Cut(r.rest[match[0]:], []byte("\n"))
-		if n > r.n+1 || n <= r.n && hasValidChecksum(line, r.salt) {
+		if n > r.end.n+1 || n <= r.end.n && hasValidChecksum(line, r.end.salt) {
 			later++
 		}
 	}
@@ -234,7 +234,8 @@ func (r *reader) judgeRest() error {
 	case len(r.rest) > maxTornWrite:
 		reason = "this line is invalid, and more follows than one write can leave"
 	default:
-		r.torn = fmt.Sprintf("a torn write of %d bytes at line %d, byte %d", len(r.rest), r.line, r.offset)
+		r.torn = fmt.Sprintf("a torn write of %d bytes at line %d, byte %d",
+			len(r.rest), r.line, r.end.offset)
 		return nil
 	}
 	return r.damage(reason)
@@ -243,5 +244,5 @@ func (r *reader) judgeRest() error {
 // damage returns the error for the first invalid line.
 func (r *reader) damage(reason string) error {
 	return fmt.Errorf("%s %w at line %d, byte %d: %s; the file is unchanged: restore a backup",
-		r.path, ErrDamaged, r.line, r.offset, reason)
+		r.path, ErrDamaged, r.line, r.end.offset, reason)
 }

@@ -11,7 +11,7 @@ import (
 // repair makes the last valid line durable and the end of the file clean. After a crash during repair, the
 // file recovers to the same commits.
 func (l *Log) repair(r *reader) error {
-	l.tail = r.tail
+	l.end = r.end
 	l.options.fs.Remove(l.path + tmpSuffix)
 	saved := "nothing"
 	if !strings.HasPrefix(closing, string(r.rest)) {
@@ -23,7 +23,7 @@ func (l *Log) repair(r *reader) error {
 	}
 	// After a failed sync, the page cache may count the last line as written although the disk doesn't have
 	// it, and another sync would skip it. Writing the same bytes again can't tear them.
-	line := io.NewSectionReader(l.file, r.lastOffset, l.offset-r.lastOffset)
+	line := io.NewSectionReader(l.file, r.lastOffset, l.end.offset-r.lastOffset)
 	_, err := io.Copy(io.NewOffsetWriter(l.file, r.lastOffset), line)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (l *Log) saveTornWrite(name string, rest []byte) error {
 
 // writeClosing ends the file after the last commit with a closing bracket and syncs it.
 func (l *Log) writeClosing() error {
-	_, err := l.file.WriteAt([]byte(closing), l.offset)
+	_, err := l.file.WriteAt([]byte(closing), l.end.offset)
 	if err != nil {
 		return err
 	}

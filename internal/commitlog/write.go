@@ -25,10 +25,10 @@ func (l *Log) Append(records []byte) error {
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", l.path, err)
 	}
-	l.buf = appendLine(l.buf[:0], l.salt, l.n+1, records)
+	l.buf = appendLine(l.buf[:0], l.end.salt, l.end.n+1, records)
 	lineLen := len(l.buf)
 	l.buf = append(l.buf, closing...)
-	_, err = l.file.WriteAt(l.buf, l.offset)
+	_, err = l.file.WriteAt(l.buf, l.end.offset)
 	if err != nil {
 		// Undo all of it: WriteAt may return 0 although it wrote something.
 		undoErr := l.writeClosing()
@@ -42,9 +42,9 @@ func (l *Log) Append(records []byte) error {
 	if err != nil {
 		return l.markBroken("sync", err)
 	}
-	l.n++
-	l.empty = len(records) == 0
-	l.offset += int64(lineLen)
+	l.end.n++
+	l.end.empty = len(records) == 0
+	l.end.offset += int64(lineLen)
 	return nil
 }
 
@@ -61,13 +61,12 @@ func checkRecords(records []byte) error {
 // appendEmpty appends an empty commit, unless the last commit is empty. If there is no room for it, the file
 // is still valid.
 func (l *Log) appendEmpty() {
-	if l.empty {
+	if l.end.empty {
 		return
 	}
 	err := l.Append(nil)
 	if err != nil && l.Err() == nil {
-		l.options.Logger.Warn("data file has no end mark",
-			"error", err)
+		l.options.Logger.Warn("data file has no end mark", "error", err)
 	}
 }
 
@@ -102,10 +101,10 @@ func (l *Log) rewrite(n int, commits iter.Seq[[]byte]) error {
 	disk := l.options.fs
 	formats := l.options.Formats
 	head := header{
-		n:          l.n + 1,
+		n:          l.end.n + 1,
 		format:     formats[len(formats)-1],
 		salt:       fmt.Sprintf("%016x", rand.Uint64()),
-		snapCommit: l.n + 2 + uint64(n),
+		snapCommit: l.end.n + 2 + uint64(n),
 	}
 	var next tail
 	tmp, err := l.create(l.path+tmpSuffix, func(w io.Writer) (err error) {
@@ -116,13 +115,7 @@ func (l *Log) rewrite(n int, commits iter.Seq[[]byte]) error {
 		return fmt.Errorf("rewrite %s: %w", l.path, err)
 	}
 	l.file, err = disk.Replace(tmp, l.file, l.path)
-	if err == errAppeared {
-		disk.Remove(l.path + tmpSuffix)
-		return err
-	}
-	if err != nil && (l.file == nil || errors.Is(err, syscall.EIO)) {
-		// After an I/O error, the rename may have happened anyway, and a crash would lose the commits that
-		// were appended to the old file. Other errors are refusals.
+	if errors.Is(err, errUnknown) { // a crash would lose the commits that are appended to the wrong file
 		return l.markBroken("rename", err)
 	}
 	if err != nil {
@@ -136,7 +129,7 @@ func (l *Log) rewrite(n int, commits iter.Seq[[]byte]) error {
 	if err != nil {
 		return l.markBroken("sync the directory", err)
 	}
-	l.tail = next
+	l.end = next
 	return nil
 }
 

@@ -61,10 +61,10 @@ func NewError(status int, message string, header ...string) *Error {
 	return e
 }
 
-// BadRequest creates an Error with status 400.
+// BadRequest creates an Error for a query or body that a client must change.
 func BadRequest(message string) *Error { return NewError(400, message) }
 
-// NotFound creates an Error with status 404.
+// NotFound creates an Error for a path or an ID that leads nowhere.
 func NotFound(message string) *Error { return NewError(404, message) }
 
 // Unauthorized creates an Error with status 401 and the header WWW-Authenticate (RFC 9110, section 11.6.1).
@@ -79,7 +79,7 @@ var (
 	noSniff  = []string{"nosniff"}
 )
 
-// SetSecurityHeaders sets the headers that protect every response. A [Mux] calls it.
+// SetSecurityHeaders sets the headers that protect a response. Call it before a [Mux] that browsers reach.
 func SetSecurityHeaders(h http.Header) {
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
@@ -99,23 +99,23 @@ func WriteValue(w http.ResponseWriter, status int, x any) {
 	w.Write(body)
 }
 
-// WriteList sends a list: begin, then n JSON texts separated by commas, then end. The function text returns
-// the text with an index from 0 to n-1. WriteList doesn't join the texts in memory.
-func WriteList(w http.ResponseWriter, begin string, n int, text func(i int) string, end string) {
-	size := len(begin) + max(0, n-1) + len(end)
-	for i := range n {
-		size += len(text(i))
+// WriteList sends a list: begin, then JSON texts separated by commas, then end. It doesn't join them in
+// memory.
+func WriteList(w http.ResponseWriter, begin string, texts []string, end string) {
+	size := len(begin) + max(0, len(texts)-1) + len(end)
+	for _, text := range texts {
+		size += len(text)
 	}
 	writeHead(w, 200, size)
 	out := listWriters.Get().(*bufio.Writer)
 	defer listWriters.Put(out)
 	out.Reset(w)
 	out.WriteString(begin)
-	for i := range n {
+	for i, text := range texts {
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		out.WriteString(text(i))
+		out.WriteString(text)
 	}
 	out.WriteString(end)
 	out.Flush()

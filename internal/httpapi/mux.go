@@ -97,7 +97,6 @@ func (m *Mux) Operations() []string {
 
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer m.recoverPanic(w, r)
-	SetSecurityHeaders(w.Header())
 	if !isCanonical(r.URL) {
 		m.serveUnknown(w, r, "")
 		return

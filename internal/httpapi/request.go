@@ -119,16 +119,19 @@ func (q *Query) unknown() string {
 		noun, strings.Join(names, ", "), q.operation, cmp.Or(strings.Join(q.names, ", "), "none"))
 }
 
+// MaxBody is the maximum size of a request body in bytes, unless it holds records.
+const MaxBody = 1 << 20
+
 // WithBody returns a [Route.Handle] that checks and reads the request body and passes it to handle.
 func WithBody(
-	max int64, handle func(w http.ResponseWriter, r Request, body []byte) error,
+	handle func(w http.ResponseWriter, r Request, body []byte) error,
 ) func(http.ResponseWriter, Request) error {
 	return func(w http.ResponseWriter, r Request) error {
 		err := checkContentHeaders(r.Header)
 		if err != nil {
 			return err
 		}
-		body, err := ReadBody(w, r, max)
+		body, err := ReadBody(w, r, MaxBody)
 		if err != nil {
 			return err
 		}
@@ -165,15 +168,7 @@ func isInterrupted(err error) bool {
 }
 
 func tooLarge(max int64) *Error {
-	return NewError(413, "the body must have at most "+formatSize(max))
-}
-
-// formatSize formats a number of bytes, in MiB if possible.
-func formatSize(n int64) string {
-	if n%(1<<20) == 0 {
-		return fmt.Sprintf("%d MiB", n>>20)
-	}
-	return fmt.Sprintf("%d bytes", n)
+	return NewError(413, fmt.Sprintf("the body must have at most %g MiB", float64(max)/(1<<20)))
 }
 
 // checkContentHeaders returns a 415 if the request headers announce a body other than JSON in UTF-8, or a

@@ -90,6 +90,7 @@ func (b failingBody) Read([]byte) (int, error) { return 0, b.err }
 
 func TestReadBody(t *testing.T) {
 	t.Parallel()
+	largest := strings.Repeat("x", 1<<19)
 	const notWhole = "the request body was incomplete or too slow; send it again"
 	for _, tt := range []struct {
 		name   string
@@ -99,8 +100,8 @@ func TestReadBody(t *testing.T) {
 	}{
 		{"whole", strings.NewReader("abc"), 200, "abc"},
 		{"empty", strings.NewReader(""), 200, ""},
-		{"the maximum", strings.NewReader("abcd"), 200, "abcd"},
-		{"too large", strings.NewReader("abcde"), 413, "the body must have at most 4 bytes"},
+		{"the maximum", strings.NewReader(largest), 200, largest},
+		{"too large", strings.NewReader(largest + "x"), 413, "the body must have at most 0.5 MiB"},
 		{"too large for another handler", failingBody{&http.MaxBytesError{Limit: 2 << 20}}, 413,
 			"the body must have at most 2 MiB"},
 		{"cut", failingBody{io.ErrUnexpectedEOF}, 408, notWhole},
@@ -113,7 +114,7 @@ func TestReadBody(t *testing.T) {
 			t.Parallel()
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest("POST", "/x", tt.body)
-			body, err := ReadBody(w, Request{Request: r}, 4)
+			body, err := ReadBody(w, Request{Request: r}, 1<<19)
 			if err == nil {
 				WriteJSON(w, 200, string(body))
 			} else {
@@ -123,7 +124,7 @@ func TestReadBody(t *testing.T) {
 				t.Errorf("status: got %d, want %d", w.Code, tt.status)
 			}
 			if got := message(w); got != tt.want {
-				t.Errorf("ReadBody: got %s, want %s", got, tt.want)
+				t.Errorf("ReadBody: got %.80s, want %.80s", got, tt.want)
 			}
 			closes := w.Header().Get("Connection") == "close" // the rest of the body may follow
 			if want := tt.status == 408; closes != want {

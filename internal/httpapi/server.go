@@ -72,10 +72,12 @@ func Serve(ctx context.Context, drain time.Duration, servers ...*BoundServer) er
 	return err
 }
 
-// ServeConn serves a connection, such as one end of a [net.Pipe], until it is closed. It returns immediately.
-func ServeConn(s *http.Server, conn net.Conn) { s.Serve(&connListener{conn}) }
+// ServeConn starts to serve a connection, such as one end of a [net.Pipe], and returns. The server closes it.
+func ServeConn(s *http.Server, conn net.Conn) {
+	s.Serve(&connListener{conn}) // returns when the goroutine of the connection has started
+}
 
-// connListener accepts one connection. Its next Accept fails, which ends Serve but not the connection.
+// connListener accepts one connection, and then fails, which ends Serve.
 type connListener struct{ conn net.Conn }
 
 func (l *connListener) Accept() (net.Conn, error) {

@@ -84,34 +84,29 @@ func (db *DB) commit(calls []*call) (rest []*call) {
 	return rest
 }
 
-// run runs one call and appends its records to db.records.
+// run runs one call and appends its records to db.records. If the call fails, run drops its changes. It
+// returns a panic as an error, because the goroutine may belong to another call.
 func (db *DB) run(tx *Tx, c *call) {
 	tx.savepoint = len(tx.changes)
 	before := len(db.records)
-	c.err = db.try(tx, c)
-	if c.err != nil {
-		tx.rollback()
-		db.records = db.records[:before] // a panic may have left a part
-	}
-}
-
-// try runs a call's function and appends its records. It returns a panic as an error, because the
-// goroutine may belong to another call.
-func (db *DB) try(tx *Tx, c *call) (err error) {
 	defer func() {
 		p := recover()
 		if p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			c.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+		if c.err != nil {
+			tx.rollback()
+			db.records = db.records[:before] // a panic may have left a part
 		}
 	}()
 	if db.closed {
-		return ErrClosed
+		c.err = ErrClosed
+		return
 	}
-	err = c.f(tx)
-	if err == nil && db.log != nil {
+	c.err = c.f(tx)
+	if c.err == nil && db.log != nil {
 		db.appendChanges(tx.changes[tx.savepoint:])
 	}
-	return err
 }
 
 // appendChanges appends changes to db.records. It stops when they no longer fit into a line,
@@ -162,7 +157,7 @@ func (db *DB) report(err error) {
 func (db *DB) publish(tx *Tx) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	edits := map[listKey]*listEdit{}
+	edits := newListEdits()
 	for _, c := range tx.changes {
 		id := cmp.Or(c.new, c.old).ID
 		before, after := db.index[id], tx.pending.index[id]
@@ -236,7 +231,7 @@ func (db *DB) drop(table *Table, n int) {
 func (db *DB) forget(rows []*Row) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	edits := map[listKey]*listEdit{}
+	edits := newListEdits()
 	for _, r := range rows {
 		if db.index[r.ID] == r {
 			db.replace(r, nil)
@@ -246,69 +241,70 @@ func (db *DB) forget(rows []*Row) {
 	db.edit(edits)
 }
 
+// listEdits collects the rows that a commit removes from lists, or inserts before their ends.
+type listEdits struct{ removed, inserted map[listKey][]*Row }
+
+func newListEdits() listEdits { return listEdits{map[listKey][]*Row{}, map[listKey][]*Row{}} }
+
 // relist replaces a row in its lists. Either version may be nil. It makes the usual changes immediately: a
-// new version takes the place of the old one, and a new row goes to the end. It leaves all others to edits.
-func (db *DB) relist(edits map[listKey]*listEdit, before, after *Row) {
-	edit := func(key listKey) *listEdit {
-		if edits[key] == nil {
-			edits[key] = &listEdit{}
-		}
-		return edits[key]
-	}
-	samePlace := before != nil && after != nil && before.compare(after.Position) == 0
-	oldKeys, newKeys := before.listKeys(), after.listKeys()
-	for _, key := range oldKeys {
-		if !samePlace || !slices.Contains(newKeys, key) {
-			e := edit(key)
-			e.removed = append(e.removed, before)
+// new version takes the place of the old one, and a new row goes to the end. It leaves the others to edits.
+func (db *DB) relist(edits listEdits, before, after *Row) {
+	for _, key := range before.listKeys() {
+		if !after.isIn(key) || after.compare(before.Position) != 0 {
+			edits.removed[key] = append(edits.removed[key], before)
 		}
 	}
-	for _, key := range newKeys {
+	for _, key := range after.listKeys() {
 		rows := db.lists[key]
+		i, found := len(rows), false
+		if i > 0 && rows[i-1].compare(after.Position) >= 0 {
+			i, found = slices.BinarySearchFunc(rows, after.Position, (*Row).compare)
+		}
 		switch {
-		case samePlace && slices.Contains(oldKeys, key):
-			i, _ := slices.BinarySearchFunc(rows, after.Position, (*Row).compare)
+		case found:
 			rows[i] = after
-		case len(rows) == 0 || rows[len(rows)-1].compare(after.Position) < 0:
+		case i == len(rows):
 			db.lists[key] = append(rows, after)
 		default:
-			e := edit(key)
-			e.added = append(e.added, after)
+			edits.inserted[key] = append(edits.inserted[key], after)
 		}
 	}
-}
-
-// A listEdit collects the rows that a commit removes from a list and adds to it.
-type listEdit struct{ removed, added []*Row }
-
-// apply edits a sorted list in place. It moves each run of rows between two edits once, so many edits cost
-// little more than one.
-func (e *listEdit) apply(rows []*Row) []*Row {
-	kept, rest := 0, 0
-	for _, r := range sortRows(e.removed) {
-		i, _ := slices.BinarySearchFunc(rows[rest:], r.Position, (*Row).compare)
-		kept += copy(rows[kept:], rows[rest:rest+i])
-		rest += i + 1
-	}
-	rows = slices.Delete(rows, kept, rest)
-
-	end := len(rows)
-	added := sortRows(e.added)
-	rows = append(rows, added...)
-	for n := len(added); n > 0; n-- {
-		i, _ := slices.BinarySearchFunc(rows[:end], added[n-1].Position, (*Row).compare)
-		copy(rows[i+n:], rows[i:end])
-		rows[i+n-1] = added[n-1]
-		end = i
-	}
-	return rows
 }
 
 // edit applies edits to the lists.
-func (db *DB) edit(edits map[listKey]*listEdit) {
-	for key, edit := range edits {
-		db.setList(key, edit.apply(db.lists[key]))
+func (db *DB) edit(edits listEdits) {
+	for key, rows := range edits.removed {
+		db.setList(key, removeRows(db.lists[key], sortRows(rows)))
 	}
+	for key, rows := range edits.inserted {
+		db.setList(key, insertRows(db.lists[key], sortRows(rows)))
+	}
+}
+
+// removeRows removes rows from a list. Both are sorted. It moves the rows between two removed ones together,
+// so removing many costs little more than removing one.
+func removeRows(list, removed []*Row) []*Row {
+	kept, rest := 0, 0
+	for _, r := range removed {
+		i, _ := slices.BinarySearchFunc(list[rest:], r.Position, (*Row).compare)
+		kept += copy(list[kept:], list[rest:rest+i])
+		rest += i + 1
+	}
+	return slices.Delete(list, kept, rest)
+}
+
+// insertRows inserts rows into a list. Both are sorted. Like removeRows, it moves the rows between two of
+// them together, beginning with the last ones.
+func insertRows(list, inserted []*Row) []*Row {
+	end := len(list)
+	list = append(list, inserted...)
+	for n, r := range slices.Backward(inserted) {
+		i, _ := slices.BinarySearchFunc(list[:end], r.Position, (*Row).compare)
+		copy(list[i+n+1:], list[i:end])
+		list[i+n] = r
+		end = i
+	}
+	return list
 }
 
 func (db *DB) setList(key listKey, rows []*Row) {

@@ -269,7 +269,7 @@ func isLocking(function string) bool {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	return slices.ContainsFunc(strings.Split(string(stacks), "\n\n"), func(stack string) bool {
-		return strings.Contains(stack, "[sync.Mutex.Lock") && strings.Contains(stack, function)
+		return strings.Contains(stack, "Mutex.Lock") && strings.Contains(stack, function)
 	})
 }
 
@@ -403,18 +403,18 @@ func TestFailedRewrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	version := 0
-	grow := func(size int64) {
-		for db.Stats().Bytes < size && version < 1000 {
+	grow := func(size int64, rewrites int) { // until the file has the size, or was rewritten so often
+		for db.Stats().Bytes < size && db.rewrites() < rewrites {
 			version++
 			mustBatch(t, db.DB, put(row{id: "usr_1", version: version}))
 		}
 	}
 	failed := func() int { return strings.Count(db.log.String(), "data file not rewritten") }
-	grow(minStale * 7 / 4)
+	grow(minStale*7/4, 1)
 	if got := failed(); got != 1 {
 		t.Errorf("failed rewrites up to %d bytes: got %d, want 1", minStale*7/4, got)
 	}
-	grow(minStale * 10 / 4)
+	grow(minStale*10/4, 1)
 	if got := failed(); got != 2 {
 		t.Errorf("failed rewrites up to %d bytes: got %d, want 2", minStale*10/4, got)
 	}
@@ -422,15 +422,40 @@ func TestFailedRewrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for db.rewrites() == 0 && version < 1000 {
-		version++
-		mustBatch(t, db.DB, put(row{id: "usr_1", version: version}))
-	}
+	grow(minStale*10, 1)
 	if got := db.Stats().Bytes; got > minStale {
 		t.Errorf("size after a rewrite: got %d, want at most %d", got, minStale)
 	}
 	if got, want := find(db.DB, "usr_1").JSON, (row{id: "usr_1", version: version}.json()); got != want {
 		t.Errorf("row after rewrites: got %s, want %s", got, want)
+	}
+	grow(minStale*7/4, 2)
+	if got := db.rewrites(); got != 2 {
+		t.Errorf("rewrites up to %d bytes after a rewrite: got %d, want another one", minStale*7/4, got)
+	}
+}
+
+// A rewrite waits for views before it removes the rows from memory that it has left out.
+func TestRewriteDuringView(t *testing.T) {
+	t.Parallel()
+	db := newRewriteTest(t, 1<<20)
+	mustBatch(t, db.DB, put(row{id: "tkt_1", created: 0}))
+	db.now = db.now.Add(ticketLifetime)
+	rewritten := make(chan error, 1)
+	db.View(func(tx *Tx) {
+		go func() {
+			db.commitMu.Lock()
+			defer db.commitMu.Unlock()
+			rewritten <- db.rewrite(&db.view, "a test")
+		}()
+		for len(rewritten) == 0 && !isLocking("(*DB).forget") {
+		}
+		if tx.Find("tkt_1") == nil {
+			t.Error("Find in a view during a rewrite: got nil, want the row")
+		}
+	})
+	if err := <-rewritten; err != nil {
+		t.Fatal(err)
 	}
 }
 

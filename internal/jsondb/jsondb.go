@@ -265,7 +265,7 @@ func (db *DB) table(prefix string) *Table {
 
 // Batch calls f in a transaction and commits its changes. It returns when they are durable and visible to
 // View. If f fails or panics, Batch returns that error and drops the changes. Concurrent calls may share a
-// commit.
+// commit, so use [DB.Update] for more than a few rows.
 //
 // f runs once, on any goroutine. If the commit fails, Batch returns [ErrNotWritten] even if f failed, because
 // f may have read other changes that were not written.
@@ -273,11 +273,10 @@ func (db *DB) table(prefix string) *Table {
 // f must not call Batch, Update or Close. It must not exit the goroutine, as [testing.T.FailNow] does,
 // because other calls wait for it.
 func (db *DB) Batch(f func(*Tx) error) error {
-	c := &call{f: f, done: make(chan struct{})}
-	if db.log == nil {
-		db.lockAndCommit([]*call{c})
-		return c.err
+	if db.log == nil { // a shared commit would save nothing
+		return db.Update(f)
 	}
+	c := &call{f: f, done: make(chan struct{})}
 	db.queueMu.Lock()
 	db.queue = append(db.queue, c)
 	first := len(db.queue) == 1
@@ -289,7 +288,8 @@ func (db *DB) Batch(f func(*Tx) error) error {
 	return c.err
 }
 
-// Update is like [DB.Batch], but its changes have a commit of their own, with any number of rows.
+// Update is like [DB.Batch], but its changes have a commit of their own. There may be any number of them: if
+// they don't fit into a line, the file is rewritten.
 func (db *DB) Update(f func(*Tx) error) error {
 	c := &call{f: f, done: make(chan struct{})}
 	db.lockAndCommit([]*call{c})

@@ -72,18 +72,17 @@ const (
 // loader loads records into an empty database.
 type loader struct {
 	db          *DB
+	tables      []tableLoader
 	now         time.Time
 	format      string // current format
 	olderFormat bool   // the file has an older one
 	stale       bool   // the file has deletes or old versions; until finish, so may the lists
-
-	// Rows share blocks of memory, which speeds up loading. A block stays in memory as long as one of its
-	// rows, so rows of tables with Keep don't share blocks with others.
-	expiring, permanent block
 }
 
-// block is the memory of some rows.
-type block struct {
+// tableLoader loads the rows of a table. They share blocks of memory, which speeds up loading. A block stays
+// in memory as long as one of its rows, so rows of other tables, which may stay longer, aren't in it.
+type tableLoader struct {
+	*Table
 	texts strings.Builder
 	rows  []Row
 }
@@ -94,7 +93,11 @@ func newLoader(path string, o Options) *loader {
 	if err == nil { // preallocate the index
 		db.index = make(map[string]*Row, min(info.Size()/bytesPerKey, maxKeys))
 	}
-	return &loader{db: db, now: db.now(), format: o.Formats[len(o.Formats)-1]}
+	l := &loader{db: db, now: db.now(), format: o.Formats[len(o.Formats)-1]}
+	for i := range db.tables {
+		l.tables = append(l.tables, tableLoader{Table: &db.tables[i]})
+	}
+	return l
 }
 
 // replay loads one commit.
@@ -119,7 +122,7 @@ func (l *loader) replay(c commitlog.Commit) error {
 
 // put loads a row in place of an earlier version. If the row isn't worth keeping, it only removes that.
 func (l *loader) put(name, text []byte) error {
-	table := l.db.tableNamed(name)
+	table := l.table(name)
 	if table == nil {
 		return errRecord
 	}
@@ -130,27 +133,55 @@ func (l *loader) put(name, text []byte) error {
 		}
 		text = []byte(upgraded)
 	}
-	b := &l.permanent
-	if table.Keep != nil {
-		b = &l.expiring
-	}
-	r := b.add(text)
+	r := table.add(text)
 	err := l.db.scan(r)
 	if err != nil {
 		return err
 	}
-	if r.Table != table {
+	if r.Table != table.Table {
 		return errRecord
 	}
 	if table.Keep != nil && !table.Keep(r, l.now) {
-		b.removeLast()
-		if len(l.db.lists[r.listKey()]) > 0 { // usually not, because old rows come first
-			l.remove(r.ID)
-		}
+		l.remove(r.ID)
+		table.removeLast()
 		return nil
 	}
+	return l.store(r)
+}
+
+func (l *loader) table(name []byte) *tableLoader {
+	for i := range l.tables {
+		if l.tables[i].Name == string(name) {
+			return &l.tables[i]
+		}
+	}
+	return nil
+}
+
+// add adds a row with a copy of its text.
+func (t *tableLoader) add(text []byte) *Row {
+	start := t.texts.Len()
+	if start+len(text) > t.texts.Cap() {
+		t.texts.Reset()
+		t.texts.Grow(max(textBlock, len(text)))
+		start = 0
+	}
+	t.texts.Write(text)
+	if len(t.rows) == cap(t.rows) {
+		t.rows = make([]Row, 0, rowBlock)
+	}
+	t.rows = append(t.rows, Row{JSON: t.texts.String()[start:]})
+	return &t.rows[len(t.rows)-1]
+}
+
+// removeLast removes the row that was added last. Its text stays in memory only as long as the block has
+// rows.
+func (t *tableLoader) removeLast() { t.rows = t.rows[:len(t.rows)-1] }
+
+// store makes a row the current version.
+func (l *loader) store(r *Row) error {
 	old := l.db.index[r.ID]
-	err = l.db.view.checkConflict(old, r)
+	err := l.db.view.checkConflict(old, r)
 	if err != nil {
 		return err
 	}
@@ -160,39 +191,10 @@ func (l *loader) put(name, text []byte) error {
 		key := r.listKey()
 		l.db.lists[key] = append(l.db.lists[key], r)
 	} else {
-		l.stale = true
+		l.stale = true // the list has the old version
 	}
 	return nil
 }
-
-func (db *DB) tableNamed(name []byte) *Table {
-	for i := range db.tables {
-		if db.tables[i].Name == string(name) {
-			return &db.tables[i]
-		}
-	}
-	return nil
-}
-
-// add adds a row with a copy of its text.
-func (b *block) add(text []byte) *Row {
-	start := b.texts.Len()
-	if start+len(text) > b.texts.Cap() {
-		b.texts.Reset()
-		b.texts.Grow(max(textBlock, len(text)))
-		start = 0
-	}
-	b.texts.Write(text)
-	if len(b.rows) == cap(b.rows) {
-		b.rows = make([]Row, 0, rowBlock)
-	}
-	b.rows = append(b.rows, Row{JSON: b.texts.String()[start:]})
-	return &b.rows[len(b.rows)-1]
-}
-
-// removeLast removes the row that was added last. Its text stays in memory only as long as the block has
-// rows.
-func (b *block) removeLast() { b.rows = b.rows[:len(b.rows)-1] }
 
 // remove removes the row with an ID, everything below it, and the rows that these own. It does nothing if
 // there is no such row.
@@ -246,7 +248,7 @@ func (l *loader) finish() {
 	byStatus := map[listKey][]*Row{}
 	for key, rows := range db.lists {
 		if l.stale {
-			rows = l.current(key, rows)
+			rows = db.view.appendCurrent(nil, key, rows)
 		}
 		rows = sortRows(rows)
 		db.setList(key, rows)
@@ -263,17 +265,4 @@ func (l *loader) finish() {
 		}
 	}
 	maps.Copy(db.lists, byStatus)
-}
-
-// current replaces old versions in a list, and removes rows that have left it.
-func (l *loader) current(key listKey, rows []*Row) []*Row {
-	current := rows[:0]
-	for _, r := range rows {
-		r = l.db.index[r.ID]
-		if r != nil && r.listKey() == key {
-			current = append(current, r)
-		}
-	}
-	clear(rows[len(current):])
-	return current
 }

@@ -165,10 +165,6 @@ func TestOlderFormat(t *testing.T) {
 		}
 		db.Close()
 	}
-	_, err := Open(path, testOptions())
-	if !errors.Is(err, ErrFormat) {
-		t.Errorf("Open of a newer format: got %v, want %v", err, ErrFormat)
-	}
 }
 
 func TestUpgradeFails(t *testing.T) {

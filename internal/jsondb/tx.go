@@ -141,6 +141,12 @@ func (tx *Tx) change(c change) {
 // listKey returns the key of the list that has all rows of the parent.
 func (r *Row) listKey() listKey { return listKey{parent: r.Parent, table: r.Table} }
 
+// isIn reports whether the row belongs in a list. A nil row doesn't.
+func (r *Row) isIn(key listKey) bool {
+	return r != nil && r.Parent == key.parent && r.Table == key.table &&
+		(key.status == "" || key.status == r.Status)
+}
+
 // listKeys returns the keys of the row's lists. A nil row has none.
 func (r *Row) listKeys() []listKey {
 	if r == nil {
@@ -193,15 +199,11 @@ func (tx *Tx) rows(key listKey) []*Row {
 	return sortRows(rows)
 }
 
-// appendCurrent appends the current versions of rows, except those that left the list.
+// appendCurrent appends the current versions of rows, except those that have left the list.
 func (tx *Tx) appendCurrent(list []*Row, key listKey, rows []*Row) []*Row {
-	all := listKey{parent: key.parent, table: key.table}
 	for _, r := range rows {
-		pending, changed := tx.pending.index[r.ID]
-		if changed {
-			r = pending
-		}
-		if r != nil && r.listKey() == all && (key.status == "" || key.status == r.Status) {
+		r = tx.Find(r.ID)
+		if r.isIn(key) {
 			list = append(list, r)
 		}
 	}
@@ -257,12 +259,12 @@ func (tx *Tx) walk(parent, prefix string, yield func(*Row) bool) bool {
 	return true
 }
 
-// Page returns at most limit rows of a parent, newest first: those with a status, or all if status is empty.
-// It starts after a position, or with the newest row if after is nil. If more rows follow, next is the
-// position of the last one, otherwise nil.
+// Page returns the JSON of at most limit rows of a parent, newest first: those with a status, or all if
+// status is empty. It starts after a position, or with the newest row if after is nil. If more rows follow,
+// next is the position of the last one, otherwise nil.
 func (tx *Tx) Page(
 	parent, prefix, status string, after *Position, limit int,
-) (page []*Row, next *Position) {
+) (page []string, next *Position) {
 	rows := tx.rows(listKey{parent, tx.db.table(prefix), status})
 	if after != nil {
 		end, _ := slices.BinarySearchFunc(rows, *after, (*Row).compare)
@@ -272,7 +274,9 @@ func (tx *Tx) Page(
 		rows = rows[len(rows)-limit:]
 		next = &rows[0].Position
 	}
-	page = slices.Clone(rows)
-	slices.Reverse(page)
+	page = make([]string, 0, len(rows))
+	for _, r := range slices.Backward(rows) {
+		page = append(page, r.JSON)
+	}
 	return page, next
 }

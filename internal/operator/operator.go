@@ -39,7 +39,7 @@ type CLI struct {
 	Open func(data string) (http.Handler, io.Closer, error)
 }
 
-// KeyIssue runs "eventsd key issue".
+// KeyIssue runs "eventsd key issue". A user with a new email is created.
 func (c *CLI) KeyIssue(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("key issue", cli.Help{
 		Purpose: "Create an API key for a user and print its secret, which isn't shown again.",
@@ -77,7 +77,7 @@ func (c *CLI) KeyIssue(ctx context.Context, args []string) error {
 	return c.Printf("%s\n", issued.Secret)
 }
 
-// KeyList runs "eventsd key list".
+// KeyList runs "eventsd key list". With -json, it prints what the server sends.
 func (c *CLI) KeyList(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("key list", cli.Help{
 		Purpose: "List all API keys with their users. Secrets aren't stored, so they can't be listed.",
@@ -118,7 +118,7 @@ func keyTable(keys []map[string]any) string {
 	return table.String()
 }
 
-// KeyRevoke runs "eventsd key revoke".
+// KeyRevoke runs "eventsd key revoke". Revoking a key again is no error.
 func (c *CLI) KeyRevoke(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("key revoke", cli.Help{
 		Purpose:  "Revoke an API key. Requests with it fail immediately.",
@@ -273,7 +273,10 @@ func (c *CLI) Status(ctx context.Context, args []string) error {
 	return c.printJSON(response.Bytes())
 }
 
-// Health runs "eventsd health".
+// healthClient uses no proxy, even if the environment sets one.
+var healthClient = http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// Health runs "eventsd health", which doesn't use the operator's routes.
 func (c *CLI) Health(ctx context.Context, args []string) error {
 	flags := cli.NewFlags("health", cli.Help{
 		Purpose: "Exit with 0 if the server at an address is healthy, otherwise with 1.",
@@ -284,9 +287,7 @@ func (c *CLI) Health(ctx context.Context, args []string) error {
 		return err
 	}
 	root := cli.BaseURL(*addr, "127.0.0.1")
-	// This transport uses no proxy, even if the environment sets one.
-	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get(root + "/healthz")
+	response, err := healthClient.Get(root + "/healthz")
 	if err != nil {
 		return fmt.Errorf("no response: %w", err)
 	}

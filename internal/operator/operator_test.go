@@ -9,8 +9,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/events/internal/cli"
@@ -87,22 +89,17 @@ func TestKeyIssueClosesFile(t *testing.T) {
 	}
 }
 
-// A newer server may send more fields.
+// A newer server may send more about a key, of any type.
 func TestKeyListOfNewerServer(t *testing.T) {
 	c, data, stdout := commands(t, &file{}, func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, `{"data":[{"id":"key_1","user_id":"usr_1","hint":null,"name":"Ada",
-			"email":"a@example.com","created_at":"2030-01-01T00:00:00Z","revoked_at":null,
-			"uses":7,"scopes":["read"]}],"total":1}`)
+		io.WriteString(w, `{"data":[{"id":"key_1","name":"Ada","scopes":["read"],"uses":7,"hint":null}]}`)
 	})
-	err := c.KeyList(t.Context(), []string{"-data", data})
-	if err != nil {
+	if err := c.KeyList(t.Context(), []string{"-data", data}); err != nil {
 		t.Fatal(err)
 	}
-	const want = `ID     USER   NAME  EMAIL          HINT  CREATED               REVOKED
-key_1  usr_1  Ada   a@example.com  -     2030-01-01T00:00:00Z  -
-`
-	if got := stdout.String(); got != want {
-		t.Errorf("key list: stdout: got\n%s\nwant\n%s", got, want)
+	got, want := strings.Fields(stdout.String())[7:], []string{"key_1", "Ada", "-", "-"} // after the header
+	if !slices.Equal(got, want) {
+		t.Errorf("key list: got %q, want %q", got, want)
 	}
 }
 
@@ -164,12 +161,6 @@ func TestHealth(t *testing.T) {
 		}, "URL: 503 Service Unavailable: no disk"},
 		{"another program", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
 			"URL: 404 Not Found: this isn't an eventsd server"},
-		{"slow", func(_ http.ResponseWriter, r *http.Request) {
-			select {
-			case <-r.Context().Done():
-			case <-time.After(5 * time.Second): // health waits 2 s
-			}
-		}, "Client.Timeout exceeded while awaiting headers)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -187,6 +178,29 @@ func TestHealth(t *testing.T) {
 			}
 		})
 	}
+}
+
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A server that doesn't respond within two seconds isn't healthy.
+func TestHealthTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := healthClient
+		client.Transport = transportFunc(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		start := time.Now()
+		_, err := client.Get("http://127.0.0.1/healthz")
+		if err == nil {
+			t.Error("Get without a response: got no error, want one")
+		}
+		if got, want := time.Since(start), 2*time.Second; got != want {
+			t.Errorf("Get without a response: got an error after %v, want %v", got, want)
+		}
+	})
 }
 
 // While a server listens on the socket, the file isn't opened.

@@ -100,8 +100,8 @@ func url(s string) string {
 	if len(s) <= maxURL && strict.IsURL(s) {
 		return ""
 	}
-	return "must be an http or https URL such as https://example.com/x, percent-encoded, without user info " +
-		"and at most 2048 characters long"
+	return fmt.Sprintf("must be an http or https URL such as https://example.com/x, percent-encoded, "+
+		"without user info and at most %d characters long", maxURL)
 }
 
 func zone(s string) string {
@@ -119,5 +119,6 @@ func slug(s string) string {
 	if len(s) <= maxSlug && hyphenated(s) {
 		return ""
 	}
-	return "must be at most 100 lower-case letters and digits with single hyphens between them"
+	return fmt.Sprintf("must be at most %d lower-case letters and digits with single hyphens between them",
+		maxSlug)
 }

@@ -135,50 +135,45 @@ const (
 
 // Decode stores the fields of v, which should be a JSON object, in the struct that object points to, and
 // returns their problems. It doesn't change missing fields. If there are problems, don't use the struct.
-func (s Schema) Decode(object any, v strict.Value, mode Mode) *Problems {
+func (s Schema) Decode(object any, v strict.Value, mode Mode) *FieldProblems {
 	if v.Kind != strict.Object {
-		return &Problems{others: []string{"must be a JSON object, not " + v.Kind.String()}}
+		return &FieldProblems{others: []string{"must be a JSON object, not " + v.Kind.String()}}
 	}
-	p := &Problems{schema: s}
+	p := &FieldProblems{schema: s}
 	target := reflect.ValueOf(object).Elem()
-	given := make([]int, len(s)) // times that a field is given
-	var unknown []string
-	for _, member := range v.Members {
-		i := s.index(member.Name)
-		if i < 0 {
-			if !slices.Contains(unknown, member.Name) {
-				unknown = append(unknown, member.Name)
-			}
-			continue
-		}
-		f := &s[i]
-		given[i]++
-		switch {
-		case given[i] > 2: // both problems are known
-		case f.refused(mode) && given[i] == 1:
-			p.others = append(p.others, f.name+" is set by the server, so leave it out")
-		case f.refused(mode):
-		case given[i] == 1:
-			p.Add(f.name, f.decode(target.FieldByIndex(f.index), member.Value, mode))
-		default:
-			p.addRepeated(f.name)
-		}
-	}
 	for i := range s {
 		f := &s[i]
-		if mode != Merge && f.has("required") && !f.refused(mode) && given[i] == 0 {
+		value, times := find(v.Members, f.name)
+		switch {
+		case f.refused(mode):
+			if times > 0 {
+				p.others = append(p.others, f.name+" is set by the server, so leave it out")
+			}
+		case times > 0:
+			p.Add(f.name, f.decode(target.FieldByIndex(f.index), value, mode))
+			if times > 1 { // next to the problem of the first value
+				p.add(f.name, "is given more than once: send it once")
+			}
+		case mode != Merge && f.has("required"):
 			p.Add(f.name, "is required")
 		}
 	}
-	if unknown != nil {
-		p.addUnknown(unknown, mode)
-	}
+	p.addUnknown(v.Members, mode)
 	return p
 }
 
-// index returns the index of a field, or -1.
-func (s Schema) index(name string) int {
-	return slices.IndexFunc(s, func(f field) bool { return f.name == name })
+// find returns the first value with a name, and how often the name is given.
+func find(members []strict.Member, name string) (value strict.Value, times int) {
+	for _, m := range members {
+		if m.Name != name {
+			continue
+		}
+		if times == 0 {
+			value = m.Value
+		}
+		times++
+	}
+	return value, times
 }
 
 func (f *field) has(flag string) bool { return slices.Contains(f.flags, flag) }
@@ -310,61 +305,51 @@ func encode(source reflect.Value) strict.Value {
 }
 
 // Unmarshal parses a JSON object, such as a request body, and decodes it like [Schema.Decode].
-func (s Schema) Unmarshal(text []byte, object any, mode Mode) *Problems {
+func (s Schema) Unmarshal(text []byte, object any, mode Mode) *FieldProblems {
 	if len(text) == 0 {
-		return &Problems{others: []string{"the body is empty: send a JSON object"}}
+		return &FieldProblems{others: []string{"the body is empty: send a JSON object"}}
 	}
 	v, err := strict.Parse(text)
 	if err != nil {
-		return &Problems{others: []string{"the body is not a JSON object: " + err.Error()}}
+		return &FieldProblems{others: []string{"the body is not a JSON object: " + err.Error()}}
 	}
 	if v.Kind != strict.Object {
-		return &Problems{others: []string{"the body must be a JSON object, not " + v.Kind.String()}}
+		return &FieldProblems{others: []string{"the body must be a JSON object, not " + v.Kind.String()}}
 	}
 	return s.Decode(object, v, mode)
 }
 
-// Problems are the problems of an object: at most one per field, and one for each field that shouldn't be
-// there.
-type Problems struct {
+// FieldProblems are the problems of an object, in the order of its schema, and then those of fields that
+// shouldn't be there.
+type FieldProblems struct {
 	schema Schema
-	fields map[string]string // by field name
-	others []string          // of the object itself, and of fields that shouldn't be there
+	fields map[string][]string // by field name
+	others []string            // of the object itself, and of fields that shouldn't be there
 }
 
 // Add adds a problem, which follows the field name in messages. It does nothing if the problem is empty or
 // the field already has one.
-func (p *Problems) Add(name, problem string) {
-	if problem == "" || p.Has(name) {
-		return
+func (p *FieldProblems) Add(name, problem string) {
+	if problem != "" && !p.Has(name) {
+		p.add(name, problem)
 	}
-	if p.fields == nil {
-		p.fields = map[string]string{}
-	}
-	p.fields[name] = name + " " + problem
 }
 
-// addRepeated adds a problem to a field that is given more than once, next to the problem of its value.
-func (p *Problems) addRepeated(name string) {
-	value := p.fields[name]
-	delete(p.fields, name)
-	p.Add(name, "is given more than once: send it once")
-	if value != "" {
-		p.fields[name] = value + "; " + p.fields[name]
+func (p *FieldProblems) add(name, problem string) {
+	if p.fields == nil {
+		p.fields = map[string][]string{}
 	}
+	p.fields[name] = append(p.fields[name], name+" "+problem)
 }
 
 // Has reports whether the field has a problem.
-func (p *Problems) Has(name string) bool { return p.fields[name] != "" }
+func (p *FieldProblems) Has(name string) bool { return p.fields[name] != nil }
 
-// All returns all problems in schema order, and then those of fields that shouldn't be there. It returns nil
-// if there are none.
-func (p *Problems) All() []string {
+// All returns all problems, or nil if there are none.
+func (p *FieldProblems) All() []string {
 	var all []string
 	for _, f := range p.schema {
-		if p.Has(f.name) {
-			all = append(all, p.fields[f.name])
-		}
+		all = append(all, p.fields[f.name]...)
 	}
 	return append(all, p.others...)
 }
@@ -373,8 +358,18 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 const maxShown = 40 // characters of an unknown name in a message
 
-// addUnknown adds unknown fields, shortened, and lists the known ones.
-func (p *Problems) addUnknown(names []string, mode Mode) {
+// addUnknown adds the names of members that aren't fields, shortened, and lists the fields.
+func (p *FieldProblems) addUnknown(members []strict.Member, mode Mode) {
+	var names []string
+	for _, m := range members {
+		isField := slices.ContainsFunc(p.schema, func(f field) bool { return f.name == m.Name })
+		if !isField && !slices.Contains(names, m.Name) {
+			names = append(names, m.Name)
+		}
+	}
+	if names == nil {
+		return
+	}
 	for _, name := range names {
 		if len(name) > maxShown || !plainName.MatchString(name) {
 			name = fmt.Sprintf("%.*q", maxShown, name)

@@ -43,7 +43,7 @@ func fullThing() thing {
 }
 
 // decode decodes a JSON text into a full thing in the mode Merge, and into an empty one otherwise.
-func decode(t *testing.T, mode Mode, text string) (thing, *Problems) {
+func decode(t *testing.T, mode Mode, text string) (thing, *FieldProblems) {
 	t.Helper()
 	v, err := strict.Parse([]byte(text))
 	if err != nil {
@@ -181,15 +181,15 @@ func TestDecodeProblems(t *testing.T) {
 			"title is required",
 			"from is required",
 			open,
-			"seen is set by the server, so leave it out",
-			"owner is set by the server, so leave it out",
 			"id is set by the server, so leave it out",
+			"owner is set by the server, so leave it out",
+			"seen is set by the server, so leave it out",
 		}},
 		{"repeated", Merge, `{"note":null,"secret":"a","secret":"a","note":"x","note":"y","open":1,
 			"open":true,"till":null,"till":null}`, []string{
 			"secret is given more than once: send it once",
 			"note is given more than once: send it once",
-			open + "; open is given more than once: send it once",
+			open, "open is given more than once: send it once",
 			"till is given more than once: send it once",
 		}},
 		{"unknown", Merge, `{"Title":1,"open":1,"a b":2,"Title":3}`, []string{
@@ -337,7 +337,7 @@ func TestValueNotJSON(t *testing.T) {
 		"from":  "from must be in the years 0001 to 9999",
 		"note":  "note must be valid UTF-8",
 	} {
-		if got := problems.fields[name]; !strings.HasPrefix(got, want) {
+		if got := strings.Join(problems.fields[name], "; "); !strings.HasPrefix(got, want) {
 			t.Errorf("problem of %s: got %q, want %s", name, got, want)
 		}
 	}

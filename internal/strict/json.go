@@ -5,6 +5,8 @@
 //
 // There is one exception: [ParseTime] also accepts shorter forms of ISO 8601 that common clients write.
 //
+// [Encode] writes JSON with encoding/json, but without its escapes for HTML.
+//
 // The functions that parse never panic. They take linear time and are safe for concurrent use. Their errors
 // never repeat any input.
 package strict

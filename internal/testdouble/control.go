@@ -15,10 +15,7 @@ import (
 // ControlPath is the path prefix of the control API.
 const ControlPath = "/_control"
 
-const (
-	maxControlBody = 1 << 20     // bytes; records may be larger
-	maxWait        = time.Minute // for GET /requests
-)
+const maxWait = time.Minute // for GET /requests
 
 // Control returns the control API, with which tests in other languages do what package eventstest does in Go.
 // It refuses requests from web pages other than the inspector. The function reset replaces the double with a
@@ -65,7 +62,7 @@ func bodyRoute(
 	operation string, status int, handle func(r httpapi.Request, body []byte) (any, error),
 ) httpapi.Route {
 	return httpapi.Route{Operation: operation, Handle: func(w http.ResponseWriter, r httpapi.Request) error {
-		body, err := httpapi.ReadBody(w, r, maxControlBody)
+		body, err := httpapi.ReadBody(w, r, httpapi.MaxBody)
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func (f *InjectedFault) MarshalJSON() ([]byte, error) {
 }
 
 // decodeFault creates the fault that a request describes. p has the problems of its fields.
-func (d *Double) decodeFault(in *faultJSON, p *schema.Problems) (*InjectedFault, error) {
+func (d *Double) decodeFault(in *faultJSON, p *schema.FieldProblems) (*InjectedFault, error) {
 	err := toError(p)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (d *Double) decodeFault(in *faultJSON, p *schema.Problems) (*InjectedFault,
 }
 
 // toError returns a 400 with all problems, or nil.
-func toError(p *schema.Problems) error {
+func toError(p *schema.FieldProblems) error {
 	problems := p.All()
 	if problems == nil {
 		return nil

@@ -19,10 +19,6 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// maxUnread is how many bytes of an unread body are drained. It equals the API's body limit, because a client
-// may send the whole body before it reads the response.
-const maxUnread = 1 << 20
-
 // nonAPIPath matches paths that browsers and probes request by themselves. Such requests are no problem and
 // don't enter the journal.
 var nonAPIPath = regexp.MustCompile(
@@ -71,7 +67,7 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		x.request.UserID = caller.UserID
 	}
-	io.CopyN(io.Discard, r.Body, maxUnread)
+	io.CopyN(io.Discard, r.Body, httpapi.MaxBody) // a client may send all of it before it reads the response
 	if x.event != "" {
 		x.digest = sha256.Sum256(body.Bytes())
 	}

@@ -262,6 +262,8 @@ func TestPages(t *testing.T) {
 		{server: double, path: "/", header: html, body: double.line("api_key")},
 		{server: double, path: "/_control", header: html, body: "Inspector"},
 		{server: double, path: "/_control/", header: html, body: "Inspector"},
+		{server: double, path: "/_control/keys", header: http.Header{"Content-Type": {"application/json"}},
+			body: `{"data":[`},
 		{server: double, path: "/healthz", header: json, body: `{"status":"ok"}`},
 		{server: double, path: "/openapi.json", header: json, body: `"openapi": "3.1.`},
 	} {
