@@ -408,24 +408,22 @@ func TestRoutes(t *testing.T) {
 // looks like something that doesn't exist.
 func TestOthersEventsAreMissing(t *testing.T) {
 	t.Parallel()
-	apitest.Run(t, func(t *testing.T, mode apitest.Mode) {
-		for _, operation := range apitest.Operations() {
-			s := apitest.New(t, mode, nil)
-			method, path, _ := strings.Cut(operation, " ")
-			paths := apitest.Paths(t, path)
-			for _, path := range paths[1:] {
-				r, missing := s.Do(method, path.Text, ""), s.Do(method, path.Missing, "")
-				r.WantStatus(t, 404)
-				r.WantBody(t, missing.Body)
-				if !maps.EqualFunc(r.Header, missing.Header, slices.Equal) {
-					t.Errorf("%s: header: got %v, want %v", r.Request, r.Header, missing.Header)
-				}
-			}
-			if r := s.Do(method, paths[0].Text, ""); r.Status == 404 {
-				t.Errorf("%s, want it to exist, so that the others could be found, too", r)
+	for _, operation := range apitest.Operations() {
+		s := apitest.New(t, apitest.Memory, nil)
+		method, path, _ := strings.Cut(operation, " ")
+		paths := apitest.Paths(t, path)
+		for _, path := range paths[1:] {
+			r, missing := s.Do(method, path.Text, ""), s.Do(method, path.Missing, "")
+			r.WantStatus(t, 404)
+			r.WantBody(t, missing.Body)
+			if !maps.EqualFunc(r.Header, missing.Header, slices.Equal) {
+				t.Errorf("%s: header: got %v, want %v", r.Request, r.Header, missing.Header)
 			}
 		}
-	})
+		if r := s.Do(method, paths[0].Text, ""); r.Status == 404 {
+			t.Errorf("%s, want Ada's to exist", r)
+		}
+	}
 }
 
 // The form of a query is tested in package httpapi, and the examples of openapi.json in tests/openapi.
