@@ -129,6 +129,7 @@ func TestEveryProblem(t *testing.T) {
 	const link = "must be an http or https URL such as https://example.com/x, percent-encoded, without " +
 		"user info and at most 2048 characters long"
 	body, want := "", ""
+	var names []string
 	for _, field := range []struct{ name, value, problem string }{
 		{"title", `" "`, "must have 1 to 255 characters, not only white space"},
 		{"description", `true`, "must be a string, not a boolean"},
@@ -145,11 +146,11 @@ func TestEveryProblem(t *testing.T) {
 	} {
 		body = fmt.Sprintf("%q:%s,%s", field.name, field.value, body) // the last field comes first
 		want += field.name + " " + field.problem + "; "
+		names = append(names, field.name)
 	}
 	body = "{" + body + `"slug":"mine","Title":"x","tags":[]}`
 	want += "slug is set by the server, so leave it out; Title is not known; tags is not known " +
-		"(the fields are title, description, start_at, end_at, timezone, location_type, location_city, " +
-		"location_country, visibility, requires_approval, cover_image_url, meeting_url)"
+		"(the fields are " + strings.Join(names, ", ") + ")"
 	r := apitest.New(t, apitest.Memory, nil).Create(body)
 	r.WantStatus(t, 400)
 	if got := r.Message(); got != want {
