@@ -115,7 +115,8 @@ func TestQueryParameters(t *testing.T) {
 
 var queryName = regexp.MustCompile(`\w+`)
 
-// README.md has each operation with its query parameters and their values in a row of a table.
+// README.md has each operation with its query parameters and their values in a row of a table, the default
+// size of a page and the lifetime of an idempotency key.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
@@ -133,6 +134,17 @@ func TestReadme(t *testing.T) {
 			if want := readmeText(parameter); !strings.Contains(row, want) {
 				t.Errorf("README.md: the row of %s: got %s, want %s", name, row, want)
 			}
+		}
+	}
+	parameters := apitest.Lookup(apitest.Document(), "components", "parameters")
+	lifetime, _ := apitest.Lookup(parameters, "IdempotencyKey", "description").(string)
+	for pattern, want := range map[string]string{
+		`\d+ items`: fmt.Sprint(apitest.Lookup(parameters, "EventLimit", "schema", "default"), " items"),
+		`\d+ hours`: regexp.MustCompile(`\d+ hours`).FindString(lifetime),
+	} {
+		found := regexp.MustCompile(pattern).FindAllString(string(readme), -1)
+		if got := slices.Compact(found); !slices.Equal(got, []string{want}) {
+			t.Errorf("README.md: got %q, want %s as in openapi.json", got, want)
 		}
 	}
 }
