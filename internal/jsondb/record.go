@@ -130,8 +130,8 @@ func (s *Scanner) Time(field string) time.Time {
 	return t
 }
 
-// Value returns a string field, or "true" for a true one. It returns "" for null and false. It panics if there
-// is no such field, or if it is a number.
+// Value returns a string field, or "true" for a true one. It returns "" for null and false. It panics if
+// there is no such field, or if it is a number.
 func (r *Row) Value(field string) string {
 	_, text, _ := strings.Cut(r.JSON, `"`+field+`":`)
 	if strings.HasPrefix(text, "true") {
