@@ -405,8 +405,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// In any place of a path, what belongs to another host or event, and anything else that has a key in the
-// database, looks like something that doesn't exist.
+// In any place of a path, the ID of another host's or event's object, or any other key of the database, looks
+// like one that doesn't exist.
 func TestOthersEventsAreMissing(t *testing.T) {
 	t.Parallel()
 	for _, operation := range apitest.Operations() {
