@@ -335,14 +335,13 @@ func (c *command) serveStore(
 	defer stop()
 	logger.Info("ready", "version", buildVersion(), "bytes", store.db.Stats().Bytes)
 	err := c.Printf("%s", lines)
-	if err == nil {
-		err = httpapi.Serve(ctx, drainTimeout, servers...)
+	if err != nil {
+		stop() // Serve only closes the listeners
 	}
-	for _, s := range servers { // before another server can open the file and create its socket
-		s.Listener.Close()
-	}
+	// Serve closes the socket before another server can open the data file and create its own.
+	serveErr := httpapi.Serve(ctx, drainTimeout, servers...)
 	closeErr := store.Close() // includes the error that stopped writes
-	err = cmp.Or(err, closeErr)
+	err = cmp.Or(err, serveErr, closeErr)
 	if err == nil {
 		logger.Info("stopped")
 	}

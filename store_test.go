@@ -531,7 +531,7 @@ func TestRecordsInLoop(t *testing.T) {
 	records := s.Store.Records()
 	want := recordIDs(s.Store)
 	s.Apply(`[{"delete":{"user":"usr_bob"}}]`)
-	want = strings.TrimSuffix(want, " usr_bob key_bob evt_bob") // a loop begins with the current records
+	want, _, _ = strings.Cut(want, " usr_bob ") // a loop begins with the current records
 	var got []string
 	for r := range records {
 		got = append(got, recordID(r))
@@ -604,13 +604,14 @@ func recordID(r events.Record) string {
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	inStores(t, func(t *testing.T, mode apitest.Mode) {
+		const bob = "usr_bob key_bob evt_bob gst_bob"
 		for _, tt := range []struct{ ref, want string }{
 			{`{"guest":"gst_1"}`,
-				"usr_ada key_ada key_old evt_1 gst_2 gst_3 evt_2 evt_3 usr_bob key_bob evt_bob"},
-			{`{"event":"evt_1"}`, "usr_ada key_ada key_old evt_2 evt_3 usr_bob key_bob evt_bob"},
+				"usr_ada key_ada key_old evt_1 gst_2 gst_3 evt_2 gst_two evt_3 " + bob},
+			{`{"event":"evt_1"}`, "usr_ada key_ada key_old evt_2 gst_two evt_3 " + bob},
 			{`{"key":"key_ada"}`,
-				"usr_ada key_old evt_1 gst_1 gst_2 gst_3 evt_2 evt_3 usr_bob key_bob evt_bob"},
-			{`{"user":"usr_ada"}`, "usr_bob key_bob evt_bob"},
+				"usr_ada key_old evt_1 gst_1 gst_2 gst_3 evt_2 gst_two evt_3 " + bob},
+			{`{"user":"usr_ada"}`, bob},
 		} {
 			s := apitest.New(t, mode, nil)
 			s.Apply(`[{"delete":` + tt.ref + `}]`)

@@ -200,13 +200,13 @@ func (s *Server) listen() (host string) {
 	s.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	s.check("New", err)
-	srv := httpapi.NewServer(s.handler)
+	srv := &httpapi.BoundServer{Server: httpapi.NewServer(s.handler), Listener: l}
+	ctx, stop := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
-	serving.Go(func() { srv.Serve(l) })
+	serving.Go(func() { httpapi.Serve(ctx, 0, srv) }) // doesn't wait for requests when it stops
 	s.t.Cleanup(func() {
-		l.Close()
-		serving.Wait() // no connection is accepted from now on
-		srv.Close()    // doesn't wait for requests
+		stop()
+		serving.Wait()
 	})
 	return l.Addr().String()
 }

@@ -158,7 +158,7 @@ func TestResponseInJournal(t *testing.T) {
 		request  string
 		fault    eventstest.Fault
 		status   int
-		response string // its beginning
+		response string // a part of it
 		header   string // a header that the response must have
 	}{
 		{"nothing", create, eventstest.Fault{Header: http.Header{"X-A": {"b"}}}, 201, created, "X-A"},
@@ -166,7 +166,7 @@ func TestResponseInJournal(t *testing.T) {
 		{"half", create, eventstest.Fault{CutResponse: true}, 201, created, "Location"},
 		{"gateway", create, eventstest.Fault{DropResponse: true, Status: 504, Body: "late"}, 504, "late",
 			"Content-Type"},
-		{"patch", create, eventstest.Fault{Patch: `{"id":0}`}, 201, `{"cover_image_url":null,`, "Location"},
+		{"patch", create, eventstest.Fault{Patch: `{"id":0}`}, 201, `"id":0,`, "Location"},
 		{"dropped", create, eventstest.Fault{DropRequest: true}, 0, "", ""},
 		{"HEAD", "HEAD /events", eventstest.Fault{Delay: 1}, 200, "", "Content-Type"},
 	} {
@@ -178,8 +178,8 @@ func TestResponseInJournal(t *testing.T) {
 			if got.Status != tt.status {
 				t.Errorf("Status: got %d, want %d", got.Status, tt.status)
 			}
-			if !strings.HasPrefix(got.Response, tt.response) {
-				t.Errorf("Response: got %q, want %q at its beginning", got.Response, tt.response)
+			if !strings.Contains(got.Response, tt.response) {
+				t.Errorf("Response: got %q, want %q in it", got.Response, tt.response)
 			}
 			if tt.response == "" && got.Response != "" {
 				t.Errorf("Response: got %q, want none", got.Response)

@@ -22,7 +22,7 @@ import (
 
 const base = events.BasePath
 
-// Seed has two hosts. Ada has events of both statuses, and one of them has guests.
+// Seed has two hosts. Ada has events of both statuses, and two of them have guests.
 const Seed = `[
 {"user":{"id":"usr_ada","name":"Ada Lovelace","email":"ada@example.com","timezone":"Europe/London",
 	"created_at":"2026-01-01T00:00:00Z"}},
@@ -43,7 +43,9 @@ const Seed = `[
 {"guest":{"id":"gst_2","event_id":"evt_1","email":"alan@example.com","status":"invited",
 	"created_at":"2026-04-02T00:00:00Z"}},
 {"guest":{"id":"gst_3","event_id":"evt_1","name":"Kurt","status":"declined",
-	"created_at":"2026-04-03T00:00:00Z"}}
+	"created_at":"2026-04-03T00:00:00Z"}},
+{"guest":{"id":"gst_two","event_id":"evt_2","email":"grace@example.com","created_at":"2026-04-04T00:00:00Z"}},
+{"guest":{"id":"gst_bob","event_id":"evt_bob","name":"Kay","created_at":"2026-04-05T00:00:00Z"}}
 ]`
 
 // EventTimes has the required fields of a create, except the title.

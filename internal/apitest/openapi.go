@@ -1,21 +1,25 @@
 package apitest
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"net/http"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 	"unicode/utf8"
 
 	"example.com/events"
+	"example.com/events/internal/httpapi"
 	"example.com/events/internal/strict"
 )
 
@@ -73,23 +77,55 @@ func Operation(name string) any {
 	return Lookup(Document(), "paths", path, strings.ToLower(method))
 }
 
+// described finds the operations of the document.
+var described = sync.OnceValue(func() *httpapi.Mux {
+	var routes []httpapi.Route
+	for _, operation := range Operations() {
+		routes = append(routes, httpapi.Route{Operation: operation})
+	}
+	return httpapi.NewMux(base, routes)
+})
+
 // FindOperation returns the operation of a request, or "". HEAD counts as GET.
 func FindOperation(method, path string) string {
-	path, found := strings.CutPrefix(path, base)
+	return described().Find(method, &url.URL{Path: path})
+}
+
+// wildcards has a value for each wildcard in a path. All of them exist, belong to Ada, and go together.
+var wildcards = map[string]string{"id": "evt_1"}
+
+// foreign has values that must look missing in any place of a path next to those of wildcards: IDs, slugs and
+// other keys of the database that belong to another host or to another event of Ada's.
+var foreign = []string{
+	"evt_bob", "bobs", "gst_bob", "gst_two", "usr_bob", "key_bob", "email:bob@example.com",
+	"guest:evt_2:grace@example.com", fmt.Sprintf("key:%x", sha256.Sum256([]byte("svc_live_bob"))),
+}
+
+// Path is the path of an operation with values for its wildcards.
+type Path struct {
+	Text    string
+	Missing string // with values that don't exist in place of the foreign ones
+}
+
+// Paths returns the path of an operation with all combinations of values. The first one has no foreign value.
+func Paths(t testing.TB, path string) (all []Path) {
+	t.Helper()
+	before, rest, found := strings.Cut(path, "{")
 	if !found {
-		return ""
+		return []Path{{path, path}}
 	}
-	name := strings.Replace(method, "HEAD", "GET", 1) + " " + path
-	if slices.Contains(Operations(), name) {
-		return name
+	name, after, _ := strings.Cut(rest, "}")
+	own := wildcards[name]
+	if own == "" {
+		t.Fatalf("wildcard {%s}: got no value in wildcards in internal/apitest, want one of Ada's", name)
 	}
-	for _, operation := range Operations() {
-		pattern := strings.ReplaceAll(operation, "{id}", "[^/]+")
-		if matches("^"+pattern+"$", name) {
-			return operation
+	for _, end := range Paths(t, after) {
+		all = append(all, Path{before + own + end.Text, before + own + end.Missing})
+		for _, value := range foreign {
+			all = append(all, Path{before + value + end.Text, before + "nowhere" + end.Missing})
 		}
 	}
-	return ""
+	return all
 }
 
 // commonHeaders are the headers of every response.

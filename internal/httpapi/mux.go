@@ -163,14 +163,26 @@ func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request, allow string)
 	m.writeError(w, r, err)
 }
 
-// allowed returns the Allow header for the path of a request, or "" if no route has that path. It asks the
-// ServeMux which route an imaginary request with each method would match.
+// Find returns the operation of a request with a method and URL, or "" if there is none.
+func (m *Mux) Find(method string, u *url.URL) (operation string) {
+	if !isCanonical(u) {
+		return ""
+	}
+	_, pattern := m.mux.Handler(&http.Request{Method: method, URL: u})
+	method, path, found := strings.Cut(pattern, " "+m.base)
+	if !found {
+		return ""
+	}
+	return method + " " + path
+}
+
+// allowed returns the Allow header for the path of a request, or "" if no route has that path. It asks which
+// operation an imaginary request with each method would have.
 func (m *Mux) allowed(r *http.Request) string {
 	var methods []string
 	for _, operation := range m.Operations() {
-		method, path, _ := strings.Cut(operation, " ")
-		_, pattern := m.mux.Handler(&http.Request{Method: method, Host: r.Host, URL: r.URL})
-		if pattern != method+" "+m.base+path {
+		method, _, _ := strings.Cut(operation, " ")
+		if m.Find(method, r.URL) != operation {
 			continue
 		}
 		methods = append(methods, method)

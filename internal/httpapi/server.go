@@ -46,8 +46,8 @@ type BoundServer struct {
 	Listener net.Listener
 }
 
-// Serve runs servers until ctx is done or a server fails, and returns that failure. Then running requests
-// have the drain time to finish. After that, Serve closes their connections.
+// Serve runs servers until ctx is done or a server fails, and returns that failure. Then it closes the
+// listeners, and running requests have the drain time to finish. After that, it closes their connections.
 func Serve(ctx context.Context, drain time.Duration, servers ...*BoundServer) error {
 	failed := make(chan error, len(servers))
 	var serving sync.WaitGroup
@@ -59,6 +59,10 @@ func Serve(ctx context.Context, drain time.Duration, servers ...*BoundServer) er
 	case err = <-failed:
 	case <-ctx.Done():
 	}
+	for _, s := range servers {
+		s.Listener.Close()
+	}
+	serving.Wait() // no connection is accepted from now on
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	for _, s := range servers { // in parallel, because each has the whole drain time

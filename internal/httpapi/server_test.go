@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,10 +18,11 @@ import (
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
+	once   sync.Once
 }
 
 func newPipeListener() *pipeListener {
-	return &pipeListener{make(chan net.Conn), make(chan struct{})}
+	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
 func (l *pipeListener) Accept() (net.Conn, error) {
@@ -33,7 +35,7 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 }
 
 func (l *pipeListener) Close() error {
-	close(l.closed)
+	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
@@ -100,6 +102,39 @@ func TestServeDrains(t *testing.T) {
 			t.Errorf("a request that takes less than the drain time: got %v, want a response", err)
 		}
 	})
+}
+
+// lateListener accepts a connection just when it is closed.
+type lateListener struct {
+	*pipeListener
+	conn net.Conn
+}
+
+func (l *lateListener) Accept() (net.Conn, error) {
+	<-l.closed
+	conn := l.conn
+	l.conn = nil
+	if conn == nil {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+// A connection that is accepted at the last moment is closed, too.
+func TestServeClosesLateConnection(t *testing.T) {
+	t.Parallel()
+	client, server := net.Pipe()
+	client.SetReadDeadline(time.Now().Add(time.Second))
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	err := Serve(ctx, 0, &BoundServer{NewServer(nil), &lateListener{newPipeListener(), server}})
+	if err != nil {
+		t.Errorf("Serve: got %v, want nil", err)
+	}
+	_, err = client.Read(make([]byte, 1))
+	if err != io.EOF {
+		t.Errorf("read from a connection accepted at the end: got %v, want %v", err, io.EOF)
+	}
 }
 
 // Serve returns the failure of a server and stops the others.

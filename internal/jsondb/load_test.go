@@ -375,14 +375,20 @@ func FuzzRecords(f *testing.F) {
 
 func TestValue(t *testing.T) {
 	t.Parallel()
-	r := &Row{JSON: `{"id":"usr_1","a":"x\"y","b":null,"c":true,"d":false,"e":"","f":"last"}`}
+	r := &Row{JSON: `{"id":"usr_1","a":"x\"y","b":null,"c":true,"d":false,"e":"","n":1,"f":"last"}`}
 	want := map[string]string{
-		"id": "usr_1", "a": `x"y`, "b": "", "c": "true", "d": "", "e": "", "f": "last", "g": "",
+		"id": "usr_1", "a": `x"y`, "b": "", "c": "true", "d": "", "e": "", "f": "last",
 	}
 	for field, value := range want {
 		if got := r.Value(field); got != value {
 			t.Errorf("Value(%q): got %q, want %q", field, got, value)
 		}
+	}
+	for _, field := range []string{"n", "missing"} {
+		func() {
+			defer func() { recover() }()
+			t.Errorf("Value(%q): got %q, want a panic", field, r.Value(field))
+		}()
 	}
 }
 

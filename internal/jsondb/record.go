@@ -130,14 +130,17 @@ func (s *Scanner) Time(field string) time.Time {
 	return t
 }
 
-// Value returns a string field, or "true" for a true one. It returns "" for null and false, and
-// if there is no such field.
+// Value returns a string field, or "true" for a true one. It returns "" for null and false. It panics if
+// there is no such field, or if it is a number.
 func (r *Row) Value(field string) string {
-	_, value, _ := strings.Cut(r.JSON, `"`+field+`":`)
-	if strings.HasPrefix(value, "true") {
+	_, text, _ := strings.Cut(r.JSON, `"`+field+`":`)
+	if strings.HasPrefix(text, "true") {
 		return "true"
 	}
-	value, _, _ = cutValue(value)
+	value, _, err := cutValue(text)
+	if err != nil && !strings.HasPrefix(text, "false") {
+		panic(fmt.Errorf("jsondb: %s: field %s: %w", r.ID, field, err))
+	}
 	return value
 }
 

@@ -174,6 +174,24 @@ func TestControlRecords(t *testing.T) {
 	}
 }
 
+// wantFaults checks that a list has these faults. They may have more fields.
+func (s *service) wantFaults(call, response string, want ...string) {
+	s.t.Helper()
+	var list struct{ Data []map[string]json.RawMessage }
+	json.Unmarshal([]byte(response), &list)
+	if len(list.Data) != len(want) {
+		s.t.Fatalf("%s: got %s, want %d faults", call, response, len(want))
+	}
+	for i, text := range want {
+		var fields map[string]json.RawMessage
+		json.Unmarshal([]byte(text), &fields)
+		for name, value := range fields {
+			place := fmt.Sprintf("%s: %s of fault %d", call, name, i)
+			s.equal(place, string(list.Data[i][name]), string(value))
+		}
+	}
+}
+
 func TestControlFaults(t *testing.T) {
 	s := start(t)
 	const (
@@ -184,19 +202,19 @@ func TestControlFaults(t *testing.T) {
 			`"drop_response":false,"cut_response":false,"skip":0,"times":0,"user_id":"",` +
 			`"path":"","header":null,"patch":{"data":{"a":[1.50,null,true,{"b":"<"}]}},"delay":"0s","hits":0}`
 	)
-	s.equal("POST", s.control("POST /faults", `{`+first, 201), `{"id":"flt_1",`+first)
-	s.equal("POST", s.control("POST /faults", `{"id":"x",`+second, 201), `{"id":"flt_2",`+second)
+	added := s.control("POST /faults", `{`+first, 201) + "," +
+		s.control("POST /faults", `{"id":"x",`+second, 201)
+	s.wantFaults("POST", `{"data":[`+added+`]}`, `{"id":"flt_1",`+first, `{"id":"flt_2",`+second)
 	s.call("GET /events")
 	hit := strings.Replace(second, `"hits":0`, `"hits":1`, 1)
 	all := s.control("GET /faults", "", 200)
-	s.equal("GET", all, `{"data":[{"id":"flt_1",`+first+`,{"id":"flt_2",`+hit+"]}")
+	s.wantFaults("GET", all, `{"id":"flt_1",`+first, `{"id":"flt_2",`+hit)
 	list := strings.TrimSuffix(strings.TrimPrefix(all, `{"data":`), "}")
-	s.equal("PUT", s.control("PUT /faults", list, 200),
-		`{"data":[{"id":"flt_3",`+first+`,{"id":"flt_4",`+second+"]}")
+	s.wantFaults("PUT", s.control("PUT /faults", list, 200), `{"id":"flt_3",`+first, `{"id":"flt_4",`+second)
 	s.control("DELETE /faults/flt_3", "", 204)
 	s.control("DELETE /faults/flt_3", "", 404)
 	s.control("PUT /faults", `[{"operation":"GET /events","drop_request":true},{}]`, 400) // changes nothing
-	s.equal("GET", s.control("GET /faults", "", 200), `{"data":[{"id":"flt_4",`+second+"]}")
+	s.wantFaults("GET", s.control("GET /faults", "", 200), `{"id":"flt_4",`+second)
 	s.control("DELETE /faults", "", 204)
 	s.equal("GET", s.control("GET /faults", "", 200), `{"data":[]}`)
 }

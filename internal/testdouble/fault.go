@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"path"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -197,11 +197,12 @@ func (d *Double) newFault(operation string, f Fault) (*InjectedFault, error) {
 	if unknown != nil {
 		problems = append([]string{unknown.Error()}, problems...)
 	}
-	_, pattern, _ := strings.Cut(operation, " ")
-	pathOK, _ := path.Match(strings.ReplaceAll(pattern, "{id}", "?*"), f.Path) // {id} isn't empty
-	if unknown == nil && f.Path != "" && !pathOK {
-		problems = append(problems, fmt.Sprintf("path %.80q must have the form %s, without %s",
-			f.Path, pattern, d.api.Mux().Base()))
+	method, form, _ := strings.Cut(operation, " ")
+	mux := d.api.Mux()
+	matched := mux.Find(method, &url.URL{Path: mux.Base() + f.Path})
+	if unknown == nil && f.Path != "" && matched != operation {
+		problems = append(problems,
+			fmt.Sprintf("path %.80q must have the form %s, without %s", f.Path, form, mux.Base()))
 	}
 	if f.UserID != "" {
 		err := d.checkUser(f.UserID)

@@ -168,6 +168,7 @@ func TestUsage(t *testing.T) {
 			"-addr: listen tcp: address nowhere: missing port in address: expected HOST:PORT"},
 		{"-memory -addr 127.0.0.1:99999",
 			"-addr: listen tcp: address 99999: invalid port: expected HOST:PORT"},
+		{"demo -addr nowhere", "-addr: listen tcp: address nowhere: missing port in address"},
 		{"double npm test", `put the command after "--": eventsd double -- npm test`},
 		{"double --", `put the command after "--": eventsd double -- npm test`},
 		{"double -time tomorrow", `invalid value "tomorrow" for flag -time: `},

@@ -41,9 +41,6 @@ func newService(t *testing.T) *apitest.Service {
 	return s
 }
 
-// concrete returns the path of an operation that can be requested.
-func concrete(path string) string { return strings.ReplaceAll(path, "{id}", "evt_1") }
-
 // The document has the operations of the server, which serves it.
 func TestOperations(t *testing.T) {
 	t.Parallel()
@@ -95,7 +92,7 @@ func TestQueryParameters(t *testing.T) {
 		if method != "GET" {
 			continue
 		}
-		r := s.Get(concrete(path) + "?nope=1")
+		r := s.Get(apitest.Paths(t, path)[0].Text + "?nope=1")
 		_, names, _ := strings.Cut(r.Body, " takes ")
 		served := queryName.FindAllString(names, -1)
 		slices.Sort(served)
@@ -118,7 +115,8 @@ func TestQueryParameters(t *testing.T) {
 
 var queryName = regexp.MustCompile(`\w+`)
 
-// README.md has each operation with its query parameters and their values in a row of a table.
+// README.md has each operation with its query parameters and their values in a row of a table, the default
+// size of a page and the lifetime of an idempotency key.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
@@ -136,6 +134,17 @@ func TestReadme(t *testing.T) {
 			if want := readmeText(parameter); !strings.Contains(row, want) {
 				t.Errorf("README.md: the row of %s: got %s, want %s", name, row, want)
 			}
+		}
+	}
+	parameters := apitest.Lookup(apitest.Document(), "components", "parameters")
+	lifetime, _ := apitest.Lookup(parameters, "IdempotencyKey", "description").(string)
+	for pattern, want := range map[string]string{
+		`\d+ items`: fmt.Sprint(apitest.Lookup(parameters, "EventLimit", "schema", "default"), " items"),
+		`\d+ hours`: regexp.MustCompile(`\d+ hours`).FindString(lifetime),
+	} {
+		found := regexp.MustCompile(pattern).FindAllString(string(readme), -1)
+		if got := slices.Compact(found); !slices.Equal(got, []string{want}) {
+			t.Errorf("README.md: got %q, want %s as in openapi.json", got, want)
 		}
 	}
 }
@@ -275,17 +284,19 @@ func TestResponses(t *testing.T) {
 		if method == "POST" {
 			body = apitest.NewEvent
 		}
-		target := concrete(path)
-		try(method, target, body)
+		paths := apitest.Paths(t, path)
+		for _, path := range paths {
+			try(method, path.Missing, body)
+		}
+		target := paths[0].Text
 		try(method, target, body, apitest.Keyless)
 		try(method, target, body, apitest.Keyless, "Authorization: Bearer ")
 		try(method, target, body, "x-service-api-key: svc_live_nobody")
-		try(method, target+"?nope=1", body)
-		try(method, strings.ReplaceAll(path, "{id}", "evt_none"), body)
+		try(method, target+"?fields=id", body)
 		see(broken.Do(method, target, body))
 	}
 	for _, path := range []string{
-		"/users/me?fields=id", "/events/evt_1?fields=id", "/openapi?format=yaml", "/events?page=2",
+		"/openapi?format=yaml", "/events?page=2",
 		"/events?limit=101", "/events?status=cancelled", "/events?cursor=x", "/events/evt_1/guests?cursor=x",
 		"/events/evt_1/guests?status=approved", "/events/evt_1/guests?limit=201",
 	} {
