@@ -190,9 +190,9 @@ func (c *command) newLogger(flags *serverFlags) *slog.Logger {
 func redactAttr(_ []string, a slog.Attr) slog.Attr {
 	switch x := a.Value.Any().(type) {
 	case string:
-		a.Value = slog.StringValue(redact(x))
+		a.Value = slog.StringValue(httpapi.Redact(x))
 	case error:
-		a.Value = slog.StringValue(redact(x.Error()))
+		a.Value = slog.StringValue(httpapi.Redact(x.Error()))
 	}
 	return a
 }
@@ -550,7 +550,7 @@ func (c *command) serveChild(
 		testdouble.UnsafeRetry:  "-allow-unsafe-retries",
 	}
 	for _, p := range problems {
-		c.Messagef("%s; use %s if that is intended", redact(p.Text), allow[p.Kind])
+		c.Messagef("%s; use %s if that is intended", httpapi.Redact(p.Text), allow[p.Kind])
 	}
 	if status == 0 && len(problems) > 0 {
 		status = 1

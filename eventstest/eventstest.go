@@ -170,7 +170,7 @@ func New(t testing.TB, opts ...Option) *Server {
 	s.double, err = testdouble.New(o.start, problems)
 	s.check("New", err)
 	s.Store = events.NewStore(&events.Config{Now: s.double.Now, NewEventStatus: o.newEventStatus})
-	s.api = testdouble.NewAPI(s.Store)
+	s.api = events.New(s.Store).(testdouble.API)
 	s.handler, err = s.double.Wrap(s.api)
 	s.check("New", err)
 	for _, seed := range o.seeds {

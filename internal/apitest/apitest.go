@@ -163,7 +163,7 @@ func (s *Service) Apply(records string) {
 
 // Intercept sets a function that serves requests in place of their handlers.
 func (s *Service) Intercept(f httpapi.Intercept) {
-	api := testdouble.NewAPI(s.Store)
+	api := events.New(s.Store).(testdouble.API)
 	api.Mux().Intercept = f
 	s.Handler = api
 }
@@ -197,7 +197,7 @@ func DiffLines(got, want string) string {
 }
 
 // Operator returns the handler of the operator's routes.
-func (s *Service) Operator() http.Handler { return testdouble.NewAPI(s.Store).Operator() }
+func (s *Service) Operator() http.Handler { return events.New(s.Store).(testdouble.API).Operator() }
 
 // Operate sends a request to the operator's routes.
 func (s *Service) Operate(method, target, body string) Response {

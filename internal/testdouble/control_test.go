@@ -46,7 +46,7 @@ func newDouble(t *testing.T, p *testdouble.Problems) (*testdouble.Double, http.H
 		t.Fatal(err)
 	}
 	store := events.NewStore(&events.Config{Now: d.Now})
-	handler, err := d.Wrap(testdouble.NewAPI(store))
+	handler, err := d.Wrap(events.New(store).(testdouble.API))
 	if err != nil {
 		t.Fatal(err)
 	}

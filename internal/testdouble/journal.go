@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"example.com/events/internal/httpapi"
 )
 
 // Journal limits.
@@ -66,7 +68,7 @@ func (r Request) String() string {
 	if r.Fault != "" {
 		text += " (" + r.Fault + ")"
 	}
-	return Redact(text)
+	return httpapi.Redact(text)
 }
 
 // addRequest adds a request to the journal. From then on, it must not change. It returns the problem of an

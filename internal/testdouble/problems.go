@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+
+	"example.com/events/internal/httpapi"
 )
 
 // Problem kinds.
@@ -55,7 +57,7 @@ func (d *Double) Problems(userID string) ([]Problem, error) {
 func unusedFaults(faults []*InjectedFault) (problems []Problem) {
 	for _, f := range faults {
 		if f.Hits() == 0 {
-			text := Redact("fault that never applied: " + f.describe())
+			text := httpapi.Redact("fault that never applied: " + f.describe())
 			problems = append(problems, Problem{UnusedFault, text, f.UserID})
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"example.com/events/internal/httpapi"
 )
 
 // createOperation is the operation that creates events.
@@ -93,7 +95,7 @@ func (w *watch) judge(c *create) []Problem {
 		"%s from the same body, and its response was lost (%v): send the same Idempotency-Key with every "+
 		"attempt",
 		c.seq, c.userID, describeKey(c.key), c.event, w.seq, describeKey(w.key), w.event, w.fault)
-	return []Problem{{UnsafeRetry, Redact(text), c.userID}}
+	return []Problem{{UnsafeRetry, httpapi.Redact(text), c.userID}}
 }
 
 // settle decides whether an event now reaches its client, after the delay. If so, it ends the watches of the

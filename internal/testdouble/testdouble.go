@@ -6,7 +6,7 @@
 //
 //	d, err := testdouble.New(start, problems)
 //	store := events.NewStore(&events.Config{Now: d.Now})
-//	handler, err := d.Wrap(testdouble.NewAPI(store))
+//	handler, err := d.Wrap(events.New(store).(testdouble.API))
 //
 // A double serves a request in four steps:
 //
@@ -36,7 +36,7 @@ const OwnerID = "usr_owner"
 // DefaultStart is the usual start time of the clock.
 var DefaultStart = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// API is the API of a store.
+// API is the API of a store. The handler that events.New returns has these methods.
 type API interface {
 	http.Handler
 	Mux() *httpapi.Mux                    // handles API operations
@@ -59,13 +59,6 @@ type Key struct {
 	UserID  string `json:"user_id"`
 	BaseURL string `json:"base_url"` // set by the control API
 }
-
-// NewAPI returns the API of an *events.Store, and Redact shortens the unencoded API keys in a text. Package
-// events sets both, because this package can't import it.
-var (
-	NewAPI func(store any) API
-	Redact func(text string) string
-)
 
 // Double is a test double. It is safe for concurrent use.
 type Double struct {
@@ -152,7 +145,7 @@ func (d *Double) checkUser(id string) error {
 		return nil
 	}
 	return httpapi.NotFound(fmt.Sprintf(
-		"user %.80q is not known: use the ID of a user in the store, or leave it out for all", Redact(id)))
+		"user %.80q is not known: use the ID of a user in the store, or leave it out for all", httpapi.Redact(id)))
 }
 
 // checkOperation returns an error if the API has no such operation.
