@@ -48,9 +48,9 @@
 //     is only a 401 below /api/public/v1.
 //   - An unused fault: it never applied, and you didn't clear it, so your client didn't send the request that
 //     the test expects.
-//   - An unsafe retry: your client lost the response to a create and sent the same body again with another
-//     Idempotency-Key or none, which created a second event. A create at the same time looks the same, so
-//     give it another body or user.
+//   - An unsafe retry: a fault loses or delays the response to a create, and your client creates the same
+//     event again, with another Idempotency-Key or none. If your test means to do that, clear the fault, or
+//     give the second event another title or user.
 //
 // The log of a failed test has the newest 20 requests with their waits and Idempotency-Keys. To check them
 // yourself, call [Server.Requests] or [Server.Await].
@@ -134,9 +134,8 @@ func StartTime(start time.Time) Option { return func(o *options) { o.start = sta
 func NewEventStatus(status string) Option { return func(o *options) { o.newEventStatus = status } }
 
 // NoListener makes a server without a port. Reach it with [Server.Client] or [Server.Handler]. Both work
-// inside a [testing/synctest] bubble. Call [New] in the bubble, too. A server from outside misses unsafe
-// retries if only one of the two creates is in the bubble, because their clocks differ. While its faults
-// delay requests in the bubble, clear them only there.
+// inside a [testing/synctest] bubble. Call [New] in the bubble, too. While the faults of a server from
+// outside delay requests in the bubble, clear them only there.
 func NoListener() Option { return func(o *options) { o.noListener = true } }
 
 // AllowUnknownRoutes accepts requests to unknown routes. OPTIONS requests are always accepted. So are

@@ -276,9 +276,9 @@ func TestControlProblems(t *testing.T) {
 		unusedByAda = never + `GET /users/me of usr_ada","user_id":"usr_ada"}`
 
 		unsafe = `{"kind":"unsafe_retry","text":"unsafe retry: request 6 of usr_owner (no Idempotency-Key) ` +
-			`created evt_owner_000002, but request 5 (no Idempotency-Key) had created evt_owner_000001 ` +
-			`from the same body, and its response was lost (drop_response, status 504): send the same ` +
-			`Idempotency-Key with every attempt","user_id":"usr_owner"}`
+			`created evt_owner_000002, but request 5 (no Idempotency-Key) ` +
+			`had created the same event as evt_owner_000001, and its response hadn't arrived ` +
+			`(drop_response, status 504): send the same Idempotency-Key with every attempt","user_id":"usr_owner"}`
 	)
 	message := regexp.MustCompile(`404: [^"]*`)
 	check := func(query string, want ...string) {

@@ -221,7 +221,6 @@ func (d *Double) newFault(operation string, f Fault) (*InjectedFault, error) {
 func (d *Double) replaceFaults(
 	match func(*InjectedFault) bool, added ...*InjectedFault,
 ) (old []*InjectedFault) {
-	d.awaitNotice()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = slices.DeleteFunc(d.faults, func(f *InjectedFault) bool {
@@ -235,7 +234,7 @@ func (d *Double) replaceFaults(
 		old = append(old, f)
 		return true
 	})
-	d.watches = slices.DeleteFunc(d.watches, func(w *watch) bool { return w.fault.removed })
+	d.open = slices.DeleteFunc(d.open, func(c *openCreate) bool { return c.fault.removed })
 	for _, f := range added {
 		d.addFaultLocked(f)
 	}

@@ -86,17 +86,16 @@ func (d *Double) addRequest(r *Request, x *exchange) []Problem {
 		d.requests = slices.Delete(d.requests, 0, 1)
 	}
 	d.requests = append(d.requests, r)
-	return d.watchCreate(r, x)
+	return d.checkCreate(r, x)
 }
 
-// ClearRequests empties the journal. It also ends the watch for unsafe retries.
+// ClearRequests empties the journal. Creates that were open before can be repeated.
 func (d *Double) ClearRequests() {
-	d.awaitNotice()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.changes++
 	d.requests = nil
-	d.watches = nil
+	d.open = nil
 }
 
 // Query selects requests of the journal.

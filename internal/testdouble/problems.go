@@ -39,7 +39,6 @@ func (d *Double) report(problems ...Problem) {
 // Problems returns the problems since the double was created, including faults that haven't applied yet. A
 // user ID selects the problems of this user.
 func (d *Double) Problems(userID string) ([]Problem, error) {
-	d.awaitNotice()
 	d.mu.Lock()
 	problems := append([]Problem{}, d.found...)
 	faults := slices.Clone(d.faults)

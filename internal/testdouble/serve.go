@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"io"
 	"maps"
@@ -35,9 +34,9 @@ type exchange struct {
 	fault   *InjectedFault // applies to the request; may be nil
 
 	// These are set if the API responded with 201 and an event, whatever the client gets.
-	event    string            // ID
-	replayed bool              // whether the event existed before
-	digest   [sha256.Size]byte // of the request body
+	event    string // ID
+	replayed bool   // whether the event existed before
+	created  []byte // JSON of the event
 }
 
 // Wrap makes d a double of an API, creates the first user and returns the handler.
@@ -72,14 +71,11 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 		x.request.UserID = caller.UserID
 	}
 	io.CopyN(io.Discard, r.Body, maxUnread)
-	if x.event != "" {
-		x.digest = sha256.Sum256(body.Bytes())
-	}
 	x.request.Truncated = body.Len() > maxBody || len(x.body) > maxBody
 	x.request.Body = string(body.Next(maxBody))
 	d.record(x, r)
 	d.wait(x, w, r)
-	d.settle(x, r)
+	d.closeCreate(x, r)
 	x.send(w)
 }
 
@@ -92,6 +88,7 @@ func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.H
 		if r.Operation == createOperation && w.status == 201 {
 			x.event = path.Base(w.header.Get("Location"))
 			x.replayed = w.header.Get("Idempotency-Replayed") != ""
+			x.created = w.body
 		}
 	}
 	if x.fault == nil {

@@ -74,7 +74,7 @@ type Double struct {
 	requests []*Request       // the newest maxRequests, oldest first; they never change
 	seq      int              // Seq of the newest request
 	changes  int              // number of changes to requests
-	watches  []*watch         // oldest first
+	open     []*openCreate    // oldest first
 	found    []Problem        // of requests
 }
 

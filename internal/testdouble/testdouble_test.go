@@ -114,15 +114,11 @@ func TestFaultProblems(t *testing.T) {
 	}
 }
 
-// TestLimits tests that problems and watches don't need more and more memory.
+// TestLimits tests that problems don't need more and more memory.
 func TestLimits(t *testing.T) {
 	d := &Double{problems: &Problems{}}
-	lost := &exchange{event: "evt_1", fault: &InjectedFault{Fault: Fault{DropResponse: true}}}
 	for range maxProblems + 2 {
-		d.report(d.watchCreate(&Request{Received: time.Now()}, lost)...)
-	}
-	if n := len(d.watches); n != maxWatches {
-		t.Errorf("watches: got %d, want %d", n, maxWatches)
+		d.report(Problem{Kind: UnknownRoute})
 	}
 	if n := len(d.found); n != maxProblems {
 		t.Errorf("problems of the double: got %d, want %d", n, maxProblems)
@@ -140,6 +136,10 @@ func TestRemovedBeforeDelay(t *testing.T) {
 		f := &InjectedFault{Fault: Fault{Delay: time.Hour}, double: d, delays: delays}
 		d.addFault(f)
 		f.Clear()
+		d.addRequest(&Request{}, &exchange{event: "evt_1", fault: f})
+		if n := len(d.open); n != 0 {
+			t.Errorf("open creates: got %d, want 0", n)
+		}
 		start := time.Now()
 		d.wait(&exchange{fault: f}, httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 		if took := time.Since(start); took != 0 {
