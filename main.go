@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -365,12 +366,12 @@ func (c *command) double(ctx context.Context, args []string) error {
 		})
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")
 	problems := &testdouble.Problems{}
-	flags.BoolVar(&problems.AllowUnknownRoutes, "allow-unknown-routes", false,
-		"don't fail if the client requests an unknown route")
-	flags.BoolVar(&problems.AllowUnusedFaults, "allow-unused-faults", false,
-		"don't fail if a fault never applied")
-	flags.BoolVar(&problems.AllowUnsafeRetries, "allow-unsafe-retries", false,
-		"don't fail if the client repeats a create without its Idempotency-Key")
+	kinds := ""
+	for _, kind := range slices.Sorted(maps.Keys(testdouble.Kinds)) {
+		kinds += "\n\t  " + kind + ": " + testdouble.Kinds[kind]
+	}
+	flags.Func("allow", "don't fail because of problems of these `KINDS`, separated by commas:"+kinds,
+		func(value string) error { return problems.Allow(strings.Split(value, ",")...) })
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
@@ -544,13 +545,8 @@ func (c *command) serveChild(
 	}
 	d.current.Load().Close()
 	problems := d.problems.All()
-	allow := map[string]string{
-		testdouble.UnknownRoute: "-allow-unknown-routes",
-		testdouble.UnusedFault:  "-allow-unused-faults",
-		testdouble.UnsafeRetry:  "-allow-unsafe-retries",
-	}
 	for _, p := range problems {
-		c.Messagef("%s; use %s if that is intended", httpapi.Redact(p.Text), allow[p.Kind])
+		c.Messagef("%s; use -allow %s if that is intended", httpapi.Redact(p.Text), p.Kind)
 	}
 	if status == 0 && len(problems) > 0 {
 		status = 1

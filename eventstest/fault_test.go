@@ -221,7 +221,7 @@ func TestFaultOrder(t *testing.T) {
 // its client is gone or its fault is cleared.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := eventstest.New(t, eventstest.NoListener(), eventstest.AllowUnsafeRetries())
+		srv := eventstest.New(t, eventstest.NoListener(), eventstest.Allow(eventstest.UnsafeRetry))
 		delayed := srv.Fail(create, eventstest.Fault{Delay: time.Minute})
 		start := time.Now()
 		client := srv.Client()

@@ -81,8 +81,8 @@ func TestUnsafeRetries(t *testing.T) {
 				if got := strings.Join(retries(run()), ", "); got != tt.want {
 					t.Errorf("unsafe retries: got %q, want %q", got, tt.want)
 				}
-				if got := run(eventstest.AllowUnsafeRetries()); got != nil {
-					t.Errorf("errors with AllowUnsafeRetries: got %q, want none", got)
+				if got := run(eventstest.Allow(eventstest.UnsafeRetry)); got != nil {
+					t.Errorf("errors with Allow(UnsafeRetry): got %q, want none", got)
 				}
 			})
 		})
@@ -155,7 +155,7 @@ func TestUnsafeRetryError(t *testing.T) {
 	want := []string{"eventstest: unsafe retry: request 3 of usr_owner (Idempotency-Key …et-2) created " +
 		"evt_owner_000002, but request 2 (no Idempotency-Key) had created the same event as " +
 		"evt_owner_000001, and its response hadn't arrived (drop_response): send the same Idempotency-Key " +
-		"with every attempt; use eventstest.AllowUnsafeRetries if that is intended"}
+		`with every attempt; use eventstest.Allow("unsafe_retry") if that is intended`}
 	if !slices.Equal(fake.errors, want) {
 		t.Errorf("errors: got %q, want %q", fake.errors, want)
 	}

@@ -102,7 +102,7 @@ func New(t testing.TB, mode Mode, cfg *events.Config) *Service {
 	case Memory:
 		s.use(events.NewStore(cfg))
 	case Double:
-		srv := eventstest.New(t, eventstest.NoListener(), eventstest.AllowUnknownRoutes())
+		srv := eventstest.New(t, eventstest.NoListener(), eventstest.Allow(eventstest.UnknownRoute))
 		s.Store = srv.Store
 		s.Handler = srv.Handler()
 	default:

@@ -278,7 +278,8 @@ func TestControlProblems(t *testing.T) {
 		unsafe = `{"kind":"unsafe_retry","text":"unsafe retry: request 6 of usr_owner (no Idempotency-Key) ` +
 			`created evt_owner_000002, but request 5 (no Idempotency-Key) ` +
 			`had created the same event as evt_owner_000001, and its response hadn't arrived ` +
-			`(drop_response, status 504): send the same Idempotency-Key with every attempt","user_id":"usr_owner"}`
+			`(drop_response, status 504): send the same Idempotency-Key with every ` +
+			`attempt","user_id":"usr_owner"}`
 	)
 	message := regexp.MustCompile(`404: [^"]*`)
 	check := func(query string, want ...string) {
@@ -296,7 +297,7 @@ func TestControlProblems(t *testing.T) {
 	s.call("POST /events/create")
 	s.call("POST /events/create")
 	check("", owner, ada, nobody, unsafe)
-	s.problems.AllowUnusedFaults = true
+	s.problems.Allow(testdouble.UnusedFault)
 	s.control("POST /faults", `{"operation":"GET /events","status":500}`, 201)
 	check("", owner, ada, nobody, unsafe)
 }

@@ -1,8 +1,11 @@
 package testdouble
 
 import (
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"example.com/events/internal/httpapi"
@@ -14,6 +17,13 @@ const (
 	UnusedFault  = "unused_fault"
 	UnsafeRetry  = "unsafe_retry"
 )
+
+// Kinds maps all problem kinds to their descriptions. In 1.x, a new kind needs an option that turns it on.
+var Kinds = map[string]string{
+	UnknownRoute: "the client requests a route that doesn't exist",
+	UnusedFault:  "a fault never applies",
+	UnsafeRetry:  "the client repeats a create without its Idempotency-Key",
+}
 
 // Problem is a mistake of a test or its client.
 type Problem struct {
@@ -43,7 +53,7 @@ func (d *Double) Problems(userID string) ([]Problem, error) {
 	problems := append([]Problem{}, d.found...)
 	faults := slices.Clone(d.faults)
 	d.mu.Unlock()
-	if !d.problems.AllowUnusedFaults {
+	if !slices.Contains(d.problems.allowed, UnusedFault) {
 		problems = append(problems, unusedFaults(faults)...)
 	}
 	if userID == "" {
@@ -65,9 +75,9 @@ func unusedFaults(faults []*InjectedFault) (problems []Problem) {
 
 // Problems collects the problems of a double. Doubles that replace each other share it.
 type Problems struct {
-	AllowUnknownRoutes, AllowUnusedFaults, AllowUnsafeRetries bool // if true, not a problem
-
 	Logger *slog.Logger // receives a warning for each; may be nil
+
+	allowed []string // kinds
 
 	mu   sync.Mutex // guards list
 	list []Problem
@@ -75,14 +85,21 @@ type Problems struct {
 
 const maxProblems = 1000 // as many as requests in a journal
 
+// Allow ignores problems of some kinds. Call it before the double serves requests.
+func (p *Problems) Allow(kinds ...string) error {
+	for _, kind := range kinds {
+		if Kinds[kind] == "" {
+			return fmt.Errorf("problem kind %.80q is not known: it must be one of %s", kind,
+				strings.Join(slices.Sorted(maps.Keys(Kinds)), ", "))
+		}
+		p.allowed = append(p.allowed, kind)
+	}
+	return nil
+}
+
 // add adds and logs a problem, unless its kind is allowed. It reports whether the problem counts.
 func (p *Problems) add(problem Problem) bool {
-	allowed := map[string]bool{
-		UnknownRoute: p.AllowUnknownRoutes,
-		UnusedFault:  p.AllowUnusedFaults,
-		UnsafeRetry:  p.AllowUnsafeRetries,
-	}
-	if allowed[problem.Kind] {
+	if slices.Contains(p.allowed, problem.Kind) {
 		return false
 	}
 	if p.Logger != nil {

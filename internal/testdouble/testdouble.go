@@ -144,8 +144,8 @@ func (d *Double) checkUser(id string) error {
 	if d.api.User(id) != "" {
 		return nil
 	}
-	return httpapi.NotFound(fmt.Sprintf(
-		"user %.80q is not known: use the ID of a user in the store, or leave it out for all", httpapi.Redact(id)))
+	return httpapi.NotFound(fmt.Sprintf("user %.80q is not known: use the ID of a user in the store, or "+
+		"leave it out for all", httpapi.Redact(id)))
 }
 
 // checkOperation returns an error if the API has no such operation.

@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	"example.com/events"
+	"example.com/events/eventstest"
 	"example.com/events/internal/httpapi"
+	"example.com/events/internal/testdouble"
 )
 
 // Documents and the files for containers and proxies name only flags and variables that the program reads.
@@ -63,6 +65,27 @@ func TestFlagsAndVariables(t *testing.T) {
 	}
 }
 
+// Help, documents, types and package eventstest have each kind of problem.
+func TestProblemKinds(t *testing.T) {
+	constants := []string{eventstest.UnknownRoute, eventstest.UnsafeRetry, eventstest.UnusedFault}
+	kinds := slices.Sorted(maps.Keys(testdouble.Kinds))
+	if !slices.Equal(constants, kinds) {
+		t.Errorf("constants of eventstest: got %s, want %s", constants, kinds)
+	}
+	for file, text := range map[string]string{
+		"eventsd help double":        help(t, "double"),
+		"docs/double*.md":            read(t, "docs/double*.md"),
+		"eventstest/eventstest.go":   read(t, "eventstest/eventstest.go"),
+		"examples/node/double.d.cts": read(t, "examples/node/double.d.cts"),
+	} {
+		for _, kind := range kinds {
+			if !strings.Contains(text, kind) {
+				t.Errorf("%s: got no %s, want it", file, kind)
+			}
+		}
+	}
+}
+
 // The table of limits in operate.md has those of the servers.
 func TestLimits(t *testing.T) {
 	document, err := os.ReadFile("../../docs/operate.md")
@@ -81,6 +104,23 @@ func TestLimits(t *testing.T) {
 			t.Errorf("operate.md: got no row %s, want it", row)
 		}
 	}
+}
+
+// read returns the text of all files that match a pattern.
+func read(t *testing.T, pattern string) (text string) {
+	t.Helper()
+	files, err := filepath.Glob("../../" + pattern)
+	if err != nil || files == nil {
+		t.Errorf("Glob(%s): got no file, %v, want one", pattern, err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(data)
+	}
+	return text
 }
 
 // readHelp returns the flags of each subcommand and the environment variables of all, from their help. It
