@@ -308,7 +308,7 @@ func (c *command) serveStore(
 		"/openapi.json": jsonPage(openAPI),
 	})
 	if verbose {
-		handler = httpapi.LogRequests(handler, logger, store.authenticate)
+		handler = httpapi.LogRequests(handler, logger)
 	}
 	servers := []*httpapi.BoundServer{newServer(listener, handler, logger)}
 	root := cli.BaseURL(listener.Addr().String(), "localhost")
@@ -523,7 +523,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 		"/openapi.json":              jsonPage(openAPI),
 	})
 	if *s.flags.verbose {
-		handler = httpapi.LogRequests(handler, s.logger, a.store.authenticate)
+		handler = httpapi.LogRequests(handler, s.logger)
 	}
 	return &runningDouble{d, handler, key}, nil
 }

@@ -77,7 +77,6 @@ func (d *Double) addRequest(r *Request, x *exchange) []Problem {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.seq++
-	d.changes++
 	r.Seq = d.seq
 	if len(d.requests) > 0 {
 		r.previous = d.requests[len(d.requests)-1].Received
@@ -93,7 +92,6 @@ func (d *Double) addRequest(r *Request, x *exchange) []Problem {
 func (d *Double) ClearRequests() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.changes++
 	d.requests = nil
 	d.open = nil
 }
@@ -122,13 +120,10 @@ func (d *Double) Requests(ctx context.Context, n int, q Query) ([]Request, error
 	if err != nil {
 		return nil, err
 	}
-	found, changes := d.find(q, -1)
+	found := d.find(q)
 	for len(found) < n && ctx.Err() == nil {
 		time.Sleep(pollInterval)
-		newer, now := d.find(q, changes)
-		if now != changes {
-			found, changes = newer, now
-		}
+		found = d.find(q)
 	}
 	requests := make([]Request, len(found))
 	for i, r := range found {
@@ -149,18 +144,14 @@ func (d *Double) checkQuery(q Query) (err error) {
 	return err
 }
 
-// find returns the selected requests and the number of changes to the journal. If that number is still known,
-// it returns no requests.
-func (d *Double) find(q Query, known int) (found []*Request, changes int) {
+// find returns the selected requests.
+func (d *Double) find(q Query) (found []*Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.changes == known {
-		return nil, known
-	}
 	for _, r := range d.requests {
 		if q.matches(r) {
 			found = append(found, r)
 		}
 	}
-	return found, d.changes
+	return found
 }

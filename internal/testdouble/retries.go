@@ -30,7 +30,7 @@ type openCreate struct {
 // lost or delayed. The caller must hold the double's lock.
 func (d *Double) checkCreate(r *Request, x *exchange) (problems []Problem) {
 	f := x.fault
-	opens := f != nil && !f.removed && (f.losesResponse() || f.Delay > 0)
+	opens := !f.removed && (f.losesResponse() || f.Delay > 0)
 	if x.event == "" || x.replayed || !opens && len(d.open) == 0 {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (c *openCreate) repeats(open *openCreate) bool {
 // closeCreate closes the create of an event that now reaches its client. Call it before the response is sent,
 // because then the client may create the same event again on purpose.
 func (d *Double) closeCreate(x *exchange, r *http.Request) {
-	if x.event == "" || x.fault != nil && x.fault.losesResponse() || r.Context().Err() != nil {
+	if x.event == "" || x.fault.losesResponse() || r.Context().Err() != nil {
 		return
 	}
 	d.mu.Lock()

@@ -63,7 +63,10 @@ type Key struct {
 // Double is a test double. It is safe for concurrent use.
 type Double struct {
 	problems *Problems
-	api      API // set by Wrap
+
+	// Wrap sets these.
+	api          API
+	authenticate func(*http.Request) (httpapi.Caller, error) // checks the key of a request
 
 	// mu guards the fields below. Don't hold it while you call the API, which calls Now and newID.
 	mu       sync.Mutex
@@ -73,7 +76,6 @@ type Double struct {
 	faultIDs int              // number of faults added so far
 	requests []*Request       // the newest maxRequests, oldest first; they never change
 	seq      int              // Seq of the newest request
-	changes  int              // number of changes to requests
 	open     []*openCreate    // oldest first
 	found    []Problem        // of requests
 }

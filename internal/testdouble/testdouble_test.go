@@ -42,9 +42,9 @@ func TestIDs(t *testing.T) {
 func TestFaultProblems(t *testing.T) {
 	header := http.Header{"X-A": {"b"}}
 	const (
-		nothing   = "the fault does nothing: set status, patch, "
-		exclusive = "can't be combined: set one of status, patch, drop_request, drop_response and " +
-			"cut_response, or drop_response with status"
+		nothing   = "the fault does nothing: set patch, drop_request, "
+		exclusive = "can't be combined: set only one of patch, drop_request, drop_response, cut_response, " +
+			"status, or drop_response with status"
 		response = "header and delay need a response"
 		status   = "status must be 200 to 599"
 		negative = "delay, skip and times must not be negative"
@@ -72,11 +72,11 @@ func TestFaultProblems(t *testing.T) {
 		{"only limits", Fault{Skip: 1, Times: 1, UserID: "usr_a", Path: "/events"}, []string{nothing}},
 		{"status, patch", Fault{Status: 503, Patch: "{}"}, []string{"patch and status " + exclusive}},
 		{"drop_request, cut_response", Fault{DropRequest: true, CutResponse: true},
-			[]string{"cut_response and drop_request " + exclusive}},
+			[]string{"drop_request and cut_response " + exclusive}},
 		{"drop_response, patch", Fault{DropResponse: true, Patch: "{}"},
-			[]string{"drop_response and patch " + exclusive}},
+			[]string{"patch and drop_response " + exclusive}},
 		{"drop_response, status, cut_response", Fault{DropResponse: true, Status: 503, CutResponse: true},
-			[]string{"cut_response and drop_response and status " + exclusive}},
+			[]string{"drop_response and cut_response and status " + exclusive}},
 		{"drop_request, header", Fault{DropRequest: true, Header: header}, []string{response}},
 		{"drop_response, delay", Fault{DropResponse: true, Delay: 1}, []string{response}},
 		{"199", Fault{Status: 199}, []string{status}},
