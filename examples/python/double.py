@@ -168,7 +168,7 @@ def _lines(requests):
     for r in requests:
         whole, _, fraction = r["received"].rstrip("Z").partition(".")
         received = datetime.datetime.fromisoformat(whole).timestamp() + float("0." + (fraction or "0"))
-        wait = f"+{received - previous:.1f}s " if previous else ""
+        wait = f"+{max(0, received - previous):.1f}s " if previous else ""
         previous = received
         query = "?" + r["query"] if r["query"] else ""
         key = ", " + _idempotency_key(r) if r["operation"] == "POST /events/create" else ""

@@ -133,10 +133,13 @@ func (s *service) equal(request, got, want string) {
 
 func TestControlKeys(t *testing.T) {
 	s := start(t)
+	long, beginning := strings.Repeat("é", 255), strings.Repeat("e", 48)
 	for _, tt := range []struct{ body, id, user string }{
 		{`{"name":"Grace"}`, "key_grace_000001", "usr_grace"},
 		{`{"name":"Grace"}`, "key_grace_2_000001", "usr_grace_2"},
 		{`{"user_id":"usr_ada"}`, "key_ada_000002", "usr_ada"},
+		{`{"name":"` + long + `a"}`, "key_" + beginning + "_qaxw_000001", "usr_" + beginning + "_qaxw"},
+		{`{"name":"` + long + `b"}`, "key_" + beginning + "_qlkz_000001", "usr_" + beginning + "_qlkz"},
 	} {
 		var got struct {
 			ID, Secret string
@@ -155,8 +158,8 @@ func TestControlKeys(t *testing.T) {
 			t.Errorf("status with the key %s: got %d, want 200", got.Secret, status)
 		}
 	}
-	if n := strings.Count(s.control("GET /keys", "", 200), `"user_id"`); n != 5 {
-		t.Errorf("GET /keys: got %d keys, want 5", n)
+	if n := strings.Count(s.control("GET /keys", "", 200), `"user_id"`); n != 7 {
+		t.Errorf("GET /keys: got %d keys, want 7", n)
 	}
 }
 

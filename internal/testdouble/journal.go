@@ -81,10 +81,7 @@ func (d *Double) addRequest(r *Request, x *exchange) []Problem {
 	if len(d.requests) > 0 {
 		r.previous = d.requests[len(d.requests)-1].Received
 	}
-	if len(d.requests) == maxRequests {
-		d.requests = slices.Delete(d.requests, 0, 1)
-	}
-	d.requests = append(d.requests, r)
+	d.requests = appendNewest(d.requests, r, maxRequests)
 	return d.checkCreate(r, x)
 }
 

@@ -39,9 +39,7 @@ func (d *Double) report(problems ...Problem) {
 			continue
 		}
 		d.mu.Lock()
-		if len(d.found) < maxProblems {
-			d.found = append(d.found, p)
-		}
+		d.found = appendNewest(d.found, p, maxProblems)
 		d.mu.Unlock()
 	}
 }
@@ -107,13 +105,19 @@ func (p *Problems) add(problem Problem) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.list) < maxProblems {
-		p.list = append(p.list, problem)
-	}
+	p.list = appendNewest(p.list, problem, maxProblems)
 	return true
 }
 
-// All returns the problems so far.
+// appendNewest appends an element to a list, and drops the oldest if there are more than max.
+func appendNewest[T any](list []T, element T, max int) []T {
+	if len(list) == max {
+		list = slices.Delete(list, 0, 1)
+	}
+	return append(list, element)
+}
+
+// All returns the newest problems.
 func (p *Problems) All() []Problem {
 	p.mu.Lock()
 	defer p.mu.Unlock()

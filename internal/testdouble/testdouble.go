@@ -125,7 +125,7 @@ func (d *Double) newID(kind, owner string) string {
 }
 
 // NewKey creates a user with a key. The name determines the user ID: Grace is usr_grace, and a second Grace
-// is usr_grace_2.
+// is usr_grace_2. A long name, such as a test's, is cut, but its ID has a hash of the whole.
 func (d *Double) NewKey(name string) (Key, error) {
 	if name == "" {
 		return Key{}, httpapi.BadRequest("name is required: the ID of the user comes from it")
@@ -134,7 +134,9 @@ func (d *Double) NewKey(name string) (Key, error) {
 	for d.api.User("usr_"+id) != "" { // the seed has this user
 		id = d.newID("usr", name)
 	}
-	err := d.api.AddUser("usr_"+id, name, id+mailDomain)
+	characters := []rune(name)
+	shown := string(characters[:min(len(characters), maxUserName)])
+	err := d.api.AddUser("usr_"+id, shown, id+mailDomain)
 	if err != nil {
 		return Key{}, err
 	}

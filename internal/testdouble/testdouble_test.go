@@ -2,6 +2,7 @@ package testdouble
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -114,17 +115,19 @@ func TestFaultProblems(t *testing.T) {
 	}
 }
 
-// TestLimits tests that problems don't need more and more memory.
+// TestLimits tests that the newest problems are kept.
 func TestLimits(t *testing.T) {
 	d := &Double{problems: &Problems{}}
-	for range maxProblems + 2 {
-		d.report(Problem{Kind: UnknownRoute})
+	for i := range maxProblems + 2 {
+		d.report(Problem{Text: fmt.Sprint(i)})
 	}
-	if n := len(d.found); n != maxProblems {
-		t.Errorf("problems of the double: got %d, want %d", n, maxProblems)
-	}
-	if n := len(d.problems.All()); n != maxProblems {
-		t.Errorf("problems: got %d, want %d", n, maxProblems)
+	for list, problems := range map[string][]Problem{"double": d.found, "run": d.problems.All()} {
+		if n := len(problems); n != maxProblems {
+			t.Errorf("problems of the %s: got %d, want %d", list, n, maxProblems)
+		}
+		if oldest := problems[0].Text; oldest != "2" {
+			t.Errorf("oldest problem of the %s: got %s, want 2", list, oldest)
+		}
 	}
 }
 
