@@ -1,5 +1,7 @@
 """double.py 1.0: the test double of events, for your tests. Copy this file. It needs only Python's standard
-library, works in unittest, pytest and pytest-xdist, and uses no proxy."""
+library, works in unittest, pytest and pytest-xdist, and uses no proxy.
+
+Its methods block. In async tests, use threads: await asyncio.to_thread(double.requests, user, count=2)"""
 
 import datetime
 import http.client
