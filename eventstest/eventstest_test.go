@@ -307,7 +307,7 @@ func TestUnusedFaults(t *testing.T) {
 			f.Clear()
 		}, nil},
 		{"cleared", nil, func(srv *eventstest.Server, f *eventstest.InjectedFault) { f.Clear() }, nil},
-		{"allowed", []eventstest.Option{eventstest.Allow(eventstest.UnusedFault)},
+		{"allowed", []eventstest.Option{eventstest.Allow(eventstest.UnusedFault, eventstest.UnknownRoute)},
 			func(srv *eventstest.Server, f *eventstest.InjectedFault) {}, nil},
 		{"others are allowed", []eventstest.Option{eventstest.Allow(eventstest.UnknownRoute)},
 			func(srv *eventstest.Server, f *eventstest.InjectedFault) {}, []string{problem}},

@@ -2,6 +2,8 @@ package eventstest_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,6 +52,7 @@ func TestUnsafeRetries(t *testing.T) {
 		{"reordered", drop, "none, reordered", "2 1"},
 		{"null for absent", drop, "none, null", "2 1"},
 		{"other form of a time", drop, "none, offset", "2 1"},
+		{"after Advance", drop, "none, Advance, none", "2 1"},
 		{"before Clear", drop, "none, none, Clear, ClearRequests, none", "2 1"},
 
 		{"same key", drop, "a, a", ""},
@@ -96,6 +99,9 @@ func retryStep(srv *eventstest.Server, f *eventstest.InjectedFault, step string)
 	switch step {
 	case "Clear":
 		f.Clear()
+		return
+	case "Advance":
+		srv.Advance(time.Hour)
 		return
 	case "ClearRequests":
 		srv.ClearRequests()
@@ -160,6 +166,26 @@ func TestUnsafeRetryError(t *testing.T) {
 		t.Errorf("errors: got %q, want %q", fake.errors, want)
 	}
 }
+
+// A client may create the same event again on purpose as soon as it has the response.
+func TestCreateAfterResponse(t *testing.T) {
+	srv := eventstest.New(t, eventstest.NoListener())
+	srv.Fail(create, eventstest.Fault{Delay: time.Millisecond, Times: 1})
+	r := httptest.NewRequest("POST", srv.URL+"/events/create", strings.NewReader(launch))
+	r.Header.Set("x-service-api-key", srv.Key)
+	srv.Handler().ServeHTTP(onResponse{httptest.NewRecorder(), func() { send(srv, create) }}, r)
+	if n := countEvents(srv); n != 2 {
+		t.Errorf("events: got %d, want 2", n)
+	}
+}
+
+// onResponse is a ResponseWriter that calls a function when the response begins.
+type onResponse struct {
+	http.ResponseWriter
+	call func()
+}
+
+func (w onResponse) WriteHeader(int) { w.call() }
 
 // TestManyLostCreates tests that a lost create isn't forgotten because of many others.
 func TestManyLostCreates(t *testing.T) {

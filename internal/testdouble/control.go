@@ -171,7 +171,7 @@ func (d *Double) postFault(_ httpapi.Request, body []byte) (any, error) {
 	var in faultJSON
 	f, err := d.decodeFault(&in, faultSchema.Unmarshal(body, &in, schema.Create))
 	if err == nil {
-		d.addFault(f)
+		d.replaceFaults(noFaults, f)
 	}
 	return f, err
 }

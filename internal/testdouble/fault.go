@@ -156,21 +156,9 @@ var noFault = &InjectedFault{}
 func (d *Double) AddFault(operation string, f Fault) (*InjectedFault, error) {
 	active, err := d.newFault(operation, f)
 	if err == nil {
-		d.addFault(active)
+		d.replaceFaults(noFaults, active)
 	}
 	return active, err
-}
-
-func (d *Double) addFault(f *InjectedFault) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.addFaultLocked(f)
-}
-
-func (d *Double) addFaultLocked(f *InjectedFault) {
-	d.faultIDs++
-	f.id = fmt.Sprint("flt_", d.faultIDs)
-	d.faults = append(d.faults, f)
 }
 
 // describe returns the fault with the requests that it waits for.
@@ -248,12 +236,15 @@ func (d *Double) replaceFaults(
 	})
 	d.open = slices.DeleteFunc(d.open, func(c *openCreate) bool { return c.fault.removed })
 	for _, f := range added {
-		d.addFaultLocked(f)
+		d.faultIDs++
+		f.id = fmt.Sprint("flt_", d.faultIDs)
+		d.faults = append(d.faults, f)
 	}
 	return old
 }
 
 func allFaults(*InjectedFault) bool { return true }
+func noFaults(*InjectedFault) bool  { return false }
 
 // takeFault returns the fault that applies to a request, or one that does nothing. It counts the request.
 // cut_response never selects a HEAD request, whose response has no body.

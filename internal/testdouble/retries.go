@@ -19,7 +19,6 @@ const createOperation = "POST /events/create"
 // tried again. That is an unsafe retry.
 type openCreate struct {
 	seq     int
-	userID  string
 	key     string            // Idempotency-Key, or ""
 	event   string            // ID
 	content [sha256.Size]byte // see contentDigest
@@ -34,14 +33,14 @@ func (d *Double) checkCreate(r *Request, x *exchange) (problems []Problem) {
 	if x.event == "" || x.replayed || !opens && len(d.open) == 0 {
 		return nil
 	}
-	c := &openCreate{r.Seq, r.UserID, r.idempotencyKey(), x.event, contentDigest(x.created), f}
+	c := &openCreate{r.Seq, r.idempotencyKey(), x.event, contentDigest(x.created), f}
 	i := slices.IndexFunc(d.open, c.repeats)
 	if i >= 0 {
 		text := fmt.Sprintf("unsafe retry: request %d of %s (%s) created %s, but request %d (%s) had "+
 			"created the same event as %s, and its response hadn't arrived (%v): send the same "+
-			"Idempotency-Key with every attempt", c.seq, c.userID, describeKey(c.key), c.event,
+			"Idempotency-Key with every attempt", c.seq, r.UserID, describeKey(c.key), c.event,
 			d.open[i].seq, describeKey(d.open[i].key), d.open[i].event, d.open[i].fault)
-		problems = []Problem{{UnsafeRetry, httpapi.Redact(text), c.userID}}
+		problems = []Problem{{UnsafeRetry, httpapi.Redact(text), r.UserID}}
 	}
 	if opens {
 		d.open = append(d.open, c)
@@ -49,9 +48,10 @@ func (d *Double) checkCreate(r *Request, x *exchange) (problems []Problem) {
 	return problems
 }
 
-// repeats reports whether a create made the same event as an open one, without its Idempotency-Key.
+// repeats reports whether a create made the same event of the same user as an open one, without its
+// Idempotency-Key.
 func (c *openCreate) repeats(open *openCreate) bool {
-	return c.userID == open.userID && c.content == open.content && (c.key == "" || c.key != open.key)
+	return c.content == open.content && (c.key == "" || c.key != open.key)
 }
 
 // closeCreate closes the create of an event that now reaches its client. Call it before the response is sent,
@@ -65,7 +65,7 @@ func (d *Double) closeCreate(x *exchange, r *http.Request) {
 	d.open = slices.DeleteFunc(d.open, func(c *openCreate) bool { return c.event == x.event })
 }
 
-// contentDigest returns a digest of what the client determined about an event.
+// contentDigest returns a digest of what the client determined about an event, including its host.
 func contentDigest(event []byte) [sha256.Size]byte {
 	fields, _ := parse(event).(map[string]any)
 	for _, name := range []string{"id", "slug", "created_at", "updated_at"} {

@@ -137,7 +137,7 @@ func TestRemovedBeforeDelay(t *testing.T) {
 		d := &Double{}
 		delays := map[*exchange]context.CancelFunc{}
 		f := &InjectedFault{Fault: Fault{Delay: time.Hour}, double: d, delays: delays}
-		d.addFault(f)
+		d.replaceFaults(noFaults, f)
 		f.Clear()
 		d.addRequest(&Request{}, &exchange{event: "evt_1", fault: f})
 		if n := len(d.open); n != 0 {
