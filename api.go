@@ -78,17 +78,6 @@ func newAPI(store *Store) *api {
 	return a
 }
 
-func init() {
-	testdouble.Redact = redact
-	testdouble.NewAPI = func(store any) testdouble.API {
-		s, ok := store.(*Store)
-		if !ok {
-			panic("testdouble.NewAPI: the store must be an *events.Store")
-		}
-		return newAPI(s)
-	}
-}
-
 // Mux, SetNewID, User, AddUser and IssueKey implement [testdouble.API].
 
 func (a *api) Mux() *httpapi.Mux { return a.mux }

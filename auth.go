@@ -12,11 +12,7 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// keyPrefix is the prefix of every API key.
-const keyPrefix = "svc_live_"
-
-// redact shortens all API keys in a text to their last four characters.
-var redact = httpapi.Redactor(keyPrefix)
+const keyPrefix = httpapi.KeyPrefix
 
 // authenticate identifies the caller of a request. For a revoked key, it returns the caller and an error.
 func (s *Store) authenticate(r *http.Request) (httpapi.Caller, error) {

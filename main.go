@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -192,9 +193,9 @@ func (c *command) newLogger(flags *serverFlags) *slog.Logger {
 func redactAttr(_ []string, a slog.Attr) slog.Attr {
 	switch x := a.Value.Any().(type) {
 	case string:
-		a.Value = slog.StringValue(redact(x))
+		a.Value = slog.StringValue(httpapi.Redact(x))
 	case error:
-		a.Value = slog.StringValue(redact(x.Error()))
+		a.Value = slog.StringValue(httpapi.Redact(x.Error()))
 	}
 	return a
 }
@@ -309,7 +310,7 @@ func (c *command) serveStore(
 		"/openapi.json": jsonPage(openAPI),
 	})
 	if verbose {
-		handler = httpapi.LogRequests(handler, logger, store.authenticate)
+		handler = httpapi.LogRequests(handler, logger)
 	}
 	servers := []*httpapi.BoundServer{newServer(listener, handler, logger)}
 	root := cli.BaseURL(listener.Addr().String(), "localhost")
@@ -366,12 +367,12 @@ func (c *command) double(ctx context.Context, args []string) error {
 		})
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")
 	problems := &testdouble.Problems{}
-	flags.BoolVar(&problems.AllowUnknownRoutes, "allow-unknown-routes", false,
-		"don't fail if the client requests an unknown route")
-	flags.BoolVar(&problems.AllowUnusedFaults, "allow-unused-faults", false,
-		"don't fail if a fault never applied")
-	flags.BoolVar(&problems.AllowUnsafeRetries, "allow-unsafe-retries", false,
-		"don't fail if the client repeats a create without its Idempotency-Key")
+	kinds := ""
+	for _, kind := range slices.Sorted(maps.Keys(testdouble.Kinds)) {
+		kinds += "\n\t  " + kind + ": " + testdouble.Kinds[kind]
+	}
+	flags.Func("allow", "don't fail because of problems of these `KINDS`, separated by commas:"+kinds,
+		func(value string) error { return problems.Allow(strings.Split(value, ",")...) })
 	// Other variables are meant for a server, or would change the suite from outside.
 	if err := c.parse(flags, args, "addr", "log", "v"); err != nil {
 		return err
@@ -390,68 +391,73 @@ func (c *command) double(ctx context.Context, args []string) error {
 		return err
 	}
 	defer listener.Close()
-	logger := c.newLogger(flags)
-	if len(child) == 0 { // serveChild prints problems itself
-		problems.Logger = logger
+	d := &doubleServer{
+		start:          start,
+		seed:           []byte("[]"),
+		seedSource:     flags.Source("seed"),
+		apiKey:         *flags.apiKey,
+		newEventStatus: *flags.newEventStatus,
+		verbose:        *flags.verbose,
+		logger:         c.newLogger(flags),
+		problems:       problems,
 	}
-	seed := []byte("[]")
 	if *flags.seed != "" {
-		seed, err = c.ReadInput(*flags.seed)
+		d.seed, err = c.ReadInput(*flags.seed)
 		if err != nil {
-			return fmt.Errorf("%s: %w", flags.Source("seed"), err)
+			return fmt.Errorf("%s: %w", d.seedSource, err)
 		}
 	}
-	server := &doubleServer{flags: flags, start: start, seed: seed, logger: logger, problems: problems}
-	d, err := server.newDouble()
+	first, err := d.newDouble()
 	if err != nil {
 		return err
 	}
-	server.current.Store(d)
-	s := newServer(listener, server, logger)
-	root := cli.BaseURL(listener.Addr().String(), "localhost")
-	control := root + testdouble.ControlPath
+	d.current.Store(first)
 	if len(child) > 0 {
-		program, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		return c.serveChild(ctx, s, server, child,
-			"EVENTS_BASE_URL="+root+BasePath,
-			"EVENTS_API_KEY="+d.key,
-			"EVENTS_CONTROL_URL="+control,
-			"EVENTSD="+program)
+		return c.serveChild(ctx, listener, d, child)
 	}
+	return c.serveDouble(ctx, listener, d, *untilEOF)
+}
+
+// serveDouble serves a double until a signal or, with untilEOF, until stdin ends.
+func (c *command) serveDouble(ctx context.Context, l net.Listener, d *doubleServer, untilEOF bool) error {
 	ctx, stop := cli.NotifyStop(ctx)
 	defer stop()
-	if *untilEOF {
+	if untilEOF {
 		go func() {
 			io.Copy(io.Discard, c.Stdin)
 			stop()
 		}()
+	} else { // otherwise, the program that writes stdin asks for the problems
+		d.problems.Logger = d.logger
 	}
-	lines := "base_url: " + root + BasePath + "\n" +
-		"api_key: " + d.key + "\n" +
-		"control_url: " + control + "\n" +
-		"reference: " + root + "/\n" +
-		"inspector: " + control + "/\n" +
-		`ready: curl -d '{"name":"Grace"}' '` + control + "/keys'\n"
-	err = c.Printf("%s", lines)
+	root := cli.BaseURL(l.Addr().String(), "localhost")
+	control := root + testdouble.ControlPath
+	err := c.Printf("%s", "base_url: "+root+BasePath+"\n"+
+		"api_key: "+d.current.Load().key+"\n"+
+		"control_url: "+control+"\n"+
+		"reference: "+root+"/\n"+
+		"inspector: "+control+"/\n"+
+		`ready: curl -d '{"name":"Grace"}' '`+control+"/keys'\n")
 	if err != nil {
 		return err
 	}
-	err = httpapi.Serve(ctx, 0, s)
-	server.current.Load().Close()
+	err = httpapi.Serve(ctx, 0, newServer(l, d, d.logger))
+	d.current.Load().Close()
 	return err
 }
 
 // doubleServer serves a double with its control API and pages. A reset replaces the double.
 type doubleServer struct {
-	flags    *serverFlags
-	start    time.Time
-	seed     []byte
-	logger   *slog.Logger
-	problems *testdouble.Problems
-	current  atomic.Pointer[runningDouble]
+	start          time.Time
+	seed           []byte // records
+	seedSource     string // for errors
+	apiKey         string // of the first user; may be empty
+	newEventStatus string
+	verbose        bool
+	logger         *slog.Logger
+	problems       *testdouble.Problems
+
+	current atomic.Pointer[runningDouble]
 }
 
 type runningDouble struct {
@@ -480,7 +486,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 		return nil, err
 	}
 	a := newAPI(NewStore(&Config{
-		Now: d.Now, Logger: s.logger, NewEventStatus: *s.flags.newEventStatus,
+		Now: d.Now, Logger: s.logger, NewEventStatus: s.newEventStatus,
 	}))
 	a.changeLevel = slog.LevelDebug
 	served, err := d.Wrap(a)
@@ -488,9 +494,9 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 		err = a.store.ApplyJSON(s.seed)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.flags.Source("seed"), err)
+		return nil, fmt.Errorf("%s: %w", s.seedSource, err)
 	}
-	key := *s.flags.apiKey
+	key := s.apiKey
 	if key == "" {
 		key, _, err = a.store.IssueKey(testdouble.OwnerID)
 	} else {
@@ -524,21 +530,29 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 		"/healthz":                   jsonPage(healthy),
 		"/openapi.json":              jsonPage(openAPI),
 	})
-	if *s.flags.verbose {
-		handler = httpapi.LogRequests(handler, s.logger, a.store.authenticate)
+	if s.verbose {
+		handler = httpapi.LogRequests(handler, s.logger)
 	}
 	return &runningDouble{d, handler, key}, nil
 }
 
 // serveChild serves a double while a command runs. It returns the exit status of the command. If the command
 // succeeded but the double noticed problems, the status is 1.
-func (c *command) serveChild(
-	ctx context.Context, s *httpapi.BoundServer, d *doubleServer, child []string, variables ...string,
-) error {
+func (c *command) serveChild(ctx context.Context, l net.Listener, d *doubleServer, child []string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	serving, stop := context.WithCancel(ctx)
 	ended := make(chan error)
-	go func() { ended <- httpapi.Serve(serving, childDrainTimeout, s) }()
-	status, err := c.RunCommand(ctx, child, variables)
+	go func() { ended <- httpapi.Serve(serving, childDrainTimeout, newServer(l, d, d.logger)) }()
+	root := cli.BaseURL(l.Addr().String(), "localhost")
+	status, err := c.RunCommand(ctx, child, []string{
+		"EVENTS_BASE_URL=" + root + BasePath,
+		"EVENTS_API_KEY=" + d.current.Load().key,
+		"EVENTS_CONTROL_URL=" + root + testdouble.ControlPath,
+		"EVENTSD=" + program,
+	})
 	stop()
 	serveErr := <-ended
 	err = cmp.Or(err, serveErr)
@@ -547,13 +561,8 @@ func (c *command) serveChild(
 	}
 	d.current.Load().Close()
 	problems := d.problems.All()
-	allow := map[string]string{
-		testdouble.UnknownRoute: "-allow-unknown-routes",
-		testdouble.UnusedFault:  "-allow-unused-faults",
-		testdouble.UnsafeRetry:  "-allow-unsafe-retries",
-	}
 	for _, p := range problems {
-		c.Messagef("%s; use %s if that is intended", redact(p.Text), allow[p.Kind])
+		c.Messagef("%s; use -allow %s if that is intended", httpapi.Redact(p.Text), p.Kind)
 	}
 	if status == 0 && len(problems) > 0 {
 		status = 1

@@ -726,7 +726,7 @@ func TestNewID(t *testing.T) {
 	t.Parallel()
 	var calls []string
 	s := apitest.New(t, apitest.Memory, nil)
-	testdouble.NewAPI(s.Store).SetNewID(func(kind, owner string) string {
+	events.New(s.Store).(testdouble.API).SetNewID(func(kind, owner string) string {
 		calls = append(calls, kind+" "+owner)
 		return []string{"1", "2", "3", "4"}[len(calls)-1]
 	})

@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 	}
 	server := "http://" + apitest.Listen(t, events.New(store)) + events.BasePath
 	seed := eventstest.SeedJSON([]byte(apitest.Seed))
-	double := eventstest.New(t, seed, eventstest.AllowUnknownRoutes()).URL
+	double := eventstest.New(t, seed, eventstest.Allow(eventstest.UnknownRoute)).URL
 	for _, request := range []string{
 		"GET /users/me", "HEAD /events", "GET /events?limit=1", "GET /events/two", "GET /events/evt_1/guests",
 		"POST /events/create", "GET /openapi", "OPTIONS /events", "GET /nothing", "PUT /events",

@@ -42,15 +42,16 @@
 //
 // # Problems
 //
-// When a test ends, it fails because of these problems, unless you allow them with an option of [New]:
+// When a test ends, it fails because of these problems, unless you [Allow] them:
 //
 //   - An unknown route: your client requested a route or method that doesn't exist. Without a valid key, that
-//     is only a 401 below /api/public/v1.
+//     is only a 401 below /api/public/v1. OPTIONS requests are no problem, nor are those that browsers and
+//     probes send by themselves, such as for /favicon.ico or /healthz.
 //   - An unused fault: it never applied, and you didn't clear it, so your client didn't send the request that
 //     the test expects.
-//   - An unsafe retry: your client lost the response to a create and sent the same body again with another
-//     Idempotency-Key or none, which created a second event. A create at the same time looks the same, so
-//     give it another body or user.
+//   - An unsafe retry: a fault loses or delays the response to a create, and your client creates the same
+//     event again, with another Idempotency-Key or none. If your test means to do that, clear the fault, or
+//     give the second event another title or user.
 //
 // The log of a failed test has the newest 20 requests with their waits and Idempotency-Keys. To check them
 // yourself, call [Server.Requests] or [Server.Await].
@@ -106,7 +107,7 @@ type options struct {
 	seeds          []func(*events.Store) error
 	newEventStatus string
 	noListener     bool
-	problems       *testdouble.Problems
+	allowed        []string
 }
 
 // Seed puts records into the store before the server starts, like [events.Store.Put]. The user usr_owner
@@ -134,27 +135,27 @@ func StartTime(start time.Time) Option { return func(o *options) { o.start = sta
 func NewEventStatus(status string) Option { return func(o *options) { o.newEventStatus = status } }
 
 // NoListener makes a server without a port. Reach it with [Server.Client] or [Server.Handler]. Both work
-// inside a [testing/synctest] bubble. Call [New] in the bubble, too. A server from outside misses unsafe
-// retries if only one of the two creates is in the bubble, because their clocks differ. While its faults
-// delay requests in the bubble, clear them only there.
+// inside a [testing/synctest] bubble. Call [New] in the bubble, too. While the faults of a server from
+// outside delay requests in the bubble, clear them only there.
 func NoListener() Option { return func(o *options) { o.noListener = true } }
 
-// AllowUnknownRoutes accepts requests to unknown routes. OPTIONS requests are always accepted. So are
-// requests that browsers and probes send by themselves, such as for /favicon.ico or /healthz.
-func AllowUnknownRoutes() Option { return func(o *options) { o.problems.AllowUnknownRoutes = true } }
+// Problem kinds, for [Allow].
+const (
+	UnknownRoute = testdouble.UnknownRoute // "unknown_route"
+	UnusedFault  = testdouble.UnusedFault  // "unused_fault"
+	UnsafeRetry  = testdouble.UnsafeRetry  // "unsafe_retry"
+)
 
-// AllowUnusedFaults accepts faults that never applied. To accept only one, call [InjectedFault.Clear].
-func AllowUnusedFaults() Option { return func(o *options) { o.problems.AllowUnusedFaults = true } }
-
-// AllowUnsafeRetries accepts clients that create a second event because the response to the first create was
-// lost. To accept only one, call [InjectedFault.Clear] or [Server.ClearRequests] before the second create.
-func AllowUnsafeRetries() Option { return func(o *options) { o.problems.AllowUnsafeRetries = true } }
+// Allow ignores problems of these kinds. To ignore only one unused fault or unsafe retry, call
+// [InjectedFault.Clear] instead: at the end of the test, or before the client creates the event again.
+func Allow(kinds ...string) Option {
+	return func(o *options) { o.allowed = append(o.allowed, kinds...) }
+}
 
 // New starts a server on a free loopback port. When the test ends, delays end and connections are closed.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	problems := &testdouble.Problems{}
-	o := options{start: testdouble.DefaultStart, newEventStatus: "published", problems: problems}
+	o := options{start: testdouble.DefaultStart, newEventStatus: "published"}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -165,12 +166,13 @@ func New(t testing.TB, opts ...Option) *Server {
 		t.Fatalf("eventstest: New: a server in a synctest bubble needs the option NoListener, because time " +
 			"stands still there while a real connection is open; reach it with Client")
 	}
-	s := &Server{t: t, problems: problems}
-	var err error
-	s.double, err = testdouble.New(o.start, problems)
+	s := &Server{t: t, problems: &testdouble.Problems{}}
+	err := s.problems.Allow(o.allowed...)
+	s.check("Allow", err)
+	s.double, err = testdouble.New(o.start, s.problems)
 	s.check("New", err)
 	s.Store = events.NewStore(&events.Config{Now: s.double.Now, NewEventStatus: o.newEventStatus})
-	s.api = testdouble.NewAPI(s.Store)
+	s.api = events.New(s.Store).(testdouble.API)
 	s.handler, err = s.double.Wrap(s.api)
 	s.check("New", err)
 	for _, seed := range o.seeds {
@@ -215,16 +217,11 @@ func (s *Server) listen() (host string) {
 // ends, because a fuzz test can't fail while its target runs.
 func (s *Server) finish() {
 	s.double.Close()
-	allow := map[string]string{
-		testdouble.UnknownRoute: "AllowUnknownRoutes",
-		testdouble.UnusedFault:  "AllowUnusedFaults",
-		testdouble.UnsafeRetry:  "AllowUnsafeRetries",
-	}
 	for _, p := range s.problems.All() {
 		if s.t.Skipped() {
 			break
 		}
-		s.t.Errorf("eventstest: %s; use eventstest.%s if that is intended", p.Text, allow[p.Kind])
+		s.t.Errorf("eventstest: %s; use eventstest.Allow(%q) if that is intended", p.Text, p.Kind)
 	}
 	if s.t.Failed() {
 		newest := s.Requests("")

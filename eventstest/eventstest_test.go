@@ -134,6 +134,9 @@ func TestMisuseFailsTest(t *testing.T) {
 		{"seed that is no array", func(t *fakeT) { start(t, eventstest.SeedJSON([]byte("{}"))) }, "array"},
 		{"status of new events", func(t *fakeT) { start(t, eventstest.NewEventStatus("x")) },
 			`NewEventStatus("x"): must be draft or published`},
+		{"problem kind", func(t *fakeT) { start(t, eventstest.Allow(eventstest.UnusedFault, "retry")) },
+			`Allow: problem kind "retry" is not known: it must be one of unknown_route, unsafe_retry, ` +
+				"unused_fault"},
 		{"start of the clock", func(t *fakeT) {
 			start(t, eventstest.StartTime(time.Date(10000, 1, 2, 0, 0, 0, 0, time.UTC)))
 		}, "New: the start time must be after 0001-01-01T00:00:00Z and before the year 10000"},
@@ -262,8 +265,8 @@ func TestUnknownRoutes(t *testing.T) {
 			if got := run(); !slices.EqualFunc(got, want, strings.HasPrefix) {
 				t.Errorf("errors: got %q, want %q", got, want)
 			}
-			if got := run(eventstest.AllowUnknownRoutes()); got != nil {
-				t.Errorf("errors with AllowUnknownRoutes: got %q, want none", got)
+			if got := run(eventstest.Allow(eventstest.UnknownRoute)); got != nil {
+				t.Errorf("errors with Allow(UnknownRoute): got %q, want none", got)
 			}
 		})
 	}
@@ -284,7 +287,7 @@ func TestForeignRequests(t *testing.T) {
 // TestUnusedFaults tests when a fault that never applied fails a test.
 func TestUnusedFaults(t *testing.T) {
 	const problem = "eventstest: fault that never applied: status 503 for GET /events; " +
-		"use eventstest.AllowUnusedFaults if that is intended"
+		`use eventstest.Allow("unused_fault") if that is intended`
 	for _, tt := range []struct {
 		name string
 		opts []eventstest.Option
@@ -304,9 +307,9 @@ func TestUnusedFaults(t *testing.T) {
 			f.Clear()
 		}, nil},
 		{"cleared", nil, func(srv *eventstest.Server, f *eventstest.InjectedFault) { f.Clear() }, nil},
-		{"allowed", []eventstest.Option{eventstest.AllowUnusedFaults()},
+		{"allowed", []eventstest.Option{eventstest.Allow(eventstest.UnusedFault, eventstest.UnknownRoute)},
 			func(srv *eventstest.Server, f *eventstest.InjectedFault) {}, nil},
-		{"others are allowed", []eventstest.Option{eventstest.AllowUnknownRoutes()},
+		{"others are allowed", []eventstest.Option{eventstest.Allow(eventstest.UnknownRoute)},
 			func(srv *eventstest.Server, f *eventstest.InjectedFault) {}, []string{problem}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -496,7 +499,8 @@ func TestBubbleFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fake := runTest(t, func(t *fakeT) {
-					begin(eventstest.New(t, eventstest.NoListener(), eventstest.AllowUnusedFaults()))
+					allow := eventstest.Allow(eventstest.UnusedFault)
+					begin(eventstest.New(t, eventstest.NoListener(), allow))
 					t.Fatalf("failed")
 				})
 				if fake.fatal != "failed" {

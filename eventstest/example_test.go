@@ -141,7 +141,7 @@ func ExampleServer_Advance() {
 }
 
 // A request to an unknown route fails the test.
-func ExampleAllowUnknownRoutes() {
+func ExampleAllow() {
 	t := &exampleT{}
 	defer t.end()
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -221,7 +222,7 @@ func TestFaultOrder(t *testing.T) {
 // its client is gone or its fault is cleared.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := eventstest.New(t, eventstest.NoListener(), eventstest.AllowUnsafeRetries())
+		srv := eventstest.New(t, eventstest.NoListener(), eventstest.Allow(eventstest.UnsafeRetry))
 		delayed := srv.Fail(create, eventstest.Fault{Delay: time.Minute})
 		start := time.Now()
 		client := srv.Client()
@@ -291,16 +292,26 @@ func TestDroppedOnce(t *testing.T) {
 	}
 }
 
-// Each field of a fault is documented for other languages.
+// Each field of a fault is documented for other languages, and has a type for TypeScript.
 func TestFaultFields(t *testing.T) {
-	text, err := os.ReadFile("../docs/double.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for field := range reflect.TypeFor[testdouble.Fault]().Fields() {
-		want := "`" + field.Tag.Get("json") + "`"
-		if !strings.Contains(string(text), want) {
-			t.Errorf("docs/double.md: got no %s, want it", want)
+	for pattern, form := range map[string]string{
+		"../docs/double*.md":            "`%s`",
+		"../examples/node/double.d.cts": "\n  %s?: ",
+	} {
+		files, _ := filepath.Glob(pattern)
+		var text []byte
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, data...)
+		}
+		for field := range reflect.TypeFor[testdouble.Fault]().Fields() {
+			want := fmt.Sprintf(form, field.Tag.Get("json"))
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s: got no %q, want it", pattern, want)
+			}
 		}
 	}
 }

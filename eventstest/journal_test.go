@@ -100,7 +100,7 @@ func TestRequests(t *testing.T) {
 
 // TestRequestsOf tests the selection of requests, and which of them have an operation and a user.
 func TestRequestsOf(t *testing.T) {
-	srv := eventstest.New(t, eventstest.AllowUnknownRoutes())
+	srv := eventstest.New(t, eventstest.Allow(eventstest.UnknownRoute))
 	grace, owner := srv.NewKey("Grace")
 	send(srv, getMe)
 	send(srv, "HEAD /users/me", "x-service-api-key: "+grace)

@@ -16,11 +16,14 @@ beforeEach(async ({ task }) => {
 
 afterEach(() => shared.verify(user))
 
+const requests = (count?: number) => shared.requests(user, { count }) // also without a count
+
 test('creates one event', async () => {
   await shared.fail(user, lost)
   const status = await createEvent(shared.baseURL, { 'x-service-api-key': key, 'idempotency-key': '1' })
   expect(status).toBe(201)
   expect(await shared.countEvents(user)).toBe(1)
+  expect(await requests()).toHaveLength(2)
 })
 
 test('reports an unsafe retry', async () => {

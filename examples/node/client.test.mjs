@@ -147,6 +147,17 @@ test('finds mistakes', async (t) => {
   await assert.rejects(client.create(launch), /gave up/)
   await client.create(launch) // with another Idempotency-Key
   await assert.rejects(own.verify(), /unsafe retry/)
+  await own.clearRequests()
+
+  // Stops waiting for the first response, but leaves its connection open.
+  const fault = await own.fail(null, { operation: create, delay: '1m', times: 1 })
+  const waiting = client.create(launch)
+  await Promise.race([waiting, own.requests(null, { count: 1 })])
+  await client.create(launch)
+  assert.equal((await own.problems()).length, 2)
+  await own.clearFault(fault.id)
+  await waiting
+
   const attempts = await own.requests(null, { operation: create })
   assert.throws(() => checkIdempotencyKeys(attempts), /want the same Idempotency-Key/)
   await assert.rejects(own.fail(null, { operation: 'POST /event', drop_request: true }), /it must be one of/)

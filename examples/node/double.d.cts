@@ -3,18 +3,18 @@
 // A fault, as docs/double.md describes it.
 export interface Fault {
   operation: string // such as "POST /events/create"
-  status?: number
-  body?: string
-  header?: Record<string, string[]> | null
-  patch?: object | null
-  delay?: string // such as "200ms"
-  drop_request?: boolean
-  drop_response?: boolean
-  cut_response?: boolean
-  skip?: number
-  times?: number
-  user_id?: string
-  path?: string
+  status?: number | undefined
+  body?: string | undefined
+  header?: Record<string, string[]> | null | undefined
+  patch?: object | null | undefined
+  delay?: string | undefined // such as "200ms"
+  drop_request?: boolean | undefined
+  drop_response?: boolean | undefined
+  cut_response?: boolean | undefined
+  skip?: number | undefined
+  times?: number | undefined
+  user_id?: string | undefined
+  path?: string | undefined
 }
 
 export interface SetFault extends Fault {
@@ -56,10 +56,10 @@ export interface NewKey {
 
 // Parameters of requests. With count, it waits until there are so many, by default at most "5s".
 export interface Query {
-  operation?: string
-  after?: number // seq of a request
-  count?: number
-  wait?: string // such as "200ms"
+  operation?: string | undefined
+  after?: number | undefined // seq of a request
+  count?: number | undefined
+  wait?: string | undefined // such as "200ms"
 }
 
 export interface Double {
@@ -93,5 +93,5 @@ export interface Double {
   advance(by: string): Promise<string>
 }
 
-export function startDouble(options?: { own?: boolean }): Promise<Double>
+export function startDouble(options?: { own?: boolean | undefined }): Promise<Double>
 export function checkIdempotencyKeys(requests: Request[]): void

@@ -4,6 +4,7 @@ or let the tests start the double: EVENTSD=./eventsd python3 -m unittest"""
 import email.utils
 import json
 import os
+import threading
 import time
 import unittest
 import urllib.error
@@ -152,6 +153,18 @@ class TestClient(unittest.TestCase):
         client.create(LAUNCH)  # with another Idempotency-Key
         with self.assertRaisesRegex(AssertionError, "unsafe retry"):
             own.verify()
+        own.clear_requests()
+
+        # Stops waiting for the first response, but leaves its connection open.
+        fault = own.fail(None, {"operation": CREATE, "delay": "1m", "times": 1})
+        waiting = threading.Thread(target=client.create, args=(LAUNCH,))
+        waiting.start()
+        own.requests(count=1)
+        client.create(LAUNCH)
+        self.assertEqual(len(own.problems()), 2)
+        own.clear_fault(fault["id"])
+        waiting.join()
+
         with self.assertRaisesRegex(AssertionError, "want the same Idempotency-Key"):
             check_idempotency_keys(own.requests(operation=CREATE))
         with self.assertRaisesRegex(RuntimeError, "it must be one of"):

@@ -104,7 +104,7 @@ func New(t testing.TB, mode Mode, cfg *events.Config) *Service {
 	case Memory:
 		s.use(events.NewStore(cfg))
 	case Double:
-		srv := eventstest.New(t, eventstest.NoListener(), eventstest.AllowUnknownRoutes())
+		srv := eventstest.New(t, eventstest.NoListener(), eventstest.Allow(eventstest.UnknownRoute))
 		s.Store = srv.Store
 		s.Handler = srv.Handler()
 	default:
@@ -165,7 +165,7 @@ func (s *Service) Apply(records string) {
 
 // Intercept sets a function that serves requests in place of their handlers.
 func (s *Service) Intercept(f httpapi.Intercept) {
-	api := testdouble.NewAPI(s.Store)
+	api := events.New(s.Store).(testdouble.API)
 	api.Mux().Intercept = f
 	s.Handler = api
 }
@@ -199,7 +199,7 @@ func DiffLines(got, want string) string {
 }
 
 // Operator returns the handler of the operator's routes.
-func (s *Service) Operator() http.Handler { return testdouble.NewAPI(s.Store).Operator() }
+func (s *Service) Operator() http.Handler { return events.New(s.Store).(testdouble.API).Operator() }
 
 // Operate sends a request to the operator's routes.
 func (s *Service) Operate(method, target, body string) Response {

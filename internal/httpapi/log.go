@@ -8,16 +8,12 @@ import (
 )
 
 // LogRequests returns a handler that logs each request to h. It logs no query and no body. A path may contain
-// an API key, which the logger should remove. LogRequests authenticates each request again, because h doesn't
-// expose the caller.
-func LogRequests(
-	h http.Handler, logger *slog.Logger, authenticate func(*http.Request) (Caller, error),
-) http.Handler {
+// an API key, which the logger should remove.
+func LogRequests(h http.Handler, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		counted := &countingWriter{ResponseWriter: w}
 		defer func() { // also if h panics
-			caller, _ := authenticate(r)
 			if r.Method == "HEAD" {
 				counted.bytes = 0 // net/http doesn't send the body
 			}
@@ -29,16 +25,25 @@ func LogRequests(
 				"took_ms", float64(time.Since(start).Microseconds())/1000,
 				"bytes", counted.bytes,
 				"remote", r.RemoteAddr,
-				"user", caller.UserID,
-				"key", caller.KeyID)
+				"user", counted.caller.UserID,
+				"key", counted.caller.KeyID)
 		}()
 		h.ServeHTTP(counted, r)
 	})
 }
 
-// countingWriter is a ResponseWriter that remembers the status and the body size.
+// SetCaller tells [LogRequests] the caller of the request that w responds to. A [Mux] calls it.
+func SetCaller(w http.ResponseWriter, caller Caller) {
+	counted, ok := w.(*countingWriter)
+	if ok {
+		counted.caller = caller
+	}
+}
+
+// countingWriter is a ResponseWriter that remembers the caller, the status and the body size.
 type countingWriter struct {
 	http.ResponseWriter
+	caller Caller
 	status int // 0 if no response was sent
 	bytes  int64
 }

@@ -14,13 +14,12 @@ func TestLogRequests(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	m := eventsMux()
-	h := LogRequests(m, slog.New(slog.NewTextHandler(&log, nil)), func(*http.Request) (Caller, error) {
-		return Caller{"usr_ada", "key_1"}, nil
-	})
+	m.Authenticate = func(*http.Request) (Caller, error) { return Caller{"usr_ada", "key_1"}, nil }
+	h := LogRequests(m, slog.New(slog.NewTextHandler(&log, nil)))
 	r := httptest.NewRequest("GET", "/v1/events/one", nil)
 	h.ServeHTTP(httptest.NewRecorder(), r)
 	want := regexp.MustCompile(`^time=\S+ level=INFO msg=request method=GET path=/v1/events/one ` +
-		`route="GET /v1/events/\{id\}" status=200 took_ms=[0-9.]+ bytes=24 remote=192\.0\.2\.1:1234 ` +
+		`route="GET /v1/events/\{id\}" status=200 took_ms=[0-9.]+ bytes=28 remote=192\.0\.2\.1:1234 ` +
 		`user=usr_ada key=key_1\n$`)
 	if !want.MatchString(log.String()) {
 		t.Errorf("log: got %s, want %s", &log, want)
@@ -35,9 +34,7 @@ func TestLogRequestsAborted(t *testing.T) {
 		w.WriteHeader(201)
 		panic(http.ErrAbortHandler)
 	})
-	h := LogRequests(abort, slog.New(slog.NewTextHandler(&log, nil)), func(*http.Request) (Caller, error) {
-		return Caller{}, nil
-	})
+	h := LogRequests(abort, slog.New(slog.NewTextHandler(&log, nil)))
 	defer func() {
 		if got := recover(); got != http.ErrAbortHandler {
 			t.Errorf("panic: got %v, want %v", got, http.ErrAbortHandler)
@@ -55,9 +52,7 @@ func TestLogRequestsFlush(t *testing.T) {
 	flush := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).Flush()
 	})
-	h := LogRequests(flush, slog.New(slog.DiscardHandler), func(*http.Request) (Caller, error) {
-		return Caller{}, nil
-	})
+	h := LogRequests(flush, slog.New(slog.DiscardHandler))
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
 	if !w.Flushed {

@@ -115,7 +115,7 @@ func isCanonical(u *url.URL) bool {
 
 func (m *Mux) handler(route *Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		caller, err := m.Authenticate(r)
+		caller, err := m.identify(w, r)
 		request := Request{r, caller, route.Operation}
 		switch {
 		case err != nil:
@@ -128,6 +128,13 @@ func (m *Mux) handler(route *Route) http.HandlerFunc {
 			})
 		}
 	}
+}
+
+// identify returns the caller of a request, or an error that refuses it.
+func (m *Mux) identify(w http.ResponseWriter, r *http.Request) (Caller, error) {
+	caller, err := m.Authenticate(r)
+	SetCaller(w, caller)
+	return caller, err
 }
 
 func (m *Mux) serve(w http.ResponseWriter, r Request, route *Route) {
@@ -148,7 +155,7 @@ func (m *Mux) serve(w http.ResponseWriter, r Request, route *Route) {
 func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request, allow string) {
 	r.Pattern = ""
 	routes := "; the routes are " + strings.Join(m.Operations(), ", ")
-	_, err := m.Authenticate(r)
+	_, err := m.identify(w, r)
 	switch {
 	case err != nil:
 	case allow == "":

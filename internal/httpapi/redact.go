@@ -5,15 +5,17 @@ import (
 	"strings"
 )
 
-// Redactor returns a function that shortens every API key in a text to an ellipsis and its last four
-// characters, or fewer if it is short. It doesn't find encoded keys. Keys begin with prefix.
-func Redactor(prefix string) func(s string) string {
-	apiKey := regexp.MustCompile(regexp.QuoteMeta(prefix) + `[A-Za-z0-9._~-]+`)
-	return func(s string) string {
-		return apiKey.ReplaceAllStringFunc(s, func(key string) string {
-			return keyEnd(strings.TrimPrefix(key, prefix))
-		})
-	}
+// KeyPrefix is the prefix of every API key.
+const KeyPrefix = "svc_live_"
+
+var apiKey = regexp.MustCompile(KeyPrefix + `[A-Za-z0-9._~-]+`)
+
+// Redact shortens every API key in a text to an ellipsis and its last four characters, or fewer if it is
+// short. It doesn't find encoded keys.
+func Redact(s string) string {
+	return apiKey.ReplaceAllStringFunc(s, func(key string) string {
+		return keyEnd(strings.TrimPrefix(key, KeyPrefix))
+	})
 }
 
 // keyEnd shortens a key to its last four characters, or fewer if it has fewer than eight, because four would

@@ -4,9 +4,8 @@ import (
 	"testing"
 )
 
-func TestRedactor(t *testing.T) {
+func TestRedact(t *testing.T) {
 	t.Parallel()
-	redact := Redactor("svc_live_")
 	for _, tt := range []struct{ s, want string }{
 		{"", ""},
 		{"svc_live", "svc_live"},
@@ -22,8 +21,8 @@ func TestRedactor(t *testing.T) {
 		{`{"key":"svc_live_0123456789abcdef","n":1}`, `{"key":"…cdef","n":1}`},
 		{"svc_live_0123456789abcdef\nsvc_live_0123456789ABCDEF", "…cdef\n…CDEF"},
 	} {
-		if got := redact(tt.s); got != tt.want {
-			t.Errorf("redact(%q): got %q, want %q", tt.s, got, tt.want)
+		if got := Redact(tt.s); got != tt.want {
+			t.Errorf("Redact(%q): got %q, want %q", tt.s, got, tt.want)
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package testdouble
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -166,7 +168,7 @@ func (d *Double) postFault(_ httpapi.Request, body []byte) (any, error) {
 	var in faultJSON
 	f, err := d.decodeFault(&in, faultSchema.Unmarshal(body, &in, schema.Create))
 	if err == nil {
-		d.addFault(f)
+		d.replaceFaults(noFaults, f)
 	}
 	return f, err
 }
@@ -211,7 +213,21 @@ func (d *Double) getRequests(w http.ResponseWriter, r httpapi.Request) error {
 	if err != nil {
 		return err
 	}
-	httpapi.WriteValue(w, 200, map[string]any{"data": found, "timed_out": len(found) < count})
+	httpapi.StartStream(w)
+	var b bytes.Buffer // with one request at a time, because all together may be large
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	b.WriteString(`{"data":[`)
+	for i, request := range found {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		encoder.Encode(request)
+		b.Truncate(b.Len() - 1) // without the line break
+		b.WriteTo(w)
+	}
+	fmt.Fprintf(&b, `],"timed_out":%v}`, len(found) < count)
+	b.WriteTo(w)
 	return nil
 }
 

@@ -46,7 +46,7 @@ func newDouble(t *testing.T, p *testdouble.Problems) (*testdouble.Double, http.H
 		t.Fatal(err)
 	}
 	store := events.NewStore(&events.Config{Now: d.Now})
-	handler, err := d.Wrap(testdouble.NewAPI(store))
+	handler, err := d.Wrap(events.New(store).(testdouble.API))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,10 +133,13 @@ func (s *service) equal(request, got, want string) {
 
 func TestControlKeys(t *testing.T) {
 	s := start(t)
+	long, beginning := strings.Repeat("é", 255), strings.Repeat("e", 48)
 	for _, tt := range []struct{ body, id, user string }{
 		{`{"name":"Grace"}`, "key_grace_000001", "usr_grace"},
 		{`{"name":"Grace"}`, "key_grace_2_000001", "usr_grace_2"},
 		{`{"user_id":"usr_ada"}`, "key_ada_000002", "usr_ada"},
+		{`{"name":"` + long + `a"}`, "key_" + beginning + "_qaxw_000001", "usr_" + beginning + "_qaxw"},
+		{`{"name":"` + long + `b"}`, "key_" + beginning + "_qlkz_000001", "usr_" + beginning + "_qlkz"},
 	} {
 		var got struct {
 			ID, Secret string
@@ -155,8 +158,8 @@ func TestControlKeys(t *testing.T) {
 			t.Errorf("status with the key %s: got %d, want 200", got.Secret, status)
 		}
 	}
-	if n := strings.Count(s.control("GET /keys", "", 200), `"user_id"`); n != 5 {
-		t.Errorf("GET /keys: got %d keys, want 5", n)
+	if n := strings.Count(s.control("GET /keys", "", 200), `"user_id"`); n != 7 {
+		t.Errorf("GET /keys: got %d keys, want 7", n)
 	}
 }
 
@@ -294,9 +297,10 @@ func TestControlProblems(t *testing.T) {
 		unusedByAda = never + `GET /users/me of usr_ada","user_id":"usr_ada"}`
 
 		unsafe = `{"kind":"unsafe_retry","text":"unsafe retry: request 6 of usr_owner (no Idempotency-Key) ` +
-			`created evt_owner_000002, but request 5 (no Idempotency-Key) had created evt_owner_000001 ` +
-			`from the same body, and its response was lost (drop_response, status 504): send the same ` +
-			`Idempotency-Key with every attempt","user_id":"usr_owner"}`
+			`created evt_owner_000002, but request 5 (no Idempotency-Key) ` +
+			`had created the same event as evt_owner_000001, and its response hadn't arrived ` +
+			`(drop_response, status 504): send the same Idempotency-Key with every ` +
+			`attempt","user_id":"usr_owner"}`
 	)
 	message := regexp.MustCompile(`404: [^"]*`)
 	check := func(query string, want ...string) {
@@ -314,7 +318,7 @@ func TestControlProblems(t *testing.T) {
 	s.call("POST /events/create")
 	s.call("POST /events/create")
 	check("", owner, ada, nobody, unsafe)
-	s.problems.AllowUnusedFaults = true
+	s.problems.Allow(testdouble.UnusedFault)
 	s.control("POST /faults", `{"operation":"GET /events","status":500}`, 201)
 	check("", owner, ada, nobody, unsafe)
 }

@@ -33,35 +33,41 @@ type Fault struct {
 
 // String returns the effects, such as "status 503, delay 200ms" or "drop_request".
 func (f Fault) String() string {
-	effects := f.outcomes()
-	if len(f.Header) > 0 {
-		effects = append(effects, "header")
+	var texts []string
+	for _, e := range f.effects() {
+		if e.set {
+			texts = append(texts, e.text)
+		}
 	}
-	if f.Delay > 0 {
-		effects = append(effects, fmt.Sprint("delay ", f.Delay))
-	}
-	return strings.Replace(strings.Join(effects, ", "), "status", fmt.Sprint("status ", f.Status), 1)
+	return strings.Join(texts, ", ")
 }
 
-// outcomes returns the names of the main effects. A fault has at most one, except for drop_response with
-// status.
-func (f *Fault) outcomes() []string {
-	outcomes := map[string]bool{
-		"status":        f.Status != 0,
-		"patch":         f.Patch != "",
-		"drop_request":  f.DropRequest,
-		"drop_response": f.DropResponse,
-		"cut_response":  f.CutResponse,
-	}
-	maps.DeleteFunc(outcomes, func(_ string, set bool) bool { return !set })
-	return slices.Sorted(maps.Keys(outcomes))
+// effect is something that a fault can do.
+type effect struct {
+	name string
+	text string // name with the value, if that says more
+	set  bool
 }
 
-// losesResponse reports whether the API handles the request, but the client doesn't get its response.
+// mainEffects is the number of effects before header. A fault has at most one of them, except for
+// drop_response with status.
+const mainEffects = 5
+
+// effects returns all effects, in the order in which texts name them.
+func (f *Fault) effects() []effect {
+	return []effect{
+		{"patch", "patch", f.Patch != ""},
+		{"drop_request", "drop_request", f.DropRequest},
+		{"drop_response", "drop_response", f.DropResponse},
+		{"cut_response", "cut_response", f.CutResponse},
+		{"status", fmt.Sprint("status ", f.Status), f.Status != 0},
+		{"header", "header", len(f.Header) > 0},
+		{"delay", fmt.Sprint("delay ", f.Delay), f.Delay != 0},
+	}
+}
+
+// losesResponse reports whether the API handles the request, but the client doesn't get its whole response.
 func (f *Fault) losesResponse() bool { return f.DropResponse || f.CutResponse }
-
-// responds reports whether the client gets a response, or a part of one.
-func (f *Fault) responds() bool { return !f.DropRequest && (!f.DropResponse || f.Status != 0) }
 
 var (
 	// validName and validValue match the parts of a header field (RFC 9110, section 5).
@@ -85,8 +91,6 @@ func hasRepeats(v strict.Value) bool {
 	return false
 }
 
-const outcomeNames = "status, patch, drop_request, drop_response and cut_response"
-
 // problems returns all problems that don't depend on the API.
 func (f *Fault) problems() (problems []string) {
 	refuseIf := func(condition bool, problem string, args ...any) {
@@ -94,15 +98,20 @@ func (f *Fault) problems() (problems []string) {
 			problems = append(problems, fmt.Sprintf(problem, args...))
 		}
 	}
-	outcomes := f.outcomes()
+	var names, found []string // of main effects
+	for _, e := range f.effects()[:mainEffects] {
+		names = append(names, e.name)
+		if e.set {
+			found = append(found, e.name)
+		}
+	}
+	all := strings.Join(names, ", ")
 	modified := len(f.Header) > 0 || f.Delay != 0
-	refuseIf(len(outcomes) == 0 && !modified,
-		"the fault does nothing: set status, patch, drop_request, drop_response, cut_response, header or "+
-			"delay")
-	refuseIf(len(outcomes) > 1 && !slices.Equal(outcomes, []string{"drop_response", "status"}),
-		"%s can't be combined: set one of "+outcomeNames+", or drop_response with status",
-		strings.Join(outcomes, " and "))
-	refuseIf(!f.responds() && modified,
+	refuseIf(len(found) == 0 && !modified, "the fault does nothing: set %s, header or delay", all)
+	refuseIf(len(found) > 1 && !slices.Equal(found, []string{"drop_response", "status"}),
+		"%s can't be combined: set only one of %s, or drop_response with status",
+		strings.Join(found, " and "), all)
+	refuseIf(modified && (f.DropRequest || f.DropResponse && f.Status == 0),
 		"header and delay need a response: set status, patch or cut_response, or drop_response with status")
 	refuseIf(f.Status != 0 && (f.Status < 200 || f.Status > 599), "status must be 200 to 599")
 	refuseIf(f.DropResponse && f.Status >= 200 && f.Status < 400,
@@ -140,25 +149,16 @@ type InjectedFault struct {
 	removed  bool
 }
 
+// noFault does nothing.
+var noFault = &InjectedFault{}
+
 // AddFault adds a fault for an operation.
 func (d *Double) AddFault(operation string, f Fault) (*InjectedFault, error) {
 	active, err := d.newFault(operation, f)
 	if err == nil {
-		d.addFault(active)
+		d.replaceFaults(noFaults, active)
 	}
 	return active, err
-}
-
-func (d *Double) addFault(f *InjectedFault) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.addFaultLocked(f)
-}
-
-func (d *Double) addFaultLocked(f *InjectedFault) {
-	d.faultIDs++
-	f.id = fmt.Sprint("flt_", d.faultIDs)
-	d.faults = append(d.faults, f)
 }
 
 // describe returns the fault with the requests that it waits for.
@@ -222,7 +222,6 @@ func (d *Double) newFault(operation string, f Fault) (*InjectedFault, error) {
 func (d *Double) replaceFaults(
 	match func(*InjectedFault) bool, added ...*InjectedFault,
 ) (old []*InjectedFault) {
-	d.awaitNotice()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = slices.DeleteFunc(d.faults, func(f *InjectedFault) bool {
@@ -236,17 +235,20 @@ func (d *Double) replaceFaults(
 		old = append(old, f)
 		return true
 	})
-	d.watches = slices.DeleteFunc(d.watches, func(w *watch) bool { return w.fault.removed })
+	d.open = slices.DeleteFunc(d.open, func(c *openCreate) bool { return c.fault.removed })
 	for _, f := range added {
-		d.addFaultLocked(f)
+		d.faultIDs++
+		f.id = fmt.Sprint("flt_", d.faultIDs)
+		d.faults = append(d.faults, f)
 	}
 	return old
 }
 
 func allFaults(*InjectedFault) bool { return true }
+func noFaults(*InjectedFault) bool  { return false }
 
-// takeFault returns the fault that applies to a request, or nil. It counts the request. cut_response never
-// selects a HEAD request, whose response has no body.
+// takeFault returns the fault that applies to a request, or one that does nothing. It counts the request.
+// cut_response never selects a HEAD request, whose response has no body.
 func (d *Double) takeFault(r httpapi.Request) *InjectedFault {
 	requestPath := strings.TrimPrefix(r.URL.Path, d.api.Mux().Base())
 	d.mu.Lock()
@@ -264,5 +266,5 @@ func (d *Double) takeFault(r httpapi.Request) *InjectedFault {
 			return f
 		}
 	}
-	return nil
+	return noFault
 }

@@ -13,6 +13,8 @@ import (
 // mailDomain is the email domain of the double's users.
 const mailDomain = "@double.example"
 
+const maxUserName = 255 // characters of the name of a user
+
 // Maximum lengths of names in IDs, which may have 64 characters after their prefix.
 const (
 	maxNameLen  = 48                  // in a user ID, with room for a hash and a number

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"example.com/events/internal/httpapi"
 )
 
 // Journal limits.
@@ -66,7 +68,7 @@ func (r Request) String() string {
 	if r.Fault != "" {
 		text += " (" + r.Fault + ")"
 	}
-	return Redact(text)
+	return httpapi.Redact(text)
 }
 
 // addRequest adds a request to the journal. From then on, it must not change. It returns the problem of an
@@ -75,26 +77,20 @@ func (d *Double) addRequest(r *Request, x *exchange) []Problem {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.seq++
-	d.changes++
 	r.Seq = d.seq
 	if len(d.requests) > 0 {
 		r.previous = d.requests[len(d.requests)-1].Received
 	}
-	if len(d.requests) == maxRequests {
-		d.requests = slices.Delete(d.requests, 0, 1)
-	}
-	d.requests = append(d.requests, r)
-	return d.watchCreate(r, x)
+	d.requests = appendNewest(d.requests, r, maxRequests)
+	return d.checkCreate(r, x)
 }
 
-// ClearRequests empties the journal. It also ends the watch for unsafe retries.
+// ClearRequests empties the journal. Creates that were open before can be repeated.
 func (d *Double) ClearRequests() {
-	d.awaitNotice()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.changes++
 	d.requests = nil
-	d.watches = nil
+	d.open = nil
 }
 
 // Query selects requests of the journal.
@@ -121,13 +117,10 @@ func (d *Double) Requests(ctx context.Context, n int, q Query) ([]Request, error
 	if err != nil {
 		return nil, err
 	}
-	found, changes := d.find(q, -1)
+	found := d.find(q)
 	for len(found) < n && ctx.Err() == nil {
 		time.Sleep(pollInterval)
-		newer, now := d.find(q, changes)
-		if now != changes {
-			found, changes = newer, now
-		}
+		found = d.find(q)
 	}
 	requests := make([]Request, len(found))
 	for i, r := range found {
@@ -148,18 +141,14 @@ func (d *Double) checkQuery(q Query) (err error) {
 	return err
 }
 
-// find returns the selected requests and the number of changes to the journal. If that number is still known,
-// it returns no requests.
-func (d *Double) find(q Query, known int) (found []*Request, changes int) {
+// find returns the selected requests.
+func (d *Double) find(q Query) (found []*Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.changes == known {
-		return nil, known
-	}
 	for _, r := range d.requests {
 		if q.matches(r) {
 			found = append(found, r)
 		}
 	}
-	return found, d.changes
+	return found
 }

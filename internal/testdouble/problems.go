@@ -1,9 +1,14 @@
 package testdouble
 
 import (
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
+
+	"example.com/events/internal/httpapi"
 )
 
 // Problem kinds.
@@ -12,6 +17,13 @@ const (
 	UnusedFault  = "unused_fault"
 	UnsafeRetry  = "unsafe_retry"
 )
+
+// Kinds maps all problem kinds to their descriptions. In 1.x, a new kind needs an option that turns it on.
+var Kinds = map[string]string{
+	UnknownRoute: "the client requests a route that doesn't exist",
+	UnusedFault:  "a fault never applies",
+	UnsafeRetry:  "the client repeats a create without its Idempotency-Key",
+}
 
 // Problem is a mistake of a test or its client.
 type Problem struct {
@@ -27,9 +39,7 @@ func (d *Double) report(problems ...Problem) {
 			continue
 		}
 		d.mu.Lock()
-		if len(d.found) < maxProblems {
-			d.found = append(d.found, p)
-		}
+		d.found = appendNewest(d.found, p, maxProblems)
 		d.mu.Unlock()
 	}
 }
@@ -37,12 +47,11 @@ func (d *Double) report(problems ...Problem) {
 // Problems returns the problems since the double was created, including faults that haven't applied yet. A
 // user ID selects the problems of this user.
 func (d *Double) Problems(userID string) ([]Problem, error) {
-	d.awaitNotice()
 	d.mu.Lock()
 	problems := append([]Problem{}, d.found...)
 	faults := slices.Clone(d.faults)
 	d.mu.Unlock()
-	if !d.problems.AllowUnusedFaults {
+	if !slices.Contains(d.problems.allowed, UnusedFault) {
 		problems = append(problems, unusedFaults(faults)...)
 	}
 	if userID == "" {
@@ -55,7 +64,7 @@ func (d *Double) Problems(userID string) ([]Problem, error) {
 func unusedFaults(faults []*InjectedFault) (problems []Problem) {
 	for _, f := range faults {
 		if f.Hits() == 0 {
-			text := Redact("fault that never applied: " + f.describe())
+			text := httpapi.Redact("fault that never applied: " + f.describe())
 			problems = append(problems, Problem{UnusedFault, text, f.UserID})
 		}
 	}
@@ -64,9 +73,9 @@ func unusedFaults(faults []*InjectedFault) (problems []Problem) {
 
 // Problems collects the problems of a double. Doubles that replace each other share it.
 type Problems struct {
-	AllowUnknownRoutes, AllowUnusedFaults, AllowUnsafeRetries bool // if true, not a problem
-
 	Logger *slog.Logger // receives a warning for each; may be nil
+
+	allowed []string // kinds
 
 	mu   sync.Mutex // guards list
 	list []Problem
@@ -74,14 +83,21 @@ type Problems struct {
 
 const maxProblems = 1000 // as many as requests in a journal
 
+// Allow ignores problems of some kinds. Call it before the double serves requests.
+func (p *Problems) Allow(kinds ...string) error {
+	for _, kind := range kinds {
+		if Kinds[kind] == "" {
+			return fmt.Errorf("problem kind %.80q is not known: it must be one of %s", kind,
+				strings.Join(slices.Sorted(maps.Keys(Kinds)), ", "))
+		}
+		p.allowed = append(p.allowed, kind)
+	}
+	return nil
+}
+
 // add adds and logs a problem, unless its kind is allowed. It reports whether the problem counts.
 func (p *Problems) add(problem Problem) bool {
-	allowed := map[string]bool{
-		UnknownRoute: p.AllowUnknownRoutes,
-		UnusedFault:  p.AllowUnusedFaults,
-		UnsafeRetry:  p.AllowUnsafeRetries,
-	}
-	if allowed[problem.Kind] {
+	if slices.Contains(p.allowed, problem.Kind) {
 		return false
 	}
 	if p.Logger != nil {
@@ -89,13 +105,19 @@ func (p *Problems) add(problem Problem) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.list) < maxProblems {
-		p.list = append(p.list, problem)
-	}
+	p.list = appendNewest(p.list, problem, maxProblems)
 	return true
 }
 
-// All returns the problems so far.
+// appendNewest appends an element to a list, and drops the oldest if there are more than max.
+func appendNewest[T any](list []T, element T, max int) []T {
+	if len(list) == max {
+		list = slices.Delete(list, 0, 1)
+	}
+	return append(list, element)
+}
+
+// All returns the newest problems.
 func (p *Problems) All() []Problem {
 	p.mu.Lock()
 	defer p.mu.Unlock()

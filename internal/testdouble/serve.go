@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"io"
 	"maps"
@@ -26,15 +25,23 @@ var nonAPIPath = regexp.MustCompile(
 
 // exchange is a request with its response.
 type exchange struct {
-	response
+	caller  httpapi.Caller
+	refused error          // why the key is refused, if it is
 	request Request        // journal entry
-	fault   *InjectedFault // applies to the request; may be nil
+	fault   *InjectedFault // see takeFault
+
+	response
+	unsent  int  // bytes at the end of the body that aren't sent
+	dropped bool // whether the connection is closed instead
 
 	// These are set if the API responded with 201 and an event, whatever the client gets.
-	event    string            // ID
-	replayed bool              // whether the event existed before
-	digest   [sha256.Size]byte // of the request body
+	event    string // ID
+	replayed bool   // whether the event existed before
+	created  []byte // JSON of the event
 }
+
+// exchangeKey is the key of the exchange in a request context.
+type exchangeKey struct{}
 
 // Wrap makes d a double of an API, creates the first user and returns the handler.
 //
@@ -43,13 +50,20 @@ type exchange struct {
 func (d *Double) Wrap(api API) (http.Handler, error) {
 	d.api = api
 	api.SetNewID(d.newID)
-	api.Mux().Intercept = d.intercept
+	mux := api.Mux()
+	mux.Intercept = d.intercept
+	d.authenticate = mux.Authenticate
+	mux.Authenticate = func(r *http.Request) (httpapi.Caller, error) { // once per request is enough
+		x := r.Context().Value(exchangeKey{}).(*exchange)
+		return x.caller, x.refused
+	}
 	return http.HandlerFunc(d.serve), api.AddUser(OwnerID, "Test Owner", "owner"+mailDomain)
 }
 
 func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	x := &exchange{
+		fault:    noFault,
 		response: response{header: http.Header{}},
 		request: Request{
 			Time:     d.Now(),
@@ -60,56 +74,60 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 			Header:   r.Header.Clone(),
 		},
 	}
+	x.caller, x.refused = d.authenticate(r)
+	httpapi.SetCaller(w, x.caller)
+	if x.refused == nil {
+		x.request.UserID = x.caller.UserID
+	}
+	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	var body bytes.Buffer
 	r.Body = io.NopCloser(io.TeeReader(r.Body, &body))
-	d.api.ServeHTTP(x, r) // calls intercept
-	caller, err := d.api.Mux().Authenticate(r)
-	if err == nil {
-		x.request.UserID = caller.UserID
-	}
+	d.api.ServeHTTP(x, r)                         // calls intercept
 	io.CopyN(io.Discard, r.Body, httpapi.MaxBody) // a client may send all of it before it reads the response
-	if x.event != "" {
-		x.digest = sha256.Sum256(body.Bytes())
-	}
 	x.request.Truncated = body.Len() > maxBody || len(x.body) > maxBody
 	x.request.Body = string(body.Next(maxBody))
 	d.record(x, r)
 	d.wait(x, w, r)
-	d.settle(x, r)
+	d.closeCreate(x, r)
 	x.send(w)
 }
 
-// intercept serves a valid request according to its fault.
+// intercept serves a valid request. Its fault decides whether the API handles it, and what the client gets.
 func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
 	x := w.(*exchange)
 	x.fault = d.takeFault(r)
-	handle := func(w *response) {
-		next(w, r.WithContext(context.WithoutCancel(r.Context())))
-		if r.Operation == createOperation && w.status == 201 {
-			x.event = path.Base(w.header.Get("Location"))
-			x.replayed = w.header.Get("Idempotency-Replayed") != ""
-		}
-	}
-	if x.fault == nil {
-		handle(&x.response)
-		return
-	}
 	f := &x.fault.Fault
-	if f.DropResponse && f.Status != 0 { // handled, but the client gets the fault's status
-		handle(&response{header: http.Header{}})
+	real := response{header: x.header.Clone()} // the API sets some headers before it calls intercept
+	if !f.DropRequest && (f.Status == 0 || f.DropResponse) {
+		next(&real, r.WithContext(context.WithoutCancel(r.Context())))
+	}
+	if r.Operation == createOperation && real.status == 201 {
+		x.event = path.Base(real.header.Get("Location"))
+		x.replayed = real.header.Get("Idempotency-Replayed") != ""
+		x.created = real.body
 	}
 	switch {
-	case f.DropRequest: // neither handled nor answered
-		clear(x.header) // the API sets some headers before it calls intercept
+	case f.DropRequest:
+		x.response = response{header: http.Header{}}
+		x.dropped = true
 		return
 	case f.Status != 0:
 		x.writeFault(f)
-	default:
-		handle(&x.response)
-	}
-	if f.Patch != "" {
+	case f.DropResponse:
+		x.response = real
+		x.dropped = true
+	case f.CutResponse:
+		x.response = real
+		x.unsent = (len(x.body) + 1) / 2
+	case f.Patch != "":
+		x.response = real
 		x.body = merge(x.body, f.Patch)
 		x.header.Set("Content-Length", strconv.Itoa(len(x.body)))
+	default:
+		x.response = real
+	}
+	if x.fault == noFault {
+		return
 	}
 	x.header.Set("X-Eventsd-Fault", f.String())
 	exposed := x.header.Get("Access-Control-Expose-Headers")
@@ -165,9 +183,7 @@ func (d *Double) record(x *exchange, r *http.Request) {
 	if known {
 		entry.Operation = method + " " + path
 	}
-	if x.fault != nil {
-		entry.Fault = x.fault.String()
-	}
+	entry.Fault = x.fault.String()
 	entry.Status = x.status
 	entry.ResponseHeader = x.header.Clone()
 	if entry.Method != "HEAD" {
@@ -188,7 +204,7 @@ func (d *Double) record(x *exchange, r *http.Request) {
 // The context belongs to the request's synctest bubble, if there is one. If a goroutine outside removed
 // the fault meanwhile, the program would crash.
 func (d *Double) wait(x *exchange, w http.ResponseWriter, r *http.Request) {
-	if x.fault == nil || x.fault.Delay == 0 {
+	if x.fault.Delay == 0 {
 		return
 	}
 	httpapi.DisableWriteTimeout(w)
@@ -206,18 +222,14 @@ func (d *Double) wait(x *exchange, w http.ResponseWriter, r *http.Request) {
 	d.mu.Unlock()
 }
 
-// send sends the response. If the fault dropped it, send closes the connection.
+// send sends the response or closes the connection.
 func (x *exchange) send(w http.ResponseWriter) {
-	if x.fault != nil && !x.fault.responds() {
+	if x.dropped {
 		panic(http.ErrAbortHandler) // closes the connection
-	}
-	body := x.body
-	if x.fault != nil && x.fault.CutResponse {
-		body = body[:len(body)/2] // shorter than Content-Length, so net/http closes the connection
 	}
 	maps.Copy(w.Header(), x.header)
 	w.WriteHeader(x.status)
-	w.Write(body)
+	w.Write(x.body[:len(x.body)-x.unsent]) // after less than Content-Length, net/http closes the connection
 }
 
 // response is an [http.ResponseWriter] in memory.

@@ -6,7 +6,7 @@
 //
 //	d, err := testdouble.New(start, problems)
 //	store := events.NewStore(&events.Config{Now: d.Now})
-//	handler, err := d.Wrap(testdouble.NewAPI(store))
+//	handler, err := d.Wrap(events.New(store).(testdouble.API))
 //
 // A double serves a request in four steps:
 //
@@ -36,7 +36,7 @@ const OwnerID = "usr_owner"
 // DefaultStart is the usual start time of the clock.
 var DefaultStart = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// API is the API of a store.
+// API is the API of a store. The handler that events.New returns has these methods.
 type API interface {
 	http.Handler
 	Mux() *httpapi.Mux                    // handles API operations
@@ -60,17 +60,13 @@ type Key struct {
 	BaseURL string `json:"base_url"` // set by the control API
 }
 
-// NewAPI returns the API of an *events.Store, and Redact shortens the unencoded API keys in a text. Package
-// events sets both, because this package can't import it.
-var (
-	NewAPI func(store any) API
-	Redact func(text string) string
-)
-
 // Double is a test double. It is safe for concurrent use.
 type Double struct {
 	problems *Problems
-	api      API // set by Wrap
+
+	// Wrap sets these.
+	api          API
+	authenticate func(*http.Request) (httpapi.Caller, error) // checks the key of a request
 
 	// mu guards the fields below. Don't hold it while you call the API, which calls Now and newID.
 	mu       sync.Mutex
@@ -80,8 +76,7 @@ type Double struct {
 	faultIDs int              // number of faults added so far
 	requests []*Request       // the newest maxRequests, oldest first; they never change
 	seq      int              // Seq of the newest request
-	changes  int              // number of changes to requests
-	watches  []*watch         // oldest first
+	open     []*openCreate    // oldest first
 	found    []Problem        // of requests
 }
 
@@ -130,7 +125,7 @@ func (d *Double) newID(kind, owner string) string {
 }
 
 // NewKey creates a user with a key. The name determines the user ID: Grace is usr_grace, and a second Grace
-// is usr_grace_2.
+// is usr_grace_2. A long name, such as a test's, is cut, but its ID has a hash of the whole.
 func (d *Double) NewKey(name string) (Key, error) {
 	if name == "" {
 		return Key{}, httpapi.BadRequest("name is required: the ID of the user comes from it")
@@ -139,7 +134,9 @@ func (d *Double) NewKey(name string) (Key, error) {
 	for d.api.User("usr_"+id) != "" { // the seed has this user
 		id = d.newID("usr", name)
 	}
-	err := d.api.AddUser("usr_"+id, name, id+mailDomain)
+	characters := []rune(name)
+	shown := string(characters[:min(len(characters), maxUserName)])
+	err := d.api.AddUser("usr_"+id, shown, id+mailDomain)
 	if err != nil {
 		return Key{}, err
 	}
@@ -151,8 +148,8 @@ func (d *Double) checkUser(id string) error {
 	if d.api.User(id) != "" {
 		return nil
 	}
-	return httpapi.NotFound(fmt.Sprintf(
-		"user %.80q is not known: use the ID of a user in the store, or leave it out for all", Redact(id)))
+	return httpapi.NotFound(fmt.Sprintf("user %.80q is not known: use the ID of a user in the store, or "+
+		"leave it out for all", httpapi.Redact(id)))
 }
 
 // checkOperation returns an error if the API has no such operation.

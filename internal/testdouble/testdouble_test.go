@@ -2,6 +2,7 @@ package testdouble
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -55,9 +56,9 @@ func TestIDs(t *testing.T) {
 func TestFaultProblems(t *testing.T) {
 	header := http.Header{"X-A": {"b"}}
 	const (
-		nothing   = "the fault does nothing: set status, patch, "
-		exclusive = "can't be combined: set one of status, patch, drop_request, drop_response and " +
-			"cut_response, or drop_response with status"
+		nothing   = "the fault does nothing: set patch, drop_request, "
+		exclusive = "can't be combined: set only one of patch, drop_request, drop_response, cut_response, " +
+			"status, or drop_response with status"
 		response = "header and delay need a response"
 		status   = "status must be 200 to 599"
 		negative = "delay, skip and times must not be negative"
@@ -85,11 +86,11 @@ func TestFaultProblems(t *testing.T) {
 		{"only limits", Fault{Skip: 1, Times: 1, UserID: "usr_a", Path: "/events"}, []string{nothing}},
 		{"status, patch", Fault{Status: 503, Patch: "{}"}, []string{"patch and status " + exclusive}},
 		{"drop_request, cut_response", Fault{DropRequest: true, CutResponse: true},
-			[]string{"cut_response and drop_request " + exclusive}},
+			[]string{"drop_request and cut_response " + exclusive}},
 		{"drop_response, patch", Fault{DropResponse: true, Patch: "{}"},
-			[]string{"drop_response and patch " + exclusive}},
+			[]string{"patch and drop_response " + exclusive}},
 		{"drop_response, status, cut_response", Fault{DropResponse: true, Status: 503, CutResponse: true},
-			[]string{"cut_response and drop_response and status " + exclusive}},
+			[]string{"drop_response and cut_response and status " + exclusive}},
 		{"drop_request, header", Fault{DropRequest: true, Header: header}, []string{response}},
 		{"drop_response, delay", Fault{DropResponse: true, Delay: 1}, []string{response}},
 		{"199", Fault{Status: 199}, []string{status}},
@@ -127,21 +128,19 @@ func TestFaultProblems(t *testing.T) {
 	}
 }
 
-// TestLimits tests that problems and watches don't need more and more memory.
+// TestLimits tests that the newest problems are kept.
 func TestLimits(t *testing.T) {
 	d := &Double{problems: &Problems{}}
-	lost := &exchange{event: "evt_1", fault: &InjectedFault{Fault: Fault{DropResponse: true}}}
-	for range maxProblems + 2 {
-		d.report(d.watchCreate(&Request{Received: time.Now()}, lost)...)
+	for i := range maxProblems + 2 {
+		d.report(Problem{Text: fmt.Sprint(i)})
 	}
-	if n := len(d.watches); n != maxWatches {
-		t.Errorf("watches: got %d, want %d", n, maxWatches)
-	}
-	if n := len(d.found); n != maxProblems {
-		t.Errorf("problems of the double: got %d, want %d", n, maxProblems)
-	}
-	if n := len(d.problems.All()); n != maxProblems {
-		t.Errorf("problems: got %d, want %d", n, maxProblems)
+	for list, problems := range map[string][]Problem{"double": d.found, "run": d.problems.All()} {
+		if n := len(problems); n != maxProblems {
+			t.Errorf("problems of the %s: got %d, want %d", list, n, maxProblems)
+		}
+		if oldest := problems[0].Text; oldest != "2" {
+			t.Errorf("oldest problem of the %s: got %s, want 2", list, oldest)
+		}
 	}
 }
 
@@ -151,8 +150,12 @@ func TestRemovedBeforeDelay(t *testing.T) {
 		d := &Double{}
 		delays := map[*exchange]context.CancelFunc{}
 		f := &InjectedFault{Fault: Fault{Delay: time.Hour}, double: d, delays: delays}
-		d.addFault(f)
+		d.replaceFaults(noFaults, f)
 		f.Clear()
+		d.addRequest(&Request{}, &exchange{event: "evt_1", fault: f})
+		if n := len(d.open); n != 0 {
+			t.Errorf("open creates: got %d, want 0", n)
+		}
 		start := time.Now()
 		d.wait(&exchange{fault: f}, httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 		if took := time.Since(start); took != 0 {

@@ -172,6 +172,8 @@ func TestUsage(t *testing.T) {
 		{"double npm test", `put the command after "--": eventsd double -- npm test`},
 		{"double --", `put the command after "--": eventsd double -- npm test`},
 		{"double -time tomorrow", `invalid value "tomorrow" for flag -time: `},
+		{"double -allow unsafe_retry,retry", `invalid value "unsafe_retry,retry" for flag -allow: problem ` +
+			`kind "retry" is not known: it must be one of unknown_route, unsafe_retry, unused_fault`},
 		{"double -until-eof -- true", "-until-eof can't be combined with a command or -seed -"},
 		{"double -until-eof -seed -", "-until-eof can't be combined with a command or -seed -"},
 		{"key issue -name Ada", "expected a user: -email EMAIL with -name NAME for a new user, or -user ID"},

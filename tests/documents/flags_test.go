@@ -7,13 +7,16 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"example.com/events"
+	"example.com/events/eventstest"
 	"example.com/events/internal/httpapi"
+	"example.com/events/internal/testdouble"
 )
 
 // Documents and the files for containers and proxies name only flags and variables that the program reads.
@@ -59,6 +62,63 @@ func TestFlagsAndVariables(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// Help, documents, types and package eventstest have each kind of problem.
+func TestProblemKinds(t *testing.T) {
+	constants := []string{eventstest.UnknownRoute, eventstest.UnsafeRetry, eventstest.UnusedFault}
+	kinds := slices.Sorted(maps.Keys(testdouble.Kinds))
+	if !slices.Equal(constants, kinds) {
+		t.Errorf("constants of eventstest: got %s, want %s", constants, kinds)
+	}
+	for file, text := range map[string]string{
+		"eventsd help double":        help(t, "double"),
+		"docs/double.md":             read(t, "docs/double.md"),
+		"eventstest/eventstest.go":   read(t, "eventstest/eventstest.go"),
+		"examples/node/double.d.cts": read(t, "examples/node/double.d.cts"),
+	} {
+		for _, kind := range kinds {
+			if !strings.Contains(text, kind) {
+				t.Errorf("%s: got no %s, want it", file, kind)
+			}
+		}
+	}
+}
+
+// The table of functions in double-reference.md has those of the helpers and of package eventstest, and no
+// others.
+func TestFunctions(t *testing.T) {
+	table := read(t, "docs/double-reference.md")
+	table, _, _ = strings.Cut(table, "## Faults")
+	known := []string{"New"}
+	for file, pattern := range map[string]string{
+		"examples/node/double.d.cts": `(?m)^(?:  |export function )(\w+)\(`,
+		"examples/python/double.py":  `(?m)^(?:class|    def|def) ([A-Za-z]\w*)\(?`,
+	} {
+		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(read(t, file), -1) {
+			known = append(known, match[1])
+		}
+	}
+	for _, server := range []reflect.Type{
+		reflect.TypeFor[*eventstest.Server](), reflect.TypeFor[*eventstest.InjectedFault](),
+	} {
+		for method := range server.Methods() {
+			known = append(known, method.Name)
+		}
+	}
+	for _, name := range known {
+		if !strings.Contains(table, name+"(") {
+			t.Errorf("double-reference.md: got no %s( in the table, want it", name)
+		}
+	}
+	for method := range reflect.TypeFor[*events.Store]().Methods() {
+		known = append(known, method.Name)
+	}
+	for _, match := range regexp.MustCompile(`(\w+)\(`).FindAllStringSubmatch(table, -1) {
+		if !slices.Contains(known, match[1]) {
+			t.Errorf("double-reference.md: got %s( in the table, want one of %s", match[1], known)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func newService(t *testing.T) *apitest.Service {
 // The document has the operations of the server, which serves it.
 func TestOperations(t *testing.T) {
 	t.Parallel()
-	served := testdouble.NewAPI(events.NewStore(nil)).Mux().Operations()
+	served := events.New(events.NewStore(nil)).(testdouble.API).Mux().Operations()
 	for _, name := range apitest.Operations() {
 		if !slices.Contains(served, name) {
 			t.Errorf("openapi.json has %s: got no route in api.go, want one", name)
@@ -480,7 +480,7 @@ func TestGoldenExamples(t *testing.T) {
 	s := apitest.NewWithStore(t, events.NewStore(&events.Config{
 		Now: func() time.Time { return time.Date(2026, 1, 15, 9, 31, 0, 123456000, time.UTC) },
 	}))
-	testdouble.NewAPI(s.Store).SetNewID(func(string, string) string {
+	events.New(s.Store).(testdouble.API).SetNewID(func(string, string) string {
 		id := made[0]
 		made = made[1:]
 		return id
