@@ -152,7 +152,8 @@ Show a key.
   -data FILE        use FILE as the data file (default events.json)
   -v                log every request
 
-ENVIRONMENT
+Variables for missing flags:
+  VARIABLES
 
 Example: show one
   eventsd key show key_1
@@ -164,12 +165,12 @@ Example: show one
 		parse func(*Flags, []string) error
 		want  string
 	}{
-		{"Parse", p.Parse, "Also read from the environment: EVENTSD_DATA."},
+		{"Parse", p.Parse, "EVENTSD_DATA"},
 		{"ParseEnv", func(flags *Flags, args []string) error { return p.ParseEnv(flags, args) },
-			"Also read from the environment: EVENTSD_ADDR, EVENTSD_DATA, EVENTSD_V."},
+			"EVENTSD_ADDR, EVENTSD_DATA, EVENTSD_V"},
 		{"ParseEnv of two", func(flags *Flags, args []string) error {
 			return p.ParseEnv(flags, args, "addr", "v")
-		}, "Also read from the environment: EVENTSD_ADDR, EVENTSD_V."},
+		}, "EVENTSD_ADDR, EVENTSD_V"},
 	} {
 		stdout.Reset()
 		flags := NewFlags("key show", Help{
@@ -181,7 +182,7 @@ Example: show one
 		if err := tt.parse(flags, []string{"-h"}); err != flag.ErrHelp {
 			t.Errorf("%s(-h): got %v, want %v", tt.name, err, flag.ErrHelp)
 		}
-		if got, want := stdout.String(), strings.Replace(help, "ENVIRONMENT", tt.want, 1); got != want {
+		if got, want := stdout.String(), strings.Replace(help, "VARIABLES", tt.want, 1); got != want {
 			t.Errorf("%s(-h): stdout: got\n%s\nwant\n%s", tt.name, got, want)
 		}
 	}

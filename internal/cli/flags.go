@@ -124,7 +124,10 @@ func (p *Program) printHelp(flags *Flags, names []string) {
 		w.Flush()
 	}
 	if variables != nil {
-		fmt.Fprintf(p.Stdout, "\nAlso read from the environment: %s.\n", strings.Join(variables, ", "))
+		fmt.Fprint(p.Stdout, "\nVariables for missing flags:\n")
+	}
+	for line := range slices.Chunk(variables, 4) {
+		fmt.Fprintf(p.Stdout, "  %s\n", strings.Join(line, ", "))
 	}
 	if flags.help.Example != "" {
 		fmt.Fprintf(p.Stdout, "\nExample: %s\n", flags.help.Example)
