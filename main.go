@@ -366,7 +366,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 			return err
 		})
 	untilEOF := flags.Bool("until-eof", false, "stop when stdin ends")
-	problems := &testdouble.Problems{}
+	problems := &testdouble.ProblemList{}
 	kinds := ""
 	for _, kind := range slices.Sorted(maps.Keys(testdouble.Kinds)) {
 		kinds += "\n\t  " + kind + ": " + testdouble.Kinds[kind]
@@ -455,7 +455,7 @@ type doubleServer struct {
 	newEventStatus string
 	verbose        bool
 	logger         *slog.Logger
-	problems       *testdouble.Problems
+	problems       *testdouble.ProblemList
 
 	current atomic.Pointer[runningDouble]
 }

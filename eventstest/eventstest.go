@@ -94,7 +94,7 @@ type Server struct {
 	t         testing.TB
 	api       testdouble.API
 	double    *testdouble.Double
-	problems  *testdouble.Problems
+	problems  *testdouble.ProblemList
 	handler   http.Handler
 	transport http.RoundTripper
 }
@@ -166,7 +166,7 @@ func New(t testing.TB, opts ...Option) *Server {
 		t.Fatalf("eventstest: New: a server in a synctest bubble needs the option NoListener, because time " +
 			"stands still there while a real connection is open; reach it with Client")
 	}
-	s := &Server{t: t, problems: &testdouble.Problems{}}
+	s := &Server{t: t, problems: &testdouble.ProblemList{}}
 	err := s.problems.Allow(o.allowed...)
 	s.check("Allow", err)
 	s.double, err = testdouble.New(o.start, s.problems)

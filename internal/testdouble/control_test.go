@@ -34,12 +34,12 @@ const (
 type service struct {
 	t        *testing.T
 	double   *testdouble.Double
-	problems *testdouble.Problems
+	problems *testdouble.ProblemList
 	url      string
 }
 
 // newDouble returns a double of the API over the seed, and its handler. Its first user has a key.
-func newDouble(t *testing.T, p *testdouble.Problems) (*testdouble.Double, http.Handler) {
+func newDouble(t *testing.T, p *testdouble.ProblemList) (*testdouble.Double, http.Handler) {
 	t.Helper()
 	d, err := testdouble.New(testdouble.DefaultStart, p)
 	if err != nil {
@@ -59,7 +59,7 @@ func newDouble(t *testing.T, p *testdouble.Problems) (*testdouble.Double, http.H
 
 func start(t *testing.T) *service {
 	t.Helper()
-	s := &service{t: t, problems: &testdouble.Problems{}}
+	s := &service{t: t, problems: &testdouble.ProblemList{}}
 	d, api := newDouble(t, s.problems)
 	s.double = d
 	mux := http.NewServeMux()
@@ -384,7 +384,7 @@ func TestControlRequests(t *testing.T) {
 // TestControlWait tests that the longest wait outlasts the server's timeouts.
 func TestControlWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, api := newDouble(t, &testdouble.Problems{})
+		d, api := newDouble(t, &testdouble.ProblemList{})
 		control := d.Control(nil)
 		ended := make(chan time.Time, 1)
 		server := httpapi.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -514,7 +514,7 @@ func TestControlRefuses(t *testing.T) {
 // that a script or a form of a page sends, but for a GET to the page's own host. With the request for an
 // image, it sends Sec-Fetch-Site.
 func TestControlAccess(t *testing.T) {
-	d, _ := newDouble(t, &testdouble.Problems{})
+	d, _ := newDouble(t, &testdouble.ProblemList{})
 	control := d.Control(nil)
 	for _, tt := range []struct {
 		host    string

@@ -71,18 +71,14 @@ func (r Request) String() string {
 	return httpapi.Redact(text)
 }
 
-// addRequest adds a request to the journal. From then on, it must not change. It returns the problem of an
-// unsafe retry.
-func (d *Double) addRequest(r *Request, x *exchange) []Problem {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// addRequestLocked adds a request to the journal. From then on, it must not change.
+func (d *Double) addRequestLocked(r *Request) {
 	d.seq++
 	r.Seq = d.seq
 	if len(d.requests) > 0 {
 		r.previous = d.requests[len(d.requests)-1].Received
 	}
 	d.requests = appendNewest(d.requests, r, maxRequests)
-	return d.checkCreate(r, x)
 }
 
 // ClearRequests empties the journal. Creates that were open before can be repeated.

@@ -32,15 +32,10 @@ type Problem struct {
 	UserID string `json:"user_id"` // may be empty
 }
 
-// report adds problems of requests.
-func (d *Double) report(problems ...Problem) {
-	for _, p := range problems {
-		if !d.problems.add(p) {
-			continue
-		}
-		d.mu.Lock()
+// reportLocked adds the problem of a request, unless its kind is allowed.
+func (d *Double) reportLocked(p Problem) {
+	if d.problems.add(p) {
 		d.found = appendNewest(d.found, p, maxProblems)
-		d.mu.Unlock()
 	}
 }
 
@@ -71,8 +66,8 @@ func unusedFaults(faults []*InjectedFault) (problems []Problem) {
 	return problems
 }
 
-// Problems collects the problems of a double. Doubles that replace each other share it.
-type Problems struct {
+// ProblemList collects the problems of a double. Doubles that replace each other share it.
+type ProblemList struct {
 	Logger *slog.Logger // receives a warning for each; may be nil
 
 	allowed []string // kinds
@@ -84,7 +79,7 @@ type Problems struct {
 const maxProblems = 1000 // as many as requests in a journal
 
 // Allow ignores problems of some kinds. Call it before the double serves requests.
-func (p *Problems) Allow(kinds ...string) error {
+func (p *ProblemList) Allow(kinds ...string) error {
 	for _, kind := range kinds {
 		if Kinds[kind] == "" {
 			return fmt.Errorf("problem kind %.80q is not known: it must be one of %s", kind,
@@ -96,7 +91,7 @@ func (p *Problems) Allow(kinds ...string) error {
 }
 
 // add adds and logs a problem, unless its kind is allowed. It reports whether the problem counts.
-func (p *Problems) add(problem Problem) bool {
+func (p *ProblemList) add(problem Problem) bool {
 	if slices.Contains(p.allowed, problem.Kind) {
 		return false
 	}
@@ -118,7 +113,7 @@ func appendNewest[T any](list []T, element T, max int) []T {
 }
 
 // All returns the newest problems.
-func (p *Problems) All() []Problem {
+func (p *ProblemList) All() []Problem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.list)

@@ -25,13 +25,13 @@ type openCreate struct {
 	fault   *InjectedFault
 }
 
-// checkCreate returns the problem of a create that is an unsafe retry, and opens a create whose response is
-// lost or delayed. The caller must hold the double's lock.
-func (d *Double) checkCreate(r *Request, x *exchange) (problems []Problem) {
+// checkCreateLocked reports a create that is an unsafe retry, and opens a create whose response is lost or
+// delayed.
+func (d *Double) checkCreateLocked(r *Request, x *exchange) {
 	f := x.fault
 	opens := !f.removed && (f.losesResponse() || f.Delay > 0)
 	if x.event == "" || x.replayed || !opens && len(d.open) == 0 {
-		return nil
+		return
 	}
 	c := &openCreate{r.Seq, r.idempotencyKey(), x.event, contentDigest(x.created), f}
 	i := slices.IndexFunc(d.open, c.repeats)
@@ -40,12 +40,11 @@ func (d *Double) checkCreate(r *Request, x *exchange) (problems []Problem) {
 			"created the same event as %s, and its response hadn't arrived (%v): send the same "+
 			"Idempotency-Key with every attempt", c.seq, r.UserID, describeKey(c.key), c.event,
 			d.open[i].seq, describeKey(d.open[i].key), d.open[i].event, d.open[i].fault)
-		problems = []Problem{{UnsafeRetry, httpapi.Redact(text), r.UserID}}
+		d.reportLocked(Problem{UnsafeRetry, httpapi.Redact(text), r.UserID})
 	}
 	if opens {
 		d.open = append(d.open, c)
 	}
-	return problems
 }
 
 // repeats reports whether a create made the same event of the same user as an open one, without its

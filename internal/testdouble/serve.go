@@ -189,13 +189,16 @@ func (d *Double) record(x *exchange, r *http.Request) {
 	if entry.Method != "HEAD" {
 		entry.Response = string(x.body[:min(len(x.body), maxBody)])
 	}
-	d.report(d.addRequest(&entry, x)...)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.addRequestLocked(&entry)
+	d.checkCreateLocked(&entry, x)
 	refused := x.status == 404 || x.status == 405
 	foreign := r.Header.Get("Sec-Fetch-Mode") == "no-cors" // any page can send it, but reads no response
 	if !known && refused && !foreign && entry.Method != "OPTIONS" {
 		shown := entry
 		shown.previous = time.Time{} // a problem has the same text on every run
-		d.report(Problem{UnknownRoute, "request to an unknown route: " + shown.String(), entry.UserID})
+		d.reportLocked(Problem{UnknownRoute, "request to an unknown route: " + shown.String(), entry.UserID})
 	}
 }
 

@@ -62,7 +62,7 @@ type Key struct {
 
 // Double is a test double. It is safe for concurrent use.
 type Double struct {
-	problems *Problems
+	problems *ProblemList
 
 	// Wrap sets these.
 	api          API
@@ -81,7 +81,7 @@ type Double struct {
 }
 
 // New creates a double whose clock starts at a time. Until you call [Double.Wrap], use only [Double.Now].
-func New(start time.Time, p *Problems) (*Double, error) {
+func New(start time.Time, p *ProblemList) (*Double, error) {
 	return &Double{problems: p, ids: counters{}, now: start.UTC()}, checkStart(start)
 }
 

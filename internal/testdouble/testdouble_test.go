@@ -130,9 +130,9 @@ func TestFaultProblems(t *testing.T) {
 
 // TestLimits tests that the newest problems are kept.
 func TestLimits(t *testing.T) {
-	d := &Double{problems: &Problems{}}
+	d := &Double{problems: &ProblemList{}}
 	for i := range maxProblems + 2 {
-		d.report(Problem{Text: fmt.Sprint(i)})
+		d.reportLocked(Problem{Text: fmt.Sprint(i)})
 	}
 	for list, problems := range map[string][]Problem{"double": d.found, "run": d.problems.All()} {
 		if n := len(problems); n != maxProblems {
@@ -152,7 +152,7 @@ func TestRemovedBeforeDelay(t *testing.T) {
 		f := &InjectedFault{Fault: Fault{Delay: time.Hour}, double: d, delays: delays}
 		d.replaceFaults(noFaults, f)
 		f.Clear()
-		d.addRequest(&Request{}, &exchange{event: "evt_1", fault: f})
+		d.checkCreateLocked(&Request{}, &exchange{event: "evt_1", fault: f})
 		if n := len(d.open); n != 0 {
 			t.Errorf("open creates: got %d, want 0", n)
 		}
