@@ -96,18 +96,11 @@ func (a *api) User(id string) (text string) {
 
 func (a *api) AddUser(id, name, email string) error {
 	_, err := a.store.Put(Record{User: &User{ID: id, Name: name, Email: email}})
-	refused := toError(err)
-	if refused != nil {
-		return refused
-	}
 	return err
 }
 
 func (a *api) IssueKey(userID string) (testdouble.Key, error) {
 	secret, key, err := a.store.IssueKey(userID)
-	if errors.Is(err, ErrNotFound) {
-		err = httpapi.NotFound(err.Error())
-	}
 	return testdouble.Key{ID: key.ID, Secret: secret, UserID: userID}, err
 }
 
@@ -340,6 +333,8 @@ func toError(err error) *httpapi.Error {
 	switch {
 	case ok:
 		return httpapi.BadRequest(refused.Error())
+	case errors.Is(err, ErrNotFound): // only operators and tests name users and keys
+		return httpapi.NotFound(err.Error())
 	case errors.Is(err, errUserDeleted):
 		return unauthorized("invalid API key: its user was deleted; ask the operator for a new one")
 	case errors.Is(err, errIdempotencyMismatch):
@@ -471,7 +466,7 @@ func (a *api) logChange(message string, args ...any) {
 	a.store.cfg.Logger.Log(context.Background(), a.changeLevel, message, args...)
 }
 
-// toOperatorError is like toError, but [ErrNotFound] becomes a 404, and a 500 includes the cause.
+// toOperatorError is like toError, but a 404 names a subcommand that helps, and a 500 includes the cause.
 func (a *api) toOperatorError(err error) *httpapi.Error {
 	if errors.Is(err, ErrNotFound) {
 		return httpapi.NotFound(err.Error() + "; eventsd dump shows all users and keys")

@@ -597,7 +597,8 @@ func (c *command) openForOperator(data string) (http.Handler, io.Closer, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return newAPI(store).Operator(), store, nil
+	a := &api{store: store} // only for operators
+	return a.Operator(), store, nil
 }
 
 func (c *command) check(_ context.Context, args []string) error {

@@ -55,6 +55,7 @@ func (d *Double) Control(reset func() error) *httpapi.Mux {
 		}),
 	})
 	mux.Authenticate = authorize
+	mux.ToError = d.api.Mux().ToError
 	return mux
 }
 

@@ -43,7 +43,7 @@ type API interface {
 	Operator() http.Handler               // handles the operator's routes
 	User(id string) string                // returns a user's JSON, or ""
 	AddUser(id, name, email string) error // creates a user
-	IssueKey(userID string) (Key, error)  // returns a 404 if there is no such user
+	IssueKey(userID string) (Key, error)  // creates a key of a user
 
 	// SetNewID sets the function that returns the unique part of new IDs. The store calls it again if the ID
 	// is taken, and holds a lock then. The kind is usr, key, evt or gst, slug for the end of a slug, or
