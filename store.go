@@ -142,30 +142,16 @@ var secretRule = schema.Match(len(keyPrefix)+1, 255, keyPrefix+`[A-Za-z0-9._~-]+
 	"must be "+keyPrefix+` followed by 1 to 246 letters, digits, ".", "_", "~" or "-"`)
 
 var (
-	userSchema = recordSchema(User{}, nil)
-	keySchema  = recordSchema(Key{}, schema.Rules{
+	userSchema = schema.For(User{}, nil)
+	keySchema  = schema.For(Key{}, schema.Rules{
 		"secret": secretRule,
 		"digest": schema.Match(64, 64, `[0-9a-f]+`, "must be a SHA-256 as 64 lower-case hexadecimal digits"),
 		"hint":   schema.Match(4, 4, `[!-~]+`, "must be the last four characters of the secret"),
 	})
-	eventSchema = recordSchema(Event{}, nil)
-	guestSchema = recordSchema(Guest{}, nil)
-	refSchema   = recordSchema(Ref{}, nil)
+	eventSchema = schema.For(Event{}, nil)
+	guestSchema = schema.For(Guest{}, nil)
+	refSchema   = schema.For(Ref{}, nil)
 )
-
-// recordSchema creates the schema of a record. It panics if a field is a number; see CONTRIBUTING.md.
-func recordSchema(record any, rules schema.Rules) schema.Schema {
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(record)) {
-		t := f.Type
-		if t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-		if reflect.Int <= t.Kind() && t.Kind() <= reflect.Complex128 {
-			panic("events: field " + f.Name + " is a number, which records can't have: see CONTRIBUTING.md")
-		}
-	}
-	return schema.For(record, rules)
-}
 
 // These functions return the unique keys of rows. An event's unique key is its slug. The other keys contain a
 // colon, which IDs and slugs never do, so keys of different kinds can't collide.
@@ -497,13 +483,6 @@ func (s *Store) now() time.Time {
 	return time.Now().UTC().Truncate(time.Microsecond)
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // Put adds, changes and deletes records in order, either all of them or none. It returns each record as it is
 // stored after the call, with its ID, but a delete, and a record that a later one deletes, as you gave it. If
 // a record is refused, the error is a [*RecordError].
@@ -706,7 +685,10 @@ func (s *Store) applyEvent(tx *jsondb.Tx, v strict.Value) (id string, problems [
 	s.completeEvent(tx, &e)
 	text := strict.Encode(&e)
 	if old != nil && string(text) != old.JSON && e.UpdatedAt.Equal(before) {
-		e.UpdatedAt = later(s.now(), before)
+		now := s.now()
+		if now.After(before) {
+			e.UpdatedAt = now
+		}
 		text = strict.Encode(&e)
 	}
 	tx.Put(text)

@@ -115,7 +115,8 @@ func isCanonical(u *url.URL) bool {
 
 func (m *Mux) handler(route *Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		caller, err := m.identify(w, r)
+		caller, err := m.Authenticate(r)
+		SetCaller(w, caller)
 		request := Request{r, caller, route.Operation}
 		switch {
 		case err != nil:
@@ -128,13 +129,6 @@ func (m *Mux) handler(route *Route) http.HandlerFunc {
 			})
 		}
 	}
-}
-
-// identify returns the caller of a request, or an error that refuses it.
-func (m *Mux) identify(w http.ResponseWriter, r *http.Request) (Caller, error) {
-	caller, err := m.Authenticate(r)
-	SetCaller(w, caller)
-	return caller, err
 }
 
 func (m *Mux) serve(w http.ResponseWriter, r Request, route *Route) {
@@ -155,7 +149,8 @@ func (m *Mux) serve(w http.ResponseWriter, r Request, route *Route) {
 func (m *Mux) serveUnknown(w http.ResponseWriter, r *http.Request, allow string) {
 	r.Pattern = ""
 	routes := "; the routes are " + strings.Join(m.Operations(), ", ")
-	_, err := m.identify(w, r)
+	caller, err := m.Authenticate(r)
+	SetCaller(w, caller)
 	switch {
 	case err != nil:
 	case allow == "":

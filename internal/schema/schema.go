@@ -37,7 +37,6 @@
 //	string           a string; null is ""
 //	*string          a string or null
 //	bool             true or false; null is false
-//	int              a whole number; null is 0
 //	time.Time        a date-time, converted to UTC; null is the zero time
 //	*time.Time       a date-time or null
 //	a [Decoder]      what it accepts; null is the zero value
@@ -46,12 +45,10 @@
 package schema
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -73,7 +70,8 @@ var flagNames = []string{"required", "fixed", "server", "empty_is_null"}
 
 // For creates the schema of a struct, or of the struct that a pointer points to. The rules are the caller's
 // own and may be nil. Promoted fields are included. A field with the tag json:"-" gets the lower-case name of
-// the Go field. For panics if a tag has an unknown word, or if a field that isn't a string has a rule.
+// the Go field. For panics if a field has a type that isn't listed above, if a tag has an unknown word, or if
+// a field that isn't a string has a rule.
 func For(object any, rules Rules) Schema {
 	var schema Schema
 	structType := reflect.Indirect(reflect.ValueOf(object)).Type()
@@ -93,6 +91,7 @@ func For(object any, rules Rules) Schema {
 		if f.rule != nil && t != reflect.TypeFor[string]() && t != reflect.TypeFor[*string]() {
 			panic(fmt.Sprintf("schema: field %s has a rule, and is not a string", f.name))
 		}
+		f.set(reflect.New(t).Elem(), strict.Value{Kind: strict.Bool}) // panics if the type is unsupported
 		schema = append(schema, f)
 	}
 	return schema
@@ -224,15 +223,6 @@ func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
 		if v.Kind != strict.Bool {
 			return "must be true or false, not " + v.Kind.String()
 		}
-	case *int:
-		n, err := strconv.Atoi(v.Text)
-		*p = n
-		switch {
-		case v.Kind == strict.Number && errors.Is(err, strconv.ErrRange):
-			return "must have at most 18 digits"
-		case v.Kind != strict.Number || err != nil:
-			return "must be a whole number in digits"
-		}
 	case Decoder:
 		return p.DecodeJSON(v)
 	case *time.Time:
@@ -242,7 +232,8 @@ func (f *field) set(target reflect.Value, v strict.Value) (problem string) {
 		}
 		*p = t
 	default:
-		panic(fmt.Sprintf("schema: field %s has the unsupported type %s", f.name, target.Type()))
+		panic(fmt.Sprintf("schema: field %s has the type %s, which isn't supported: see CONTRIBUTING.md",
+			f.name, target.Type()))
 	}
 	return ""
 }

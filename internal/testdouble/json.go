@@ -3,6 +3,7 @@ package testdouble
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,16 +12,19 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// faultJSON is a fault in the control API, which ignores ID and Hits in a request. Header, Patch and Delay
-// replace those of Fault, because they have a form of their own in JSON.
+// faultJSON is a fault in the control API, which ignores ID and Hits in a request. The other fields replace
+// those of Fault, which package schema can't decode.
 type faultJSON struct {
 	ID        string `json:"id"`
 	Operation string `json:"operation"`
+	Status    number `json:"status"`
 	Fault
 	Header header   `json:"header"`
 	Patch  object   `json:"patch"`
 	Delay  duration `json:"delay"`
-	Hits   int      `json:"hits"`
+	Skip   number   `json:"skip"`
+	Times  number   `json:"times"`
+	Hits   number   `json:"hits"`
 }
 
 var faultSchema = schema.For(faultJSON{}, nil)
@@ -28,7 +32,8 @@ var faultSchema = schema.For(faultJSON{}, nil)
 // MarshalJSON implements [json.Marshaler].
 func (f *InjectedFault) MarshalJSON() ([]byte, error) {
 	return strict.Encode(faultJSON{
-		f.id, f.operation, f.Fault, header(f.Header), object(f.Patch), duration(f.Delay), f.Hits(),
+		f.id, f.operation, number(f.Status), f.Fault, header(f.Header), object(f.Patch),
+		duration(f.Delay), number(f.Skip), number(f.Times), number(f.Hits()),
 	}), nil
 }
 
@@ -40,6 +45,7 @@ func (d *Double) decodeFault(in *faultJSON, p *schema.FieldProblems) (*InjectedF
 	}
 	f := in.Fault
 	f.Header, f.Patch, f.Delay = http.Header(in.Header), string(in.Patch), time.Duration(in.Delay)
+	f.Status, f.Skip, f.Times = int(in.Status), int(in.Skip), int(in.Times)
 	return d.newFault(in.Operation, f)
 }
 
@@ -50,6 +56,19 @@ func toError(p *schema.FieldProblems) error {
 		return nil
 	}
 	return httpapi.BadRequest(strings.Join(problems, "; "))
+}
+
+// number is a whole number of at most 31 bits and a sign.
+type number int
+
+// DecodeJSON implements [schema.Decoder].
+func (n *number) DecodeJSON(v strict.Value) string {
+	parsed, err := strconv.ParseInt(v.Text, 10, 32)
+	*n = number(parsed)
+	if v.Kind != strict.Number || err != nil {
+		return "must be a whole number of at most 9 digits"
+	}
+	return ""
 }
 
 // duration is a [time.Duration] that is a string such as "200ms" in JSON.
