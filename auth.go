@@ -71,7 +71,10 @@ func (s *Store) lookupKey(secret string) (userID, keyID string, valid bool) {
 	return userID, keyID, valid
 }
 
-func unauthorized(message string) *httpapi.Error { return httpapi.Unauthorized("events", message) }
+// unauthorized creates a 401 with the header WWW-Authenticate (RFC 9110, section 11.6.1).
+func unauthorized(message string) *httpapi.Error {
+	return httpapi.NewError(401, message, "WWW-Authenticate", `Bearer realm="events"`)
+}
 
 // IssueKey creates an API key for a user. Only this call returns the secret; the store keeps its digest. For
 // an unknown user, the error wraps [ErrNotFound].
@@ -177,10 +180,8 @@ func (s *Store) createFirstKey(chosen string, create bool) (secret string, err e
 // hasValidKey reports whether the store has a key that isn't revoked.
 func (s *Store) hasValidKey() (valid bool) {
 	s.db.View(func(tx *jsondb.Tx) {
-		for user := range tx.Children("", "usr") {
-			for key := range tx.Children(user.ID, "key") {
-				valid = valid || key.Status != revoked
-			}
+		for r := range tx.All() { // a user's keys come before its events
+			valid = r.Table.Prefix == "key" && r.Status != revoked
 			if valid {
 				return
 			}

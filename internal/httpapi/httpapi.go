@@ -67,11 +67,6 @@ func BadRequest(message string) *Error { return NewError(400, message) }
 // NotFound creates an Error for a path or an ID that leads nowhere.
 func NotFound(message string) *Error { return NewError(404, message) }
 
-// Unauthorized creates an Error with status 401 and the header WWW-Authenticate (RFC 9110, section 11.6.1).
-func Unauthorized(realm, message string) *Error {
-	return NewError(401, message, "WWW-Authenticate", `Bearer realm="`+realm+`"`)
-}
-
 // All responses share these header values. Don't modify them.
 var (
 	jsonType = []string{"application/json"}

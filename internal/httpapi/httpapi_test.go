@@ -18,7 +18,6 @@ func TestErrorWrite(t *testing.T) {
 	}{
 		{"BadRequest", BadRequest("x"), "bad_request", ""},
 		{"NotFound", NotFound("x"), "not_found", ""},
-		{"Unauthorized", Unauthorized("api", "x"), "unauthorized", `WWW-Authenticate: Bearer realm="api"`},
 		{"NewError", NewError(415, "x", "accept", "a/b"), "unsupported_media_type", "Accept: a/b"},
 		{"a status with a code", &Error{Status: 429, Message: "x"}, "rate_limited", ""},
 		{"another status of a client", &Error{Status: 409, Message: "x"}, "bad_request", ""},
