@@ -51,15 +51,14 @@ func TestFlags(t *testing.T) {
 	for _, row := range regexp.MustCompile(`(?m)^  (\w+( \w+)?)  `).FindAllStringSubmatch(help, -1) {
 		lines = append(lines, row[1])
 		_, help := eventsd(t, nil, "help "+row[1])
-		sentence := regexp.MustCompile(`.*nvironment variable.*`).FindString(help)
 		for _, flag := range regexp.MustCompile(`(?m)^  -(\S+)( [A-Z]\S*)?`).FindAllStringSubmatch(help, -1) {
 			line := row[1] + " -" + flag[1]
 			if flag[2] != "" {
 				line += " VALUE"
 			}
-			named := regexp.MustCompile("-" + flag[1] + `\b`).MatchString(sentence)
-			if named || strings.HasPrefix(sentence, "Each flag ") {
-				line += ", EVENTSD_" + strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_"))
+			variable := "EVENTSD_" + strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_"))
+			if regexp.MustCompile(variable + `\b`).MatchString(help) {
+				line += ", " + variable
 			}
 			lines = append(lines, line)
 		}

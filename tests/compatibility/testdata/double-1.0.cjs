@@ -126,7 +126,8 @@ function query(parameters) {
 // Returns requests as lines of text, with the time since the request before. Leaves out unencoded API keys.
 const lines = (requests) => requests.map((r, i) => {
   let line = `\n${r.seq}: `
-  if (i) line += `+${((Date.parse(r.received) - Date.parse(requests[i - 1].received)) / 1000).toFixed(1)}s `
+  const wait = i && Date.parse(r.received) - Date.parse(requests[i - 1].received)
+  if (i) line += `+${(Math.max(0, wait) / 1000).toFixed(1)}s `
   line += `${r.method} ${r.path}${r.query && '?'}${r.query}`
   if (r.operation === 'POST /events/create') line += `, ${idempotencyKey(r)}`
   line += `: ${r.status}`

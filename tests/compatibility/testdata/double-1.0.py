@@ -1,5 +1,7 @@
 """double.py 1.0: the test double of events, for your tests. Copy this file. It needs only Python's standard
-library, works in unittest, pytest and pytest-xdist, and uses no proxy."""
+library, works in unittest, pytest and pytest-xdist, and uses no proxy.
+
+Its methods block. In async tests, use threads: await asyncio.to_thread(double.requests, user, count=2)"""
 
 import datetime
 import http.client
@@ -168,7 +170,7 @@ def _lines(requests):
     for r in requests:
         whole, _, fraction = r["received"].rstrip("Z").partition(".")
         received = datetime.datetime.fromisoformat(whole).timestamp() + float("0." + (fraction or "0"))
-        wait = f"+{received - previous:.1f}s " if previous else ""
+        wait = f"+{max(0, received - previous):.1f}s " if previous else ""
         previous = received
         query = "?" + r["query"] if r["query"] else ""
         key = ", " + _idempotency_key(r) if r["operation"] == "POST /events/create" else ""
