@@ -1,10 +1,9 @@
 package testdouble
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 	"time"
@@ -215,20 +214,14 @@ func (d *Double) getRequests(w http.ResponseWriter, r httpapi.Request) error {
 		return err
 	}
 	httpapi.StartStream(w)
-	var b bytes.Buffer // with one request at a time, because all together may be large
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	b.WriteString(`{"data":[`)
-	for i, request := range found {
+	io.WriteString(w, `{"data":[`)
+	for i, request := range found { // one at a time, because all together may be large
 		if i > 0 {
-			b.WriteString(",")
+			io.WriteString(w, ",")
 		}
-		encoder.Encode(request)
-		b.Truncate(b.Len() - 1) // without the line break
-		b.WriteTo(w)
+		w.Write(strict.Encode(request))
 	}
-	fmt.Fprintf(&b, `],"timed_out":%v}`, len(found) < count)
-	b.WriteTo(w)
+	fmt.Fprintf(w, `],"timed_out":%v}`, len(found) < count)
 	return nil
 }
 

@@ -381,6 +381,30 @@ func TestControlRequests(t *testing.T) {
 	s.equal("GET /requests", s.control("GET /requests", "", 200), `{"data":[],"timed_out":false}`)
 }
 
+// TestControlGone tests that requests for a client that is gone don't pile up in memory.
+func TestControlGone(t *testing.T) {
+	d, api := newDouble(t, &testdouble.ProblemList{})
+	for range 10 {
+		api.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", events.BasePath+"/users/me", nil))
+	}
+	w := &goneClient{ResponseRecorder: httptest.NewRecorder()}
+	d.Control(nil).ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/_control/requests", nil))
+	if w.longest == 0 || w.longest > 2000 {
+		t.Errorf("longest write: got %d bytes, want at most one request", w.longest)
+	}
+}
+
+// goneClient is a ResponseWriter whose writes fail.
+type goneClient struct {
+	*httptest.ResponseRecorder
+	longest int // bytes of a write
+}
+
+func (w *goneClient) Write(p []byte) (int, error) {
+	w.longest = max(w.longest, len(p))
+	return 0, net.ErrClosed
+}
+
 // TestControlWait tests that the longest wait outlasts the server's timeouts.
 func TestControlWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
