@@ -133,7 +133,7 @@ class Double:
         return self.control("GET", "/problems", user_id=user)["data"]
 
     def verify(self, user=None):
-        """Raises an AssertionError if there are any. Call it after each test."""
+        """Raises an AssertionError if a user has problems. Call it after each test."""
         problems = [problem["text"] for problem in self.problems(user)]
         if problems:
             newest = self.requests(user)[-20:]
