@@ -25,7 +25,7 @@
 //
 // # Faults
 //
-// A [Fault] changes what happens to valid requests for one operation:
+// A [Fault] changes what happens to requests for one operation, if their key is valid:
 //
 //	const create, list = "POST /events/create", "GET /events"
 //	srv.Fail(create, eventstest.Fault{Status: 503, Times: 2})           // fails twice, then works

@@ -15,7 +15,8 @@ import (
 	"example.com/events/internal/strict"
 )
 
-// Fault makes valid requests fail. Package eventstest documents its fields. See serve.go for its effects.
+// Fault changes what happens to requests for one operation. Package eventstest documents its fields, and
+// serve.go applies it.
 type Fault struct {
 	Status       int           `json:"status"`
 	Body         string        `json:"body"`

@@ -22,7 +22,7 @@ const (
 var Kinds = map[string]string{
 	UnknownRoute: "the client requests a route that doesn't exist",
 	UnusedFault:  "a fault never applies",
-	UnsafeRetry:  "the client repeats a create without its Idempotency-Key",
+	UnsafeRetry:  "the client repeats a create with another Idempotency-Key or none",
 }
 
 // Problem is a mistake of a test or its client.

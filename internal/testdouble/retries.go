@@ -14,9 +14,9 @@ import (
 // createOperation is the operation that creates events.
 const createOperation = "POST /events/create"
 
-// openCreate is a create whose client doesn't know the event, because a fault lost the response or delays it.
-// A client that creates the same event meanwhile, without the same Idempotency-Key, has probably given up and
-// tried again. That is an unsafe retry.
+// openCreate is a create that made an event. It is open as long as its client can't know the event, because a
+// fault lost the response or delays it. A client that creates the same event meanwhile, without the same
+// Idempotency-Key, has probably given up and tried again. That is an unsafe retry.
 type openCreate struct {
 	seq     int
 	key     string            // Idempotency-Key, or ""

@@ -36,7 +36,7 @@ type exchange struct {
 
 	// These are set if the API responded with 201 and an event, whatever the client gets.
 	event    string // ID
-	replayed bool   // whether the event existed before
+	replayed bool   // whether this repeats the response of an earlier create
 	created  []byte // JSON of the event
 }
 
@@ -92,7 +92,8 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 	x.send(w)
 }
 
-// intercept serves a valid request. Its fault decides whether the API handles it, and what the client gets.
+// intercept serves a request with a valid key, path and method. Its fault decides whether the API handles it,
+// which fills real, and what the client gets, which is the response of x.
 func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
 	x := w.(*exchange)
 	x.fault = d.takeFault(r)
@@ -204,8 +205,8 @@ func (d *Double) record(x *exchange, r *http.Request) {
 
 // wait waits for the fault's delay. It stops waiting if the fault is removed or the client is gone.
 //
-// The context belongs to the request's synctest bubble, if there is one. If a goroutine outside removed
-// the fault meanwhile, the program would crash.
+// The context belongs to the request's synctest bubble, if there is one. Then don't remove the fault outside
+// of the bubble meanwhile, because that crashes the program.
 func (d *Double) wait(x *exchange, w http.ResponseWriter, r *http.Request) {
 	if x.fault.Delay == 0 {
 		return

@@ -12,8 +12,10 @@
 //
 //  1. The API checks the key, route and method. The request takes the first fault that selects it.
 //  2. The API handles the request, unless the fault prevents that. The fault changes the response in memory.
-//  3. The request enters the journal, is checked for problems and waits for the fault's delay.
+//  3. The request enters the journal and is checked for problems. Then it waits for the fault's delay.
 //  4. The client gets the response, or the connection is closed.
+//
+// A create is open from step 3 to step 4, or longer if its response is lost; see openCreate.
 //
 // The API handles the request whether or not the client waits. So a client that gives up during a delay has
 // created its event, as with a real server.
@@ -77,7 +79,7 @@ type Double struct {
 	requests []*Request       // the newest maxRequests, oldest first; they never change
 	seq      int              // Seq of the newest request
 	open     []*openCreate    // oldest first
-	found    []Problem        // of requests
+	found    []Problem        // of this double's requests; problems has those of the whole run
 }
 
 // New creates a double whose clock starts at a time. Until you call [Double.Wrap], use only [Double.Now].
