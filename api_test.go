@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"log/slog"
 	"maps"
@@ -576,6 +577,36 @@ func TestIdempotencyKeyIsUsedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Earlier versions kept the request of a deleted event. If another host then got an event with its ID, the
+// rewritten file has both, and the request must not show that event.
+func TestIdempotencyKeyOfAnotherHostsEvent(t *testing.T) {
+	t.Parallel()
+	s := apitest.New(t, apitest.File, nil)
+	wantCreated(t, s.Create(newEvent, "Idempotency-Key: k"))
+	s.Store.Close()
+	file, err := os.ReadFile(s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, salt, _ := strings.Cut(string(file), `"salt":"`)
+	lines := strings.SplitAfter(string(file), "\n")
+	for i, line := range lines {
+		line = strings.ReplaceAll(line, `"host_id":"usr_ada"`, `"host_id":"usr_bob"`)
+		if before, summed, found := strings.Cut(line, `","n":`); found && i > 1 { // package commitlog explains it
+			summed = `"n":` + strings.TrimSuffix(summed, "\n")
+			sum := crc32.Checksum([]byte(salt[:16]+summed), crc32.MakeTable(crc32.Castagnoli))
+			line = fmt.Sprintf("%s%08x\",%s\n", strings.TrimRight(before, "0123456789abcdef"), sum, summed)
+		}
+		lines[i] = line
+	}
+	err = os.WriteFile(s.Path, []byte(strings.Join(lines, "")), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Reopen()
+	wantCreated(t, s.Create(newEvent, "Idempotency-Key: k"))
 }
 
 // An event is created with a key every hour. A file that is rewritten has the requests of one day.

@@ -382,7 +382,7 @@ func (s *Store) addEvent(operation, host string, body []byte, idempotencyKey str
 	err = s.db.Batch(func(tx *jsondb.Tx) error {
 		// Check the idempotency key before the problems: even an invalid body differs from the first one.
 		var first string
-		event, first = s.findRequest(tx, req.ID)
+		event, first = s.findRequest(tx, req.ID, host)
 		switch {
 		case event != nil && first != req.Fingerprint:
 			return errIdempotencyMismatch
@@ -405,14 +405,19 @@ func (s *Store) addEvent(operation, host string, body []byte, idempotencyKey str
 	return event, replayed, err
 }
 
-// findRequest returns the event that an earlier request created, and the request's fingerprint. It returns
-// nil if there is no such request or if it has expired.
-func (s *Store) findRequest(tx *jsondb.Tx, id string) (event *jsondb.Row, fingerprint string) {
+// findRequest returns the event that an earlier request of the host created, and the request's fingerprint.
+// It returns nil if there is no such request or if it has expired, or if another host's event has the ID of
+// its event: earlier versions kept the request of a deleted event.
+func (s *Store) findRequest(tx *jsondb.Tx, id, host string) (event *jsondb.Row, fingerprint string) {
 	r := tx.Get("req", id)
 	if r == nil || !keepRequest(r, s.now()) {
 		return nil, ""
 	}
-	return tx.Get("evt", r.Value("result")), r.Value("fingerprint")
+	event = tx.Get("evt", r.Value("result"))
+	if event == nil || event.Parent != host {
+		return nil, ""
+	}
+	return event, r.Value("fingerprint")
 }
 
 func checkTimes(e *Event, p *schema.FieldProblems) {
