@@ -162,7 +162,7 @@ func (db *DB) publish(tx *Tx) {
 		id := cmp.Or(c.new, c.old).ID
 		before, after := db.index[id], tx.pending.index[id]
 		if before == after {
-			continue // published with an earlier change
+			continue // published with an earlier change, or put and deleted
 		}
 		db.replace(before, after)
 		db.relist(edits, before, after)
@@ -207,7 +207,7 @@ func (db *DB) reindex(before, after *Row) {
 	if before != nil {
 		owner := db.view.owner(before)
 		if owner != nil && owner.owned == before {
-			owner.owned = nil // free its memory
+			owner.owned = nil // otherwise, it would stay in memory
 		}
 	}
 }

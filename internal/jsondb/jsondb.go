@@ -78,8 +78,8 @@ type Table struct {
 	// creation time, because the old one may have disappeared.
 	Keep func(r *Row, now time.Time) bool
 
-	// Owner returns the ID of the row that owns r and was put before it in the same transaction. If the owner
-	// is deleted, so is r, although it isn't one of its children. A row owns at most one other. If Owner is
+	// Owner returns the ID of the row that owns r. If the owner is deleted, so is r, although it isn't one of
+	// its children. Put the owner first, in the same transaction. A row owns at most one other. If Owner is
 	// nil, rows have no owners.
 	Owner func(r *Row) string
 
@@ -88,7 +88,7 @@ type Table struct {
 	Upgrade func(json string) (string, error)
 }
 
-// A Row is one version of a row. It never changes, so you can keep it after the transaction.
+// A Row is one version of a row. Its exported fields never change, so you can keep it after the transaction.
 type Row struct {
 	Table     *Table
 	Position         // orders lists by creation time and ID
@@ -97,7 +97,7 @@ type Row struct {
 	Status    string // adds the row to another list of its parent; or ""
 	JSON      string // the row itself
 
-	owned *Row // a version of the row that this one owns, or nil; only commits use it
+	owned *Row // the row that this one owns, perhaps in an older version, or nil; only commits use it
 }
 
 // lineSize returns the approximate size of the row's line in a snapshot.

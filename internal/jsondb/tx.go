@@ -74,7 +74,7 @@ func (tx *Tx) Put(json []byte) *Row {
 	return r
 }
 
-// link links r, the new version of a row or of none, to the row that it owns and to its owner.
+// link links r to the row that it owns and to its owner. old is the version before r, or nil.
 func (tx *Tx) link(old, r *Row) {
 	if old != nil {
 		r.owned = old.owned
