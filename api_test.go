@@ -594,7 +594,7 @@ func TestIdempotencyKeyOfAnotherHostsEvent(t *testing.T) {
 	lines := strings.SplitAfter(string(file), "\n")
 	for i, line := range lines {
 		line = strings.ReplaceAll(line, `"host_id":"usr_ada"`, `"host_id":"usr_bob"`)
-		if before, summed, found := strings.Cut(line, `","n":`); found && i > 1 { // package commitlog explains it
+		if before, summed, found := strings.Cut(line, `","n":`); found && i > 1 { // see package commitlog
 			summed = `"n":` + strings.TrimSuffix(summed, "\n")
 			sum := crc32.Checksum([]byte(salt[:16]+summed), crc32.MakeTable(crc32.Castagnoli))
 			line = fmt.Sprintf("%s%08x\",%s\n", strings.TrimRight(before, "0123456789abcdef"), sum, summed)

@@ -171,7 +171,7 @@ func lowerASCII(s string) string {
 }
 
 // idempotencyRecord is a row of the table "request". It remembers the event that a create with an idempotency
-// key made, and is deleted with this event, so that the key is free for good. Its ID is a hash of the user and
+// key made. It is deleted with this event, so that the key is free for good. Its ID is a hash of the user and
 // the key, so that no file contains a key. It is in no dump, and Put and ApplyJSON refuse it.
 type idempotencyRecord struct {
 	ID          string    `json:"id"`
@@ -496,10 +496,10 @@ func (s *Store) now() time.Time {
 // random ID, the current time as CreatedAt, and the defaults of its other zero fields.
 //
 // If you leave out CreatedAt, a record changes only the fields that you set: nil, false and "" change
-// nothing. With CreatedAt, as in a record from [Store.Get], it is the whole record: nil resets a pointer to its
-// default and false a bool, and other zero fields keep their values. So you can get a record, change it and put
-// it back. An importer that creates records with its own times leaves CreatedAt out of its updates, or uses
-// [Store.ApplyJSON].
+// nothing. With CreatedAt, as in a record from [Store.Get], it is the whole record: nil resets a pointer to
+// its default and false a bool, and other zero fields keep their values. So you can get a record, change it
+// and put it back. An importer that creates records with its own times leaves CreatedAt out of its updates,
+// or uses [Store.ApplyJSON].
 //
 // If a field of an event changes, its UpdatedAt becomes the current time, unless you set a later time than
 // before. IDs, slugs, parents, creation times and the fields of a key never change once they are set, so Put
