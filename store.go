@@ -79,7 +79,7 @@ type Guest struct {
 	// Status is approved by default, or pending if the event requires approval.
 	Status string `json:"status" schema:"one_of=invited|pending|approved|declined|waitlist|cancelled"`
 
-	RegisteredAt *time.Time `json:"registered_at"` // nil while invited; by default CreatedAt
+	RegisteredAt *time.Time `json:"registered_at"` // must be nil while invited; by default CreatedAt
 	CheckedInAt  *time.Time `json:"checked_in_at"` // nil until the guest is checked in
 }
 
@@ -502,8 +502,8 @@ func (s *Store) now() time.Time {
 // or uses [Store.ApplyJSON].
 //
 // If a field of an event changes, its UpdatedAt becomes the current time, unless you set a later time than
-// before. IDs, slugs, parents, creation times and the fields of a key never change once they are set, so Put
-// refuses another value.
+// before. IDs, slugs, parents, creation times and the fields of a key never change once they are set: Put
+// refuses another value, and nil changes nothing there.
 func (s *Store) Put(records ...Record) ([]Record, error) {
 	ids := make([]string, len(records))
 	rows := make([]*jsondb.Row, len(records))

@@ -19,6 +19,7 @@ import (
 	"example.com/events"
 	"example.com/events/internal/operator"
 	"example.com/events/internal/strict"
+	"example.com/events/internal/testdouble"
 )
 
 // output is the stdout of a command. It stops a server that is ready.
@@ -66,7 +67,7 @@ func TestFlags(t *testing.T) {
 	golden(t, "flags.txt", lines)
 }
 
-// Exit statuses, names before the colon on stdout, and the fields of JSON output stay.
+// Exit statuses, names before the colon on stdout, the fields of JSON output, and the control API stay.
 func TestOutput(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "events.json")
 	environ := []string{"EVENTSD_ADDR=127.0.0.1:0", "EVENTSD_DATA=" + data}
@@ -94,6 +95,11 @@ func TestOutput(t *testing.T) {
 		for _, name := range regexp.MustCompile(`(?m)^\w+:`).FindAllString(stdout, -1) {
 			lines = append(lines, args+": "+name)
 		}
+	}
+	d, _ := testdouble.New(testdouble.DefaultStart, &testdouble.ProblemList{})
+	d.Wrap(events.New(events.NewStore(nil)).(testdouble.API))
+	for _, operation := range d.Control(nil).Operations() {
+		lines = append(lines, "control API: "+operation)
 	}
 	status := parse(t, string(strict.Encode(operator.Status{}))) // a running one needs a socket
 	golden(t, "output.txt", append(lines, flatten("status: ", status, "%T")...))
