@@ -427,7 +427,7 @@ func (c *command) serveDouble(ctx context.Context, l net.Listener, d *doubleServ
 			io.Copy(io.Discard, c.Stdin)
 			stop()
 		}()
-	} else { // otherwise, the program that writes stdin asks for the problems
+	} else { // the program that writes stdin asks for the problems by itself
 		d.problems.Logger = d.logger
 	}
 	root := cli.BaseURL(l.Addr().String(), "localhost")

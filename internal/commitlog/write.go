@@ -104,7 +104,7 @@ func (l *Log) rewrite(n int, commits iter.Seq[[]byte]) error {
 		n:          l.end.n + 1,
 		format:     formats[len(formats)-1],
 		salt:       fmt.Sprintf("%016x", rand.Uint64()),
-		snapCommit: l.end.n + 2 + uint64(n),
+		snapCommit: l.end.n + 2 + uint64(n), // after the header and n commits
 	}
 	var next tail
 	tmp, err := l.create(l.path+tmpSuffix, func(w io.Writer) (err error) {

@@ -282,7 +282,8 @@ func (db *DB) edit(edits listEdits) {
 }
 
 // removeRows removes rows from a list. Both are sorted. It moves the rows between two removed ones together,
-// so removing many costs little more than removing one.
+// so removing many costs little more than removing one. kept is the number of rows moved so far, and rest is
+// the index of the first row to look at.
 func removeRows(list, removed []*Row) []*Row {
 	kept, rest := 0, 0
 	for _, r := range removed {
@@ -298,7 +299,7 @@ func removeRows(list, removed []*Row) []*Row {
 func insertRows(list, inserted []*Row) []*Row {
 	end := len(list)
 	list = append(list, inserted...)
-	for n, r := range slices.Backward(inserted) {
+	for n, r := range slices.Backward(inserted) { // n other rows come before r
 		i, _ := slices.BinarySearchFunc(list[:end], r.Position, (*Row).compare)
 		copy(list[i+n+1:], list[i:end])
 		list[i+n] = r

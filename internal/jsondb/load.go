@@ -216,7 +216,7 @@ func (l *loader) remove(id string) {
 		key := listKey{parent: r.ID, table: table}
 		for _, child := range l.db.lists[key] {
 			current := l.db.index[child.ID]
-			if current != nil && current.Parent == r.ID {
+			if current != nil && current.Parent == r.ID { // it may have been put again below another
 				l.remove(current.ID)
 			}
 		}

@@ -40,6 +40,12 @@ func (f Fault) String() string {
 			texts = append(texts, e.text)
 		}
 	}
+	if len(f.Header) > 0 {
+		texts = append(texts, "header")
+	}
+	if f.Delay != 0 {
+		texts = append(texts, fmt.Sprint("delay ", f.Delay))
+	}
 	return strings.Join(texts, ", ")
 }
 
@@ -50,11 +56,8 @@ type effect struct {
 	set  bool
 }
 
-// mainEffects is the number of effects before header. A fault has at most one of them, except for
-// drop_response with status.
-const mainEffects = 5
-
-// effects returns all effects, in the order in which texts name them.
+// effects returns the effects, in the order in which texts name them. A fault has at most one of them, except
+// for drop_response with status. A header or a delay can go with it or stand alone.
 func (f *Fault) effects() []effect {
 	return []effect{
 		{"patch", "patch", f.Patch != ""},
@@ -62,8 +65,6 @@ func (f *Fault) effects() []effect {
 		{"drop_response", "drop_response", f.DropResponse},
 		{"cut_response", "cut_response", f.CutResponse},
 		{"status", fmt.Sprint("status ", f.Status), f.Status != 0},
-		{"header", "header", len(f.Header) > 0},
-		{"delay", fmt.Sprint("delay ", f.Delay), f.Delay != 0},
 	}
 }
 
@@ -99,8 +100,8 @@ func (f *Fault) problems() (problems []string) {
 			problems = append(problems, fmt.Sprintf(problem, args...))
 		}
 	}
-	var names, found []string // of main effects
-	for _, e := range f.effects()[:mainEffects] {
+	var names, found []string // of effects
+	for _, e := range f.effects() {
 		names = append(names, e.name)
 		if e.set {
 			found = append(found, e.name)
@@ -112,7 +113,7 @@ func (f *Fault) problems() (problems []string) {
 	refuseIf(len(found) > 1 && !slices.Equal(found, []string{"drop_response", "status"}),
 		"%s can't be combined: set only one of %s, or drop_response with status",
 		strings.Join(found, " and "), all)
-	refuseIf(modified && (f.DropRequest || f.DropResponse && f.Status == 0),
+	refuseIf(modified && (f.DropRequest || f.DropResponse && f.Status == 0), // status replaces the response
 		"header and delay need a response: set status, patch or cut_response, or drop_response with status")
 	refuseIf(f.Status != 0 && (f.Status < 200 || f.Status > 599), "status must be 200 to 599")
 	refuseIf(f.DropResponse && f.Status >= 200 && f.Status < 400,

@@ -93,19 +93,19 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // intercept serves a request with a valid key, path and method. Its fault decides whether the API handles it,
-// which fills real, and what the client gets, which is the response of x.
+// and what x then sends to the client.
 func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.HandlerFunc) {
 	x := w.(*exchange)
 	x.fault = d.takeFault(r)
 	f := &x.fault.Fault
-	real := response{header: x.header.Clone()} // the API sets some headers before it calls intercept
+	handled := response{header: x.header.Clone()} // the API sets some headers before it calls intercept
 	if !f.DropRequest && (f.Status == 0 || f.DropResponse) {
-		next(&real, r.WithContext(context.WithoutCancel(r.Context())))
+		next(&handled, r.WithContext(context.WithoutCancel(r.Context())))
 	}
-	if r.Operation == createOperation && real.status == 201 {
-		x.event = path.Base(real.header.Get("Location"))
-		x.replayed = real.header.Get("Idempotency-Replayed") != ""
-		x.created = real.body
+	if r.Operation == createOperation && handled.status == 201 {
+		x.event = path.Base(handled.header.Get("Location"))
+		x.replayed = handled.header.Get("Idempotency-Replayed") != ""
+		x.created = handled.body
 	}
 	switch {
 	case f.DropRequest:
@@ -115,17 +115,17 @@ func (d *Double) intercept(w http.ResponseWriter, r httpapi.Request, next http.H
 	case f.Status != 0:
 		x.writeFault(f)
 	case f.DropResponse:
-		x.response = real
+		x.response = handled
 		x.dropped = true
 	case f.CutResponse:
-		x.response = real
+		x.response = handled
 		x.unsent = (len(x.body) + 1) / 2
 	case f.Patch != "":
-		x.response = real
+		x.response = handled
 		x.body = merge(x.body, f.Patch)
 		x.header.Set("Content-Length", strconv.Itoa(len(x.body)))
 	default:
-		x.response = real
+		x.response = handled
 	}
 	if x.fault == noFault {
 		return
