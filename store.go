@@ -808,9 +808,9 @@ func stringField(v strict.Value, name string) string {
 	return field.Text
 }
 
-// value converts a record for applyRecord, which merges it. Only a record with CreatedAt is a whole one, whose
-// nil and false reset fields. Others leave them out, because a program that doesn't know a field must not
-// reset it.
+// value converts a record for applyRecord, which merges it. Only a record with CreatedAt is a whole one, so
+// that nil and false reset fields. Others leave them out, because a program that doesn't know a field must
+// not reset it.
 func (r Record) value() strict.Value {
 	v := strict.Value{Kind: strict.Object}
 	add := func(kind string, s schema.Schema, object any) {
