@@ -100,12 +100,14 @@ func TestRequests(t *testing.T) {
 
 // TestRequestsOf tests the selection of requests, and which of them have an operation and a user.
 func TestRequestsOf(t *testing.T) {
-	srv := eventstest.New(t, eventstest.Allow(eventstest.UnknownRoute))
+	revoked := &events.Key{UserID: "usr_owner", Secret: "svc_live_revoked", RevokedAt: new(time.Now())}
+	srv := eventstest.New(t, eventstest.Allow(eventstest.UnknownRoute),
+		eventstest.Seed(events.Record{Key: revoked}))
 	grace, owner := srv.NewKey("Grace")
 	send(srv, getMe)
 	send(srv, "HEAD /users/me", "x-service-api-key: "+grace)
 	send(srv, list+"?limit=3", "x-service-api-key: "+grace)
-	send(srv, list, "x-service-api-key: svc_live_wrong")
+	send(srv, list, "x-service-api-key: svc_live_revoked")
 	send(srv, "GET /event")
 	send(srv, "DELETE /events")
 	send(srv, "OPTIONS /events")
