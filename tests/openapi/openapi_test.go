@@ -160,7 +160,11 @@ func readmeText(parameter any) string {
 		return fmt.Sprintf("%s (%v to %v)", text, apitest.Lookup(schema, "minimum"), most)
 	}
 	if values, found := apitest.Lookup(schema, "enum").([]any); found {
-		return fmt.Sprintf("%s (`%v`, `%v`)", text, values[0], values[1])
+		var words []string
+		for _, value := range values {
+			words = append(words, fmt.Sprintf("`%v`", value))
+		}
+		return fmt.Sprintf("%s (%s)", text, strings.Join(words, ", "))
 	}
 	return text
 }
