@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -145,6 +146,39 @@ func TestReadme(t *testing.T) {
 		found := regexp.MustCompile(pattern).FindAllString(string(readme), -1)
 		if got := slices.Compact(found); !slices.Equal(got, []string{want}) {
 			t.Errorf("README.md: got %q, want %s as in openapi.json", got, want)
+		}
+	}
+}
+
+// Each operation has a name and describes each wildcard in its path. Request limits are those of the server.
+func TestCompleteness(t *testing.T) {
+	t.Parallel()
+	for _, name := range apitest.Operations() {
+		if id, _ := apitest.Lookup(apitest.Operation(name), "operationId").(string); id == "" {
+			t.Errorf("%s: got no operationId, want one", name)
+		}
+		var described []string
+		parameters, _ := apitest.Lookup(apitest.Operation(name), "parameters").([]any)
+		for _, parameter := range parameters {
+			if apitest.Lookup(parameter, "in") == "path" {
+				described = append(described, fmt.Sprintf("{%s}", apitest.Lookup(parameter, "name")))
+			}
+		}
+		if want := regexp.MustCompile(`\{\w+\}`).FindAllString(name, -1); !slices.Equal(described, want) {
+			t.Errorf("%s: got the path parameters %s, want %s", name, described, want)
+		}
+	}
+	for field := range reflect.TypeFor[events.Event]().Fields() {
+		_, rule, _ := strings.Cut(field.Tag.Get("schema"), "chars=")
+		var shortest, longest int
+		if n, _ := fmt.Sscanf(rule, "%d-%d", &shortest, &longest); n != 2 {
+			continue
+		}
+		name := field.Tag.Get("json")
+		schema := apitest.Lookup(apitest.Document(), "components", "schemas", "NewEvent", "properties", name)
+		if got := lengths(schema); !slices.Contains(got, longest+1) {
+			t.Errorf("NewEvent.%s: got lengths to try %d, want %d because of the server's limit",
+				name, got, longest+1)
 		}
 	}
 }
