@@ -1,7 +1,9 @@
 package testdouble
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -215,11 +217,16 @@ func (d *Double) getRequests(w http.ResponseWriter, r httpapi.Request) error {
 	}
 	httpapi.StartStream(w)
 	io.WriteString(w, `{"data":[`)
-	for i, request := range found { // one at a time, because all together may be large
+	var text bytes.Buffer // of one request at a time, because all together may be large
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	for i, request := range found {
+		text.Reset()
 		if i > 0 {
-			io.WriteString(w, ",")
+			text.WriteByte(',')
 		}
-		w.Write(strict.Encode(request))
+		encoder.Encode(request)
+		w.Write(text.Bytes()[:text.Len()-1]) // without the line break
 	}
 	fmt.Fprintf(w, `],"timed_out":%v}`, len(found) < count)
 	return nil
