@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"example.com/events/internal/httpapi"
 	"example.com/events/internal/jsondb"
@@ -215,15 +214,12 @@ func (s *Store) revokeKey(keyID string) (key Key, changed bool, err error) {
 	return key, changed, err
 }
 
-// listedKey is a key with its user's name and email.
+// listedKey is a key with its user's name and email, but without its digest.
 type listedKey struct {
-	ID        string     `json:"id"`
-	UserID    string     `json:"user_id"`
-	Hint      *string    `json:"hint"`
-	CreatedAt time.Time  `json:"created_at"`
-	RevokedAt *time.Time `json:"revoked_at"`
-	Name      string     `json:"name"`
-	Email     string     `json:"email"`
+	Key
+	Name   string    `json:"name"`
+	Email  string    `json:"email"`
+	Digest *struct{} `json:"digest,omitempty"` // hides that of Key
 }
 
 // listKeys returns all keys, grouped by user.
@@ -233,7 +229,7 @@ func (s *Store) listKeys() []listedKey {
 		for user := range tx.Children("", "usr") {
 			for row := range tx.Children(user.ID, "key") {
 				key := listedKey{Name: user.Value("name"), Email: user.Value("email")}
-				decode(row, &key)
+				decode(row, &key.Key)
 				keys = append(keys, key)
 			}
 		}

@@ -1,7 +1,6 @@
 package testdouble
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -125,36 +124,33 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return []byte(o), nil
 }
 
-// DecodeJSON implements [schema.Decoder].
+// DecodeJSON implements [schema.Decoder]. Any value is valid here; see [Fault.problems].
 func (o *object) DecodeJSON(v strict.Value) string {
-	if hasRepeats(v) {
-		return patchRule
-	}
-	*o = object(strict.Encode(toAny(v)))
+	*o = object(encode(v))
 	return ""
 }
 
-// toAny converts a value for [json.Marshal].
-func toAny(v strict.Value) any {
-	switch v.Kind {
-	case strict.Bool:
-		return v.Bool
-	case strict.Number:
-		return json.Number(v.Text)
-	case strict.String:
-		return v.Text
-	case strict.Array:
-		list := []any{}
-		for _, element := range v.Members {
-			list = append(list, toAny(element.Value))
+// encode returns the JSON of a value, with all members of objects, even if their names are repeated.
+func encode(v strict.Value) string {
+	var members []string
+	for _, m := range v.Members {
+		text := encode(m.Value)
+		if v.Kind == strict.Object {
+			text = string(strict.Encode(m.Name)) + ":" + text
 		}
-		return list
-	case strict.Object:
-		fields := map[string]any{}
-		for _, field := range v.Members {
-			fields[field.Name] = toAny(field.Value)
-		}
-		return fields
+		members = append(members, text)
 	}
-	return nil
+	switch v.Kind {
+	case strict.Object:
+		return "{" + strings.Join(members, ",") + "}"
+	case strict.Array:
+		return "[" + strings.Join(members, ",") + "]"
+	case strict.String:
+		return string(strict.Encode(v.Text))
+	case strict.Bool:
+		return strconv.FormatBool(v.Bool)
+	case strict.Number:
+		return v.Text
+	}
+	return "null"
 }
