@@ -119,6 +119,7 @@ func (e *RecordError) Error() string {
 	return s
 }
 
+// Errors may wrap these, so compare with [errors.Is].
 var (
 	// ErrNotFound is returned if no record has the given ID.
 	ErrNotFound = errors.New("not found")

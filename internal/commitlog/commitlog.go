@@ -28,7 +28,7 @@
 //
 // An older program must recognize a newer file, so that it can refuse it and say why. Therefore, no later
 // format may change the opening bracket, the beginning of the header up to the format, and the header's
-// checksum without the salt.
+// checksum without the salt. A header also has at most 4 KiB, and n at most 63 bits.
 //
 // # Appending
 //
