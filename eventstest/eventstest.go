@@ -381,8 +381,7 @@ type Request struct {
 }
 
 // String returns the request in one line: what was sent, how long after the previous request in the journal,
-// the status, the error message and the fault. A create has its Idempotency-Key. API keys are shortened,
-// unless they are encoded.
+// the status, the error message and the fault. A create has its Idempotency-Key. API keys are shortened.
 func (r Request) String() string { return r.text }
 
 // Requests returns the newest 1,000 requests, oldest first. Pass an operation and user IDs to select

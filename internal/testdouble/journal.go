@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -41,13 +42,18 @@ type Request struct {
 }
 
 // String returns the request in one line: what was sent, how long after the previous request, the status, the
-// error message and the fault. API keys are shortened, unless they are encoded.
+// error message and the fault. API keys are shortened.
 func (r Request) String() string {
 	text := fmt.Sprint(r.Seq, ": ")
 	if !r.previous.IsZero() {
 		text += fmt.Sprintf("+%.1fs ", max(0, r.Received.Sub(r.previous).Seconds()))
 	}
-	text += r.Method + " " + strings.TrimSuffix(r.Path+"?"+r.Query, "?")
+	target := strings.TrimSuffix(r.Path+"?"+r.Query, "?")
+	decoded, _ := url.PathUnescape(target) // "" if it is malformed
+	if httpapi.Redact(decoded) != decoded {
+		target = decoded // so that no encoding hides a key
+	}
+	text += r.Method + " " + target
 	if r.UserID != "" {
 		text += " of " + r.UserID
 	}
