@@ -586,6 +586,9 @@ func TestControlAccess(t *testing.T) {
 			if w.Code != tt.want {
 				t.Errorf("status: got %d, want %d", w.Code, tt.want)
 			}
+			if refused := strings.Contains(w.Body.String(), `"code":"forbidden"`); refused != (tt.want == 403) {
+				t.Errorf("body: got %s, want the code forbidden only with 403", w.Body)
+			}
 			if allow := w.Header().Get("Access-Control-Allow-Origin"); allow != "" {
 				t.Errorf("Access-Control-Allow-Origin: got %q, want none", allow)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 )
 
 // These tests need no server: IDs, the check of a fault, and patches.
@@ -29,6 +30,9 @@ func TestIDs(t *testing.T) {
 		{"usr", "عائشة", "t4nk"},
 		{"usr", "Anna Мария 7", "anna_7_mt3q"},
 		{"usr", "user_2", "user_2_eoyk"},
+		{"usr", "user_12", "user_12_z3y6"},
+		{"usr", strings.Repeat("p", 48), strings.Repeat("p", 48)},
+		{"usr", strings.Repeat("p", 49), strings.Repeat("p", 48) + "_k2pk"},
 		{"usr", "TestCreate/with_a_key#01", "testcreate_with_a_key_01_w7sh"},
 		{"usr", strings.Repeat("Long Name ", 25), "long_name_long_name_long_name_long_name_long_nam_k2qb"},
 		{"usr", strings.Repeat("plain", 20), "plainplainplainplainplainplainplainplainplainpla_fggu"},
@@ -50,6 +54,15 @@ func TestIDs(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("next(%q, %q): got %q, want %q", tt.kind, tt.owner, got, tt.want)
 		}
+	}
+	latin := ""
+	for r := rune(0xC0); r < 0x1F00; r++ {
+		if unicode.Is(unicode.Latin, r) {
+			latin += idFromName("x "+string(r)) + "\n"
+		}
+	}
+	if got, want := digest("", latin, 0)[:8], "ld4t6w2b"; got != want {
+		t.Errorf("digest of the IDs with each Latin letter: got %s, want %s", got, want)
 	}
 }
 
