@@ -45,14 +45,15 @@ func eventsd(t *testing.T, environ []string, args string) (status int, stdout st
 	return status, out.text.String()
 }
 
-// The subcommands and their flags stay, with their variables and whether they take a value.
+// The subcommands and their flags stay, with their variables, whether they take a value, and their defaults.
 func TestFlags(t *testing.T) {
 	_, help := eventsd(t, nil, "help")
 	var lines []string
 	for _, row := range regexp.MustCompile(`(?m)^  (\w+( \w+)?)  `).FindAllStringSubmatch(help, -1) {
 		lines = append(lines, row[1])
 		_, help := eventsd(t, nil, "help "+row[1])
-		for _, flag := range regexp.MustCompile(`(?m)^  -(\S+)( [A-Z]\S*)?`).FindAllStringSubmatch(help, -1) {
+		flags := regexp.MustCompile(`(?m)^  -(\S+)( [A-Z]\S*)?(?:.*\(default (.*)\))?`)
+		for _, flag := range flags.FindAllStringSubmatch(help, -1) {
 			line := row[1] + " -" + flag[1]
 			if flag[2] != "" {
 				line += " VALUE"
@@ -62,6 +63,9 @@ func TestFlags(t *testing.T) {
 				line += ", " + variable
 			}
 			lines = append(lines, line)
+			if flag[3] != "" {
+				lines = append(lines, row[1]+" -"+flag[1]+" default "+flag[3])
+			}
 		}
 	}
 	golden(t, "flags.txt", lines)

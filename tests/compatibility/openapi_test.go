@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,12 +15,15 @@ func TestOpenAPI(t *testing.T) {
 	const current = "../../openapi.json"
 	for _, text := range read(t, "testdata/openapi-*.json") {
 		c := comparison{old: parse(t, text).(object), now: parse(t, read(t, current)[current]).(object)}
-		for _, kind := range []string{"schemas", "parameters", "responses", "securitySchemes"} {
-			names := c.now["components"].(object)[kind].(object)
-			for name := range c.old["components"].(object)[kind].(object) {
-				c.keep(names[name] != nil, "components/%s/%s", kind, name)
+		old, now := c.old["components"].(object), c.now["components"].(object)
+		for _, kind := range []string{"schemas", "parameters", "responses"} {
+			for name := range old[kind].(object) {
+				c.keep(now[kind].(object)[name] != nil, "components/%s/%s", kind, name)
 			}
 		}
+		c.walk("components/securitySchemes", old["securitySchemes"], now["securitySchemes"], false)
+		c.walk("servers", list(c.old["servers"])[0], list(c.now["servers"])[0], false)
+		c.keyword("", "security", c.old["security"], c.now["security"], false)
 		c.walk("", c.old["paths"], c.now["paths"], false)
 		wantNone(t, c.gone)
 	}
@@ -83,6 +87,11 @@ func (c *comparison) keyword(place, key string, was, is any, request bool) {
 		c.keep(is == was || is == nil && request, "%s", line)
 	case "additionalProperties":
 		c.keep(is != false || was == false || !request, "%s", line)
+	case "security", "tags": // alternatives and names
+		for _, value := range list(was) {
+			same := func(x any) bool { return fmt.Sprint(x) == fmt.Sprint(value) }
+			c.keep(slices.ContainsFunc(list(is), same), "%s", line)
+		}
 	case "properties":
 		before, _ := was.(object)
 		fields, _ := is.(object)
