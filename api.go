@@ -321,7 +321,8 @@ var (
 	errNotAPIPath = httpapi.NotFound("no such page: the API is under " + BasePath)
 	errNoEvent    = httpapi.NotFound("you host no event with this id or slug; GET " + BasePath +
 		"/events lists yours")
-	errMismatch = httpapi.NewError(422,
+	errUserDeleted = unauthorized("invalid API key: its user was deleted; ask the operator for a new one")
+	errMismatch    = httpapi.NewError(422,
 		"this Idempotency-Key was used with a different request: to retry, send exactly the same body; "+
 			"for another event, use a new key")
 )
@@ -335,10 +336,6 @@ func toError(err error) *httpapi.Error {
 		return httpapi.BadRequest(refused.Error())
 	case errors.Is(err, ErrNotFound): // only operators and tests name users and keys
 		return httpapi.NotFound(err.Error())
-	case errors.Is(err, errUserDeleted):
-		return unauthorized("invalid API key: its user was deleted; ask the operator for a new one")
-	case errors.Is(err, errIdempotencyMismatch):
-		return errMismatch
 	case errors.Is(err, ErrClosed):
 		return httpapi.NewError(503, "the server is stopping; try again", "Retry-After", "1") // seconds
 	case errors.Is(err, ErrNotWritten): // logged by the database, once until it can write again

@@ -158,8 +158,7 @@ func (s *Store) newSecret(tx *jsondb.Tx, owner string) string {
 // createFirstKey creates the first key of a store, if create is true or a secret was chosen. It returns only
 // generated secrets. The key belongs to the oldest user, or to a new one in an empty store.
 func (s *Store) createFirstKey(chosen string, create bool) (secret string, err error) {
-	stats := s.db.Stats()
-	if stats.Rows["key"] > 0 || chosen == "" && !create {
+	if s.db.Stats().Rows["key"] > 0 || chosen == "" && !create {
 		return "", nil
 	}
 	r := keyRequest{Name: "Local Owner", Email: "owner@localhost.example"}

@@ -134,9 +134,6 @@ var (
 	ErrNotWritten = jsondb.ErrNotWritten
 	// ErrClosed is returned if you change a closed store.
 	ErrClosed = jsondb.ErrClosed
-
-	errUserDeleted         = errors.New("the user was deleted")
-	errIdempotencyMismatch = errors.New("the idempotency key was used with another request")
 )
 
 var secretRule = schema.Match(len(keyPrefix)+1, 255, keyPrefix+`[A-Za-z0-9._~-]+`,
@@ -385,7 +382,7 @@ func (s *Store) addEvent(operation, host string, body []byte, idempotencyKey str
 		event, first = s.findRequest(tx, req.ID, host)
 		switch {
 		case event != nil && first != req.Fingerprint:
-			return errIdempotencyMismatch
+			return errMismatch
 		case event != nil:
 			replayed = true
 			return nil

@@ -586,7 +586,8 @@ func TestControlAccess(t *testing.T) {
 			if w.Code != tt.want {
 				t.Errorf("status: got %d, want %d", w.Code, tt.want)
 			}
-			if refused := strings.Contains(w.Body.String(), `"code":"forbidden"`); refused != (tt.want == 403) {
+			forbidden := strings.Contains(w.Body.String(), `"code":"forbidden"`)
+			if forbidden != (tt.want == 403) {
 				t.Errorf("body: got %s, want the code forbidden only with 403", w.Body)
 			}
 			if allow := w.Header().Get("Access-Control-Allow-Origin"); allow != "" {
