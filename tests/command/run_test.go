@@ -139,11 +139,15 @@ func TestClosedStdout(t *testing.T) {
 	environ := []string{"EVENTSD_ADDR=127.0.0.1:0", "EVENTSD_DATA=" + data}
 	_, stop := runServer(t, environ)
 	stop()
-	for _, args := range [][]string{{"dump"}, {"key", "list"}, {"check"}, {"version"}, {"help"}, {"serve"}} {
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	for _, args := range [][]string{
+		{"dump"}, {"key", "list"}, {"check"}, {"version"}, {"help"}, {"serve"}, {"double"},
+	} {
 		_, stdout := io.Pipe()
 		stdout.Close()
 		var stderr buffer
-		status := events.Run(t.Context(), args, environ, strings.NewReader(""), stdout, &stderr)
+		status := events.Run(ctx, args, environ, strings.NewReader(""), stdout, &stderr)
 		if status != 1 {
 			t.Errorf("eventsd %q with stdout closed: got %d %s, want 1", args, status, &stderr)
 		}
