@@ -380,7 +380,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	child := flags.Args()
 	dashes := slices.Contains(args[:len(args)-len(child)], "--")
 	switch {
-	case dashes != (len(child) > 0): // one without the other
+	case dashes != (len(child) > 0): // "--" without a command, or a command without it
 		return cli.Usagef(`put the command after "--": eventsd double -- npm test`)
 	case *untilEOF && (len(child) > 0 || *flags.seed == "-"):
 		return cli.Usagef("%s can't be combined with a command or %s -: both read stdin",
