@@ -218,7 +218,7 @@ type listedKey struct {
 	Key
 	Name   string    `json:"name"`
 	Email  string    `json:"email"`
-	Digest *struct{} `json:"digest,omitempty"` // hides that of Key
+	Digest *struct{} `json:"digest,omitempty"` // hides Key.Digest
 }
 
 // listKeys returns all keys, grouped by user.

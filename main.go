@@ -383,8 +383,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	case dashes != (len(child) > 0): // "--" without a command, or a command without it
 		return cli.Usagef(`put the command after "--": eventsd double -- npm test`)
 	case *untilEOF && (len(child) > 0 || *flags.seed == "-"):
-		return cli.Usagef("%s can't be combined with a command or %s -: both read stdin",
-			flags.Source("until-eof"), flags.Source("seed"))
+		return cli.Usagef("-until-eof can't be combined with a command or -seed -: both read stdin")
 	}
 	listener, err := cli.Listen(*flags.addr, flags.Source("addr"))
 	if err != nil {
@@ -394,7 +393,6 @@ func (c *command) double(ctx context.Context, args []string) error {
 	d := &doubleServer{
 		start:          start,
 		seed:           []byte("[]"),
-		seedSource:     flags.Source("seed"),
 		apiKey:         *flags.apiKey,
 		newEventStatus: *flags.newEventStatus,
 		verbose:        *flags.verbose,
@@ -404,7 +402,7 @@ func (c *command) double(ctx context.Context, args []string) error {
 	if *flags.seed != "" {
 		d.seed, err = c.ReadInput(*flags.seed)
 		if err != nil {
-			return fmt.Errorf("%s: %w", d.seedSource, err)
+			return fmt.Errorf("-seed: %w", err)
 		}
 	}
 	first, err := d.newDouble()
@@ -450,7 +448,6 @@ func (c *command) serveDouble(ctx context.Context, l net.Listener, d *doubleServ
 type doubleServer struct {
 	start          time.Time
 	seed           []byte // records
-	seedSource     string // for errors
 	apiKey         string // of the first user; may be empty
 	newEventStatus string
 	verbose        bool
@@ -494,7 +491,7 @@ func (s *doubleServer) newDouble() (*runningDouble, error) {
 		err = a.store.ApplyJSON(s.seed)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.seedSource, err)
+		return nil, fmt.Errorf("-seed: %w", err)
 	}
 	key := s.apiKey
 	if key == "" {
