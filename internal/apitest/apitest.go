@@ -315,26 +315,29 @@ func (r Response) String() string {
 	return fmt.Sprintf("%.200s: got %d %.1000s", r.Request, r.Status, r.Body)
 }
 
-// Message returns the message of an error.
-func (r Response) Message() string {
-	var e struct{ Error struct{ Message string } }
-	json.Unmarshal([]byte(r.Body), &e)
-	return e.Error.Message
+// content has what tests read from response bodies.
+type content struct {
+	ID         string
+	Data       []struct{ ID string }
+	NextCursor string `json:"next_cursor"`
+	Error      struct{ Message string }
 }
 
-// ID returns the ID of the returned object.
-func (r Response) ID() string {
-	var object struct{ ID string }
-	json.Unmarshal([]byte(r.Body), &object)
-	return object.ID
+func (r Response) content() (c content) {
+	json.Unmarshal([]byte(r.Body), &c) // other bodies have none of it
+	return c
 }
+
+// Message returns the message of an error.
+func (r Response) Message() string { return r.content().Error.Message }
+
+// ID returns the ID of the returned object.
+func (r Response) ID() string { return r.content().ID }
 
 // IDs returns the IDs of the returned list, separated by spaces.
 func (r Response) IDs() string {
-	var list struct{ Data []struct{ ID string } }
-	json.Unmarshal([]byte(r.Body), &list)
 	var ids []string
-	for _, object := range list.Data {
+	for _, object := range r.content().Data {
 		ids = append(ids, object.ID)
 	}
 	return strings.Join(ids, " ")
@@ -342,14 +345,11 @@ func (r Response) IDs() string {
 
 // Next returns the query parameter for the next page, or "" if there is none.
 func (r Response) Next() string {
-	var list struct {
-		Cursor string `json:"next_cursor"`
-	}
-	json.Unmarshal([]byte(r.Body), &list)
-	if list.Cursor == "" {
+	cursor := r.content().NextCursor
+	if cursor == "" {
 		return ""
 	}
-	return "cursor=" + list.Cursor
+	return "cursor=" + cursor
 }
 
 // WantStatus fails the test unless the response has this status.
